@@ -1,6 +1,6 @@
 /**
- * History that a person asked for: ranges of their own, read with the same proof as the present, whenever nothing newer is waiting. One window
- * a turn, so that what is new never waits longer than for one window.
+ * Reads requested history: separate ranges, with the same proof as the present, while no newer work
+ * is due. Each turn reads one window, so that newer work waits for one window at most.
  */
 import type { CollectJournal } from '../model/journal.ts';
 import type { Backfill, Window } from '../model/ledger.ts';
@@ -21,17 +21,20 @@ interface BackfillParts {
   readonly log: Log;
 }
 
-/** How fast one range was read lately. */
+/** The recent speed of one range. */
 interface Pace {
-  /** Monotonic, ms: when the range may ask again (`rate`). */
+  /** Monotonic, ms: when the next request of the range may be sent (`rate`). */
   notBefore: number;
-  /** Begins of the last windows, with the records that this process had appended of the range by then. */
+  /**
+   * When the last windows began, and the records of the range that this process had appended by
+   * then.
+   */
   readonly progress: { readonly at: number; readonly records: number }[];
   records: number;
 }
 
-/** Windows that the speed is measured over. */
-const maxMarks = 20;
+/** The speed is measured over so many windows. */
+const maxMeasured = 20;
 
 export class Backfiller {
   readonly #parts: BackfillParts;
@@ -43,12 +46,15 @@ export class Backfiller {
     this.#parts = parts;
   }
 
-  /** The window that is being read of the range that begins at `from`: one that is cut off must not end before it. */
+  /**
+   * The window that is being read of the range that begins at `from`: a cancelled range must not
+   * end before it.
+   */
   reading(from: Micros): Window | undefined {
     return this.#current?.range.from === from ? this.#parts.closer.reading : undefined;
   }
 
-  /** Records a second, as measured lately; undefined before there is anything to measure. */
+  /** Records a second over the last windows; undefined before the first. */
   perSecond(from: Micros): number | undefined {
     const pace = this.#paces.get(from);
     const [first] = pace?.progress ?? [];
@@ -62,7 +68,10 @@ export class Backfiller {
     return this.#current?.range.from === from ? this.#parts.pages.windowRecords - this.#current.recordsBefore : 0;
   }
 
-  /** Reads one window of the newest range that may go on. @returns false when none has anything to do now */
+  /**
+   * Reads one window of the newest range that may continue.
+   * @returns false when no range has a window to read
+   */
   async turn(serverNow: Micros, signal: AbortSignal): Promise<boolean> {
     const { journal, clock, closer, pages, health, source, log } = this.#parts;
     for (const range of journal.backfills(source)) {
@@ -76,7 +85,7 @@ export class Backfiller {
       const requests = health.requests;
       const isFirst = pace.progress.length === 0;
       pace.progress.push({ at: began, records: pace.records });
-      if (pace.progress.length > maxMarks) pace.progress.shift();
+      if (pace.progress.length > maxMeasured) pace.progress.shift();
       this.#current = { range, recordsBefore: pages.windowRecords };
       try {
         if (!(await closer.closeNext(serverNow, signal, range))) {

@@ -1,6 +1,7 @@
 /**
- * Closes a window of the ledger with a proof, leaves it as a gap, or retries it. Each outcome is one call of the journal, which alone moves the
- * marks. Recounts are in recount.ts.
+ * Closes a window of the ledger with a proof or as a gap, and retries gaps. Each outcome is one
+ * call of the journal, which alone moves `closedUntil` and the frontier. Recounts are in
+ * recount.ts.
  */
 import { WaybillError } from '../errors.ts';
 import type { CollectJournal } from '../model/journal.ts';
@@ -36,18 +37,24 @@ interface CloserParts {
   readonly ages: readonly Micros[];
 }
 
-/** So many gaps in a row with the reason `out_of_range` show that the service ignores the time filter. */
+/**
+ * So many gaps in a row with the reason `out_of_range` show that the service ignores the time
+ * filter.
+ */
 const maxOutOfRangeWindows = 3;
-const outOfRangeMessage = 'three windows in a row hold records from outside of them: the service does not filter by time as it says';
+const outOfRangeMessage = 'three windows in a row received records of other times: the service ignores the time filter';
 
 export class WindowCloser {
   readonly #parts: CloserParts;
   readonly #source: string;
-  /** By the begin of a range: history may be denser than the present. */
+  /** By the begin of a range: history may hold more records in an hour than the present. */
   readonly #widths = new Map<Micros, Widths>();
   readonly #early = new EarlyWindows();
   #proven = false;
-  /** Whether the last windows of the live range all held records from elsewhere: the ledger knows, also after a restart. */
+  /**
+   * The last windows of the live range all received records of other times. Read from the ledger,
+   * so that it survives a restart.
+   */
   #ignoresTimeFilter = false;
   readonly #recounter: Recounter;
 
@@ -63,13 +70,14 @@ export class WindowCloser {
     });
   }
 
-  /** Counts closed windows again. */
   get recounter(): Recounter {
     return this.#recounter;
   }
 
-  /** Takes up what the last windows say of the service: after each of them, and first when the loop begins. */
-  async lookBack(): Promise<void> {
+  /**
+   * Checks the last windows for records of other times. Called at the start, and after each window.
+   */
+  async checkTimeFilter(): Promise<void> {
     const latest = await this.#parts.journal.latest(this.#source, maxOutOfRangeWindows);
     const ignoresTimeFilter =
       latest.length === maxOutOfRangeWindows && latest.every(({ state, reason }) => state !== 'proven' && reason === 'out_of_range');
@@ -78,15 +86,18 @@ export class WindowCloser {
     this.#ignoresTimeFilter = ignoresTimeFilter;
   }
 
-  /** What the readings themselves say is wrong with the service. */
+  /** For the status: a fault of the service that the windows show. */
   get trouble(): string | undefined {
     return this.#ignoresTimeFilter ? outOfRangeMessage : undefined;
   }
 
-  /** The window of a range of history that is being read. */
+  /** The window of requested history that is being read. */
   reading: Window | undefined;
 
-  /** Closes the next window of a range, if its end is settled; of the live range unless another is given. */
+  /**
+   * Closes the next window of a range if its close delay has passed; of the live range unless
+   * another is given.
+   */
   async closeNext(
     serverNow: Micros,
     signal: AbortSignal,
@@ -99,12 +110,13 @@ export class WindowCloser {
       if (early && early.window.to + closeDelay <= serverNow) return this.#closeEarly(early, signal);
     }
     const width = this.#widthsOf(from).requestWidth(widestMicros(closedUntil, serverNow - closeDelay, closeDelay));
-    // What was read early keeps its edges.
+    // A window that was read early keeps its edges.
     const window = nextWindow(closedUntil, width, serverNow, closeDelay, to ?? this.#early.after(closedUntil) ?? null);
     if (!window) return false;
     const read = await this.#readNext(window, width, range, signal);
-    // Nor when a clock was set right meanwhile: its end has not settled by the time that holds now.
-    if (!read || !this.#isSettled(read.window)) return true;
+    // A clock may have been set back meanwhile: then the close delay has not passed by the
+    // corrected time.
+    if (!read || !this.#isDue(read.window)) return true;
     // mutant: record-window
     await this.#record(read.window, read.verdict, 1, false);
     this.reading = undefined;
@@ -112,9 +124,9 @@ export class WindowCloser {
   }
 
   /**
-   * Reads history of the live range before the clock of the service is known: it is collected at once, and each window is closed once the clock is
-   * known and a count confirms what was read.
-   * @param before  µs: only windows are read whose end is settled by then
+   * Reads history of the live range before the clock of the service is known. Records are stored at
+   * once. Each window is closed when the clock is known and a count confirms it.
+   * @param before  µs: reads only windows whose close delay has passed by then
    * @returns false when there is none
    */
   async readEarly(before: Micros, signal: AbortSignal): Promise<boolean> {
@@ -130,26 +142,28 @@ export class WindowCloser {
   }
 
   /**
-   * The theorem of window-tally.ts holds for any answer served after the last page: one that counts now what was received then proves the window
-   * at this moment. Where it counts otherwise the window is read again.
+   * The theorem at `WindowTally.counted` holds for any answer sent after the last page: an equal
+   * count proves the window now. After any other count the window is read again.
    */
   async #closeEarly({ window, proof }: EarlyWindow, signal: AbortSignal): Promise<boolean> {
     const { requester, reading, suspensions, log } = this.#parts;
     const { total, serverNow } = await requester.count(proof.query, reading.paging.first, signal);
-    if (suspensions.current || !this.#isSettled(window)) return true;
+    if (suspensions.current || !this.#isDue(window)) return true;
     this.#early.drop(window);
     if (total !== proof.total) {
       log.write('window.reread', { source: this.#source, ...this.#edges(window), total, received: proof.total });
       return true;
     }
     const last = serverNow ?? this.#serverNow();
-    // While the clock was being measured its bound could go back.
+    // Server time may have gone back while the clock was measured.
     const confirmed = { ...proof, requests: proof.requests + 1, first: Math.min(proof.first, last), last };
     await this.#record(window, { proven: true, proof: confirmed }, 1, false);
     return true;
   }
 
-  /** Reads a window of a range, or as much of its lower end as can be proven in one piece. Undefined while suspended. */
+  /**
+   * Reads a window of a range, halved until it can be read in one piece. Undefined while suspended.
+   */
   async #readNext(
     whole: Window,
     requestWidth: Micros,
@@ -167,7 +181,7 @@ export class WindowCloser {
         return { window, verdict: outcome };
       }
       if (outcome.kind === 'suspended') return undefined;
-      if (!half) throw new WaybillError('internal_error', `window of one second of "${this.#source}" at ${window.from} was to be split`);
+      if (!half) throw new WaybillError('internal_error', `cannot split a window of one second of "${this.#source}" at ${window.from}`);
       if (outcome.records === undefined) {
         widths.refused(window.to - window.from);
         this.#parts.log.write('window.too_wide', { source: this.#source, ...this.#edges(window), detail: outcome.message });
@@ -183,7 +197,7 @@ export class WindowCloser {
     return widths;
   }
 
-  /** Does what is due first: recounts, then further tries. False when nothing is due. */
+  /** Recounts or retries the window that is due first. @returns false when none is due */
   async retry(serverNow: Micros, signal: AbortSignal): Promise<boolean> {
     const window = await this.#parts.journal.due(this.#source, serverNow);
     if (!window) return false;
@@ -192,18 +206,24 @@ export class WindowCloser {
     return true;
   }
 
-  /** A window of the ledger keeps its edges, but for a gap that is too much for the service to answer. */
+  /**
+   * A window of the ledger keeps its edges, except a gap that is too much for the service to
+   * answer.
+   */
   async #reread(window: LedgerWindow, recount: boolean, signal: AbortSignal): Promise<void> {
     const outcome = await this.#read(window, window.query, (await this.#mayBeDivided(window, signal)) ? 'refused' : 'none', signal);
     if ('kind' in outcome) {
       if (outcome.kind === 'split') await this.#divide(window, outcome.message);
       return;
     }
-    const verdict = await this.#believed(window, outcome, signal);
+    const verdict = await this.#checkFewer(window, outcome, signal);
     if (verdict) await this.#record(window, verdict, window.attempts + 1, recount);
   }
 
-  /** Only while the service counts all that the gap has ever shown: what it has lost could not be told of its halves. */
+  /**
+   * A gap is divided only while the service counts all records that it ever showed: nothing could
+   * tell which half lost the others.
+   */
   async #mayBeDivided(window: LedgerWindow, signal: AbortSignal): Promise<boolean> {
     if (window.state !== 'gap' || window.reason !== 'unreadable' || lowerHalf(window) === undefined) return false;
     if (maxTotalOf(window) === 0) return true;
@@ -212,10 +232,10 @@ export class WindowCloser {
     return total !== undefined && total >= maxTotalOf(window);
   }
 
-  /** Two gaps in the place of one, which are due at once. */
+  /** Replaces a gap by two, which are due at once. */
   async #divide(window: LedgerWindow, message: string): Promise<void> {
     const lower = lowerHalf(window);
-    if (!lower) throw new WaybillError('internal_error', `gap of one second of "${this.#source}" at ${window.from} was to be split`);
+    if (!lower) throw new WaybillError('internal_error', `cannot split a gap of one second of "${this.#source}" at ${window.from}`);
     const { journal, log } = this.#parts;
     const parts = [lower, upperHalf(window, lower)].map((part) => ({ ...part, query: queryOf(part) }));
     await journal.divide(this.#source, window, parts, { message, at: this.#serverNow() }, this.#lastAge());
@@ -228,16 +248,17 @@ export class WindowCloser {
   }
 
   /**
-   * Of fewer records than a window has shown a proof is worth nothing while rows are hidden: what is shown then proves itself. Undefined while suspended.
+   * A proof of fewer records than the window showed before is not trusted while the service may
+   * hide records: hidden records are not counted either. Undefined while suspended.
    */
-  async #believed(window: LedgerWindow, verdict: Verdict, signal: AbortSignal): Promise<Verdict | undefined> {
+  async #checkFewer(window: LedgerWindow, verdict: Verdict, signal: AbortSignal): Promise<Verdict | undefined> {
     // mutant: proof-of-fewer
     if (!verdict.proven || verdict.proof.total >= maxTotalOf(window)) return verdict;
     const { query, total, inWindow: own, digest, passes, requests } = verdict.proof;
-    const found = await this.#recounter.whereTheyAre(window, total, signal);
+    const found = await this.#recounter.causeOfFewer(window, total, signal);
     if (found === 'suspended') return undefined;
     if (found === 'shrunk') return verdict;
-    const message = `the service counts ${total} now and has shown ${maxTotalOf(window)}; whether the others have vanished is not known yet`;
+    const message = `the service counts ${total} records now and showed ${maxTotalOf(window)} before; the cause is not known yet`;
     return { proven: false, reason: 'count', message, query, total, inWindow: own, seen: total, digest, passes, requests };
   }
 
@@ -250,7 +271,7 @@ export class WindowCloser {
     const at = this.#serverNow();
     const next = /* mutant: next-try */ verdict.proven ? nextRecount(window.to, ages, at) : nextTry(window.to, attempts, ages, at);
     await journal.close(this.#source, window, { verdict, next, at, recount }, this.#lastAge());
-    await this.lookBack();
+    await this.checkTimeFilter();
     const fields = { source: this.#source, from: microsToIso(window.from), to: microsToIso(window.to) };
     if (!verdict.proven) {
       log.write('window.not_proven', {
@@ -274,15 +295,15 @@ export class WindowCloser {
     log.write('window.first_proven', { ...fields, records: own, total, next: microsToIso(clock.now() * 1000 + closeDelay) });
   }
 
-  /** I5: no window is closed before its end is settled. */
-  #isSettled({ to }: Window): boolean {
+  /** I5: no window is closed before its close delay has passed. */
+  #isDue({ to }: Window): boolean {
     return this.#parts.serverClock.established() && this.#serverNow() >= to + this.#parts.closeDelay;
   }
 
-  /** What both clocks have reached. */
+  /** The time that both clocks have reached. */
   #serverNow(): Micros {
     const now = this.#parts.serverClock.agreed();
-    if (now === undefined) throw new WaybillError('internal_error', `source "${this.#source}" has an established clock without a time`);
+    if (now === undefined) throw new WaybillError('internal_error', `the clock of source "${this.#source}" is established and has no time`);
     this.#parts.suspensions.wentBack(now);
     return now;
   }

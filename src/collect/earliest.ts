@@ -1,6 +1,7 @@
 /**
- * Where the history of a service begins (`start: earliest`): at its first record in ascending order, if the service counts none before it; else
- * where the counts say, by halving. No record that is visible now is dated before the answer.
+ * Finds where the history of a service begins (`start: earliest`): at its first record in ascending
+ * order if the service counts none before it, else by counts, halving the time. No record that is
+ * visible now is dated before the result.
  */
 import type { Micros } from '../model/time.ts';
 import type { Requester } from './requester.ts';
@@ -10,14 +11,17 @@ import { queryUntil, secondMicros, wholeSecond } from './windows.ts';
 interface Earliest {
   /** A whole second. */
   readonly start: Micros;
-  /** How it was found. */
+  /** How it was found, for the operator. */
   readonly message: string;
 }
 
-/** Further than a bound may be wrong (assumption A4: less than a second), in whole seconds. */
+/** Larger than the error of a bound (assumption A4: less than a second), in whole seconds. */
 const slack = 2 * secondMicros;
 
-/** Asks for what is needed, at most some forty questions. A service without any record begins at the settled present. */
+/**
+ * Sends about forty requests at most. For a service without records the result is server time less
+ * `closeDelay`.
+ */
 export async function earliest(
   requester: Pick<Requester, 'ask' | 'count'>,
   paging: Paging,
@@ -25,13 +29,13 @@ export async function earliest(
   closeDelay: Micros,
   signal: AbortSignal,
 ): Promise<Earliest> {
-  // Whether the service has a record dated at or before a whole second, or up to a second behind it.
+  // Counts the records dated up to a whole second, and possibly up to a second after it.
   const countUntil = async (to: Micros): Promise<number | undefined> => (await requester.count(queryUntil(to), paging.first, signal)).total;
 
-  const settled = wholeSecond(serverNow - closeDelay);
+  const present = wholeSecond(serverNow - closeDelay);
   const page = await requester.ask({ query: {}, page: paging.first, pageSize: 1 }, signal);
   const [first] = page.records;
-  if (!first && (page.total ?? 0) === 0) return { start: settled, message: 'the service has no record' };
+  if (!first && (page.total ?? 0) === 0) return { start: present, message: 'the service has no record' };
   if (first?.time !== undefined) {
     const start = Math.max(0, wholeSecond(first.time) - slack);
     const before = await countUntil(start + secondMicros);
@@ -39,18 +43,18 @@ export async function earliest(
     if (before === undefined)
       return { start, message: 'the first record in ascending order; the service gives no usable total to check it by' };
   }
-  // It does not sort, or the first record has no time that can be read.
+  // The service does not sort, or its first record has no readable time.
   let none = 0;
   let some = wholeSecond(first?.time ?? serverNow);
   const all = await countUntil(some);
   if (!all) {
     const message =
       all === 0 ? 'the service counts no record with a time' : 'the service gives no usable total, and its first record no time';
-    return { start: Math.min(settled, some), message };
+    return { start: Math.min(present, some), message };
   }
   while (some - none > secondMicros) {
     const middle = wholeSecond((none + some) / 2);
-    // An answer without a total is taken for a record: beginning too early loses nothing.
+    // No total counts as a record: beginning too early loses nothing.
     if ((await countUntil(middle)) === 0) none = middle;
     else some = middle;
   }

@@ -1,6 +1,6 @@
 /**
- * Windows of the live range that were read before the clock of the service was known, and what would prove each of them. Kept in memory only: after
- * a restart they are read again.
+ * Windows of the live range that were read before the clock of the service was known, each with its
+ * pending proof. They are in memory only: after a restart they are read again.
  */
 import type { Proof, Verdict, Window } from '../model/ledger.ts';
 import type { Micros } from '../model/time.ts';
@@ -14,12 +14,12 @@ export class EarlyWindows {
   readonly #windows = new Map<Micros, EarlyWindow>();
   #to: Micros = 0;
 
-  /** Up to where history was read early, µs. */
+  /** The end of the history that was read early, µs. */
   get to(): Micros {
     return this.#to;
   }
 
-  /** A window that could not be proven is read again in its turn: its records are stored by now. */
+  /** A window without a proof is read again later; its records are stored already. */
   add(window: Window, verdict: Verdict): void {
     this.#to = window.to;
     if (verdict.proven) this.#windows.set(window.from, { window, proof: verdict.proof });
@@ -29,7 +29,7 @@ export class EarlyWindows {
     return this.#windows.get(from);
   }
 
-  /** Where the first of them begins after a time. */
+  /** The begin of the first window after a time. */
   after(time: Micros): Micros | undefined {
     for (const from of this.#windows.keys()) if (from > time) return from;
     return undefined;

@@ -1,6 +1,6 @@
 /**
- * Which fields a service shows, pure: which of those that a permission may hide a record has, in what share of the last 1,000 records each was,
- * and which of the usual ones a page lacks altogether.
+ * The fields that a permission may hide: which of them a record shows, the share of the last 1,000
+ * records that showed each, and the usual fields that a page lacks in all its records. Pure.
  */
 import type { CollectedRecord } from '../model/journal.ts';
 import { personalFields } from '../record/fields.ts';
@@ -10,44 +10,47 @@ import type { PersonalField } from '../record/fields.ts';
 export const watchedFields = ['userNetwork', ...personalFields] as const;
 export type WatchedField = 'userNetwork' | PersonalField;
 
-/** A field in at least this share of the last records is missed when a page has none. */
+/** A field that at least this share of the last records showed is usual. */
 const usualShare = 0.9;
 const recordsBack = 1_000;
-/** Of each page so many are looked at, evenly spread: all would cost more than they tell. */
-const maxLooks = 100;
+/** So many records of each page are examined, evenly spread: all of them would cost too much. */
+const maxExamined = 100;
 
 export type Text = Pick<CollectedRecord, 'text'>;
 
-/** Whether the record shows the field, with something in it. A key inside of a text has its quotation marks escaped. */
+/**
+ * True where the record shows the field with a value that is not empty. A key inside a text has its
+ * quotation marks escaped.
+ */
 export function shows({ text }: Text, field: WatchedField): boolean {
   const key = `"${field}"`;
   for (let at = text.indexOf(key); at !== -1; at = text.indexOf(key, at + key.length)) {
     const value = text.slice(at + key.length, at + key.length + 24).trimStart();
-    // The same text as a value is followed by something else than a colon.
+    // The same text as a value is not followed by a colon.
     if (value.startsWith(':')) return !/^:\s*(?:null\b|""|\{\s*\})/.test(value);
   }
   return false;
 }
 
-/** What of the last 1,000 records had which fields. */
+/** The fields that each of the last 1,000 records showed. */
 export class Shares {
-  /** One character a record: the fields that it had, as the bits of a digit in base 32; the newest last. */
+  /** One character a record: its fields as the bits of a digit in base 32; the newest last. */
   #recent: string;
-  /** Made when it is asked for. */
+  /** Computed when needed. */
   #usual: readonly WatchedField[] | undefined;
 
-  /** @param recent  what `kept` gave */
+  /** @param recent  from `profile` */
   constructor(recent = '') {
     this.#recent = /^[0-9a-v]*$/.test(recent) ? recent.slice(-recordsBack) : '';
   }
 
-  /** For the profile of the source. */
-  kept(): string {
+  /** Survives a restart. */
+  profile(): string {
     return this.#recent;
   }
 
-  note(records: readonly Text[]): void {
-    const step = Math.max(1, Math.ceil(records.length / maxLooks));
+  add(records: readonly Text[]): void {
+    const step = Math.max(1, Math.ceil(records.length / maxExamined));
     let seen = '';
     for (let i = 0; i < records.length; i += step) {
       const record = records[i];
@@ -58,7 +61,7 @@ export class Shares {
     this.#usual = undefined;
   }
 
-  /** Between 0 and 1; 0 before there was a record. */
+  /** Between 0 and 1; 0 before the first record. */
   shareOf(field: WatchedField): number {
     const bit = 1 << watchedFields.indexOf(field);
     let having = 0;
@@ -66,7 +69,7 @@ export class Shares {
     return this.#recent === '' ? 0 : having / this.#recent.length;
   }
 
-  /** The usual fields that none of these records shows; none of no record. */
+  /** The usual fields that none of these records shows; empty where there are no records. */
   missingIn(records: readonly Text[]): WatchedField[] {
     if (records.length === 0) return [];
     this.#usual ??= watchedFields.filter((field) => this.shareOf(field) >= usualShare);

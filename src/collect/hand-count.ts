@@ -1,7 +1,7 @@
 /**
- * A hand count: the total that a service gives for one small window, beside the records that are counted by reading it. That the two agree is
- * what every proof rests on (assumption A2). It is a finding about the service and no proof: it says why windows stay gaps, or that all is well
- * before the first of them is closed.
+ * A hand count compares the total that the service gives for one small window with the records that
+ * reading the window returns. Every proof assumes that both are equal (assumption A2). The result
+ * proves nothing: it tells the operator early why windows will stay gaps, or that they will not.
  */
 import { codeOf } from '../errors.ts';
 import type { Window } from '../model/ledger.ts';
@@ -12,43 +12,45 @@ import { pass } from './read-pages.ts';
 import type { Paging } from './page-cursor.ts';
 import { queryOf, secondMicros, wholeSecond } from './windows.ts';
 
-/** What was counted; plain JSON. */
+/** Plain JSON. */
 export interface HandCount extends Window {
-  /** Distinct records that reading the query of the window brought. */
+  /** Distinct records received for the query of the window. */
   readonly read: number;
-  /** What the service counted for that query after the last page. */
+  /** The total of that query after the last page. */
   readonly counted: number;
   readonly agrees: boolean;
-  /** Where an answer says another page number than was asked for. */
+  /** An answer gave another page number than the requested one. */
   readonly misnumbered?: { readonly asked: number; readonly said: number };
 }
 
-/** Records of the page that is looked at for a window; the window spans the middle half of them. */
+/** The window spans the middle half of a page of so many records. */
 const sampleSize = 20;
-/** A page further behind than this many records is not asked for: services limit deep paging. */
+/** No page after this many records is requested: services limit deep paging. */
 const deepest = 5_000;
-/** More pages than this are no small window. */
+/** A window with more pages is not small. */
 const maxPages = 5;
 /** Records may become visible between reading and counting. */
 const maxAttempts = 3;
 const pauseMs = 2_000;
 
 export interface Counting {
-  readonly requester: Pick<Requester, 'ask' | 'count' | 'wait' | 'isOfTheQuery'>;
+  readonly requester: Pick<Requester, 'ask' | 'count' | 'wait' | 'isUnboundedAnswered'>;
   readonly paging: Paging;
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
-  /** Control is handed back before each request but the first: the live poll has precedence. */
+  /** Hands control back before each request except the first: the live poll has precedence. */
   readonly handoff: Pick<Handoff, 'offer'>;
-  /** Stores what is read: a record may be among it that nobody has collected. */
+  /** Stores each page that is read: it may hold a record that was not collected yet. */
   readonly store: (answer: Answer, signal: AbortSignal) => Promise<void>;
   readonly log: Log;
 }
 
 /**
- * Counts one window in the middle of what there is, in three requests where the numbers agree at once.
- * @param total  of everything that the credentials may see, as calibration found it
- * @returns undefined when there is nothing to count: no records, no usable total, no page that can be read, or too many records in one second
- * @throws what a question throws that cannot be repeated, and the signal's reason
+ * Counts one window in the middle of all records, in three requests where the numbers agree at
+ * once.
+ * @param total  of all records that the client may see, from calibration
+ * @returns undefined when nothing can be counted: no records, no usable total, no readable page, or
+ * too many records in one second
+ * @throws what a request throws that cannot be retried, and the signal's reason
  */
 export async function handCount(counting: Counting, total: number, signal: AbortSignal): Promise<HandCount | undefined> {
   try {
@@ -70,7 +72,10 @@ export async function handCount(counting: Counting, total: number, signal: Abort
   }
 }
 
-/** Neither at the old end, where a service may be deleting, nor at the new one, where records still come. */
+/**
+ * Neither at the old end, where the service may delete records, nor at the new end, where records
+ * still arrive.
+ */
 async function smallWindow(
   counting: Counting,
   total: number,
@@ -92,7 +97,7 @@ async function smallWindow(
   };
 }
 
-/** A page of the size that suits, or of the size that the service grants where it refuses that. */
+/** A page of the preferred size, or of the granted size where the service refuses it. */
 async function sample({ requester, paging }: Counting, total: number, signal: AbortSignal): Promise<{ page: number; answer: Answer }> {
   const ask = async (pageSize: number): Promise<{ page: number; answer: Answer }> => {
     const page = paging.first + Math.floor(Math.min(total / 2, deepest) / pageSize);
@@ -106,7 +111,7 @@ async function sample({ requester, paging }: Counting, total: number, signal: Ab
   }
 }
 
-/** The padding counts on both sides: what is compared is the query, not what the window owns. */
+/** Compares the numbers of the query, so the padding counts too. */
 async function count(
   { requester, paging, log, handoff, store }: Counting,
   window: Window,
@@ -119,12 +124,12 @@ async function count(
   let isTooMuch = false as boolean;
   const pages = pass({
     ...{ requester, query, log, signal },
-    // A copy: what a strange answer says about sizes is for calibration and for the readers to find.
+    // A copy: the hand count must not change the page size of others.
     paging: { ...paging },
     pagesMax: maxPages,
     ahead: () => false,
     unreadable: (page) => unreadable.push(page),
-    // What is refused, or not answered in time, is not worth more questions.
+    // A refused query, or one not answered in time, is not worth more requests.
     isTooMuch: () => Promise.resolve((isTooMuch = true)),
   });
   for await (const { answer, isLast } of pages) {

@@ -1,35 +1,41 @@
 /**
- * Lets long work hand control back to the scheduler between two requests, also while one request fails again and again. The work knows nothing of
- * what the scheduler does meanwhile. The scheduler iterates over the work and decides at each step.
+ * Lets long work hand control back to the scheduler between two requests, also while one request is
+ * retried. The work does not know what the scheduler does meanwhile. The scheduler iterates over
+ * the work and decides at each step.
  */
 export class Handoff {
   #scheduler: { readonly isWanted: () => boolean; readonly handedBack: (handedBack: HandedBack) => void } | undefined;
 
-  /** True while the scheduler has something else to do: then no request should be sent ahead. */
+  /** True while the scheduler has other work: then no request should be sent ahead. */
   get isWanted(): boolean {
     return this.#scheduler?.isWanted() ?? false;
   }
 
-  /** For the work: hands control back if it is wanted, and resolves when the work may go on. Without a scheduler it resolves at once. */
+  /**
+   * For the work: hands control back if the scheduler wants it, and resolves when the work may
+   * continue; at once without a scheduler.
+   */
   async offer(): Promise<void> {
     const scheduler = this.#scheduler;
     // mutant: poll-between-pages
     if (!scheduler?.isWanted()) return;
     this.#scheduler = undefined;
-    await new Promise<void>((goOn, abandon) => {
-      scheduler.handedBack({ goOn, abandon });
+    await new Promise<void>((resume, abandon) => {
+      scheduler.handedBack({ resume, abandon });
     });
   }
 
   /**
-   * For the scheduler: starts the work, and yields each time that the work hands control back, until the work is done. Requests that the scheduler
-   * sends between two steps cannot hand control back. A scheduler that leaves the iteration early abandons the work: its offer rejects.
+   * For the scheduler: starts the work, and yields each time that the work hands control back,
+   * until the work is done. Requests that the scheduler sends between two steps cannot hand control
+   * back. A scheduler that leaves the iteration early abandons the work: its offer rejects.
    */
   async *run(isWanted: () => boolean, work: () => Promise<void>): AsyncGenerator<void, void, void> {
     let handedBack: HandedBack | undefined;
     let offered = this.#listen(isWanted);
     const done = work();
-    // A failure while the scheduler is busy must not count as unhandled; `race` reports it afterwards.
+    // A failure while the scheduler is busy must not count as unhandled; `race` reports it
+    // afterwards.
     done.catch(() => undefined);
     try {
       for (;;) {
@@ -39,7 +45,7 @@ export class Handoff {
         yield;
         offered = this.#listen(isWanted);
         handedBack = undefined;
-        next.goOn();
+        next.resume();
       }
     } finally {
       this.#scheduler = undefined;
@@ -58,6 +64,6 @@ export class Handoff {
 }
 
 interface HandedBack {
-  readonly goOn: () => void;
+  readonly resume: () => void;
   readonly abandon: (reason: Error) => void;
 }

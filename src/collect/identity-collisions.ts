@@ -1,7 +1,8 @@
 /**
- * Names the records of a window that share one identity. They count as one record, so the window can never be proven, and the operator must know why.
- * The same uid with another text is a collision; so is a uid twice in one answer. The same text in two answers shows nothing, because pages may have
- * moved in between.
+ * Names the records of a window that share one identity. They count as one record, so the window
+ * can never be proven, and the operator must know why. The same uid with another text is a
+ * collision; so is a uid twice in one answer. The same text in two answers shows nothing, because
+ * pages may have moved in between.
  */
 import type { WindowQuery } from '../model/source.ts';
 import type { Log } from '../model/telemetry.ts';
@@ -15,7 +16,10 @@ interface Access {
   readonly log: Log;
 }
 
-/** Reads the query once more; and where that shows nothing, once more with pages that end elsewhere, so that one page holds both records. */
+/**
+ * Reads the query once more; and where that shows nothing, once more with pages that end elsewhere,
+ * so that one page holds both records.
+ */
 export async function identityCollisions(access: Access, query: WindowQuery, signal: AbortSignal): Promise<ReadonlySet<string>> {
   const { size } = access.paging;
   const first = await collisionsIn(access, query, size, signal);

@@ -1,6 +1,6 @@
 /**
- * The live poll reads what is new, at once and without proof: it gives latency, and close does not rely on it. Its mark is a hint; no safety property
- * uses it.
+ * The live poll reads new records at once and without proof, for low latency. Closing windows does
+ * not rely on it, and no proof uses its progress, `polledUntil`.
  */
 import type { CollectJournal } from '../model/journal.ts';
 import type { Log } from '../model/telemetry.ts';
@@ -20,20 +20,23 @@ interface LivePollParts {
   readonly visibility: Pick<VisibilityCheck, 'isPlain' | 'admits'>;
   readonly pages: Pick<PageStore, 'store'>;
   readonly closeDelay: Micros;
-  /** The mark before the first poll. */
+  /** `polledUntil` before the first poll. */
   readonly begin: Micros;
   readonly log: Log;
 }
 
 const maxPages = 20;
 
-/** Where a poll that was cut at its 20th page goes on: behind so many pages of the query from a time. */
+/**
+ * Where the next poll continues after one that ended at its 20th page: `skip` pages into the query
+ * from a time.
+ */
 export interface Resume {
   readonly from: Micros;
   readonly skip: number;
 }
 
-/** Where a poll begins that does not resume another, µs. */
+/** The begin of a poll that does not continue another, µs. */
 export function beginOf({ journal, sourceId, closeDelay, begin }: LivePollParts, serverNow: Micros): Micros {
   const { polledUntil, live } = journal.progress(sourceId);
   const mark = polledUntil === 0 ? begin : polledUntil;
@@ -43,10 +46,11 @@ export function beginOf({ journal, sourceId, closeDelay, begin }: LivePollParts,
 }
 
 /**
- * One poll. After one that was cut at its 20th page the next begins 2 s before the newest time read, without the overlap; or behind the pages
- * read, where that is no later than the last began: more records than fit into 20 pages can share two seconds. After one that met pages that the
- * service does not show it goes on in the same way, at the latest behind the second of the newest time read.
- * @returns where the next poll resumes, undefined when this one ended at a short page
+ * Reads up to 20 pages. If there are more, the next poll begins 2 s before the newest time read,
+ * without the overlap. Where that is no later than this poll began, more than 20 pages share two
+ * seconds, and the next poll skips the pages read. After unreadable pages the next poll continues
+ * in the same way, but at the latest after the second of the newest time read.
+ * @returns where the next poll continues; undefined when this one ended at a short page
  */
 export async function pollLive(
   parts: LivePollParts,
@@ -78,7 +82,7 @@ export async function pollLive(
       parts.log.write('source.page_unreadable', { source: parts.sourceId, page, error });
     },
     isTooMuch: ({ isDeep }) => {
-      // Half as much is asked for next: what is stepped over is left to close.
+      // The next poll requests half the time; closing the windows reads what it skips.
       if (!isDeep && serverNow - from > livePollOverlap) half = { from: wholeSecond(from + (serverNow - from) / 2), skip: 0 };
       return Promise.resolve(half !== undefined);
     },
@@ -87,18 +91,19 @@ export async function pollLive(
     pages += 1;
     for (const { time } of answer.records) if (time !== undefined && (newest === undefined || time > newest)) newest = time;
     ended = isLast;
-    // The mark stays: what was refused is asked for again with the next poll, and so is what lies behind it.
+    // `polledUntil` stays: the next poll reads the refused page and the pages after it.
     if (!(await parts.visibility.admits(answer, signal))) return undefined;
     await parts.pages.store(answer, { polledUntil: isLast || pages === maxPages ? markAfter() : undefined });
   }
   if (half) return half;
   if (ended) return undefined;
-  // The pass ended at a page past the end: the mark moves all the same.
+  // The pass ended at a page past the end: `polledUntil` moves all the same.
   if (pages < maxPages) await parts.pages.store({ records: [], received: serverNow, serverNow }, { polledUntil: markAfter() });
   if (newest === undefined || (pages < maxPages && unreadable.length === 0)) return undefined;
   const next = wholeSecond(newest - filterSlack);
   if (next > from) return { from: next, skip: 0 };
-  // What the service does not show behind these pages is stepped over: close says what is missing.
+  // The poll skips what the service does not show after these pages: closing the window reports
+  // what is missing.
   if (unreadable.length > 0) return { from: wholeSecond(newest) + secondMicros, skip: 0 };
   return { from, skip: (resume?.skip ?? 0) + pages };
 }

@@ -1,20 +1,20 @@
 /**
- * Decides which page of a query comes next, from the answers and refusals so far. It sends nothing.
+ * Decides which page of a query comes next, by the answers and refusals so far. It sends nothing.
  *
- * No service can make a pass go on for ever: pages must bring records that the pass has not received yet. Past the end that the service counts,
- * three pages without such a record end the pass, before that end twenty. In all, the places asked for may not exceed the total plus four times the
- * records received, and a margin.
+ * Every pass ends, whatever the service answers: pages must bring new records. After the end that
+ * the total counts, three pages without a new record end the pass; before that end, twenty. In all,
+ * the places requested may not exceed the total plus four times the records received, and a margin.
  */
 import { codeOf } from '../errors.ts';
 import { isUnanswered } from './requester.ts';
 import type { Answer } from './requester.ts';
 import { recordsOfSecondMax } from './windows.ts';
 
-/** What a source grants, as far as it is known; it follows what the service answers. */
+/** The paging that the service grants, as far as its answers show. */
 export interface Paging {
   /** The number of the first page. */
   first: number;
-  /** The page size to ask for. */
+  /** The page size to request. */
   size: number;
 }
 
@@ -27,35 +27,41 @@ export interface PageRefused {
   readonly isUnanswered: boolean;
 }
 
-/** An answer is a page of the pass, or shows that the pass has ended before it. */
+/** An answer is a page of the pass, or shows that the page before it was the last. */
 export type PageStep = 'end' | { readonly isFirst: boolean; readonly isLast: boolean; readonly isRestart: boolean };
 
-/** What follows from a failed request. */
+/** The next step after a failed request. */
 type FailureStep =
-  | { readonly kind: 'again' | 'fatal' }
+  | { readonly kind: 'retry' | 'fatal' }
   | { readonly kind: 'size_refused'; readonly pageSize: number }
   | { readonly kind: 'refused'; readonly page: number; readonly pageSize: number; readonly refusals: number }
   | { readonly kind: 'unreadable'; readonly page: number; readonly pageSize: number; readonly thrown: unknown; readonly isEnd: boolean };
 
-/** After so many places in a row that are unreadable in the smallest page the pass ends. */
+/** The pass ends after so many places in a row that are unreadable in the smallest page. */
 const maxUnreadable = 20;
-/** A page that repeats so often in a row is the last one, whatever the service counts. */
+/** A page that repeats so often in a row is the last, whatever the total. */
 const maxRepeats = 20;
-/** So many empty pages in a row are the end, whatever the service counts. */
+/** So many empty pages in a row are the end, whatever the total. */
 const maxEmptyPages = 20;
-/** So many pages in a row without a new record are the end, before and past the end that the service counts. */
+/**
+ * So many pages in a row without a new record are the end, before and after the end that the total
+ * counts.
+ */
 const maxFruitlessPages = 20;
 const maxFruitlessPagesPastTotal = 3;
-/** Of the places beyond the total, one in so many must bring a new record. */
+/** Of the places after the total, one in so many must bring a new record. */
 const placesPerNew = 4;
-/** Pages that may bring nothing in addition. */
+/** In addition, so many pages may bring no new record. */
 const spareFruitlessPages = 40;
 
 export class PageCursor {
   readonly #paging: Paging;
   /** The full page size of this pass. */
   #granted: number;
-  /** The size of the next page. It may shrink to a divisor of the full size, so that pages stay aligned. */
+  /**
+   * The size of the next page. It may shrink to a divisor of the full size, so that pages stay
+   * aligned.
+   */
   #size: number;
   /** The full size before a short first page suggested a smaller one. */
   #guessedFrom: number | undefined;
@@ -69,11 +75,11 @@ export class PageCursor {
   #unreadable = 0;
   #tooLarge = 0;
   #tooLargeAt: number | undefined;
-  /** The smallest page size to ask for: a service may refuse smaller ones. */
+  /** The smallest page size to request: the service may refuse smaller ones. */
   #least = 1;
   /** The last answer that could not be read. */
   #malformed: { readonly offset: number; readonly size: number; readonly thrown: unknown } | undefined;
-  /** The uids received since the pass began, or began again; and the largest number of them. */
+  /** The uids received since the pass began or restarted; and the largest number of them. */
   #received = new Set<string>();
   #maxReceived = 0;
   #places = 0;
@@ -81,7 +87,7 @@ export class PageCursor {
   readonly #sparePlaces: number;
   #previous: Answer | undefined;
 
-  /** @param skip  pages of the query to step over, of the size asked for now */
+  /** @param skip  pages of the query to skip, of the present page size */
   constructor(paging: Paging, skip = 0) {
     this.#paging = paging;
     this.#granted = this.#size = paging.size;
@@ -89,7 +95,7 @@ export class PageCursor {
     this.#sparePlaces = spareFruitlessPages * paging.size;
   }
 
-  /** The next page to ask for. */
+  /** The next page to request. */
   get next(): { readonly page: number; readonly pageSize: number } {
     return { page: this.#paging.first + this.#offset / this.#size, pageSize: this.#size };
   }
@@ -107,7 +113,7 @@ export class PageCursor {
     return this.#places > Math.min(this.#counted, recordsOfSecondMax) + placesPerNew * this.#maxReceived + this.#sparePlaces;
   }
 
-  /** Begins the query again with another page size. */
+  /** Restarts the pass with another page size. */
   restart(size: number): void {
     this.#granted = this.#size = size;
     this.#offset = 0;
@@ -123,7 +129,7 @@ export class PageCursor {
     const { length } = answer.records;
     const { total } = answer;
     this.#counted = Math.max(this.#counted, total ?? 0);
-    // Smaller pages than these were refused, and this one is answered: the service grants no more.
+    // The larger pages were refused, and this one is answered: the service grants no more.
     if (this.isAtStart && this.#size === this.#granted && this.#size < this.#paging.size) this.#paging.size = this.#size;
     this.#pages += 1;
     this.#unreadable = 0;
@@ -135,7 +141,8 @@ export class PageCursor {
     // mutant: counted-end
     const isCounted = (): boolean => total !== undefined && total > this.#offset && this.#empty < maxEmptyPages;
     if (isShort && isCounted() && this.#guessedFrom !== undefined) {
-      // Under a cap this page would be full: the service removes rows from pages. What the first page spanned has been shown.
+      // Under a cap this page would be full: the service removes rows from pages. The span of the
+      // first page is read already.
       this.#granted = this.#size = this.#guessedFrom;
       this.#offset = Math.max(this.#size, this.#offset - (this.#offset % this.#size));
       this.#guessedFrom = undefined;
@@ -156,20 +163,23 @@ export class PageCursor {
     const isFruitless = this.#received.size === before;
     this.#maxReceived = Math.max(this.#maxReceived, this.#received.size);
     this.#repeats = this.#previous && sameRecords(this.#previous, answer) ? this.#repeats + 1 : 0;
-    // Some services answer the last page again past the end. But two pages may be equal by chance, where records of one time come in another order
-    // each time: before the end that the service counts, one repeat does not end the pass.
+    // Some services repeat the last page after the end. But two pages may be equal by chance where
+    // records of one time change their order: before the end that the total counts, one repeat does
+    // not end the pass.
     const isPast = answer.total === undefined ? this.#size === this.#granted : this.#offset >= answer.total;
     if (this.#repeats > 0 && (isPast || this.#repeats >= maxRepeats)) return true;
-    // A page with another number: the last one again, or a service whose numbers mean nothing. Whether it brings new records decides; and before the
-    // end that the service counts, records of one time in another order may bring nothing by chance.
+    // A page with another number is the last page again, or the numbers of the service mean
+    // nothing: a new record decides. Before the end that the total counts, a page may bring no new
+    // record by chance.
     if (isFruitless && answer.page !== undefined && answer.page !== page && (isPast || this.#repeats > 0)) return true;
     this.#fruitless = isFruitless && answer.records.length > 0 ? this.#fruitless + 1 : 0;
     return this.#fruitless >= (isPast ? maxFruitlessPagesPastTotal : maxFruitlessPages);
   }
 
-  /** Follows a service that grants less than was asked for. @returns true when the query begins again with the smaller size */
+  /** Adopts a smaller page size than requested. @returns true when the pass restarts with it */
   #followGrantedSize({ records: { length }, pageSize, total }: Answer): boolean {
-    // Believed when the page is full by it and more follows. A last page may report its own length as its size.
+    // The reported size counts where the page is full by it and more follow: a last page may report
+    // its length as its size.
     const isLess = /* mutant: granted-size */ pageSize !== undefined && pageSize < this.#size && length === pageSize && length > 0;
     if (isLess && total !== undefined && total > this.#offset + length) {
       this.#paging.size = length;
@@ -181,15 +191,16 @@ export class PageCursor {
     } else if (isLess && total === undefined && this.isAtStart) this.#granted = this.#size = length;
     // mutant: short-first-page
     if (this.isAtStart && length > 0 && length < this.#size && total !== undefined && total > length) {
-      // A short first page under a greater total: a cap that the answer does not admit, or rows that are counted and not shown, or a wrong total. So
-      // it counts for this pass alone, and does not make every later page small.
+      // A short first page below the total: an unreported cap, or rows that are counted and not
+      // shown, or a wrong total. So the size holds for this pass only, and later passes request the
+      // full size.
       this.#guessedFrom = this.#size;
       this.#granted = this.#size = length;
     }
     return false;
   }
 
-  /** The refusal that a narrower query might avoid; undefined where a failure is none. Changes nothing. */
+  /** The refusal, if a narrower query might avoid the failure. Changes nothing. */
   refusal(thrown: unknown): PageRefused | undefined {
     const code = codeOf(thrown);
     const isLate = isUnanswered(thrown);
@@ -207,8 +218,8 @@ export class PageCursor {
       this.#least = this.#size = larger.size;
       this.#granted = Math.max(this.#granted, this.#least);
     }
-    // Any other refusal after pages of that size is no matter of the size: the service does not page so deep. What still fits is read in smaller
-    // pages.
+    // Any other refusal after pages of that size: the service does not page so deep. Smaller pages
+    // read up to that depth.
     const isTooDeep = code === 'page_refused' && !this.isAtStart && !larger;
     if (code === 'page_malformed') this.#malformed = { offset: this.#offset, size: this.#size, thrown };
     if (code === 'page_malformed' || isTooDeep || larger) return this.#narrow(larger?.thrown ?? thrown, isTooDeep);
@@ -222,13 +233,16 @@ export class PageCursor {
     return { kind: 'refused', ...this.next, refusals: this.#refusals };
   }
 
-  /** A larger page was answered here, so smaller ones are refused for their size: what cannot be read is not narrowed down any further. */
+  /**
+   * A larger page was answered here, so smaller pages are refused for their size: an unreadable
+   * place is not narrowed any further.
+   */
   #largerAnswered(code: string | undefined): { readonly size: number; readonly thrown: unknown } | undefined {
     const malformed = this.#malformed;
     return code === 'page_refused' && malformed?.offset === this.#offset && this.#size < malformed.size ? malformed : undefined;
   }
 
-  /** Asks for less at the same place, or steps over it where less cannot be asked for. */
+  /** Requests less at the same place, or skips the place where less cannot be requested. */
   #narrow(thrown: unknown, isTooDeep: boolean): FailureStep {
     if (this.#size === this.#least) {
       const unreadable = { kind: 'unreadable', ...this.next, thrown } as const;
@@ -237,19 +251,22 @@ export class PageCursor {
       this.#unreadable += 1;
       return { ...unreadable, isEnd: this.#unreadable >= maxUnreadable };
     }
-    // At one place it may be one record. At two in a row the records are large, and pages of that size are not tried again in this pass. What is
-    // halved further at the same place is looking for that record.
+    // At one place the cause may be one record, which smaller pages find. At two places in a row
+    // the records are large, and this pass requests no more pages of that size.
     if (this.#size === this.#granted && this.#offset !== this.#tooLargeAt) {
       this.#tooLargeAt = this.#offset;
       this.#tooLarge += 1;
       if (this.#tooLarge >= 2) this.#granted = divisorOf(this.#size);
     }
     this.#size = divisorOf(this.#size);
-    return { kind: 'again' };
+    return { kind: 'retry' };
   }
 }
 
-/** The largest proper divisor, so that pages of the smaller size stay aligned with those of the larger. */
+/**
+ * The largest proper divisor, so that pages of the smaller size stay aligned with those of the
+ * larger.
+ */
 function divisorOf(size: number): number {
   for (let parts = 2; parts <= size; parts += 1) if (size % parts === 0) return size / parts;
   return 1;

@@ -1,6 +1,6 @@
 /**
- * Stores pages in the journal, and does what follows: it counts the records for the metrics, informs the visibility check, and waits for sinks that
- * fall behind while history is read.
+ * Stores pages in the journal, and does what follows: it counts the records for the metrics,
+ * informs the visibility check, and waits for sinks that fall behind while history is read.
  */
 import type { Appended, CollectedPage, CollectJournal } from '../model/journal.ts';
 import type { Log, Meters } from '../model/telemetry.ts';
@@ -11,7 +11,7 @@ import { widestMicros } from './windows.ts';
 
 interface PageStoreParts {
   readonly sourceId: string;
-  readonly journal: Pick<CollectJournal, 'append' | 'progress' | 'behind'>;
+  readonly journal: Pick<CollectJournal, 'append' | 'progress' | 'laggingPosition'>;
   readonly visibility: Pick<VisibilityCheck, 'appended'>;
   readonly meters: Pick<Meters, 'recordsCollected' | 'recordsLate' | 'recordDelay'>;
   readonly clock: Clock;
@@ -28,7 +28,10 @@ const unstoppable = new AbortController().signal;
 
 export class PageStore {
   readonly #parts: PageStoreParts;
-  /** Where the first live poll began: no poll waited for a record dated before, so its delay says nothing. */
+  /**
+   * Where the first live poll began: no poll waited for a record dated before, so its delay says
+   * nothing.
+   */
   polledFrom: Micros | undefined;
   #windowRecords = 0;
   #hasRecords = false;
@@ -73,7 +76,10 @@ export class PageStore {
     log.write('source.first_record', { source: sourceId, records: appended });
   }
 
-  /** The delay until a record becomes visible cannot be measured while history is read for the first time. */
+  /**
+   * The delay until a record becomes visible cannot be measured while history is read for the first
+   * time.
+   */
   #isHistory(window: CollectedPage['window'], serverNow: Micros): boolean {
     if (window === undefined) return false;
     const { sourceId, journal, closeDelay } = this.#parts;
@@ -82,16 +88,17 @@ export class PageStore {
   }
 
   /**
-   * History is read no faster than sinks take it from memory: reading it back from the file costs more than a short wait. The wait is bounded, and a sink
-   * that makes no progress is not waited for: it delays only itself.
+   * History is read no faster than sinks take it from memory: reading it back from the file costs
+   * more than a short wait. The wait is bounded, and a sink that makes no progress is not waited
+   * for: it delays only itself.
    */
   async #waitForSinks(): Promise<void> {
     const { journal, clock } = this.#parts;
     for (let pauses = 0; pauses < maxSinkPauses; pauses += 1) {
-      const behind = journal.behind();
-      if (behind === undefined || behind === this.#stoodAt) return;
+      const lagging = journal.laggingPosition();
+      if (lagging === undefined || lagging === this.#stoodAt) return;
       await clock.sleep(sinkPauseMs, unstoppable);
     }
-    this.#stoodAt = journal.behind();
+    this.#stoodAt = journal.laggingPosition();
   }
 }

@@ -1,8 +1,9 @@
 /**
- * One pass over the pages of a query, in ascending order. A pass ends at a short page, never where a total says so: a total that lags would
- * otherwise hide a record and prove itself. But a short page before places that the total still counts is not the end: the service may remove rows
- * after paging. Each answered page is yielded, whatever its length or its number. While the caller stores a page, the next request may be on its
- * way.
+ * One pass over the pages of a query, in ascending order. A pass ends at a short page, and never
+ * because of a total: a total that lags would hide a record and then prove itself. A short page is
+ * not the end while the total counts more places: the service may remove rows after paging. Each
+ * answered page is yielded, whatever its length or number. The next page may be requested while the
+ * caller stores a page.
  */
 import { codeOf, WaybillError, messageOf } from '../errors.ts';
 import type { WindowQuery } from '../model/source.ts';
@@ -14,43 +15,54 @@ import type { Answer, Requester } from './requester.ts';
 
 interface PassPage {
   readonly answer: Answer;
-  /** The first page of the query: its total decides about splitting. */
+  /** The first page of the query: its total may split the window. */
   readonly isFirst: boolean;
   /** No page follows it. */
   readonly isLast: boolean;
-  /** The next page is asked for already: no other request may be sent now. */
+  /** The next page is requested already: no other request may be sent now. */
   readonly isAhead: boolean;
 }
 
 interface PassOptions {
-  readonly requester: Pick<Requester, 'ask' | 'wait' | 'isOfTheQuery'>;
+  readonly requester: Pick<Requester, 'ask' | 'wait' | 'isUnboundedAnswered'>;
   readonly paging: Paging;
   readonly query: WindowQuery;
-  /** Pages read at most. */
+  /** The largest number of pages to read. */
   readonly pagesMax: number;
-  /** Pages of the query to step over, of the size asked for now; default 0. */
+  /** Pages of the query to skip, of the present page size; default 0. */
   readonly skip?: number;
-  /** True where the next page is asked for before the caller has stored this one. */
+  /** True where the next page is requested before the caller has stored this one. */
   readonly ahead: (answer: Answer) => boolean;
   readonly log: Log;
   readonly signal: AbortSignal;
-  /** Called for each place that is unreadable in the smallest page that the service grants, and for a page that it refuses with all that follow. */
+  /**
+   * Called for each place that is unreadable in the smallest granted page, and for a page that the
+   * service refuses together with all after it.
+   */
   readonly unreadable: (page: number, thrown: unknown, pageSize: number) => void;
-  /** Asked when the query is refused or not answered in time: true where less will be asked for instead. Then the pass ends. */
+  /**
+   * Called when the query is refused or not answered in time: true where the caller will request
+   * less instead. Then the pass ends.
+   */
   readonly isTooMuch?: (refused: PageRefused) => Promise<boolean>;
 }
 
-/** After so many refusals of a first page a query without times tells whether the service refuses everything. */
+/**
+ * After so many refusals of a first page, the unbounded query shows whether the service refuses
+ * every request.
+ */
 const maxRefusals = 3;
 
-/** The pages of a query, in order, each once unless the pass begins again because the page size changed. */
+/**
+ * Yields the pages of a query in order, each once unless the pass restarts with another page size.
+ */
 export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void, void> {
   const { requester, query, pagesMax, signal } = options;
   const cursor = new PageCursor(options.paging, options.skip);
   let pending: Promise<Answer> | undefined;
   const ask = (): Promise<Answer> => {
     const asked = requester.ask({ query, ...cursor.next }, signal, options.isTooMuch && attemptsWhereSmallerWorks);
-    // Awaited later; a failure in between must not count as unhandled.
+    // Awaited later: a failure before that must not be an unhandled rejection.
     asked.catch(() => undefined);
     return asked;
   };
@@ -73,13 +85,13 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
       if (isLast) return;
     }
   } finally {
-    // One request at a time: a request that nobody waits for any more ends first.
+    // One request at a time: a pending request ends first.
     if (pending) await pending.catch(() => undefined);
   }
 }
 
-/** Does what follows from a failed request. @throws what no other request can avoid */
-async function recover(options: PassOptions, cursor: PageCursor, thrown: unknown): Promise<'end' | 'again'> {
+/** Handles a failed request. @throws a failure that no other request can avoid */
+async function recover(options: PassOptions, cursor: PageCursor, thrown: unknown): Promise<'end' | 'retry'> {
   const { requester, paging, query, signal } = options;
   const code = codeOf(thrown);
   // mutant: page-missing
@@ -88,28 +100,28 @@ async function recover(options: PassOptions, cursor: PageCursor, thrown: unknown
   if (refused && (await options.isTooMuch?.(refused))) return 'end';
   const next = cursor.failed(thrown);
   switch (next.kind) {
-    case 'again':
-      return 'again';
+    case 'retry':
+      return 'retry';
     case 'size_refused':
       options.log.write('source.page_size_refused', { pageSize: next.pageSize, error: thrown });
-      return 'again';
+      return 'retry';
     case 'unreadable':
       options.unreadable(next.page, next.thrown, next.pageSize);
-      return next.isEnd ? 'end' : 'again';
+      return next.isEnd ? 'end' : 'retry';
     case 'refused':
       break;
     case 'fatal':
       throw thrown;
   }
   const { page, pageSize, refusals } = next;
-  if (refusals >= maxRefusals && (await requester.isOfTheQuery(query, signal))) {
-    // The service may refuse larger pages too: only now a narrower query tells.
+  if (refusals >= maxRefusals && (await requester.isUnboundedAnswered(query, signal))) {
+    // The first refusals may concern the page size: a narrower query is tested only now.
     if (await options.isTooMuch?.({ thrown, pageSize, isDeep: false, isUnanswered: false })) return 'end';
-    const message = `${messageOf(thrown)}; without times it is answered`;
+    const message = `${messageOf(thrown)}; the unbounded query is answered`;
     options.unreadable(page, new WaybillError(code ?? 'page_refused', message, { cause: thrown }), pageSize);
     return 'end';
   }
   await requester.wait(thrown, refusals, signal);
   cursor.restart(paging.size);
-  return 'again';
+  return 'retry';
 }

@@ -1,6 +1,7 @@
 /**
- * Reads a window until the service itself confirms by a count that nothing is missing, or until more passes lead nowhere. The theorem that makes an
- * equal count a proof stands at `counted` in window-tally.ts.
+ * Reads a window until the service itself confirms by a count that nothing is missing, or until
+ * more passes lead nowhere. The theorem that makes an equal count a proof stands at `counted` in
+ * window-tally.ts.
  */
 import { messageOf } from '../errors.ts';
 import type { Verdict, Window } from '../model/ledger.ts';
@@ -38,10 +39,15 @@ export interface Caps {
   largest: number;
 }
 
-/** A window is proven, is a gap, or is to be halved; while the source is suspended nothing is decided. */
+/**
+ * A window is proven, is a gap, or is to be halved; while the source is suspended nothing is
+ * decided.
+ */
 export type Outcome = Verdict | Split | { readonly kind: 'suspended' };
 
-/** The windows that may be split: any, only one that is too much for the service to answer, or none. */
+/**
+ * The windows that may be split: any, only one that is too much for the service to answer, or none.
+ */
 export type Splitting = 'any' | 'refused' | 'none';
 
 /** One window while it is read. */
@@ -146,8 +152,8 @@ async function capped({ reading, query, splitting, signal }: WindowRead, total: 
 }
 
 /**
- * A total at least as large as any before it is compared with the total of the unbounded query. In a sound service that is larger, or the window holds
- * all records.
+ * A total at least as large as any before it is compared with the total of the unbounded query. In
+ * a sound service that is larger, or the window holds all records.
  */
 async function mayBeCap({ requester, paging, caps }: Reading, query: WindowQuery, total: number, signal: AbortSignal): Promise<boolean> {
   if (total < minCap || total < caps.largest) return false;
@@ -164,8 +170,9 @@ async function collisionMessage({ reading, query, signal }: WindowRead, { mayCol
 }
 
 /**
- * True where a query is refused, or not answered in time, because it is wide: the same page of its first or of its last second is answered. Where
- * neither is answered, halving would not help. Where a smaller page of the same query is answered in time, the page is too large and not the query.
+ * True where a query is refused, or not answered in time, because it is wide: the same page of its
+ * first or of its last second is answered. Where neither is answered, halving would not help. Where
+ * a smaller page of the same query is answered in time, the page is too large and not the query.
  */
 async function isForWidth(
   { requester, paging }: Reading,

@@ -1,6 +1,8 @@
 /**
- * Counting closed windows again. An equal count shows that nothing came; a greater one has the window read again; a smaller one is never believed
- * at once: it is counted again after `closeDelay`, and then another window tells whether this one has vanished or the rights have shrunk.
+ * Recounts closed windows. An equal count shows that no record was added. After a greater count the
+ * window is read again. A smaller count is not trusted at once: the window is recounted after
+ * `closeDelay`, and then the count of another window shows the cause. Either records of this window
+ * were deleted, or the client has lost the right to see records.
  */
 import type { CollectJournal } from '../model/journal.ts';
 import type { Suspension, LedgerWindow } from '../model/ledger.ts';
@@ -28,34 +30,39 @@ interface RecountParts {
   readonly ages: readonly Micros[];
   /** Server time. */
   readonly now: () => Micros;
-  /** Reads a window again with proof, and records what is found. */
+  /** Reads a window again with proof, and stores the verdict. */
   readonly reread: (window: LedgerWindow, signal: AbortSignal) => Promise<void>;
 }
 
-/** A clock that is set right by no more than that has closed nothing that matters before its time. */
+/**
+ * A smaller correction of a clock does not matter: windows are closed much later than their end.
+ */
 export const steppedMicros = 5_000_000;
-/** The guard chooses among so many windows, those with the most records. */
+/** Samples are drawn from so many windows, those with the most records. */
 const maxSampledWindows = 1_000;
-const releasedMessage = 'a suspension that found fewer records in it has ended: it is counted again';
+const releasedMessage = 'recounting: a suspension during which the window showed fewer records has ended';
 
 export class Recounter {
   readonly #parts: RecountParts;
-  /** When a window with records was last counted against what was proven, ms of the monotonic clock. */
+  /** When a window with records was last recounted, ms of the monotonic clock. */
   #countedAt: number;
-  /** How far the windows of a suspension are counted; after a restart it begins anew. */
-  #sampleRecount: { since: Micros; left: LedgerWindow[]; shrunk: Micros[]; counted: number; isWhole: boolean } | undefined;
+  /** Progress of the recounts during a suspension; a restart begins them again. */
+  #sampleRecount: { since: Micros; left: LedgerWindow[]; shrunk: Micros[]; counted: number; isComplete: boolean } | undefined;
   constructor(parts: RecountParts) {
     this.#parts = parts;
     this.#countedAt = parts.clock.monotonic();
     parts.suspensions.onEnd((suspension) => this.release(suspension));
   }
 
-  /** Asks the stored query for its total again. Under the assumptions of the proof an equal total shows that nothing came. */
+  /**
+   * Asks for the total of the stored query. Under the assumptions of the proof an equal total shows
+   * that no record was added.
+   */
   async recount(window: LedgerWindow, signal: AbortSignal): Promise<void> {
     const { sourceId, journal, suspensions, log, ages, now } = this.#parts;
     await this.#beginFullVisibility();
     const total = await this.#count(window, signal);
-    // What the live poll found out meanwhile counts: while suspended nothing is confirmed.
+    // A live poll may have suspended the source meanwhile: then nothing is confirmed.
     if (suspensions.current) return;
     const at = now();
     const fields = this.#fields(window, total);
@@ -70,8 +77,8 @@ export class Recounter {
       return;
     }
     if (this.#isForgotten(window)) {
-      // It could only be read again by taking what was delivered long ago for new.
-      const message = `the service counts ${total ?? 'nothing'} now, and the window is too old to be read again`;
+      // Its uids are forgotten: records delivered long ago would count as new.
+      const message = `the service counts ${total ?? 'no total'} now, and the window is too old to be read again`;
       await journal.remark(
         sourceId,
         window,
@@ -86,17 +93,21 @@ export class Recounter {
     await this.#parts.reread(window, signal);
   }
 
-  /** When no sound window with records was counted for five minutes, one is, at random: rights that shrink are noticed in quiet times too. */
+  /**
+   * Recounts a random window if none with records was recounted for five minutes: lost rights are
+   * noticed in quiet times too.
+   */
   async checkSamples(serverNow: Micros, signal: AbortSignal): Promise<boolean> {
     const { clock, waits, random, suspensions, closeDelay } = this.#parts;
-    if (clock.monotonic() - this.#countedAt < waits.guard) return false;
+    if (clock.monotonic() - this.#countedAt < waits.sample) return false;
     this.#countedAt = clock.monotonic();
     await this.#beginFullVisibility();
-    // Where history is read the ledger ends long ago: its newest windows tell what is shown.
+    // While history is read, the newest windows of the ledger are old.
     const end = Math.min(serverNow, this.#parts.journal.progress(this.#parts.sourceId).live.closedUntil);
     const since = end - Math.max(this.#lastAge, dayMicros);
     const isUnchanged = await this.#lastFullVisibility(since);
-    // Where all that were sound are gone one of the others begins anew.
+    // Without a window from before the last full visibility, any window that is not in doubt
+    // serves.
     const windows = isUnchanged.length > 0 ? isUnchanged : (await this.#richest(since)).filter(({ reason }) => reason === undefined);
     const window = windows[Math.floor(random() * windows.length)];
     if (!window) return false;
@@ -108,8 +119,9 @@ export class Recounter {
   }
 
   /**
-   * The test of a suspension for `rows`: whether the first window that shrank is whole again, of the proven ones that nobody has accepted; or all are
-   * accepted, and others were counted as well.
+   * Tests whether a suspension for `rows` may end. It may when the first window that shrank, and
+   * that no operator has accepted, shows all its records again; or when all are accepted, and the
+   * other windows were recounted too.
    */
   async test({ windows = [], shrunk }: Suspension, signal: AbortSignal): Promise<boolean> {
     this.#parts.suspensions.renew();
@@ -117,24 +129,26 @@ export class Recounter {
     await this.#list(listed);
     const referenceRecord = [...listed, ...(await this.#windows(shrunk ?? []))].find(({ state }) => state === 'proven');
     if (referenceRecord === undefined) return shrunk !== undefined || listed.length === 0;
-    return (await this.#compare(referenceRecord, signal)) === 'whole';
+    return (await this.#compare(referenceRecord, signal)) === 'complete';
   }
 
   /**
-   * In a suspension for `rows` one more window is counted, so that a person can accept together what shrank together: those of the last day, and older ones
-   * until one is whole; what shrank of the rest is held against that. @returns false when there is none left
+   * Recounts one more window during a suspension for `rows`, so that an operator can accept
+   * together what shrank together. All windows of the last day are recounted, and older ones until
+   * one shows all its records.
+   * @returns false when there is none left
    */
   async sampleRecount(suspension: Suspension, signal: AbortSignal): Promise<boolean> {
     if (suspension.shrunk !== undefined) return false;
     if (this.#sampleRecount?.since !== suspension.since)
-      this.#sampleRecount = { since: suspension.since, left: await this.#others(suspension), shrunk: [], counted: 0, isWhole: false };
+      this.#sampleRecount = { since: suspension.since, left: await this.#others(suspension), shrunk: [], counted: 0, isComplete: false };
     const sampleRecount = this.#sampleRecount;
     const window = sampleRecount.left.shift();
-    if (window === undefined || (sampleRecount.isWhole && window.to <= suspension.since - dayMicros)) {
+    if (window === undefined || (sampleRecount.isComplete && window.to <= suspension.since - dayMicros)) {
       const { shrunk, counted } = sampleRecount;
       await this.#parts.suspensions.amend({
         shrunk,
-        message: `${suspension.message}; of ${counted} other windows ${shrunk.length} hold fewer too`,
+        message: `${suspension.message}; ${shrunk.length} of ${counted} other windows show fewer too`,
       });
       return false;
     }
@@ -142,11 +156,11 @@ export class Recounter {
     sampleRecount.counted += 1;
     if (total === undefined || window.total === undefined) return true;
     if (total < window.total) sampleRecount.shrunk.push(window.from);
-    else sampleRecount.isWhole = true;
+    else sampleRecount.isComplete = true;
     return true;
   }
 
-  /** What a suspension has not listed of the windows that tell whether everything is shown, newest first. */
+  /** The windows with full visibility that a suspension does not list, newest first. */
   async #others({ since, windows = [] }: Suspension): Promise<LedgerWindow[]> {
     const found = new Map(
       [...(await this.#lastFullVisibility(since - dayMicros)), ...(await this.#lastFullVisibility(0))].map((each) => [each.from, each]),
@@ -156,8 +170,9 @@ export class Recounter {
   }
 
   /**
-   * Before a suspension ends: all that was found to hold fewer is counted again at once, but for what was accepted, and stays in doubt until it has been;
-   * and so is what was closed since a window was last counted whole, for less may have been shown then already.
+   * Before a suspension ends, schedules recounts. Each window that showed fewer records is due at
+   * once, unless an operator accepted it, and stays in doubt until then. Windows closed since the
+   * last full visibility are due too: the service may have hidden records already.
    */
   async release({ reason, lastFullVisibility, windows = [], shrunk = [] }: Suspension): Promise<void> {
     const { sourceId, journal, now } = this.#parts;
@@ -181,8 +196,10 @@ export class Recounter {
   }
 
   /**
-   * Time went back: both clocks were ahead, and one was set right. What was closed at a time that has not come yet keeps its proof, true when it was
-   * made. A window whose end has not settled is listed as open until it has, and then read again; others are counted at the ages still ahead of them.
+   * After time went back: both clocks were ahead, and one was corrected. Windows closed at a time
+   * that is now in the future keep their proofs. A window whose close delay has not passed is
+   * listed as open, and read again when it has. The others are recounted at the ages still ahead of
+   * them.
    */
   async closedAhead(at: Micros): Promise<void> {
     const { sourceId, journal, log, closeDelay, ages } = this.#parts;
@@ -191,7 +208,7 @@ export class Recounter {
       const isEarly = window.to + closeDelay > at;
       const due = isEarly ? window.to + closeDelay : nextRecount(window.to, ages, at);
       if (!isEarly && (isForgotten || due === window.next)) continue;
-      const message = `closed at ${microsToIso(window.closed)} by clocks that were ahead${isForgotten ? '; what it held is forgotten, and it cannot be read again' : ''}`;
+      const message = `closed at ${microsToIso(window.closed)} by clocks that were ahead${isForgotten ? '; its uids are forgotten, so it cannot be read again' : ''}`;
       const remark = {
         reason: isEarly ? ('reread' as const) : undefined,
         message,
@@ -203,38 +220,42 @@ export class Recounter {
     }
   }
 
-  /** Fewer than were proven. A replica may lag: only a second count, after `closeDelay`, is believed, and then another window is counted. */
+  /**
+   * The count is below the proven total. A replica may lag, so only a second count after
+   * `closeDelay` is trusted; then another window is counted.
+   */
   async #fewer(window: LedgerWindow, total: number, signal: AbortSignal): Promise<void> {
     const { closeDelay, now } = this.#parts;
-    const found = window.attempts === 0 ? 'unknown' : await this.whereTheyAre(window, total, signal);
-    if (found === 'shrunk') await this.#vanish(window, total);
+    const found = window.attempts === 0 ? 'unknown' : await this.causeOfFewer(window, total, signal);
+    if (found === 'shrunk') await this.#shrink(window, total);
     else if (found === 'unknown') await this.#doubt(window, total, now() + closeDelay);
   }
 
   /**
-   * Where records are that a window has shown and does not show any more: another window tells. With that one whole they have vanished. With fewer
-   * there as well rows are hidden, and the source is suspended.
-   * @param total  what the window shows now
+   * Finds the cause when a window shows fewer records than before, by the count of another window.
+   * If that shows all its records, records of this window were deleted. If it shows fewer too, the
+   * service hides records, and the source is suspended.
+   * @param total  the count of the window now
    */
-  async whereTheyAre(window: LedgerWindow, total: number, signal: AbortSignal): Promise<'shrunk' | 'suspended' | 'unknown'> {
+  async causeOfFewer(window: LedgerWindow, total: number, signal: AbortSignal): Promise<'shrunk' | 'suspended' | 'unknown'> {
     const { suspensions } = this.#parts;
     await this.#beginFullVisibility();
     const other = await this.#other(window);
-    const seen = other === undefined ? 'whole' : await this.#compare(other, signal);
-    if (other === undefined || seen === 'whole') {
-      // Rows may have come back between the two questions: so the first is asked once more.
-      const retry = other === undefined ? total : await this.#count(window, signal, false);
+    const seen = other === undefined ? 'complete' : await this.#compare(other, signal);
+    if (other === undefined || seen === 'complete') {
+      // The service may show records again since the first count: a second count decides.
+      const secondCount = other === undefined ? total : await this.#count(window, signal, false);
       if (suspensions.current) return 'suspended';
-      return retry !== undefined && retry <= total ? 'shrunk' : 'unknown';
+      return secondCount !== undefined && secondCount <= total ? 'shrunk' : 'unknown';
     }
     const isFewer = async (): Promise<boolean> => (await this.#compare(other, signal)) === 'fewer';
-    // The answer that showed fewer may be as stale as the token was: nothing is known yet.
+    // The smaller count may come from rights in an old token.
     if (seen === 'unknown' || (await suspensions.passesAfresh(async () => !(await isFewer()), signal))) return 'unknown';
     const isAlone = other.from === window.from;
     const message =
-      `the window from ${microsToIso(window.from)} holds ${total} of ${maxTotalOf(window)} records` +
-      (isAlone ? '' : `, and that from ${microsToIso(other.from)} fewer than its ${other.total ?? 0} as well`);
-    // Not a gap, of which nothing was proven: with the suspension over it is tried again, and held against another window.
+      `the window from ${microsToIso(window.from)} shows ${total} of ${maxTotalOf(window)} records` +
+      (isAlone ? '' : `, and the window from ${microsToIso(other.from)} fewer than its ${other.total ?? 0}`);
+    // A gap is not listed: nothing was proven of it. It is retried after the suspension.
     const listed = isAlone || window.state === 'gap' ? [other] : [other, window];
     await suspensions.begin({ reason: 'rows', message, windows: listed.map(({ from }) => from) });
     await this.#list(listed);
@@ -242,8 +263,9 @@ export class Recounter {
   }
 
   /**
-   * Another window that tells whether rows are hidden: of the last day the one with the most records; else the newest, which the service forgets
-   * last. Where there is none a window of the last day tells it by itself; not so a gap, of which nothing was proven.
+   * The window to compare with: the one with the most records of the last day; else the newest,
+   * which the service deletes last. Where there is none, a window of the last day is compared with
+   * itself, but not a gap, of which nothing was proven.
    */
   async #other(window: LedgerWindow): Promise<LedgerWindow | undefined> {
     const since = this.#parts.now() - dayMicros;
@@ -254,7 +276,7 @@ export class Recounter {
     return newest ?? (window.state === 'proven' && window.to > since ? window : undefined);
   }
 
-  /** What the first window showed is all that can be known of what there is to be shown: it is sound by itself. */
+  /** Before any recount, the first closed window with records stands for full visibility. */
   async #beginFullVisibility(): Promise<void> {
     const { suspensions } = this.#parts;
     if (suspensions.lastFullVisibility !== undefined) return;
@@ -262,7 +284,10 @@ export class Recounter {
     if (windows.length > 0) suspensions.foundFullVisibility(windows.reduce((least, { closed }) => Math.min(least, closed), Infinity));
   }
 
-  /** Windows with records that were closed when everything was shown, the most records first. One that is to be counted again is still a reference record. */
+  /**
+   * Windows closed before the last full visibility, the most records first; a window that waits for
+   * a recount is among them.
+   */
   async #lastFullVisibility(since: Micros): Promise<readonly LedgerWindow[]> {
     return (await this.#richest(since)).filter((window) => this.#parts.suspensions.isFullyVisible(window));
   }
@@ -274,28 +299,28 @@ export class Recounter {
   async #doubt(window: LedgerWindow, total: number, next: Micros): Promise<void> {
     const { sourceId, journal, log, now } = this.#parts;
     const reason = window.reason === 'reread' ? window.reason : undefined;
-    const remark = { reason, message: wordsOf(window, total), next, attempts: window.attempts + 1 } as const;
+    const remark = { reason, message: messageOf(window, total), next, attempts: window.attempts + 1 } as const;
     await journal.remark(sourceId, window, remark, now(), this.#lastAge);
     log.write('window.recount_below', { ...this.#fields(window, total), next: microsToIso(next) });
   }
 
-  /** The old proof, true at its time, stays; its recounts end. */
-  async #vanish(window: LedgerWindow, total: number): Promise<void> {
+  /** The old proof stays: it was true at its time. The window is not recounted any more. */
+  async #shrink(window: LedgerWindow, total: number): Promise<void> {
     const { sourceId, journal, log, meters, now } = this.#parts;
-    const remark = { reason: 'shrunk', message: wordsOf(window, total), next: undefined, attempts: window.attempts + 1 } as const;
+    const remark = { reason: 'shrunk', message: messageOf(window, total), next: undefined, attempts: window.attempts + 1 } as const;
     await journal.remark(sourceId, window, remark, now(), this.#lastAge);
     meters.windowShrunk(sourceId);
     log.write('window.shrunk', this.#fields(window, total));
   }
 
-  /** Lists windows as open, so that a person can see and accept them. */
+  /** Lists windows as open, so that an operator can see and accept them. */
   async #list(windows: readonly LedgerWindow[]): Promise<void> {
     const { sourceId, journal, now } = this.#parts;
     for (const window of windows) {
       if (window.state !== 'proven' || window.reason !== undefined) continue;
       const remark = {
         reason: 'reread',
-        message: 'the service shows fewer records than were proven',
+        message: 'the service shows fewer records than the proven total',
         next: undefined,
         attempts: 1,
       } as const;
@@ -308,10 +333,10 @@ export class Recounter {
     return windows.filter((window) => window !== undefined);
   }
 
-  async #compare(window: LedgerWindow, signal: AbortSignal): Promise<'whole' | 'fewer' | 'unknown'> {
+  async #compare(window: LedgerWindow, signal: AbortSignal): Promise<'complete' | 'fewer' | 'unknown'> {
     const total = await this.#count(window, signal);
     if (total === undefined || window.total === undefined) return 'unknown';
-    return total >= window.total ? 'whole' : 'fewer';
+    return total >= window.total ? 'complete' : 'fewer';
   }
 
   async #count(
@@ -321,7 +346,8 @@ export class Recounter {
   ): Promise<number | undefined> {
     const { requester, paging, clock, suspensions } = this.#parts;
     const { total } = await requester.count(/* mutant: recount-query */ window.query, paging.first, signal);
-    // What was closed since may have been read while less was shown: that it is as it was says nothing.
+    // A window closed since may have been read while the service hid records: its equal count shows
+    // nothing.
     if ((window.total ?? 0) === 0 || !isFullyVisible) return total;
     this.#countedAt = clock.monotonic();
     if (total !== undefined && total >= (window.total ?? 0)) suspensions.foundFullVisibility();
@@ -347,19 +373,19 @@ export class Recounter {
   }
 }
 
-/** The most records that a window was ever known to hold: proven, counted or received. */
+/** The largest number of records known of a window: proven, counted or received. */
 export function maxTotalOf({ total, received: seen }: LedgerWindow): number {
   return Math.max(total ?? 0, seen);
 }
 
 /**
- * Whether a count can confirm a window: it is proven, and nothing beyond its proof was ever received. An equal count then shows that nothing came,
- * also where a suspension or a later count had put it in doubt.
+ * True where an equal count can confirm a window: it is proven, and no record beyond its proof was
+ * ever received. That holds also where a suspension or a later count has put it in doubt.
  */
 export function isCountable(window: LedgerWindow): boolean {
   return window.state === 'proven' && window.reason !== 'shrunk' && maxTotalOf(window) === window.total;
 }
 
-function wordsOf(window: LedgerWindow, total: number): string {
-  return `the service counted ${window.total ?? 0} when the window was closed and ${total} now`;
+function messageOf(window: LedgerWindow, total: number): string {
+  return `the service counted ${window.total ?? 0} records when the window was closed, and ${total} now`;
 }

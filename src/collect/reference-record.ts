@@ -1,6 +1,7 @@
 /**
- * A reference record for a field: a record of a proven window that showed it. Read again it tells whether a page without the field is poor by itself, or
- * whether the right to see the field is gone.
+ * A reference record of a field: a record of a proven window that showed the field. When a page
+ * lacks the field, the reference record is read again. If that still shows the field, the records
+ * of the page lack it themselves; else the right to see it is lost.
  */
 import type { CollectedRecord } from '../model/journal.ts';
 import type { Log } from '../model/telemetry.ts';
@@ -19,12 +20,12 @@ export interface ReferenceRecord {
 
 export type ReferenceRecords = Partial<Record<WatchedField, ReferenceRecord>>;
 
-/** A second may hold many records; the reference record is looked for in so many pages. */
+/** One second may hold many records; so many pages of it are searched. */
 const maxPages = 50;
 
 /**
- * The reference record as the service shows it now. Asked for the second that it lies in, with a second more on both sides; undefined when it is not there
- * any more, or cannot be read.
+ * Reads the reference record as the service shows it now.
+ * @returns undefined when the service does not show it any more, or it cannot be read
  */
 export async function readReferenceRecord(
   { requester, paging, log }: { readonly requester: Requester; readonly paging: Paging; readonly log: Log },

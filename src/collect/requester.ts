@@ -1,6 +1,7 @@
 /**
- * Repeats a request to a source until a usable answer comes. A source that cannot be reached makes no gap: the request waits. What repeating cannot
- * help (a page that is never readable, a page size that is refused) is for the caller.
+ * Repeats a request to a source until a usable answer arrives. An unreachable source makes no gap:
+ * the request waits. The caller handles what a retry cannot help: a page that stays unreadable, or
+ * a refused page size.
  */
 import { codeOf, WaybillError, messageOf } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
@@ -18,20 +19,20 @@ import type { Suspensions, Waits } from './suspension.ts';
 
 /** A page whose records have been read: identity and time of each. */
 export interface Answer {
-  /** What was asked, to be asked again. */
+  /** For a second request of the same page. */
   readonly request: PageRequest;
   readonly records: readonly CollectedRecord[];
   readonly page: number | undefined;
   readonly pageSize: number | undefined;
   readonly total: number | undefined;
   readonly received: Micros;
-  /** Server time when it was taken. */
+  /** Server time of the answer. */
   readonly serverNow: Micros;
 }
 
 /** The health of the connection to a source, for status and probes. */
 export interface SourceHealth {
-  /** The last failure, in words, until an answer comes. */
+  /** The last failure, until an answer arrives. */
   trouble: { readonly code: ErrorCode | undefined; readonly message: string; readonly since: Micros } | undefined;
   lastSuccess: Micros | undefined;
   lastError: string | undefined;
@@ -40,30 +41,38 @@ export interface SourceHealth {
 
 const backoffFirstMs = 250;
 const maxBackoffMs = 60_000;
-/** How often a page that cannot be read is asked for before the question is given back. */
+/** Attempts at an unreadable page before the request fails. */
 const malformedAttempts = 3;
 const cachedMs = 1_000;
-/** Page sizes for a question whose records are not wanted: some services refuse very small ones. */
+/** Page sizes for a request that needs no records: some services refuse very small ones. */
 const minSizes = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
-/** A count that is refused so often is told apart from a service that refuses everything. */
+/**
+ * After so many refusals of a count, the unbounded query shows whether the service refuses every
+ * request.
+ */
 const maxRefusals = 3;
-/** A question that failed so often while so many others were answered is given back: it may be too much for a service to put together. */
+/**
+ * A request fails after so many failures if so many other requests were answered meanwhile: it may
+ * be too much for the service.
+ */
 interface RetryPolicy {
   readonly failures: number;
   readonly others: number;
 }
 
 const usual: RetryPolicy = { failures: 8, others: 3 };
-/** Where less can be asked for instead. */
+/** Where the caller can request less instead. */
 export const attemptsWhereSmallerWorks: RetryPolicy = { failures: 4, others: 2 };
-/** For a question that only tells others apart. */
+/** For a request that only classifies the failure of another. */
 const brief: RetryPolicy = { failures: 2, others: 1 };
-/** While nothing else is asked the plainest question stands in for the others, after so many failures again. */
-const plainEvery = 4;
-const settleUsualMs = 900_000;
+/**
+ * Without other requests, the unbounded query is sent after every so many failures in their place.
+ */
+const unboundedEvery = 4;
+const defaultCloseDelayMs = 900_000;
 const textDecoder = new TextDecoder('utf-8');
 
-/** A record of a page. Its text is made when somebody asks: what is stored are its bytes. */
+/** A record of a page. The journal stores its bytes; the text is decoded when needed. */
 class ReceivedRecord implements CollectedRecord {
   readonly bytes: Uint8Array;
   readonly uid: string;
@@ -98,12 +107,15 @@ export class Requester {
   readonly #handoff: Pick<Handoff, 'offer'> | undefined;
   readonly #suspensions: Suspensions | undefined;
   readonly #waits: Waits;
-  /** Questions that are refused although fresh tokens were tried: the suspension ends when the last of them is answered. */
+  /**
+   * Requests that are refused with fresh tokens too: the suspension ends when the last of them is
+   * answered.
+   */
   #refusals = 0;
-  /** Answers that counted, of all questions. */
+  /** Usable answers to all requests. */
   #answers = 0;
-  /** The least page size that is known to be granted. */
-  #least = 1;
+  /** The smallest page size that the service is known to grant. */
+  #minSize = 1;
 
   constructor(parts: {
     source: Source;
@@ -113,9 +125,9 @@ export class Requester {
     clock: Clock;
     random: Random;
     log: Log;
-    /** Control is handed back after each wait for an answer that has not come yet. */
+    /** Hands control back after each wait between two attempts. */
     handoff?: Pick<Handoff, 'offer'>;
-    /** Told when the right to read is missing. */
+    /** Suspended when the right to read is missing. */
     suspensions?: Suspensions;
     waits?: Waits;
   }) {
@@ -128,21 +140,25 @@ export class Requester {
     this.#log = parts.log;
     this.#handoff = parts.handoff;
     this.#suspensions = parts.suspensions;
-    this.#waits = parts.waits ?? waitsFor(settleUsualMs);
+    this.#waits = parts.waits ?? waitsFor(defaultCloseDelayMs);
   }
 
   /**
-   * Asks until a well-formed answer comes that is not cached, and reads its records.
-   * @throws WaybillError `page_malformed` (three times unreadable), `page_refused`, `page_not_found`; or the signal's reason
+   * Requests a page until a well-formed answer arrives that is not cached, and reads its records.
+   * @throws WaybillError `page_malformed` (three times unreadable), `page_refused`,
+   * `page_not_found`; or the signal's reason
    */
   async ask(request: PageRequest, signal: AbortSignal, retryPolicy?: RetryPolicy): Promise<Answer> {
     return this.#repeat(request, (page) => this.#read(request, page), signal, retryPolicy);
   }
 
-  /** Whether a question is answered, with whatever, and not refused; of the least page unless a size is given. What would be waited for is waited for. */
+  /**
+   * True where the service answers the request, readable or not, and does not refuse it. Outages
+   * are waited for. Default size: the smallest.
+   */
   async isAnswered(request: Omit<PageRequest, 'pageSize'> & { readonly pageSize?: number }, signal: AbortSignal): Promise<boolean> {
     try {
-      await this.ask({ pageSize: this.#least, ...request }, signal, brief);
+      await this.ask({ pageSize: this.#minSize, ...request }, signal, brief);
       return true;
     } catch (thrown) {
       const code = codeOf(thrown);
@@ -152,7 +168,7 @@ export class Requester {
     }
   }
 
-  /** The same for calibration, which wants the page as it is. */
+  /** The same as `ask` for calibration, which needs the page as received. */
   async page(request: PageRequest, signal: AbortSignal): Promise<Page> {
     return this.#repeat(
       request,
@@ -165,8 +181,9 @@ export class Requester {
   }
 
   /**
-   * The total that the service counts for a query; undefined when it gives none that is usable, its answer cannot be read, or it refuses this
-   * query while it answers others. What would end a pass is waited for.
+   * Requests the total of a query. It is undefined where the service gives no usable total, where
+   * its answer cannot be read, and where it refuses this query but answers others. Other refusals
+   * are retried.
    */
   async count(
     query: PageRequest['query'],
@@ -176,26 +193,26 @@ export class Requester {
     const none = { total: undefined, serverNow: undefined };
     for (let failures = 1; ; failures += 1) {
       try {
-        return await this.#small(query, page, signal);
+        return await this.#smallest(query, page, signal);
       } catch (thrown) {
         const code = codeOf(thrown);
         if (code === 'page_malformed') return none;
         // mutant: count-failure
         if (code !== 'page_refused' && code !== 'page_not_found') throw thrown;
-        if (failures >= maxRefusals && (await this.isOfTheQuery(query, signal))) return none;
+        if (failures >= maxRefusals && (await this.isUnboundedAnswered(query, signal))) return none;
         await this.wait(thrown, failures, signal);
       }
     }
   }
 
   /**
-   * Whether a refusal is a matter of the query: the question without times is answered. A refusal of that one cannot be told from a service that
-   * refuses everything.
+   * True where the service refuses this query but answers the unbounded query. False for the
+   * unbounded query itself.
    */
-  async isOfTheQuery(query: PageRequest['query'], signal: AbortSignal): Promise<boolean> {
+  async isUnboundedAnswered(query: PageRequest['query'], signal: AbortSignal): Promise<boolean> {
     if (query.startTime === undefined && query.endTime === undefined) return false;
     try {
-      await this.#small({}, undefined, signal);
+      await this.#smallest({}, undefined, signal);
       return true;
     } catch (thrown) {
       const code = codeOf(thrown);
@@ -205,32 +222,36 @@ export class Requester {
     }
   }
 
-  /** Asks with the least page size that the service grants. */
-  async #small(query: PageRequest['query'], page: number | undefined, signal: AbortSignal): Promise<Answer> {
+  /** Requests a page of the smallest size that the service grants. */
+  async #smallest(query: PageRequest['query'], page: number | undefined, signal: AbortSignal): Promise<Answer> {
     let refused: unknown;
     for (const pageSize of minSizes) {
-      if (pageSize < this.#least) continue;
+      if (pageSize < this.#minSize) continue;
       try {
         const answer = await this.ask({ query, page, pageSize }, signal);
-        this.#least = pageSize;
+        this.#minSize = pageSize;
         return answer;
       } catch (thrown) {
         if (codeOf(thrown) !== 'page_refused') throw thrown;
         refused ??= thrown;
       }
     }
-    this.#least = 1;
+    this.#minSize = 1;
     throw refused;
   }
 
-  /** Says what went wrong, and waits: as long as the other side asked, else with full jitter, longer each time. */
+  /**
+   * Logs the failure, and waits: as long as the service asked for, else with full jitter and
+   * exponential backoff.
+   */
   async wait(thrown: unknown, failures: number, signal: AbortSignal, ms?: number): Promise<void> {
     this.#failed(thrown);
-    const asked = ms ?? (thrown instanceof WaybillError ? thrown.retryAfterMs : undefined);
-    const most = Math.min(maxBackoffMs, backoffFirstMs * 2 ** Math.min(failures, 10));
-    const waitMs = asked ?? Math.max(50, this.#random() * most);
+    const requested = ms ?? (thrown instanceof WaybillError ? thrown.retryAfterMs : undefined);
+    const maxWait = Math.min(maxBackoffMs, backoffFirstMs * 2 ** Math.min(failures, 10));
+    const waitMs = requested ?? Math.max(50, this.#random() * maxWait);
     const fields = { source: this.#sourceId, code: codeOf(thrown), retryInMs: Math.round(waitMs), error: thrown };
-    // A person must replace what is refused; a server that rotates its secrets may take a moment to accept the new one.
+    // An operator must replace a refused secret; a server that rotates secrets may need a moment to
+    // accept the new one.
     if (codeOf(thrown) === 'token_refused') {
       if (failures < 3) this.#log.write('source.token_retried', fields);
       else this.#log.write('source.token_refused', fields);
@@ -268,15 +289,15 @@ export class Requester {
           this.#failed(thrown);
           throw thrown;
         }
-        const isEnough = (): boolean => this.#answers - answersBefore >= retryPolicy.others;
+        const areOthersAnswered = (): boolean => this.#answers - answersBefore >= retryPolicy.others;
         if (
           failures + 1 >= retryPolicy.failures &&
           isOfThePage(thrown) &&
-          (isEnough() || (await this.#isPlainAnswered(request, failures, signal)))
+          (areOthersAnswered() || (await this.#isUnboundedAnsweredNow(request, failures, signal)))
         ) {
           this.#failed(thrown);
-          // Not the way is broken but this question: a smaller page may be answered.
-          throw new WaybillError('page_malformed', `${messageOf(thrown)}; other questions are answered meanwhile`, { cause: thrown });
+          // The service works, and this request is too much for it: a smaller page may be answered.
+          throw new WaybillError('page_malformed', `${messageOf(thrown)}; other requests are answered meanwhile`, { cause: thrown });
         }
         if (code === 'source_forbidden') await this.wait(thrown, failures, signal, await this.#refused((forbidden += 1), thrown));
         else await this.wait(thrown, failures, signal);
@@ -287,20 +308,26 @@ export class Requester {
     }
   }
 
-  /** Whether the question without times is answered while another fails and nothing else is asked; now and then. */
-  async #isPlainAnswered({ query }: PageRequest, failures: number, signal: AbortSignal): Promise<boolean> {
-    if ((failures + 1) % plainEvery !== 0 || (query.startTime === undefined && query.endTime === undefined)) return false;
+  /**
+   * After every fourth failure: true where the unbounded query is answered at the first attempt.
+   */
+  async #isUnboundedAnsweredNow({ query }: PageRequest, failures: number, signal: AbortSignal): Promise<boolean> {
+    if ((failures + 1) % unboundedEvery !== 0 || (query.startTime === undefined && query.endTime === undefined)) return false;
     this.health.requests += 1;
     try {
-      return (await this.#source.page({ query: {}, page: undefined, pageSize: this.#least }, signal)).age === 0;
+      return (await this.#source.page({ query: {}, page: undefined, pageSize: this.#minSize }, signal)).age === 0;
     } catch {
       signal.throwIfAborted();
-      // It fails too: the way is broken, and the question waits.
+      // It fails too: the service is unreachable, and the request waits.
       return false;
     }
   }
 
-  /** The right to read is missing: a fresh token is tried three times in a minute, and then once a minute while suspended. Returns how long to wait, ms. */
+  /**
+   * The right to read is missing: three attempts in a minute with a fresh token, then one a minute
+   * while suspended.
+   * @returns the wait in ms
+   */
   async #refused(times: number, thrown: unknown): Promise<number> {
     this.#source.renew?.();
     if (times <= freshAttempts) return this.#waits.fresh;
@@ -311,7 +338,7 @@ export class Requester {
     return this.#waits.test;
   }
 
-  /** The question was answered, or is given up. */
+  /** The request was answered or has failed. */
   async #granted(signal: AbortSignal): Promise<void> {
     this.#refusals -= 1;
     if (this.#refusals === 0 && !signal.aborted) await this.#suspensions?.end('forbidden');
@@ -331,12 +358,16 @@ export class Requester {
     this.health.trouble = { code: codeOf(thrown), message, since };
   }
 
-  /** Each item is parsed alone: what is odd about it is one odd record. What is not JSON at all makes the page unreadable. */
+  /**
+   * Parses each item separately, so that an unusual record affects no other. An item that is not
+   * JSON makes the page unreadable.
+   */
   #read(request: PageRequest, page: Page): Answer {
     let newest: Micros | undefined;
     const records = page.items.map((bytes, i): CollectedRecord => {
       try {
-        // Identity and time need five fields; text and whole value are made where they are used, by each sink.
+        // Identity and time need five fields; each sink reads the text and the other fields where
+        // it uses them.
         const text = (): string => textOf(bytes);
         const value = scanFields(bytes) ?? parseRecord(text());
         const time = timeOfRecord(value);
@@ -357,18 +388,22 @@ export class Requester {
     // mutant: cached-answer
     if (this.#serverClock.observe(page, newest) === 'accepted') return;
     throw new WaybillError('source_busy', `answer of "${this.#sourceId}" is cached: it is older than an answer before it`, {
-      // Not longer each time: so many that agree with each other have the bound built anew.
+      // No backoff: the server clock accepts answers again after enough of them agree with each
+      // other.
       retryAfterMs: cachedMs,
     });
   }
 }
 
-/** Whether a question was given back because it failed while others were answered, and not for what an answer held. */
+/**
+ * True where a request failed without an answer while others were answered; false where an answer
+ * was unreadable.
+ */
 export function isUnanswered(thrown: unknown): boolean {
   return codeOf(thrown) === 'page_malformed' && thrown instanceof Error && isOfThePage(thrown.cause);
 }
 
-/** 5xx without a time to come back, and answers that do not come in time: what a smaller page may mend. */
+/** 5xx without `Retry-After`, and no answer in time: a smaller page may help. */
 function isOfThePage(thrown: unknown): boolean {
   const code = codeOf(thrown);
   return (code === 'source_busy' && thrown instanceof WaybillError && thrown.retryAfterMs === undefined) || code === 'source_unreachable';

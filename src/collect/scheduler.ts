@@ -1,6 +1,7 @@
 /**
- * Decides what one source does next, one request at a time. The order: a live poll that is due, closing windows, recounts and retries that are due,
- * requested history. After ten closed windows in a row, one item further down gets a turn.
+ * Decides what one source does next, one request at a time. The order: a live poll that is due,
+ * closing windows, recounts and retries that are due, requested history. After ten closed windows
+ * in a row, one item further down gets a turn.
  */
 import { codeOf } from '../errors.ts';
 import type { CollectJournal } from '../model/journal.ts';
@@ -50,22 +51,25 @@ export interface CollectorParts {
   readonly visibility?: VisibilityProfile | undefined;
   /** See VisibilityParts. */
   readonly learned?: () => Promise<void>;
-  /** Asks the service what is not about its records, when that is due. @returns false when nothing was due */
+  /** Requests that are not about records, such as calibration. @returns false when none is due */
   readonly maintenance?: (signal: AbortSignal) => Promise<boolean>;
-  /** The same, for what may wait until no window is due. `store` appends records that were read on the way. */
+  /**
+   * The same for requests that may wait until no window is due. `store` stores the records that
+   * they read.
+   */
   readonly whenIdle?: (signal: AbortSignal, store: Collector['store']) => Promise<boolean>;
 }
 
-/** What a collector has learned about its source and keeps over a restart; plain JSON. */
+/** What a collector has learned about its source; it survives a restart; plain JSON. */
 export interface VisibilityProfile {
   readonly fields: FieldsProfile;
   /** See Suspensions.lastFullVisibility. */
   readonly lastFullVisibility?: Micros | undefined;
-  /** How far back the first poll reached: what is dated before is history, and was not awaited. */
+  /** See PageStore.polledFrom. */
   readonly polledFrom?: Micros | undefined;
 }
 
-/** What the collector knows of a source's snapshot. */
+/** The part of a source's snapshot that the collector knows. */
 interface SourceView extends Pick<
   SourceSnapshot,
   'trouble' | 'lastSuccess' | 'lastError' | 'serverNow' | 'clockOffsetSeconds' | 'clock' | 'nextProof'
@@ -75,19 +79,26 @@ interface SourceView extends Pick<
 
 /** Windows closed in a row before an item further down gets a turn. */
 const closesInARow = 10;
-/** A poll that ended at its 20th page is followed at once, but at least this long after its own beginning. */
+/**
+ * After a poll that ended at its 20th page the next begins at once, but at least this long after
+ * its begin.
+ */
 const resumeMs = 1_000;
-/** Within a window a poll waits as long as the last one took, but no longer than this: one that met an outage says nothing about the next. */
+/**
+ * While a window is read, the next poll waits as long as the last one took, but no longer than
+ * this: the last one may have met an outage.
+ */
 const maxCutInMs = 60_000;
 const pausedMs = 1_000;
 const maxIdleMs = 1_000;
 const growMs = 600_000;
 /**
- * What is settled so long before both clocks is read before the clock of the service is known; less where `closeDelay` is short. It only saves reading
- * twice what still changes: proofs do not rest on it.
+ * Before the clock of the service is known, only windows are read that ended so long ago by both
+ * clocks; less where `closeDelay` is short. This avoids reading windows twice that still change. No
+ * proof relies on it.
  */
-const earlyMost: Micros = 3_600_000_000;
-const earlySettles = 4;
+const maxEarlyAge: Micros = 3_600_000_000;
+const earlyCloseDelays = 4;
 
 export class Collector {
   readonly #parts: CollectorParts;
@@ -101,10 +112,10 @@ export class Collector {
   readonly #journal: CollectJournal;
   readonly #closeDelay: Micros;
   #pollAt = 0;
-  /** When a poll may be between two questions about a window. */
+  /** When a poll may interrupt the reading of a window. */
   #cutInAt = 0;
   #resume: Resume | undefined;
-  /** Before the loop begins the source may have no place in the journal yet. */
+  /** Before the loop begins, the source may not be in the journal yet. */
   #isRunning = false;
   /** The largest page size that was in use, and when it is tried again. */
   #maxSize = 0;
@@ -112,9 +123,9 @@ export class Collector {
   #closes = 0;
   /** When collecting paused, ms of the monotonic clock. */
   #pausedAt: number | undefined;
-  /** What both clocks had reached when it was last looked at. */
+  /** The time that both clocks had reached at the last check. */
   #latest: Micros = Number.MAX_SAFE_INTEGER;
-  /** Whether the log says that the clock of the service is being measured. */
+  /** True once the log has a line about the measurement of the service's clock. */
   #isMeasuring = false;
 
   constructor(parts: CollectorParts) {
@@ -145,7 +156,7 @@ export class Collector {
     this.backfiller = new Backfiller({ source: sourceId, closer: this.#closer, pages: this.#pages, journal, health, clock, log });
   }
 
-  /** What is to be known again after a restart. */
+  /** To be saved for a restart. */
   visibilityProfile(): VisibilityProfile {
     return {
       fields: this.#visibility.profile(),
@@ -154,11 +165,14 @@ export class Collector {
     };
   }
 
-  /** Runs until the signal is aborted. @throws the reason of the signal; any other error is final, and the process must end */
+  /**
+   * Runs until the signal is aborted.
+   * @throws the reason of the signal; any other error is final, and the process must end
+   */
   async run(signal: AbortSignal): Promise<void> {
     this.#isRunning = true;
     this.#suspensions.open();
-    await this.#closer.lookBack();
+    await this.#closer.checkTimeFilter();
     for (;;) {
       signal.throwIfAborted();
       try {
@@ -175,7 +189,7 @@ export class Collector {
     }
   }
 
-  /** Appends records that were read for another purpose than collecting them: a new one belongs to the journal like any other. */
+  /** Stores records that were read for another purpose: a new record must not be lost. */
   async store(answer: Answer, signal: AbortSignal): Promise<void> {
     const { settings, log } = this.#parts;
     if (!(await this.#visibility.admits(answer, signal))) return;
@@ -191,7 +205,7 @@ export class Collector {
     const bound = serverClock.now();
     const agreed = serverClock.agreed();
     const stood = serverClock.stoodSince();
-    const still = stood === undefined ? undefined : `the clock of the service stands still since ${microsToIso(stood)}`;
+    const still = stood === undefined ? undefined : `the clock of the service has not moved since ${microsToIso(stood)}`;
     const trouble = isRecent ? undefined : (health.trouble?.message ?? 'no answer yet');
     return {
       trouble: this.#suspensions.message ?? trouble ?? still ?? this.#closer.trouble,
@@ -218,7 +232,8 @@ export class Collector {
     this.#grow();
     if (this.#livePollIsDue()) {
       await this.#livePoll(signal);
-      // After a poll that was cut at its 20th page, or took longer than polls are apart, close gets one turn before the next.
+      // After a poll that ended at its 20th page, or took longer than the poll interval, one other
+      // item gets a turn.
       if (this.#resume === undefined && !this.#livePollIsDue()) return true;
     }
     let isBusy = false;
@@ -228,7 +243,7 @@ export class Collector {
         isBusy = await this.#next(signal);
       },
     );
-    // What is new is read between two requests of the work too, also while one of them fails again and again.
+    // New records are read between two requests of the work too, also while one of them is retried.
     try {
       while ((await steps.next()).done !== true) await this.#livePoll(signal);
     } finally {
@@ -237,14 +252,14 @@ export class Collector {
     return isBusy;
   }
 
-  /** What is due besides the live poll, in its order of precedence. */
+  /** Does the first item that is due, other than the live poll. */
   async #next(signal: AbortSignal): Promise<boolean> {
     const { serverClock } = this.#parts;
     if (!serverClock.established()) return this.#measure(signal);
     const serverNow = serverClock.agreed();
     if (serverNow === undefined) return false;
-    await this.#lookAtTime(serverNow);
-    await this.#lookAtClock();
+    await this.#checkTimeWentBack(serverNow);
+    await this.#checkClockAhead();
     if (this.#suspensions.current) return this.#test(this.#suspensions.current, signal);
     if (await this.#parts.maintenance?.(signal)) return true;
     if (this.#closes >= closesInARow) {
@@ -260,8 +275,9 @@ export class Collector {
   }
 
   /**
-   * Until the clock of the service is known nothing is closed. The answers that confirm a clock that was kept come first; then history is read that
-   * is settled by any clock; then the answers are asked for by counts that polls will not bring in time.
+   * Nothing is closed until the clock of the service is known. First come the answers that confirm
+   * the clock from before a restart. Then old history is read. Then counts obtain the answers that
+   * the live polls will not bring in time.
    */
   async #measure(signal: AbortSignal): Promise<boolean> {
     const { serverClock, paging, settings, clock, log } = this.#parts;
@@ -276,7 +292,7 @@ export class Collector {
       if (
         agreed !== undefined &&
         !this.#suspensions.current &&
-        (await this.#closer.readEarly(agreed - Math.min(earlyMost, earlySettles * this.#closeDelay), signal))
+        (await this.#closer.readEarly(agreed - Math.min(maxEarlyAge, earlyCloseDelays * this.#closeDelay), signal))
       )
         return true;
       if (serverClock.missing(settings.pollInterval) === 0) return false;
@@ -285,7 +301,10 @@ export class Collector {
     return true;
   }
 
-  /** What comes after closing: recounts and retries that are due, samples in quiet times, then requested history. */
+  /**
+   * After closing: recounts and retries that are due, samples, requests for idle times, then
+   * requested history.
+   */
   async #retry(serverNow: Micros, signal: AbortSignal): Promise<boolean> {
     if (await this.#closer.retry(serverNow, signal)) return true;
     if (await this.#closer.recounter.checkSamples(serverNow, signal)) return true;
@@ -293,8 +312,11 @@ export class Collector {
     return this.backfiller.turn(serverNow, signal);
   }
 
-  /** Time that went back was ahead: what was closed by it is looked at again. So is what the ledger says when the loop begins. */
-  async #lookAtTime(serverNow: Micros): Promise<void> {
+  /**
+   * After time went back, windows closed by the later time are checked again. So is the ledger when
+   * the loop begins.
+   */
+  async #checkTimeWentBack(serverNow: Micros): Promise<void> {
     const before = this.#latest;
     this.#latest = serverNow;
     if (serverNow >= before) return;
@@ -302,18 +324,21 @@ export class Collector {
     if (serverNow < before - steppedMicros) await this.#closer.recounter.closedAhead(serverNow);
   }
 
-  /** A clock that is further ahead than it can be closes nothing. */
-  async #lookAtClock(): Promise<void> {
+  /** While the clock of the service is impossibly far ahead, nothing is closed. */
+  async #checkClockAhead(): Promise<void> {
     const message = 'the clock of the service is more than an hour ahead; nothing is closed';
     if (this.#parts.serverClock.ahead()) await this.#suspensions.begin({ reason: 'clock', message });
     else await this.#suspensions.end('clock');
   }
 
-  /** While suspended nothing is closed: once a minute it is tested whether it has passed. */
+  /**
+   * While the source is suspended nothing is closed; once a minute a test shows whether the
+   * suspension may end.
+   */
   async #test(suspension: Suspension, signal: AbortSignal): Promise<boolean> {
     const { reason, fields = [] } = suspension;
     const { recounter } = this.#closer;
-    // A wrong clock, and pages without a readable time, are told by what arrives.
+    // A wrong clock and pages without a readable time show in the answers to live polls.
     if (reason === 'clock' || reason === 'timestamp') return false;
     if (!this.#suspensions.testIsDue()) return reason === 'rows' && recounter.sampleRecount(suspension, signal);
     switch (reason) {
@@ -324,7 +349,7 @@ export class Collector {
         if (await recounter.test(suspension, signal)) await this.#suspensions.end(reason);
         break;
       case 'forbidden':
-        // The question that was refused before a restart is not known any more: any answer will do.
+        // The refused request is not known after a restart: any answer ends the suspension.
         await this.#requester.count({}, this.#parts.paging.first, signal);
         await this.#suspensions.end(reason);
         break;
@@ -332,7 +357,7 @@ export class Collector {
     return true;
   }
 
-  /** Tries a larger page size again after a while: the refusals that made it shrink may have passed. */
+  /** Requests larger pages again after a while: the service may grant them again. */
   #grow(): void {
     const { paging, clock } = this.#parts;
     this.#maxSize = Math.max(this.#maxSize, paging.size);
@@ -341,8 +366,9 @@ export class Collector {
   }
 
   /**
-   * A poll that goes on where the last was cut waits until the window is read: a burst must not hold up its proof. Nor must polls that take longer
-   * than they are apart: what they leave to the window is as much time as they take.
+   * A poll that continues another waits until the window is read, so that a burst does not delay
+   * the proof. Polls that take longer than the poll interval leave the window as much time as they
+   * take.
    */
   #livePollMayCutIn(): boolean {
     return this.#resume === undefined && this.#livePollIsDue() && this.#parts.clock.monotonic() >= this.#cutInAt;
@@ -366,7 +392,7 @@ export class Collector {
       visibility: this.#visibility,
       pages: this.#pages,
       closeDelay: this.#closeDelay,
-      // A clock of the service that is hours ahead would have the first poll ask for a time that has not come.
+      // If the clock of the service is hours ahead, the first poll must not begin in the future.
       begin: Math.min(serverNow, wall),
       log,
     };
@@ -394,7 +420,7 @@ export class Collector {
     this.#pausedAt ??= clock.monotonic();
   }
 
-  /** What was due could be stored. */
+  /** The journal has room again. */
   #resumed(): void {
     const { log, settings, clock } = this.#parts;
     if (this.#pausedAt === undefined) return;
@@ -404,8 +430,8 @@ export class Collector {
   }
 
   /**
-   * Sleeps until the next poll or until the clock of the service is known, at most a second: windows and recounts that become due in between need
-   * nobody to wake this loop.
+   * Sleeps until the next poll or until the clock of the service is known, a second at most:
+   * windows and recounts become due meanwhile.
    */
   async #idle(signal: AbortSignal): Promise<void> {
     const { clock, serverClock } = this.#parts;

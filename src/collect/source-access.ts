@@ -1,4 +1,7 @@
-/** What sends requests to one source. Calibration uses it before there is a ledger; the scheduler uses it afterwards. */
+/**
+ * What sends requests to one source. Calibration uses it before there is a ledger; the scheduler
+ * uses it afterwards.
+ */
 import type { CollectJournal } from '../model/journal.ts';
 import type { ServerClock, Source } from '../model/source.ts';
 import type { Log, Meters } from '../model/telemetry.ts';

@@ -1,6 +1,7 @@
 /**
- * Suspension: the service shows less than it did, or says times that cannot be right, and nothing may be closed until that has passed. One suspension at a
- * time, in the state and in the ledger; its end is a line as well.
+ * Suspends a source while the service shows fewer fields or records than before, or times that
+ * cannot be right: nothing is closed until that has passed. There is one suspension at a time. The
+ * ledger has a line for its begin and one for its end.
  */
 import type { CollectJournal } from '../model/journal.ts';
 import type { Suspension, LedgerWindow } from '../model/ledger.ts';
@@ -10,25 +11,25 @@ import type { Log, Meters } from '../model/telemetry.ts';
 import type { Clock, Micros } from '../model/time.ts';
 import { microsToIso } from '../record/timestamp.ts';
 
-/** How long things wait, ms: the figures of the default `closeDelay`, in proportion where everything is shortened. */
+/** Waits in ms: fixed for the default `closeDelay`, and in proportion for a shorter one. */
 export interface Waits {
-  /** Between two tries with a fresh token. */
+  /** Between two attempts with a fresh token. */
   readonly fresh: number;
   /** Between two tests of a suspension. */
   readonly test: number;
-  /** Without the count of a window with records for so long one is counted at random. */
-  readonly guard: number;
+  /** After so long without a recount of a window with records, a random one is recounted. */
+  readonly sample: number;
 }
 
-export function waitsFor(settleMs: number): Waits {
+export function waitsFor(closeDelayMs: number): Waits {
   return {
-    fresh: Math.min(20_000, Math.max(100, settleMs / 45)),
-    test: Math.min(60_000, Math.max(500, settleMs / 15)),
-    guard: Math.min(300_000, Math.max(1_000, settleMs / 3)),
+    fresh: Math.min(20_000, Math.max(100, closeDelayMs / 45)),
+    test: Math.min(60_000, Math.max(500, closeDelayMs / 15)),
+    sample: Math.min(300_000, Math.max(1_000, closeDelayMs / 3)),
   };
 }
 
-/** Before any suspension a fresh token is tried so many times. */
+/** Attempts with a fresh token before the source is suspended. */
 export const freshAttempts = 3;
 
 interface SuspensionParts {
@@ -40,13 +41,13 @@ interface SuspensionParts {
   readonly waits: Waits;
   readonly log: Log;
   readonly meters: Pick<Meters, 'sourceSuspended'>;
-  /** What `sound` was before a restart. */
+  /** From before a restart. */
   readonly lastFullVisibility?: Micros | undefined;
 }
 
 export class Suspensions {
   readonly #parts: SuspensionParts;
-  /** False while the source has no place in the state yet: then there is no ledger that could say so. */
+  /** False while the source is not in the state yet: then there is no ledger to write to. */
   #isOpen = false;
   #current: Suspension | undefined;
   #testAt = 0;
@@ -58,22 +59,26 @@ export class Suspensions {
     this.#lastFullVisibility = parts.lastFullVisibility;
   }
 
-  /** Takes up the suspension that the state says, from here on. */
+  /** Loads the suspension from the state, and begins to write suspensions. */
   open(): void {
     this.#isOpen = true;
     this.#current = this.#parts.journal.progress(this.#parts.sourceId).suspension;
     this.#reportFullVisibility();
-    if (this.#current) this.#parts.log.write('source.still_suspended', { source: this.#parts.sourceId, ...said(this.#current) });
+    if (this.#current) this.#parts.log.write('source.still_suspended', { source: this.#parts.sourceId, ...fieldsOf(this.#current) });
   }
 
-  /** What is to be done before a suspension ends, in the ledger: what was closed while less may have been shown is counted again. */
+  /**
+   * Sets what runs before a suspension ends: it schedules recounts of windows closed while the
+   * service may have hidden records.
+   */
   onEnd(release: (suspension: Suspension) => Promise<void>): void {
     this.#release = release;
   }
 
   /**
-   * When a sound window was last counted whole, server time; undefined before there was one. A window that was closed before is sound: it was
-   * proven when everything was shown. One that was closed since may have been read while less was, and is remembered until that is known.
+   * Server time of the last full visibility: the last time when the recount of a window showed all
+   * its records. Undefined before the first. A window closed before it was proven while the service
+   * showed all records. A window closed since may have been read while some were hidden.
    */
   get lastFullVisibility(): Micros | undefined {
     return this.#lastFullVisibility;
@@ -83,18 +88,27 @@ export class Suspensions {
     return this.#lastFullVisibility !== undefined && window.closed <= this.#lastFullVisibility;
   }
 
-  /** A sound window with records was counted whole: just now, or for the first one when it was closed. */
+  /**
+   * The recount of a fully visible window showed all its records; or the first window with records
+   * was closed at this time.
+   */
   foundFullVisibility(at: Micros = this.#now()): void {
     this.#lastFullVisibility = at;
     this.#reportFullVisibility();
   }
 
-  /** Time may go back, when a clock is set right: a whole count in what is the future again says nothing of what is closed from now on. */
+  /**
+   * A clock may be set back: a full visibility that is now in the future says nothing about windows
+   * closed from now on.
+   */
   wentBack(now: Micros): void {
     if (this.#lastFullVisibility !== undefined && this.#lastFullVisibility > now) this.foundFullVisibility(now);
   }
 
-  /** What was closed before a suspension began and after the last whole count is remembered until the suspension has ended: then it is counted again. */
+  /**
+   * The journal remembers the uids of windows closed since the last full visibility before a
+   * suspension: they are recounted when it ends.
+   */
   #reportFullVisibility(): void {
     if (this.#isOpen)
       this.#parts.journal.lastFullVisibility(
@@ -107,7 +121,7 @@ export class Suspensions {
     return this.#current;
   }
 
-  /** Why it is suspended, in one line. */
+  /** The reason for the suspension, in one line. */
   get message(): string | undefined {
     return this.#current && `suspended (${this.#current.reason}): ${this.#current.message}`;
   }
@@ -122,20 +136,20 @@ export class Suspensions {
     this.#current = begun;
     this.#testAt = clock.monotonic() + waits.test;
     meters.sourceSuspended(sourceId, suspension.reason);
-    log.write('source.suspended', { source: sourceId, ...said(begun) });
+    log.write('source.suspended', { source: sourceId, ...fieldsOf(begun) });
   }
 
-  /** What was found out about the suspension since it began. */
+  /** Adds a finding to the suspension. */
   async amend(found: Pick<Suspension, 'message' | 'shrunk'>): Promise<void> {
     if (!this.#current) return;
     const { sourceId, journal, log } = this.#parts;
     const amended = { ...this.#current, ...found };
     await journal.setSuspension(sourceId, amended, this.#now());
     this.#current = amended;
-    log.write('source.still_suspended', { source: sourceId, ...said(amended) });
+    log.write('source.still_suspended', { source: sourceId, ...fieldsOf(amended) });
   }
 
-  /** Ends the suspension, if it is one for this reason. */
+  /** Ends the suspension if it has this reason. */
   async end(reason: Suspension['reason']): Promise<void> {
     const { sourceId, journal, log } = this.#parts;
     const ended = this.#current;
@@ -144,10 +158,10 @@ export class Suspensions {
     await journal.setSuspension(sourceId, undefined, this.#now());
     this.#current = undefined;
     this.#reportFullVisibility();
-    log.write('source.suspension_ended', { source: sourceId, ...said(ended) });
+    log.write('source.suspension_ended', { source: sourceId, ...fieldsOf(ended) });
   }
 
-  /** True once in each time between two tests. */
+  /** True once in each test interval. */
   testIsDue(): boolean {
     const { clock, waits } = this.#parts;
     if (clock.monotonic() < this.#testAt) return false;
@@ -155,12 +169,15 @@ export class Suspensions {
     return true;
   }
 
-  /** The next request is to carry a fresh token: rights may stand in it. */
+  /** Has the next request use a fresh token: a token may carry the rights. */
   renew(): void {
     this.#parts.source.renew?.();
   }
 
-  /** Tries with a fresh token, three times in a minute, whether something that failed passes after all. */
+  /**
+   * Repeats a failed test with a fresh token, three times in a minute.
+   * @returns true once it passes
+   */
   async passesAfresh(test: () => Promise<boolean>, signal: AbortSignal): Promise<boolean> {
     const { clock, waits } = this.#parts;
     for (let attempts = 0; attempts < freshAttempts; attempts += 1) {
@@ -176,6 +193,6 @@ export class Suspensions {
   }
 }
 
-function said({ reason, message, since, fields, windows }: Suspension): LogFields<'source.suspended'> {
+function fieldsOf({ reason, message, since, fields, windows }: Suspension): LogFields<'source.suspended'> {
   return { reason, detail: message, since: microsToIso(since), fields, windows: windows?.map(microsToIso) };
 }

@@ -1,6 +1,7 @@
 /**
- * What a page must show before it is appended. The poorer copy of a record would be kept for ever, because its uid is then known: so a page from
- * which a usual field is missing altogether waits until a reference record has been asked whether the right to see it is gone.
+ * Checks that a page shows the usual fields before it is stored. A record is stored once, because
+ * its uid is known afterwards: a copy without fields could never be replaced. So when no record of
+ * a page shows a usual field, a reference record shows whether the right to see that field is lost.
  */
 import { codeOf } from '../errors.ts';
 import type { Appended, CollectJournal } from '../model/journal.ts';
@@ -16,7 +17,7 @@ import { readReferenceRecord } from './reference-record.ts';
 import type { ReferenceRecord, ReferenceRecords } from './reference-record.ts';
 import { owns } from './windows.ts';
 
-/** What is kept of it over a restart; plain JSON. */
+/** Survives a restart; plain JSON. */
 export interface FieldsProfile {
   readonly recent: string;
   readonly referenceRecords: ReferenceRecords;
@@ -30,23 +31,26 @@ interface VisibilityParts {
   readonly suspensions: Suspensions;
   readonly log: Log;
   readonly profile?: FieldsProfile | undefined;
-  /** Called when there is a reference record for a field that had none, to keep it at once: a kill must not take the only one there is. */
+  /**
+   * Called with the first reference record of a field, to save it at once: it must survive a kill.
+   */
   readonly learned?: (() => Promise<void>) | undefined;
 }
 
 /** A page of so many records none of which has a readable time. */
 const timelessPage = 100;
-/** So many uids of records without a readable time are remembered. */
+/** The journal remembers so many uids of records without a readable time. */
 const maxTimeless = 100_000;
-/** Poor records that a reference record has acquitted: the live poll brings them again with every poll. */
-const maxAcquitted = 10_000;
+/** Records known to lack a field themselves: each live poll receives them again. */
+const maxLackingThemselves = 10_000;
 /** A reference record is looked for among so many records of a page. */
 const maxCandidates = 20;
 
 export class VisibilityCheck {
   readonly #parts: VisibilityParts;
   readonly #shares: Shares;
-  readonly #acquitted = new Set<string>();
+  /** Uids of records that lack a usual field themselves, although the client may see it. */
+  readonly #lackingThemselves = new Set<string>();
   #referenceRecords: ReferenceRecords;
 
   constructor(parts: VisibilityParts) {
@@ -56,7 +60,7 @@ export class VisibilityCheck {
   }
 
   profile(): FieldsProfile {
-    return { recent: this.#shares.kept(), referenceRecords: this.#referenceRecords };
+    return { recent: this.#shares.profile(), referenceRecords: this.#referenceRecords };
   }
 
   /** True while nothing may be closed. */
@@ -64,12 +68,18 @@ export class VisibilityCheck {
     return this.#parts.suspensions.current !== undefined;
   }
 
-  /** Whether the page may be appended without another question, so that the next one may be asked for meanwhile. */
+  /**
+   * True where the page may be stored without another request: then the next page may be requested
+   * meanwhile.
+   */
   isPlain(answer: Answer): boolean {
     return this.#missing(answer).length === 0;
   }
 
-  /** Whether the page may be appended; asks the reference records where fields are missing. What is refused is read again when the suspension has ended. */
+  /**
+   * True where the page may be stored. Where fields are missing it reads the reference records. A
+   * refused page is read again later.
+   */
   async admits(answer: Answer, signal: AbortSignal): Promise<boolean> {
     const { suspensions, journal, sourceId, log } = this.#parts;
     const { current } = suspensions;
@@ -77,44 +87,49 @@ export class VisibilityCheck {
     if (current) {
       if (missing.length > 0) return false;
       if (current.reason === 'timestamp' && isTimeless(answer)) return (await journal.timeless(sourceId)) <= maxTimeless;
-      // Who shows the fields again has the right to see them again.
+      // The fields are shown, so the client may see them again.
       if (current.reason === 'fields' && this.#showsAll(answer, current.fields ?? [])) await suspensions.end('fields');
       return true;
     }
     if (missing.length === 0) return true;
     const gone = await this.#gone(missing, signal);
     if (gone.length > 0 && !(await suspensions.passesAfresh(async () => (await this.#gone(gone, signal)).length === 0, signal))) {
-      const message = `${gone.join(', ')} ${gone.length === 1 ? 'is' : 'are'} not shown any more, in records that showed ${gone.length === 1 ? 'it' : 'them'} before`;
+      const message = `${gone.join(', ')} ${gone.length === 1 ? 'is' : 'are'} no longer shown in records that showed ${gone.length === 1 ? 'it' : 'them'} before`;
       // mutant: suspend-source
       await suspensions.begin({ reason: 'fields', message, fields: gone });
       return false;
     }
     if (gone.length > 0) {
-      // With the fresh token the service shows the field: this page came with less, and is asked for again.
+      // With the fresh token the service shows the field: this page is requested again.
       log.write('source.fields_restored', { source: sourceId, fields: gone });
       return false;
     }
-    if (!(await this.#isPoorByItself(answer, missing, signal))) return false;
+    if (!(await this.#lacksThemselves(answer, missing, signal))) return false;
     log.write('source.fields_checked', { source: sourceId, fields: missing, records: answer.records.length });
     return true;
   }
 
   /**
-   * Whether the records of a page lack the fields by themselves; its reference record has just shown them. The right to see them may have come back between
-   * the page and the reference record: so the page is asked for once more, and then the reference record. Records that lack them between two looks at a reference record that
-   * shows them are acquitted; others of the page are not, and it is read again.
+   * True where the records of a page lack the fields themselves. A reference record has just shown
+   * the fields, but the right to see them may have come back after the page. So the page is
+   * requested a second time, and then the reference record. Records that lack the fields between
+   * two reference records that show them lack them themselves. If the page has other records, it is
+   * read again.
    */
-  async #isPoorByItself(answer: Answer, fields: readonly WatchedField[], signal: AbortSignal): Promise<boolean> {
-    const retry = await this.#askAgain(answer.request, signal);
-    if (fields.some((field) => retry.some((record) => shows(record, field)))) return false;
+  async #lacksThemselves(answer: Answer, fields: readonly WatchedField[], signal: AbortSignal): Promise<boolean> {
+    const secondAnswer = await this.#requestAgain(answer.request, signal);
+    if (fields.some((field) => secondAnswer.some((record) => shows(record, field)))) return false;
     if ((await this.#gone(fields, signal)).length > 0) return false;
-    if (this.#acquitted.size > maxAcquitted) this.#acquitted.clear();
-    for (const { uid } of retry) this.#acquitted.add(uid);
+    if (this.#lackingThemselves.size > maxLackingThemselves) this.#lackingThemselves.clear();
+    for (const { uid } of secondAnswer) this.#lackingThemselves.add(uid);
     return this.#missing(answer).length === 0;
   }
 
-  /** The records of a page as they are shown now; none where it cannot be read any more: then whoever reads it meets that. */
-  async #askAgain(request: PageRequest, signal: AbortSignal): Promise<Answer['records']> {
+  /**
+   * The records that the page shows now; none where it cannot be read any more: the caller reads it
+   * again and handles that.
+   */
+  async #requestAgain(request: PageRequest, signal: AbortSignal): Promise<Answer['records']> {
     try {
       return (await this.#parts.requester.ask(request, signal)).records;
     } catch (thrown) {
@@ -123,10 +138,10 @@ export class VisibilityCheck {
     }
   }
 
-  /** Told of each page once it is appended. */
+  /** Called for each page that was appended. */
   async appended(records: Answer['records'], { fresh }: Appended): Promise<void> {
     const { suspensions, journal, sourceId } = this.#parts;
-    this.#shares.note(fresh);
+    this.#shares.add(fresh);
     if (records.length === 0) return;
     if (!isTimeless({ records })) {
       await suspensions.end('timestamp');
@@ -136,14 +151,17 @@ export class VisibilityCheck {
     if (records.length >= timelessPage) {
       await suspensions.begin({
         reason: 'timestamp',
-        message: `none of the ${records.length} records of a page has a time that can be read`,
+        message: `none of the ${records.length} records of a page has a readable time`,
       });
     } else if ((await journal.timeless(sourceId)) > maxTimeless) {
-      await suspensions.begin({ reason: 'timestamp', message: `more than ${maxTimeless} records have no time that can be read` });
+      await suspensions.begin({ reason: 'timestamp', message: `more than ${maxTimeless} records have no readable time` });
     }
   }
 
-  /** Adds to `found` a reference record for each field that a record of the window shows; they count once the window is `proven`. */
+  /**
+   * Adds to `found` a reference record for each field that a record of the window shows. Call
+   * `proven` with them once the window is proven.
+   */
   candidates(records: Answer['records'], window: Window, found: ReferenceRecords): void {
     const requested = watchedFields.filter((field) => found[field] === undefined);
     if (requested.length === 0) return;
@@ -153,7 +171,10 @@ export class VisibilityCheck {
     }
   }
 
-  /** A window with these records was proven: the newest are the reference records, since the service may forget old ones. */
+  /**
+   * A window with these records was proven. The newest become reference records, because the
+   * service may delete old ones.
+   */
   async proven(found: ReferenceRecords): Promise<void> {
     const newer = Object.entries(found).filter(([field, { time }]) => time >= (this.#referenceRecords[field as WatchedField]?.time ?? 0));
     const isFirst = newer.some(([field]) => this.#referenceRecords[field as WatchedField] === undefined);
@@ -161,7 +182,7 @@ export class VisibilityCheck {
     if (isFirst) await this.#parts.learned?.();
   }
 
-  /** The test of a suspension for `fields`: whether all of them are shown again. */
+  /** True where a suspension for `fields` may end: all of them are shown again. */
   async test(fields: readonly string[], signal: AbortSignal): Promise<boolean> {
     this.#parts.suspensions.renew();
     return (
@@ -174,10 +195,13 @@ export class VisibilityCheck {
     );
   }
 
-  /** The usual fields that the page lacks altogether; a field without a reference record cannot be asked for. */
+  /**
+   * The usual fields that no record of the page shows; a field without a reference record cannot be
+   * checked.
+   */
   #missing({ records }: Pick<Answer, 'records'>): WatchedField[] {
-    const news = this.#acquitted.size === 0 ? records : records.filter(({ uid }) => !this.#acquitted.has(uid));
-    return this.#shares.missingIn(news).filter((field) => this.#referenceRecords[field] !== undefined);
+    const unchecked = this.#lackingThemselves.size === 0 ? records : records.filter(({ uid }) => !this.#lackingThemselves.has(uid));
+    return this.#shares.missingIn(unchecked).filter((field) => this.#referenceRecords[field] !== undefined);
   }
 
   #showsAll({ records }: Answer, fields: readonly string[]): boolean {

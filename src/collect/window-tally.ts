@@ -1,6 +1,6 @@
 /**
- * What the passes over the query of one window have received, and what a count after a pass decides. It sends nothing: read-window.ts reads the pages
- * and asks for the counts.
+ * What the passes over the query of one window have received, and what a count after a pass
+ * decides. It sends nothing: read-window.ts reads the pages and asks for the counts.
  */
 import { createHash } from 'node:crypto';
 import type { Proof, Verdict, Window } from '../model/ledger.ts';
@@ -20,7 +20,10 @@ export type Step =
 /** The window is too much to be proven in one piece. */
 export interface Split {
   readonly kind: 'split';
-  /** Records in the window; undefined where the query is refused, or not answered in time, and a narrower one is answered. */
+  /**
+   * Records in the window; undefined where the query is refused, or not answered in time, and a
+   * narrower one is answered.
+   */
   readonly records: number | undefined;
   /** For the operator. */
   readonly message: string;
@@ -35,19 +38,33 @@ export interface Gap {
 }
 
 const maxPasses = 6;
-/** Without a usable total no pass proves anything; these passes find records that pages hid from each other. */
+/**
+ * Without a usable total no pass proves anything; these passes find records that pages hid from
+ * each other.
+ */
 const passesWithoutTotal = 3;
-/** With an unreadable place: after so many passes without a new record there is nothing else to find. */
+/**
+ * With an unreadable place: after so many passes without a new record there is nothing else to
+ * find.
+ */
 const maxFruitlessPasses = 2;
-/** A pass that found a new record does not count as one of `maxPasses`; in all there are no more than these. */
+/**
+ * A pass that found a new record does not count as one of `maxPasses`; in all there are no more
+ * than these.
+ */
 const maxPassesWithFinds = 40;
-/** A total below this is no sign of a cap, although it equals the largest that the source has ever given. */
+/**
+ * A total below this is no sign of a cap, although it equals the largest that the source has ever
+ * given.
+ */
 export const minCap = 100;
 
 export class WindowTally {
   readonly #window: Window;
   readonly #mayBeSplit: boolean;
-  /** Each uid received since the tally was cleared, and whether the window itself owns the record. */
+  /**
+   * Each uid received since the tally was cleared, and whether the window itself owns the record.
+   */
   readonly #seen = new Map<string, boolean>();
   /** What was received before the tally was cleared: a gap reports all of it. */
   readonly #dropped = new Map<string, boolean>();
@@ -119,19 +136,26 @@ export class WindowTally {
     this.#unreadableMessage = `with pageSize ${pageSize} cannot be read: ${reason}`;
   }
 
-  /** A page of the query is refused, and a narrower window may be answered. @param isDeep  pages before it were answered */
+  /**
+   * A page of the query is refused, and a narrower window may be answered.
+   * @param isDeep  pages before it were answered
+   */
   refused(message: string, isDeep: boolean): Split {
     return { kind: 'split', records: isDeep ? (this.#shown ?? this.#seen.size) : undefined, message };
   }
 
-  /** The pass has read all that the service serves. @returns a gap where that includes records far outside the window */
+  /**
+   * The pass has read all that the service serves.
+   * @returns a gap where that includes records far outside the window
+   */
   endPass(): Gap | undefined {
     if (this.#outOfRange === 0) return undefined;
     return gap('out_of_range', `${this.#outOfRange} records of the answers are dated more than 2 s outside the window`);
   }
 
   /**
-   * Decides after a pass with unreadable places. Such a pass proves nothing, but records of one time in another order may be found by the next.
+   * Decides after a pass with unreadable places. Such a pass proves nothing, but records of one
+   * time in another order may be found by the next.
    * @param total  undefined where nothing was received, or the service gave none
    */
   countedUnreadable(total: number | undefined): Step {
@@ -147,13 +171,16 @@ export class WindowTally {
   /**
    * Decides after a pass, by the total of an answer that the service sent after the last page.
    *
-   * The theorem: a total that equals the number of distinct records received for the same query proves that every matching record was received.
-   * The records received are a subset of the matching records, because an answer to the query held each of them. A finite set has no proper subset
-   * of its own size, so equal numbers mean equal sets. This needs three properties of the service: matching records only become more, totals are
-   * true, and a record keeps its identity. Nothing is assumed about order, page numbers, retries or restarts: a record that a pass misses makes the
-   * number smaller, so the window is read again. Where one answer holds an identity twice there are fewer identities than records, and equal numbers
-   * prove nothing.
-   * @param largestTotal  the largest total that the source has ever given: a total that equals it may be a cap
+   * The theorem: a total that equals the number of distinct records received for the same query
+   * proves that every matching record was received. The records received are a subset of the
+   * matching records, because an answer to the query held each of them. A finite set has no proper
+   * subset of its own size, so equal numbers mean equal sets. This needs three properties of the
+   * service: matching records only become more, totals are true, and a record keeps its identity.
+   * Nothing is assumed about order, page numbers, retries or restarts: a record that a pass misses
+   * makes the number smaller, so the window is read again. Where one answer holds an identity twice
+   * there are fewer identities than records, and equal numbers prove nothing.
+   * @param largestTotal  the largest total that the source has ever given: a total that equals it
+   * may be a cap
    */
   counted(total: number | undefined, serverNow: Micros | undefined, largestTotal: number): Step {
     // mutant: window-total
@@ -189,7 +216,10 @@ export class WindowTally {
     return `received ${received}, the service counted ${total}`;
   }
 
-  /** A record that was received may have vanished: only what is received from now on may prove anything. */
+  /**
+   * A record that was received may have vanished: only what is received from now on may prove
+   * anything.
+   */
   #clear(): void {
     for (const [uid, isInWindow] of this.#seen) this.#dropped.set(uid, isInWindow);
     this.#seen.clear();

@@ -1,22 +1,28 @@
 /**
- * How wide the next window of a range is wished for: as records are dense, and no wider than the service answers. History may be denser than the
- * present, so each range has its own.
+ * Chooses the width of the next window of a range: by the number of records in the last windows,
+ * and no wider than the service answers. Each range has its own widths, because history may hold
+ * more records in an hour than the present.
  */
 import type { Micros } from '../model/time.ts';
 import { nextWidth, secondMicros, wholeSecond } from './windows.ts';
 
-/** A bound that was met is tried again after so many windows, and after twice as many each time it is met once more. */
+/**
+ * A bound is tested again after so many windows, and after twice as many each time it is confirmed.
+ */
 const windowsFirst = 8;
 const maxWindows = 1_024;
 
 export class Widths {
   #width: Micros = Number.MAX_SAFE_INTEGER;
-  /** The narrowest that the service has refused or not answered in time. */
+  /** The narrowest window that the service has refused or not answered in time. */
   readonly #refused = new Bound();
-  /** With so many records a window was found too crowded to be proven. That may have been the hour's fault and not the crowd's. */
+  /**
+   * The smallest number of records with which a window could not be proven. The cause may have been
+   * temporary.
+   */
   readonly #crowded = new Bound();
 
-  /** The width to ask for, at most `widest`. */
+  /** @returns at most `widest` */
   requestWidth(widest: Micros): Micros {
     const width = Math.min(this.#width, widest);
     return this.#refused.forbids(width) ? Math.max(secondMicros, wholeSecond(this.#refused.least / 2)) : width;
@@ -32,8 +38,9 @@ export class Widths {
   }
 
   /**
-   * A window was read that was to have a width, and held so many records.
-   * @param width  what it had: it may have ended earlier, at an edge of the clock
+   * A window was read.
+   * @param asked  the chosen width
+   * @param width  the actual width: the window may have ended earlier, at an edge of the clock
    */
   read(asked: Micros, width: Micros, records: number): void {
     if (width >= this.#refused.least) this.#refused.lift();
@@ -44,7 +51,7 @@ export class Widths {
   }
 }
 
-/** What is kept below, for a number of windows. */
+/** A limit that holds for a number of windows. */
 class Bound {
   least = Number.MAX_SAFE_INTEGER;
   #left = 0;
@@ -55,9 +62,9 @@ class Bound {
   }
 
   met(value: number): void {
-    const isAgain = this.#left === 0;
-    if (isAgain) this.#wait = this.#wait === 0 ? windowsFirst : Math.min(maxWindows, this.#wait * 2);
-    this.least = isAgain ? value : Math.min(this.least, value);
+    const isConfirmed = this.#left === 0;
+    if (isConfirmed) this.#wait = this.#wait === 0 ? windowsFirst : Math.min(maxWindows, this.#wait * 2);
+    this.least = isConfirmed ? value : Math.min(this.least, value);
     this.#left = this.#wait;
   }
 

@@ -1,7 +1,8 @@
 /**
- * The arithmetic of windows, pure: which stretch of time comes next, what is asked for it, when it is looked at again. Edges are whole
- * seconds, so that a service that cuts times moves no record over one. They lie on the clock in UTC, so that days and hours of the ledger
- * can be compared with those of the service and of a SIEM.
+ * The arithmetic of windows, pure: the next window, its query, its next recount or retry. Edges are
+ * whole seconds, so that a service that truncates times moves no record over an edge. They align
+ * with the clock in UTC, so that days and hours of the ledger compare with those of the service and
+ * of a SIEM.
  */
 import type { Window } from '../model/ledger.ts';
 import type { WindowQuery } from '../model/source.ts';
@@ -13,24 +14,31 @@ const hourMicros = 60 * minuteMicros;
 export const dayMicros = 24 * hourMicros;
 const quarterMicros = 15 * minuteMicros;
 
-/** The widths of windows, ascending: each divides the day, and divides the quarter of an hour or is a multiple of it. */
+/**
+ * The widths of windows, ascending: each divides the day, and divides the quarter of an hour or is
+ * a multiple of it.
+ */
 const widths: readonly Micros[] = Array.from({ length: dayMicros / secondMicros }, (_, i) => (i + 1) * secondMicros).filter(
   (width) => dayMicros % width === 0 && (quarterMicros % width === 0 || width % quarterMicros === 0),
 );
 
-/** More records than this in a window are split where they can be: under the usual caps of 10,000 on deep paging and on counting. */
+/**
+ * A window with more records is split if it can be: this stays below the usual caps of 10,000 on
+ * deep paging and on counting.
+ */
 export const recordsMax = 5_000;
 const recordsFew = 2_000;
-/** A window of one second cannot be split; it is read up to here, and beyond it is a gap (`size`). */
+/** A window of one second cannot be split: with more records it is a gap (`size`). */
 export const recordsOfSecondMax = 500_000;
-/** How far back the live poll reaches, for what became visible out of order. */
+/** The live poll reaches back so far for records that become visible out of order. */
 export const livePollOverlap = 120 * secondMicros;
-/** A record further outside its window than this means that the service does not filter by time as it says. */
+/** A record further outside the window shows that the service ignores the time filter. */
 export const filterSlack = 2 * secondMicros;
 
 /**
- * The query of a window: one more second on both sides, because a service may cut times to 10 ms or to seconds, and may exclude either
- * bound. Who owns a record is decided here, exactly, and not by the service (specification 4.6 says nothing about the bounds).
+ * The query of a window: one more second on both sides, because a service may truncate times to 10
+ * ms or to seconds, and may exclude either bound. `owns` decides exactly which window owns a
+ * record, and not the service (specification 4.6 does not define the bounds).
  */
 export function queryOf(window: Window): WindowQuery {
   return {
@@ -39,12 +47,15 @@ export function queryOf(window: Window): WindowQuery {
   };
 }
 
-/** The query of the live poll: no upper bound, so that records of a node whose clock is ahead arrive too. */
+/**
+ * The query of the live poll: no upper bound, so that it returns records of a node whose clock is
+ * ahead.
+ */
 export function queryFrom(from: Micros): WindowQuery {
   return { startTime: boundText(Math.max(0, wholeSecond(from))) };
 }
 
-/** Everything up to a whole second: how much there is before a time. */
+/** All records up to a whole second. */
 export function queryUntil(to: Micros): WindowQuery {
   return { endTime: boundText(to) };
 }
@@ -63,29 +74,33 @@ export function owns(window: Window, time: Micros): boolean {
 }
 
 /**
- * The widest a window may be: `closeDelay` between 10 s and 1 h, so that the frontier lags about twice `closeDelay` at most; or a tenth of what lies
- * between `closedUntil` and the settled time if that is more, so that history is read in few requests; at most one day.
+ * The largest width of a window: `closeDelay` between 10 s and 1 h, so that the frontier lags about
+ * twice `closeDelay` at most; or a tenth of the time between `closedUntil` and `closeDue` if that
+ * is more, so that history needs few requests; at most one day.
  */
 export function widestMicros(closedUntil: Micros, closeDue: Micros, closeDelay: Micros): Micros {
   const steady = Math.min(Math.max(closeDelay, 10 * secondMicros), hourMicros);
   return Math.min(Math.max(steady, wholeSecond((closeDue - closedUntil) / 10)), dayMicros);
 }
 
-/** The widest allowed width that is no wider than `most`; at least one second. */
-export function widthWithin(most: Micros): Micros {
-  return widths.findLast((width) => width <= most) ?? secondMicros;
+/** The largest allowed width up to `max`; at least one second. */
+export function widthWithin(max: Micros): Micros {
+  return widths.findLast((width) => width <= max) ?? secondMicros;
 }
 
 /**
- * Where a window that begins at `from` ends: at the next multiple of its width, counted from midnight UTC. So no window crosses midnight, and
- * one that begins between two edges ends at the next.
+ * The end of a window that begins at `from`: the next multiple of its width, counted from midnight
+ * UTC. So no window crosses midnight, and a window that begins between two edges ends at the next.
  */
-export function endOf(from: Micros, most: Micros): Micros {
-  const width = widthWithin(most);
+export function endOf(from: Micros, maxWidth: Micros): Micros {
+  const width = widthWithin(maxWidth);
   return (Math.floor(from / width) + 1) * width;
 }
 
-/** The next window to close, once its end is settled; undefined before. `width` is a wish, in µs; `end` that of a range of history. */
+/**
+ * The next window to close; undefined before its close delay has passed. `width` is the largest
+ * width, µs; `end` ends a range of history.
+ */
 export function nextWindow(
   closedUntil: Micros,
   width: Micros,
@@ -106,15 +121,15 @@ export function nextWidth(width: Micros, total: number): Micros {
 }
 
 /**
- * The lower half of a window, or less: cut at the first edge of windows of at most half its width. Undefined for a window of one second. The
- * upper half is simply the next window.
+ * The lower half of a window, or less: up to the first edge of windows of at most half its width.
+ * Undefined for a window of one second.
  */
 export function lowerHalf({ from, to }: Window): Window | undefined {
   if (to - from <= secondMicros) return undefined;
   return { from, to: endOf(from, (to - from) / 2) };
 }
 
-/** The upper half, where `lowerHalf` gives the lower. */
+/** The rest of a window after `lowerHalf`. */
 export function upperHalf(window: Window, lower: Window): Window {
   return { from: lower.to, to: window.to };
 }
@@ -127,14 +142,19 @@ export function endsOf({ from, to }: Window): readonly [Window, Window] {
   ];
 }
 
-/** The next recount of a window: the first age that is still ahead of server time; undefined when none is. Ages in µs, ascending. */
+/**
+ * The next recount of a window: at the first age that server time has not reached; undefined after
+ * the last. Ages in µs, ascending.
+ */
 export function nextRecount(to: Micros, ages: readonly Micros[], serverNow: Micros): Micros | undefined {
   // mutant: recount-ages
   for (const age of ages) if (to + age > serverNow) return to + age;
   return undefined;
 }
 
-/** When a window that could not be proven is tried again: after 1, 5 and 15 minutes, then at the ages of recount, then once a day. */
+/**
+ * The next retry of a gap: after 1, 5 and 15 minutes, then at the ages of recount, then once a day.
+ */
 export function nextTry(to: Micros, attempts: number, ages: readonly Micros[], serverNow: Micros): Micros {
   const wait = [1, 5, 15][attempts - 1];
   if (wait !== undefined) return serverNow + wait * minuteMicros;

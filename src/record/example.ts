@@ -1,9 +1,9 @@
 /**
- * Synthetic records that nothing can mistake for real ones: names that say so, example domains (RFC 2606), documentation addresses (RFC
- * 5737), in the full shape of specification 2.7.
+ * Synthetic records that cannot be mistaken for real ones: example names, example domains (RFC
+ * 2606), documentation addresses (RFC 5737), with every field of specification 2.7.
  */
 
-/** What sets one example apart. */
+/** The fields that differ between examples. */
 interface ExampleTriple {
   readonly actionAttempted: string;
   readonly result: string;

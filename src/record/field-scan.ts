@@ -1,7 +1,8 @@
 /**
- * Reads from the bytes of a record only what identity and time hang on, in one walk that checks all of it against the grammar of JSON (RFC 8259).
- * Collect needs no more of a record, and making the rest would be most of its work. Whatever is unusual is left to `parseRecord`: this gives
- * the same or nothing.
+ * Reads only the fields for identity and time from the bytes of a record, in one walk that checks
+ * all bytes against the grammar of JSON (RFC 8259). Collect needs no other field, and parsing all
+ * of them would be most of its work. `parseRecord` handles unusual records: this scan gives the
+ * same result or none.
  */
 import { isAbsent, type JsonObject } from './json.ts';
 
@@ -16,20 +17,26 @@ const openObject = 0x7b;
 const closeObject = 0x7d;
 const openArray = 0x5b;
 const closeArray = 0x5d;
-/** Nesting beyond this is unusual. */
+/** Deeper nesting is unusual. */
 const depthMax = 16;
-/** Characters beyond this are unusual: such a text is made in one piece, not here. */
+/** A longer text is unusual. */
 const textMax = 256;
-/** So many digits are an integer that a number holds exactly. */
+/** A number holds an integer of so many digits exactly. */
 const digitsMax = 15;
 
-/** What a byte may be within a string: 0 as it is, 1 special (quotation mark, backslash, control character), 2 beyond ASCII. */
+/**
+ * The kind of each byte within a string: 0 plain, 1 special (quotation mark, backslash, control
+ * character), 2 not ASCII.
+ */
 const inString = new Uint8Array(256);
 inString.fill(1, 0, 0x20);
 inString[quotation] = inString[backslash] = 1;
 inString.fill(2, 0x7f);
 
-/** @returns undefined when the bytes are no JSON object, or one with anything unusual about the five fields: then ask `parseRecord` */
+/**
+ * @returns undefined when the bytes are no JSON object, or one with anything unusual about the five
+ * fields: then use `parseRecord`
+ */
 export function scanFields(bytes: Uint8Array): JsonObject | undefined {
   return new FieldScan(bytes).record();
 }
@@ -37,7 +44,7 @@ export function scanFields(bytes: Uint8Array): JsonObject | undefined {
 class FieldScan {
   readonly #bytes: Uint8Array;
   #at = 0;
-  /** Whether the string that was walked over last is printable ASCII without escapes. */
+  /** The last string is printable ASCII without escapes. */
   #isPlain = false;
 
   constructor(bytes: Uint8Array) {
@@ -75,7 +82,10 @@ class FieldScan {
     return found;
   }
 
-  /** Which of the five fields a key names, between its quotation marks. */
+  /**
+   * The field that a key names; undefined for other keys. The positions are inside its quotation
+   * marks.
+   */
   #nameOf(from: number, to: number): (typeof requested)[number] | undefined {
     const length = to - from;
     for (const name of requested) {
@@ -87,7 +97,10 @@ class FieldScan {
     return undefined;
   }
 
-  /** A field whose value is wanted: plain text, a small integer, or null; undefined for anything else. */
+  /**
+   * The value of one of the five fields: plain text, a small integer, or null; undefined for
+   * anything else.
+   */
   #field(): string | number | null | undefined {
     const from = this.#at;
     const first = this.#bytes[from];
@@ -107,7 +120,7 @@ class FieldScan {
     return text;
   }
 
-  /** Walks over a value of any kind; false when it is none. */
+  /** Walks over a value of any kind; false when there is none. */
   #value(depth: number): boolean {
     switch (this.#bytes[this.#at]) {
       case quotation:

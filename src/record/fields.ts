@@ -1,9 +1,12 @@
 /**
- * The fields of a log record by their names (specification 2.7), and which of them carry its meaning. Everything that takes field names from
- * a person (privacy rules, `where`) checks them against these lists.
+ * The names of the fields of a log record (specification 2.7), and the fields that carry its
+ * meaning. Settings that name fields (privacy rules, `filter`) are checked against these lists.
  */
 
-/** The nine fields of every record, in the order of the specification. Each may be absent all the same. */
+/**
+ * The nine fields of every record, in the order of the specification. Each may be absent all the
+ * same.
+ */
 const mainFields = [
   'logId',
   'userId',
@@ -39,17 +42,17 @@ const networkFields = [
   'address',
 ] as const;
 
-/** What identity and meaning hang on: no privacy rule may name these. */
+/** The fields for identity and meaning: no privacy rule may name these. */
 export const meaningFields = ['logId', 'logTimestamp', 'actionAttempted', 'result', 'resultReason'] as const;
 
 export type MainField = (typeof mainFields)[number];
 export type PersonalField = (typeof personalFields)[number];
 export type NetworkField = (typeof networkFields)[number];
 
-/** A field as a person names it: `userId`, `userNetwork`, `userNetwork.ipAddress`. */
+/** A field as a setting names it: `userId`, `userNetwork`, `userNetwork.ipAddress`. */
 export type FieldPath = MainField | PersonalField | 'userNetwork' | `userNetwork.${NetworkField}`;
 
-/** Every field that can be named. */
+/** Every field that a setting can name. */
 export const fieldPaths: readonly FieldPath[] = [
   ...mainFields,
   ...personalFields,

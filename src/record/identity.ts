@@ -1,24 +1,26 @@
 /**
- * The identity of a record: 16 bytes of a SHA-256 over what no permission hides and no second read changes. A pure function of the record as
- * received and the id of its source, so that every run, every state directory and every order of arrival find the same one.
+ * The identity of a record: 16 bytes of a SHA-256 over fields that no permission hides and no
+ * second read changes. It depends only on the record as received and the id of its source, so every
+ * run, every state directory and every order of arrival give the same identity.
  */
 import { hash } from 'node:crypto';
 import type { JsonValue } from '../model/record.ts';
 import { isAbsent, isRawNumber, objectOf } from './json.ts';
 import { parseTimestamp } from './timestamp.ts';
 
-/** The first part of what is hashed: another rule would carry another number. */
+/** The first hashed part: another rule would have another number. */
 const rule = 'waybill/1';
 
 /**
  * The identity of the records of one source, as 22 characters of base64url.
  *
- * Hashed are parts in this order, each as its length (4 bytes, big-endian) and its UTF-8; a part that is missing or null is four bytes FF; a
- * number, boolean, object or array is its JSON text:
+ * Hashed are parts in this order, each as its length (4 bytes, big-endian) and its UTF-8; a part
+ * that is missing or null is four bytes FF; a number, boolean, object or array is its JSON text:
  * - a record: `waybill/1`, source id, logId, time, actionAttempted, result, resultReason
  * - a record without logId: `waybill/1`, source id, the record as canonical JSON
  * - what is not an object: `waybill/1`, source id, its text
- * @returns a function of the record's value, as `parseRecord` reads it, and of its text, which is asked for where it is needed
+ * @returns a function of the record's value, as `parseRecord` reads it, and of its text, which is
+ * asked for where it is needed
  */
 export function identify(sourceId: string): (value: JsonValue, text: () => string) => string {
   const parts = new Parts([rule, sourceId]);
@@ -70,7 +72,7 @@ function timeOf(value: JsonValue | undefined): string | undefined {
   return text === undefined ? undefined : (parseTimestamp(text)?.identity ?? text);
 }
 
-/** Collects parts in one buffer that is used again for every record: the hash is taken over it in one call. */
+/** Collects parts in one buffer, reused for every record, so that one call computes the hash. */
 class Parts {
   #bytes = Buffer.alloc(1024);
   #start = 0;
@@ -83,7 +85,7 @@ class Parts {
 
   reset(): void {
     this.#end = this.#start;
-    // One huge record must not hold its memory for ever.
+    // Releases the memory of a huge record.
     if (this.#bytes.length > 65_536) this.#bytes = Buffer.from(this.#bytes.subarray(0, this.#start));
   }
 

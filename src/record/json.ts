@@ -1,13 +1,16 @@
 /**
- * Reads the text of one record as a value, and the value's fields as text. No digit is lost on the way, no record can exhaust the stack, and
- * what is read is the same for collect (identity, time) and for normalize.
+ * Parses the text of one record, and reads fields of the value as text. No digit is lost, no record
+ * can exhaust the stack, and collect (identity, time) and normalize read the same values.
  */
 import type { JsonValue, RawNumber } from '../model/record.ts';
 
 /** The fields of a record, or of `userNetwork`. */
 export type JsonObject = Readonly<Record<string, JsonValue>>;
 
-/** `JSON` with source text access (ECMA-262, JSON.parse source text access), for which TypeScript has no types yet. */
+/**
+ * `JSON` with source text access (ECMA-262, JSON.parse source text access), for which TypeScript
+ * has no types yet.
+ */
 const json = JSON as typeof JSON & {
   rawJSON(text: string): RawNumber;
   isRawJSON(value: unknown): value is RawNumber;
@@ -18,10 +21,12 @@ const json = JSON as typeof JSON & {
 const depthMax = 64;
 
 /**
- * Reads a record. Numbers that are not safe integers keep the digits of the text, as made by `JSON.rawJSON`; so 9007199254740993 and 1.50
- * stay what they are, while 1.0 and 1e3 are the integers 1 and 1000.
+ * Reads a record. Numbers that are not safe integers keep the digits of the text, as made by
+ * `JSON.rawJSON`; so 9007199254740993 and 1.50 stay what they are, while 1.0 and 1e3 are the
+ * integers 1 and 1000.
  *
- * A text nested deeper than 64 levels is not read but returned as a string: it is a record that is not an object, identified by its text.
+ * A text nested deeper than 64 levels is not read but returned as a string: it is a record that is
+ * not an object, identified by its text.
  * @throws SyntaxError when the text is not JSON
  */
 export function parseRecord(text: string): JsonValue {
@@ -52,8 +57,8 @@ export function isAbsent(value: JsonValue | undefined): boolean {
 }
 
 /**
- * The value as text: a string as it is (a lone surrogate becomes U+FFFD), a number or a boolean as its JSON text. Undefined for what is
- * absent, for objects and for arrays.
+ * The value as text: a string as it is (a lone surrogate becomes U+FFFD), a number or a boolean as
+ * its JSON text. Undefined for what is absent, for objects and for arrays.
  */
 export function textOf(value: JsonValue | undefined): string | undefined {
   switch (typeof value) {
@@ -73,7 +78,9 @@ const plain = 0;
 const inexact = 1;
 const deep = 2;
 
-/** Whether the value is as its text, holds a number whose digits were lost, or is nested too deep. */
+/**
+ * Whether the value is as its text, holds a number whose digits were lost, or is nested too deep.
+ */
 function inspect(value: JsonValue, depth: number): number {
   if (typeof value === 'number') return isExact(value) ? plain : inexact;
   if (typeof value !== 'object' || value === null) return plain;
@@ -88,7 +95,8 @@ function inspect(value: JsonValue, depth: number): number {
     return found;
   }
   const object = value as JsonObject;
-  // `for in` over what JSON.parse made is several times faster than Object.values, and every record passes here.
+  // `for in` over what JSON.parse made is several times faster than Object.values, and every record
+  // passes here.
   for (const key in object) {
     const item = object[key];
     if (item === undefined || typeof item === 'string') continue;

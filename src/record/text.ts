@@ -1,4 +1,7 @@
-/** Lengths of text, where a format or a message limits them: in UTF-16 code units, and never inside a character. */
+/**
+ * Lengths of text, where a format or a message limits them: in UTF-16 code units, and never inside
+ * a character.
+ */
 
 /** The text, or its first `max` code units; one less where that would split a surrogate pair. */
 export function cut(text: string, max: number): string {

@@ -1,4 +1,7 @@
-/** When a record says it happened: the time by which a window owns it. Collect asks it of what arrives, the journal of what it reads back. */
+/**
+ * The time of a record, by which a window owns it. Collect reads it of received records, and the
+ * journal of stored ones.
+ */
 import type { JsonValue } from '../model/record.ts';
 import type { Micros } from '../model/time.ts';
 import { objectOf } from './json.ts';

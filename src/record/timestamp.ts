@@ -1,6 +1,7 @@
 /**
- * Reads `logTimestamp` by hand, character by character: it is UTC without an offset, with any number of fraction digits (specification 2.7),
- * and `new Date(text)` would take it for local time. The same reading gives the window that owns a record, its identity and `@timestamp`.
+ * Reads `logTimestamp` by hand, character by character: it is UTC without an offset, with any
+ * number of fraction digits (specification 2.7), and `new Date(text)` would take it for local time.
+ * The same reading gives the window that owns a record, its identity and `@timestamp`.
  */
 import type { JsonValue } from '../model/record.ts';
 import type { Micros } from '../model/time.ts';
@@ -12,16 +13,23 @@ interface Timestamp {
   readonly ms: number;
   /** RFC 3339 in UTC with `Z` and no fraction or 3 to 9 digits of one: `@timestamp`. */
   readonly iso: string;
-  /** In UTC with all digits but no trailing zeros in the fraction, and no `Z`: a part of the record's identity. */
+  /**
+   * In UTC with all digits but no trailing zeros in the fraction, and no `Z`: a part of the
+   * record's identity.
+   */
   readonly identity: string;
 }
 
-/** 2255-01-01T00:00:00Z in µs: integers of microseconds are exact before it, so from then on a time counts as unreadable. */
+/**
+ * 2255-01-01T00:00:00Z in µs: integers of microseconds are exact before it, so from then on a time
+ * counts as unreadable.
+ */
 export const microsEnd: Micros = 8_993_721_600_000_000;
 
 /**
  * Reads `YYYY-MM-DDThh:mm:ss[.digits][Z|+hh:mm|-hh:mm]`. A leap second counts as `:59.999999`.
- * @returns undefined for anything else, for days that do not exist, and for times before 1970 or from 2255 on
+ * @returns undefined for anything else, for days that do not exist, and for times before 1970 or
+ * from 2255 on
  */
 export function parseTimestamp(text: string): Timestamp | undefined {
   const at = scan(text);
@@ -43,7 +51,10 @@ export function timestampMicros(value: JsonValue | undefined): Micros | undefine
   return typeof value === 'string' ? scan(value)?.us : undefined;
 }
 
-/** RFC 3339 in UTC with milliseconds and `Z`, for times of receipt. The time must be one that `Date` can hold. */
+/**
+ * RFC 3339 in UTC with milliseconds and `Z`, for times of receipt. The time must be one that `Date`
+ * can hold.
+ */
 export function microsToIso(us: Micros): string {
   return new Date(Math.floor(us / 1000)).toISOString();
 }

@@ -57,7 +57,7 @@ test('windows get the recounts that are still ahead of their age, and older ones
   expect(rows.some(({ next_us: next }) => next !== null)).toBe(true);
 });
 
-test('waits for what is not settled yet, also within a range', async () => {
+test('waits until closeDelay has passed, also within a range', async () => {
   const it = await world({ after: 0 });
   it.journal.history.add(sourceId, { from: base - hour, to: base }, {}, act);
   const history = backfiller(it);

@@ -53,7 +53,7 @@ async function again(it: World): Promise<number> {
   return turns;
 }
 
-test('windows are closed up to what is settled, and no further; they tile (I3, I5)', async () => {
+test('windows are closed once closeDelay has passed, and not before; they tile (I3, I5)', async () => {
   const it = await world({ after: 2 * hour + 300 * second });
   for (let id = 1; id <= 50; id += 1) it.source.add(id, base + id * 130 * second);
   expect(await closeAll(it)).toBeGreaterThan(5);
@@ -147,7 +147,7 @@ test('a closed window is counted at each age, once, by its stored query word for
   expect(await again(it)).toBe(0);
 });
 
-test('ages that passed while nobody asked are one recount, and the next is ahead', async () => {
+test('ages that passed without a recount lead to one recount, and the next one is ahead', async () => {
   const it = await world({ after: 2 * closeDelay });
   await closeAll(it);
   go(it, base + 4 * day);
@@ -202,7 +202,7 @@ async function threeWindows(): Promise<{ it: World; to: number; windows: Row[] }
   return { it, to: first(it).to, windows };
 }
 
-test('a total that fell is counted again after settle; with another window intact the records have vanished (C19, C20)', async () => {
+test('a smaller total is recounted after closeDelay; if another window shows all its records, the window has shrunk (C19, C20)', async () => {
   const { it, to: until } = await threeWindows();
   it.source.records.shift();
   go(it, until + hour);
@@ -237,7 +237,7 @@ test('a total that fell is counted again after settle; with another window intac
   expect(first(it)).toMatchObject({ reason: 'shrunk' });
 });
 
-test('with every window shrunk the source is on hold after three fresh tokens; nothing is closed, and it ends when the rows are back', async () => {
+test('when every window has shrunk, the source is suspended after three fresh tokens; nothing is closed, and the suspension ends when the rows are shown again', async () => {
   const { it, to: until, windows } = await threeWindows();
   // From now on one record of each window is hidden.
   const hidden = it.source.records.filter((_, i) => [0, 3, 5].includes(i));
@@ -301,7 +301,7 @@ function doubted(it: World): (number | (string | null)[] | undefined)[] {
   return [sources[0]?.gaps, ledgerReport(it.beside()).sources[0]?.windows.map(({ reason }) => reason)];
 }
 
-test('when a hold ends by itself all that shrank is counted at once, and nobody says that it is proven before that', async () => {
+test('when a suspension ends, each window that shrank is recounted at once, and stays in doubt until then', async () => {
   const { it, suspension, all } = await threeSuspended();
   expect(doubted(it)).toEqual([3, ['reread', 'reread', 'reread']]);
   it.source.records.splice(0, Infinity, ...all);
@@ -319,7 +319,7 @@ test('when a hold ends by itself all that shrank is counted at once, and nobody 
   expect(rows(it).every(({ attempts: tries, recounts, next }) => tries === 0 && recounts > 0 && next !== null)).toBe(true);
 });
 
-test('rows that go again while what a hold listed is counted are a hold again: what is in doubt is witness for each other', async () => {
+test('rows that are hidden again during these recounts suspend the source again: windows in doubt are compared with each other', async () => {
   const { it, all, lack } = await threeSuspended();
   it.source.records.splice(0, Infinity, ...all);
   await it.suspensions.end('rows');
@@ -331,7 +331,7 @@ test('rows that go again while what a hold listed is counted are a hold again: w
   expect(doubted(it)).toEqual([3, ['reread', 'reread', 'reread']]);
 });
 
-test('what a fresh token shows again is no hold', async () => {
+test('rows that a fresh token shows again do not suspend the source', async () => {
   const { it, to: until } = await threeWindows();
   const all = [...it.source.records];
   it.source.records.splice(0, Infinity, ...all.filter((_, i) => i % 3 === 1));
@@ -351,7 +351,7 @@ test('what a fresh token shows again is no hold', async () => {
   ]);
 });
 
-test('what was closed since a window was last counted whole is counted again when a hold ends, however old it is', async () => {
+test('windows closed since the last full visibility are recounted when a suspension ends, whatever their age', async () => {
   const { it, to: until } = await threeWindows();
   const all = [...it.source.records];
   go(it, until + hour);
@@ -395,7 +395,7 @@ test('what was closed since a window was last counted whole is counted again whe
   expect(it.journal.remembers(sourceId, { from: next, to: next + second })).toBe(false);
 });
 
-test('before any count the first window alone is sound: what was closed with less behind it is counted again', async () => {
+test('before any recount the first window alone stands for full visibility: windows closed after it with fewer records are recounted', async () => {
   const it = await world({ after: 6 * closeDelay });
   for (let i = 1; i <= 6; i += 1) it.source.add(i, base + i * minute);
   await it.closer.closeNext(it.source.now(), it.signal);
@@ -420,7 +420,7 @@ test('before any count the first window alone is sound: what was closed with les
   expect(appended(it.beside())).toEqual(owned(all, everything));
 });
 
-test('a person who accepts what shrank ends the hold', async () => {
+test('a suspension ends when an operator accepts the windows that shrank', async () => {
   const { it, to: until } = await threeWindows();
   it.source.records.splice(0, Infinity);
   go(it, until + hour);
@@ -441,7 +441,7 @@ test('a person who accepts what shrank ends the hold', async () => {
   while (await it.closer.recounter.sampleRecount(suspension(), it.signal));
   expect(suspension()).toMatchObject({
     shrunk: [others],
-    message: expect.stringContaining('of 1 other windows 1 hold fewer too') as string,
+    message: expect.stringContaining('1 of 1 other windows show fewer too') as string,
   });
   expect(await it.closer.recounter.test(suspension(), it.signal)).toBe(false);
   await accept(suspension().shrunk);
@@ -474,7 +474,7 @@ test.each([
   expect(first(it)).toMatchObject({ reason: reason === undefined ? 'shrunk' : 'reread', total: 2 });
 });
 
-test('a window that was closed while less was shown is no witness that all is shown', async () => {
+test('a window that was closed while rows were hidden does not show full visibility', async () => {
   const { it, to: until } = await threeWindows();
   go(it, until + hour);
   await again(it);
@@ -513,7 +513,7 @@ async function gapBetween(): Promise<{ it: World; from: number; gapped: () => Ro
   return { it, from, gapped };
 }
 
-test('a gap that shows fewer than it did has vanished with another window intact, and is a gap on hold without', async () => {
+test('a gap that shows fewer records has shrunk if another window shows all its records; without such a window it stays a gap and the source is suspended', async () => {
   const gone = await gapBetween();
   gone.it.source.records.splice(6, 2);
   await again(gone.it);
@@ -526,7 +526,7 @@ test('a gap that shows fewer than it did has vanished with another window intact
   await it.closer.retry(it.source.now(), it.signal);
   expect(it.source.renewed).toBe(3);
   expect(it.suspensions.current).toMatchObject({ reason: 'rows', windows: [base] });
-  expect(it.suspensions.current?.message).toContain('holds 0 of 5 records');
+  expect(it.suspensions.current?.message).toContain('shows 0 of 5 records');
   expect(gapped()).toMatchObject({ state: 'gap', reason: 'count', total: 5 });
   expect(it.reported).toEqual({ suspensions: ['rows'], vanished: 0 });
   const suspension = (): Suspension => it.suspensions.current ?? { reason: 'rows', message: 'none', since: 0 };
@@ -541,7 +541,7 @@ test('a gap that shows fewer than it did has vanished with another window intact
   expect(appended(it.beside())).toEqual(owned(it.source.records, everything));
 });
 
-test('a hold does not wait for a gap that lost records as well: with the other window accepted what the gap still shows is proven', async () => {
+test('a suspension does not wait for a gap that lost records too: after the other window is accepted, the rest of the gap is proven', async () => {
   const { it, from, gapped } = await gapBetween();
   // All five of the first window are deleted, and two of the four of the gap; the last window stays as it is.
   it.source.records.splice(0, 7);
@@ -550,7 +550,7 @@ test('a hold does not wait for a gap that lost records as well: with the other w
   expect(suspension()).toMatchObject({
     reason: 'rows',
     windows: [base],
-    message: expect.stringContaining('holds 2 of 5 records') as string,
+    message: expect.stringContaining('shows 2 of 5 records') as string,
   });
   while (await it.closer.recounter.sampleRecount(suspension(), it.signal));
   expect(suspension().shrunk).toEqual([]);
@@ -565,7 +565,7 @@ test('a hold does not wait for a gap that lost records as well: with the other w
   expect(it.reported).toEqual({ suspensions: ['rows'], vanished: 1 });
 });
 
-test('rows that come back while a gap is tried again leave it a gap, to be tried again', async () => {
+test('rows that are shown again during a retry leave the window a gap, to be retried', async () => {
   const { it, gapped } = await gapBetween();
   const all = it.source.records.splice(0, Infinity);
   const isReference = ({ query }: { query: { startTime?: string } }): boolean => query.startTime === '2026-11-20T01:59:59.00';
@@ -586,7 +586,7 @@ test('rows that come back while a gap is tried again leave it a gap, to be tried
   expect(gapped()).toMatchObject({ state: 'gap', total: 5, attempts: 3 });
 });
 
-test('a window that shows less while it is read again keeps its proof; what is shown then is none', async () => {
+test('a window that shows fewer records while it is read again keeps its old proof', async () => {
   const { it, to: until } = await threeWindows();
   it.source.add(9, base + 9 * minute);
   const all = [...it.source.records];
@@ -663,7 +663,7 @@ test('where history is read its newest windows are counted, though all of them a
   expect(it.suspensions.lastFullVisibility).toBe(it.source.now());
 });
 
-test('a window whose uids are forgotten is never read again, whatever the guard counts', async () => {
+test('a window whose uids are forgotten is never read again, whatever a sample recount finds', async () => {
   const { it } = await threeWindows();
   it.beside().exec('UPDATE windows SET next_us = NULL');
   it.suspensions.foundFullVisibility(base + 2 * day);
@@ -692,10 +692,10 @@ test('recounts come before gaps, whichever was due first', async () => {
   ]);
 });
 
-test('three windows in a row with records from elsewhere are trouble, and it passes with the next that has none (A4)', async () => {
+test('three windows in a row with records out of range are reported as trouble until the next window without (A4)', async () => {
   const it = await world({ after: 5 * closeDelay, switches: { noFilter: true } });
   it.source.add(1, base + 10 * closeDelay, 0);
-  for (const trouble of [undefined, undefined, expect.stringContaining('does not filter')]) {
+  for (const trouble of [undefined, undefined, expect.stringContaining('ignores the time filter')]) {
     await it.closer.closeNext(it.source.now(), it.signal);
     expect(rows(it).at(-1)).toMatchObject({ state: 'gap', reason: 'out_of_range' });
     expect(it.closer.trouble).toEqual(trouble);
@@ -704,7 +704,7 @@ test('three windows in a row with records from elsewhere are trouble, and it pas
   // A new life knows it from the ledger, and says it once more.
   const later = it.anotherCloser();
   expect(later.trouble).toBeUndefined();
-  await later.lookBack();
+  await later.checkTimeFilter();
   expect(later.trouble).toEqual(it.closer.trouble);
   expect(it.log.lines.filter(({ level }) => level === 'error')).toHaveLength(2);
   it.source.switches.noFilter = false;
@@ -712,7 +712,7 @@ test('three windows in a row with records from elsewhere are trouble, and it pas
   expect(later.trouble).toBeUndefined();
 });
 
-test('a window with records from elsewhere that is proven later is trouble no more', async () => {
+test('a window with records out of range that is proven later is no longer reported as trouble', async () => {
   const it = await world({ after: 5 * closeDelay, switches: { noFilter: true } });
   it.source.add(1, base + 10 * closeDelay, 0);
   for (let i = 0; i < 3; i += 1) await it.closer.closeNext(it.source.now(), it.signal);

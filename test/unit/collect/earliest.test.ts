@@ -39,7 +39,7 @@ test('also where times are cut to seconds before they are compared', async () =>
   expect((await found(it)).start).toBeLessThanOrEqual(base + 8 * day);
 });
 
-test('a service without a record begins at the settled present: what is made now becomes visible later', async () => {
+test('for a service without records history begins closeDelay ago: records written now become visible later', async () => {
   const it = await world({ after: day + 250_000 });
   expect(await found(it)).toEqual({ start: base + day - closeDelay, message: 'the service has no record' });
 });
@@ -51,7 +51,7 @@ test('a first record without a readable time does not hide the others', async ()
   expect((await found(it)).start).toBeLessThanOrEqual(base + day);
 });
 
-test('without a usable total the first record is believed, and that is said', async () => {
+test('without a usable total the first record counts, and the message says so', async () => {
   const it = await world({ after: 100 * day, switches: { total: 'missing' } });
   it.source.add(1, base + 40 * day);
   expect(await found(it)).toEqual({

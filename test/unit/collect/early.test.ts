@@ -56,7 +56,7 @@ async function threeHours(): Promise<Running> {
   return it;
 }
 
-test('it is collected at once, closed when the clock is known, and asked for only once', async () => {
+test('early history is collected at once, closed when the clock is known, and read only once', async () => {
   const it = await threeHours();
   const begin = it.source.now();
   await it.runUntil(begin + 5 * second);
@@ -100,7 +100,7 @@ test('the first window is closed as soon as the clock is known, not with the nex
   expect(closedAt - begin).toBeLessThan(300_200);
 });
 
-test('what became visible between reading and closing has the window read again: what was read alone proves nothing', async () => {
+test('a record that becomes visible between reading and closing has the window read again', async () => {
   const it = await threeHours();
   const begin = it.source.now();
   it.source.add(1_000, base + 20 * minute + 1, begin + 2 * minute);
@@ -110,7 +110,7 @@ test('what became visible between reading and closing has the window read again:
   expectTrue(it);
 });
 
-test('a record that vanished in between is in no proof', async () => {
+test('a record that vanished between reading and closing is in no proof', async () => {
   const it = await threeHours();
   const begin = it.source.now();
   const [record] = it.source.records.filter(({ time }) => time === base + 20 * minute);
@@ -128,7 +128,7 @@ test('a record that vanished in between is in no proof', async () => {
   expect(appended(it.beside())).toEqual(expect.arrayContaining(owned([record], window)));
 });
 
-test('after a restart in between it is read again, and nothing is appended twice', async () => {
+test('after a restart between reading and closing the window is read again, and nothing is appended twice', async () => {
   const it = await threeHours();
   await it.runUntil(it.source.now() + minute);
   const before = appended(it.beside());
@@ -143,7 +143,7 @@ test('after a restart in between it is read again, and nothing is appended twice
 test.each([
   ['the service is 40 min behind', -40 * minute, 0],
   ['this machine is 40 min behind', 0, -40 * minute],
-])('where %s, nothing is read early that is not settled an hour before both clocks', async (_what, skew, wall) => {
+])('where %s, only windows that ended an hour before both clocks are read early', async (_what, skew, wall) => {
   const place = await world({ after: 4 * hour });
   place.source.delay = 20;
   place.clock.wall += wall / 1000;

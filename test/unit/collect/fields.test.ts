@@ -31,10 +31,10 @@ test.each([
   expect(shows(given, 'userNetwork')).toBe(expected);
 });
 
-test('a field that nine of ten records had is missed when a page has none; one that fewer had is not', () => {
+test('a field that nine of ten records showed is missing on a page without it; a field that fewer showed is not', () => {
   const shares = new Shares();
   expect(shares.missingIn([record()])).toEqual([]);
-  shares.note(Array.from({ length: 10 }, (_, i) => record(i === 0 ? { userEmailAddress: 'a' } : i < 9 ? rich : network)));
+  shares.add(Array.from({ length: 10 }, (_, i) => record(i === 0 ? { userEmailAddress: 'a' } : i < 9 ? rich : network)));
   expect(shares.shareOf('userNetwork')).toBe(0.9);
   expect(shares.shareOf('userEmailAddress')).toBe(0.9);
   expect(shares.shareOf('userLastNameFirstName')).toBe(0.8);
@@ -45,13 +45,13 @@ test('a field that nine of ten records had is missed when a page has none; one t
 
 test('the last 1,000 records count, over a restart too, and of a large page a spread of 100', () => {
   const shares = new Shares();
-  for (let i = 0; i < 10; i += 1) shares.note(Array.from({ length: 100 }, () => record(rich)));
+  for (let i = 0; i < 10; i += 1) shares.add(Array.from({ length: 100 }, () => record(rich)));
   expect(watchedFields.map((field) => shares.shareOf(field))).toEqual([1, 1, 1, 1, 1]);
-  const again = new Shares(shares.kept());
-  again.note(Array.from({ length: 1_000 }, (_, i) => record(i % 10 === 0 ? {} : rich)));
+  const restarted = new Shares(shares.profile());
+  restarted.add(Array.from({ length: 1_000 }, (_, i) => record(i % 10 === 0 ? {} : rich)));
   // Of the page the records 0, 10, 20, … were looked at: a hundred poor ones beside 900 rich ones.
-  expect(again.shareOf('userNetwork')).toBe(0.9);
-  again.note(Array.from({ length: 100 }, () => record()));
-  expect(again.shareOf('userNetwork')).toBe(0.8);
+  expect(restarted.shareOf('userNetwork')).toBe(0.9);
+  restarted.add(Array.from({ length: 100 }, () => record()));
+  expect(restarted.shareOf('userNetwork')).toBe(0.8);
   expect(new Shares('not what was kept').shareOf('userNetwork')).toBe(0);
 });

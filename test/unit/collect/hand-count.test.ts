@@ -53,7 +53,7 @@ test('a service that ignores the times of a query is not taken for one that coun
   expect(await counted(it, 200)).toMatchObject({ read: 200, counted: 200, agrees: true });
 });
 
-test('a page that says another number than was asked for is told', async () => {
+test('a page number other than the requested one is reported', async () => {
   const it = await aRecordAMinute({ pageSize: 100, switches: { echo: 'first' } });
   expect(await counted(it, 200)).toMatchObject({ read: 11, agrees: true, misnumbered: { asked: 6, said: 1 } });
 });
@@ -74,7 +74,7 @@ test.each<[string, Options, number]>([
   ['a page that cannot be read', { switches: { unreadable: new Set([110]) } }, 200],
   ['a period that the service refuses', { switches: { widest: 5 * minute } }, 200],
   ['more than a few pages', { pageSize: 2 }, 200],
-])('nothing is said where there is %s', async (_, options, total) => {
+])('there is no result where there is %s', async (_, options, total) => {
   const it = total === 0 ? await world() : await aRecordAMinute(options);
   expect(await counted(it, total)).toBeUndefined();
 });
@@ -99,7 +99,7 @@ test('what is read is given to be stored: the page that the window was chosen by
   expect(stored).toEqual(expected);
 });
 
-test('a service that refuses pages of 20 records is asked for pages of the size that it grants', async () => {
+test('a service that refuses pages of 20 records gets requests for the page size that it grants', async () => {
   const it = await aRecordAMinute({ pageSize: 10, switches: { refuseAbove: 10 } });
   // The page of 10 holds records 100 to 109; the middle half of them are 102 to 107.
   expect(await counted(it, 200)).toMatchObject({ read: 6, counted: 6, agrees: true });

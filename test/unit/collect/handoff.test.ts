@@ -9,7 +9,7 @@ test('without a scheduler an offer resolves at once', async () => {
   await handoff.offer();
 });
 
-test('work waits at each offer until the scheduler goes on, and only while control is wanted', async () => {
+test('work waits at each offer until the scheduler resumes it, and only while the scheduler wants control', async () => {
   const handoff = new Handoff();
   const order: string[] = [];
   let isWanted = true;

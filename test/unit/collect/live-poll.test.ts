@@ -50,7 +50,7 @@ test('a poll reaches two minutes behind the mark, and never into what is closed'
   expect(began(it)).toBe(3_600 - 60);
 });
 
-test('behind an unsettled end of the ledger a poll goes back to what is settled, not to reached', async () => {
+test('a poll begins closeDelay ago where the ledger has closed later windows', async () => {
   const it = await world({ after: hour });
   // Reached is never ahead of serverNow − settle in truth; after a clock was built anew it may be.
   await closeUntil(it, base + hour);
@@ -121,7 +121,7 @@ test('a poll ends at its 20th page, and the next resumes 2 s before the newest t
   expect(began(it)).toBe(3_600 - 1 - 120);
 });
 
-test('a page that tip cannot read is told in the log, and does not hold it', async () => {
+test('a page that the live poll cannot read is logged, and does not stop the poll', async () => {
   const it = await world({ after: hour, pageSize: 4 });
   for (let id = 1; id <= 6; id += 1) it.source.add(id, base + hour - 60 * second + id * second);
   it.source.switches.unreadable = new Set([3]);
@@ -139,7 +139,7 @@ test('records before the start of the ledger are not appended by a poll', async 
   expect(appended(it.beside())).toEqual(owned(it.source.records, { from: base, to: base + 1 }));
 });
 
-test('more records than 20 pages hold in two seconds are read on behind the pages read, to their end', async () => {
+test('more than 20 pages of records in two seconds are read to their end: each poll skips the pages read before', async () => {
   const it = await world({ after: hour, pageSize: 2 });
   for (let id = 1; id <= 130; id += 1) it.source.add(id, base + hour - 30 * second + id);
   it.source.add(131, base + hour - 5 * second);
@@ -170,7 +170,7 @@ test('a second with more records than the service pages through does not hide wh
   expect(it.paging.size).toBe(10);
 });
 
-test('a poll that is refused while other questions are answered ends, and the next one asks again', async () => {
+test('a poll that is refused while other requests are answered ends, and the next one is sent again', async () => {
   const it = await world({ after: hour, switches: { emptyIs404: true } });
   it.source.before = (_request, count) => {
     if (count > 20) throw new Error('asked for ever');

@@ -53,7 +53,7 @@ test('a smaller granted size after the first page begins the query again with th
 
 test('an unreadable page is narrowed down, stepped over, and full pages follow', () => {
   const cursor = new PageCursor({ first: 1, size: 4 });
-  expect(cursor.failed(malformed)).toEqual({ kind: 'again' });
+  expect(cursor.failed(malformed)).toEqual({ kind: 'retry' });
   expect(cursor.next).toEqual({ page: 1, pageSize: 2 });
   cursor.failed(malformed);
   expect(cursor.failed(malformed)).toEqual({ kind: 'unreadable', page: 1, pageSize: 1, thrown: malformed, isEnd: false });
@@ -73,7 +73,7 @@ test('a refused size is halved from the first page; a refusal after answered pag
   expect(cursor.next).toEqual({ page: 1, pageSize: 4 });
   cursor.answered(page([1, 2, 3, 4]));
   expect(cursor.refusal(refused)).toMatchObject({ isDeep: true, pageSize: 4, isUnanswered: false });
-  expect(cursor.failed(refused)).toEqual({ kind: 'again' });
+  expect(cursor.failed(refused)).toEqual({ kind: 'retry' });
   expect(cursor.next).toEqual({ page: 3, pageSize: 2 });
   cursor.failed(refused);
   expect(cursor.failed(refused)).toMatchObject({ kind: 'unreadable', page: 5, pageSize: 1, isEnd: true });

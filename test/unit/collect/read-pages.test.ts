@@ -64,7 +64,7 @@ test.each<[string, number, number, Partial<Switches>, string]>([
   expect(found.pages.flat().filter((id, i, all) => all.indexOf(id) === i)).toEqual(Array.from({ length: count }, (_, i) => i + 1));
 });
 
-test('pages are halved around what cannot be read, aligned, and are whole again behind it', async () => {
+test('pages are halved around an unreadable record, aligned, and have the full size again after it', async () => {
   const it = await filled(20, 8, { unreadable: new Set([11]) });
   const found = await run(it);
   expect(found.unreadable).toEqual([11]);
@@ -95,7 +95,7 @@ test.each([
   },
 );
 
-test('behind several such places the rest is still read, and no smaller page is asked for again', async () => {
+test('after several such places the rest is still read, and no smaller page is requested again', async () => {
   const it = await filled(60, 8, { unreadable: new Set([3, 11, 19, 43]), refuseBelow: 8 });
   askedAtMost(it, 50);
   const found = await run(it);
@@ -104,7 +104,7 @@ test('behind several such places the rest is still read, and no smaller page is 
   expect(it.source.requests.filter(({ pageSize }) => pageSize < 8)).toHaveLength(1);
 });
 
-test('records of which a page of the granted size cannot hold so many are read in smaller pages, tried once more and then kept small', async () => {
+test('records too large for full pages are read in smaller pages; the full size is tried once more', async () => {
   const it = await filled(24, 8);
   const [{ text } = { text: '' }] = it.source.records;
   it.source.switches.bytesMax = text.length * 5;
@@ -141,7 +141,7 @@ test.each([
     requester: {
       ask: (request) => Promise.resolve(ask(request.page ?? 0)),
       wait: () => Promise.resolve(),
-      isOfTheQuery: () => Promise.resolve(false),
+      isUnboundedAnswered: () => Promise.resolve(false),
     },
     ...{ paging: { first: 1, size: 2 }, query: {}, pagesMax: 50, ahead: () => false, log: it.log, signal: it.signal },
     unreadable: () => undefined,
@@ -161,7 +161,7 @@ test.each<[string, number, number, Partial<Switches>, string]>([
   ['always the first', 5, 2, { echo: 'first' }, '1/2 2/2 3/2'],
   ['always the first, and more comes than is counted', 5, 2, { echo: 'first', total: 'one less' }, '1/2 2/2 3/2'],
   ['always the first, and the last page comes again behind the end', 4, 2, { echo: 'first', pastEnd: 'last' }, '1/2 2/2 3/2'],
-])('what an answer brings is handed over whatever number it says: %s', async (_what, count, size, switches, asked) => {
+])('each answer is yielded whatever its page number: %s', async (_what, count, size, switches, asked) => {
   const it = await filled(count, size, switches);
   const found = await run(it);
   expect(found.asked).toBe(asked);
@@ -191,7 +191,7 @@ test('ties in another order that bring nothing new are no end before the end tha
     requester: {
       ask: (request) => Promise.resolve(answerOf(request.page ?? 0)),
       wait: () => Promise.resolve(),
-      isOfTheQuery: () => Promise.resolve(false),
+      isUnboundedAnswered: () => Promise.resolve(false),
     },
     unreadable: () => undefined,
   });
@@ -219,7 +219,7 @@ test.each<[string, number | undefined, (page: number) => number[], number]>([
     requester: {
       ask: (request) => Promise.resolve(ask(request.page ?? 0)),
       wait: () => Promise.resolve(),
-      isOfTheQuery: () => Promise.resolve(false),
+      isUnboundedAnswered: () => Promise.resolve(false),
     },
     ...{ paging: { first: 1, size: served(1).length }, query: {}, pagesMax: Infinity, ahead: () => false, log: it.log, signal: it.signal },
     unreadable: () => undefined,
@@ -237,7 +237,7 @@ test.each([
   ['a whole page', Array.from({ length: 20 }, (_, i) => i + 21), '1/20 2/20 3/20 4/20 5/20 6/20'],
   ['the first page', Array.from({ length: 20 }, (_, i) => i + 1), '1/20 2/20 3/20 4/20 5/20 6/20'],
   ['nearly all', Array.from({ length: 98 }, (_, i) => i + 2), '1/20 2/1 2/20 3/20 4/20 5/20'],
-])('all records that are shown are handed over where %s of those that are counted are not', async (_what, hidden, asked) => {
+])('all records that are shown are yielded where %s of the counted ones are hidden', async (_what, hidden, asked) => {
   const it = await filled(100, 20, { hidden: new Set(hidden) });
   askedAtMost(it, 50);
   const found = await run(it);
@@ -257,7 +257,7 @@ test('a page is handed over also where its answer shows that pages are smaller t
   expect(found.pages).toEqual([[1, 2, 3, 4], [3, 4], ...[[1, 2], [3, 4], [5, 6], [7, 8], [9]]]);
 });
 
-test('a total that promises for ever more ends in a bounded number of empty pages', async () => {
+test('a total that always counts more ends the pass after a bounded number of empty pages', async () => {
   const it = await filled(3, 2, { total: 'cap', totalCap: Infinity });
   const page = it.source.page.bind(it.source);
   it.source.page = async (request, signal) => ({ ...(await page(request, signal)), total: 1e12 });
@@ -266,7 +266,7 @@ test('a total that promises for ever more ends in a bounded number of empty page
   expect(it.source.requests).toHaveLength(22);
 });
 
-test('what lies deeper than a service pages is told once, all before it is read, and the page size is left as it was', async () => {
+test('pages beyond the paging depth are reported once, all before them are read, and the page size stays', async () => {
   const it = await filled(120, 15, { deepest: 100 });
   askedAtMost(it, 50);
   const found = await run(it);
@@ -275,7 +275,7 @@ test('what lies deeper than a service pages is told once, all before it is read,
   expect(it.paging.size).toBe(15);
 });
 
-test('a query that is refused while others are answered is told, and makes no page smaller', async () => {
+test('a query that is refused while others are answered is reported, and makes no page smaller', async () => {
   const it = await filled(3, 8);
   askedAtMost(it, 50);
   const page = it.source.page.bind(it.source);
@@ -289,7 +289,7 @@ test('a query that is refused while others are answered is told, and makes no pa
   expect(it.paging.size).toBe(8);
 });
 
-test('no more pages are read than are wanted, and none is asked for ahead of the last', async () => {
+test('no more pages are read than requested, and no request is sent ahead of the last', async () => {
   const it = await filled(20, 2);
   expect((await run(it, { pagesMax: 3, ahead: true })).asked).toBe('1/2 2/2 3/2');
 });

@@ -57,7 +57,7 @@ test('an empty window is proven by two requests', async () => {
   ]);
 });
 
-test('the count is asked after the last page, the padding counts in it, and the window owns only what is its own (C7, C34)', async () => {
+test('the count comes after the last page and includes the padding; the window owns only records inside it (C7, C34)', async () => {
   const it = await world({ pageSize: 3 });
   const edges = [-2, -1, -0.000001, 0, 59.999999, 60, 61, 62].map((at) => base + Math.round(at * second));
   edges.forEach((time, i) => it.source.add(i + 1, time));
@@ -142,7 +142,7 @@ test('a record that slips in before a page already read is not missed: neither t
   expect(it.clock.monotonic()).toBe(2_000);
 });
 
-test('a cached answer counts for nothing: it is asked again (C11)', async () => {
+test('a cached answer is not used: the request is repeated (C11)', async () => {
   const it = await world({ pageSize: 10 });
   fill(it, 3);
   it.source.before = (_request, count) => (it.source.switches.age = count === 2 || count === 3 ? 7 : 0);
@@ -150,7 +150,7 @@ test('a cached answer counts for nothing: it is asked again (C11)', async () => 
   expect(proof).toMatchObject({ passes: 1, requests: 4 });
 });
 
-test('a total that lags hides nothing: a pass ends at a short page, not where the total says (C14)', async () => {
+test('a total that lags hides nothing: a pass ends at a short page, not because of the total (C14)', async () => {
   const it = await world({ pageSize: 2, switches: { total: 'lagging', totalLag: 5 * second } });
   fill(it, 3);
   const third = it.source.records[2];
@@ -160,7 +160,7 @@ test('a total that lags hides nothing: a pass ends at a short page, not where th
   expect(proof.passes).toBeGreaterThan(1);
 });
 
-test('when fewer are counted than were received, what was received is read from nothing (C13)', async () => {
+test('when fewer are counted than were received, the tally is cleared (C13)', async () => {
   const it = await world({ pageSize: 2 });
   fill(it, 5);
   // The first record goes after the last page, before the count.
@@ -174,7 +174,7 @@ test('when fewer are counted than were received, what was received is read from 
   expect(Buffer.from(found.proof.digest).toString('hex')).toBe(digest(owned(it.source.records.slice(1), window)));
 });
 
-test('U begins from nothing also when something else has come meanwhile: no proof of what was not read (C13)', async () => {
+test('the tally is cleared also when other records were added meanwhile: no proof of records that were not read (C13)', async () => {
   const it = await world({ pageSize: 10 });
   fill(it, 3);
   const hide = (i: number, more: object): void => {
@@ -233,7 +233,7 @@ test('two records that are the same to the last byte are named by their gap too'
   });
 });
 
-test('a total of as many as there are identities proves nothing where one answer holds an identity twice', async () => {
+test('a total equal to the number of identities proves nothing where one answer holds an identity twice', async () => {
   const it = await world({ switches: { total: 'one less' } });
   fill(it, 3);
   const [, twin] = it.source.records;
@@ -247,7 +247,7 @@ test('a total of as many as there are identities proves nothing where one answer
   });
 });
 
-test('and so they are where a page ends between them', async () => {
+test('two equal records are named also where a page ends between them', async () => {
   const it = await world({ pageSize: 4 });
   fill(it, 9);
   const twin = it.source.records[3];
@@ -259,7 +259,7 @@ test('and so they are where a page ends between them', async () => {
   expect(it.paging.size).toBe(4);
 });
 
-test('a record that moves to the next page between two answers is no twin', async () => {
+test('a record that moves to the next page between two answers is no collision', async () => {
   const it = await world({ pageSize: 2, switches: { total: 'one more' } });
   fill(it, 4);
   // One that comes near the front between the two pages of a pass: the last record of the first page is the first of the second.
@@ -279,14 +279,14 @@ test('answers that always say they are the first page end the pass, and prove no
   expect(it.source.requests.length).toBeLessThan(30);
 });
 
-test('a window is proven though each answer says that it is the first page: the records count', async () => {
+test('a window is proven although each answer reports the first page: the records count', async () => {
   const it = await world({ pageSize: 4, switches: { echo: 'first' } });
   fill(it, 10);
   expect(await read(it)).toMatchObject({ proven: true, proof: { total: 10, passes: 1 } });
   expect(it.source.requests).toHaveLength(4);
 });
 
-test('a window of one full page, served again behind its end in another order each time, is proven', async () => {
+test('a window of one full page, repeated after its end in another order each time, is proven', async () => {
   const it = await world({ pageSize: 10, switches: { echo: 'asked', pastEnd: 'last', order: 'unstable ties' } });
   for (let id = 1; id <= 10; id += 1) it.source.add(id, base);
   it.source.before = (_request, count) => {
@@ -305,7 +305,7 @@ test('passes that find something do not count, up to forty', async () => {
   expect(expectGap(await read(it))).toMatchObject({ reason: 'count', passes: 40 });
 });
 
-test('a service that does not filter by time is a gap (filter), and its strangers are not counted as seen', async () => {
+test('a service that ignores the time filter makes a gap (out_of_range), and records out of range are not counted as received', async () => {
   const it = await world({ switches: { noFilter: true } });
   fill(it, 3);
   it.source.add(50, base + 3_600 * second);
@@ -336,7 +336,7 @@ test('more than 5,000 by the first page: the window is split after that page; ex
   expect(it.source.mostAtOnce).toBe(1);
 });
 
-test('a window of the ledger is never split: it is read whole', async () => {
+test('a window of the ledger is never split', async () => {
   const it = await world({ pageSize: 1000 });
   for (let id = 1; id <= 5_001; id += 1) it.source.add(id, base + id * 10_000);
   it.source.add(6_001, base + 3_600 * second);
@@ -447,7 +447,7 @@ test.each([1, 7, 30, 60])(
   },
 );
 
-test('records that are shown beside one that is only counted are delivered, and the gap says so many', async () => {
+test('records that are shown next to one that is only counted are delivered, and the gap reports both numbers', async () => {
   const it = await world({ switches: { hidden: new Set([1]) } });
   fill(it);
   const gap = expectGap(await read(it));
@@ -455,7 +455,7 @@ test('records that are shown beside one that is only counted are delivered, and 
   expect(appended(it.beside())).toHaveLength(9);
 });
 
-test('more records in a second than a service pages through are a gap in its words, and those that it shows are delivered', async () => {
+test('more records in a second than the paging depth are a gap with the message of the service, and the records shown are delivered', async () => {
   const it = await world({ switches: { deepest: 30 } });
   for (let id = 1; id <= 40; id += 1) it.source.add(id, base);
   const gap = expectGap(await read(it, span(0, 1), 'none'));
@@ -466,7 +466,7 @@ test('more records in a second than a service pages through are a gap in its wor
   expect(it.source.requests.length).toBeLessThan(30);
 });
 
-test('404 for a window, from a service that answers others, is a gap in its words', async () => {
+test('404 for a window, from a service that answers others, is a gap with the message of the service', async () => {
   const it = await world({ switches: { emptyIs404: true } });
   it.source.add(1, base + 600 * second);
   it.source.before = (_request, count) => {
@@ -474,7 +474,7 @@ test('404 for a window, from a service that answers others, is a gap in its word
   };
   const gap = expectGap(await read(it));
   expect(gap).toMatchObject({ reason: 'unreadable', inWindow: 0, seen: 0 });
-  expect(gap.message).toBe('page 1 with pageSize 10 cannot be read: cannot read the page: 404 no records; without times it is answered');
+  expect(gap.message).toBe('page 1 with pageSize 10 cannot be read: cannot read the page: 404 no records; the unbounded query is answered');
   expectProven(it, await read(it, span(590, 610)), span(590, 610));
 });
 
@@ -514,7 +514,7 @@ test('a short first page under a greater total is a cap for this reading, not fo
   expect(it.paging.size).toBe(10);
 });
 
-test('a page size that shrinks half-way begins the pass again with the smaller one (C6)', async () => {
+test('a page size that shrinks half-way restarts the pass with the smaller size (C6)', async () => {
   const it = await world({ pageSize: 10 });
   fill(it, 35, 0, 1);
   it.source.before = (_request, count) => (it.source.switches.pageCap = count >= 3 ? 4 : 10);
@@ -548,7 +548,7 @@ test('what the live poll appends between two pages is known, and is not in U', a
   expect(it.source.mostAtOnce).toBe(1);
 });
 
-test('at most one request is under way, and the next page is asked for while one is stored', async () => {
+test('at most one request is in flight, and the next page is requested while one is stored', async () => {
   const it = await world({ pageSize: 5 });
   it.source.delay = 20;
   fill(it, 23, 0, 1);
@@ -558,7 +558,7 @@ test('at most one request is under way, and the next page is asked for while one
   expect(it.pages[0]?.records).toHaveLength(5);
 });
 
-test('a reading that is broken off is begun again from its start, and nothing comes twice', async () => {
+test('a reading that is aborted restarts, and nothing is appended twice', async () => {
   const random = seeded(8);
   const it = await world({ pageSize: 4 });
   fill(it, 22, 0, 2);
@@ -620,7 +620,7 @@ test('a second with more than 500,000 records is a gap (size), read no further',
   expect(pages).toBeLessThanOrEqual(52);
 });
 
-test('a stranger among the answers makes a gap (filter), and everything else that the service serves is collected', async () => {
+test('one record out of range makes a gap (out_of_range), and all other records are collected', async () => {
   const it = await world({ pageSize: 4 });
   fill(it, 12);
   const page = it.source.page.bind(it.source);

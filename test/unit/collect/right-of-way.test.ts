@@ -30,7 +30,7 @@ function worked(it: Running): Work[] {
   return done;
 }
 
-test('behind ten windows of close each: first the recount, then the gap, then history; and history goes on alone', async () => {
+test('after every ten closed windows comes one other item: first the recount, then the gap, then history; history continues alone', async () => {
   const it = await begun({ after: 20 * day });
   await it.journal.close(sourceId, span(0, 1), proven(0, base + day, base + day), day);
   await it.journal.close(sourceId, span(1, 2), gap({ total: 0, seen: 0 }, base + day), day);
@@ -109,7 +109,7 @@ test('polls that take longer than they are apart leave as much time to the windo
   expect(await it.journal.window(sourceId, base)).toMatchObject({ state: 'proven', total: 300 });
 });
 
-test('a poll that met an outage holds up the next one within a window for a minute at most', async () => {
+test('a poll that met an outage delays the next one within a window by a minute at most', async () => {
   const it = await begun({ after: 20 * minute });
   for (let i = 0; i < 800; i += 1) it.source.add(i, base + i * second, 0);
   it.source.delay = 2_000;

@@ -72,16 +72,16 @@ test('after ten windows in a row what is due further down gets its turn', async 
   const order: string[] = [];
   const close = it.journal.close.bind(it.journal);
   it.journal.close = (source, window, ...others) => {
-    order.push(window.from < base + 4 * second ? 'again' : 'close');
+    order.push(window.from < base + 4 * second ? 'retry' : 'close');
     return close(source, window, ...others);
   };
   await it.runUntil(it.source.now() + 30 * minute);
-  const turns = order.slice(0, order.lastIndexOf('again')).join(' ').split('again');
+  const turns = order.slice(0, order.lastIndexOf('retry')).join(' ').split('retry');
   expect(turns.map((part) => part.trim().split(' ').length)).toEqual([10, 10, 10, 10]);
   expect(it.journal.progress(sourceId).frontier).toBeGreaterThan(base + 19 * day);
 });
 
-test('until the clock of the service is known nothing is closed, and the answers that are missing are asked for by counts', async () => {
+test('until the clock of the service is known nothing is closed, and counts obtain the missing answers', async () => {
   const it = await begun({ after: 10 * hour });
   it.source.add(1, base + 10 * hour - 30 * second, 0);
   const begin = it.source.now();
@@ -97,7 +97,7 @@ test('until the clock of the service is known nothing is closed, and the answers
   expect(it.journal.progress(sourceId).live.closedUntil).toBeGreaterThan(base + 9 * hour);
 });
 
-test('a service whose clock is more than an hour ahead is on hold: tip goes on, nothing is closed, and it says so', async () => {
+test('a clock of the service more than an hour ahead suspends the source: live polls continue, nothing is closed, and the status shows it', async () => {
   const it = await begun({ after: 10 * hour });
   it.source.skew = 2 * hour;
   it.source.add(1, base + hour);
@@ -235,7 +235,7 @@ function withJournal(it: { readonly journal: CollectJournal }, own: Pick<Collect
   };
 }
 
-test('at the quota collecting pauses and asks nothing, and goes on by itself', async () => {
+test('with the journal full collecting pauses without requests, and resumes by itself', async () => {
   const it = await world({ after: hour });
   let full = true;
   let refused = 0;
@@ -291,7 +291,7 @@ test('a write that the quota refuses begins a pause, and the log names the reaso
   ]);
 });
 
-test('killed at any request and started again, nothing is lost, nothing comes twice, and the ledger stays whole', async () => {
+test('after a kill at any request and a restart nothing is lost, nothing is appended twice, and the ledger has no hole', async () => {
   const random = seeded(29);
   const it = await world({ after: minute, pageSize: 4 });
   it.source.delay = 20;
@@ -395,7 +395,7 @@ test('windows are closed although each poll takes longer than polls are apart', 
   expect(own.journal.progress(sourceId).frontier).toBeGreaterThan(base + 2 * hour);
 });
 
-test('a service whose clock steps back by ten seconds is believed again within a minute, and nothing is lost', async () => {
+test('answers of a service whose clock steps back by ten seconds are used again within a minute, and nothing is lost', async () => {
   const own = await begun({ after: hour });
   const page = own.source.page.bind(own.source);
   let ahead = 10_000;
@@ -492,7 +492,7 @@ test('a question before the loop begins reads nothing in between', async () => {
   expect(own.source.requests).toHaveLength(1);
 });
 
-test('three windows that held records from elsewhere are trouble in the next life too (A4)', async () => {
+test('three windows with records out of range are reported as trouble after a restart too (A4)', async () => {
   const it = await begun({ after: hour });
   for (let i = 0; i < 3; i += 1) {
     const window = { from: base + i * minute, to: base + (i + 1) * minute };
@@ -500,13 +500,13 @@ test('three windows that held records from elsewhere are trouble in the next lif
   }
   expect(it.collector.view().trouble).toBe('no answer yet');
   await it.runUntil(it.source.now() + minute);
-  expect(it.collector.view().trouble).toMatch(/does not filter by time/);
+  expect(it.collector.view().trouble).toMatch(/ignores the time filter/);
   // The clock of the service stands after five minutes: windows are closed then, and what they show counts.
   await it.runUntil(it.source.now() + 6 * minute);
   expect(it.collector.view().trouble).toBeUndefined();
 });
 
-test('answers that polls bring in time for the clock of the service are not asked for by counts', async () => {
+test('no counts are sent for answers that live polls bring in time for the clock of the service', async () => {
   const it = await begun({ after: hour, pollInterval: 10_000 });
   // Five minutes of a poll every ten seconds bring more than twenty.
   await it.runUntil(it.source.now() + 5 * minute - second);
@@ -517,7 +517,7 @@ test('answers that polls bring in time for the clock of the service are not aske
   expect(it.source.requests.some((request) => !isLivePoll(request))).toBe(true);
 });
 
-test('where polls are too far apart the rest is asked for by counts, at once', async () => {
+test('where polls are too far apart counts obtain the other answers at once', async () => {
   const it = await begun({ after: hour, pollInterval: 60_000 });
   await it.runUntil(it.source.now() + 30 * second);
   // Four more polls are sure to come in time; with the first one and these counts that is twenty.
@@ -526,7 +526,7 @@ test('where polls are too far apart the rest is asked for by counts, at once', a
   expect(it.serverClock.established()).toBe(true);
 });
 
-test('a source says how long its clock is still measured, and when the next window can be proven', async () => {
+test('a source reports how long its clock is still measured, and when the next window can be proven', async () => {
   const it = await begun({ after: hour, pollInterval: 10_000 });
   const begin = it.source.now();
   await it.runUntil(begin + minute);
@@ -544,7 +544,7 @@ test('a source says how long its clock is still measured, and when the next wind
   expect(it.collector.view().nextProof).toBe(base + hour + 15 * minute);
 });
 
-test.each([-7, -25, 9])('our own clock jumps by %i h while it runs: no hold, windows are closed, nothing is lost', async (hours) => {
+test.each([-7, -25, 9])('our own clock jumps by %i h while it runs: no suspension, windows are closed, nothing is lost', async (hours) => {
   const it = await begun({ after: 2 * hour, pollInterval: 60_000 });
   await it.runUntil(base + 2 * hour + 20 * minute);
   const { closedUntil: reached } = it.journal.progress(sourceId).live;
@@ -563,7 +563,7 @@ test.each([-7, -25, 9])('our own clock jumps by %i h while it runs: no hold, win
   expect(db.prepare('SELECT count(*) AS n FROM windows WHERE closed_us < to_us + ?').get(15 * minute)).toEqual({ n: 0 });
 });
 
-test('a service that says the year 9999 is on hold, and times are shown by our own clock', async () => {
+test('a service with the year 9999 suspends the source, and times are shown by our own clock', async () => {
   const it = await begun({ after: 2 * hour });
   const skew = Date.UTC(9999, 0, 1) * 1000 - it.source.now();
   it.source.skew = skew;
@@ -596,7 +596,7 @@ test('records that lie between start and the reach of the first poll are history
   expect(again.collector.visibilityProfile().polledFrom).toBe(begin - 2 * minute);
 });
 
-test('what is read for another purpose is stored like any other record, and late ones are told', async () => {
+test('records read for another purpose are stored too, and late ones are logged', async () => {
   const it = await begun({ after: 4 * hour, pollInterval: 60_000 });
   it.source.add(1, base + 10 * minute, 0);
   await it.runUntil(base + 4 * hour + 20 * minute);

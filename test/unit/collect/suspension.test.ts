@@ -27,7 +27,7 @@ function fill(it: Running, from: number, until: number): void {
     it.source.add(id, time, time, rich);
 }
 
-test('rights that shrink to fewer fields hold the source within a poll, and when they are back everything comes in full', async () => {
+test('lost rights to fields suspend the source within one poll, and when they are back all records arrive in full', async () => {
   const it = await begun({ after: 2 * hour, pageSize: 50 });
   fill(it, base + minute, base + 5 * hour);
   await it.runUntil(base + 2.5 * hour);
@@ -97,7 +97,7 @@ test('rights that shrink to fewer rows are found in quiet times too, and nothing
   ]);
 });
 
-test('403 without a time to come back: three fresh tokens in a minute, then hold, asked once a minute, and it ends with an answer', async () => {
+test('403 without Retry-After: three fresh tokens in a minute, then a suspension with one request a minute, which ends with an answer', async () => {
   const it = await begun({ after: hour });
   fill(it, base + minute, base + 3 * hour);
   await it.runUntil(base + 1.5 * hour);
@@ -128,7 +128,7 @@ test('403 without a time to come back: three fresh tokens in a minute, then hold
   ]);
 });
 
-test('a 403 that a fresh token mends is no hold', async () => {
+test('a 403 that a fresh token resolves does not suspend the source', async () => {
   const it = await begun({ after: hour });
   let left = 2;
   it.source.before = () => {
@@ -155,7 +155,7 @@ test('a clock that is ahead is a line of the ledger, and so is its end', async (
   expect(it.journal.progress(sourceId).live.closedUntil).toBeGreaterThan(base);
 });
 
-test('a hold goes on after a restart, with the same test', async () => {
+test('a suspension continues after a restart, with the same test', async () => {
   const it = await begun({ after: 2 * hour, pageSize: 50 });
   fill(it, base + minute, base + 4 * hour);
   await it.runUntil(base + 2.5 * hour);
@@ -215,7 +215,7 @@ test('a moment that is answered by 503 alone while others are answered is read i
   expect(appended(it.beside())).toEqual(owned(it.source.records, everything));
 });
 
-test('what is to be asked besides gets its turn before windows are closed, and not in hold', async () => {
+test('maintenance requests come before windows are closed, and not during a suspension', async () => {
   const it = await world({ after: hour });
   it.source.delay = 20;
   let turns = 0;
@@ -237,7 +237,7 @@ test('what is to be asked besides gets its turn before windows are closed, and n
   expect(it.source.mostAtOnce).toBe(1);
 });
 
-test('after a large deletion one hold lists everything that shrank, and goes on once all of it is accepted', async () => {
+test('after a large deletion one suspension lists all windows that shrank, and ends once all are accepted', async () => {
   const it = await begun({ after: 12 * hour, pollInterval: 120_000 });
   for (let id = 1; id <= 96; id += 1) it.source.add(id, base + id * 7 * minute);
   await it.runUntil(it.source.now() + 90 * minute);

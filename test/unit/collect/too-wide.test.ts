@@ -41,7 +41,7 @@ test.each([
   expect(it.source.requests.length).toBeLessThan(most);
 });
 
-test('a window is split also where pages of the size in use are refused besides', async () => {
+test('a window is split also where pages of the present size are refused too', async () => {
   const it = await twoDays({ widest: hour, refuseAbove: 20 });
   await closeAll(it);
   expect(rows(it).every(({ state }) => state === 'proven')).toBe(true);
@@ -82,7 +82,7 @@ test('a gap that is refused for its width only later is divided until its parts 
   expect(appended(it.beside())).toHaveLength(470);
 });
 
-test('a gap is not divided while the service does not count all that it has shown: what it lost could not be told of its parts', async () => {
+test('a gap is not divided while the service counts fewer records than it showed: nothing could tell which half lost them', async () => {
   const it = await twoDays({ unreadable: new Set([3]) });
   await closeAll(it);
   const before = rows(it);

@@ -52,7 +52,7 @@ function add(it: World, id: number, time: Micros, more: Readonly<Record<string, 
   it.source.add(id, time, 0, more);
 }
 
-test('a poor page is not appended before its witness has been read; gone: hold, and no poorer copy is kept (C21)', async () => {
+test('a page without a usual field waits for the reference record; if that lacks the field too, the source is suspended and no copy without it is stored (C21)', async () => {
   const it = await watched();
   const { polledUntil: tip } = it.journal.progress(sourceId);
   const restore = hide(it);
@@ -86,7 +86,7 @@ test('a poor page is not appended before its witness has been read; gone: hold, 
   expect(texts.every(({ text }) => text.includes('userNetwork') && text.includes('userEmailAddress'))).toBe(true);
 });
 
-test('a page with the fields, in hold, is appended, and ends the hold: who is shown them has the right again', async () => {
+test('during a suspension a page with the fields is appended and ends the suspension', async () => {
   const it = await watched();
   const restore = hide(it);
   add(it, 50, it.source.now() - second);
@@ -98,7 +98,7 @@ test('a page with the fields, in hold, is appended, and ends the hold: who is sh
   expect(appended(it.beside())).toHaveLength(21);
 });
 
-test('records that are poor by themselves are appended: the witness is there, before and after, and they are asked about only once', async () => {
+test('records that lack the field themselves are appended: the reference record shows it before and after, and they are checked only once', async () => {
   const it = await watched();
   add(it, 50, it.source.now() - second, {});
   await poll(it);
@@ -116,7 +116,7 @@ test('records that are poor by themselves are appended: the witness is there, be
   expect(it.source.requests).toHaveLength(1);
 });
 
-test('rights that come back between a page and its witness acquit nothing: the page is read again, in full', async () => {
+test('when rights come back between a page and the reference record, the page is read again in full', async () => {
   const it = await watched();
   const restore = hide(it);
   add(it, 50, it.source.now() - second);
@@ -132,7 +132,7 @@ test('rights that come back between a page and its witness acquit nothing: the p
   expect(last).toMatchObject({ kind: 'record', text: expect.stringContaining('userNetwork') as string });
 });
 
-test('of a page that is another one when it is asked for again only what was seen twice is acquitted', async () => {
+test('when a page differs at the second request, only records of both answers are stored without the field', async () => {
   const it = await watched();
   add(it, 50, it.source.now() - second, {});
   it.source.before = (_request, count) => {
@@ -146,7 +146,7 @@ test('of a page that is another one when it is asked for again only what was see
   expect(appended(it.beside())).toHaveLength(21);
 });
 
-test('the first witness of a field is kept at once, those after it are not worth a write', async () => {
+test('the first reference record of a field is saved at once; later ones are not', async () => {
   const { requester, paging, journal, suspensions, log } = await world();
   let writes = 0;
   const visibility: VisibilityCheck = new VisibilityCheck({ sourceId, requester, paging, journal, suspensions, log, learned: () => {
@@ -166,7 +166,7 @@ test('the first witness of a field is kept at once, those after it are not worth
   expect(writes).toBe(2);
 });
 
-test('what a fresh token shows again is no hold, and the poor copy is not kept either', async () => {
+test('a field that a fresh token shows again does not suspend the source, and the copy without it is not stored', async () => {
   const it = await watched();
   const restore = hide(it);
   it.source.renewing = restore;
@@ -178,7 +178,7 @@ test('what a fresh token shows again is no hold, and the poor copy is not kept e
   expect(appended(it.beside())).toHaveLength(21);
 });
 
-test('a hold lasts over a restart, and so do shares and referenceRecords', async () => {
+test('a suspension survives a restart, and so do shares and reference records', async () => {
   const it = await watched();
   const { recent, referenceRecords } = it.visibility.profile();
   expect(recent).toHaveLength(20);
@@ -190,7 +190,7 @@ test('a hold lasts over a restart, and so do shares and referenceRecords', async
   expect(it.journal.progress(sourceId).suspension).toEqual(it.suspensions.current);
 });
 
-test('one request at a time: no page is asked for ahead of a poor one', async () => {
+test('one request at a time: no page is requested ahead of one without a usual field', async () => {
   const it = await watched();
   it.source.delay = 20;
   hide(it);
@@ -212,7 +212,7 @@ function timeless(it: World, count: number): void {
   };
 }
 
-test('a page of a hundred records without a readable time holds; the first page that has readable times ends it', async () => {
+test('a page of a hundred records without a readable time suspends the source; the first page with readable times ends it', async () => {
   const it = await world({ after: 2 * hour, pageSize: 1000 });
   timeless(it, 100);
   await poll(it);
@@ -228,7 +228,7 @@ test('a page of a hundred records without a readable time holds; the first page 
   expect(it.reported.suspensions).toEqual(['timestamp']);
 });
 
-test('ninety-nine, or a hundred beside one that is readable, hold nothing', async () => {
+test('ninety-nine such records, or a hundred and a readable one, do not suspend the source', async () => {
   const few = await world({ after: 2 * hour, pageSize: 1000 });
   timeless(few, 99);
   await poll(few);
@@ -240,7 +240,7 @@ test('ninety-nine, or a hundred beside one that is readable, hold nothing', asyn
   expect(mixed.suspensions.current).toBeUndefined();
 });
 
-test('more than 100,000 uids without a readable time hold, and from then on no more are taken', async () => {
+test('more than 100,000 uids without a readable time suspend the source, and no more are stored', async () => {
   const it = await world({ after: 2 * hour, pageSize: 1000 });
   const uids = Buffer.alloc(16 * 100_000, 7);
   it.beside()

@@ -25,7 +25,7 @@ test('a width that is answered after all is no bound any more', () => {
   expect(widths.requestWidth(day)).toBe(2 * hour);
 });
 
-test('windows that were too crowded are kept narrow for eight, then for sixteen', () => {
+test('windows with too many records stay narrow for eight windows, then for sixteen', () => {
   const widths = new Widths();
   widths.crowded(50);
   widths.crowded(30);

@@ -18,7 +18,7 @@ import { ages, closeDelay, span } from './world.ts';
 
 const at = (text: string): number => Date.parse(`${text}Z`) * 1000;
 
-test('a query asks in whole seconds, with one more second on both sides (C7)', () => {
+test('a query has whole seconds, with one more second on both sides (C7)', () => {
   expect(queryOf({ from: at('2026-11-20T02:00:00'), to: at('2026-11-20T02:15:00') })).toEqual({
     startTime: '2026-11-20T01:59:59.00',
     endTime: '2026-11-20T02:15:01.00',
@@ -117,7 +117,7 @@ test('whatever the begin, the width and the density, a window crosses no midnigh
   }
 });
 
-test('windows tile whole seconds, end before what is settled, and are never wider than the widest', () => {
+test('windows tile whole seconds, end at least closeDelay ago, and are never wider than allowed', () => {
   const random = seeded(6);
   for (let i = 0; i < 300; i += 1) {
     const settles = [500_000, 10 * second, 15 * minute, 2 * hour][between(random, 0, 4)] ?? 0;
