@@ -15,14 +15,14 @@ export interface Environment {
   readonly safetyMs: number;
   readonly daemon: {
     readonly pollMs: number;
-    readonly settleMs: number;
+    readonly closeDelayMs: number;
     readonly agesMs: readonly number[];
     readonly pageSize: number | 'auto';
     /** How long before the beginning the ledger begins. */
     readonly historyMs: number;
     /** Pages of 4096 bytes that the state may use; undefined: enough. */
     readonly quotaPages: number | undefined;
-    readonly keepMs: number;
+    readonly retentionMs: number;
   };
   readonly records: {
     readonly count: number;
@@ -45,7 +45,7 @@ export interface Environment {
   };
   /** What the credentials do not show for a while: a field of every record, or every record. Begun once there is what can tell. */
   readonly rights: 'whole' | 'fields' | 'rows';
-  /** A field is shown again just after a page was answered without it: before anybody has asked a witness. */
+  /** A field is shown again just after a page without it: before the daemon reads a reference record. */
   readonly returns: boolean;
   /** What a person adds to the ledger; undefined: nothing. */
   readonly history: HistoryEnvironment | undefined;
@@ -103,13 +103,13 @@ export interface Environment {
 
 /** A person edits the configuration while the daemon is away. */
 export interface ChangesEnvironment {
-  /** `poll`, `settle` and `pageSize` change; `settle` only to more, so that totals never lag longer. */
+  /** `pollInterval`, `closeDelay` and `pageSize` change; `closeDelay` only to more, so that totals never lag longer. */
   readonly settings: boolean;
   /** A sink that is taken out, and whether it comes back, or is retired. */
   readonly sink: { readonly id: string; readonly end: 'back' | 'retired' } | undefined;
 }
 
-/** The whole service has a clock that is ahead, by less than would be a hold. */
+/** The whole service has a clock that is ahead, by less than suspends the source. */
 interface LeadEnvironment {
   readonly ms: number;
   /** ms after the beginning. */
@@ -200,8 +200,8 @@ const purgeShare = 0.15;
 export function drawEnvironment(seed: number): Environment {
   const chance = new Chance(seed, 'environment');
   const level = (): Level => chance.pick(levels);
-  const settleMs = chance.pick([6, 10, 15, 20]) * second;
-  const firstAge = settleMs + chance.whole(10, 20) * second;
+  const closeDelayMs = chance.pick([6, 10, 15, 20]) * second;
+  const firstAge = closeDelayMs + chance.whole(10, 20) * second;
   const agesMs = [firstAge, firstAge + chance.whole(10, 20) * second, firstAge + chance.whole(25, 60) * second];
   // A day, or a bucket of ten minutes, ends while the simulation runs.
   const beginMs = Date.UTC(2026, 10, 20) + (chance.is(0.15) ? day - chance.whole(1, 180) * second : chance.whole(0, 86_000) * second);
@@ -253,13 +253,13 @@ export function drawEnvironment(seed: number): Environment {
     safetyMs,
     daemon: {
       pollMs: chance.pick([3, 5, 10]) * second,
-      settleMs,
+      closeDelayMs,
       agesMs,
       pageSize: chance.pick(['auto', 'auto', 10, 40]),
       historyMs: (isShort ? chance.pick([0, 1]) : chance.pick([0, 1, 3, 12])) * minute,
       quotaPages: isQuota ? chance.whole(64, 70) : undefined,
       // Drawn all the same, so that the draws behind it stay as they are.
-      keepMs: [chance.pick([minute, 30 * day]), ...(changes?.sink ? [3 * second] : [])].reduce((a, b) => Math.min(a, b)),
+      retentionMs: [chance.pick([minute, 30 * day]), ...(changes?.sink ? [3 * second] : [])].reduce((a, b) => Math.min(a, b)),
     },
     records: {
       count: isCapped || isQuota ? chance.whole(120, 220) : isShort ? chance.whole(8, 50) : chance.whole(20, 140),
@@ -301,8 +301,8 @@ export function drawEnvironment(seed: number): Environment {
       // Without a total no window is proven, and no reference record is known.
       total: isFields && total === 'missing' ? 'true' : total,
       totalCap: chance.whole(100, 110),
-      // `settle` must outlast it (docs/guarantees.md).
-      totalLagMs: chance.whole(1_000, settleMs),
+      // `closeDelay` must be longer (docs/guarantees.md).
+      totalLagMs: chance.whole(1_000, closeDelayMs),
       dates,
       nodeOffMs: chance.pick([6, 40, 3_000, 90_000]) * second,
       lead,

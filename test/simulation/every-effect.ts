@@ -35,12 +35,12 @@ export const scene: Environment = {
   safetyMs: 75 * seconds,
   daemon: {
     pollMs: 5 * seconds,
-    settleMs: 6 * seconds,
+    closeDelayMs: 6 * seconds,
     agesMs: [16 * seconds, 28 * seconds, 45 * seconds],
     pageSize: 'auto',
     historyMs: 60 * seconds,
     quotaPages: undefined,
-    keepMs: 30 * seconds,
+    retentionMs: 30 * seconds,
   },
   records: {
     count: 160,

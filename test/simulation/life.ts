@@ -178,10 +178,10 @@ export class Life {
       log: quietLog,
       openSource: () => ({ ...this.#source(), authenticate: () => Promise.resolve(), routes: () => [] }),
     };
-    const { quotaPages, keepMs } = environment.daemon;
+    const { quotaPages, retentionMs } = environment.daemon;
     const quota = (quotaPages ?? 250_000) * 4_096;
     const journal = await Journal.open(
-      { directory: this.directory, maxSize: quota, retention: keepMs, version: options.version, expectState: false, lockWait: 0 },
+      { directory: this.directory, maxSize: quota, retention: retentionMs, version: options.version, expectState: false, lockWait: 0 },
       clock,
       stop,
     );
@@ -197,7 +197,7 @@ export class Life {
       for (;;) {
         await clock.sleep(pruneMs, stop);
         while (journal.prune() > 0) await clock.sleep(10, stop);
-        this.#parts.result.tended(journal.db, (clock.now() - keepMs) * 1_000);
+        this.#parts.result.tended(journal.db, (clock.now() - retentionMs) * 1_000);
       }
     };
     // One round in each life, early: few last long.
@@ -299,7 +299,7 @@ export async function baseConfig(place: Place): Promise<Config> {
 
 /** The same with what a seed has drawn. */
 export function configOf(base: Config, environment: Environment): Config {
-  const { pollMs, settleMs, agesMs, pageSize, historyMs } = environment.daemon;
+  const { pollMs, closeDelayMs, agesMs, pageSize, historyMs } = environment.daemon;
   const start = { kind: 'instant' as const, at: (environment.beginMs - historyMs) * 1_000 };
   return {
     ...base,
@@ -308,7 +308,7 @@ export function configOf(base: Config, environment: Environment): Config {
       ...source,
       start,
       pollInterval: pollMs,
-      closeDelay: settleMs,
+      closeDelay: closeDelayMs,
       recountAfter: [...agesMs],
       pageSize,
     })),

@@ -32,11 +32,11 @@ interface SourceRow {
   readonly uidsKeptSince: number;
   /** active | suspended | unconfigured | retired */
   readonly state: string;
-  /** 1 in hold, also while the source is gone. */
-  readonly isHeld: number;
-  /** The begins of the windows that a hold lists, as JSON. */
+  /** 1 while suspended, also while the source is unconfigured. */
+  readonly isSuspended: number;
+  /** The begins of the windows that a suspension lists, as JSON. */
   readonly held: string | null;
-  /** Those of the others that were found to hold less, as JSON. */
+  /** The begins of the other windows that showed fewer records, as JSON. */
   readonly shrunk: string | null;
   /** What is written down of the fields that records show, as JSON. */
   readonly fields: string | null;
@@ -126,11 +126,11 @@ export class Oracle {
   /** The last question to the service was for a window of history. */
   isReadingHistory = false;
   /** Those of the life under way. */
-  settings: { readonly settleMs: number; readonly pollMs: number; readonly retired: string | undefined; readonly isAbsent: boolean };
+  settings: { readonly closeDelayMs: number; readonly pollMs: number; readonly retired: string | undefined; readonly isAbsent: boolean };
   /** The source was gone in the life before this one. */
   #isBack = false;
   /** A sink that was not configured held back what all others had; what a retired one lacked was pruned. */
-  #hasHeld = false;
+  #hasHeldPruning = false;
   #hasPassed = false;
   /** True time at which the last poll began, in this life; and how many pages of history were asked for since the next was due. */
   #polledAt: number | undefined;
@@ -211,9 +211,9 @@ export class Oracle {
     const least = (states: string): string => `SELECT min(acknowledged) FROM sinks WHERE state IN (${states})`;
     const useless = oldest('SELECT 0', least("'active', 'blocked', 'unconfigured'"));
     if (useless !== undefined) this.fault(`P8: entry ${useless} is kept, and nobody needs it`);
-    if (this.#hasHeld || !this.#environment.changes) return;
-    this.#hasHeld = oldest(least("'unconfigured'"), least("'active', 'blocked'")) !== undefined;
-    if (this.#hasHeld) this.#sometimes.count('orphaned sink holds pruning');
+    if (this.#hasHeldPruning || !this.#environment.changes) return;
+    this.#hasHeldPruning = oldest(least("'unconfigured'"), least("'active', 'blocked'")) !== undefined;
+    if (this.#hasHeldPruning) this.#sometimes.count('unconfigured sink blocks pruning');
   };
 
   /** I7: nothing is pruned that a sink still needs, whether it is configured or not; a retired one needs nothing. */
@@ -306,11 +306,11 @@ export class Oracle {
     const source = this.#source;
     if (!source) return ['the source is not registered'];
     const found: string[] = [];
-    const { settleMs } = this.#environment.daemon;
-    const width = Math.max(settleMs, 10_000) * 1_000;
+    const { closeDelayMs } = this.#environment.daemon;
+    const width = Math.max(closeDelayMs, 10_000) * 1_000;
     // Two widths; and one poll and the requests of a turn.
-    const lag = this.#world.now - source.frontier - settleMs * 1_000 - 2 * width - 10 * second;
-    if (source.isHeld === 1) found.push('the source is on hold');
+    const lag = this.#world.now - source.frontier - closeDelayMs * 1_000 - 2 * width - 10 * second;
+    if (source.isSuspended === 1) found.push('the source is suspended');
     const gaps = [...this.windows.values()].filter((row) => this.isOpen(row));
     for (const { from, reason } of gaps) found.push(`window ${from} is open (${reason ?? ''})`);
     if (gaps.length === 0 && lag > 0 && ![...this.windows.values()].some(({ state }) => state === 'gap')) {
@@ -341,7 +341,7 @@ export class Oracle {
   }
 
   /** Whether every window with a record in it is final, and nothing is left to be done. */
-  isSettled(): boolean {
+  isIdle(): boolean {
     const last = this.#service.truths.reduce((most, { at }) => (at <= this.#world.now ? Math.max(most, at) : most), 0);
     if ((this.#source?.closedUntil ?? 0) <= last) return false;
     for (const row of this.windows.values()) if (row.from <= last && row.next !== null && !this.#hasTwins(row)) return false;
@@ -365,7 +365,7 @@ export class Oracle {
   }
 
   /**
-   * A hold had it counted again after its last recount, and more had come to be seen by then. It is forgotten: reading it would take for new what
+   * A suspension had it recounted after its last recount, and more had come to be seen by then. It is forgotten: reading it would take for new what
    * was delivered. That is listed for a person; nobody promises anything of records that come to be seen so late. What came in time is proven.
    */
   #isTooOld({ from, to: until, state, reason, next, query, total }: WindowRow): boolean {
@@ -388,7 +388,7 @@ export class Oracle {
     const start = (beginMs - daemon.historyMs) * 1_000;
     // A record that was deleted in the same recount as another became visible leaves the total as it was.
     // Nor does a recount see what comes while nothing is shown.
-    const delay = records.purge || rights === 'rows' ? daemon.settleMs * 1_000 : this.#lastRecount();
+    const delay = records.purge || rights === 'rows' ? daemon.closeDelayMs * 1_000 : this.#lastRecount();
     const end = this.#world.now - 30 * second;
     return this.#service.truths.filter(({ at, visible, gone }) => {
       if (visible > end || gone !== Infinity) return false;
@@ -506,7 +506,7 @@ export class Oracle {
         const range = this.#rangeOf(row.from);
         if (row.from !== (range ?? this.#source)?.closedUntil && (range || this.#source || row.from !== source.from))
           this.fault(`I3: window ${row.from} begins where nothing ended`);
-        const early = row.to + this.settings.settleMs * 1_000 - this.#world.now;
+        const early = row.to + this.settings.closeDelayMs * 1_000 - this.#world.now;
         if (early > 0) this.fault(`I5: window ${row.from} is ${early / second} s early`);
         if (row.to - row.from === second) this.#sometimes.count('window of one second');
       }
@@ -523,8 +523,9 @@ export class Oracle {
         this.fault(`I14: window ${row.from} was a gap with ${most} and is proven with ${row.total ?? 0}, and nobody says so`);
       // A remark is a line of the ledger too, but claims nothing new.
       const isClaim = before?.state !== 'proven' || before.proof !== row.proof || before.recounts !== row.recounts;
-      const isHeld = source.isHeld === 1 && this.#source?.isHeld === 1;
-      if (row.state === 'proven' && row.reason === null && isClaim && isHeld) this.fault(`H: window ${row.from} is proven in hold`);
+      const isSuspended = source.isSuspended === 1 && this.#source?.isSuspended === 1;
+      if (row.state === 'proven' && row.reason === null && isClaim && isSuspended)
+        this.fault(`H: window ${row.from} is proven during a suspension`);
       if (row.reason === 'shrunk' && before?.reason !== 'shrunk') this.#sometimes.count('window vanished');
       // One record deleted and another come to be seen: an equal count hides that, as docs/guarantees.md says of the proof.
       const isEqualCount = before?.state === 'proven' && before.proof === row.proof;
@@ -583,9 +584,9 @@ export class Oracle {
     unread.delete(query);
   }
 
-  /** The windows that a hold lists and the service does not show whole any more: only a person can end that hold. */
+  /** The windows that a suspension lists and whose records the service has deleted: only an operator can end that suspension. */
   lacking(): WindowRow[] {
-    if (this.#source?.isHeld !== 1) return [];
+    if (this.#source?.isSuspended !== 1) return [];
     return listedBy(this.#source).flatMap((from) => {
       const row = this.windows.get(from);
       if (row?.state !== 'proven' || row.reason === 'shrunk') return [];
@@ -594,15 +595,15 @@ export class Oracle {
     });
   }
 
-  get isHeld(): boolean {
-    return this.#source?.isHeld === 1;
+  get isSuspended(): boolean {
+    return this.#source?.isSuspended === 1;
   }
 
   /** Whether the daemon could notice now that rights shrink, even if it is killed at once: what it needs for that stands in the file. */
   mayShrink(): boolean {
     if (this.#environment.rights === 'rows') {
       const has = (row: WindowRow): boolean => row.state === 'proven' && row.reason === null && (row.total ?? 0) > 0;
-      return !this.isHeld && [...this.windows.values()].some(has);
+      return !this.isSuspended && [...this.windows.values()].some(has);
     }
     const { recent = '', referenceRecords = {} } = JSON.parse(this.#source?.fields ?? '{}') as {
       recent?: string;
@@ -611,19 +612,19 @@ export class Oracle {
     // Usual is what nine of ten have, of what is written down and of all that came since.
     const written = recent.replaceAll('0', '').length / recent.length;
     const stored = [...this.#stored].filter((uid) => this.#byUid.get(uid)?.poor !== undefined).length / this.#stored.size;
-    return !this.isHeld && Object.keys(referenceRecords).length > 0 && written > 0.93 && stored > 0.93;
+    return !this.isSuspended && Object.keys(referenceRecords).length > 0 && written > 0.93 && stored > 0.93;
   }
 
-  /** Hold stands in the file beside the state; a source that is gone keeps it, and has it again when it is back. */
-  #newState({ state, isHeld }: SourceRow): void {
-    if (state !== 'unconfigured' && state !== 'retired' && (state === 'suspended') !== (isHeld === 1))
-      this.fault(`the state of the source is ${state}, and ${isHeld === 1 ? 'a' : 'no'} hold is written down`);
+  /** The file holds the suspension next to the state; an unconfigured source keeps it for its return. */
+  #newState({ state, isSuspended }: SourceRow): void {
+    if (state !== 'unconfigured' && state !== 'retired' && (state === 'suspended') !== (isSuspended === 1))
+      this.fault(`the state of the source is ${state}, and ${isSuspended === 1 ? 'a' : 'no'} suspension is stored`);
   }
 
   #newMarks(source: SourceRow, isLedger: boolean): void {
     const before = this.#source;
     this.#source = source;
-    if (before?.isHeld === 1 && source.isHeld === 0) this.#holdEnded(before);
+    if (before?.isSuspended === 1 && source.isSuspended === 0) this.#suspensionEnded(before);
     if (before) {
       for (const key of ['frontier', 'closedUntil', 'uidsKeptSince', 'collected'] as const) {
         if (source[key] < before[key]) this.fault(`I6: ${key} went back from ${before[key]} to ${source[key]}`);
@@ -650,15 +651,15 @@ export class Oracle {
       this.fault(`polledUntil lies ${(source.polledUntil - this.#world.now) / second} s ahead`);
   }
 
-  /** H: what a hold found to hold fewer is in doubt until it was counted again, and in hold nothing is. */
-  #holdEnded(before: SourceRow): void {
-    this.#sometimes.count('hold entered and left');
+  /** H: a window that showed fewer records during a suspension is in doubt until its recount, and none is recounted during the suspension. */
+  #suspensionEnded(before: SourceRow): void {
+    this.#sometimes.count('suspension begun and ended');
     for (const from of listedBy(before)) {
       const row = this.windows.get(from);
       if (row?.state !== 'proven' || row.reason === 'shrunk') continue;
       this.#sometimes.count('listed window counted again');
       if (row.reason === null || row.next === null)
-        this.fault(`H: a hold ended that lists window ${from}, and it is ${row.reason === null ? 'said to be proven' : 'not due'}`);
+        this.fault(`H: a suspension ended that lists window ${from}, which is ${row.reason === null ? 'proven' : 'not due'}`);
     }
   }
 
@@ -732,10 +733,12 @@ export class Oracle {
 
   /** P9: what could not be proven is a gap, and only that. */
   #ledgerOfTruth(): void {
-    const { settleMs } = this.#environment.daemon;
+    const { closeDelayMs } = this.#environment.daemon;
     for (const row of this.windows.values()) {
       const twins = this.#twins.filter((both) =>
-        both.every(({ at, visible, gone }) => row.from <= at && at < row.to && visible <= row.to + settleMs * 1_000 && gone === Infinity),
+        both.every(
+          ({ at, visible, gone }) => row.from <= at && at < row.to && visible <= row.to + closeDelayMs * 1_000 && gone === Infinity,
+        ),
       );
       if (twins.length > 0 && row.state === 'proven' && row.reason === null) this.fault(`P9: window ${row.from} holds twins and is proven`);
       const { length } = this.#service.matching(JSON.parse(row.query) as WindowQuery, this.#world.now);
@@ -761,7 +764,7 @@ export class Oracle {
       const owner = this.#ownerOf(time);
       // When a window of history was closed is another matter.
       if (this.#rangeOf(time)) continue;
-      if (!owner || visible <= owner.to + this.#environment.daemon.settleMs * 1_000 + 5 * second) continue;
+      if (!owner || visible <= owner.to + this.#environment.daemon.closeDelayMs * 1_000 + 5 * second) continue;
       const age = (visible - owner.to) / 1_000;
       this.#sometimes.count(`late record found at the ${age < first ? 'first' : age < middle ? 'second' : 'last'} age`);
     }
@@ -789,7 +792,7 @@ export class Oracle {
   }
 }
 
-/** The begins of the windows that a hold has found to hold fewer. */
+/** The begins of the windows that showed fewer records during a suspension. */
 function listedBy({ held, shrunk }: SourceRow): number[] {
   return [held, shrunk].flatMap((froms) => JSON.parse(froms ?? '[]') as number[]);
 }
@@ -816,7 +819,7 @@ function prepare(db: Database.Database) {
     progress: db.prepare<[], Marks>('SELECT seq, number, pruned_seq AS pruned, epoch FROM head, owner'),
     source: db.prepare<[], SourceRow>(
       `SELECT source_no AS n, frontier_us AS frontier, polled_until_us AS polledUntil, collected, late, from_us AS "from", closed_until_us AS closedUntil, uids_kept_since_us AS uidsKeptSince,
-       state, json_extract(profile, '$.suspension') IS NOT NULL AS isHeld, json_extract(profile, '$.suspension.windows') AS held,
+       state, json_extract(profile, '$.suspension') IS NOT NULL AS isSuspended, json_extract(profile, '$.suspension.windows') AS held,
        json_extract(profile, '$.suspension.shrunk') AS shrunk,
        json_extract(profile, '$.visibility.fields') AS fields
        FROM sources JOIN ranges ON ranges.source = sources.source_no WHERE id = 'service' AND to_us IS NULL`,

@@ -42,7 +42,7 @@ export class Service {
   /** The rights of the credentials have shrunk: a field is in no record, or no record is shown. */
   isShrunk = false;
   /** The last page had records, and none that showed the field. */
-  #wasPoor = false;
+  #wasWithoutField = false;
   /** Faults have ended: it answers rightly from now on. */
   isCalm = false;
   readonly #world: World;
@@ -106,14 +106,14 @@ export class Service {
     const total = this.#total(query, matching, now);
     const date = this.#date();
     if (age === 0) this.#remember(request, matching, served, items, index, size, total);
-    const isPoor = this.isShrunk && this.#environment.rights === 'fields';
-    this.#countWitness(request, items);
-    if (isPoor && this.#environment.returns && pageSize > 1 && items.some(({ poor }) => poor !== undefined)) {
+    const lacksField = this.isShrunk && this.#environment.rights === 'fields';
+    this.#countReferenceRecord(request, items);
+    if (lacksField && this.#environment.returns && pageSize > 1 && items.some(({ poor }) => poor !== undefined)) {
       this.isShrunk = false;
       this.#world.note('rights are restored behind a page');
     }
     return {
-      items: items.map(({ bytes, poor }) => (isPoor ? (poor ?? bytes) : bytes)),
+      items: items.map(({ bytes, poor }) => (lacksField ? (poor ?? bytes) : bytes)),
       page: this.#numberOf(request, index),
       pageSize: service.admitsCap ? size : undefined,
       total,
@@ -184,12 +184,13 @@ export class Service {
       if (from <= truth.at && truth.at < until && truth.visible <= now) truth.gone = Math.min(truth.gone, now);
   }
 
-  /** After a page of records that lack the field by themselves a witness is read: a record of one second, with a second on both sides. */
-  #countWitness({ query, pageSize }: PageRequest, items: readonly Truth[]): void {
+  /** After a page of records that lack the field themselves, the daemon reads a reference record: a query of one second, with a second on both sides. */
+  #countReferenceRecord({ query, pageSize }: PageRequest, items: readonly Truth[]): void {
     if (this.#environment.rights !== 'fields' || this.isShrunk || pageSize === 1) return;
-    const isWitness = boundOf(query.endTime, Infinity) - boundOf(query.startTime, 0) === 3_000_000;
-    if (this.#wasPoor && isWitness && items.some(({ poor }) => poor !== undefined)) this.#sometimes.count('witness still there');
-    this.#wasPoor = items.length > 0 && items.every(({ poor }) => poor === undefined);
+    const isReferenceRecord = boundOf(query.endTime, Infinity) - boundOf(query.startTime, 0) === 3_000_000;
+    if (this.#wasWithoutField && isReferenceRecord && items.some(({ poor }) => poor !== undefined))
+      this.#sometimes.count('reference record still shown');
+    this.#wasWithoutField = items.length > 0 && items.every(({ poor }) => poor === undefined);
   }
 
   get #hidesRows(): boolean {
@@ -259,7 +260,7 @@ export class Service {
   }
 
   /** In a service whose totals are true, whose pages keep their size and whose order is honoured a poll can miss nothing but by itself. */
-  #rememberTip(matching: readonly Truth[], index: number): void {
+  #rememberLivePoll(matching: readonly Truth[], index: number): void {
     const { total, order, capChanges, pastEnd } = this.#environment.service;
     const isSound = this.#hidden.size === 0 && total === 'true' && order === 'ascending' && capChanges === 'off' && pastEnd !== 'last';
     if (index === 0 && this.asked.livePoll === undefined && isSound && matching.length < 20 * 7) this.asked.livePoll = matching;
@@ -281,7 +282,7 @@ export class Service {
   ): void {
     const text = JSON.stringify(query);
     if (query.endTime === undefined) {
-      if (query.startTime !== undefined) this.#rememberTip(matching, index);
+      if (query.startTime !== undefined) this.#rememberLivePoll(matching, index);
       return;
     }
     if (total !== undefined && total < matching.length) this.asked.lagged.add(text);

@@ -49,14 +49,14 @@ export interface Outcome {
 }
 
 /** Gaps are tried again after 1, 5 and 15 minutes, and then once a day: so often the daemon may be away until then. */
-const absencesMost = 8;
-/** Between two looks at the rights, and for how long a hold is left as it is. */
+const maxAbsences = 8;
+/** Between two checks of the rights, and the least time for which rights stay lost after a suspension began. */
 const lookMs = 500;
-const leastHeldMs = 3_000;
+const minSuspendedMs = 3_000;
 /** In quiet times a right that is gone is noticed within a few seconds. */
 const noticedMs = 60_000;
 /** What a power cut leaves of what was being written, bytes: nothing, or up to more than a page of the file. */
-const tornMost = 5_000;
+const maxTorn = 5_000;
 /** Between two looks of a person. */
 const visitMs = 10_000;
 
@@ -104,7 +104,7 @@ class Simulation {
   #effects = 0;
   #isCalm = false;
   #shrunkAt: number | undefined;
-  #heldFor = 0;
+  #suspendedFor = 0;
   #wasPaused = false;
   /** Windows that a person has accepted. */
   #accepted = 0;
@@ -192,7 +192,7 @@ class Simulation {
       this.#bury();
       if (this.#backup !== undefined && this.#kills.is(0.5)) await this.#rollBack(this.#backup);
       if (records.purge && this.#purges.is(0.3)) this.#delete();
-      const away = this.#kills.is(0.05) ? this.#kills.between(20_000, 2 * daemon.settleMs + 60_000) : this.#kills.distance(1_000);
+      const away = this.#kills.is(0.05) ? this.#kills.between(20_000, 2 * daemon.closeDelayMs + 60_000) : this.#kills.distance(1_000);
       await this.#world.run(this.#world.ms + away, () => false);
       this.#maybeSkew();
     }
@@ -217,15 +217,15 @@ class Simulation {
     this.#historian?.calm();
     this.#caretaker?.calm();
     this.#world.skew = 0;
-    const { settleMs, agesMs } = this.#environment.daemon;
-    const width = Math.max(settleMs, 10_000);
+    const { closeDelayMs, agesMs } = this.#environment.daemon;
+    const width = Math.max(closeDelayMs, 10_000);
     // What happened last is recounted for the last time; and whoever waits a minute before trying again does so once more.
-    const budget = (agesMs.at(-1) ?? 0) + settleMs + 3 * width + 150_000;
+    const budget = (agesMs.at(-1) ?? 0) + closeDelayMs + 3 * width + 150_000;
     if (this.#life && this.#changes.isOther) await this.#endInOrder(this.#life);
     let life = this.#life ?? this.#begin();
     if (this.#service.isShrunk) await this.#noticed();
-    await this.#untilSettled(budget);
-    for (let absence = 0; absence < absencesMost && !this.#hasFailed(); absence += 1) {
+    await this.#untilIdle(budget);
+    for (let absence = 0; absence < maxAbsences && !this.#hasFailed(); absence += 1) {
       const next = this.#oracle.nextTry();
       if (next === undefined) break;
       if (next === Infinity) this.#oracle.fault('L: a window is open and will never be tried again');
@@ -234,7 +234,7 @@ class Simulation {
       await this.#endInOrder(life);
       await this.#world.run(Math.max(this.#world.ms, next / 1_000), () => false);
       life = this.#begin();
-      await this.#untilSettled(120_000);
+      await this.#untilIdle(120_000);
     }
     // What came at the very end is still on its way.
     await this.#world.run(this.#world.ms + 60_000, () => this.#hasFailed() || this.#oracle.unfinished().length === 0);
@@ -245,24 +245,24 @@ class Simulation {
 
   /**
    * Lets time pass until nothing is left to be done and the last recounts of what there is are over, or until the time is up. That begins anew
-   * where a person had to accept a window: each one with records that were deleted begins a hold of its own, which waits for his next visit.
+   * where a person had to accept a window: each window with deleted records begins another suspension, which waits for the next visit.
    */
-  async #untilSettled(budgetMs: number): Promise<void> {
+  async #untilIdle(budgetMs: number): Promise<void> {
     let lookAt = 0;
-    const isSettled = (): boolean => {
+    const isIdle = (): boolean => {
       if (this.#hasFailed()) return true;
       if (this.#world.ms < lookAt) return false;
       lookAt = this.#world.ms + 5_000;
-      return this.#oracle.isSettled();
+      return this.#oracle.isIdle();
     };
     for (let accepted = -1; accepted < this.#accepted;) {
       accepted = this.#accepted;
-      if (await this.#world.run(this.#world.ms + budgetMs, isSettled)) return;
+      if (await this.#world.run(this.#world.ms + budgetMs, isIdle)) return;
     }
   }
 
   /**
-   * A person looks at holds now and then. What the service has deleted is accepted, and nothing else: a hold whose cause has ended must end by
+   * An operator looks at suspensions now and then, and accepts only windows whose records the service has deleted: any other suspension must end by
    * itself.
    */
   async #attend(): Promise<void> {
@@ -281,8 +281,8 @@ class Simulation {
   }
 
   /**
-   * Rights shrink when that could be noticed, and are restored a while after it was: in hold, or when nothing that was shown in all that time
-   * could tell. So no page is answered with less and judged with more.
+   * Rights shrink when the daemon can notice it, and are restored a while after it did: during the suspension, or when no answer in all that time could
+   * show it. So no page is answered with fewer fields and checked with more.
    */
   #changeRights(): void {
     const service = this.#service;
@@ -292,14 +292,14 @@ class Simulation {
       service.isShrunk = true;
       this.#shrunkAt = this.#world.ms;
       this.#world.note('rights shrink');
-    } else if (service.isShrunk && this.#oracle.isHeld) {
-      this.#heldFor += lookMs;
-      if (this.#heldFor === lookMs) this.#sometimes.count('hold while rights were less');
-      if (this.#heldFor > leastHeldMs && this.#kills.is(0.2)) this.#restoreRights();
+    } else if (service.isShrunk && this.#oracle.isSuspended) {
+      this.#suspendedFor += lookMs;
+      if (this.#suspendedFor === lookMs) this.#sometimes.count('suspension while rights were less');
+      if (this.#suspendedFor > minSuspendedMs && this.#kills.is(0.2)) this.#restoreRights();
     }
   }
 
-  /** Before faults have ended rights are restored: in a hold, or without one where nothing is left that could tell. */
+  /** Rights are restored before faults end: during a suspension, or without one where no answer could show the loss. */
   async #noticed(): Promise<void> {
     const service = this.#service;
     const isRestored = await this.#world.run(this.#world.ms + noticedMs, () => !service.isShrunk || this.#hasFailed());
@@ -321,7 +321,7 @@ class Simulation {
     const [source] = config.sources;
     const { gone, retired } = this.#changes;
     const { closeDelay: settle, pollInterval: poll } = source ?? { closeDelay: 0, pollInterval: 0 };
-    this.#oracle.begins({ settleMs: settle, pollMs: poll, retired, isAbsent: source === undefined });
+    this.#oracle.begins({ closeDelayMs: settle, pollMs: poll, retired, isAbsent: source === undefined });
     if (!source) this.#world.note('the source is gone');
     if (gone !== undefined) this.#world.note(`${gone} is ${retired === undefined ? 'gone' : 'retired'}`);
     const life = new Life({
@@ -378,7 +378,7 @@ class Simulation {
     if (!this.#isDue(what) || !life) return false;
     const isPowerCut = this.#script ? this.#script.isPowerCut : this.#kills.is(machine.powerCuts);
     const synchronous = isPowerCut && db ? Number(db.pragma('synchronous', { simple: true })) : 2;
-    const torn = isPowerCut ? this.#torn.bytes(this.#torn.whole(0, tornMost)) : undefined;
+    const torn = isPowerCut ? this.#torn.bytes(this.#torn.whole(0, maxTorn)) : undefined;
     this.#left = this.#place.copy(this.#directory, torn && { synchronous, torn });
     if (torn && torn.length > 0 && db?.inTransaction === true) this.#sometimes.count('torn tail of a transaction under way');
     this.#figures.kills += 1;

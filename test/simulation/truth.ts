@@ -40,7 +40,7 @@ const outcomes = [
   ['Decrypt', 'AccessDenied', 'UserPayloadNoAccess'],
 ] as const;
 const second = 1_000_000;
-const safeMost = 9_007_199_254_740_991n;
+const maxSafe = 9_007_199_254_740_991n;
 
 export function drawTruth(environment: Environment): Truth[] {
   const { records, beginMs, safetyMs, daemon } = environment;
@@ -57,7 +57,7 @@ export function drawTruth(environment: Environment): Truth[] {
   if (isCapped && caps.is(0.7)) bursts.fill(Math.floor(caps.between(begin - daemon.historyMs * 500, begin + 10 * second)));
   const truths: Truth[] = [];
   const rights = new Chance(environment.seed, 'fields');
-  const usual = rights.pick([1, 0.97, 0.92]);
+  const usual = rights.pick([0.97, 0.92]);
   const { lead } = environment.service;
   let before: { at: Micros; logId: bigint } | undefined;
   for (let index = 0; index < records.count; index += 1) {
@@ -67,8 +67,8 @@ export function drawTruth(environment: Environment): Truth[] {
     if (chance.is(probability(records.edges, 0.1, 0.5))) at = Math.floor(at / second) * second;
     let visible = at + Math.floor(chance.distance(1.5 * second));
     if (chance.is(late)) {
-      // Within `settle`, up to the last recount, and beyond it.
-      visible = at + Math.floor(chance.pick([daemon.settleMs * 1_000, lastAge, lastAge, lastAge * 1.3]) * chance.next());
+      // Within `closeDelay`, up to the last recount, and after it.
+      visible = at + Math.floor(chance.pick([daemon.closeDelayMs * 1_000, lastAge, lastAge, lastAge * 1.3]) * chance.next());
     }
     // A node whose clock is wrong: what it writes is dated otherwise, and seen when it happens.
     if (chance.is(probability(records.wrongNode, 0.03, 0.2))) {
@@ -86,7 +86,7 @@ export function drawTruth(environment: Environment): Truth[] {
     const cut = digits >= 6 ? 1 : 10 ** (6 - digits);
     at = Math.floor(at / cut) * cut;
     const same = before !== undefined && chance.is(probability(records.sameLogId, 0.05, 0.4));
-    const logId: bigint = same && before ? before.logId : chance.is(0.05) ? safeMost + BigInt(2 * index + 2) : BigInt(index + 1);
+    const logId: bigint = same && before ? before.logId : chance.is(0.05) ? maxSafe + BigInt(2 * index + 2) : BigInt(index + 1);
     const isUnreadable = chance.is(probability(records.unreadable, 0.03, 0.2));
     const [actionAttempted, result, resultReason] = chance.pick(outcomes);
     const logTimestamp = isUnreadable ? `yesterday ${index}` : timestamp(at, digits, chance);

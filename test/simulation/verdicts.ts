@@ -154,8 +154,8 @@ function calmEnvironment(seed: number): Environment {
     beginMs: Date.UTC(2026, 10, 20, chance.whole(0, 23), chance.whole(0, 59), chance.whole(0, 59)),
     safetyMs: lasts,
     daemon: {
-      ...{ pollMs: 2 * minute, settleMs: chance.pick([5, 10, 15] as const) * minute, agesMs: [hour], pageSize: 'auto' },
-      ...{ historyMs: chance.pick([0, 7, 60, 200] as const) * minute, quotaPages: undefined, keepMs: 30 * 24 * hour },
+      ...{ pollMs: 2 * minute, closeDelayMs: chance.pick([5, 10, 15] as const) * minute, agesMs: [hour], pageSize: 'auto' },
+      ...{ historyMs: chance.pick([0, 7, 60, 200] as const) * minute, quotaPages: undefined, retentionMs: 30 * 24 * hour },
     },
     records: {
       ...{
@@ -297,7 +297,7 @@ class Day {
     this.#disturbedMs = environment.beginMs;
     const filtered = new Set(environment.sinks.filter(({ filter }) => filter !== undefined).map(({ id }) => id));
     const begins = new Map(sinkFrom === undefined ? [] : [['by-position', sinkFrom] as const]);
-    this.#oracle = new VerdictOracle(truths, this.#receivers, this.#starts, environment.daemon.settleMs * 1_000, filtered, begins);
+    this.#oracle = new VerdictOracle(truths, this.#receivers, this.#starts, environment.daemon.closeDelayMs * 1_000, filtered, begins);
   }
 
   async run(): Promise<void> {
@@ -478,7 +478,7 @@ class Day {
         : {
             source: () => ({ trouble: 'the daemon does not run' }),
             sink: () => undefined,
-            closeDelaySeconds: () => this.#environment.daemon.settleMs / 1_000,
+            closeDelaySeconds: () => this.#environment.daemon.closeDelayMs / 1_000,
             paused: undefined,
             maxSize: 1e9,
             stopped: { since: this.#stoppedMs * 1_000 },
