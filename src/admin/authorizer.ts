@@ -1,24 +1,26 @@
 /**
- * Who may ask the admin server what. A token comes as bearer, or as the password of HTTP Basic under any name, and is compared in constant
- * time; without a token only a loopback address answers everything. The right token is admitted whatever was tried before it: who guesses must
- * not be able to keep its owner out.
+ * Authorizes requests to the admin server. A token arrives as a bearer token, or as the password of HTTP Basic under any name, and is
+ * compared in constant time. Without a configured token, only a loopback address allows reading. Wrong tokens never block the right one:
+ * an attacker who guesses must not lock its owner out.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { isIP } from 'node:net';
 import type { Log } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
 
-/** Where a request came in: the socket of the state directory (its mode is the credential), a loopback address, or anywhere else. */
+/** Where a request arrived: the socket of the state directory (its mode is the credential), a loopback address, or any other. */
 export type Place = 'socket' | 'loopback' | 'elsewhere';
 
-/** A secret as it now stands: read for every request, so that a replaced one counts. Throws when it is not there any more. */
+export type Access = 'metrics' | 'read' | 'write';
+
+/** Read for every request, so that a replaced secret applies at once. Throws when it cannot be read. */
 interface Secret {
   read(): string | Promise<string>;
 }
 
 export interface Tokens {
   readonly token?: Secret | undefined;
-  /** For page, status, ledger and metrics alone. */
+  /** Allows page, status, reports and metrics, not operations. */
   readonly readToken?: Secret | undefined;
 }
 
@@ -29,59 +31,59 @@ interface Caller {
   readonly authorization: string | undefined;
 }
 
-type Answer = { readonly admitted: true } | { readonly admitted: false; readonly status: 401 | 429; readonly message: string };
+type Decision = { readonly allowed: true } | { readonly allowed: false; readonly status: 401 | 429; readonly message: string };
 
-/** @throws what `Secret.read` throws: a token that is set and cannot be read opens nothing */
-export type Authorizer = (caller: Caller, what: 'metrics' | 'read' | 'write') => Promise<Answer>;
+/** @throws the error of `Secret.read`: a configured token that cannot be read allows nothing */
+export type Authorizer = (caller: Caller, access: Access) => Promise<Decision>;
 
-const failuresMax = 10;
+const maxFailures = 10;
 const failuresMs = 60_000;
-const addressesMax = 10_000;
+const maxAddresses = 10_000;
 
 export function createAuthorizer({ token, readToken }: Tokens, clock: Clock, log: Log): Authorizer {
   const secrets = [token, readToken].filter((secret) => secret !== undefined);
   const failures = new Map<string, { since: number; count: number }>();
 
-  /** Counts a wrong token. @returns whether there were too many */
-  const failed = (from: string): boolean => {
+  /** Counts a wrong token. @returns true when the address has sent too many */
+  const countFailure = (from: string): boolean => {
     const now = clock.monotonic();
     const known = failures.get(from);
     const { since, count } = known && now - known.since < failuresMs ? known : { since: now, count: 0 };
-    if (!known && failures.size >= addressesMax) failures.delete(failures.keys().next().value ?? '');
+    if (!known && failures.size >= maxAddresses) failures.delete(failures.keys().next().value ?? '');
     failures.set(from, { since, count: count + 1 });
-    if (count === failuresMax) log.write('admin.wrong_tokens', { address: from });
-    return count >= failuresMax;
+    if (count === maxFailures) log.write('admin.wrong_tokens', { address: from });
+    return count >= maxFailures;
   };
 
-  return async ({ place, address, host, authorization }, what) => {
-    if (place === 'socket') return admitted;
-    if (what === 'write' && token === undefined) return refused(401, 'set admin.token: without it nothing can be changed here');
+  return async ({ place, address, host, authorization }, access) => {
+    if (place === 'socket') return allowed;
+    if (access === 'write' && token === undefined) return denied(401, 'set admin.token: operations over the network require it');
     if (secrets.length === 0) {
       if (place === 'elsewhere')
-        return what === 'metrics'
-          ? admitted
-          : refused(401, 'set admin.token (or admin.readToken): without one only the probes and /metrics are answered here');
-      // A page on the web may name its own host 127.0.0.1 and so make a browser ask here.
+        return access === 'metrics'
+          ? allowed
+          : denied(401, 'set admin.token or admin.readToken: without a token, this address serves only the probes and /metrics');
+      // DNS rebinding: a web page may resolve its own host name to 127.0.0.1 and make a browser send requests here.
       return host !== undefined && isLoopback(hostOf(host))
-        ? admitted
-        : refused(401, 'set admin.token: without one this address answers only to the name localhost or a loopback address');
+        ? allowed
+        : denied(401, 'set admin.token: without it, the Host header must be localhost or a loopback address');
     }
-    // A browser sends Basic by itself, also where a foreign page makes it ask; a bearer token it never does.
-    const given = what === 'write' && !/^bearer /i.test(authorization ?? '') ? undefined : credential(authorization);
-    if (given === undefined && what === 'write') return refused(401, 'send the token of admin.token as a bearer token');
-    if (given === undefined)
-      return refused(
+    // A browser sends Basic credentials by itself, also when a foreign page triggers the request. It never does so with a bearer token.
+    const sent = access === 'write' && !/^bearer /i.test(authorization ?? '') ? undefined : credential(authorization);
+    if (sent === undefined && access === 'write') return denied(401, 'send the token of admin.token as a bearer token');
+    if (sent === undefined)
+      return denied(
         401,
         'send the token of admin.token or admin.readToken as a bearer token, or as the password of HTTP Basic with any name',
       );
-    const hash = digest(given);
-    const requested = await Promise.all((what === 'write' ? [token] : secrets).map(async (secret) => (await secret?.read()) ?? ''));
-    // Every one is compared, whichever fits.
-    const fits = requested.filter((text) => text !== '').map((text) => timingSafeEqual(digest(text), hash));
-    if (fits.includes(true)) return admitted;
-    return failed(network(address))
-      ? refused(429, 'too many wrong tokens from this address within a minute')
-      : refused(401, 'this token is neither that of admin.token nor that of admin.readToken');
+    const sentDigest = digest(sent);
+    const expected = await Promise.all((access === 'write' ? [token] : secrets).map(async (secret) => (await secret?.read()) ?? ''));
+    // All are compared, so that the time does not depend on which one matches.
+    const matches = expected.filter((text) => text !== '').map((text) => timingSafeEqual(digest(text), sentDigest));
+    if (matches.includes(true)) return allowed;
+    return countFailure(network(address))
+      ? denied(429, 'too many wrong tokens from this address within a minute')
+      : denied(401, 'wrong token: it matches neither admin.token nor admin.readToken');
   };
 }
 
@@ -91,17 +93,17 @@ export function isLoopback(host: string): boolean {
   return name === 'localhost' || name === '::1' || name === '::ffff:127.0.0.1' || (isIP(name) === 4 && name.startsWith('127.'));
 }
 
-const admitted: Answer = { admitted: true };
+const allowed: Decision = { allowed: true };
 
-function refused(status: 401 | 429, message: string): Answer {
-  return { admitted: false, status, message };
+function denied(status: 401 | 429, message: string): Decision {
+  return { allowed: false, status, message };
 }
 
 function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
 
-/** RFC 6750 section 2.1 (bearer) and RFC 7617 section 2 (Basic: the password is what follows the first colon). */
+/** RFC 6750 section 2.1 (bearer) and RFC 7617 section 2 (Basic: the password follows the first colon). */
 function credential(authorization: string | undefined): string | undefined {
   const [, scheme = '', value = ''] = /^(\S+) +(\S+) *$/.exec(authorization ?? '') ?? [];
   if (/^bearer$/i.test(scheme)) return value;
@@ -115,7 +117,7 @@ function hostOf(header: string): string {
   return /^\[([^\]]*)\](?::\d+)?$/.exec(header)?.[1] ?? header.replace(/:\d+$/, '');
 }
 
-/** An IPv6 host has a whole /64 to guess from. */
+/** The /64 of an IPv6 address: one client can send from all of its addresses. */
 function network(address: string): string {
   if (isIP(address) !== 6 || address.startsWith('::ffff:')) return address;
   const [head = '', tail] = address.split('::');

@@ -1,41 +1,41 @@
 /**
- * What clients of the admin server may hold at once. Each connection serves one request: a second one before the answer closes it, so that no
- * client can have answers pile up. Connections are bounded; a new one takes the place of the oldest whose request is not there yet, with its body.
+ * Limits the connections of the admin server. Each connection serves one request; a second one closes it, so that a client cannot queue
+ * responses. When the limit is reached, a new connection replaces the oldest whose request is not complete.
  */
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage, RequestListener, Server } from 'node:http';
 import { Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 
-const connectionsMax = 512;
-/** How long a connection may be open before its first byte. */
+const maxConnections = 512;
+/** Closes a connection that has sent no byte. */
 const silenceMs = 5_000;
 
-/** A quarter of the files that this process may open: sinks and journal need theirs. */
+/** At most a quarter of the files that this process may open: sinks and journal need the others. */
 export function connectionBudget(): number {
-  return Math.max(8, Math.min(connectionsMax, Math.floor(openFilesMax() / 4)));
+  return Math.max(8, Math.min(maxConnections, Math.floor(maxOpenFiles() / 4)));
 }
 
 interface Connection {
-  /** As accepted: under TLS, what carries it. */
+  /** The accepted TCP or Unix socket, below TLS. */
   readonly socket: Socket;
-  /** Its request, once the head of it is there. */
+  /** Set once its head has arrived. */
   request: IncomingMessage | undefined;
-  /** It keeps its place although the body of its request is not there yet. */
+  /** Not replaced although the body of its request is incomplete. */
   isKept: boolean;
 }
 
 export class Connections {
-  readonly #most: number;
+  readonly #max: number;
   /** Oldest first. */
   readonly #open = new Set<Connection>();
   readonly #bySocket = new WeakMap<Socket, Connection>();
 
-  constructor(most: number) {
-    this.#most = most;
+  constructor(max: number) {
+    this.#max = max;
   }
 
-  /** Watches every connection of a server. Called before it listens, once it has the listeners of Node. */
+  /** Call after Node has added its listeners, and before the server listens. */
   watch(server: Server | TlsServer): void {
     const event = server instanceof TlsServer ? 'secureConnection' : 'connection';
     const serve = server.listeners(event);
@@ -49,7 +49,7 @@ export class Connections {
     });
   }
 
-  /** Passes the first request of each connection on. */
+  /** Passes the first request of each connection to the handler; a second one closes the connection. */
   oneEach(handler: RequestListener): RequestListener {
     return (request, response) => {
       const { socket } = request;
@@ -64,21 +64,21 @@ export class Connections {
     };
   }
 
-  /** A client that may send this body is not displaced while it does. */
+  /** An authorized client is not replaced while it sends its body. */
   keep(socket: Socket): void {
     const connection = this.#bySocket.get(socket);
     if (connection) connection.isKept = true;
   }
 
   #secured(secure: Socket): void {
-    const isCarrier = ({ socket }: Connection): boolean =>
+    const carries = ({ socket }: Connection): boolean =>
       socket.remotePort === secure.remotePort && socket.remoteAddress === secure.remoteAddress;
-    const carrier = [...this.#open].find(isCarrier);
+    const carrier = [...this.#open].find(carries);
     if (carrier) this.#bySocket.set(secure, carrier);
   }
 
   #opened(socket: Socket): void {
-    if (this.#open.size >= this.#most) {
+    if (this.#open.size >= this.#max) {
       const oldest = this.#open.values().find(({ request, isKept }) => !isKept && request?.complete !== true);
       if (!oldest) {
         socket.destroy();
@@ -95,21 +95,21 @@ export class Connections {
 }
 
 /**
- * Serves a connection once its first bytes are there, and closes it when they hold more than one request: a parser would read thousands of
- * them, one after the other, before anybody else gets a turn.
+ * Serves a connection once its first bytes arrive, and closes it when they hold more than one request: the parser would read thousands
+ * of pipelined requests before it serves another client.
  */
 function oneRequest(socket: Socket, serve: () => void): void {
-  const late = (): void => void socket.destroy();
-  const silence = AbortSignal.timeout(silenceMs);
-  silence.addEventListener('abort', late, { once: true });
-  const close = (): void => silence.removeEventListener('abort', late);
-  socket.once('close', close);
+  const destroy = (): void => void socket.destroy();
+  const timeout = AbortSignal.timeout(silenceMs);
+  timeout.addEventListener('abort', destroy, { once: true });
+  const stopTimeout = (): void => timeout.removeEventListener('abort', destroy);
+  socket.once('close', stopTimeout);
   // The HTTP server adds its own error listener once it serves the connection.
-  socket.on('error', late);
+  socket.on('error', destroy);
   socket.once('data', (first: Buffer) => {
-    close();
+    stopTimeout();
     socket.pause();
-    socket.off('error', late);
+    socket.off('error', destroy);
     const end = first.indexOf('\r\n\r\n') + 4;
     if (end >= 4 && end < first.length && !hasBody.test(first.toString('latin1', 0, end))) {
       socket.destroy();
@@ -123,8 +123,8 @@ function oneRequest(socket: Socket, serve: () => void): void {
 
 const hasBody = /\r\n(content-length|transfer-encoding):/i;
 
-/** The soft limit (proc(5), getrlimit(2)), which Node raises to the hard one at its start; elsewhere than on Linux what is usual at least. */
-function openFilesMax(): number {
+/** The soft limit (proc(5), getrlimit(2)), which Node raises to the hard limit at its start. 256 is the lowest usual limit elsewhere. */
+function maxOpenFiles(): number {
   if (process.platform !== 'linux') return 256;
   const [, soft] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
   return soft === undefined ? Infinity : Number(soft);

@@ -1,31 +1,31 @@
 /**
- * What `/readyz` says: about data, not about the process. Ready means that tokens are obtained, the newest read is young, the journal accepts, and
- * no sink has been blocked for longer than it may; other components put the first and the last into their snapshots.
+ * The readiness of `/readyz`: the state of the data, not of the process. Ready means that sources respond and are not suspended, that
+ * the journal accepts records, and that no sink has failed for longer than `failReadinessAfter`. The snapshot has these as `trouble`.
  */
 import type { Snapshot } from '../model/snapshot.ts';
 
-interface OnlyOne {
+interface Selected {
   readonly source?: string | undefined;
   readonly sink?: string | undefined;
 }
 
 /**
- * The reasons for not being ready, one line each; none when ready. With a source or a sink named, only what concerns these (a paused
- * journal concerns every source).
+ * One line for each reason; empty when ready. A selected source or sink limits the reasons to it; a paused journal concerns every
+ * source.
  */
-export function troubles(snapshot: Snapshot, only: OnlyOne = {}): string[] {
-  const all = only.source === undefined && only.sink === undefined;
+export function notReadyReasons(snapshot: Snapshot, selected: Selected = {}): string[] {
+  const all = selected.source === undefined && selected.sink === undefined;
   const reasons: string[] = [];
-  if (snapshot.journal.paused !== undefined && (all || only.source !== undefined)) {
+  if (snapshot.journal.paused !== undefined && (all || selected.source !== undefined)) {
     reasons.push(`journal: collecting is paused (${snapshot.journal.paused})`);
   }
   for (const { id, state, trouble } of snapshot.sources) {
-    if (state === 'retired' || !(all || id === only.source)) continue;
+    if (state === 'retired' || !(all || id === selected.source)) continue;
     if (trouble !== undefined) reasons.push(`source ${id}: ${trouble}`);
     else if (state === 'suspended') reasons.push(`source ${id}: suspended`);
   }
   for (const { id, state, trouble } of snapshot.sinks) {
-    if (state === 'retired' || trouble === undefined || !(all || id === only.sink)) continue;
+    if (state === 'retired' || trouble === undefined || !(all || id === selected.sink)) continue;
     reasons.push(`sink ${id}: ${trouble}`);
   }
   return reasons;

@@ -1,37 +1,39 @@
 /**
- * The path of the Unix socket in the state directory, by which commands ask the running daemon. Only its owner may connect: the directory is
- * 0700 and the socket 0600. A socket file that a dead process left behind is taken away; one that answers is not.
+ * The path of the Unix socket in the state directory, which commands use to reach the running daemon. Only the owner of the state may
+ * connect: the directory has mode 0700, the socket 0600.
  */
 import { lstat, unlink } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { WaybillError } from '../errors.ts';
 
 /** `sun_path` without its closing zero byte: 108 on Linux, 104 elsewhere (unix(7), unix(4)). */
-const pathBytesMax = process.platform === 'linux' ? 107 : 103;
+const maxPathBytes = process.platform === 'linux' ? 107 : 103;
 
 /**
- * Makes the path free to listen on.
- *
- * @throws WaybillError `admin_listen_failed`: too long, not a socket, or another process answers there
+ * Removes the socket file of a process that has ended.
+ * @throws WaybillError `admin_listen_failed`: the path is too long, is not a socket, or another process accepts connections on it
  */
 export async function clearSocketPath(path: string): Promise<void> {
   const bytes = Buffer.byteLength(path);
-  if (bytes > pathBytesMax) {
-    throw unusable(path, `the path of a socket has at most ${pathBytesMax} bytes here, this one has ${bytes}; choose a shorter "state"`);
+  if (bytes > maxPathBytes) {
+    throw unusable(
+      path,
+      `a socket path has at most ${maxPathBytes} bytes on this system, this one has ${bytes}; choose a shorter "dataDir"`,
+    );
   }
   const found = await lstat(path).catch((thrown: unknown) => {
     if (systemCode(thrown) === 'ENOENT') return undefined;
-    throw unusable(path, 'its directory cannot be read', thrown);
+    throw unusable(path, 'cannot read its directory', thrown);
   });
   if (!found) return;
-  if (!found.isSocket()) throw unusable(path, 'something that is not a socket has this name');
-  if (await answers(path)) throw unusable(path, 'another process answers there');
+  if (!found.isSocket()) throw unusable(path, 'a file that is not a socket has this name');
+  if (await accepts(path)) throw unusable(path, 'another process listens there already');
   await unlink(path).catch((thrown: unknown) => {
-    throw unusable(path, 'a socket that nobody answers cannot be removed', thrown);
+    throw unusable(path, 'cannot remove the socket of a process that has ended', thrown);
   });
 }
 
-function answers(path: string): Promise<boolean> {
+function accepts(path: string): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const socket = connect(path);
     socket.once('connect', () => {
@@ -40,7 +42,7 @@ function answers(path: string): Promise<boolean> {
     });
     socket.once('error', (error) => {
       if (['ECONNREFUSED', 'ENOENT'].includes(systemCode(error) ?? '')) resolve(false);
-      else reject(unusable(path, 'it cannot be asked whether it is in use', error));
+      else reject(unusable(path, 'cannot find out if another process uses it', error));
     });
   });
 }

@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { WaybillError } from '../../src/errors.ts';
 import { startAdmin } from '../../src/admin/server.ts';
-import type { AdminSources } from '../../src/admin/server.ts';
+import type { AdminSources } from '../../src/admin/routes.ts';
 import { Connections } from '../../src/admin/connections.ts';
 import { snapshot } from '../unit/report/snapshots.ts';
 import { createServer } from 'node:http';
@@ -50,7 +50,7 @@ async function status(port: number, path: string): Promise<number | undefined> {
 
 const head = (target: string, more = '') => `${target} HTTP/1.1\r\nhost: localhost\r\n${more}\r\n`;
 
-test('of requests that do not wait for answers one is answered at most, and the connection is closed', async () => {
+test('of pipelined requests at most one is answered, and the connection is closed', async () => {
   let made = 0;
   const port = await start({
     metricsText: async () => {
@@ -65,7 +65,7 @@ test('of requests that do not wait for answers one is answered at most, and the 
   expect(await status(port, '/healthz')).toBe(200);
 });
 
-test('each answer closes its connection', async () => {
+test('each response closes its connection', async () => {
   const port = await start();
   for (const target of ['GET /healthz', 'GET /nothing', 'POST /operations']) {
     // Resolves when the server has closed it.
@@ -73,7 +73,7 @@ test('each answer closes its connection', async () => {
   }
 });
 
-test('the body of a request that needs none is not waited for', async () => {
+test('a GET is answered without waiting for its body', async () => {
   const port = await start();
   expect(await raw(port, head('GET /readyz', 'content-length: 10000000\r\n'))).toMatch(/^HTTP\/1.1 200 /);
   expect(await raw(port, head('POST /operations', 'content-type: application/json\r\ncontent-length: 10000000\r\n'))).toMatch(
@@ -81,7 +81,7 @@ test('the body of a request that needs none is not waited for', async () => {
   );
 });
 
-test('an unknown address or method is answered and closed before its body is there', async () => {
+test('an unknown path or method is answered and closed before its body arrives', async () => {
   const port = await start();
   for (const target of ['POST /x', 'POST /healthz', 'PUT /operations', 'DELETE /status', 'POST /nothing/at/all']) {
     const began = performance.now();
@@ -92,7 +92,7 @@ test('an unknown address or method is answered and closed before its body is the
   }
 });
 
-test('more connections than there is room for, each with a byte of a body, keep nobody out', async () => {
+test('connections over the limit, each with one byte of a body, do not block other clients', async () => {
   const port = await start();
   const hostile = `${head('POST /x', 'content-type: application/json\r\ncontent-length: 100\r\n')}{`;
   const begun = Array.from({ length: 600 }, () => raw(port, hostile));
@@ -100,7 +100,7 @@ test('more connections than there is room for, each with a byte of a body, keep 
   await Promise.all(begun);
 });
 
-test('a request whose body is not there gives its place up, unless its sender may send it', async () => {
+test('a request with an incomplete body is replaced, unless its sender is authorized', async () => {
   const connections = new Connections(2);
   const server = createServer(
     connections.oneEach((request) => {
@@ -128,7 +128,7 @@ test('a request whose body is not there gives its place up, unless its sender ma
   expect([kept.destroyed, third.destroyed]).toEqual([false, false]);
 });
 
-test('an address that cannot be decoded, and what is no HTTP, are answered in words of Waybill', async () => {
+test('a URL that cannot be decoded and bytes that are not HTTP get a JSON error', async () => {
   const port = await start();
   const body = '{"error":"cannot read this request"}';
   for (const sent of [head('GET /%ff'), 'GET\r\n\r\n', head('GET /', `x: ${'x'.repeat(17_000)}\r\n`)]) {
@@ -137,7 +137,7 @@ test('an address that cannot be decoded, and what is no HTTP, are answered in wo
   }
 });
 
-test('with too much to do the answer is 503 and says when to come back', async () => {
+test('under overload the response is 503 with Retry-After', async () => {
   const port = await start({ ledger: () => Promise.reject(new WaybillError('admin_busy', '8 reports are waiting already')) });
   const answer = await raw(port, head('GET /ledger'));
   expect(answer).toMatch(/^HTTP\/1.1 503 /);
@@ -145,7 +145,7 @@ test('with too much to do the answer is 503 and says when to come back', async (
   expect(answer).toContain('{"error":"8 reports are waiting already"}');
 });
 
-test('a daemon that does not respond is not healthy, and nothing waits for it', async () => {
+test('a daemon that does not respond is unhealthy, and probes do not wait for it', async () => {
   const port = await start({
     stalled: () => 'the daemon has not responded for 12 s',
     snapshot: () => new Promise(() => undefined),
@@ -156,7 +156,7 @@ test('a daemon that does not respond is not healthy, and nothing waits for it', 
     expect(await raw(port, head(`GET ${path}`)), path).toMatch(/^HTTP\/1.1 503 [^]*12 s/);
 });
 
-test('a new connection takes the place of the oldest that waits for its request, and of none that is being answered', async () => {
+test('a new connection replaces the oldest one with an incomplete request, and none that is being answered', async () => {
   let go: () => void = () => undefined;
   const answered = new Promise<void>((resolve) => (go = resolve));
   const connections = new Connections(3);

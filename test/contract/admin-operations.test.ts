@@ -69,14 +69,14 @@ async function post(
 const secret = (text: string) => ({ read: () => text });
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
-test('by the socket, whose mode is the credential', async () => {
+test('the socket needs no token: its mode is the credential', async () => {
   const { socketPath } = await start();
   expect(await post({ socketPath }, {}, '{"operation":"backfill","source":"a"}')).toEqual({ status: 200, body: '{"ends":7}' });
   expect(asked).toEqual([{ operation: 'backfill', source: 'a' }]);
   expect(((await stat(socketPath)).mode & 0o777).toString(8)).toBe('600');
 });
 
-test('over the network only with admin.token, as a bearer token; readToken, Basic and no token change nothing', async () => {
+test('the network needs admin.token as a bearer token; readToken, Basic and no token are rejected', async () => {
   const open = await start();
   expect((await post(open, {})).status, 'no token is set').toBe(401);
   await running.disposeAsync();
@@ -97,7 +97,7 @@ test('over the network only with admin.token, as a bearer token; readToken, Basi
   expect((await post(readable, bearer('read-token-1'))).status, 'only readToken is set').toBe(401);
 });
 
-test('changes nothing by GET, takes nothing but JSON, and not before the state is open', async () => {
+test('rejects GET, a body that is not JSON, and requests before the state is open', async () => {
   const { socketPath } = await start();
   expect(await post({ socketPath }, {}, '', 'GET')).toEqual({ status: 200, body: '{"operations":[]}' });
   expect((await post({ socketPath }, { 'content-type': 'text/plain' })).status).toBe(415);
@@ -112,7 +112,7 @@ test('changes nothing by GET, takes nothing but JSON, and not before the state i
   expect(asked).toEqual([]);
 });
 
-test('what cannot be done is answered with its message and code; what went wrong inside without', async () => {
+test('an expected error is sent with message and code; an internal error without', async () => {
   const { socketPath } = await start();
   outcome = () => Promise.reject(new WaybillError('usage', 'cannot find the source "a"'));
   expect(await post({ socketPath }, {})).toEqual({ status: 400, body: '{"error":"cannot find the source \\"a\\"","code":"usage"}' });

@@ -13,7 +13,8 @@ import { logEvents } from '../../src/model/log-events.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
 import type { Log } from '../../src/model/telemetry.ts';
 import type { Clock } from '../../src/model/time.ts';
-import { startAdmin, type Admin, type AdminSettings, type AdminSources } from '../../src/admin/server.ts';
+import type { AdminSources } from '../../src/admin/routes.ts';
+import { startAdmin, type Admin, type AdminSettings } from '../../src/admin/server.ts';
 import { sink, snapshot, source } from '../unit/report/snapshots.ts';
 
 const clock: Clock & { ms: number } = {
@@ -85,8 +86,8 @@ const secret = (text: string) => ({ read: () => text });
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 const basic = (name: string, token: string) => ({ authorization: `Basic ${Buffer.from(`${name}:${token}`).toString('base64')}` });
 
-describe('what it answers', () => {
-  test('health, metrics, status and ledger, and 404 for everything else', async () => {
+describe('responses', () => {
+  test('serves health, metrics, status and reports, and 404 for another path', async () => {
     const { url } = await start();
     expect(await get(`${url}/healthz`)).toMatchObject({ status: 200, body: 'ok\n' });
     const metrics = await get(`${url}/metrics`);
@@ -115,13 +116,13 @@ describe('what it answers', () => {
     }
   });
 
-  test('nothing is changed: no other method than GET and HEAD has an address', async () => {
+  test('read routes accept only GET and HEAD', async () => {
     const { url } = await start();
     for (const method of ['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']) expect((await get(`${url}/status`, {}, method)).status).toBe(404);
     expect(await get(`${url}/status`, {}, 'HEAD')).toMatchObject({ status: 200, body: '' });
   });
 
-  test('a parameter that is not known, or comes twice, or asks for another format is refused with its name', async () => {
+  test('an unknown, repeated or invalid parameter is rejected with its name', async () => {
     const { url } = await start();
     for (const [query, words] of [
       ['sourc=production', 'unknown parameter "sourc"; known parameters: source, from, to, by, tz, format'],
@@ -134,7 +135,7 @@ describe('what it answers', () => {
     }
   });
 
-  test('a failure inside is 500 without its message or a stack, and is in the log', async () => {
+  test('an internal error is 500 without message and stack, and is logged', async () => {
     const failure = new Error('SQLITE_IOERR at /var/lib/waybill/state');
     const { url } = await start({}, { ledger: () => Promise.reject(failure), metricsText: () => Promise.reject(failure) });
     for (const path of ['/ledger', '/metrics']) {
@@ -145,7 +146,7 @@ describe('what it answers', () => {
     expect(logged).toMatchObject([{ error: failure }, { error: failure }]);
   });
 
-  test('a usage error of the report is 400 with its message', async () => {
+  test('a usage error of a report is 400 with its message', async () => {
     const { url } = await start(
       {},
       { ledger: () => Promise.reject(new WaybillError('usage', 'cannot read "from": "soon" is not a time')) },
@@ -156,7 +157,7 @@ describe('what it answers', () => {
     });
   });
 
-  test('headers beyond 16 KiB are refused', async () => {
+  test('headers over 16 KiB are rejected', async () => {
     const { url } = await start();
     expect((await get(`${url}/status`, { 'x-long': 'x'.repeat(15_000) })).status).toBe(200);
     expect((await get(`${url}/status`, { 'x-long': 'x'.repeat(17_000) })).status).toBe(431);
@@ -181,7 +182,7 @@ describe('readiness', () => {
     expect([got.status, JSON.parse(got.body)]).toEqual([status, { ready: status === 200, reasons }]);
   });
 
-  test('a paused journal and a suspension are reasons; an id that is not there is 404', async () => {
+  test('reports a paused journal and a suspension; an unknown id is 404', async () => {
     const paused = snapshot({
       journal: { bytes: 1, maxSize: 1, head: 1, paused: 'journal_full', directory: '/state' },
       sources: [source({ state: 'suspended' })],
@@ -195,7 +196,7 @@ describe('readiness', () => {
     expect(await get(`${url}/readyz?sink=siam`)).toMatchObject({ status: 404, body: '{"error":"there is no sink \\"siam\\""}' });
   });
 
-  test('without a state yet the process is healthy and says what it waits for, and is not ready', async () => {
+  test('before the state is open, the daemon is healthy, reports what it waits for, and is not ready', async () => {
     const { url } = await start({}, { snapshot: () => undefined, health: () => 'waiting for the owner of the state' });
     expect(await get(`${url}/healthz`)).toMatchObject({ status: 200, body: 'waiting for the owner of the state\n' });
     for (const path of ['/readyz', '/status', '/snapshot', '/ledger', '/gaps', '/operations']) {
@@ -207,7 +208,7 @@ describe('readiness', () => {
 describe('credentials', () => {
   const token = 'correct horse:battery';
 
-  test('with tokens: bearer, or Basic with any name; probes need none', async () => {
+  test('tokens: bearer, or Basic with any name; probes need none', async () => {
     const { url } = await start({ token: secret('full:with:colons'), readToken: secret('read') });
     for (const path of ['/status', '/snapshot', '/ledger', '/gaps', '/operations', '/metrics']) {
       expect((await get(`${url}${path}`)).status, path).toBe(401);
@@ -223,7 +224,7 @@ describe('credentials', () => {
     expect((await get(`${url}/status`)).headers['www-authenticate']).toMatch(/^Basic realm="waybill"/);
   });
 
-  test('elsewhere without a token: probes and metrics, the rest 401 with what to set', async () => {
+  test('without a token, a public address serves probes and metrics; the rest is 401 and names the setting', async () => {
     const { addresses } = await start({ listen: '0.0.0.0:0' });
     const url = `http://127.0.0.1:${new URL(addresses[0] ?? '').port}`;
     for (const path of ['/healthz', '/readyz', '/metrics']) expect((await get(`${url}${path}`)).status, path).toBe(200);
@@ -233,7 +234,7 @@ describe('credentials', () => {
     }
   });
 
-  test('a loopback address without a token answers only under a loopback name', async () => {
+  test('without a token, a loopback address requires a loopback Host header', async () => {
     const { url } = await start();
     expect((await get(`${url}/status`, { host: 'localhost:9464' })).status).toBe(200);
     expect((await get(`${url}/status`, { host: '[::1]:9464' })).status).toBe(200);
@@ -242,7 +243,7 @@ describe('credentials', () => {
     expect((await get(`${url}/healthz`, { host: 'rebound.example' })).status).toBe(200);
   });
 
-  test('wrong tokens are counted for each address, and never keep the right one out', async () => {
+  test('wrong tokens are counted by address and never block the right one', async () => {
     const { url } = await start({ token: secret(token) });
     for (let i = 0; i < 10; i += 1) expect((await get(`${url}/status`, bearer(`guess${i}`))).status).toBe(401);
     expect(await get(`${url}/status`, bearer('guess'))).toMatchObject({ status: 429, headers: { 'retry-after': '60' } });
@@ -254,7 +255,7 @@ describe('credentials', () => {
     expect((await get(`${url}/status`, bearer('guess'))).status).toBe(401);
   });
 
-  test('a replaced token counts at once; one that is gone or empty opens nothing and is in the log', async () => {
+  test('a replaced token applies at once; a missing or empty one allows nothing and is logged', async () => {
     let text = 'old';
     const { url } = await start({
       token: {
@@ -275,7 +276,7 @@ describe('credentials', () => {
     expect(logged).toMatchObject([{ error: { code: 'secret_missing' } }]);
   });
 
-  test('requests without a credential are no guesses', async () => {
+  test('requests without a credential do not count as wrong tokens', async () => {
     const { url } = await start({ token: secret(token) });
     for (let i = 0; i < 12; i += 1) expect((await get(`${url}/status`)).status).toBe(401);
     expect((await get(`${url}/status`, basic('x', token))).status).toBe(200);
@@ -283,13 +284,13 @@ describe('credentials', () => {
 });
 
 describe('listening', () => {
-  test('on several addresses, IPv4 and IPv6', async () => {
+  test('listens on several addresses, IPv4 and IPv6', async () => {
     const { addresses } = await start({ listen: ['127.0.0.1:0', '[::1]:0'] });
     expect(addresses).toEqual([expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/), expect.stringMatching(/^http:\/\/\[::1\]:\d+$/)]);
     for (const address of addresses) expect((await get(`${address}/status`)).status).toBe(200);
   });
 
-  test('an address in use names the setting, and nothing else keeps listening', async () => {
+  test('an address in use is an error that names the setting, and closes the other listeners', async () => {
     const taken = await listening(createServer(), 0);
     const free = await listening(createServer(), 0);
     const freePort = portOf(free);
@@ -312,7 +313,7 @@ describe('listening', () => {
     });
   });
 
-  test('over TLS with files; a file that is not there or not a certificate names the setting', async () => {
+  test('serves TLS; a missing file or an invalid certificate is an error that names the setting', async () => {
     const cert = join(directory, 'cert.pem');
     const key = join(directory, 'key.pem');
     // prettier-ignore
@@ -338,7 +339,7 @@ describe('listening', () => {
 describe('the socket in the state directory', () => {
   const over = (socketPath: string, path: string) => ask(request({ socketPath, path }));
 
-  test('answers its owner without a token, is 0600 under any umask, and is gone after the stop', async () => {
+  test('serves its owner without a token, has mode 0600 under any umask, and is removed at the stop', async () => {
     const socketPath = join(directory, 'waybill.sock');
     const before = process.umask(0);
     const admin = await start({ token: secret('secret') }, { socketPath }).finally(() => process.umask(before));
@@ -349,7 +350,7 @@ describe('the socket in the state directory', () => {
     expect(existsSync(socketPath)).toBe(false);
   });
 
-  test('a socket left behind by a killed process is replaced', async () => {
+  test('the socket of a killed process is replaced', async () => {
     const socketPath = join(directory, 'waybill.sock');
     // A process that is killed leaves its socket file, which no longer answers.
     execFileSync(
@@ -369,21 +370,21 @@ describe('the socket in the state directory', () => {
     expect((await over(socketPath, '/healthz')).status).toBe(200);
   });
 
-  test('a socket that answers, a file of that name, and a path too long are refused, each with its reason', async () => {
+  test('a socket in use, a regular file and a path that is too long are rejected, each with its reason', async () => {
     const socketPath = join(directory, 'waybill.sock');
     const other = await listening(createServer(), socketPath);
     await expect(start({}, { socketPath })).rejects.toMatchObject({
       code: 'admin_listen_failed',
-      message: `cannot listen on "${socketPath}": another process answers there`,
+      message: `cannot listen on "${socketPath}": another process listens there already`,
     });
     other.close();
     const file = join(directory, 'file');
     await writeFile(file, 'precious');
-    await expect(start({}, { socketPath: file })).rejects.toThrow('something that is not a socket has this name');
+    await expect(start({}, { socketPath: file })).rejects.toThrow('a file that is not a socket has this name');
     expect(existsSync(file)).toBe(true);
     const long = join(directory, 'x'.repeat(108), 'waybill.sock');
     await expect(start({}, { socketPath: long })).rejects.toThrow(
-      /has at most 10[37] bytes here, this one has \d+; choose a shorter "state"/,
+      /has at most 10[37] bytes on this system, this one has \d+; choose a shorter "dataDir"/,
     );
   });
 });

@@ -4,7 +4,7 @@ import type { ReportQuery } from '../../journal/queries/ledger.ts';
 import { WaybillError } from '../../errors.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { Clock } from '../../model/time.ts';
-import type { AdminSources } from '../../admin/server.ts';
+import type { AdminSources } from '../../admin/routes.ts';
 import type { ReportedService } from '../../report/ledger/html.ts';
 import { presentOf } from '../../report/completeness.ts';
 import type { Reports } from './report-maker.ts';
