@@ -1,4 +1,4 @@
-/** When the certificates in use end, for the metric: those that the services showed, and those that we show, by the setting that they belong to. */
+/** Expiry times of the certificates in use, for the metric: server certificates that were seen, and own ones, by their setting. */
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Config } from '../config/load.ts';
@@ -11,9 +11,9 @@ import type { ServiceSource } from '../source/client.ts';
 export class Certificates {
   readonly #config: Config;
   readonly #sources: ReadonlyMap<string, Pick<ServiceSource, 'routes'>>;
-  /** The admin server reads its certificate once, when it begins to listen. */
+  /** The admin server reads its certificate once, before it listens. */
   readonly #admin: CertificateEnd | undefined;
-  /** When the certificates end that the servers of a sink showed last, µs, by their addresses. */
+  /** Sink id → server address → expiry of its last seen certificate, µs. */
   readonly #sinks = new Map<string, Map<string, Micros>>();
 
   constructor(config: Config, sources: ReadonlyMap<string, Pick<ServiceSource, 'routes'>>) {
@@ -23,7 +23,7 @@ export class Certificates {
     this.#admin = path === undefined ? undefined : endOf('admin.tls.cert', readFileSync(path, 'utf8'));
   }
 
-  /** The server of a sink has shown its certificate. */
+  /** A sink has seen the certificate of a server. */
   shown(sink: string, host: string, { validTo }: Peer): void {
     const servers = this.#sinks.get(sink) ?? new Map<string, Micros>();
     this.#sinks.set(sink, servers.set(host, validTo * 1000));
@@ -46,7 +46,7 @@ export class Certificates {
     for (const { id, settings } of this.#config.sinks) {
       const setting = `sinks.${id}`;
       const servers = [...(this.#sinks.get(id)?.values() ?? [])];
-      // Of several servers the one whose certificate ends first.
+      // Of several servers, the first to expire.
       if (servers.length > 0) found.push({ target: setting, at: Math.min(...servers) });
       const { tls } = settings as { readonly tls?: TlsSettings };
       if (tls?.cert !== undefined) found.push(own(`${setting}.tls.cert`, tls.cert));
@@ -55,7 +55,7 @@ export class Certificates {
   }
 }
 
-/** A client certificate as its file now stands. One that cannot be read is told where it is used: the next connection fails by it. */
+/** A client certificate, read now. Undefined when it cannot be read: the next connection reports the error. */
 function own(target: string, cert: { read(): readonly string[] }): CertificateEnd | undefined {
   try {
     return endOf(target, cert.read()[0] ?? '');
@@ -65,7 +65,7 @@ function own(target: string, cert: { read(): readonly string[] }): CertificateEn
   }
 }
 
-/** The first certificate of a file is the one that is shown; what follows is its chain. */
+/** The first certificate of a file is the leaf, the others are its chain. */
 function endOf(target: string, pem: string): CertificateEnd {
   return { target, at: Date.parse(new X509Certificate(pem).validTo) * 1000 };
 }

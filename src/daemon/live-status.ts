@@ -1,4 +1,4 @@
-/** What only the running daemon knows of its sources and sinks: what status, probes and gauges add to what stands in the file. */
+/** The state of the running sources and sinks that is not in the journal, for status, probes and gauges. */
 import type { Collector } from '../collect/scheduler.ts';
 import type { Config } from '../config/load.ts';
 import type { StateSettings } from '../config/state-settings.ts';
@@ -15,7 +15,7 @@ import type { ServerClock } from '../source/server-clock.ts';
 import type { ServiceSource } from '../source/client.ts';
 import type { Calibrator } from './source/calibrator.ts';
 
-/** From when on each source is to be collected, for a snapshot. */
+/** The requested start of each source, for a snapshot. */
 export function requestedBy({ sources }: Pick<StateSettings, 'sources'>): NonNullable<LiveFacts['requested']> {
   return (id, profile, now) => {
     const source = sources.find((each) => each.id === id);
@@ -23,7 +23,7 @@ export function requestedBy({ sources }: Pick<StateSettings, 'sources'>): NonNul
   };
 }
 
-/** What the configuration says of sources and sinks, for the completeness report. */
+/** The settings of sources and sinks that the completeness report uses. */
 export function reportSettings({
   sources,
   sinks,
@@ -36,7 +36,7 @@ export function reportSettings({
   };
 }
 
-/** What the head of a report says of each source. */
+/** The facts of each source in the head of a report. */
 export function serviceWords({ sources }: Pick<StateSettings, 'sources'>): Readonly<Record<string, ReportedService>> {
   return Object.fromEntries(
     sources.map(({ id, baseUrl, auth, closeDelay, recountAfter: recount }) => [
@@ -51,13 +51,19 @@ export function serviceWords({ sources }: Pick<StateSettings, 'sources'>): Reado
   );
 }
 
+interface RunningSource {
+  readonly source: ServiceSource;
+  readonly collector: Collector;
+  readonly delays: Delays;
+  readonly calibrator: Pick<Calibrator, 'trouble'>;
+  readonly clock: Pick<ServerClock, 'dated' | 'now'>;
+}
+
 export class LiveStatus {
   readonly collectors = new Map<string, Collector>();
   readonly deliveries = new Map<string, Delivery>();
-  readonly delays = new Map<string, Delays>();
   readonly sources = new Map<string, ServiceSource>();
-  readonly clocks = new Map<string, Pick<ServerClock, 'dated' | 'now'>>();
-  readonly calibrators = new Map<string, Pick<Calibrator, 'trouble'>>();
+  readonly #running = new Map<string, RunningSource>();
   readonly #awaited = new Map<string, string>();
   readonly #config: Config;
 
@@ -65,7 +71,13 @@ export class LiveStatus {
     this.#config = config;
   }
 
-  /** What a source waits for before its ledger begins; undefined: nothing any more. */
+  add(id: string, running: RunningSource): void {
+    this.#running.set(id, running);
+    this.sources.set(id, running.source);
+    this.collectors.set(id, running.collector);
+  }
+
+  /** Sets the condition that delays the start of a source's ledger; undefined removes it. */
   await(id: string, message: string | undefined): void {
     if (message === undefined) this.#awaited.delete(id);
     else this.#awaited.set(id, message);
@@ -90,14 +102,14 @@ export class LiveStatus {
   }
 
   #source(id: string): Partial<SourceSnapshot> | undefined {
-    const view = this.collectors.get(id)?.view();
-    if (!view) return undefined;
-    const { suspension, ...known } = view;
+    const running = this.#running.get(id);
+    if (!running) return undefined;
+    const { collector, clock, delays, calibrator } = running;
+    const { suspension, ...known } = collector.view();
     const trouble = this.#awaited.get(id) ?? known.trouble;
-    const clock = this.clocks.get(id);
-    // A bound made of records stands still where none come: what is shown has its age by our own clock, which moves.
-    const timing = clock?.dated() === false && { serverNow: undefined, clockOffsetSeconds: undefined, undated: { known: clock.now() } };
-    const parts = { ...known, ...timing, trouble, delays: this.delays.get(id)?.measure(), uncalibrated: this.calibrators.get(id)?.trouble };
+    // Without a Date header the server time comes from records and stops when none arrive: ages then use the clock of this machine.
+    const timing = !clock.dated() && { serverNow: undefined, clockOffsetSeconds: undefined, undated: { known: clock.now() } };
+    const parts = { ...known, ...timing, trouble, delays: delays.measure(), uncalibrated: calibrator.trouble };
     return suspension ? { ...parts, state: 'suspended' } : parts;
   }
 }

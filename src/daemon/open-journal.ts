@@ -1,4 +1,4 @@
-/** The one place that opens the journal of a configuration: for the daemon, and for a command that changes the state. */
+/** Opens the journal of a configuration, for the daemon and for commands that change the state. */
 import type { Config } from '../config/load.ts';
 import { Journal } from '../journal/journal.ts';
 import type { Clock } from '../model/time.ts';
@@ -6,12 +6,12 @@ import { version } from '../version.ts';
 
 interface OpenOptions {
   readonly clock: Clock;
-  /** Release that is recorded in the state; default this one. */
+  /** The release to record in the state; default: this one. */
   readonly release?: string;
   readonly expectState?: boolean;
-  /** How long to wait for another owner to end, ms; default 0. */
+  /** ms to wait for the lock of another owner; default 0. */
   readonly lockWait?: number;
-  /** Called when another owner is waited for. */
+  /** Called when another owner holds the lock. */
   readonly waits?: () => void;
 }
 

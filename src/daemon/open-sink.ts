@@ -1,4 +1,4 @@
-/** The one place that prepares the context in which a sink is opened, checked or set up. */
+/** Creates the context in which a sink is opened, checked or set up. */
 import type { Config, SinkConfig } from '../config/load.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';

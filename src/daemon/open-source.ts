@@ -1,4 +1,4 @@
-/** The one place that opens the client of a source: for the daemon, and for commands that read the service. */
+/** Opens the client of a source, for the daemon and for commands that read the service. */
 import type { Config, SourceConfig } from '../config/load.ts';
 import { createSource } from '../source/client.ts';
 import type { ClientContext, ServiceSource } from '../source/client.ts';
@@ -6,7 +6,7 @@ import { Budget } from '../source/limits.ts';
 import { unmetered } from '../telemetry/discard.ts';
 
 /**
- * @param context  `budget`: default one of its own at the configured rate; `meters`: default none
+ * @param context  `budget`: default a separate one at the configured rate; `meters`: default none
  * @param create  replaced by the simulation
  */
 export function openSource(

@@ -13,10 +13,10 @@ export interface DaemonOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: ComponentLog;
-  /** How a source is reached; default over HTTPS. A simulation gives its own, as it does with clock and chance. */
+  /** Default: a client over HTTPS. */
   readonly openSource?: typeof createSource;
-  /** Lines of the log that could not be written, since the start. */
+  /** Log lines that could not be written since the start. */
   readonly lostLines?: () => number;
-  /** Told once, with the addresses of the admin server. */
+  /** Called once, with the addresses of the admin server. */
   readonly listening?: (addresses: readonly string[]) => void;
 }

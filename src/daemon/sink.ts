@@ -8,15 +8,15 @@ import { encoder, shortener } from '../encode/index.ts';
 import type { EncodeSettings } from '../encode/define.ts';
 import { WaybillError } from '../errors.ts';
 import type { Journal } from '../journal/journal.ts';
+import type { SinkState } from '../journal/sink-positions.ts';
 import type { EcsEvent, Encode, Normalize } from '../model/event.ts';
-import type { SinkLoss } from '../model/sink.ts';
-import type { Message } from '../model/sink.ts';
-import type { Meters } from '../model/telemetry.ts';
+import type { Message, ResumePoint, SinkLoss } from '../model/sink.ts';
+import type { Log, Meters } from '../model/telemetry.ts';
 import { normalizer } from '../normalize/normalizer.ts';
 import { compileWhere } from '../normalize/filter.ts';
 import type { Certificates } from './certificates.ts';
 import { sinkContext } from './open-sink.ts';
-import { settingsOf, settingsOfGone } from './source/service-facts.ts';
+import { settingsOf, settingsOfRemoved } from './source/service-facts.ts';
 import { profileOf } from './source/profile.ts';
 import { testEvents } from './operations/test-events.ts';
 
@@ -42,50 +42,21 @@ export function createDelivery(
   certificates?: Pick<Certificates, 'shown'>,
 ): ConfiguredSink & { readonly loop: Delivery } {
   const { config, clock, random } = options;
-  const { definition, id } = sink;
-  const log = options.log.child(`sink/${sink.type}`);
-  const start = journal.positionFor(sink.start.kind === 'instant' ? sink.start.at : sink.start.kind);
-  const destination = definition.destination(sink.settings);
-  const state = journal.sinkPositions.register(
-    id,
-    sink.type,
-    destination,
-    start,
-    sink.start.kind === 'instant' ? sink.start.at : undefined,
-  );
-  const { isChanged, widened } = journal.sinkPositions.select(id, { sources: sink.sources, filter: sink.filter });
-  if (isChanged) log.write('sink.selection_changed', { sink: id, sources: widened });
-  const resumePoint = {
-    journal: journal.id,
-    get position() {
-      return state.delivered;
-    },
-    get resumeNote() {
-      return state.resumeNote;
-    },
-    get adopt() {
-      return state.orders.adopt;
-    },
-    chainAt: (seq: number) => journal.chainAt(seq),
-    commitResumeNote: (resumeNote: string) => journal.commitResumeNote(id, resumeNote),
-    lost: async (loss: SinkLoss, resumeNote: string) => {
-      await journal.lost(id, loss, resumeNote);
-      meters.sinkLoss(id);
-      log.write('sink.records_lost', { sink: id, code: 'file_truncated', first: loss.first, last: loss.last, detail: loss.message });
-    },
-  };
+  const { definition, id, type, settings } = sink;
+  const log = options.log.child(`sink/${type}`);
+  const state = register(sink, journal, log);
+  const resumePoint = resumePointOf(state, journal, (loss) => {
+    meters.sinkLoss(id);
+    log.write('sink.records_lost', { sink: id, code: 'file_truncated', first: loss.first, last: loss.last, detail: loss.message });
+  });
   const { encode } = writerOf(sink);
   const limit = limitOf(sink, meters);
+  const context = sinkContext(sink, config, { clock, log, shown: (host, peer) => certificates?.shown(id, host, peer) });
   const loop = new Delivery({
     settings: {
-      id,
-      type: sink.type,
-      batch: sink.batch,
-      deadline: definition.deadline,
-      resolvable: definition.resolvable(sink.settings),
+      ...{ id, type, batch: sink.batch, deadline: definition.deadline, resolvable: definition.resolvable(settings) },
       failReadinessAfter: sink.failReadinessAfter ?? Infinity,
     },
-    journal,
     pipeline: pipeline({
       normalize: normalizersOf(sink, config, journal),
       matches: sink.filter ? compileWhere(sink.filter) : () => true,
@@ -97,17 +68,8 @@ export function createDelivery(
         for (const tag of tags) meters.recordsUnexpected(source, tag);
       },
     }),
-    open: (signal) =>
-      definition.open(
-        sink.settings,
-        sinkContext(sink, config, { clock, log, shown: (host, peer) => certificates?.shown(id, host, peer) }),
-        resumePoint,
-        signal,
-      ),
-    clock,
-    random,
-    log,
-    meters,
+    open: (signal) => definition.open(settings, context, resumePoint, signal),
+    ...{ journal, clock, random, log, meters },
   });
   const testMessages = (code: string, count: number): readonly Message[] => {
     const [source = config.sources[0]] = config.sources.filter((each) => sink.sources?.includes(each.id) ?? true);
@@ -116,17 +78,48 @@ export function createDelivery(
     const write: Encode = (event) => textOf(event, encode, limit);
     return testEvents({ source: source.id, normalize, write, code, count, now: clock.now() });
   };
-  return { id, definition, settings: sink.settings, loop, testMessages };
+  return { id, definition, settings, loop, testMessages };
 }
 
-/** By source: the configured ones, and removed ones whose records may still be in the journal. */
+function register({ id, type, start, definition, settings, sources, filter }: SinkConfig, journal: Journal, log: Log): SinkState {
+  const startTime = start.kind === 'instant' ? start.at : undefined;
+  const position = journal.positionFor(start.kind === 'instant' ? start.at : start.kind);
+  const state = journal.sinkPositions.register(id, type, definition.destination(settings), position, startTime);
+  const { isChanged, widened } = journal.sinkPositions.select(id, { sources, filter });
+  if (isChanged) log.write('sink.selection_changed', { sink: id, sources: widened });
+  return state;
+}
+
+/** @param lost  called after the journal has stored the loss */
+function resumePointOf(state: SinkState, journal: Journal, lost: (loss: SinkLoss) => void): ResumePoint {
+  return {
+    journal: journal.id,
+    get position() {
+      return state.delivered;
+    },
+    get resumeNote() {
+      return state.resumeNote;
+    },
+    get adopt() {
+      return state.orders.adopt;
+    },
+    chainAt: (seq) => journal.chainAt(seq),
+    commitResumeNote: (resumeNote) => journal.commitResumeNote(state.id, resumeNote),
+    lost: async (loss, resumeNote) => {
+      await journal.lost(state.id, loss, resumeNote);
+      lost(loss);
+    },
+  };
+}
+
+/** By source: configured sources, and removed ones whose records may still be in the journal. */
 function normalizersOf(sink: SinkConfig, config: Config, journal: Journal): Map<string, Normalize> {
   const isRequested = (id: string): boolean => sink.sources?.includes(id) ?? true;
-  const gone = journal.sourceIds().filter((id) => /* mutant: unconfigured-source */ !config.sources.some((source) => source.id === id));
+  const removed = journal.sourceIds().filter((id) => /* mutant: unconfigured-source */ !config.sources.some((source) => source.id === id));
   return new Map([
-    ...gone
+    ...removed
       .filter(isRequested)
-      .map((id) => [id, normalizer(settingsOfGone(id, profileOf(journal.progress(id).profile).service, sink, config))] as const),
+      .map((id) => [id, normalizer(settingsOfRemoved(id, profileOf(journal.progress(id).profile).service, sink, config))] as const),
     ...config.sources
       .filter(({ id }) => isRequested(id))
       .map((source) => [source.id, normalizer(settingsOf(source, sink, config))] as const),

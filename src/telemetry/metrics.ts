@@ -1,6 +1,6 @@
 /** The instruments of the metric table: counters and histograms (Meters), and gauges read from a Snapshot at each scrape. */
 import { existsSync, readdirSync } from 'node:fs';
-import type { Counter, Histogram, ObservableGauge } from '@opentelemetry/api';
+import type { Counter, Histogram, Meter, ObservableGauge } from '@opentelemetry/api';
 import { PrometheusSerializer } from '@opentelemetry/exporter-prometheus';
 import {
   AggregationTemporality,
@@ -33,6 +33,8 @@ const sourceStates = ['active', 'suspended', 'unconfigured', 'retired'] as const
 const suspensionReasons: readonly SuspensionReason[] = ['fields', 'rows', 'forbidden', 'timestamp', 'clock'];
 const sinkStates = ['active', 'retrying', 'blocked', 'unconfigured', 'retired'] as const;
 
+type Instruments = ReturnType<typeof createInstruments>;
+
 export function createMetrics(version: string, revision: string, lostLines: () => number = () => 0): Metrics {
   const reader = new PullReader();
   const provider = new MeterProvider({ readers: [reader] });
@@ -41,72 +43,12 @@ export function createMetrics(version: string, revision: string, lostLines: () =
   const serializer = new PrometheusSerializer(undefined, false, undefined, true, true);
   let snapshot: (() => Snapshot) | undefined;
 
-  const counter = (name: NameOf<'counter'>): Counter => meter.createCounter(name, { description: metricTable[name].help });
-  const histogram = (name: NameOf<'histogram'>, explicitBucketBoundaries: number[]): Histogram =>
-    meter.createHistogram(name, { description: metricTable[name].help, advice: { explicitBucketBoundaries } });
-
-  const collected = counter('waybill_records_collected_total');
-  const late = counter('waybill_records_late_total');
-  const recordDelay = histogram('waybill_record_delay_seconds', [...delayBounds]);
-  const requests = counter('waybill_source_requests_total');
-  const requestDuration = histogram('waybill_source_request_duration_seconds', requestBounds);
-  const suspensions = counter('waybill_source_suspensions_total');
-  const shrunk = counter('waybill_windows_shrunk_total');
-  const calibrations = counter('waybill_calibration_changes_total');
-  const unexpected = counter('waybill_records_unexpected_total');
-  const delivered = counter('waybill_events_delivered_total');
-  const deliveryDelay = histogram('waybill_delivery_delay_seconds', deliveryBounds);
-  const retries = counter('waybill_sink_retries_total');
-  const duplicates = counter('waybill_sink_duplicates_total');
-  const losses = counter('waybill_sink_losses_total');
-  const truncated = counter('waybill_messages_truncated_total');
-
-  const observedCounter = (name: NameOf<'counter'>, read: () => number): void =>
-    meter.createObservableCounter(name, { description: metricTable[name].help }).addCallback((result) => result.observe(read()));
-  observedCounter('waybill_log_lines_lost_total', lostLines);
-  observedCounter('process_cpu_seconds_total', cpuSeconds);
-  const gauge = (name: NameOf<'gauge'>): ObservableGauge => meter.createObservableGauge(name, { description: metricTable[name].help });
-  for (const [name, read] of Object.entries(processGauges))
-    gauge(name as keyof typeof processGauges).addCallback((result) => {
-      const value = read();
-      if (value !== undefined) result.observe(value);
-    });
-  gauge('waybill_build_info').addCallback((result) => result.observe(1, { version, revision }));
-  const read = Object.entries(snapshotGauges).map(([name, observe]) => ({ gauge: gauge(name as NameOf<'gauge'>), observe }));
-  // One callback for all gauges: each snapshot queries the journal.
-  meter.addBatchObservableCallback(
-    (result) => {
-      const now = snapshot?.();
-      if (!now) return;
-      for (const { gauge: observed, observe } of read) observe(now, (value, labels) => result.observe(observed, value, labels));
-      // Prometheus misses the first increase of a counter that does not start at 0. Callbacks run before counters are read.
-      for (const { id } of now.sources) for (const one of [collected, late, shrunk, calibrations]) one.add(0, { source: id });
-      for (const { id } of now.sources) for (const reason of suspensionReasons) suspensions.add(0, { source: id, reason });
-      for (const { id } of now.sinks) for (const one of [delivered, retries, duplicates, losses, truncated]) one.add(0, { sink: id });
-    },
-    read.map(({ gauge: observed }) => observed),
-  );
-
+  const instruments = createInstruments(meter);
+  observeProcess(meter, lostLines);
+  gauge(meter, 'waybill_build_info').addCallback((result) => result.observe(1, { version, revision }));
+  observeSnapshot(meter, instruments, () => snapshot?.());
   return {
-    meters: {
-      recordsCollected: (source, count) => collected.add(count, { source }),
-      recordsLate: (source, count) => late.add(count, { source }),
-      recordDelay: (source, seconds) => recordDelay.record(notNegative(seconds), { source }),
-      sourceRequest: (source, outcome, seconds) => {
-        requests.add(1, { source, outcome });
-        requestDuration.record(notNegative(seconds), { source });
-      },
-      sourceSuspended: (source, reason) => suspensions.add(1, { source, reason }),
-      windowShrunk: (source) => shrunk.add(1, { source }),
-      calibrationChanged: (source) => calibrations.add(1, { source }),
-      recordsUnexpected: (source, tag) => unexpected.add(1, { source, tag }),
-      eventsDelivered: (sink, count) => delivered.add(count, { sink }),
-      deliveryDelay: (sink, seconds) => deliveryDelay.record(notNegative(seconds), { sink }),
-      sinkRetried: (sink) => retries.add(1, { sink }),
-      sinkDuplicates: (sink, count) => duplicates.add(count, { sink }),
-      sinkLoss: (sink) => losses.add(1, { sink }),
-      messageTruncated: (sink) => truncated.add(1, { sink }),
-    },
+    meters: metersOf(instruments),
     bind: (from) => (snapshot = from),
     text: async () => {
       const { resourceMetrics, errors } = await reader.collect();
@@ -117,6 +59,92 @@ export function createMetrics(version: string, revision: string, lostLines: () =
     },
     [Symbol.asyncDispose]: () => provider.shutdown(),
   };
+}
+
+function createInstruments(meter: Meter) {
+  const counter = (name: NameOf<'counter'>): Counter => meter.createCounter(name, { description: metricTable[name].help });
+  const histogram = (name: NameOf<'histogram'>, explicitBucketBoundaries: number[]): Histogram =>
+    meter.createHistogram(name, { description: metricTable[name].help, advice: { explicitBucketBoundaries } });
+  return {
+    collected: counter('waybill_records_collected_total'),
+    late: counter('waybill_records_late_total'),
+    recordDelay: histogram('waybill_record_delay_seconds', [...delayBounds]),
+    requests: counter('waybill_source_requests_total'),
+    requestDuration: histogram('waybill_source_request_duration_seconds', requestBounds),
+    suspensions: counter('waybill_source_suspensions_total'),
+    shrunk: counter('waybill_windows_shrunk_total'),
+    calibrations: counter('waybill_calibration_changes_total'),
+    unexpected: counter('waybill_records_unexpected_total'),
+    delivered: counter('waybill_events_delivered_total'),
+    deliveryDelay: histogram('waybill_delivery_delay_seconds', deliveryBounds),
+    retries: counter('waybill_sink_retries_total'),
+    duplicates: counter('waybill_sink_duplicates_total'),
+    losses: counter('waybill_sink_losses_total'),
+    truncated: counter('waybill_messages_truncated_total'),
+  };
+}
+
+function metersOf(to: Instruments): Meters {
+  return {
+    recordsCollected: (source, count) => to.collected.add(count, { source }),
+    recordsLate: (source, count) => to.late.add(count, { source }),
+    recordDelay: (source, seconds) => to.recordDelay.record(notNegative(seconds), { source }),
+    sourceRequest: (source, outcome, seconds) => {
+      to.requests.add(1, { source, outcome });
+      to.requestDuration.record(notNegative(seconds), { source });
+    },
+    sourceSuspended: (source, reason) => to.suspensions.add(1, { source, reason }),
+    windowShrunk: (source) => to.shrunk.add(1, { source }),
+    calibrationChanged: (source) => to.calibrations.add(1, { source }),
+    recordsUnexpected: (source, tag) => to.unexpected.add(1, { source, tag }),
+    eventsDelivered: (sink, count) => to.delivered.add(count, { sink }),
+    deliveryDelay: (sink, seconds) => to.deliveryDelay.record(notNegative(seconds), { sink }),
+    sinkRetried: (sink) => to.retries.add(1, { sink }),
+    sinkDuplicates: (sink, count) => to.duplicates.add(count, { sink }),
+    sinkLoss: (sink) => to.losses.add(1, { sink }),
+    messageTruncated: (sink) => to.truncated.add(1, { sink }),
+  };
+}
+
+function observeProcess(meter: Meter, lostLines: () => number): void {
+  const observedCounter = (name: NameOf<'counter'>, read: () => number): void =>
+    meter.createObservableCounter(name, { description: metricTable[name].help }).addCallback((result) => result.observe(read()));
+  observedCounter('waybill_log_lines_lost_total', lostLines);
+  observedCounter('process_cpu_seconds_total', cpuSeconds);
+  for (const [name, read] of Object.entries(processGauges))
+    gauge(meter, name as keyof typeof processGauges).addCallback((result) => {
+      const value = read();
+      if (value !== undefined) result.observe(value);
+    });
+}
+
+/** One callback for all gauges: each snapshot queries the journal. */
+function observeSnapshot(meter: Meter, instruments: Instruments, snapshot: () => Snapshot | undefined): void {
+  const gauges = Object.entries(snapshotGauges).map(([name, observe]) => ({ gauge: gauge(meter, name as NameOf<'gauge'>), observe }));
+  meter.addBatchObservableCallback(
+    (result) => {
+      const now = snapshot();
+      if (!now) return;
+      for (const { gauge: observed, observe } of gauges) observe(now, (value, labels) => result.observe(observed, value, labels));
+      // Callbacks run before counters are read.
+      startAtZero(instruments, now);
+    },
+    gauges.map(({ gauge: observed }) => observed),
+  );
+}
+
+/** Prometheus misses the first increase of a counter that does not start at 0. */
+function startAtZero(instruments: Instruments, { sources, sinks }: Snapshot): void {
+  const { collected, late, shrunk, calibrations, suspensions, delivered, retries, duplicates, losses, truncated } = instruments;
+  for (const { id } of sources) {
+    for (const counter of [collected, late, shrunk, calibrations]) counter.add(0, { source: id });
+    for (const reason of suspensionReasons) suspensions.add(0, { source: id, reason });
+  }
+  for (const { id } of sinks) for (const counter of [delivered, retries, duplicates, losses, truncated]) counter.add(0, { sink: id });
+}
+
+function gauge(meter: Meter, name: NameOf<'gauge'>): ObservableGauge {
+  return meter.createObservableGauge(name, { description: metricTable[name].help });
 }
 
 /** A cumulative gauge would repeat the last value of a retired sink. */

@@ -30,13 +30,13 @@ export async function perform(
   const parsed = operationSchema.safeParse(given);
   if (!parsed.success)
     throw new WaybillError('usage', `cannot read the request: ${parsed.error.issues.map(({ message }) => message).join(', ')}`);
-  const asked = parsed.data;
-  if (!('source' in asked)) return performOnSink(asked, journal, now, configured);
-  const operation = { actor: asked.actor, reason: asked.reason };
+  const request = parsed.data;
+  if (!('source' in request)) return performOnSink(request, journal, now, configured);
+  const operation = { actor: request.actor, reason: request.reason };
   const { history } = journal;
-  switch (asked.operation) {
+  switch (request.operation) {
     case 'backfill': {
-      const { source, from, to, rate, sinks, expected } = asked;
+      const { source, from, to, rate, sinks, expected } = request;
       const known = [...journal.sinkPositions.sinks()].map((sink) => sink.id);
       const unknown = sinks?.filter((sink) => !known.includes(sink)) ?? [];
       if (unknown.length > 0)
@@ -45,20 +45,20 @@ export async function perform(
     }
     case 'backfill pause':
     case 'backfill resume':
-      history.pause(asked.source, asked.from, asked.operation === 'backfill pause', operation);
+      history.pause(request.source, request.from, request.operation === 'backfill pause', operation);
       return {};
     case 'backfill cancel':
-      return { ends: history.cancel(asked.source, asked.from, reading(asked.source, asked.from)?.to, operation) };
+      return { ends: history.cancel(request.source, request.from, reading(request.source, request.from)?.to, operation) };
     case 'gaps retry':
     case 'gaps accept': {
-      known(journal, asked.source);
-      const gapOperation = { at: now, actor: asked.actor, reason: asked.reason ?? '' };
-      if (asked.operation === 'gaps retry') await journal.retryGap(asked.source, asked.from, gapOperation);
-      else await journal.acceptGap(asked.source, asked.from, { ...gapOperation, evidence: asked.evidence });
+      known(journal, request.source);
+      const gapOperation = { at: now, actor: request.actor, reason: request.reason ?? '' };
+      if (request.operation === 'gaps retry') await journal.retryGap(request.source, request.from, gapOperation);
+      else await journal.acceptGap(request.source, request.from, { ...gapOperation, evidence: request.evidence });
       return {};
     }
     case 'sources retire':
-      history.retire(asked.source, operation);
+      history.retire(request.source, operation);
       return {};
   }
 }

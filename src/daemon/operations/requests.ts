@@ -17,7 +17,7 @@ const maxTestEvents = 1_000;
 export const maxDeadLetters = 1_000;
 const actor = { actor: z.string().min(1).max(200), reason: z.string().max(2_000).optional() };
 
-/** A request as the socket and `POST /operations` carry it: times in RFC 3339. */
+/** The body of a request to the socket and to `POST /operations`: times in RFC 3339. */
 export const operationSchema = z.discriminatedUnion('operation', [
   z.strictObject({
     operation: z.literal('backfill'),
@@ -73,24 +73,26 @@ export const operationSchema = z.discriminatedUnion('operation', [
   }),
 ]);
 
-/** A request as it is sent. */
+/** Before parsing: times in RFC 3339. */
 export type OperationRequest = z.input<typeof operationSchema>;
-/** A request as it is performed: times in µs. */
+/** After parsing: times in µs. */
 type Operation = z.output<typeof operationSchema>;
 export type SinkOperation = Exclude<Operation, { source: string }>;
 
-/** The result of an operation: the ranges that were added, or where one that was cancelled ends; times in µs. */
+/** Times in µs. */
 export interface OperationResult {
+  /** The ranges that a backfill added. */
   readonly added?: readonly Window[];
+  /** The end of a cancelled backfill. */
   readonly ends?: Micros;
-  /** The result of a send on demand. */
+  /** The result of an on-demand send. */
   readonly sent?: { readonly delivered: number; readonly rejected: readonly Rejection[] };
   readonly discarded?: number;
   /** The replay that was started. */
   readonly replay?: ReplayProgress | undefined;
 }
 
-/** The sinks that are configured, by id. */
+/** Finds a configured sink by its id. */
 export type ConfiguredSinks = (id: string) => Omit<ConfiguredSink, 'id'> | undefined;
 
 /** The window that a backfill of the running daemon is reading. */

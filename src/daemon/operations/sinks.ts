@@ -12,129 +12,171 @@ const clockAheadUs = 3_600_000_000;
 const testCode = 'Decrypt:AccessDenied:UserPayloadNoAccess';
 
 type Configured = NonNullable<ReturnType<ConfiguredSinks>>;
+type Loop = NonNullable<Configured['loop']>;
+type RequestOf<Name extends SinkOperation['operation']> = Extract<SinkOperation, { operation: Name }>;
+
+/** The sink of a request, and the part of the row in `operations` that all operations share. */
+interface Target {
+  readonly journal: Journal;
+  readonly sink: SinkState;
+  /** Undefined when the sink is not in the configuration. */
+  readonly configured: Configured | undefined;
+  readonly operation: Omit<Operation, 'detail'>;
+  /** The reason of the operator, as a part of `detail`. */
+  readonly reason: { readonly reason?: string };
+}
 
 /** @throws WaybillError `usage` when the request does not fit the state; `sink_unavailable`, `sink_blocked`, `sink_outcome_unknown` from the sink */
 export async function performOnSink(
-  asked: SinkOperation,
+  request: SinkOperation,
   journal: Journal,
   now: Micros,
   configured: ConfiguredSinks,
 ): Promise<OperationResult> {
-  const sink = [...journal.sinkPositions.sinks()].find(({ id }) => id === asked.sink);
-  if (!sink) throw new WaybillError('usage', `cannot find the sink "${asked.sink}" in the state`);
-  const made = configured(sink.id);
-  const operation = { at: now, actor: asked.actor, operation: asked.operation };
-  const reason = asked.reason === undefined ? {} : { reason: asked.reason };
-  switch (asked.operation) {
+  const sink = [...journal.sinkPositions.sinks()].find(({ id }) => id === request.sink);
+  if (!sink) throw new WaybillError('usage', `cannot find the sink "${request.sink}" in the state`);
+  const target: Target = {
+    journal,
+    sink,
+    configured: configured(sink.id),
+    operation: { at: now, actor: request.actor, operation: request.operation },
+    reason: request.reason === undefined ? {} : { reason: request.reason },
+  };
+  switch (request.operation) {
     case 'sinks retire':
-      if (sink.state === 'retired') throw new WaybillError('usage', `sink "${sink.id}" is retired already`);
-      if (made !== undefined || sink.state !== 'unconfigured')
-        throw new WaybillError(
-          'usage',
-          `cannot retire the sink "${sink.id}": it is configured; remove it from the configuration and restart`,
-        );
-      await journal.operate({ ...operation, detail: { sink: sink.id, acknowledged: sink.acknowledged, ...reason } }, () =>
-        journal.sinkPositions.retire(sink),
-      );
-      return {};
+      return retire(target);
     case 'sinks adopt':
-      adoptable(sink, made);
-      await journal.operate(
-        { ...operation, detail: { sink: sink.id, acknowledged: sink.acknowledged, delivered: sink.delivered.seq, ...reason } },
-        () => journal.sinkPositions.writeOrders(sink, { ...sink.orders, adopt: true }),
-      );
-      made?.loop?.wake();
-      return {};
-    case 'sinks retry': {
-      const loop = configuredOr(made, sink.id).loop;
-      if (!loop) throw new WaybillError('usage', `cannot retry the sink "${sink.id}": no daemon is running; its start tries every sink`);
-      const { state } = loop.view();
-      if (state === 'active') throw new WaybillError('usage', `cannot retry the sink "${sink.id}": it is neither retrying nor blocked`);
-      await journal.operate({ ...operation, detail: { sink: sink.id, state, ...reason } });
-      loop.wake();
-      return {};
-    }
-    case 'sinks reconcile': {
-      assertResolvable(sink, made);
-      const reconcile = { from: asked.from, to: now + clockAheadUs };
-      await journal.operate({ ...operation, detail: { sink: sink.id, from: asked.from, ...reason } }, () =>
-        journal.sinkPositions.writeOrders(sink, { ...sink.orders, reconcile }),
-      );
-      return {};
-    }
-    case 'sinks test': {
-      const { loop, testMessages } = sending(made, sink);
-      const { as: code = testCode, count = 1 } = asked;
-      const messages = testMessages(code, count);
-      // Written before the send: a test that a crash interrupts is recorded without an outcome.
-      const written = await journal.operate({ ...operation, detail: { sink: sink.id, code, count, ...reason } });
-      const { rejected } = await loop.onDemand.test(messages).catch(async (thrown: unknown) => {
-        await journal.writeOutcome(written, `failed: ${codeOf(thrown) ?? 'internal'}`);
-        throw thrown;
-      });
-      await journal.writeOutcome(
-        written,
-        rejected.length === 0 ? 'accepted' : `${count - rejected.length} accepted, ${rejected.length} rejected`,
-      );
-      return { sent: { delivered: count - rejected.length, rejected } };
-    }
-    case 'dead-letters retry': {
-      const { loop, definition, settings } = sending(made, sink);
-      // Only a sink that can look up records resolves an unknown outcome of a batch; others get one message at a time.
-      const isResolvable = definition.resolvable(settings) && !keepsPosition({ definition, settings });
-      const rejected: Rejection[] = [];
-      for (const seqs of isResolvable ? [asked.seqs] : asked.seqs.map((seq) => [seq]))
-        rejected.push(...(await loop.onDemand.retry(seqs, { ...operation, detail: reason })).rejected);
-      return { sent: { delivered: asked.seqs.length - rejected.length, rejected } };
-    }
-    case 'dead-letters discard': {
-      const seqs = asked.seqs === 'all' ? journal.deadLetters.kept(sink.id) : asked.seqs;
-      if (seqs.length > 0) await journal.discardDeadLetters(sink.id, seqs, { ...operation, detail: reason });
-      return { discarded: seqs.length };
-    }
+      return adopt(target);
+    case 'sinks retry':
+      return retry(target);
+    case 'sinks reconcile':
+      return reconcile(target, { from: request.from, to: now + clockAheadUs });
+    case 'sinks test':
+      return sendTest(target, request);
+    case 'dead-letters retry':
+      return retryDeadLetters(target, request);
+    case 'dead-letters discard':
+      return discardDeadLetters(target, request);
     case 'replay':
-      return replay(asked, journal, sink, sending(made, sink), { ...operation, detail: reason });
+      return replay(target, request);
   }
 }
 
-async function replay(
-  asked: Extract<SinkOperation, { operation: 'replay' }>,
-  journal: Journal,
-  { id, acknowledged }: SinkState,
-  { loop }: { loop: NonNullable<Configured['loop']> },
-  operation: Operation,
+async function retire({ journal, sink, configured, operation, reason }: Target): Promise<OperationResult> {
+  if (sink.state === 'retired') throw new WaybillError('usage', `sink "${sink.id}" is retired already`);
+  if (configured !== undefined || sink.state !== 'unconfigured')
+    throw new WaybillError('usage', `cannot retire the sink "${sink.id}": it is configured; remove it from the configuration and restart`);
+  const detail = { sink: sink.id, acknowledged: sink.acknowledged, ...reason };
+  await journal.operate({ ...operation, detail }, () => journal.sinkPositions.retire(sink));
+  return {};
+}
+
+async function adopt({ journal, sink, configured, operation, reason }: Target): Promise<OperationResult> {
+  adoptable(sink, configured);
+  const detail = { sink: sink.id, acknowledged: sink.acknowledged, delivered: sink.delivered.seq, ...reason };
+  await journal.operate({ ...operation, detail }, () => journal.sinkPositions.writeOrders(sink, { ...sink.orders, adopt: true }));
+  configured?.loop?.wake();
+  return {};
+}
+
+async function retry({ journal, sink, configured, operation, reason }: Target): Promise<OperationResult> {
+  const { loop } = configuredOr(configured, sink.id);
+  if (!loop) throw new WaybillError('usage', `cannot retry the sink "${sink.id}": no daemon is running; its start tries every sink`);
+  const { state } = loop.view();
+  if (state === 'active') throw new WaybillError('usage', `cannot retry the sink "${sink.id}": it is neither retrying nor blocked`);
+  await journal.operate({ ...operation, detail: { sink: sink.id, state, ...reason } });
+  loop.wake();
+  return {};
+}
+
+async function reconcile(
+  { journal, sink, configured, operation, reason }: Target,
+  range: { readonly from: Micros; readonly to: Micros },
 ): Promise<OperationResult> {
-  if (loop.view().replay?.state === 'running') throw new WaybillError('usage', `cannot replay to the sink "${id}": a replay is under way`);
-  const { from, to } = asked;
+  assertResolvable(sink, configured);
+  await journal.operate({ ...operation, detail: { sink: sink.id, from: range.from, ...reason } }, () =>
+    journal.sinkPositions.writeOrders(sink, { ...sink.orders, reconcile: range }),
+  );
+  return {};
+}
+
+async function sendTest(
+  { journal, sink, configured, operation, reason }: Target,
+  { as: code = testCode, count = 1 }: RequestOf<'sinks test'>,
+): Promise<OperationResult> {
+  const { loop, testMessages } = sending(configured, sink);
+  const messages = testMessages(code, count);
+  // Written before the send: a test that a crash interrupts is recorded without an outcome.
+  const written = await journal.operate({ ...operation, detail: { sink: sink.id, code, count, ...reason } });
+  const { rejected } = await loop.onDemand.test(messages).catch(async (thrown: unknown) => {
+    await journal.writeOutcome(written, `failed: ${codeOf(thrown) ?? 'internal'}`);
+    throw thrown;
+  });
+  const delivered = count - rejected.length;
+  await journal.writeOutcome(written, rejected.length === 0 ? 'accepted' : `${delivered} accepted, ${rejected.length} rejected`);
+  return { sent: { delivered, rejected } };
+}
+
+async function retryDeadLetters(
+  { sink, configured, operation, reason }: Target,
+  { seqs }: RequestOf<'dead-letters retry'>,
+): Promise<OperationResult> {
+  const { loop, definition, settings } = sending(configured, sink);
+  // Only a sink that can look up records resolves an unknown outcome of a batch; others get one message at a time.
+  const isResolvable = definition.resolvable(settings) && !keepsPosition({ definition, settings });
+  const rejected: Rejection[] = [];
+  for (const batch of isResolvable ? [seqs] : seqs.map((seq) => [seq]))
+    rejected.push(...(await loop.onDemand.retry(batch, { ...operation, detail: reason })).rejected);
+  return { sent: { delivered: seqs.length - rejected.length, rejected } };
+}
+
+async function discardDeadLetters(
+  { journal, sink, operation, reason }: Target,
+  request: RequestOf<'dead-letters discard'>,
+): Promise<OperationResult> {
+  const seqs = request.seqs === 'all' ? journal.deadLetters.kept(sink.id) : request.seqs;
+  if (seqs.length > 0) await journal.discardDeadLetters(sink.id, seqs, { ...operation, detail: reason });
+  return { discarded: seqs.length };
+}
+
+async function replay({ journal, sink, configured, operation, reason }: Target, request: RequestOf<'replay'>): Promise<OperationResult> {
+  const { id, acknowledged } = sink;
+  const { loop } = sending(configured, sink);
+  if (loop.view().replay?.state === 'running')
+    throw new WaybillError('usage', `cannot replay to the sink "${id}": a replay is running already`);
+  const { from, to } = request;
   const times = from === undefined && to === undefined ? undefined : { from: from ?? 0, to: to ?? Number.MAX_SAFE_INTEGER };
   const range = {
-    first: Math.max(asked.first ?? 1, (await journal.pruned()) + 1),
-    last: Math.min(asked.last ?? acknowledged, acknowledged),
+    first: Math.max(request.first ?? 1, (await journal.pruned()) + 1),
+    last: Math.min(request.last ?? acknowledged, acknowledged),
     times,
   };
   const expected = journal.countOf(range.first, range.last, times);
   if (expected === 0)
     throw new WaybillError('usage', `cannot replay to the sink "${id}": nothing delivered in this range is still in the journal`);
-  await journal.operate({ ...operation, detail: { sink: id, first: range.first, last: range.last, from, to, ...operation.detail } });
+  await journal.operate({ ...operation, detail: { sink: id, first: range.first, last: range.last, from, to, ...reason } });
   const rejected = journal.deadLetters.rejected(id);
   loop.onDemand.replay(range, expected, (seq) => rejected.has(seq));
   return { replay: loop.view().replay };
 }
 
-type Asked = Pick<SinkState, 'id' | 'type'> & { readonly state: string };
+type Identified = Pick<SinkState, 'id' | 'type'>;
 
 /** @throws WaybillError `usage` unless the sink can look up which records it has */
-export function assertResolvable({ id, type }: Asked, made: Configured | undefined): void {
-  const { definition, settings } = configuredOr(made, id);
+export function assertResolvable({ id, type }: Identified, configured: Configured | undefined): void {
+  const { definition, settings } = configuredOr(configured, id);
   if (!definition.resolvable(settings) || keepsPosition({ definition, settings }))
-    throw new WaybillError('usage', `cannot reconcile the sink "${id}": a sink of type ${type} cannot be asked which records it has`);
+    throw new WaybillError('usage', `cannot reconcile the sink "${id}": a sink of type ${type} cannot look up which records it has`);
 }
 
-/** Adoption needs a blocked sink that stores its position: later writes would else look like those of another state. */
-export function adoptable({ id, type, state }: Asked, made: Configured | undefined): void {
-  if (!keepsPosition(configuredOr(made, id)) || state === 'retired')
+/**
+ * Adoption needs a blocked sink that stores its position: with another sink, later writes would look like those of another state.
+ * @throws WaybillError `usage`
+ */
+export function adoptable({ id, type, state }: Identified & { readonly state: string }, configured: Configured | undefined): void {
+  if (!keepsPosition(configuredOr(configured, id)) || state === 'retired')
     throw new WaybillError('usage', `cannot adopt the sink "${id}": a sink of type ${type} stores no position; adopt does not apply`);
-  const loop = made?.loop;
+  const loop = configured?.loop;
   if (loop && (loop.isOpen || loop.view().state !== 'blocked')) throw fits(id);
 }
 
@@ -146,17 +188,17 @@ function keepsPosition({ definition, settings }: Pick<Configured, 'definition' |
   return definition.keepsPosition?.(settings) === true;
 }
 
-/** @throws WaybillError `usage` when nothing can be sent on demand to this sink */
-function sending(made: Configured | undefined, { id, type }: SinkState): Configured & { loop: NonNullable<Configured['loop']> } {
-  const found = configuredOr(made, id);
+/** @throws WaybillError `usage` when the sink accepts no on-demand sends */
+function sending(configured: Configured | undefined, { id, type }: SinkState): Configured & { readonly loop: Loop } {
+  const found = configuredOr(configured, id);
   const { definition, loop } = found;
   if (definition.takesOnce === true)
-    throw new WaybillError('usage', `cannot send this to the sink "${id}": a sink of type ${type} accepts each record only once`);
+    throw new WaybillError('usage', `cannot send to the sink "${id}" on demand: a sink of type ${type} accepts each record only once`);
   if (!loop) throw new WaybillError('internal_error', `sink "${id}" has no loop`);
   return { ...found, loop };
 }
 
-function configuredOr(made: Configured | undefined, id: string): Configured {
-  if (made) return made;
+function configuredOr(configured: Configured | undefined, id: string): Configured {
+  if (configured) return configured;
   throw new WaybillError('usage', `cannot use the sink "${id}": it is not in the configuration`);
 }

@@ -1,6 +1,6 @@
 /**
- * Test events of a sink: synthetic records (record/example.ts) dated now, named and tagged `waybill_test`, encoded by the code of real records. They
- * are in no journal.
+ * Test events for a sink: synthetic records (record/example.ts) dated now, named and tagged `waybill_test`. They use the normalizer and
+ * encoder of real records and are not in the journal.
  */
 import type { Encode, Normalize } from '../../model/event.ts';
 import type { JsonValue } from '../../model/record.ts';
@@ -28,13 +28,12 @@ export function testEvents({ source, normalize, write, code, count, now }: TestE
   if (!outcome) throw new RangeError(`unknown outcome "${code}"`);
   const uidOf = identify(source);
   return Array.from({ length: count }, (_, index): Message => {
-    const own = {
-      // Unique per test.
+    const unique = {
       logId: now * 1000 + index,
       payloadName: `${tag} ${index + 1} of ${count}.docx`,
       logTimestamp: new Date(now).toISOString().slice(0, 23),
     };
-    const text = JSON.stringify({ ...(JSON.parse(exampleRecord(outcome, 0)) as object), ...own });
+    const text = JSON.stringify({ ...(JSON.parse(exampleRecord(outcome, 0)) as object), ...unique });
     const value: JsonValue = parseRecord(text);
     const uid = uidOf(value, () => text);
     const event = normalize({ text, uid, received: now * 1000, value });

@@ -1,7 +1,7 @@
 /**
- * What is kept about a service over a restart, in the profile of its source: calibration, the offset of its clock, which fields it shows. Written
- * when it has changed, at once when the clock stands (a daemon that is killed soon after must not build it anew each time) or a field has its first
- * reference record, and at the end.
+ * The profile of a source in the journal: facts about its service that a restart needs. Written at most once a minute, at the stop, and
+ * at once when the server clock is first established (a daemon that is killed soon after must not measure it again at each start) or a
+ * field gets its first reference record.
  */
 import type { VisibilityProfile } from '../../collect/scheduler.ts';
 import type { HandCount } from '../../collect/hand-count.ts';
@@ -16,26 +16,28 @@ import type { Calibration } from '../../source/calibrate.ts';
 import type { ClockProfile, ServerClock } from '../../source/server-clock.ts';
 import type { ServiceFacts } from './service-facts.ts';
 
+/** All times are server time. */
 interface Profile {
   readonly calibration?: Calibration;
-  /** When it was calibrated, server time. */
+  /** Time of the last calibration. */
   readonly calibrated?: Micros;
-  /** The last hand count that brought something, and when one was last tried, server time. */
+  /** The last hand count of a window with records. */
   readonly handCount?: HandCount;
+  /** Time of the last attempt at a hand count. */
   readonly handCounted?: Micros;
-  /** What is asked for everything, where that is not the question without times. */
+  /** The query that replaces the one without times, for a service that rejects that. */
   readonly unboundedQuery?: WindowQuery | undefined;
   readonly clock?: ClockProfile;
   readonly visibility?: VisibilityProfile;
-  /** What its records are normalized with, should it be gone from the configuration one day. */
+  /** For normalizing its records after the source is removed from the configuration. */
   readonly service?: ServiceFacts;
   readonly delays?: DelayMeasure;
-  /** Where the history of the service began when that was asked last, for `start: earliest`. */
+  /** The time of the earliest record when it was last requested, for `start: earliest`. */
   readonly earliest?: Micros;
 }
 
-/** What is told anew each time. */
-interface Living {
+/** Parts of the running source whose present values go into the profile. */
+interface Measured {
   readonly serverClock: ServerClock;
   readonly caps: Caps;
   readonly unboundedQuery: { readonly query: WindowQuery };
@@ -43,93 +45,94 @@ interface Living {
   readonly delays: () => DelayMeasure;
 }
 
-/** The profile as the journal keeps it. */
 export function profileOf(text: string | undefined): Profile {
   return text === undefined ? {} : (storedJson(text) as Profile);
 }
 
 const writeMs = 60_000;
-const writeFirstMs = 500;
+const firstWriteMs = 500;
 
 export class ProfileStore {
   readonly #id: string;
   readonly #journal: Journal;
-  #kept: Profile;
+  #profile: Profile;
   #written: string;
 
   constructor(id: string, journal: Journal) {
     this.#id = id;
     this.#journal = journal;
     this.#written = (journal.hasSource(id) ? journal.progress(id).profile : undefined) ?? '{}';
-    this.#kept = profileOf(this.#written);
+    this.#profile = profileOf(this.#written);
   }
 
   get profile(): Profile {
-    return this.#kept;
+    return this.#profile;
   }
 
   /** @param at  server time */
-  async calibrated(calibration: Calibration, at: Micros): Promise<void> {
-    this.#kept = { ...this.#kept, calibration, calibrated: at };
+  async setCalibration(calibration: Calibration, at: Micros): Promise<void> {
+    this.#profile = { ...this.#profile, calibration, calibrated: at };
     await this.#write();
   }
 
-  /** @param found  undefined when there was nothing to count: what was found before stays
-   *  @param at  server time */
-  async handCounted(found: HandCount | undefined, at: Micros): Promise<void> {
-    this.#kept = { ...this.#kept, ...(found && { handCount: found }), handCounted: at };
+  /**
+   * @param found  undefined when no window had records: the earlier result stays
+   * @param at  server time
+   */
+  async setHandCount(found: HandCount | undefined, at: Micros): Promise<void> {
+    this.#profile = { ...this.#profile, ...(found && { handCount: found }), handCounted: at };
     await this.#write();
   }
 
-  async began(earliest: Micros): Promise<void> {
-    this.#kept = { ...this.#kept, earliest };
+  async setEarliest(earliest: Micros): Promise<void> {
+    this.#profile = { ...this.#profile, earliest };
     await this.#write();
   }
 
-  async serves(service: ServiceFacts): Promise<void> {
-    this.#kept = { ...this.#kept, service };
+  async setService(service: ServiceFacts): Promise<void> {
+    this.#profile = { ...this.#profile, service };
     await this.#write();
   }
 
-  /** Goes on until the signal is aborted. */
-  async run(living: Living, clock: Clock, signal: AbortSignal): Promise<void> {
+  /** Saves the measured values periodically until the signal is aborted, and then once more. */
+  async run(measured: Measured, clock: Clock, signal: AbortSignal): Promise<void> {
     for (;;) {
       try {
-        await clock.sleep(living.serverClock.established() ? writeMs : writeFirstMs, signal);
+        await clock.sleep(measured.serverClock.established() ? writeMs : firstWriteMs, signal);
       } finally {
-        await this.keep(living);
+        await this.save(measured);
       }
     }
   }
 
-  /** Writes down what is known now, once the clock of the service stands. */
-  async keep({ serverClock, caps, unboundedQuery, visibility, delays }: Living): Promise<void> {
+  /** Does nothing until the server clock is established. */
+  async save({ serverClock, caps, unboundedQuery, visibility, delays }: Measured): Promise<void> {
     if (!serverClock.established()) return;
-    const known = serverClock.profile() ?? this.#kept.clock;
-    const { calibration } = this.#kept;
-    // That there was no usable total is a finding of its own.
-    const largest = calibration && {
+    const clock = serverClock.profile() ?? this.#profile.clock;
+    const { calibration } = this.#profile;
+    // An undefined total is a result: the service reports no usable one.
+    const withLargest = calibration && {
       ...calibration,
       total: calibration.total === undefined ? undefined : Math.max(caps.largest, calibration.total),
     };
     const changed = {
-      ...(largest && { calibration: largest }),
-      ...(known && { clock: known }),
+      ...(withLargest && { calibration: withLargest }),
+      ...(clock && { clock }),
       visibility: visibility(),
       delays: delays(),
     };
-    const asked = unboundedQuery.query.startTime === undefined ? undefined : unboundedQuery.query;
-    this.#kept = { ...this.#kept, ...changed, unboundedQuery: asked };
+    const query = unboundedQuery.query.startTime === undefined ? undefined : unboundedQuery.query;
+    this.#profile = { ...this.#profile, ...changed, unboundedQuery: query };
     await this.#write();
   }
 
   async #write(): Promise<void> {
-    const text = JSON.stringify(this.#kept);
+    const text = JSON.stringify(this.#profile);
     if (text === this.#written) return;
     try {
       await this.#journal.setProfile(this.#id, text);
     } catch (thrown) {
-      // A full journal tells of itself, and is no reason to end: what is not written stays in hand, and is tried again with the next look.
+      // The journal reports that it is full. The profile stays in memory; the next save tries again.
       if (codeOf(thrown) !== 'journal_full') throw thrown;
       return;
     }

@@ -1,7 +1,8 @@
-/** One source of the daemon: its client, its clock, what is known about its service, and the collector that asks. */
+/** One source of the daemon: its client, its server clock, the profile of its service, and its collector. */
 import type { Requester } from '../../collect/requester.ts';
 import { Collector } from '../../collect/scheduler.ts';
 import { accessSource } from '../../collect/source-access.ts';
+import type { SourceAccess } from '../../collect/source-access.ts';
 import { earliest } from '../../collect/earliest.ts';
 import { handCount } from '../../collect/hand-count.ts';
 import type { Paging } from '../../collect/page-cursor.ts';
@@ -12,10 +13,11 @@ import type { DaemonOptions } from '../options.ts';
 import { codeOf, isFinal, WaybillError } from '../../errors.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { Source } from '../../model/source.ts';
-import type { Meters } from '../../model/telemetry.ts';
+import type { Log, Meters } from '../../model/telemetry.ts';
 import type { Clock, Micros } from '../../model/time.ts';
 import { Delays } from '../../telemetry/delays.ts';
 import { identify } from '../../record/identity.ts';
+import type { ServiceSource } from '../../source/client.ts';
 import { calibrate } from '../../source/calibrate.ts';
 import type { Calibration } from '../../source/calibrate.ts';
 import { UnboundedQuery } from '../../source/unbounded-query.ts';
@@ -29,12 +31,28 @@ import { factsOf } from './service-facts.ts';
 import { startOf } from './start.ts';
 import type { LiveStatus } from '../live-status.ts';
 
-/** One source from its first answer on: where its ledger begins, what its service grants, and then the loop. */
+/** The client of a source, and the state that its loops share. */
+interface Connection {
+  readonly settings: SourceConfig;
+  readonly source: UnboundedQuery;
+  readonly store: ProfileStore;
+  readonly serverClock: ServerClock;
+  readonly access: SourceAccess;
+  readonly paging: Paging;
+  readonly caps: Caps;
+  /** Server time, as far as it is known. */
+  readonly now: () => Micros;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly meters: Meters;
+}
+
+/** Runs one source: connects, starts its ledger after the first response, and collects until the signal is aborted. */
 export async function runSource(
   settings: SourceConfig,
   journal: Journal,
   options: DaemonOptions,
-  counting: Meters,
+  daemonMeters: Meters,
   budgets: Budgets,
   liveStatus: LiveStatus,
   signal: AbortSignal,
@@ -42,79 +60,111 @@ export async function runSource(
   const { clock, random, config } = options;
   const { id } = settings;
   const log = options.log.child('collect');
-  const budget = budgets.of(id, settings.requests.perSecond, settings.requests.group);
-  const known = journal.hasSource(id);
+  const isKnown = journal.hasSource(id);
   const store = new ProfileStore(id, journal);
-  const { profile } = store;
-  const delays = new Delays(profile.delays, settings.pollInterval);
-  const meters = measuring(delays, counting, clock);
-  liveStatus.delays.set(id, delays);
-  await using source = openSource(settings, config, { clock, budget, meters, log }, options.openSource);
-  liveStatus.sources.set(id, source);
-  const unboundedQuery = new UnboundedQuery({ id, source, clock, log, query: profile.unboundedQuery });
-  const kept = await sinceKept(profile.clock, id, journal);
-  const serverClock = new ServerClock({ source: id, closeDelay: settings.closeDelay, clock, log, profile: kept });
-  liveStatus.clocks.set(id, serverClock);
-  const paging: Paging = { first: profile.calibration?.firstPage ?? 1, size: sizeOf(settings, profile.calibration) };
-  const caps: Caps = { largest: profile.calibration?.total ?? 0 };
-  const now = (): Micros => serverClock.now() ?? clock.now() * 1000;
-  const { closeDelay } = settings;
-  const access = accessSource({
-    ...{ sourceId: id, source: unboundedQuery, uidOf: identify(id), journal, serverClock, clock, random, log, meters, closeDelay },
-    lastFullVisibility: profile.visibility?.lastFullVisibility,
-  });
-  const { requester, handoff } = access;
-  const calibrator = new Calibrator({
-    ...{ id, store, paging, caps, now, log, meters },
-    ask: (stop) => untilAnswered(requester, (service) => calibrate(service, settings.pageSize, stop), stop),
-    askOnce: async (stop) => {
-      await unboundedQuery.widen(stop);
-      return calibrate(once(id, unboundedQuery, serverClock), settings.pageSize, stop);
-    },
-    count: (total, store, stop) =>
-      handCount({ requester, paging, handoff, store, sleep: (ms, to) => clock.sleep(ms, to), log }, total, stop),
-    sizeOf: (calibration) => sizeOf(settings, calibration),
-  });
-  const found = async (stop: AbortSignal): Promise<Micros> => (await earliest(requester, paging, now(), closeDelay * 1000, stop)).start;
-  const unreadStart = new UnreadStart({ settings, journal, store, earliest: found, now, log }, known);
-  const living = { serverClock, caps, unboundedQuery, visibility: () => collector.visibilityProfile(), delays: () => delays.measure() };
+  const delays = new Delays(store.profile.delays, settings.pollInterval);
+  const meters = measuring(delays, daemonMeters, clock);
+  const budget = budgets.of(id, settings.requests.perSecond, settings.requests.group);
+  await using client = openSource(settings, config, { clock, budget, meters, log }, options.openSource);
+  const connection = await connect(client, settings, store, journal, { clock, random, log, meters });
+  const { access, serverClock, source, paging, caps, now } = connection;
+  const { visibility } = store.profile;
+  const calibrator = calibratorOf(connection);
+  const unreadStart = new UnreadStart({ settings, journal, store, earliest: (stop) => earliestOf(connection, stop), now, log }, isKnown);
+  const measured = {
+    ...{ serverClock, caps, unboundedQuery: source },
+    visibility: () => collector.visibilityProfile(),
+    delays: () => delays.measure(),
+  };
   const collector: Collector = new Collector({
-    settings,
-    access,
-    serverClock,
-    journal,
-    paging,
-    caps,
-    clock,
-    random,
-    log,
-    meters,
-    visibility: profile.visibility,
-    learned: () => store.keep(living),
+    ...{ settings, access, serverClock, journal, paging, caps, clock, random, log, meters, visibility },
+    learned: () => store.save(measured),
     maintenance: (stop) => calibrator.whenDue(stop),
-    whenIdle: async (stop, store) => (unboundedQuery.isWhole && (await unreadStart.whenDue(stop))) || calibrator.countWhenDue(store, stop),
+    whenIdle: async (stop, records) => (source.isWhole && (await unreadStart.whenDue(stop))) || calibrator.countWhenDue(records, stop),
   });
-  liveStatus.collectors.set(id, collector);
-  liveStatus.calibrators.set(id, calibrator);
+  liveStatus.add(id, { source: client, collector, delays, calibrator, clock: serverClock });
 
-  // A source that cannot be reached is asked until it answers; meanwhile everything else works. The first answer calibrates and says what time it
-  // is: a source asks no more before it collects, so that many of them under one budget begin soon.
-  const first = known ? undefined : await calibrator.ask(signal);
-  const awaits = (message: string | undefined): void => liveStatus.await(id, message);
-  journal.registerSource(
-    id,
-    destinationOf(settings),
-    known ? undefined : await startOf({ settings, requester, paging, unboundedQuery, serverClock, clock, log, awaits }, signal),
-  );
-  if (known && settings.start.kind !== 'earliest') unreadStart.tell();
-  await store.serves(factsOf(settings, config));
-  if (first) await store.calibrated(first, now());
-  // Nothing is known of its pages where a process ended just then. What is due later waits for nobody: the loop sees to it.
-  else if (!profile.calibration) await calibrator.whenDue(signal);
-  await Promise.all([collector.run(signal), store.run(living, clock, signal)]);
+  if (isKnown) {
+    journal.registerSource(id, destinationOf(settings), undefined);
+    if (settings.start.kind !== 'earliest') unreadStart.report();
+    await store.setService(factsOf(settings, config));
+    // The process ended between the registration and the first calibration. A later calibration is made by the loop: nothing waits for it.
+    if (!store.profile.calibration) await calibrator.whenDue(signal);
+  } else {
+    await startLedger(connection, calibrator, journal, config, (message) => liveStatus.await(id, message), signal);
+  }
+  await Promise.all([collector.run(signal), store.run(measured, clock, signal)]);
 }
 
-/** The meters, with the delay of each record told to `delays` first: what an outage held up is in neither. */
+async function connect(
+  client: ServiceSource,
+  settings: SourceConfig,
+  store: ProfileStore,
+  journal: Journal,
+  { clock, random, log, meters }: Pick<DaemonOptions, 'clock' | 'random'> & { readonly log: Log; readonly meters: Meters },
+): Promise<Connection> {
+  const { id, closeDelay } = settings;
+  const { calibration, unboundedQuery, visibility, clock: storedClock } = store.profile;
+  const source = new UnboundedQuery({ id, source: client, clock, log, query: unboundedQuery });
+  const profile = await clockSince(storedClock, id, journal);
+  const serverClock = new ServerClock({ source: id, closeDelay, clock, log, profile });
+  const access = accessSource({
+    ...{ sourceId: id, source, uidOf: identify(id), journal, serverClock, clock, random, log, meters, closeDelay },
+    lastFullVisibility: visibility?.lastFullVisibility,
+  });
+  return {
+    ...{ settings, source, store, serverClock, access, clock, log, meters },
+    paging: { first: calibration?.firstPage ?? 1, size: sizeOf(settings, calibration) },
+    caps: { largest: calibration?.total ?? 0 },
+    now: () => serverClock.now() ?? clock.now() * 1000,
+  };
+}
+
+function calibratorOf({ settings, source, store, serverClock, access, paging, caps, now, clock, log, meters }: Connection): Calibrator {
+  const { id, pageSize } = settings;
+  const { requester, handoff } = access;
+  return new Calibrator({
+    ...{ id, store, paging, caps, now, log, meters },
+    calibrate: (stop) => untilAnswered(requester, (service) => calibrate(service, pageSize, stop), stop),
+    calibrateOnce: async (stop) => {
+      await source.widen(stop);
+      return calibrate(withoutRetry(id, source, serverClock), pageSize, stop);
+    },
+    count: (total, records, stop) =>
+      handCount({ requester, paging, handoff, store: records, sleep: (ms, to) => clock.sleep(ms, to), log }, total, stop),
+    sizeOf: (calibration) => sizeOf(settings, calibration),
+  });
+}
+
+/**
+ * Calibrates with the first response, which also gives the server time: a source sends no other request before it collects, so that many
+ * sources with one budget start soon.
+ */
+async function startLedger(
+  connection: Connection,
+  calibrator: Calibrator,
+  journal: Journal,
+  config: DaemonOptions['config'],
+  awaits: (message: string | undefined) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const { settings, source, store, serverClock, access, paging, now, clock, log } = connection;
+  const calibration = await calibrator.calibrate(signal);
+  const start = await startOf(
+    { settings, requester: access.requester, paging, unboundedQuery: source, serverClock, clock, log, awaits },
+    signal,
+  );
+  journal.registerSource(settings.id, destinationOf(settings), start);
+  await store.setService(factsOf(settings, config));
+  await store.setCalibration(calibration, now());
+}
+
+async function earliestOf({ settings, access, paging, now }: Connection, signal: AbortSignal): Promise<Micros> {
+  const { start } = await earliest(access.requester, paging, now(), settings.closeDelay * 1000, signal);
+  return start;
+}
+
+/** The meters of the daemon, without the record delays that an outage caused: `delays` decides. */
 function measuring(delays: Delays, meters: Meters, clock: Clock): Meters {
   return {
     ...meters,
@@ -128,7 +178,7 @@ function measuring(delays: Delays, meters: Meters, clock: Clock): Meters {
   };
 }
 
-/** Asks until there is an answer that can be used: a service that refuses, or a wrong address, is told by status and probes, not by an exit. */
+/** Retries until the service gives a usable response. Status and probes report a wrong address or a rejected login; the daemon continues. */
 async function untilAnswered<Answer>(
   requester: Requester,
   ask: (service: Source) => Promise<Answer>,
@@ -146,20 +196,20 @@ async function untilAnswered<Answer>(
   }
 }
 
-/** A bound that was kept before a kill, moved to what the ledger says of the time since: so late a window was closed by it. */
-async function sinceKept(kept: ClockProfile | undefined, id: string, journal: Journal): Promise<ClockProfile | undefined> {
-  if (kept?.bound === undefined) return kept;
-  const windows = await journal.closedSince(id, kept.bound);
-  return { ...kept, bound: windows.reduce((latest, { closed }) => Math.max(latest, closed), kept.bound) };
+/** The stored bound of the server clock, moved to the latest close time of a window that the ledger has recorded since. */
+async function clockSince(stored: ClockProfile | undefined, id: string, journal: Journal): Promise<ClockProfile | undefined> {
+  if (stored?.bound === undefined) return stored;
+  const windows = await journal.closedSince(id, stored.bound);
+  return { ...stored, bound: windows.reduce((latest, { closed }) => Math.max(latest, closed), stored.bound) };
 }
 
-/** Asks once, and is told what comes of it: for what can be asked another time. */
-function once(id: string, source: Source, serverClock: ServerClock): Source {
+/** For requests that can be made later: one attempt, and its error is thrown. */
+function withoutRetry(id: string, source: Source, serverClock: ServerClock): Source {
   return {
     page: async (request, signal) => {
       const page = await source.page(request, signal);
       if (serverClock.observe(page) === 'accepted') return page;
-      throw new WaybillError('source_busy', `answer of "${id}" is cached: it is older than an answer before it`);
+      throw new WaybillError('source_busy', `cannot use the response of source "${id}": it is cached, older than an earlier response`);
     },
     [Symbol.asyncDispose]: () => Promise.resolve(),
   };
@@ -170,7 +220,7 @@ function sizeOf(settings: SourceConfig, calibration: Calibration | undefined): n
   return calibration?.pageSize ?? 100;
 }
 
-/** What may not change under the same id: the service and the tenant. Hosts and credentials may. */
+/** The path of the service and the tenant must stay the same under one id; host and credentials may change. */
 export function destinationOf({ baseUrl, auth }: SourceConfig): string {
   return `${new URL(baseUrl).pathname.replace(/\/+$/, '')} of tenant ${auth.tenantId}`;
 }

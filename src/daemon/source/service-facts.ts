@@ -1,18 +1,18 @@
 /**
- * What is kept about a source beside its ledger, so that what is still in the journal of one that is gone from the configuration is delivered
- * as it would have been: how its events are named, and what is hidden from them. Never a key.
+ * Facts of a source for normalizing its records. They are stored in its profile, without keys, so that its remaining records are delivered
+ * with the same names and privacy rules after it is removed from the configuration.
  */
 import type { Config, SinkConfig, SourceConfig } from '../../config/load.ts';
 import type { NormalizeSettings } from '../../normalize/normalizer.ts';
 import type { ObserverSettings, PrivacySettings } from '../../normalize/settings.ts';
 
-/** Plain JSON, in the profile of the source. */
+/** Plain JSON. */
 export interface ServiceFacts {
   readonly tenantId: string;
   readonly baseUrl: string;
   readonly observer: ObserverSettings;
   readonly rules: PrivacySettings['rules'];
-  /** Whether its pseudonyms were made with a key of its own. */
+  /** True when the source has a privacy key that differs from the general one. */
   readonly ownKey: boolean;
 }
 
@@ -20,16 +20,16 @@ export function factsOf({ auth, baseUrl, observer, privacy }: SourceConfig, conf
   return { tenantId: auth.tenantId, baseUrl, observer, rules: privacy.rules, ownKey: privacy.key !== config.privacy.key };
 }
 
-/** How the records of a configured source are normalized for a sink. */
+/** The settings for normalizing the records of a configured source for a sink. */
 export function settingsOf({ id, auth, baseUrl, observer, privacy }: SourceConfig, sink: SinkConfig, config: Config): NormalizeSettings {
   return whole({ tenantId: auth.tenantId, baseUrl, observer, privacy: { ...privacy, ...sink.privacy } }, id, sink, config);
 }
 
 /**
- * The same for one that is gone. A pseudonym whose key is gone as well becomes a mask: hidden all the same. Without facts (it was gone before it
- * ever answered) the general rules hold.
+ * The same for a source that was removed from the configuration. Without its key, a pseudonym becomes a mask. Without facts (it was
+ * removed before its first response) the general rules apply.
  */
-export function settingsOfGone(id: string, facts: ServiceFacts | undefined, sink: SinkConfig, config: Config): NormalizeSettings {
+export function settingsOfRemoved(id: string, facts: ServiceFacts | undefined, sink: SinkConfig, config: Config): NormalizeSettings {
   const key = facts?.ownKey ? undefined : config.privacy.key;
   const given = { rules: facts?.rules ?? config.privacy.rules, ...(key !== undefined && { key }), ...sink.privacy };
   const rules = given.rules.map((rule) =>

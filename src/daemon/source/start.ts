@@ -1,4 +1,4 @@
-/** Where the ledger of a source begins that is not in the state yet. */
+/** The start of the ledger of a new source. */
 import type { Requester } from '../../collect/requester.ts';
 import { earliest } from '../../collect/earliest.ts';
 import type { Paging } from '../../collect/page-cursor.ts';
@@ -18,18 +18,18 @@ interface StartParts {
   readonly serverClock: Pick<ServerClock, 'now' | 'agreed'>;
   readonly clock: Clock;
   readonly log: Log;
-  /** Told what is awaited, for status and probes; undefined once nothing is. */
+  /** Called with the condition that delays the start, for status and probes; with undefined when it no longer does. */
   readonly awaits: (message: string | undefined) => void;
 }
 
-const againMs = 60_000;
-/** Further apart than this one of the two clocks is wrong. */
-const maxApart: Micros = 3_600_000_000;
-/** A service that says the same for so long is believed, since its records are dated by that clock. The bound keeps one wrong `Date` for half of it. */
-const waitMs = 600_000;
-const askMs = 2_000;
+const widenMs = 60_000;
+/** With a larger difference, one of the two clocks is wrong. */
+const maxDifference: Micros = 3_600_000_000;
+/** A service that keeps its time for so long is trusted: its records have dates of the same clock. A single wrong `Date` is not trusted for so long. */
+const trustMs = 600_000;
+const pollMs = 2_000;
 
-/** A whole second. Asks and waits as long as it cannot be known. */
+/** Waits until the start is known. @returns a whole second, µs */
 export async function startOf(parts: StartParts, signal: AbortSignal): Promise<Micros> {
   const { settings, requester, paging, log } = parts;
   const { id, start, closeDelay } = settings;
@@ -37,12 +37,12 @@ export async function startOf(parts: StartParts, signal: AbortSignal): Promise<M
     case 'instant':
       return wholeSecond(start.at);
     case 'now':
-      return wholeSecond(await present(parts, signal));
+      return wholeSecond(await serverTime(parts, signal));
     case 'ago':
-      return wholeSecond((await present(parts, signal)) - start.ms * 1000);
+      return wholeSecond((await serverTime(parts, signal)) - start.ms * 1000);
     case 'earliest': {
-      await untilWhole(parts, signal);
-      const found = await earliest(requester, paging, await present(parts, signal), closeDelay * 1000, signal);
+      await untilUnbounded(parts, signal);
+      const found = await earliest(requester, paging, await serverTime(parts, signal), closeDelay * 1000, signal);
       log.write('source.ledger_started', { source: id, start: microsToIso(found.start), reason: found.message });
       return found.start;
     }
@@ -50,36 +50,40 @@ export async function startOf(parts: StartParts, signal: AbortSignal): Promise<M
 }
 
 /**
- * Server time when this was asked. One answer says it, where it is within an hour of our own clock; otherwise that answer may come from one node that is
- * wrong, and others are asked. A ledger that begins a little early lacks nothing, one that begins in the future of a clock that is ahead would.
+ * Server time at the call. One response is enough when it differs from the clock of this machine by less than an hour. Otherwise one
+ * node of the service may be wrong, and more responses are requested. A ledger that starts slightly early misses nothing; one that
+ * starts in the future misses records.
  */
-async function present(parts: StartParts, signal: AbortSignal): Promise<Micros> {
+async function serverTime(parts: StartParts, signal: AbortSignal): Promise<Micros> {
   const { settings, requester, paging, serverClock, clock, log, awaits } = parts;
-  const began = clock.monotonic();
+  const startedAt = clock.monotonic();
   const now = (): Micros => serverClock.now() ?? clock.now() * 1000;
-  let isTold = false;
-  while (Math.abs(now() - clock.now() * 1000) > maxApart && clock.monotonic() - began < waitMs) {
-    const message = `cannot begin yet: the service says that it is ${microsToIso(now())}, this machine ${microsToIso(clock.now() * 1000)}; it is asked for ten minutes, or until they agree within an hour`;
+  let isLogged = false;
+  while (Math.abs(now() - clock.now() * 1000) > maxDifference && clock.monotonic() - startedAt < trustMs) {
+    const message =
+      `cannot start the ledger yet: the time of the service is ${microsToIso(now())}, of this machine ` +
+      `${microsToIso(clock.now() * 1000)}; waiting up to ten minutes for a difference below one hour`;
     awaits(message);
-    if (!isTold) log.write('source.start_pending', { source: settings.id, detail: message });
-    isTold = true;
-    await clock.sleep(askMs, signal);
+    if (!isLogged) log.write('source.start_pending', { source: settings.id, detail: message });
+    isLogged = true;
+    await clock.sleep(pollMs, signal);
     await requester.count({}, paging.first, signal);
   }
   awaits(undefined);
-  const waited = (clock.monotonic() - began) * 1000;
-  return Math.max(serverClock.agreed() ?? now(), now() - maxApart) - waited;
+  const waited = (clock.monotonic() - startedAt) * 1000;
+  return Math.max(serverClock.agreed() ?? now(), now() - maxDifference) - waited;
 }
 
-/** The first of some records is not the first of all: a ledger that began there would lack the others, and say that it is whole. */
-async function untilWhole({ settings, unboundedQuery, clock, log, awaits }: StartParts, signal: AbortSignal): Promise<void> {
+/** Waits until the service answers a query for all records. Otherwise a ledger from the earliest record would miss older ones. */
+async function untilUnbounded({ settings, unboundedQuery, clock, log, awaits }: StartParts, signal: AbortSignal): Promise<void> {
   if (unboundedQuery.isWhole) return;
   const message =
-    'cannot begin at the earliest record: the service answers no question for all of its records, only for those of the last day; it begins once it does, or give sources[].start a time';
+    'cannot start the ledger at the earliest record: the service answers no query for all records, only for the last day; ' +
+    'trying again every minute; or set sources[].start to a time';
   awaits(message);
   log.write('source.start_unknown', { source: settings.id, detail: message });
   while (!unboundedQuery.isWhole) {
-    await clock.sleep(againMs, signal);
+    await clock.sleep(widenMs, signal);
     await unboundedQuery.widen(signal);
   }
   awaits(undefined);

@@ -1,6 +1,6 @@
 /**
- * A ledger that has begun begins where it did: `start` moves nothing then. So an earlier one is told, with the command that reads what lies
- * between, until a backfill has been asked for it.
+ * Reports that `start` lies before the ledger of a source. A ledger keeps the start that it has: the report gives the `backfill` command
+ * that reads the records in between, until a backfill covers them.
  */
 import { wholeSecond } from '../../collect/windows.ts';
 import type { SourceConfig } from '../../config/load.ts';
@@ -14,11 +14,14 @@ import { unreadText } from '../../report/backfills.ts';
 import { microsToIso } from '../../record/timestamp.ts';
 import type { ProfileStore } from './profile.ts';
 
-/** A duration before now is measured by a clock that may be so far from the one that the ledger began by; further is a suspension. */
-const clocksApart: Micros = 3_600_000_000;
+/**
+ * A start given as a duration is subtracted from the clock of this machine, the start of the ledger came from that of the service. They
+ * differ by less than this: otherwise the source is suspended.
+ */
+const maxClockDifference: Micros = 3_600_000_000;
 
 /**
- * From when on a source is to be collected, by its `start`; undefined where that says no time: `now`, or `earliest` before the service was asked.
+ * The start that the configuration requests; undefined for `now`, and for `earliest` until the service gave its earliest record.
  * @param now  µs
  */
 export function requestedStartOf(
@@ -30,7 +33,7 @@ export function requestedStartOf(
     case 'instant':
       return { from: wholeSecond(start.at), apart: 0 };
     case 'ago':
-      return { from: wholeSecond(now - start.ms * 1000), apart: clocksApart };
+      return { from: wholeSecond(now - start.ms * 1000), apart: maxClockDifference };
     case 'earliest':
       return earliest === undefined ? undefined : { from: earliest, apart: 0 };
     case 'now':
@@ -41,42 +44,41 @@ export function requestedStartOf(
 export interface UnreadStartParts {
   readonly settings: Pick<SourceConfig, 'id' | 'start'>;
   readonly journal: Pick<Journal, 'db'>;
-  readonly store: Pick<ProfileStore, 'profile' | 'began'>;
-  /** Asks the service where its history begins. */
+  readonly store: Pick<ProfileStore, 'profile' | 'setEarliest'>;
+  /** Requests the time of the earliest record. */
   readonly earliest: (signal: AbortSignal) => Promise<Micros>;
   readonly now: () => Micros;
   readonly log: Log;
 }
 
-/** Looks once after each start whether `start` lies before the ledger of a source. */
 export class UnreadStart {
   readonly #parts: UnreadStartParts;
   #isDue: boolean;
 
-  /** @param known  whether the ledger had begun before this start of the daemon */
-  constructor(parts: UnreadStartParts, known: boolean) {
+  /** @param hasLedger  the source had a ledger before this start of the daemon */
+  constructor(parts: UnreadStartParts, hasLedger: boolean) {
     this.#parts = parts;
-    this.#isDue = known;
+    this.#isDue = hasLedger;
   }
 
-  /** Asks what `start: earliest` means now, and tells. False when that is not to be asked, or was. */
+  /** For `start: earliest`, once after each start of the daemon: requests the earliest record and reports. Returns false otherwise. */
   async whenDue(signal: AbortSignal): Promise<boolean> {
     const { settings, store, earliest } = this.#parts;
     if (!this.#isDue || settings.start.kind !== 'earliest') return false;
     this.#isDue = false;
     try {
-      await store.began(await earliest(signal));
+      await store.setEarliest(await earliest(signal));
     } catch (thrown) {
-      // A first page that cannot be read is told by those who need it; the next start asks again.
+      // The live poll reports a first page that cannot be read. The next start requests it again.
       if (!['page_malformed', 'page_refused', 'page_not_found'].includes(codeOf(thrown) ?? '')) throw thrown;
       return true;
     }
-    this.tell();
+    this.report();
     return true;
   }
 
-  /** Says what is not read, as far as it is known. */
-  tell(): void {
+  /** Logs the range between `start` and the ledger, when there is one. */
+  report(): void {
     const { settings, journal, store, now, log } = this.#parts;
     const requested = requestedStartOf(settings, store.profile, now());
     const unread = requested === undefined ? undefined : unreadOf(journal.db, settings.id, requested);

@@ -215,7 +215,7 @@ describe('sinks', () => {
   test('what cannot be done is refused before anybody is asked', async () => {
     await leave([]);
     expect(await waybill('sinks', 'reconcile', '--sink', 'siem', '--from', '2026-11-20', '--yes')).toEqual({
-      ...{ code: 2, stdout: '', stderr: 'cannot reconcile the sink "siem": a sink of type file cannot be asked which records it has' },
+      ...{ code: 2, stdout: '', stderr: 'cannot reconcile the sink "siem": a sink of type file cannot look up which records it has' },
     });
     writeFileSync(join(directory, 'waybill.yaml'), configuration().replace(/- \{ id: siem.*/, '- { id: siem, type: stdout }'));
     expect(await waybill('sinks', 'adopt', '--sink', 'siem', '--yes')).toEqual({
@@ -256,7 +256,7 @@ describe('sinks', () => {
   test('reconcile is for a sink that can be asked which records it has', async () => {
     await leave([]);
     const { code, stderr } = await waybill('sinks', 'reconcile', '--sink', 'siem', '--from', '2026-11-20', '--yes');
-    expect([code, stderr]).toEqual([2, expect.stringContaining('cannot be asked which records it has')]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining('cannot look up which records it has')]);
   });
 
   test('adopt: after the state was lost, the new one continues what the file holds, and only then', async () => {
@@ -306,6 +306,6 @@ describe('sinks', () => {
     expect((await json<{ sinks: unknown[] }>('sinks', 'list')).sinks[0]).toMatchObject({ adopt: false });
     expect(await waybill('replay', '--sink', 'siem', '--from', '1', '--to', '2', '--yes')).toMatchObject({ code: 0 });
     expect(taken()).toEqual([8, 7, 3, 1, 2]);
-    expect((await waybill('sinks', 'reconcile', '--sink', 'siem', '--from', '2026-11-20', '--yes')).stderr).toContain('cannot be asked');
+    expect((await waybill('sinks', 'reconcile', '--sink', 'siem', '--from', '2026-11-20', '--yes')).stderr).toContain('cannot look up');
   });
 });

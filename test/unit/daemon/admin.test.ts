@@ -40,7 +40,7 @@ function ask(url: string, path: string, more: RequestInit = {}): Promise<Respons
   return fetch(`${url}${path}`, { headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' }, ...more });
 }
 
-test('asks the daemon once a second at most, however many ask the server', async () => {
+test('requests one snapshot a second from the daemon, for any number of clients', async () => {
   const asked = { snapshot: 0, metrics: 0, token: 0 };
   const { url } = await started({
     snapshot: () => {
@@ -62,7 +62,7 @@ test('asks the daemon once a second at most, however many ask the server', async
   expect(Math.max(...Object.values(asked))).toBeLessThanOrEqual(seconds);
 });
 
-test('reports that are asked for together ask the daemon for one snapshot a second at most', async () => {
+test('concurrent reports request one snapshot a second from the daemon', async () => {
   const asked: number[] = [];
   const { url } = await started({
     snapshot: () => {
@@ -76,7 +76,7 @@ test('reports that are asked for together ask the daemon for one snapshot a seco
   expect(asked.length).toBeLessThanOrEqual(Math.ceil((last - first) / 1000) + 1);
 });
 
-test('operations reach the daemon, with their errors; of a flood of them it performs fifty a second', async () => {
+test('operations reach the daemon and return its errors; at most fifty a second are performed', async () => {
   let performed = 0;
   const { url } = await started({
     operate: (given) => {
@@ -96,7 +96,7 @@ test('operations reach the daemon, with their errors; of a flood of them it perf
   expect(new Set(statuses)).toEqual(new Set([200, 503]));
 });
 
-test('the state is not open yet: health says so, readiness waits', async () => {
+test('before the state is open, /healthz reports it and /readyz is 503', async () => {
   const { url, admin } = await started({ snapshot: () => undefined });
   expect(await (await ask(url, '/healthz')).text()).toBe('waiting for the owner of the state\n');
   expect((await ask(url, '/readyz')).status).toBe(503);
@@ -124,7 +124,7 @@ function askedMeanwhile(url: string, status: number): { status: number; text: st
   return JSON.parse(printed) as { status: number; text: string; ms: number };
 }
 
-test('answers while the daemon is busy, and says so when it has been for ten seconds', { timeout: 300_000 }, async () => {
+test('responds while the daemon is busy, and reports a daemon that has not responded for ten seconds', { timeout: 300_000 }, async () => {
   const { url, admin } = await started();
   admin.opened();
   expect(askedMeanwhile(url, 200)).toMatchObject({ status: 200, text: 'ok\n' });
@@ -134,7 +134,7 @@ test('answers while the daemon is busy, and says so when it has been for ten sec
   await expect.poll(async () => (await ask(url, '/healthz')).status, { timeout: 60_000 }).toBe(200);
 });
 
-test('an address that cannot be listened on is refused with the setting', async () => {
+test('a listen error names the setting', async () => {
   const { url, admin } = await started();
   const listen = new URL(url).host;
   await expect(admin.listen({ place: 'network', listen, tls: undefined, tokens: [] })).rejects.toMatchObject({
@@ -143,7 +143,7 @@ test('an address that cannot be listened on is refused with the setting', async 
   });
 });
 
-test('a token that cannot be read opens nothing, and the log says why', async () => {
+test('a token that cannot be read allows nothing, and the error is logged', async () => {
   const { url, logged } = await started({
     token: () => {
       throw new WaybillError('secret_missing', 'cannot read "admin.token": no such file');
@@ -153,7 +153,7 @@ test('a token that cannot be read opens nothing, and the log says why', async ()
   await expect.poll(() => logged).toMatchObject([{ event: 'admin.request_failed', error: { code: 'secret_missing' } }]);
 });
 
-test('the socket in the state directory shows what is, at once', async () => {
+test('the socket of the state directory serves without a cache', async () => {
   let version = 1;
   const { socketPath } = await started({ snapshot: () => snapshot({ version: `0.${(version += 1)}.0` }) });
   const versionNow = (): Promise<unknown> =>

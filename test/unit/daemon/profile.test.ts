@@ -1,4 +1,4 @@
-/** What is kept about a service over a restart, and when it is calibrated anew. */
+/** The stored profile of a service, and when its source is calibrated. */
 import { expect, test } from 'vitest';
 import type { Paging } from '../../../src/collect/page-cursor.ts';
 import type { HandCount } from '../../../src/collect/hand-count.ts';
@@ -15,9 +15,9 @@ import { Delays } from '../../../src/telemetry/delays.ts';
 
 const found: Calibration = { firstPage: 1, pageSize: 1000, total: 40, dated: true };
 
-test('calibrated at first and then weekly; a change is a warning and counted, a grown total is not', async () => {
+test('calibrates at the first start, then weekly; a change is logged and counted, a larger total is not', async () => {
   const { journal } = await opened();
-  const keeper = new ProfileStore(source, journal);
+  const store = new ProfileStore(source, journal);
   const paging: Paging = { first: 7, size: 7 };
   const caps = { largest: 3 };
   const log = new Lines();
@@ -30,10 +30,10 @@ test('calibrated at first and then weekly; a change is a warning and counted, a 
     return Promise.resolve(answer);
   };
   const calibrator = new Calibrator({
-    ...{ id: source, store: keeper, paging, caps, log },
+    ...{ id: source, store, paging, caps, log },
     now: () => at,
-    ask: () => asking(),
-    askOnce: () => asking(),
+    calibrate: () => asking(),
+    calibrateOnce: () => asking(),
     count: () => Promise.resolve(undefined),
     sizeOf: ({ pageSize }) => Math.min(pageSize, 500),
     meters: { calibrationChanged: () => void (changes += 1) },
@@ -58,21 +58,21 @@ test('calibrated at first and then weekly; a change is a warning and counted, a 
   expect(again.profile).toEqual({ calibration: { firstPage: 1, pageSize: 200, dated: true }, calibrated: at });
 });
 
-test('a weekly calibration that fails goes on with what is known, says so, and is tried again later', async () => {
+test('after a failed weekly calibration the earlier one stays in use, the failure is logged, and a retry follows', async () => {
   const { journal } = await opened();
-  const keeper = new ProfileStore(source, journal);
-  await keeper.calibrated(found, base);
+  const store = new ProfileStore(source, journal);
+  await store.setCalibration(found, base);
   const log = new Lines();
   let at = base + 8 * day;
   let asked = 0;
   let answer: Calibration | Error = new WaybillError('source_busy', '504 timeout');
   const calibrator = new Calibrator({
-    ...{ id: source, store: keeper, log },
+    ...{ id: source, store, log },
     paging: { first: 1, size: 1000 },
     caps: { largest: 40 },
     now: () => at,
-    ask: () => Promise.reject(new Error('nobody may wait for this one')),
-    askOnce: () => {
+    calibrate: () => Promise.reject(new Error('nobody may wait for this one')),
+    calibrateOnce: () => {
       asked += 1;
       return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer);
     },
@@ -84,7 +84,7 @@ test('a weekly calibration that fails goes on with what is known, says so, and i
   for (const minutes of [1, 5, 15, 60, 60]) {
     expect(await calibrator.whenDue(signal)).toBe(true);
     expect(calibrator.trouble).toBe('504 timeout');
-    expect(keeper.profile).toEqual({ calibration: found, calibrated: base });
+    expect(store.profile).toEqual({ calibration: found, calibrated: base });
     at += minutes * minute - 1;
     expect(await calibrator.whenDue(signal)).toBe(false);
     at += 1;
@@ -94,50 +94,50 @@ test('a weekly calibration that fails goes on with what is known, says so, and i
   expect(log.lines[0]).toMatchObject({ level: 'warn', fields: { source, code: 'source_busy', next: '2026-11-28T02:01:00.000Z' } });
   answer = found;
   expect(await calibrator.whenDue(signal)).toBe(true);
-  expect({ trouble: calibrator.trouble, at: keeper.profile.calibrated }).toEqual({ trouble: undefined, at });
+  expect({ trouble: calibrator.trouble, at: store.profile.calibrated }).toEqual({ trouble: undefined, at });
   // What nothing can mend ends the process.
   at += 8 * day;
   answer = new WaybillError('state_corrupt', 'damaged');
   await expect(calibrator.whenDue(signal)).rejects.toThrow('damaged');
 });
 
-test('a source without a place in the state is calibrated without keeping it; the same answer is kept later', async () => {
+test('a new source is calibrated without storing the result; it is stored after registration', async () => {
   const { journal } = await opened();
   const unknown = new ProfileStore('unknown', journal);
   const paging: Paging = { first: 7, size: 7 };
   const calibrator = new Calibrator({
     ...{ id: 'unknown', store: unknown, paging, caps: { largest: 0 }, log: new Lines() },
     now: () => base,
-    ask: () => Promise.resolve(found),
-    askOnce: () => Promise.resolve(found),
+    calibrate: () => Promise.resolve(found),
+    calibrateOnce: () => Promise.resolve(found),
     count: () => Promise.resolve(undefined),
     sizeOf: ({ pageSize }) => pageSize,
     meters: { calibrationChanged: () => undefined },
   });
   const { signal } = new AbortController();
-  const first = await calibrator.ask(signal);
+  const first = await calibrator.calibrate(signal);
   expect({ first, paging, kept: unknown.profile }).toEqual({ first: found, paging: { first: 1, size: 1000 }, kept: {} });
   journal.registerSource('unknown', 'tenant', base);
-  await unknown.calibrated(first, base);
+  await unknown.setCalibration(first, base);
   expect(await calibrator.whenDue(signal)).toBe(false);
   expect(new ProfileStore('unknown', journal).profile).toEqual({ calibration: found, calibrated: base });
 });
 
-test('counted by hand when it is due: weekly, daily while there was nothing to count; another finding than before is counted', async () => {
+test('the hand count is due weekly, or daily until a window has records; a different result counts as a change', async () => {
   const { journal } = await opened();
-  const keeper = new ProfileStore(source, journal);
+  const store = new ProfileStore(source, journal);
   const log = new Lines();
   let at = base;
   let changes = 0;
   const asked: number[] = [];
   let answer: HandCount | undefined;
   const calibrator = new Calibrator({
-    ...{ id: source, store: keeper, log },
+    ...{ id: source, store, log },
     paging: { first: 1, size: 10 },
     caps: { largest: 30 },
     now: () => at,
-    ask: () => Promise.resolve(found),
-    askOnce: () => Promise.resolve(found),
+    calibrate: () => Promise.resolve(found),
+    calibrateOnce: () => Promise.resolve(found),
     count: (total) => {
       asked.push(total);
       return Promise.resolve(answer);
@@ -146,20 +146,20 @@ test('counted by hand when it is due: weekly, daily while there was nothing to c
     meters: { calibrationChanged: () => void (changes += 1) },
   });
   const { signal } = new AbortController();
-  const store = (): Promise<void> => Promise.resolve();
+  const storeRecords = (): Promise<void> => Promise.resolve();
   // Not before there is a calibration, and so a total to compare with.
-  expect(await calibrator.countWhenDue(store, signal)).toBe(false);
+  expect(await calibrator.countWhenDue(storeRecords, signal)).toBe(false);
   await calibrator.whenDue(signal);
-  expect(await calibrator.countWhenDue(store, signal)).toBe(true);
-  expect(await calibrator.countWhenDue(store, signal)).toBe(false);
+  expect(await calibrator.countWhenDue(storeRecords, signal)).toBe(true);
+  expect(await calibrator.countWhenDue(storeRecords, signal)).toBe(false);
   at += day + 1;
   answer = { from: base, to: base + hour, read: 12, counted: 12, agrees: true };
-  expect(await calibrator.countWhenDue(store, signal)).toBe(true);
+  expect(await calibrator.countWhenDue(storeRecords, signal)).toBe(true);
   at += 7 * day;
-  expect(await calibrator.countWhenDue(store, signal)).toBe(false);
+  expect(await calibrator.countWhenDue(storeRecords, signal)).toBe(false);
   at += 1;
   answer = { ...answer, counted: 11, agrees: false };
-  expect(await calibrator.countWhenDue(store, signal)).toBe(true);
+  expect(await calibrator.countWhenDue(storeRecords, signal)).toBe(true);
   expect({ changes, asked }).toEqual({ changes: 1, asked: [40, 40, 40] });
   expect(log.lines.slice(1)).toMatchObject([
     { level: 'info', event: 'source.total_correct', fields: { source, received: 12, total: 12 } },
@@ -168,14 +168,14 @@ test('counted by hand when it is due: weekly, daily while there was nothing to c
   // A count that could not be made leaves the one before; after a restart it is not asked for again.
   at += 8 * day;
   answer = undefined;
-  expect(await calibrator.countWhenDue(store, signal)).toBe(true);
+  expect(await calibrator.countWhenDue(storeRecords, signal)).toBe(true);
   expect(new ProfileStore(source, journal).profile).toMatchObject({ handCount: { counted: 11, agrees: false }, handCounted: at });
 });
 
-test('clock, largest total and what was shown are kept once the clock stands; a hold beside them stays', async () => {
+test('clock, largest total and visibility are stored once the clock is established; a suspension stays stored', async () => {
   const { journal, clock } = await opened();
-  const keeper = new ProfileStore(source, journal);
-  await keeper.calibrated(found, base);
+  const store = new ProfileStore(source, journal);
+  await store.setCalibration(found, base);
   const serverClock = new ServerClock({ source, closeDelay: 900_000, clock, log: new Lines() });
   const caps = { largest: 70 };
   let visibility = {
@@ -186,7 +186,7 @@ test('clock, largest total and what was shown are kept once the clock stands; a 
   const unboundedQuery: { query: WindowQuery } = { query: {} };
   const abort = new AbortController();
   const living = { serverClock, caps, unboundedQuery, visibility: () => visibility, delays: () => delays.measure() };
-  const running = keeper.run(living, clock, abort.signal);
+  const running = store.run(living, clock, abort.signal);
   const kept = (): unknown => JSON.parse(journal.progress(source).profile ?? '{}');
   await clock.sleep(5_000, abort.signal);
   expect(kept()).toEqual({ calibration: found, calibrated: base });
@@ -201,33 +201,33 @@ test('clock, largest total and what was shown are kept once the clock stands; a 
   expect(kept()).not.toHaveProperty('unboundedQuery');
   // Something that must not wait for the next minute.
   visibility = { ...visibility, lastFullVisibility: base + 2 * hour };
-  await keeper.keep(living);
+  await store.save(living);
   expect(kept()).toMatchObject({ visibility });
   unboundedQuery.query = { startTime: '1970-01-01T00:00:00.00' };
-  await keeper.keep(living);
+  await store.save(living);
   expect(new ProfileStore(source, journal).profile.unboundedQuery).toEqual(unboundedQuery.query);
   const { commits } = journal.usage();
-  await keeper.keep(living);
+  await store.save(living);
   expect(journal.usage().commits).toBe(commits);
   abort.abort(new Error('enough'));
   await expect(running).rejects.toThrow('enough');
 });
 
-test('a journal that is full does not end the process: what could not be written is written later', async () => {
+test('a full journal does not stop the process: the profile is written later', async () => {
   const { journal } = await opened();
-  const keeper = new ProfileStore(source, journal);
+  const store = new ProfileStore(source, journal);
   const write = journal.setProfile.bind(journal);
   let isFull = true;
   journal.setProfile = async (...args) => {
     if (isFull) throw new WaybillError('journal_full', 'the disk is full');
     await write(...args);
   };
-  await keeper.calibrated(found, base);
-  expect(keeper.profile).toMatchObject({ calibrated: base });
+  await store.setCalibration(found, base);
+  expect(store.profile).toMatchObject({ calibrated: base });
   expect(new ProfileStore(source, journal).profile).toEqual({});
   isFull = false;
-  await keeper.calibrated(found, base);
+  await store.setCalibration(found, base);
   expect(new ProfileStore(source, journal).profile).toEqual({ calibration: found, calibrated: base });
   journal.setProfile = () => Promise.reject(new WaybillError('state_corrupt', 'damaged'));
-  await expect(keeper.calibrated(found, base + 1)).rejects.toThrow('damaged');
+  await expect(store.setCalibration(found, base + 1)).rejects.toThrow('damaged');
 });

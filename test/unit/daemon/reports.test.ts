@@ -31,7 +31,7 @@ function fill(db: Database, count: number): void {
   })();
 }
 
-test.each(['json', 'csv', 'html'] as const)('%s is the same as when it is made in one go', async (format) => {
+test.each(['json', 'csv', 'html'] as const)('%s equals the report created at once', async (format) => {
   const { journal, directory } = await opened();
   journal.sinkPositions.register('siem', 'file', 'x', { seq: 0, chain: new Uint8Array(32) }, undefined);
   await journal.append(pageOf([collected(1, base), collected(2, base + day)]));
@@ -50,7 +50,7 @@ test.each(['json', 'csv', 'html'] as const)('%s is the same as when it is made i
   expect(await text(stream)).toBe([...whole.chunks].join(''));
 });
 
-test('the thread that asks goes on meanwhile, and a long report comes in pieces; two reports are made one after the other', async () => {
+test('the requesting thread is not blocked, a long report arrives in chunks, and reports are created one at a time', async () => {
   const { journal, directory } = await opened();
   fill(journal.db, 3_000);
   const reports = new Reports(systemClock);
@@ -71,7 +71,7 @@ test('the thread that asks goes on meanwhile, and a long report comes in pieces;
   expect(rows).toHaveLength(1 + 1 + 3 + 1);
 });
 
-test('a report is of one moment, however slowly it is read, and holds back no checkpoint meanwhile', async () => {
+test('a slowly read report shows one point in time and does not block checkpoints', async () => {
   const { journal, directory } = await opened();
   fill(journal.db, 3_000);
   const { text: stream } = await new Reports(systemClock).make({
@@ -90,7 +90,7 @@ test('a report is of one moment, however slowly it is read, and holds back no ch
   expect([sum, windows.reduce((total, { records }) => total + records, 0)]).toEqual([3_000, 3_000]);
 });
 
-test('a reader that is gone, or takes nothing any more, does not keep the next one waiting', async () => {
+test('a closed or stalled reader does not block the next report', async () => {
   const { journal, directory } = await opened();
   fill(journal.db, 3_000);
   const reports = new Reports(systemClock, 20);
@@ -102,12 +102,12 @@ test('a reader that is gone, or takes nothing any more, does not keep the next o
   expect(JSON.parse(await text(stream))).toMatchObject({ sources: [{ windows: { length: 10 } }] });
 });
 
-test('what is wrong with the state comes with its code', async () => {
+test('an error of the state has its code', async () => {
   const order = { kind: 'ledger', state: temporary(), present: running, query, format: 'json', options } as const;
   await expect(new Reports(systemClock).make(order)).rejects.toMatchObject({ code: 'state_missing' });
 });
 
-test('gaps and operations are what the commands print', async () => {
+test('gaps and operations equal the output of the commands', async () => {
   const { journal, directory } = await opened();
   await journal.close(source, span(0, 900), gap({ message: 'naïve: 2 ≠ 3' }), lastAge);
   journal.history.add(source, { from: base - day, to: base }, { rate: 3 }, { actor: 'j.doe', reason: 'ticket 4711' });

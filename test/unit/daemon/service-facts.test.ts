@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Config, SinkConfig } from '../../../src/config/load.ts';
-import { factsOf, settingsOf, settingsOfGone } from '../../../src/daemon/source/service-facts.ts';
+import { factsOf, settingsOf, settingsOfRemoved } from '../../../src/daemon/source/service-facts.ts';
 import { load, valid } from '../config/loading.ts';
 
 const key = 'a key of sixteen or more';
@@ -16,40 +16,40 @@ async function loaded(
   return { config, sink, source };
 }
 
-test('what is left of a source that is gone is normalized as it was while it was configured', async () => {
+test('records of a removed source are normalized as before its removal', async () => {
   const { config, sink, source } = await loaded({
     top: `privacy: { key: "${key}" }`,
     source: `privacy: { ${rule('pseudonymize')} }\nobserver: { vendor: Acme }`,
   });
   const facts = factsOf(source, config);
-  expect(settingsOfGone('production', facts, sink, config)).toEqual(settingsOf(source, sink, config));
+  expect(settingsOfRemoved('production', facts, sink, config)).toEqual(settingsOf(source, sink, config));
   // What is kept is plain text in the state: no key, no credential.
   expect(JSON.stringify(facts)).not.toContain(key);
   expect(JSON.stringify(facts)).not.toContain('hush');
   expect(JSON.parse(JSON.stringify(facts))).toEqual(facts);
 });
 
-test('a pseudonym whose key is gone becomes a mask, and a sink of its own rules has them still', async () => {
+test('a pseudonym without its key becomes a mask; the rules of a sink stay in force', async () => {
   const { config, sink, source } = await loaded({ source: `privacy: { key: "${key}", ${rule('pseudonymize')} }` });
-  const gone = settingsOfGone('production', factsOf(source, config), sink, config);
+  const gone = settingsOfRemoved('production', factsOf(source, config), sink, config);
   expect(gone.privacy.rules).toEqual([{ fields: ['userEmailAddress'], action: 'mask' }]);
   expect(gone.privacy.key).toBeUndefined();
   const strict = await loaded({ sink: `privacy: { ${rule('drop')} }` });
-  expect(settingsOfGone('production', factsOf(source, config), strict.sink, strict.config).privacy.rules).toEqual([
+  expect(settingsOfRemoved('production', factsOf(source, config), strict.sink, strict.config).privacy.rules).toEqual([
     { fields: ['userEmailAddress'], action: 'drop' },
   ]);
 });
 
-test('one that was gone before it ever answered has the general rules', async () => {
+test('a source removed before its first response has the general rules', async () => {
   const { config, sink } = await loaded({ top: `privacy: { ${rule('drop')} }` });
-  expect(settingsOfGone('production', undefined, sink, config)).toMatchObject({
+  expect(settingsOfRemoved('production', undefined, sink, config)).toMatchObject({
     tenantId: undefined,
     baseUrl: undefined,
     privacy: { rules: [{ fields: ['userEmailAddress'], action: 'drop' }] },
   });
 });
 
-test('a sink that names its own data stream names it in the events too', async () => {
+test('events have the data stream that the sink names', async () => {
   const { config, source } = await loaded({});
   const { config: own } = await load(
     valid({ sink: '' }).replace(
@@ -60,5 +60,5 @@ test('a sink that names its own data stream names it in the events too', async (
   const [sink] = own.sinks;
   if (!sink) throw new Error('the configuration has no sink');
   expect(settingsOf(source, sink, config)).toMatchObject({ dataset: 'dpas.audit', namespace: 'x_production' });
-  expect(settingsOfGone('north-1', undefined, sink, config)).toMatchObject({ dataset: 'dpas.audit', namespace: 'x_north_1' });
+  expect(settingsOfRemoved('north-1', undefined, sink, config)).toMatchObject({ dataset: 'dpas.audit', namespace: 'x_north_1' });
 });

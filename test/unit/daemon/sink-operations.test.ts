@@ -26,7 +26,7 @@ async function delivered(rig: Rig, count = 8): Promise<Loop> {
   return loop;
 }
 
-test('adopt: only one that keeps our position and cannot be opened for it; the order is kept until it was opened so', async () => {
+test('adopt requires a blocked sink that stores its position; the request is kept until the sink is opened with it', async () => {
   await using rig = await Rig.make();
   const loop = await delivered(rig);
   const ask = asking(rig, loop, { keepsPosition: () => true, resolvable: () => true });
@@ -59,7 +59,7 @@ test('adopt: only one that keeps our position and cannot be opened for it; the o
   );
 });
 
-test('retry: a retrying or blocked sink is tried at once, in the middle of its pause; an active one, or one without a daemon, is refused', async () => {
+test('retry ends the pause of a retrying or blocked sink; an active sink, or one without a daemon, is rejected', async () => {
   await using rig = await Rig.make();
   const loop = await delivered(rig);
   const ask = asking(rig, loop, { resolvable: () => true });
@@ -97,7 +97,7 @@ test('retry: a retrying or blocked sink is tried at once, in the middle of its p
   );
 });
 
-test('a sink that is configured is not retired; one that is not is sent nothing', async () => {
+test('a configured sink cannot be retired; an unconfigured one gets no sends', async () => {
   await using rig = await Rig.make();
   const loop = await delivered(rig);
   const ask = asking(rig, loop, { resolvable: () => true });
@@ -116,7 +116,7 @@ test('a sink that is configured is not retired; one that is not is sent nothing'
   expect(rig.journal.sinkPositions.sink('old').state).toBe('retired');
 });
 
-test('one replay at a time, and none of a sink that takes everything once', async () => {
+test('one replay at a time, and none for a sink that accepts each record once', async () => {
   await using rig = await Rig.make();
   const loop = await delivered(rig);
   const ask = asking(rig, loop, { resolvable: () => true });
@@ -128,13 +128,13 @@ test('one replay at a time, and none of a sink that takes everything once', asyn
   expect(await ask({ operation: 'replay', first: 1, last: 1_000_000 })).toMatchObject({
     replay: { state: 'running', first: 1, last: 8, expected: 8 },
   });
-  await expect(ask({ operation: 'replay', first: 1 })).rejects.toThrow('a replay is under way');
+  await expect(ask({ operation: 'replay', first: 1 })).rejects.toThrow('a replay is running already');
   await rig.clock.until(() => loop.delivery.view().replay?.state === 'done');
   expect(loop.delivery.view().replay).toMatchObject({ sent: 8 });
   await expect(ask({ operation: 'replay', first: 9_000 })).rejects.toThrow('nothing delivered in this range is still in the journal');
 });
 
-test('reconcile is kept, and replaced by the next one; all dead letters are discarded by one request', async () => {
+test('a reconcile request is stored until the next one replaces it; one request discards all dead letters', async () => {
   await using rig = await Rig.make();
   const loop = rig.loop({ records: 4 });
   await append(rig.journal, 4);

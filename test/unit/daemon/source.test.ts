@@ -99,7 +99,7 @@ async function world() {
 
 const isUntimed = ({ query }: PageRequest): boolean => query.startTime === undefined && query.endTime === undefined;
 
-test('a weekly calibration that is not answered holds up neither tip nor the frontier, also over a restart, and status says so', async () => {
+test('a failing weekly calibration delays neither live poll nor frontier, also after a restart, and status reports it', async () => {
   const it = await world();
   const first = it.run();
   await it.sleep(40 * minute);
@@ -123,7 +123,7 @@ test('a weekly calibration that is not answered holds up neither tip nor the fro
   expect(JSON.parse(it.journal.progress(id).profile ?? '{}')).not.toMatchObject({ calibrated });
 });
 
-test('a service that refuses the question without times is calibrated and proven with times, also where its total may be a cap', async () => {
+test('a service that rejects unbounded queries is calibrated and verified with bounded ones, also when its total may be capped', async () => {
   const it = await world();
   it.model.fails = new WaybillError('page_refused', '400 startTime is required');
   it.model.isFailing = isUntimed;
@@ -140,7 +140,7 @@ test('a service that refuses the question without times is calibrated and proven
   });
 });
 
-test('start: earliest waits where only the last day is answered for, says so, and begins at the first record of all', async () => {
+test('start: earliest waits while the service answers only for the last day, reports it, and starts at the earliest record', async () => {
   const it = await world();
   it.service.add(1, base - 9 * day);
   it.service.add(2, base - hour);
@@ -150,7 +150,7 @@ test('start: earliest waits where only the last day is answered for, says so, an
   await it.sleep(5 * minute);
   expect(it.journal.hasSource(id)).toBe(false);
   expect(running.status()).toMatch(/^INCOMPLETE: nothing is proven; .*1 source needs attention/);
-  expect(running.status()).toMatch(/^Source new: cannot begin at the earliest record: .*sources\[\]\.start/m);
+  expect(running.status()).toMatch(/^Source new: cannot start the ledger at the earliest record: .*sources\[\]\.start/m);
   it.model.isFailing = isUntimed;
   await it.sleep(5 * minute);
   const start = new Date((base - 9 * day - 2 * second) / 1000).toISOString();
@@ -160,7 +160,7 @@ test('start: earliest waits where only the last day is answered for, says so, an
 });
 
 test.each([-56 * 365 * day, 2 * hour])(
-  'start: now does not trust one Date that is %d µs off: it begins at the time of the first answer',
+  'start: now does not trust one Date that is %d µs off: it starts at the time of the first response',
   async (skew) => {
     const it = await world();
     it.service.skew = skew;
@@ -168,7 +168,9 @@ test.each([-56 * 365 * day, 2 * hour])(
     await it.sleep(45 * second);
     expect(it.journal.hasSource(id)).toBe(false);
     expect(running.status()).toMatch(/^INCOMPLETE: nothing is proven; .*its start is not known yet, 1 source needs attention/);
-    expect(running.status()).toMatch(/^Source new: cannot begin yet: the service says that it is .*, this machine 2026-11-20T02:00/m);
+    expect(running.status()).toMatch(
+      /^Source new: cannot start the ledger yet: the time of the service is .*, of this machine 2026-11-20T02:00/m,
+    );
     it.service.skew = 0;
     await it.sleep(9 * minute);
     expect(it.begins()).toBe(base - second);
@@ -177,7 +179,7 @@ test.each([-56 * 365 * day, 2 * hour])(
   },
 );
 
-test('start: now believes a service that says so for ten minutes', async () => {
+test('start: now trusts a service that keeps its time for ten minutes', async () => {
   const it = await world();
   it.service.skew = -2 * hour;
   const running = it.run({ start: { kind: 'now' } });
@@ -187,7 +189,7 @@ test('start: now believes a service that says so for ten minutes', async () => {
   await running.end();
 });
 
-test('without a Date a restart in a quiet time raises no alarm, also after a kill; ages go by our own clock', async () => {
+test('without Date headers, a restart or kill while no records arrive raises no alarm; ages use the local clock', async () => {
   const it = await world();
   it.model.isDated = false;
   it.service.add(1, base + second);
@@ -214,7 +216,7 @@ test('without a Date a restart in a quiet time raises no alarm, also after a kil
 });
 
 test.each([9, -7])(
-  'our own clock jumps by %i h: no recount seems overdue, the source is not on hold, and the frontier goes on',
+  'a local clock step of %i h: no recount is overdue, the source is not suspended, the frontier advances',
   async (hours) => {
     const it = await world();
     const one = it.run();

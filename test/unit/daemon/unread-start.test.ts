@@ -1,4 +1,4 @@
-/** A `start` that lies before the ledger is told with the command that reads what lies between, until that was asked for. */
+/** A `start` before the ledger is logged with the backfill command, until a backfill covers the range. */
 import { expect, test } from 'vitest';
 import { UnreadStart, requestedStartOf } from '../../../src/daemon/source/unread-start.ts';
 import type { UnreadStartParts } from '../../../src/daemon/source/unread-start.ts';
@@ -21,7 +21,7 @@ async function begun(start: UnreadStartParts['settings']['start'], earliest: () 
     {
       settings: { id: source, start },
       journal,
-      store: { profile, began: (at) => Promise.resolve(void (profile.earliest = at)) },
+      store: { profile, setEarliest: (at) => Promise.resolve(void (profile.earliest = at)) },
       earliest: () => Promise.resolve().then(() => ((asked += 1), earliest())),
       now: () => base + 24 * hour,
       log: { write: (_event, fields) => void told.push(fields) },
@@ -31,10 +31,10 @@ async function begun(start: UnreadStartParts['settings']['start'], earliest: () 
   return { journal, begin, told, asked: () => asked };
 }
 
-test('a time before the ledger is told, with what backfills have left of it, until there is nothing left', async () => {
+test('a start before the ledger is reported, without the ranges of backfills, until they cover it', async () => {
   // 2026-11-20T02:00:00Z, less three hours
   const { journal, begin, told } = await begun({ kind: 'instant', at: base - 3 * hour + 1 });
-  begin.tell();
+  begin.report();
   const command = 'waybill backfill --source production --from 2026-11-19T23:00:00Z --to 2026-11-20T02:00:00Z';
   const detail = `start is before 2026-11-20T02:00:00Z, where its ledger starts: ${command} reads the earlier records`;
   expect(told).toEqual([{ source, from: '2026-11-19T23:00:00.000Z', to: '2026-11-20T02:00:00.000Z', detail }]);
@@ -42,33 +42,33 @@ test('a time before the ledger is told, with what backfills have left of it, unt
   const wanted = { from: base - 3 * hour, apart: 0 };
   expect(unreadOf(journal.db, source, wanted)).toEqual({ from: base - 3 * hour, to: base - hour, startsAt: base });
   journal.history.add(source, { from: base - 3 * hour, to: base }, {}, act);
-  begin.tell();
+  begin.report();
   expect(told).toHaveLength(1);
   expect(unreadOf(journal.db, source, wanted)).toBeUndefined();
 });
 
-test('the begin itself, a later time and now are as they should be', async () => {
+test('the start of the ledger itself, a later time and now are not reported', async () => {
   for (const start of [{ kind: 'instant', at: base + second - 1 }, { kind: 'instant', at: base + hour }, { kind: 'now' }] as const) {
     const { begin, told } = await begun(start);
-    begin.tell();
+    begin.report();
     expect(await begin.whenDue(never)).toBe(false);
     expect(told).toEqual([]);
   }
 });
 
-test('a duration before now is told when it reaches back more than clocks can differ', async () => {
+test('a duration before now is reported when it exceeds the possible clock difference', async () => {
   for (const [hours, count] of [
     [23, 0],
     [25, 0],
     [26, 1],
   ] as const) {
     const { begin, told } = await begun({ kind: 'ago', ms: (hours * hour) / 1000 });
-    begin.tell();
+    begin.report();
     expect(told, `${hours} h`).toHaveLength(count);
   }
 });
 
-test('earliest is asked of the service once, and kept for those who look at the state', async () => {
+test('the earliest record is requested once and stored in the profile', async () => {
   const { begin, told, asked } = await begun({ kind: 'earliest' }, () => base - 2 * hour);
   expect([await begin.whenDue(never), await begin.whenDue(never), asked()]).toEqual([true, false, 1]);
   expect(told).toMatchObject([{ from: '2026-11-20T00:00:00.000Z' }]);
@@ -79,7 +79,7 @@ test('earliest is asked of the service once, and kept for those who look at the 
   expect(same.told).toEqual([]);
 });
 
-test('a service whose first page cannot be read is asked again at the next start; other trouble is not swallowed', async () => {
+test('after an unreadable first page the next start requests it again; other errors are thrown', async () => {
   const failing = (code: 'page_malformed' | 'source_busy') => () => {
     throw new WaybillError(code, 'cannot read');
   };
