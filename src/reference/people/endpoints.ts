@@ -10,6 +10,10 @@ import { Conflict, type GroupRow, type User, type Users } from './users.ts';
 const pageSize = 100;
 
 export function peopleEndpoints(users: Users): Endpoint[] {
+  return [...userEndpoints(users), groupsEndpoint(users)];
+}
+
+function userEndpoints(users: Users): Endpoint[] {
   return [
     endpoint({
       method: 'GET',
@@ -73,21 +77,24 @@ export function peopleEndpoints(users: Users): Endpoint[] {
       refusals: [404, 409],
       answer: (call) => json(200, expanded(obeying(() => takeRole(users, call)))),
     }),
-    endpoint({
-      method: 'GET',
-      path: '/groups',
-      summary: 'The groups of the organisation',
-      permissions: ['groups.read', 'groups.read.all'],
-      query: queryOf(z.object({ page: pageNumber.optional() })),
-      answers: { 200: groupsPage },
-      answer({ caller, query: { page = 1 } }) {
-        const all = users.groups();
-        const withMembers = allows(caller.roles, 'groups.read.all');
-        const found = all.slice((page - 1) * pageSize, page * pageSize).map((group) => groupShown(group, withMembers));
-        return json(200, { pagination: paginationOf(all.length, pageSize, found.length, page), data: found });
-      },
-    }),
   ];
+}
+
+function groupsEndpoint(users: Users): Endpoint {
+  return endpoint({
+    method: 'GET',
+    path: '/groups',
+    summary: 'The groups of the organisation',
+    permissions: ['groups.read', 'groups.read.all'],
+    query: queryOf(z.object({ page: pageNumber.optional() })),
+    answers: { 200: groupsPage },
+    answer({ caller, query: { page = 1 } }) {
+      const all = users.groups();
+      const withMembers = allows(caller.roles, 'groups.read.all');
+      const found = all.slice((page - 1) * pageSize, page * pageSize).map((group) => groupShown(group, withMembers));
+      return json(200, { pagination: paginationOf(all.length, pageSize, found.length, page), data: found });
+    },
+  });
 }
 
 /** @throws Problem 404 */

@@ -1,6 +1,6 @@
 /**
- * The endpoints of policies (specification 4.4, 4.5, 4.8). Each change and the log record that tells of it are one transaction; a call that
- * changes nothing tells nothing.
+ * The endpoints of policies (specification 4.4, 4.5, 4.8). A change and its log record are one transaction. A call that changes nothing
+ * is not logged.
  */
 import { z } from 'zod';
 import { endpoint, json, type Call, type Endpoint } from '../http/endpoint.ts';
@@ -22,22 +22,34 @@ const update = ['payload.update', 'payload.update.all'] as const;
 const read = ['payload.read', 'payload.read.all'] as const;
 
 export function policyEndpoints(rooms: PayloadRooms, users: Users): Endpoint[] {
-  const { data, payloads, policies, feed } = rooms;
+  return [
+    ...userAuthorizations(rooms, users),
+    ...groupAuthorizations(rooms, users),
+    ...accessWindows(rooms),
+    revocation(rooms),
+    owner(rooms, users),
+    ...excludedCountries(rooms),
+  ];
+}
 
-  /** Does the work on the payload, and tells what it did of the payload as it is then. */
-  const changing = <Body extends { userNetwork?: CallerNetwork | undefined }>(
-    { caller, body, peer }: Call<unknown, Body>,
-    { payloadId }: Payload,
-    work: () => Combination | undefined,
-  ): Payload =>
-    data.transaction(() => {
-      const combination = work();
-      const after = payloads.find(payloadId);
-      if (!after) throw new Error(`payload ${payloadId} is not there any more`);
-      if (combination) tell(feed, combination, caller, after, body.userNetwork?.shown ?? networkOfPeer(peer));
-      return after;
-    });
+/** Changes the payload and logs the change in one transaction; the record shows the payload after the change. */
+function change<Body extends { userNetwork?: CallerNetwork | undefined }>(
+  { data, payloads, feed }: PayloadRooms,
+  { caller, body, peer }: Call<unknown, Body>,
+  { payloadId }: Payload,
+  work: () => Combination | undefined,
+): Payload {
+  return data.transaction(() => {
+    const combination = work();
+    const after = payloads.find(payloadId);
+    if (!after) throw new Error(`payload ${payloadId} does not exist any more`);
+    if (combination) tell(feed, combination, caller, after, body.userNetwork?.shown ?? networkOfPeer(peer));
+    return after;
+  });
+}
 
+function userAuthorizations(rooms: PayloadRooms, users: Users): Endpoint[] {
+  const { policies } = rooms;
   return [
     endpoint({
       method: 'POST',
@@ -50,14 +62,15 @@ export function policyEndpoints(rooms: PayloadRooms, users: Users): Endpoint[] {
       refusals: [404, 409],
       answer(call) {
         const payload = changeable(rooms, call.caller, call.params['payloadId']);
+        const { payloadId } = payload;
         const { userId } = known(users, call.body.userId);
         if (userId === payload.owner.userId) throw new Problem(409, 'The user is the owner, who needs no authorization');
-        changing(call, payload, () =>
-          told('AuthorisedUserAccess', policies.authorizeUser(payload.payloadId, userId, call.body.accessLevel)),
+        change(rooms, call, payload, () =>
+          combinationOf('AuthorisedUserAccess', policies.authorizeUser(payloadId, userId, call.body.accessLevel)),
         );
         return json(
           200,
-          policies.userAuthorizations(payload.payloadId).find((each) => each.userId === userId),
+          policies.userAuthorizations(payloadId).find((each) => each.userId === userId),
         );
       },
     }),
@@ -70,6 +83,12 @@ export function policyEndpoints(rooms: PayloadRooms, users: Users): Endpoint[] {
       refusals: [404],
       answer: ({ caller, params }) => json(200, policies.userAuthorizations(readable(rooms, caller, params['payloadId']).payloadId)),
     }),
+  ];
+}
+
+function groupAuthorizations(rooms: PayloadRooms, users: Users): Endpoint[] {
+  const { policies } = rooms;
+  return [
     endpoint({
       method: 'POST',
       path: `${base}/group-authorizations`,
@@ -81,12 +100,15 @@ export function policyEndpoints(rooms: PayloadRooms, users: Users): Endpoint[] {
       refusals: [404],
       answer(call) {
         const payload = changeable(rooms, call.caller, call.params['payloadId']);
+        const { payloadId } = payload;
         const { groupId, accessLevel } = call.body;
         knownGroup(users, groupId);
-        changing(call, payload, () => told('AuthorisedGroupAccess', policies.authorizeGroup(payload.payloadId, groupId, accessLevel)));
+        change(rooms, call, payload, () =>
+          combinationOf('AuthorisedGroupAccess', policies.authorizeGroup(payloadId, groupId, accessLevel)),
+        );
         return json(
           200,
-          policies.groupAuthorizations(payload.payloadId).find((each) => each.groupId === groupId),
+          policies.groupAuthorizations(payloadId).find((each) => each.groupId === groupId),
         );
       },
     }),
@@ -99,6 +121,12 @@ export function policyEndpoints(rooms: PayloadRooms, users: Users): Endpoint[] {
       refusals: [404],
       answer: ({ caller, params }) => json(200, policies.groupAuthorizations(readable(rooms, caller, params['payloadId']).payloadId)),
     }),
+  ];
+}
+
+function accessWindows(rooms: PayloadRooms): Endpoint[] {
+  const { policies } = rooms;
+  return [
     endpoint({
       method: 'POST',
       path: `${base}/access-windows`,
@@ -111,8 +139,8 @@ export function policyEndpoints(rooms: PayloadRooms, users: Users): Endpoint[] {
       answer(call) {
         const payload = changeable(rooms, call.caller, call.params['payloadId']);
         const { accessWindows, allowedAreas } = call.body;
-        const given = { ...(accessWindows && { accessWindows }), ...(allowedAreas && { allowedAreas }) };
-        changing(call, payload, () => told('AccessWindow', policies.changeRules(payload.payloadId, given)));
+        const rules = { ...(accessWindows && { accessWindows }), ...(allowedAreas && { allowedAreas }) };
+        change(rooms, call, payload, () => combinationOf('AccessWindow', policies.changeRules(payload.payloadId, rules)));
         return json(200, policies.rules(payload.payloadId));
       },
     }),
@@ -125,45 +153,60 @@ export function policyEndpoints(rooms: PayloadRooms, users: Users): Endpoint[] {
       refusals: [404],
       answer: ({ caller, params }) => json(200, policies.rules(readable(rooms, caller, params['payloadId']).payloadId)),
     }),
-    endpoint({
-      method: 'POST',
-      path: `${base}/revocation`,
-      alias: `${short}/revocation`,
-      summary: 'Revokes or restores a payload, or one authorization',
-      permissions: update,
-      body: shapes.revocation,
-      answers: { 200: payloadShape },
-      refusals: [404],
-      answer(call) {
-        const payload = changeable(rooms, call.caller, call.params['payloadId']);
-        const after = changing(call, payload, () => (revoke(rooms, payload, call.body) ? ['Audit', 'RevokeAccess', 'Changed'] : undefined));
-        return json(200, payloadShown(after));
-      },
-    }),
-    endpoint({
-      method: 'POST',
-      path: `${base}/owner`,
-      alias: `${short}/owner`,
-      summary: 'Gives a payload to another owner',
-      permissions: update,
-      body: shapes.newOwner,
-      answers: { 200: payloadShape },
-      refusals: [404],
-      answer(call) {
-        const payload = changeable(rooms, call.caller, call.params['payloadId'], true);
-        const { userId } = known(users, call.body.userId);
-        const after = changing(call, payload, () => {
-          if (userId === payload.owner.userId) return undefined;
-          payloads.setOwner(payload.payloadId, userId);
-          policies.forgetUser(payload.payloadId, userId);
-          return ['Audit', 'AuthorChanged', 'Changed'];
-        });
-        return json(200, payloadShown(after));
-      },
-    }),
+  ];
+}
+
+function revocation(rooms: PayloadRooms): Endpoint {
+  return endpoint({
+    method: 'POST',
+    path: `${base}/revocation`,
+    alias: `${short}/revocation`,
+    summary: 'Revokes or restores a payload, or one authorization',
+    permissions: update,
+    body: shapes.revocation,
+    answers: { 200: payloadShape },
+    refusals: [404],
+    answer(call) {
+      const payload = changeable(rooms, call.caller, call.params['payloadId']);
+      const after = change(rooms, call, payload, () =>
+        revoke(rooms, payload, call.body) ? ['Audit', 'RevokeAccess', 'Changed'] : undefined,
+      );
+      return json(200, payloadShown(after));
+    },
+  });
+}
+
+function owner(rooms: PayloadRooms, users: Users): Endpoint {
+  const { payloads, policies } = rooms;
+  return endpoint({
+    method: 'POST',
+    path: `${base}/owner`,
+    alias: `${short}/owner`,
+    summary: 'Gives a payload to another owner',
+    permissions: update,
+    body: shapes.newOwner,
+    answers: { 200: payloadShape },
+    refusals: [404],
+    answer(call) {
+      const payload = changeable(rooms, call.caller, call.params['payloadId'], true);
+      const { userId } = known(users, call.body.userId);
+      const after = change(rooms, call, payload, () => {
+        if (userId === payload.owner.userId) return undefined;
+        payloads.setOwner(payload.payloadId, userId);
+        policies.forgetUser(payload.payloadId, userId);
+        return ['Audit', 'AuthorChanged', 'Changed'];
+      });
+      return json(200, payloadShown(after));
+    },
+  });
+}
+
+function excludedCountries({ policies }: PayloadRooms): Endpoint[] {
+  const path = '/organization/policies/excluded-countries';
+  return [
     endpoint({
       method: 'GET',
-      path: '/organization/policies/excluded-countries',
+      path,
       summary: 'The countries in which nobody of the organisation may protect or open',
       permissions: ['organization.read'],
       answers: { 200: shapes.excludedCountries },
@@ -171,7 +214,7 @@ export function policyEndpoints(rooms: PayloadRooms, users: Users): Endpoint[] {
     }),
     endpoint({
       method: 'POST',
-      path: '/organization/policies/excluded-countries',
+      path,
       summary: 'Says in which countries nobody of the organisation may protect or open',
       permissions: ['organization.update'],
       body: shapes.excludedCountries,
@@ -184,11 +227,14 @@ export function policyEndpoints(rooms: PayloadRooms, users: Users): Endpoint[] {
   ];
 }
 
-function told(result: 'AuthorisedUserAccess' | 'AuthorisedGroupAccess' | 'AccessWindow', change: Change): Combination | undefined {
-  return change && ['Audit', result, change];
+function combinationOf(
+  result: 'AuthorisedUserAccess' | 'AuthorisedGroupAccess' | 'AccessWindow',
+  changed: Change,
+): Combination | undefined {
+  return changed && ['Audit', result, changed];
 }
 
-/** Whether something was changed. @throws Problem 404 when there is no such authorization */
+/** @returns true when this changes something. @throws Problem 404 for an unknown authorization */
 function revoke({ payloads, policies }: PayloadRooms, payload: Payload, body: z.infer<typeof shapes.revocation>): boolean {
   const { isRevoked, userId, groupId } = body;
   if (userId === undefined && groupId === undefined) {
