@@ -1,10 +1,10 @@
 /**
- * The clock and the chance of the real world: what the daemon gives to every room that takes a `Clock` or a `Random`. A simulation gives
- * its own instead.
+ * The system clock and randomness. The daemon passes them to every component that takes a `Clock` or a `Random`; the simulation passes
+ * its own.
  */
 import type { Clock, Random } from './model/time.ts';
 
-/** The longest delay that a timer of Node can hold; longer sleeps are cut into pieces. */
+/** The maximum delay of a Node timer; longer sleeps use several. */
 const timerMax = 2_147_483_647;
 
 export const systemClock: Clock = {
@@ -21,7 +21,7 @@ export const systemClock: Clock = {
 
 export const systemRandom: Random = () => Math.random();
 
-/** Lets everything go ahead that waits already: a timer would wait a millisecond. */
+/** Lets waiting callbacks run; a timer would wait a millisecond. */
 function turn(signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   return new Promise((resolve) => setImmediate(resolve));

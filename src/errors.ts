@@ -1,7 +1,7 @@
 /**
- * The one error type of the forwarder. Programs match on `code`, which is stable; the words may improve (docs/operations.md has a heading
- * for each code). The other side's own words come last in the message; a secret never stands in one: text of the other side passes `quote`, and
- * the finished message is searched once more.
+ * The error type of Waybill. `code` is stable, the message is not; docs/operations.md has a heading for each code. The text of the other
+ * side comes last in the message. A message has no secret: text of the other side passes `quote`, and the complete message is searched
+ * again.
  */
 import { quote } from './quote.ts';
 import { withoutSecrets } from './secrets.ts';
@@ -9,49 +9,49 @@ import { withoutSecrets } from './secrets.ts';
 /** Every stable error code. A new one gets a heading in docs/operations.md. */
 export type ErrorCode =
   // configuration and use
-  | 'usage' // the command line does not fit
-  | 'config_invalid' // one or more settings are wrong; `problems` lists each
-  | 'secret_missing' // a file or variable that a setting names is not there, or empty
+  | 'usage' // invalid command line or request
+  | 'config_invalid' // invalid settings; `problems` lists each
+  | 'secret_missing' // the file or variable of a setting is missing or empty
   // the source and its token endpoint
-  | 'source_unreachable' // name, connection, reset, timeout: no answer
-  | 'source_busy' // 429, 403 with Retry-After, 5xx: asked to come back
-  | 'source_unauthorized' // 401 with a fresh token: the key or the token is not accepted
+  | 'source_unreachable' // no response: name resolution, connection, reset, timeout
+  | 'source_busy' // 429, 403 with Retry-After, 5xx: retry later
+  | 'source_unauthorized' // 401 with a fresh token: the key or the token is rejected
   | 'source_forbidden' // 403 without Retry-After: the right is missing
-  | 'tls_untrusted' // a certificate that is not trusted, for source or token endpoint
-  | 'proxy_refused' // the proxy itself refuses (407, 403 on CONNECT)
+  | 'tls_untrusted' // untrusted certificate of the source or its token endpoint
+  | 'proxy_refused' // the proxy refuses the tunnel (407, 403 on CONNECT)
   | 'token_refused' // the token endpoint refuses the credentials
-  | 'token_unreachable' // the token endpoint does not answer, or not with a token
+  | 'token_unreachable' // no response of the token endpoint, or one without a token
   | 'page_malformed' // not JSON, cut, too large, without `data`
-  | 'page_refused' // 400: the request does not suit the service (a page size above its maximum)
+  | 'page_refused' // 400: the service rejects the request (a page size above its maximum)
   | 'page_not_found' // 404: past the last page, or a wrong base URL
   // the state
   | 'state_too_new' // written by a newer release
   | 'state_locked' // another running process owns it
   | 'state_unusable' // not a directory, not writable, not a state
-  | 'state_corrupt' // SQLite says so, or the chain is broken
-  | 'state_missing' // --expect-state and there is none
-  | 'journal_full' // the quota is reached
-  | 'internal_error' // an assertion of docs/guarantees.md does not hold: the process ends
+  | 'state_corrupt' // reported by SQLite, or the hash chain is broken
+  | 'state_missing' // --expect-state, and there is no state
+  | 'journal_full' // `journal.maxSize` is reached, or the disk is full
+  | 'internal_error' // an assertion of docs/guarantees.md failed: the process exits
   // sinks
-  | 'sink_unavailable' // nothing of these items was taken; later
-  | 'sink_refused' // the request as a whole was refused, no item named
-  | 'sink_outcome_unknown' // the outcome is not known
-  | 'sink_blocked' // cannot go on before a person acts
-  | 'file_truncated' // a file of ours is shorter than what it had taken
+  | 'sink_unavailable' // none of these messages was accepted; retry later
+  | 'sink_refused' // the whole request was rejected, without naming a message
+  | 'sink_outcome_unknown' // the messages may have been accepted
+  | 'sink_blocked' // needs an operator
+  | 'file_truncated' // a file is shorter than the data delivered to it
   | 'admin_listen_failed' // the admin server cannot listen
-  | 'admin_busy' // the admin server has too much to answer at once
-  | 'admin_unreachable' // a command cannot ask the admin server that --admin names
+  | 'admin_busy' // the admin server is overloaded
+  | 'admin_unreachable' // a command cannot reach the admin server of --admin
   | 'aborted';
 
 interface WaybillErrorOptions {
   readonly cause?: unknown;
-  /** How long the other side asks us to wait, in ms. */
+  /** The wait that the other side requests, ms. */
   readonly retryAfterMs?: number | undefined;
-  /** What was sent was too much for the time that it may take. */
+  /** The request exceeded its deadline: a smaller one may not. */
   readonly isLate?: boolean | undefined;
-  /** The receiver has no room for the request (429): a smaller one may fit. */
+  /** The receiver has no capacity for the request (429): a smaller one may fit. */
   readonly isCrowded?: boolean | undefined;
-  /** For `config_invalid`: every problem, one line each. */
+  /** For `config_invalid`: one line for each problem. */
   readonly problems?: readonly string[];
 }
 
@@ -73,10 +73,10 @@ export class WaybillError extends Error {
   }
 }
 
-/** Characters of a message of somebody else's error. */
+/** Characters of the message of a foreign error. */
 const foreignMax = 1_000;
 
-/** The words of anything that was thrown, with the words of its causes behind it, each once. What is no error of ours is quoted: it may repeat what a server said. */
+/** The message of a thrown value and the messages of its causes, each once. A foreign error is quoted: it may contain text of a server. */
 export function messageOf(thrown: unknown): string {
   const message: string[] = [];
   let at: unknown = thrown;
@@ -95,7 +95,7 @@ export function wordOf(thrown: unknown): string {
   return quote(typeof thrown === 'string' ? thrown : JSON.stringify(thrown), foreignMax);
 }
 
-/** Whether nothing more may be collected, sent or acknowledged: the process must end. */
+/** A fatal error: nothing more may be collected, sent or acknowledged. */
 export function isFinal(thrown: unknown): boolean {
   return thrown instanceof WaybillError && ['internal_error', 'state_corrupt', 'state_unusable'].includes(thrown.code);
 }

@@ -1,14 +1,14 @@
 /**
- * A lock that one process has, on a file that is there for nothing else: an exclusive transaction of SQLite, which the operating system
- * releases with the process, however that ends.
+ * A lock between processes: an exclusive SQLite transaction on a separate file. The operating system releases it when the process ends
+ * for any reason.
  */
 import { chmodSync, closeSync, existsSync, openSync } from 'node:fs';
 import Database from 'better-sqlite3';
 
 /**
- * Takes the lock, and makes its file where there is none.
- * @returns what holds it until it is closed; undefined while another process, or this one, has it
- * @throws what SQLite or the file system says where there can be no lock
+ * Acquires the lock and creates its file when missing.
+ * @returns the lock, held until it is closed; undefined while another process, or this one, holds it
+ * @throws the error of SQLite or the file system
  */
 export function tryLock(file: string): Database.Database | undefined {
   makePrivate(file);
@@ -25,8 +25,8 @@ export function tryLock(file: string): Database.Database | undefined {
 }
 
 /**
- * Makes the file before SQLite does, which gives the mode of a database to its -wal and -shm as well. One that is there is not opened: closing
- * it would release the locks that this process holds on it (POSIX, fcntl).
+ * Creates the file with its mode before SQLite does: SQLite gives the mode to -wal and -shm too. An existing file is not opened: closing
+ * it would release the locks of this process on it (POSIX, fcntl).
  */
 export function makePrivate(file: string): void {
   if (!existsSync(file)) closeSync(openSync(file, 'a', 0o600));

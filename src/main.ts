@@ -8,7 +8,7 @@ import { loadCommand } from './cli/registry.ts';
 import { WaybillError, messageOf } from './errors.ts';
 import { version } from './version.ts';
 
-/** How long the reader of a daemon may take for its last lines. */
+/** How long the daemon waits for the reader of its last lines, ms. */
 const lastLinesMs = 1_000;
 
 /** Runs the program with the arguments after its name, and sets the exit code. */
@@ -23,7 +23,7 @@ export async function main(argv: readonly string[], run = dispatch): Promise<voi
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     // The daemon continues: its stdout sink reports the missing reader; the other sinks are not affected.
     if (argv[0] === 'run') return;
-    // The reader has enough (`waybill encode … | head`).
+    // The reader has closed the pipe (`waybill encode … | head`).
     if (error.code === 'EPIPE') process.exit(0);
     process.stderr.write(`cannot write to standard output: ${messageOf(error)}\n`);
     process.exit(1);

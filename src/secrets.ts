@@ -1,47 +1,47 @@
 /**
- * The secrets that this process knows, and their removal from text. A server may return what it was sent in any encoding, so the text is
- * decoded layer by layer (percent, form, JSON, HTML, folded lines) and each decoded view is searched for each secret as it is, in base64
- * and in hex. A part of a secret counts too: servers cut and mask what they return.
+ * Removes the secrets that this process knows from text. A server may return a request in any encoding: the text is decoded layer by layer
+ * (percent, form, JSON, HTML, folded lines), and each decoded view is searched for each secret in plain form, base64 and hex. Parts of a
+ * secret are removed too: servers truncate and mask what they return.
  *
- * The work is bounded: no view is longer than the text, there are at most `viewsMax` of them, and one look-up in a table per character
- * finds the few places where a comparison begins.
+ * The work is bounded: no view is longer than the text, there are at most `viewsMax` views, and one table look-up per character finds
+ * the few places to compare.
  */
 
-/** Replaces what was removed. */
+/** Replaces a removed secret. */
 export const removed = '[secret]';
 
-/** Earlier values that stay known for each owner: a server may still return a secret that was replaced, or a token that was renewed. */
+/** Earlier values that stay known for each owner: a server may still return a replaced secret or a renewed token. */
 const valuesPerOwner = 8;
-/** A shorter secret cannot be told from ordinary text. */
+/** A shorter secret cannot be distinguished from ordinary text. */
 const shortest = 4;
-/** Up to this length words of letters, or digits alone, are removed only where nothing adjoins them: `elastic` stays in `elasticsearch`. */
+/** Up to this length, a secret of letters or of digits is removed only as a whole word: `elastic` stays in `elasticsearch`. */
 const wordMax = 11;
-/** Characters that are looked up at once; also the shortest part of a secret that is removed where the text was cut. */
+/** Characters of one table look-up; also the shortest part of a secret to remove at a cut end of the text. */
 const gram = 6;
-/** Up to this length each part is in the table. */
+/** Up to this length, each part of a secret is in the table. */
 const everyGramMax = 64;
-/** Parts of repetitive secrets that are compared from one place of the text. */
+/** Parts of repetitive secrets to compare at one place of the text. */
 const candidatesMax = 4;
 const viewsMax = 16;
 const layersMax = 3;
 
-/** What is searched for: folded text, one character per byte. */
+/** A form of a secret to search for: folded text, one character per byte. */
 interface Needle {
   readonly folded: string;
-  /** The same before folding, where it can be read as words. */
+  /** The text before folding, if it consists of words. */
   readonly readable: string | undefined;
-  /** The shortest part that is removed anywhere. */
+  /** The shortest part to remove anywhere in the text. */
   readonly partMin: number;
   readonly isBase64: boolean;
 }
 
 interface Index {
   readonly grams: Map<string, { readonly needle: Needle; readonly at: number }[]>;
-  /** Folded secrets that are removed only as whole words. */
+  /** Folded secrets to remove only as whole words. */
   readonly message: Set<string>;
 }
 
-/** A reading of the text: a character per byte, and the part of the text that each stands for. */
+/** A decoded form of the text: one character per byte, and the range of the original text for each. */
 interface View {
   readonly bytes: string;
   readonly from: Uint32Array;
@@ -53,8 +53,8 @@ const owners = new Map<string, number>();
 let index: Index | undefined;
 
 /**
- * Adds a secret to those that are removed from text. The last eight values of an owner stay known.
- * @param owner  what reads or obtains the secret: a setting, a client of a token endpoint
+ * Adds a secret to those to remove. The last eight values of an owner stay known.
+ * @param owner  the object that obtains the secret: a setting, a client of a token endpoint
  */
 export function remember(owner: object, secret: string): void {
   const values = valuesOf.get(owner) ?? [];
@@ -81,8 +81,8 @@ function forget(secret: string): void {
 }
 
 /**
- * The text with `[secret]` in place of every known secret, whatever its encoding.
- * @param message  whether to remove secrets that may be ordinary words too (`elastic`): right for text of the other side, not for our own
+ * Replaces every known secret, in any encoding, with `[secret]`.
+ * @param message  also removes secrets that may be ordinary words (`elastic`): for text of the other side, not for text of Waybill
  */
 export function withoutSecrets(text: string, message: boolean): string {
   if (owners.size === 0 || text.length < shortest) return text;
@@ -114,7 +114,7 @@ function built(): Index {
 function add({ grams, message }: Index, secret: string): void {
   const put = (needle: Needle): void => {
     const last = needle.folded.length - gram;
-    // Every part of `partMin` characters holds one of these; of a short secret every part of `gram` characters.
+    // Every part of `partMin` characters contains one of these; for a short secret, every part of `gram` characters.
     const step = needle.folded.length <= everyGramMax ? 1 : needle.partMin - gram + 1;
     for (let at = 0; ; at = Math.min(at + step, last)) {
       const key = needle.folded.slice(at, at + gram);
@@ -138,7 +138,7 @@ function add({ grams, message }: Index, secret: string): void {
   if (bytes.length > secret.length && !/[^\0-\xff]/.test(secret)) {
     if (secret.length >= gram) put({ folded: fold(secret), readable: secret, partMin: 12, isBase64: false });
   }
-  // What was encoded before it was put into base64 or hex is found by its encoded form.
+  // Finds a secret that was encoded before base64 or hex was applied.
   const json = JSON.stringify(secret).slice(1, -1);
   const wellFormed = secret.toWellFormed();
   const form = new URLSearchParams([['', wellFormed]]).toString().slice(1);
@@ -148,7 +148,7 @@ function add({ grams, message }: Index, secret: string): void {
   }
 }
 
-/** The characters of base64 that these bytes alone decide, when 0, 1 or 2 bytes (modulo 3) precede them. */
+/** The base64 characters that depend only on these bytes, for each offset of 0, 1 or 2 preceding bytes (modulo 3). */
 function base64Cores(bytes: string): readonly string[] {
   return [0, 1, 2].map((before) => {
     const encoded = Buffer.from('\0'.repeat(before) + bytes, 'latin1').toString('base64');
@@ -182,11 +182,11 @@ function searchParts({ grams }: Index, bytes: string, folded: string, hit: Hit):
   }
 }
 
-/** Whether this part of a secret is removed: all of it, a long part, or a shorter one that begins or ends where the text was cut. */
+/** True for the whole secret, a long part, or a shorter part at a cut end of the text. */
 function isPart({ folded, readable, partMin }: Needle, from: number, to: number, isCutBefore: boolean, isCutAfter: boolean): boolean {
   const length = to - from;
   if (length === folded.length) return true;
-  // A part that reads as words may be an ordinary phrase.
+  // A part that consists of words may be an ordinary phrase.
   if (length < 2 * partMin && readable !== undefined && isWords(readable.slice(from, to))) return false;
   if (length >= partMin) return true;
   return folded.length > partMin && (isCutBefore || isCutAfter);
@@ -194,7 +194,7 @@ function isPart({ folded, readable, partMin }: Needle, from: number, to: number,
 
 const ellipsis = '\u00e2\u0080\u00a6';
 
-/** At the begin of the text, perhaps within an escape, or behind what stands for the part that is not shown. */
+/** At the start of the text, also within an escape, or after the mark of an omitted part. */
 function isCutBefore(bytes: string, at: number): boolean {
   return (at < 8 && /^[0-9a-fux#;]*$/i.test(bytes.slice(0, at))) || isOmission(bytes.slice(Math.max(0, at - 3), at));
 }
@@ -209,7 +209,7 @@ function isOmission(text: string): boolean {
   return ['...', '***', 'xxx', ellipsis].includes(text.toLowerCase());
 }
 
-/** Behind the characters that the secret alone decides: one that it decides in part, and the padding. */
+/** After the characters that depend only on the secret: one that depends on it in part, and the padding. */
 function endOfBase64(bytes: string, at: number): number {
   return at + (/^[A-Za-z0-9+/_-]?={0,2}/.exec(bytes.slice(at, at + 3))?.[0].length ?? 0);
 }
@@ -222,15 +222,15 @@ function searchWords({ message }: Index, folded: string, hit: Hit): void {
   }
 }
 
-/** Words of one case, or with a capital, with blanks, hyphens, underscores or dots between them. */
+/** Words in one case or capitalized, separated by blanks, hyphens, underscores or dots. */
 function isWords(text: string): boolean {
   return /^[A-Za-z _.-]*$/.test(text) && text.split(/[ _.-]/).every((word) => /^(?:[A-Za-z]?[a-z]*|[A-Z]+)$/.test(word));
 }
 
-/** Makes equal what an encoding may change: the case, `+` for a blank, and the two alphabets of base64. */
+/** Removes differences between encodings: case, `+` for a blank, and the two base64 alphabets. */
 function fold(bytes: string): string {
   return bytes
-    .replace(/[A-Z]+/g, (deadLetters) => deadLetters.toLowerCase())
+    .replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
     .replace(/[+-]/g, ' ')
     .replaceAll('_', '/');
 }
@@ -240,26 +240,26 @@ function utf8(text: string): string {
 }
 
 function viewsOf(text: string): readonly View[] {
-  const liveStatus = rootsOf(text);
-  const known = new Set(liveStatus.map(({ bytes }) => bytes));
-  for (let layer = 0, done = 0; layer < layersMax && done < liveStatus.length; layer += 1) {
-    const to = liveStatus.length;
+  const views = rootsOf(text);
+  const known = new Set(views.map(({ bytes }) => bytes));
+  for (let layer = 0, done = 0; layer < layersMax && done < views.length; layer += 1) {
+    const to = views.length;
     for (; done < to; done += 1) {
-      const view = liveStatus[done];
+      const view = views[done];
       if (view === undefined) continue;
       for (const decoder of decoders) {
         if (view.bytes.search(decoder.pattern) < 0) continue;
         const next = decoded(view, decoder);
-        if (known.has(next.bytes) || liveStatus.length >= viewsMax) continue;
+        if (known.has(next.bytes) || views.length >= viewsMax) continue;
         known.add(next.bytes);
-        liveStatus.push(next);
+        views.push(next);
       }
     }
   }
-  return liveStatus;
+  return views;
 }
 
-/** The text in UTF-8, and, where it may hold UTF-8 that was read as Latin-1 (a header), in Latin-1. */
+/** The text in UTF-8; also in Latin-1 when it may be UTF-8 that was decoded as Latin-1 (a header). */
 function rootsOf(text: string): View[] {
   const ends: number[] = [];
   const starts: number[] = [];
@@ -282,7 +282,7 @@ function rootsOf(text: string): View[] {
 
 interface Decoder {
   readonly pattern: RegExp;
-  /** The bytes that a match stands for; undefined: it stands for itself. */
+  /** The decoded bytes of a match; undefined leaves it unchanged. */
   readonly read: (match: RegExpExecArray) => string | undefined;
 }
 
@@ -315,7 +315,7 @@ const controls: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', 
 const decoders: readonly Decoder[] = [
   { pattern: /%([0-9a-f]{2})/gi, read: ([, hex = '']) => String.fromCharCode(parseInt(hex, 16)) },
   {
-    // JSON (RFC 8259 section 7), a pair of surrogates as one character; and `\xNN`, as logs of servers write bytes.
+    // JSON (RFC 8259 section 7), a surrogate pair as one character; and `\xNN`, the byte escape of server logs.
     pattern: /\\(?:u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|u([0-9a-f]{4})|x([0-9a-f]{2})|([^ux]))/gi,
     read: ([, high, low, unit, byte, character = '']) => {
       if (high !== undefined && low !== undefined) return utf8(String.fromCharCode(parseInt(high, 16), parseInt(low, 16)));
@@ -324,18 +324,18 @@ const decoders: readonly Decoder[] = [
     },
   },
   {
-    // Without a semicolon at the end of the text it may have been cut.
+    // The semicolon may be missing at the end of a cut text.
     pattern: /&(?:#(\d{1,9})|#x([0-9a-f]{1,8})|([a-z]{2,20}[0-9]{0,2}))(?:;|(?![0-9a-z]|$))/gi,
     read: ([, decimal, hex, name]) => {
       const code = name === undefined ? parseInt(decimal ?? hex ?? '', decimal === undefined ? 16 : 10) : entities.get(name);
       return code === undefined || code > 0x10ffff ? undefined : utf8(String.fromCodePoint(code));
     },
   },
-  // Lines of a folded header, or of base64 in lines of 76 characters.
+  // A folded header, or base64 in lines of 76 characters.
   { pattern: /\r?\n[ \t]*|(?<=[A-Za-z0-9+/_=-]{16})[ \t]+(?=[A-Za-z0-9+/_=-]{4})/g, read: () => '' },
 ];
 
-/** Named references of HTML for printable ASCII and Latin-1: runs of names, each from a code point on. */
+/** HTML named character references of printable ASCII and Latin-1: first code point, names of it and its successors. */
 const namedFrom: readonly (readonly [first: number, names: string])[] = [
   [9, 'Tab NewLine'],
   [33, 'excl quot num dollar percnt amp apos lpar rpar ast plus comma'],

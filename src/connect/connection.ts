@@ -1,6 +1,6 @@
 /**
- * The way to one server: TCP or a proxy's tunnel, TLS on top, and a pool of kept connections for undici. Every failure on the way is already
- * the WaybillError that the caller reports: what cannot be reached, which certificate is not trusted by which setting, which proxy refuses.
+ * The connections to one server: TCP or a tunnel through a proxy, TLS, and a keep-alive pool for undici. Every connection error is the
+ * WaybillError that the caller reports: unreachable host, untrusted certificate with its setting, refusal of the proxy.
  */
 import { connect as connectTcp, isIP } from 'node:net';
 import type { Socket } from 'node:net';
@@ -14,23 +14,23 @@ import { Trust, onPeer } from './trust.ts';
 import type { Peer, Pem, Shown, TlsSettings } from './trust.ts';
 
 interface ConnectionSettings {
-  /** Where `tls` of the connection stands in the configuration: `sources.production`, `sources.production.auth`. */
+  /** The parent of its `tls` setting: `sources.production`, `sources.production.auth`. */
   readonly setting: string;
   /** `https:`, or `http:` on a loopback address. */
   readonly url: string;
   readonly tls?: TlsSettings | undefined;
-  /** The top-level `tls.ca`, trusted besides the built-in roots unless `tls.ca` is set. */
+  /** The top-level `tls.ca`, trusted in addition to the built-in roots unless `tls.ca` is set. */
   readonly sharedCa?: Pem | undefined;
   /** Undefined: direct. */
   readonly proxy?: ProxySettings | undefined;
   readonly shown?: Shown | undefined;
-  /** Connections at once; default one. */
+  /** Concurrent connections; default 1. */
   readonly connections?: number;
-  /** The longest time for TCP, proxy and TLS together, ms. */
+  /** Timeout for TCP, proxy and TLS together, ms. */
   readonly timeoutMs: number;
 }
 
-/** The way that was taken, for `check` and the metric of certificates. */
+/** The route to the server, for `check` and the metric of certificates. */
 export interface Route {
   readonly target: string;
   /** The setting that names the proxy; undefined when the connection is direct. */
@@ -39,14 +39,14 @@ export interface Route {
   readonly peer: Peer | undefined;
 }
 
-/** The way in words: `siem.example is reached directly, certificate of 'siem.example' issued by 'Example root'`. */
+/** `connected to siem.example directly, certificate of 'siem.example' issued by 'Example root'`. */
 export function wayOf({ target, proxy, peer }: Route): string {
   const issuer = peer === undefined ? '' : `, certificate of '${peer.subject}' issued by '${peer.issuer}'`;
-  return `${target} is reached ${proxy === undefined ? 'directly' : `through ${proxy}`}${issuer}`;
+  return `connected to ${target} ${proxy === undefined ? 'directly' : `through ${proxy}`}${issuer}`;
 }
 
 export class Connection implements AsyncDisposable {
-  /** For undici; it follows no redirect and speaks HTTP/1.1. */
+  /** Follows no redirect; HTTP/1.1. */
   readonly dispatcher: Dispatcher;
   readonly #settings: ConnectionSettings;
   readonly #target: URL;
@@ -54,7 +54,7 @@ export class Connection implements AsyncDisposable {
   readonly #proxy: Proxy | undefined;
   readonly #opening = new Set<Socket>();
   #peer: Peer | undefined;
-  /** What the connection ended with after its handshake; undici says only that it ended. */
+  /** The error that ended the connection after its handshake; undici reports only the end. */
   #ended: Error | undefined;
 
   constructor(settings: ConnectionSettings) {
@@ -66,11 +66,11 @@ export class Connection implements AsyncDisposable {
       connect: (options, callback) => {
         this.#open(options, (socket) => callback(null, socket)).catch((thrown: unknown) => callback(thrown as Error, null));
       },
-      // Who asks one thing at a time needs one.
+      // Enough for one request at a time.
       connections: settings.connections ?? 1,
-      // Longer than a poll, so that a quiet source needs no handshake each time; a server that hints at less is obeyed.
+      // Longer than a poll interval, so that an idle source needs no new handshake. A shorter keep-alive hint of the server applies.
       keepAliveTimeout: 30_000,
-      // The caller limits the request as a whole.
+      // The caller has a deadline for the whole request.
       headersTimeout: 0,
       bodyTimeout: 0,
       maxHeaderSize: 64 * 1024,
@@ -82,8 +82,8 @@ export class Connection implements AsyncDisposable {
   }
 
   /**
-   * The error of a request that got no answer. A refused client certificate shows only now: TLS 1.3 ends its handshake before the server
-   * has looked at it (RFC 8446 section 4.4.2.4).
+   * The error of a request without a response. A rejected client certificate appears only here: with TLS 1.3 the client finishes its
+   * handshake before the server verifies the certificate (RFC 8446 section 4.4.2.4).
    */
   translate(thrown: unknown): WaybillError {
     if (thrown instanceof WaybillError) return thrown;
@@ -103,7 +103,7 @@ export class Connection implements AsyncDisposable {
     const secure = options.protocol === 'https:';
     const host = options.hostname.startsWith('[') ? options.hostname.slice(1, -1) : options.hostname;
     const port = options.port === '' ? (secure ? 443 : 80) : Number(options.port);
-    // Whatever cannot be read stands here, before anything is opened.
+    // Throws for an unreadable file before a connection is opened.
     const context = secure ? this.#trust.context() : undefined;
     const to = performance.now() + this.#settings.timeoutMs;
     const tunnel = this.#proxy === undefined ? undefined : await openTunnel(this.#proxy, this.#trust, host, port, this.#settings.timeoutMs);
@@ -113,7 +113,7 @@ export class Connection implements AsyncDisposable {
         ? connectTcp({ host, port, noDelay: true })
         : connectTls({
             ...(tunnel === undefined ? { host, port } : { socket: tunnel.socket, host }),
-            // An address is no server name (RFC 6066 section 3); it is checked against the certificate through `host`.
+            // An IP address is not a server name (RFC 6066 section 3); `host` is compared with the certificate.
             ...(isIP(servername) === 0 ? { servername } : {}),
             secureContext: context,
             minVersion: 'TLSv1.2',
@@ -123,7 +123,7 @@ export class Connection implements AsyncDisposable {
     await this.#ready(socket, context === undefined ? 'connect' : 'secureConnect', to, delivered);
   }
 
-  /** Hands the socket over within its own event, so that no error of it can fall between two listeners. */
+  /** Passes the socket on within its event: otherwise an error could occur while it has no listener. */
   #ready(socket: Socket, event: 'connect' | 'secureConnect', to: number, delivered: (socket: Socket) => void): Promise<void> {
     this.#opening.add(socket);
     this.#ended = undefined;

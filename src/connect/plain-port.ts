@@ -1,7 +1,7 @@
-/** A server that answers a handshake of TLS in plain text: OpenSSL says so in words of its own, which help nobody. */
+/** Detects a server that answers a TLS handshake in plain text: the message of OpenSSL does not say so. */
 import { messageOf } from '../errors.ts';
 
-/** What was thrown, in words, where it means that; undefined: something else. */
+/** A clear message for that error; undefined for another one. */
 export function plainPort(thrown: unknown): string | undefined {
   const message = messageOf(thrown);
   const openSsl = message.search(/[0-9A-F]+:error:/);
@@ -11,7 +11,7 @@ export function plainPort(thrown: unknown): string | undefined {
 
 const plainCodes: ReadonlySet<unknown> = new Set(['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG']);
 
-/** Codes of an error and its causes. What is decided by is never the message: a part of it may have been removed as a secret. */
+/** Codes of an error and its causes. The message cannot decide: a part of it may have been removed as a secret. */
 function codesOf(thrown: unknown): readonly unknown[] {
   const codes: unknown[] = [];
   for (let at = thrown; at instanceof Error && codes.length < 8; at = at.cause) codes.push((at as NodeJS.ErrnoException).code);

@@ -1,6 +1,6 @@
 /**
- * Whether a connection goes through a proxy, and the tunnel through it (CONNECT, RFC 9110 section 9.3.6). A refusal of the proxy itself is
- * told from one of the service behind it.
+ * Selects the proxy of a connection and opens the tunnel through it (CONNECT, RFC 9110 section 9.3.6). Errors of the proxy differ from
+ * errors of the server that it connects to.
  */
 import { request as requestHttp } from 'node:http';
 import type { IncomingMessage, RequestOptions } from 'node:http';
@@ -14,23 +14,23 @@ import { quote } from '../quote.ts';
 import { onPeer } from './trust.ts';
 import type { Peer, Secret, Trust } from './trust.ts';
 
-/** `proxy` of a connection, as the configuration resolves it: its own, the top-level one, or the one that the environment names. */
+/** The resolved `proxy` of a connection: its own setting, the top-level one, or that of the environment. */
 export interface ProxySettings {
   readonly url: Secret;
   readonly noProxy?: readonly string[] | undefined;
 }
 
-/** A proxy that a connection goes through: `http://` or `https://`, perhaps with user and password. */
+/** `http://` or `https://`, optionally with user and password. */
 export type Proxy = Secret;
 
-/** The proxy for a target; undefined when the connection is direct: none is set, `noProxy` names the host, or the host is this machine. */
+/** The proxy for a target; undefined for a direct connection: no proxy is set, `noProxy` has the host, or the host is this machine. */
 export function proxyFor(target: URL, settings: ProxySettings | undefined): Proxy | undefined {
   const host = bare(target.hostname);
   if (settings === undefined || target.protocol !== 'https:' || isLoopback(host)) return undefined;
   return excludes(settings.noProxy ?? [], host, target.port === '' ? '443' : target.port) ? undefined : settings.url;
 }
 
-/** Whether the host is this machine: `localhost`, 127.0.0.0/8 or ::1. */
+/** `localhost`, 127.0.0.0/8 or ::1. */
 export function isLoopback(host: string): boolean {
   const name = bare(host).toLowerCase().replace(/\.$/, '');
   return (
@@ -45,9 +45,9 @@ interface Tunnel {
 }
 
 /**
- * Asks the proxy for a tunnel to `host:port`. Names are resolved by the proxy.
- * @throws WaybillError `proxy_refused` (401, 403, 407, and other answers of its own), `source_unreachable` (the proxy does not answer, or
- *         says that the target does not), `tls_untrusted` (its certificate)
+ * Opens a tunnel to `host:port`. The proxy resolves the name.
+ * @throws WaybillError `proxy_refused` (401, 403, 407 and other statuses of the proxy), `source_unreachable` (the proxy does not respond,
+ *         or reports that the target does not), `tls_untrusted` (its certificate)
  */
 export function openTunnel(proxy: Proxy, trust: Trust, host: string, port: number, timeoutMs: number): Promise<Tunnel> {
   const url = readUrl(proxy);
@@ -101,7 +101,7 @@ const loopback = new BlockList();
 loopback.addSubnet('127.0.0.0', 8, 'ipv4');
 loopback.addAddress('::1', 'ipv6');
 
-/** `secureContext` is passed on to `tls.connect`; the types of Node leave it out. */
+/** Node passes `secureContext` on to `tls.connect`; its types omit it. */
 function secured(options: RequestOptions, secureContext: SecureContext): SecureRequestOptions & { readonly secureContext: SecureContext } {
   return { ...options, secureContext, rejectUnauthorized: true, minVersion: 'TLSv1.2' };
 }
@@ -123,14 +123,16 @@ function authorization(url: URL): Record<string, string> {
 
 function refusal(status: number, message: string, proxy: Proxy, url: URL, authority: string): WaybillError {
   const begin = `cannot reach "${authority}" through the proxy "${url.host}"`;
-  const said = `${status} ${message}`.trim();
-  if (status >= 500) return new WaybillError('source_unreachable', `${begin} of ${proxy.describe()}: the proxy answers ${said}`);
+  const response = `${status} ${message}`.trim();
+  if (status >= 500) return new WaybillError('source_unreachable', `${begin} of ${proxy.describe()}: the proxy responded ${response}`);
   const reason =
-    status === 407 ? `the proxy does not accept user and password of ${proxy.describe()}` : `the proxy refuses; see ${proxy.describe()}`;
-  return new WaybillError('proxy_refused', `${begin}: ${reason}: ${said}`);
+    status === 407
+      ? `the proxy rejected user and password of ${proxy.describe()}`
+      : `the proxy refused the tunnel; see ${proxy.describe()}`;
+  return new WaybillError('proxy_refused', `${begin}: ${reason}: ${response}`);
 }
 
-/** Whether a list like NO_PROXY names the host: `*`, a name with all below it, a suffix with its dot, an address, a network; each perhaps `:port`. */
+/** Matches a NO_PROXY list: `*`, a name and its subdomains, a suffix with a leading dot, an address, a network; each optionally with `:port`. */
 function excludes(entries: readonly string[], host: string, port: string): boolean {
   const name = host.toLowerCase().replace(/\.$/, '');
   const family = isIP(name) === 4 ? 'ipv4' : 'ipv6';

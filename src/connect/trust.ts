@@ -1,7 +1,7 @@
 /**
- * Which certificates a connection trusts and which one it shows: reads the files that the settings name, and says in words why a server's
- * certificate was refused. The files are read again for each new connection and compared by content, so a renewed file takes effect without
- * a watcher and without a restart; verification itself can not be turned off.
+ * The trusted certificates and the client certificate of a connection, and clear messages for failed verifications. The files are read
+ * again for each new connection and compared by content: a renewed file takes effect without a watcher or a restart. Verification cannot
+ * be turned off.
  */
 import { X509Certificate, createHash, createPrivateKey } from 'node:crypto';
 import type { Socket } from 'node:net';
@@ -10,19 +10,19 @@ import type { SecureContext } from 'node:tls';
 import { WaybillError, messageOf } from '../errors.ts';
 import { quote } from '../quote.ts';
 
-/** A secret as the configuration gives it: where it comes from is its own affair. */
+/** A secret of the configuration, from any source. */
 export interface Secret {
-  /** The value as it now stands; whoever implements this passes it to `remember`. */
+  /** The present value. An implementation passes it to `remember`. */
   read(): string;
-  /** Has the next `read` look for a new value, whether or not there seems to be one. */
+  /** The next `read` reads the value again, also when its file seems unchanged. */
   refresh(): void;
-  /** The setting that it stands in, and where its value comes from. */
+  /** Its setting, and the origin of its value. */
   describe(): string;
 }
 
-/** Files with certificates or a key, in PEM form. */
+/** PEM files with certificates or a key. */
 export interface Pem {
-  /** The text of each file as it now stands. */
+  /** The present text of each file. */
   read(): readonly string[];
   describe(): string;
 }
@@ -33,22 +33,22 @@ export interface TlsSettings {
   readonly cert?: Pem | undefined;
   readonly key?: Pem | undefined;
   readonly passphrase?: Secret | undefined;
-  /** The name that the certificate must hold, where it is not the host of the URL. */
+  /** The expected name in the certificate; default: the host of the URL. */
   readonly serverName?: string | undefined;
 }
 
-/** What a certificate says about itself, for messages, `check` and the metric of its end. */
+/** A server certificate, for messages, `check` and the expiry metric. */
 export interface Peer {
   readonly subject: string;
   readonly issuer: string;
   /** ms since 1970 */
   readonly validFrom: number;
   readonly validTo: number;
-  /** The names that it is for, as OpenSSL writes them: `DNS:service.example, IP Address:192.0.2.1`. */
+  /** Subject alternative names as OpenSSL formats them: `DNS:service.example, IP Address:192.0.2.1`. */
   readonly names: string;
 }
 
-/** Told the certificate that a server shows, whether or not it is trusted afterwards. */
+/** Called with the certificate of a server, before it is verified. */
 export type Shown = (host: string, peer: Peer) => void;
 
 export class Trust {
@@ -60,8 +60,8 @@ export class Trust {
   #trusted = '';
 
   /**
-   * @param setting  where the connection stands in the configuration, e.g. `sources.production`
-   * @param shared   the top-level `tls.ca`, trusted besides the built-in roots unless the connection has its own
+   * @param setting  of the connection, e.g. `sources.production`
+   * @param shared   the top-level `tls.ca`, trusted in addition to the built-in roots unless the connection has its own `ca`
    */
   constructor(setting: string, own: TlsSettings | undefined, shared: Pem | undefined) {
     this.#setting = setting;
@@ -74,8 +74,8 @@ export class Trust {
   }
 
   /**
-   * What TLS needs for a new connection.
-   * @throws WaybillError `config_invalid` or `secret_missing` when a file cannot be read or does not hold what it should
+   * The context of a new TLS connection.
+   * @throws WaybillError `config_invalid` or `secret_missing` when a file cannot be read or has other content
    */
   context(): SecureContext {
     const { cert, key, passphrase } = this.#own;
@@ -109,7 +109,7 @@ export class Trust {
     return this.#context;
   }
 
-  /** What OpenSSL says of two that are each well and do not belong together helps nobody. */
+  /** Detects a key that does not match its certificate: the message of OpenSSL is unclear. */
   #assertPair(chain: string, secret: string, passphrase: string | undefined): void {
     let isPair = true;
     try {
@@ -117,7 +117,7 @@ export class Trust {
         createPrivateKey({ key: secret, ...(passphrase !== undefined && { passphrase }) }),
       );
     } catch {
-      // One of the two cannot be read: that is said where they are used.
+      // One of the two cannot be read: the error appears where it is used.
       return;
     }
     if (isPair) return;
@@ -127,8 +127,8 @@ export class Trust {
   }
 
   /**
-   * Why a handshake failed; undefined when that was not for a certificate or a version of TLS.
-   * @param now  what the clock of this machine says, ms since 1970: a wrong one refuses sound certificates
+   * The reason of a failed handshake; undefined when it is neither a certificate nor a TLS version.
+   * @param now  the clock of this machine, ms since 1970: a wrong clock makes valid certificates fail
    */
   explain(thrown: unknown, host: string, peer: Peer | undefined, now?: number): WaybillError | undefined {
     const code = thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'string' ? thrown.code : '';
@@ -141,12 +141,12 @@ export class Trust {
     const about = peer === undefined ? '' : `; subject '${peer.subject}', valid from ${day(peer.validFrom)} to ${day(peer.validTo)}`;
     const whose = `certificate of ${host} issued by '${peer?.issuer ?? 'unknown'}'`;
     if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
-      return `${tls}.serverName: ${whose} is for another name: expected ${this.serverName ?? host}, got ${peer?.names ?? 'none'}${about}`;
+      return `${tls}.serverName: ${whose} is valid for another name: expected ${this.serverName ?? host}, got ${peer?.names ?? 'none'}${about}`;
     }
     if (code === 'CERT_HAS_EXPIRED' || code === 'CERT_NOT_YET_VALID') {
       const state = code === 'CERT_HAS_EXPIRED' ? 'has expired' : 'is not valid yet';
-      const clock = now === undefined ? 'is the clock of this machine right?' : `the clock of this machine says ${minute(now)}`;
-      return `${tls}.ca: ${whose} ${state}, or one that it rests on${about}; ${clock}`;
+      const clock = now === undefined ? 'check the clock of this machine' : `the clock of this machine is at ${minute(now)}`;
+      return `${tls}.ca: ${whose} ${state}, or an issuer in its chain has${about}; ${clock}`;
     }
     if (untrusted.test(code)) {
       return `${tls}.ca: ${whose} is not trusted; trusted here: ${this.#trusted}${about}; to trust its issuer, set ${tls}.ca: /path/to/ca.pem`;
@@ -155,21 +155,21 @@ export class Trust {
       return `${tls}: ${host} does not speak TLS 1.2 or later`;
     }
     if (/ALERT.*(CERTIFICATE|UNKNOWN_CA|ACCESS_DENIED)|ALERT_HANDSHAKE_FAILURE/.test(code)) {
-      const shown = this.#own.cert === undefined ? 'and none is set' : `and refuses the one of ${this.#own.cert.describe()}`;
-      return `${tls}.cert: ${host} asks for a client certificate ${shown}`;
+      const shown = this.#own.cert === undefined ? 'and none is set' : `and rejected that of ${this.#own.cert.describe()}`;
+      return `${tls}.cert: ${host} requires a client certificate ${shown}`;
     }
     return undefined;
   }
 }
 
 /**
- * Tells the server's certificate as soon as it is there, whether or not it is trusted afterwards. That is before Node's own listener, which
- * destroys the connection, and the certificate with it, when it is not.
+ * Reports the certificate of the server before Node verifies it: when verification fails, Node destroys the connection and with it the
+ * certificate.
  */
 export function onPeer(socket: Socket, told: (peer: Peer) => void): void {
   socket.prependListener('secure', () => {
     if (!(socket instanceof TLSSocket)) return;
-    // Not `getPeerX509Certificate`: called here it has Node 24 find no names in the certificate, and refuse it.
+    // Not `getPeerX509Certificate`: called here, it makes Node 24 find no names in the certificate and reject it.
     const { raw } = socket.getPeerCertificate(true) as { readonly raw?: Buffer };
     if (raw !== undefined) told(peerOf(new X509Certificate(raw)));
   });
@@ -185,7 +185,7 @@ function peerOf(certificate: X509Certificate): Peer {
   };
 }
 
-/** The codes of OpenSSL's verification that mean: no way from this certificate to a trusted one. */
+/** OpenSSL's verification codes for a chain that does not lead to a trusted certificate. */
 const untrusted =
   /^(DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_|CERT_|INVALID_|PATH_LENGTH_EXCEEDED|ERROR_IN_|EE_|CA_|HOSTNAME_MISMATCH)/;
 
@@ -196,7 +196,7 @@ function certificates(files: Pem | undefined): readonly string[] {
   if (files === undefined) return [];
   const found = files.read().flatMap((text) => text.match(pem) ?? []);
   if (found.length === 0)
-    throw new WaybillError('config_invalid', `cannot read "${files.describe()}": it holds no certificate in PEM form`);
+    throw new WaybillError('config_invalid', `cannot read "${files.describe()}": it has no certificate in PEM format`);
   return found;
 }
 

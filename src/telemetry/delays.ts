@@ -1,18 +1,18 @@
 /**
- * How long after its `logTimestamp` a record is first seen: counted in buckets while it happens, kept over a restart in the source's profile,
- * and what follows from it for the close delay. Pure; a measure covers the last one to two weeks, so that it follows the service.
+ * Delays from `logTimestamp` until a record is first seen: counted in buckets, stored in the source's profile, and used to advise on the
+ * close delay. A measure covers the last one to two weeks, so that it follows changes of the service. Pure.
  */
 import type { DelayMeasure } from '../model/telemetry.ts';
 import type { Micros } from '../model/time.ts';
 
-/** Upper bounds in seconds; what is beyond the last is counted behind it. Also those of the metric. */
+/** Upper bounds in seconds, of the metric too. One more bucket counts the delays beyond the last bound. */
 export const delayBounds: readonly number[] = [
   ...[1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600],
   ...[86_400, 259_200, 604_800, 1_209_600, 2_592_000],
 ];
 
 const week: Micros = 7 * 86_400_000_000;
-/** So long without an answer at least counts as an outage, of the service or of ours: what it held up tells nothing about lateness. */
+/** Minimum time without a response that counts as an outage. Delays that an outage causes are not delays of records. */
 const minOutage: Micros = 60_000_000;
 
 export class Delays {
@@ -26,31 +26,31 @@ export class Delays {
   #quiet: { readonly from: Micros; readonly to: Micros } | undefined;
 
   /**
-   * @param kept  what an earlier process measured
+   * @param stored  the measure of an earlier process
    * @param pollMs  the poll interval
    */
-  constructor(kept: DelayMeasure | undefined, pollMs: number) {
-    const fits = kept?.recent.length === delayBounds.length + 1;
+  constructor(stored: DelayMeasure | undefined, pollMs: number) {
+    const fits = stored?.recent.length === delayBounds.length + 1;
     this.#outage = Math.max(minOutage, 3 * pollMs * 1000);
-    this.#since = fits ? kept.since : 0;
-    this.#to = fits ? kept.to : 0;
-    this.#recent = fits ? [...kept.recent] : none();
-    this.#before = fits ? [...kept.before] : none();
-    this.#longest = fits ? kept.longest : 0;
+    this.#since = fits ? stored.since : 0;
+    this.#to = fits ? stored.to : 0;
+    this.#recent = fits ? [...stored.recent] : none();
+    this.#before = fits ? [...stored.before] : none();
+    this.#longest = fits ? stored.longest : 0;
   }
 
-  /** An answer of the source at `now` (wall clock). */
+  /** Call for each response of the source; `now` is the wall clock. */
   answered(now: Micros): void {
     if (now - this.#to > this.#outage) this.#quiet = { from: this.#to, to: now };
     this.#to = Math.max(this.#to, now);
   }
 
-  /** A record that was first seen at `now`. @returns whether it counts: not when an outage held it up */
+  /** Call for each record first seen at `now`. @returns false when an outage caused the delay: it does not count */
   add(seconds: number, now: Micros): boolean {
     const time = now - seconds * 1e6;
-    // Less a poll or so: what was to be asked for when the outage began.
+    // Also shortly before the outage: the next poll would have returned these records.
     if (this.#quiet && time >= this.#quiet.from - this.#outage && time < this.#quiet.to) return false;
-    this.#turn(now);
+    this.#startWeek(now);
     const at = delayBounds.findIndex((bound) => seconds <= bound);
     const place = at < 0 ? delayBounds.length : at;
     this.#recent[place] = (this.#recent[place] ?? 0) + 1;
@@ -62,7 +62,7 @@ export class Delays {
     return { since: this.#since, to: this.#to, recent: [...this.#recent], before: [...this.#before], longest: this.#longest };
   }
 
-  #turn(now: Micros): void {
+  #startWeek(now: Micros): void {
     const age = now - this.#since;
     if (this.#since !== 0 && age <= week) return;
     this.#before = this.#since === 0 || age > 2 * week ? none() : this.#recent;
@@ -75,7 +75,7 @@ export function samples({ recent, before }: DelayMeasure): number {
   return recent.reduce((sum, count) => sum + count, 0) + before.reduce((sum, count) => sum + count, 0);
 }
 
-/** The bound in seconds within which at least this share of the records was first seen; undefined without records, Infinity beyond the last bound. */
+/** The lowest bound, in seconds, that covers this share of the records; undefined without records, Infinity beyond the last bound. */
 export function seenWithin(measure: DelayMeasure, share: number): number | undefined {
   const all = samples(measure);
   if (all === 0) return undefined;
@@ -87,7 +87,7 @@ export function seenWithin(measure: DelayMeasure, share: number): number | undef
   return Infinity;
 }
 
-/** How many records were first seen later than `seconds`; the bucket that `seconds` lies in counts as later. */
+/** The number of records first seen later than `seconds`, including the bucket that contains `seconds`. */
 export function seenLater(measure: DelayMeasure, seconds: number): number {
   return samples(measure) - delayBounds.reduce((sum, bound, i) => (bound <= seconds ? sum + countAt(measure, i) : sum), 0);
 }

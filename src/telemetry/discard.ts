@@ -1,4 +1,4 @@
-/** A log and meters that drop what they get, for commands that print their findings themselves. */
+/** A log and meters that discard everything, for commands that print their findings. */
 import type { Log, Meters } from '../model/telemetry.ts';
 
 export const silentLog: Log = { write: () => undefined };

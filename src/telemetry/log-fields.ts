@@ -10,7 +10,7 @@ import { logEvents } from '../model/log-events.ts';
 const hidden = '[hidden]';
 
 /**
- * Field names whose text may appear: those of the event table. A name inside of an object counts as a
+ * Field names whose text may appear: those of the event table. A name inside an object counts as a
  * field: text under a name that no event lists is hidden.
  */
 const shownFields: ReadonlySet<string> = new Set(Object.values(logEvents).flatMap(({ fields }) => fields.split(' ')));
@@ -34,7 +34,7 @@ export function presentable(fields: object): Record<string, unknown> {
 }
 
 /**
- * Removes secrets and credentials that the other side may echo, and characters that control a terminal
+ * Removes secrets and credentials that the other side may return, and characters that control a terminal
  * (escape, C1 controls, direction marks). JSON escapes the other C0 controls.
  */
 function scrubbed(text: string): string {

@@ -1,67 +1,67 @@
 /**
- * Where log lines go: a stream whose reader may be slow, stuck or gone, and none of that may hold up the daemon. What the reader has not taken is kept up
- * to a bound; lines beyond it, and lines that cannot be written, are lost and counted.
+ * The output of the log. Its reader may be slow, stuck or closed and must not delay the daemon: unread lines are buffered up to a limit.
+ * Lines beyond the limit, and lines that cannot be written, are lost and counted.
  */
 
-/** Standard error, a file, or what a test gives. */
+/** Standard error, a file, or a test double. */
 export interface LineStream {
   write(line: string, done?: (error?: Error | null) => void): unknown;
   once?(event: 'drain', listener: () => void): unknown;
   readonly isTTY?: boolean | undefined;
-  /** What was written and is not taken yet. */
+  /** Bytes written and not yet read. */
   readonly writableLength?: number;
 }
 
-const keptMax = 1_048_576;
+const maxBuffered = 1_048_576;
 
 export class LogOutput {
   readonly #stream: LineStream;
   readonly #drained: () => void;
   #lost = 0;
-  /** Lines lost since the log said so last. */
-  #unsaid = 0;
+  /** Lost lines that no log line has reported. */
+  #unreported = 0;
   #isWaiting = false;
 
-  /** @param drained  called when there is room again after lines were lost for lack of it */
+  /** @param drained  called when the buffer has space again after lines were lost */
   constructor(stream: LineStream, drained: () => void) {
     this.#stream = stream;
     this.#drained = drained;
   }
 
-  /** Lines that nobody can read any more, since the start. */
+  /** Lost lines since the start. */
   get lost(): number {
     return this.#lost;
   }
 
   write(line: string): void {
     if (this.#isFull()) {
-      if (!this.#isWaiting) this.#stream.once?.('drain', () => this.#roomAgain());
+      if (!this.#isWaiting) this.#stream.once?.('drain', () => this.#drain());
       this.#isWaiting = true;
       this.#lose();
     } else this.#stream.write(line, (error) => error && this.#lose());
   }
 
-  /** When lines were lost that the log does not know of, and there is room again: writes the line that says so. */
-  confess(line: (lines: number) => string): void {
-    const lines = this.#unsaid;
+  /** Writes the line about lost lines, if there are unreported ones and the buffer has space. */
+  reportLost(line: (lines: number) => string): void {
+    const lines = this.#unreported;
     if (lines === 0 || this.#isFull()) return;
-    this.#unsaid = 0;
+    this.#unreported = 0;
     this.#stream.write(line(lines), (error) => {
-      if (error) this.#unsaid += lines;
+      if (error) this.#unreported += lines;
     });
   }
 
-  #roomAgain(): void {
+  #drain(): void {
     this.#isWaiting = false;
     this.#drained();
   }
 
   #lose(): void {
     this.#lost += 1;
-    this.#unsaid += 1;
+    this.#unreported += 1;
   }
 
   #isFull(): boolean {
-    return (this.#stream.writableLength ?? 0) >= keptMax;
+    return (this.#stream.writableLength ?? 0) >= maxBuffered;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The log: one line an event, on standard error, as JSON, as ECS JSON, or for people. What a line may show is decided in log-fields.ts.
- * The same failure of the same source or sink is written at most once a minute, with the number of times that were left out.
+ * The log: one line for each event on standard error, as JSON, ECS JSON or text. log-fields.ts redacts the fields. The same failure of
+ * the same source or sink is written at most once a minute, with the number of omitted lines.
  */
 import { pino } from 'pino';
 import { prettyFactory } from 'pino-pretty';
@@ -16,9 +16,9 @@ import { printable } from '../escape.ts';
 
 export interface LogSettings {
   readonly level: Level;
-  /** Without one: `pretty` on a terminal, else `json`. */
+  /** Default: `pretty` on a terminal, else `json`. */
   readonly format?: 'json' | 'pretty' | 'ecs' | undefined;
-  /** By component (`sink/kafka`); one without a level has that of the nearest component above it (`sink`). */
+  /** By component (`sink/kafka`). A component inherits the level of its nearest parent (`sink`). */
   readonly levels: Readonly<Record<string, Level>>;
 }
 
@@ -28,21 +28,21 @@ export interface ComponentLog extends Log {
 
 export interface Logs {
   readonly root: ComponentLog;
-  /** Another level for every component; with `forMs` it falls back by itself. */
+  /** Sets the level of every component, for `forMs` if given. */
   readonly setLevel: (level: Level, forMs?: number) => void;
-  /** Writes what repeated failures still owe: their counts. For the end of the process. */
+  /** Writes the pending counts of repeated failures. Call before the process ends. */
   readonly flush: () => void;
-  /** Lines that could not be written, since the start. */
+  /** Lines that could not be written since the start. */
   readonly lost: () => number;
 }
 
-/** How long a repeated failure stays silent, in ms. */
+/** How long a repeated failure is suppressed, ms. */
 const quietMs = 60_000;
 const levels = ['debug', 'info', 'warn', 'error'] as const;
 
 /**
- * @param environment  `LOG_LEVEL` in it wins over `settings.level` (not over `settings.levels`); `NO_COLOR` is obeyed
- * @throws WaybillError `config_invalid` when LOG_LEVEL is no level
+ * @param environment  `LOG_LEVEL` overrides `settings.level` (not `settings.levels`); `NO_COLOR` applies
+ * @throws WaybillError `config_invalid` for an invalid LOG_LEVEL
  */
 export function createLog(
   settings: LogSettings,
@@ -51,25 +51,25 @@ export function createLog(
   environment: Readonly<Record<string, string | undefined>> = process.env,
 ): Logs {
   const line = formatter(settings.format ?? (stream.isTTY === true ? 'pretty' : 'json'), clock, stream.isTTY === true, environment);
-  const confess = (): void => output.confess((lines) => line('log.lines_lost', '', { lines }));
-  const output = new LogOutput(stream, confess);
+  const reportLost = (): void => output.reportLost((lines) => line('log.lines_lost', '', { lines }));
+  const output = new LogOutput(stream, reportLost);
   const write: Write = (...parts) => {
-    confess();
+    reportLost();
     output.write(line(...parts));
   };
-  const usual = levelOf(environment['LOG_LEVEL']) ?? settings.level;
+  const configured = levelOf(environment['LOG_LEVEL']) ?? settings.level;
   let chosen: { level: Level; to: number } | undefined;
   const quiet = new Map<string, Repeated>();
 
   const threshold = (component: string): number => {
     if (chosen && clock.monotonic() >= chosen.to) chosen = undefined;
-    return levels.indexOf(chosen?.level ?? nearest(settings.levels, component) ?? usual);
+    return levels.indexOf(chosen?.level ?? nearest(settings.levels, component) ?? configured);
   };
   const writeRepeated = (key: string, repeated: Repeated): void => {
     quiet.delete(key);
     if (repeated.count === 0) return;
     write(repeated.event, repeated.component, { ...repeated.fields, repeated: repeated.count });
-    // That was this minute's line.
+    // This was the line of this minute.
     quiet.set(key, { ...repeated, since: clock.monotonic(), count: 0 });
   };
   const report = (event: LogEventCode, component: string, fields: object): void => {
@@ -141,7 +141,7 @@ function formatter(
   };
 }
 
-/** Made in place, not in a worker: the last line before an exit must not be lost. */
+/** Runs in this thread, not in a worker: the last line before an exit must not be lost. */
 function prettyLine(colorize: boolean): (line: string) => string {
   return prettyFactory({
     colorize,
@@ -149,12 +149,12 @@ function prettyLine(colorize: boolean): (line: string) => string {
     timestampKey: 'time',
     translateTime: "UTC:yyyy-mm-dd'T'HH:MM:ss.l'Z'",
     singleLine: true,
-    // Nothing is an "error-like" object here: those would be spread over several lines.
+    // pino-pretty writes "error-like" objects on several lines.
     errorLikeObjectKeys: [],
   });
 }
 
-/** For people: what went wrong stands in the sentence, not in the JSON behind it. */
+/** Moves error and detail from the fields into the message. */
 function prettyFields(component: string, fields: Record<string, unknown>, message: string): [object, string] {
   const { error, detail, ...others } = plainFields(component, fields);
   const reasons = isErrorFields(error) ? [error.message, ...(error.causes ?? [])] : [];
@@ -167,13 +167,13 @@ function prettyFields(component: string, fields: Record<string, unknown>, messag
 
 function plainFields(component: string, fields: Record<string, unknown>): Record<string, unknown> {
   const plain: Record<string, unknown> = component === '' ? {} : { component };
-  // A field may not pass itself off as a part of the line.
+  // A field must not replace a part of the line.
   for (const [name, value] of Object.entries(fields))
     plain[['level', 'time', 'event', 'component', 'message'].includes(name) ? `${name}_` : name] = value;
   return plain;
 }
 
-/** ECS keeps `error.*` for errors; Waybill's own fields stand under `waybill`. */
+/** ECS defines `error.*`; the fields of Waybill go under `waybill`. */
 function ecsFields(component: string, fields: Record<string, unknown>): Record<string, unknown> {
   const { error, ...ours } = fields;
   const code = failureCode(fields);
@@ -187,7 +187,7 @@ function ecsFields(component: string, fields: Record<string, unknown>): Record<s
   };
 }
 
-/** The same code of the same source or sink (or of none) is the same failure. */
+/** Failures with the same code and the same source or sink (or none) are the same failure. */
 function failureKey(event: LogEventCode, fields: Record<string, unknown>): string | undefined {
   const code = failureCode(fields);
   return code === undefined ? undefined : JSON.stringify([event, code, fields['source'], fields['sink'], fields['id']]);

@@ -114,12 +114,12 @@ describe('trust', () => {
           notBefore: new Date(Date.now() + dayMs),
           notAfter: new Date(Date.now() + 2 * dayMs),
         }),
-      /tls\.ca: .*is not valid yet.*; the clock of this machine says \d{4}-\d\d-\d\d \d\d:\d\d UTC$/,
+      /tls\.ca: .*is not valid yet.*; the clock of this machine is at \d{4}-\d\d-\d\d \d\d:\d\d UTC$/,
     ],
     [
       'one for another name',
       () => authority.issue({ name: '127.0.0.1', hosts: ['elsewhere.test', '127.0.0.2'] }),
-      /^sources\.production\.tls\.serverName: .*is for another name: expected 127\.0\.0\.1, got DNS:elsewhere\.test, IP Address:127\.0\.0\.2/,
+      /^sources\.production\.tls\.serverName: .*is valid for another name: expected 127\.0\.0\.1, got DNS:elsewhere\.test, IP Address:127\.0\.0\.2/,
     ],
   ];
   test.each(refusals)('%s is refused, and nothing is sent', async (_name, issue, words) => {
@@ -166,7 +166,7 @@ describe('trust', () => {
   test('a file without a certificate is named', async () => {
     expect(await errorOf(direct(await serve(), { tls: { ca: pemOf('nothing') } }).page())).toMatchObject({
       code: 'config_invalid',
-      message: expect.stringContaining('"a file of the test": it holds no certificate') as string,
+      message: expect.stringContaining('"a file of the test": it has no certificate') as string,
     });
   });
 });
@@ -254,10 +254,10 @@ describe('a proxy', () => {
       'a wrong password',
       { user: 'user', password: 'right' },
       'proxy_refused',
-      /the proxy does not accept user and password of a secret of the test: 407 Proxy Authentication Required/,
+      /the proxy rejected user and password of a secret of the test: 407 Proxy Authentication Required/,
     ],
-    ['no', { refuse: 403 }, 'proxy_refused', /the proxy refuses; see a secret of the test: 403 Not For You/],
-    ['a target that it cannot reach', { names: {} }, 'token_unreachable', /the proxy answers 502 No Such Host/],
+    ['no', { refuse: 403 }, 'proxy_refused', /the proxy refused the tunnel; see a secret of the test: 403 Not For You/],
+    ['a target that it cannot reach', { names: {} }, 'token_unreachable', /the proxy responded 502 No Such Host/],
     [
       'nothing',
       { silent: true },

@@ -47,7 +47,7 @@ test("everything through a proxy with a password, and a wrong password is the pr
     // Without its address: the password stands in it.
     for (const name of Object.keys(names))
       expect(checked.stdout.replace(/\s+/g, ' ')).toContain(
-        `${new URL(`https://${name}`).hostname} is reached through sources.production.proxy.url (file ${place.path('password')}), certificate of '127.0.0.1' issued by `,
+        `connected to ${new URL(`https://${name}`).hostname} through sources.production.proxy.url (file ${place.path('password')}), certificate of '127.0.0.1' issued by `,
       );
     expect(checked.stdout + refused.stdout + daemon.words()).not.toMatch(/p:ss|p%3Ass/);
   }),

@@ -435,7 +435,7 @@ for (const version of kafkaVersions) {
         await sink.send(batchOf(messages(11, 20)), never);
         expect(await committed(topic)).toEqual(range(20));
         expect(await blocked(open('MTLS', topic, { ca }))).toMatch(
-          /sink "siem": sinks\.siem\.tls\.cert: .* asks for a client certificate and none is set/,
+          /sink "siem": sinks\.siem\.tls\.cert: .* requires a client certificate and none is set/,
         );
       });
 
@@ -447,7 +447,7 @@ for (const version of kafkaVersions) {
           /sinks\.siem\.tls\.ca: certificate of .* issued by 'Kafka root' is not trusted/,
         );
         expect(await blocked(open('TLS', topic, { ca, serverName: 'other.example' }))).toMatch(
-          /sinks\.siem\.tls\.serverName: .* is for another name/,
+          /sinks\.siem\.tls\.serverName: .* is valid for another name/,
         );
         expect(await blocked(open('PLAIN', topic, { ca }))).toMatch(
           /sinks\.siem\.(brokers|tls).*(does it|does not) speak TLS on this port/,

@@ -1,23 +1,22 @@
-/** What the daemon's own thread and the thread of the admin server send each other. Everything can be cloned. */
+/** The messages between the main thread of the daemon and the thread of the admin server; all can be structured-cloned. */
 import type { LogEventCode } from '../../model/log-events.ts';
 import { codeOf, WaybillError, messageOf } from '../../errors.ts';
 import type { ErrorCode } from '../../errors.ts';
 import type { ReportQuery } from '../../journal/queries/ledger.ts';
 import type { ReportedService } from '../../report/ledger/html.ts';
 
-/** What the thread is started with. */
 export interface AdminThreadData {
   /** The state directory. */
   readonly state: string;
   readonly version: string;
   readonly settings: Pick<ReportQuery, 'sinkSources' | 'filteredSinks' | 'configured' | 'recountAges'>;
-  /** What the head of a report says of each source. */
+  /** For the head of a report, by source. */
   readonly services: Readonly<Record<string, ReportedService>>;
-  /** Two numbers that the daemon's thread writes: see `pulse`. */
+  /** Written by the main thread; `pulse` has the indexes. */
   readonly pulse: Int32Array;
 }
 
-/** Places in `AdminThreadData.pulse`: a number that changes as long as the daemon's thread goes on, and 1 once the state is open. */
+/** Indexes of `AdminThreadData.pulse`: a counter that advances while the main thread responds, and 1 once the state is open. */
 export const pulse = { beat: 0, isOpen: 1 } as const;
 
 /** Addresses of the configuration, or the socket in the state directory. */
@@ -34,7 +33,7 @@ export type TokenName = 'token' | 'readToken';
 
 export type Question = { readonly what: 'snapshot' | 'metrics' | TokenName } | { readonly what: 'operate'; readonly request: unknown };
 
-/** An error as it crosses from one thread to the other. */
+/** An error in a form that can be cloned. */
 interface Thrown {
   readonly code: ErrorCode | undefined;
   readonly message: string;

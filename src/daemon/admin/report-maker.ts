@@ -1,6 +1,6 @@
 /**
- * The completeness report as the running daemon gives it: made by a thread of its own as fast as it is read, one at a time. Neither memory nor a
- * turn of the daemon's thread grows with the length of the ledger.
+ * Creates the reports of the admin server, one at a time, in a separate thread and as fast as the client reads. Neither the memory nor the
+ * time of the other threads grows with the length of the ledger.
  */
 import { extname } from 'node:path';
 import { Readable } from 'node:stream';
@@ -9,41 +9,41 @@ import { WaybillError } from '../../errors.ts';
 import type { Clock } from '../../model/time.ts';
 import type { ReportAnswer, ReportOrder } from './report-thread.ts';
 
-/** A report whose begin is made; the rest follows as it is read. */
+/** A report whose first chunk exists; the others follow as the client reads. */
 interface ReportStream {
   readonly type: string;
   readonly text: Readable;
 }
 
 const program = new URL(`./report-thread${extname(import.meta.url)}`, import.meta.url);
-/** What the thread needs does not grow with the ledger, but for gaps that a person accepted and dead letters. */
+/** The thread's memory does not grow with the ledger, except for accepted gaps and dead letters. */
 const heapMiB = 128;
 const waitingMax = 8;
 
 export class Reports {
   readonly #clock: Clock;
   readonly #stallMs: number;
-  /** Resolves when the report before is read, or given up. */
-  #turn: Promise<unknown> = Promise.resolve();
+  /** Resolves when the previous report is read or abandoned. */
+  #previous: Promise<unknown> = Promise.resolve();
   #waiting = 0;
 
-  /** @param stallMs  how long a reader may take nothing before the next one gets its turn */
+  /** @param stallMs  abandons a report whose client reads nothing for so long */
   constructor(clock: Clock, stallMs = 60_000) {
     this.#clock = clock;
     this.#stallMs = stallMs;
   }
 
   /**
-   * Throws what the report throws before its first piece; what it throws later ends the stream.
-   * @throws WaybillError `admin_busy` when too many wait for their turn
+   * An error before the first chunk is thrown; a later one ends the stream.
+   * @throws WaybillError `admin_busy` when too many reports are waiting
    */
   async make(order: ReportOrder): Promise<ReportStream> {
     if (this.#waiting >= waitingMax) throw new WaybillError('admin_busy', `${waitingMax} reports are waiting already`);
-    const before = this.#turn;
+    const previous = this.#previous;
     const { promise: over, resolve: end } = Promise.withResolvers<undefined>();
-    this.#turn = over;
+    this.#previous = over;
     this.#waiting += 1;
-    await before;
+    await previous;
     this.#waiting -= 1;
     const thread = new Thread(order);
     try {
@@ -62,7 +62,7 @@ export class Reports {
 
 class Thread implements AsyncDisposable {
   readonly #worker: Worker;
-  /** What ended it before it was asked to end. */
+  /** The error that ended the thread. */
   #failed: Error | undefined;
   #fail: (thrown: Error) => void = () => undefined;
 
@@ -73,12 +73,12 @@ class Thread implements AsyncDisposable {
       resourceLimits: { maxOldGenerationSizeMb: heapMiB, maxYoungGenerationSizeMb: 4 },
     })
       .once('error', end)
-      .once('exit', () => end(new Error('the thread of the report has ended without an answer')));
+      .once('exit', () => end(new Error('the report thread ended without an answer')));
   }
 
-  /** The next piece; undefined at the end. */
+  /** The next chunk; undefined at the end. */
   async next(): Promise<{ readonly type: string; readonly bytes: Uint8Array } | undefined> {
-    // Not raced against a promise of its end: that would hold every piece until then.
+    // Not `Promise.race` with the end of the thread: that would keep every chunk in memory until the end.
     const answer = await new Promise<ReportAnswer>((resolve, reject) => {
       if (this.#failed) throw this.#failed;
       this.#fail = reject;
@@ -89,12 +89,12 @@ class Thread implements AsyncDisposable {
     throw answer.code === undefined ? new Error(answer.message) : new WaybillError(answer.code, answer.message);
   }
 
-  /** The first piece and all that follow. Ends the thread when it ends, is destroyed, or nobody reads on. */
+  /** Streams the first and all further chunks. Ends the thread when the stream ends, is destroyed or stalls. */
   stream(first: Uint8Array, clock: Clock, stallMs: number): Readable {
     let reading = new AbortController();
     const push = (bytes: Uint8Array | null): void => {
       reading = new AbortController();
-      const giveUp = (): unknown => text.destroy(new Error(`nobody has read on for ${stallMs / 1000} s`));
+      const giveUp = (): unknown => text.destroy(new Error(`the client has read nothing for ${stallMs / 1000} s`));
       clock.sleep(stallMs, reading.signal).then(giveUp, () => undefined);
       text.push(bytes);
     };

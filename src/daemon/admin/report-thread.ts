@@ -1,6 +1,6 @@
 /**
- * The thread that makes one report for the admin server, with a connection of its own that only reads, piece by piece as it is asked
- * for them: a long report takes seconds, in which the daemon's own thread collects and delivers. Started by reports.ts.
+ * The thread that creates one report for the admin server, chunk by chunk on request, with a separate read-only connection: a long report
+ * takes seconds, and the main thread of the daemon continues to collect and deliver. Started by report-maker.ts.
  */
 import { constants, setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
@@ -18,7 +18,6 @@ import { gathered, jsonChunks, joined } from '../../report/chunks.ts';
 import { assessed } from '../../report/verdict.ts';
 import type { Present } from '../../report/completeness.ts';
 
-/** The report that is wanted. */
 export type ReportOrder = {
   /** The state directory. */
   readonly state: string;
@@ -26,7 +25,7 @@ export type ReportOrder = {
   | {
       readonly kind: 'ledger';
       readonly query: ReportQuery & { readonly now: Micros };
-      /** The daemon's sources and sinks at that moment. */
+      /** The sources and sinks of the daemon at the time of the request. */
       readonly present: Present;
       readonly format: LedgerFormat;
       readonly options: LedgerDocumentOptions;
@@ -36,7 +35,7 @@ export type ReportOrder = {
   | { readonly kind: 'operations'; readonly from: Micros; readonly to: Micros }
 );
 
-/** Its answer each time it is asked: the next piece, with the media type in the first; or the end. The bytes change hands, they are not copied. */
+/** The response to each request: the next chunk, or the end. The bytes are transferred, not copied. */
 export type ReportAnswer =
   | { readonly type: string; readonly bytes: Uint8Array }
   | { readonly isEnd: true }
@@ -76,16 +75,16 @@ function* chunks({ type, chunks }: LedgerDocument): Generator<ReportAnswer, void
 
 function next(): ReportAnswer {
   try {
-    return made.next().value;
+    return responses.next().value;
   } catch (thrown) {
     return { code: codeOf(thrown), message: messageOf(thrown) };
   }
 }
 
-// Behind everything else that wants the CPU. Only Linux has a priority for each thread.
+// Every other thread has priority. Only Linux has a priority for each thread.
 if (process.platform === 'linux') setPriority(constants.priority.PRIORITY_LOW);
 
-const made = answers(workerData as ReportOrder);
+const responses = answers(workerData as ReportOrder);
 parentPort?.on('message', () => {
   const answer = next();
   parentPort?.postMessage(answer, 'bytes' in answer ? [answer.bytes.buffer as ArrayBuffer] : []);

@@ -1,4 +1,4 @@
-/** The reports of the admin server: its parameters, as text, become an order for a report thread. */
+/** Parses the parameters of a report and orders it from a report thread. */
 import { parseTime, parseZone } from '../../settings/period.ts';
 import type { ReportQuery } from '../../journal/queries/ledger.ts';
 import { WaybillError } from '../../errors.ts';
@@ -34,7 +34,7 @@ export function adminReports(
         ...settings,
       };
       const known = await snapshot();
-      if (!known) throw new WaybillError('usage', 'cannot make the report: the state is not open yet');
+      if (!known) throw new WaybillError('usage', 'cannot create the report: the state is not open yet');
       return reports.make({
         ...{ kind: 'ledger', state, query, present: presentOf(known), format },
         options: { by, tz: parseZone(tz), version, services },

@@ -1,6 +1,6 @@
 /**
- * The admin server as the daemon runs it: in a thread of its own, which gets what it shows from here. Where that thread fails it is started
- * again; nothing that a client does ends the daemon.
+ * Runs the admin server in a separate thread and answers the requests of that thread. A thread that fails is restarted: a client cannot
+ * stop the daemon.
  */
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -10,7 +10,7 @@ import type { Clock } from '../../model/time.ts';
 import { carried, pulse, revived } from './messages.ts';
 import type { AdminThreadData, FromThread, Listen, Question, ToThread, TokenName } from './messages.ts';
 
-/** What the thread asks for. */
+/** The answers to the requests of the thread. */
 export interface AdminFacts {
   /** Undefined while the state is not open. */
   readonly snapshot: () => Snapshot | undefined;
@@ -29,16 +29,16 @@ interface AdminOptions extends Omit<AdminThreadData, 'pulse'> {
 const program = new URL(`./thread${extname(import.meta.url)}`, import.meta.url);
 const beatMs = 500;
 const restartMs = 1_000;
-/** What open connections may take to end. */
+/** How long open connections may take to end. */
 const closeMs = 1_000;
-/** Far above what 512 connections and a metrics text take. */
+/** Far more than 512 connections and a metrics text need. */
 const heapMiB = 128;
 
 export class AdminServer implements AsyncDisposable {
   readonly #options: AdminOptions;
   readonly #pulse = new Int32Array(new SharedArrayBuffer(8));
   readonly #end = new AbortController();
-  /** Listened on, in this order; again in every new thread. */
+  /** In this order; a new thread listens on them again. */
   readonly #listens: Listen[] = [];
   #thread: AdminThread;
 
@@ -55,7 +55,7 @@ export class AdminServer implements AsyncDisposable {
     return addresses;
   }
 
-  /** From now on `/healthz` says that the state is open. */
+  /** From now on `/healthz` reports `ok`. */
   opened(): void {
     Atomics.store(this.#pulse, pulse.isOpen, 1);
   }
@@ -80,13 +80,13 @@ export class AdminServer implements AsyncDisposable {
         for (const listen of this.#listens) await this.#thread.listen(listen);
         log.write('admin.restarted');
         return;
-      } catch (retry) {
-        failed = retry;
+      } catch (next) {
+        failed = next;
       }
     }
   }
 
-  /** Changes a number as long as this thread goes on. */
+  /** Advances a counter while this thread responds. */
   async #beat(): Promise<void> {
     for (;;) {
       Atomics.add(this.#pulse, pulse.beat, 1);
@@ -119,8 +119,8 @@ class AdminThread {
     this.#gone = new Promise((resolve) => {
       this.#worker.once('exit', () => {
         resolve();
-        const thrown = this.#failure ?? new Error('the thread of the admin server has ended');
-        // Who waits for it to listen says so; else it is for the one who starts it again.
+        const thrown = this.#failure ?? new Error('the admin server thread ended');
+        // A pending `listen` throws the error; otherwise the thread is restarted.
         if (this.#listening) this.#listening.reject(thrown);
         else if (!this.#isClosing) failed(thrown);
       });
@@ -138,7 +138,7 @@ class AdminThread {
     }
   }
 
-  /** Lets it end its answers for a moment, then ends it. */
+  /** Gives open responses a moment to end, then terminates the thread. */
   async close(clock: Clock): Promise<void> {
     this.#isClosing = true;
     this.#send({ kind: 'close' });

@@ -1,6 +1,6 @@
 /**
- * The thread of the admin server: reads requests, checks tokens and writes answers, so that no flood of them takes a turn of the thread that collects and
- * delivers. It asks that thread for a snapshot or metrics once a second at most, whoever asks here how often. Started by admin.ts.
+ * The thread of the admin server: reads requests, checks tokens and writes responses, so that a flood of requests does not slow the main
+ * thread, which collects and delivers. It requests a snapshot and metrics from that thread at most once a second. Started by server.ts.
  */
 import { setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
@@ -20,9 +20,9 @@ import { Reports } from './report-maker.ts';
 
 const freshMs = 1_000;
 const answerMs = 5_000;
-/** Seconds without a sign of the daemon's thread after which it counts as stuck: longer than a slow disk takes for a commit. */
+/** Seconds without progress of the main thread after which it counts as stalled: longer than a commit on a slow disk. */
 const stallSeconds = 10;
-const operationsASecond = 50;
+const maxOperationsPerSecond = 50;
 const logMs = 1_000;
 
 const data = workerData as AdminThreadData;
@@ -31,11 +31,11 @@ const open: Admin[] = [];
 const ended = new AbortController();
 
 /**
- * Where both threads want the CPU, collecting comes first: about three times as much. With less of it on a busy machine (10 is a tenth) this thread
- * accepts connections more slowly than a flood opens them, and a probe waits for seconds.
+ * Under contention the main thread gets about three times as much CPU. With less (10 gives a tenth), on a busy machine this thread accepts
+ * connections more slowly than a flood opens them, and a probe waits for seconds.
  */
 const niceness = 5;
-// Only Linux has a priority for each thread; elsewhere this would be that of the process.
+// Only Linux has a priority for each thread; elsewhere this would change the process.
 if (process.platform === 'linux') setPriority(niceness);
 
 function send(message: FromThread): void {
@@ -45,14 +45,14 @@ function send(message: FromThread): void {
 const waiting = new Map<number, { resolve: (value: unknown) => void; reject: (thrown: unknown) => void }>();
 let asked = 0;
 
-/** Asks the daemon's thread. @throws WaybillError `admin_busy` when it does not answer in time */
+/** Sends a request to the main thread. @throws WaybillError `admin_busy` when it does not respond in time */
 async function ask(question: Question, ms = answerMs): Promise<unknown> {
   const id = (asked += 1);
   const answer = new Promise((resolve, reject) => waiting.set(id, { resolve, reject }));
   send({ kind: 'question', id, question });
   const answered = new AbortController();
   const late = clock.sleep(ms, answered.signal).then(() => {
-    throw new WaybillError('admin_busy', `the daemon does not answer within ${ms / 1000} s`);
+    throw new WaybillError('admin_busy', `the daemon did not respond within ${ms / 1000} s`);
   });
   try {
     return await Promise.race([answer, late]);
@@ -63,15 +63,15 @@ async function ask(question: Question, ms = answerMs): Promise<unknown> {
   }
 }
 
-/** One question for all who want its answer within a second. */
+/** All calls within a second share one request. */
 function cached<Value>(make: () => Promise<Value>): () => Promise<Value> {
   let kept: { readonly at: number; readonly value: Promise<Value> } | undefined;
   return () => {
     if (!kept || clock.monotonic() - kept.at >= freshMs) {
       const value = make();
-      const mine = (kept = { at: clock.monotonic(), value });
+      const own = (kept = { at: clock.monotonic(), value });
       value.catch(() => {
-        if (kept === mine) kept = undefined;
+        if (kept === own) kept = undefined;
       });
     }
     return kept.value;
@@ -79,7 +79,7 @@ function cached<Value>(make: () => Promise<Value>): () => Promise<Value> {
 }
 
 const snapshot = (): Promise<Snapshot | undefined> => ask({ what: 'snapshot' }) as Promise<Snapshot | undefined>;
-/** Read here and not by the daemon's thread: the cost grows with the ledger. */
+/** Reads the coverage in this thread: its cost grows with the ledger. */
 async function status(read = snapshot): Promise<Snapshot | undefined> {
   const known = await read();
   if (!known) return undefined;
@@ -92,21 +92,21 @@ async function status(read = snapshot): Promise<Snapshot | undefined> {
 }
 const metrics = (): Promise<string> => ask({ what: 'metrics' }) as Promise<string>;
 const token = (what: TokenName) => ({ read: cached(() => ask({ what }) as Promise<string>) });
-/** An operation takes as long as the sink takes to which it sends. */
+/** Without a timeout: an operation may wait for a sink. */
 const operate = (request: unknown): Promise<unknown> => ask({ what: 'operate', request }, Infinity);
 
 let missed = 0;
 async function watch(): Promise<void> {
   for (let last = -1; ;) {
     const beat = Atomics.load(data.pulse, pulse.beat);
-    // Counted in turns of this thread and not in time: a machine that was asleep has missed nothing.
+    // Counts beats of this thread, not time: a suspended machine has missed none.
     missed = beat === last ? missed + 1 : 0;
     last = beat;
     await clock.sleep(1_000, ended.signal);
   }
 }
 
-/** The log is the daemon's: of failures one a second, since each line costs its thread a turn. */
+/** Sends lines to the log of the main thread, at most one a second: each costs time there. */
 function log(): Log {
   let last = -Infinity;
   return {
@@ -119,7 +119,7 @@ function log(): Log {
   };
 }
 
-/** Refuses operations beyond so many a second: each is a transaction of the daemon's thread. */
+/** Limits operations: each is a transaction in the main thread. */
 function limited(perform: (request: unknown) => Promise<unknown>): (request: unknown) => Promise<unknown> {
   let second = 0;
   let count = 0;
@@ -127,8 +127,7 @@ function limited(perform: (request: unknown) => Promise<unknown>): (request: unk
     const now = Math.floor(clock.monotonic() / 1_000);
     if (now !== second) [second, count] = [now, 0];
     count += 1;
-    if (count > operationsASecond)
-      throw new WaybillError('admin_busy', `more than ${operationsASecond} operations a second are not performed`);
+    if (count > maxOperationsPerSecond) throw new WaybillError('admin_busy', `more than ${maxOperationsPerSecond} operations a second`);
     return perform(request);
   };
 }
@@ -141,7 +140,7 @@ const sources = {
   clock,
 } satisfies Partial<AdminSources>;
 
-/** What is made of a snapshot, given how one is had. */
+/** The routes that read a snapshot. */
 function reading(read: typeof snapshot) {
   return { ...adminReports(reports, { ...data, snapshot: read, clock }), snapshot: read };
 }
@@ -161,7 +160,7 @@ async function listen(requested: Listen): Promise<void> {
               operate: limited(operate),
             },
           )
-        : // For its owner, who sees at once what he changed.
+        : // Without a cache: the owner sees the effect of an operation at once.
           await startAdmin(
             { listen: [] },
             { ...sources, ...reading(snapshot), status, metricsText: metrics, operate, socketPath: requested.path },

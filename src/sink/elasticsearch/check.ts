@@ -1,4 +1,5 @@
 /** What `waybill check` asks of Elasticsearch, one line each: who we are, which server it is, which rights we have, and what weakens the guarantee. */
+import { wayOf } from '../../connect/connection.ts';
 import { quote } from '../../quote.ts';
 import { WaybillError, messageOf } from '../../errors.ts';
 import type { Finding, SinkContext } from '../define.ts';
@@ -47,12 +48,10 @@ export async function check(settings: ElasticsearchSettings, context: SinkContex
 }
 
 function ways(client: ElasticClient): Finding[] {
-  return client.routes().flatMap(({ target, proxy, peer }) => {
-    const issuer = peer === undefined ? '' : `, certificate of '${peer.subject}' issued by '${peer.issuer}'`;
-    return peer === undefined && proxy === undefined
-      ? []
-      : [{ level: 'ok', message: `${target} is reached ${proxy === undefined ? 'directly' : `through ${proxy}`}${issuer}` }];
-  });
+  return client
+    .routes()
+    .filter(({ proxy, peer }) => peer !== undefined || proxy !== undefined)
+    .map((route) => ({ level: 'ok', message: wayOf(route) }));
 }
 
 function actor({ status, body }: Answer, settings: ElasticsearchSettings, id: string): Finding[] {

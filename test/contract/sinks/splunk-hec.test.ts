@@ -529,7 +529,7 @@ describe('check, and the way there', () => {
     const found = await check(model, { indexerAcknowledgement: true }, tls);
     expect(found).toEqual([
       { level: 'ok', message: 'accepts the token; the first event shows if it may write to the index' },
-      { level: 'ok', message: `127.0.0.1:${model.port} is reached directly, certificate of 'splunk' issued by 'Example root'` },
+      { level: 'ok', message: `connected to 127.0.0.1:${model.port} directly, certificate of 'splunk' issued by 'Example root'` },
     ]);
     model.tokens.set(tokenText, { indexes: ['main'] });
     expect((await check(model, {}, tls)).at(-1)).toMatchObject({ level: 'warning', setting: 'sinks.siem.indexerAcknowledgement' });
@@ -629,7 +629,7 @@ describe('check, and the way there', () => {
     expect(proxy.asked).toEqual(['splunk.test:8088']);
     expect(await splunkHec.check(settings('hush-hush'), context, never)).toContainEqual({
       level: 'ok',
-      message: "splunk.test:8088 is reached through a setting (of the test), certificate of 'splunk' issued by 'Example root'",
+      message: "connected to splunk.test:8088 through a setting (of the test), certificate of 'splunk' issued by 'Example root'",
     });
     const refused = splunkHec.open(settings('wrong-pass'), context, new ModelKept(), never);
     await expect(refused).rejects.toMatchObject({ code: 'sink_blocked', message: expect.stringContaining('407') as string });

@@ -393,7 +393,7 @@ describe('TLS', () => {
       })(),
     );
     expect(codeOf(bare)).toBe('sink_blocked');
-    expect(messageOf(bare)).toMatch(/sinks\.siem\.tls\.cert: .* asks for a client certificate and none is set/);
+    expect(messageOf(bare)).toMatch(/sinks\.siem\.tls\.cert: .* requires a client certificate and none is set/);
     const tls = { cert: pem(client.cert), key: pem(client.key) } as unknown as Settings['tls'];
     await using sink = await opened(address, { tls });
     await sink.send(batchOf(messages(1, 3)), never);

@@ -97,7 +97,7 @@ test('a closed or stalled reader does not block the next report', async () => {
   const order = { kind: 'ledger', state: directory, present: running, query, format: 'json', options } as const;
   (await reports.make(order)).text.destroy();
   const { text: stalled } = await reports.make(order);
-  await expect(once(stalled, 'close')).rejects.toThrow('nobody has read on for 0.02 s');
+  await expect(once(stalled, 'close')).rejects.toThrow('the client has read nothing for 0.02 s');
   const { text: stream } = await reports.make({ ...order, query: { ...query, to: base + 10 * minute } });
   expect(JSON.parse(await text(stream))).toMatchObject({ sources: [{ windows: { length: 10 } }] });
 });
