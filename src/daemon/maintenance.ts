@@ -24,7 +24,7 @@ export async function maintainJournal(
   let frontierAt = clock.monotonic() + frontierMs;
   let pruneAt = clock.monotonic() + pruneMs;
   for (;;) {
-    const isPaused = journal.paused() !== undefined;
+    const isPaused = (await journal.paused()) !== undefined;
     await clock.sleep(isPaused ? checkPausedMs : checkMs, signal);
     journal.assertPresent();
     if (journal.examine(checkMs)) log.write('state.checked', { head: journal.head().seq });

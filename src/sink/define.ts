@@ -1,6 +1,6 @@
 /**
- * What a sink is made of, in one place: its configuration, its formats, what it promises, how it is checked and how it is opened. The list
- * of sinks (index.ts), the configuration's schema, the option tables and the contract suite follow from it.
+ * The definition of a sink type: settings, formats, guarantee, check and open. The list of sinks (index.ts), the configuration schema, the
+ * option tables and the contract suite use it.
  */
 import type { z } from 'zod';
 import type { ProxySettings } from '../connect/proxy.ts';
@@ -26,20 +26,20 @@ export interface Finding {
   readonly setting?: string;
 }
 
-/** Where a sink stands: its id, and what the daemon gives to every sink. */
+/** The id of a sink, and the parts that the daemon passes to every sink. */
 export interface SinkContext {
   readonly id: string;
   readonly log: Log;
   readonly clock: Clock;
-  /** How its messages are written. */
+  /** The format of its messages. */
   readonly format: Format;
-  /** Ids of the sources that it takes, of those that are configured. */
+  /** Ids of the configured sources whose records it gets. */
   readonly sources?: readonly string[] | undefined;
   /** The top-level `tls.ca`. */
   readonly ca?: Pem | undefined;
-  /** Of HTTPS connections: that of the sink, or the general one; undefined: direct. */
+  /** The proxy for HTTPS: of the sink, or the top-level one; undefined: direct. */
   readonly proxy?: ProxySettings | undefined;
-  /** To be told each certificate that a server shows, for the metric of their ends. */
+  /** Called with each server certificate, for the expiry metric. */
   readonly shown?: Shown | undefined;
 }
 
@@ -53,43 +53,43 @@ export interface BatchDefaults {
 export interface SinkDefinition<Schema extends z.ZodObject = z.ZodObject> {
   readonly type: string;
   readonly summary: string;
-  /** The type's own keys. */
+  /** The keys of this type. */
   readonly config: Schema;
-  /** Keys of the contract that a later release brings: they are refused by name. */
+  /** Keys of a later release: rejected by name. */
   readonly later?: readonly string[];
-  /** What it takes; the first is the default. */
+  /** Accepted formats; the first is the default. */
   readonly formats: readonly [Format, ...Format[]];
-  /** Whether ecs and ocsf carry the record's text unless the configuration says otherwise; default true. */
+  /** The default of `includeOriginal`: ecs and ocsf contain the text of the record; default true. */
   readonly original?: boolean;
   readonly batch: BatchDefaults;
-  /** Whether the outcome of a send can be found out afterwards, perhaps only with some settings: then acknowledgements may be grouped. */
+  /** True when an unknown outcome of a send can be looked up afterwards; then acknowledgements may be grouped. */
   resolvable(config: z.output<Schema>): boolean;
-  /** Whether it keeps our position on its side, and takes the present one in its place when it is opened with `kept.adopt`; default no. */
+  /** True when the sink stores the position on its side; `resumePoint.adopt` makes it store the present one at open. Default false. */
   keepsPosition?(config: z.output<Schema>): boolean;
-  /** Whether it takes each entry once and for all, as a signed log does: nothing is sent to it again, nor for a test; default no. */
+  /** True when the sink accepts each entry only once, like a signed log: no test, retry or replay is sent to it. Default false. */
   readonly takesOnce?: boolean;
-  /** ms a send may take before its outcome counts as unknown. */
+  /** ms until the outcome of a send counts as unknown. */
   readonly deadline: number;
-  /** Bytes of a message at most, where its frames are limited: what is longer is shortened (docs/formats.md, "Truncated messages"). */
+  /** Maximum bytes of a message, if the receiver has a limit: a longer one is truncated (docs/formats.md, "Truncated messages"). */
   messageBytes?(config: z.output<Schema>): number | undefined;
-  /** What may not change under the same id (docs/guarantees.md): the place where messages lie. */
+  /** The place where messages are stored. It must not change under the same id (docs/guarantees.md). */
   destination(config: z.output<Schema>): string;
-  /** What the events of a source are called in this sink (ECS `data_stream`), where it says so itself. */
+  /** The ECS `data_stream` of the events of a source, if this sink determines it. */
   dataStream?(config: z.output<Schema>, source: string): { readonly dataset: string; readonly namespace: string };
   guarantee(config: z.output<Schema>): Guarantee;
-  /** What the settings alone show, without a connection: also for `check --offline`. */
+  /** Findings from the settings alone, without a connection; also for `check --offline`. */
   checkSettings?(config: z.output<Schema>, id: string): readonly Finding[];
   check(config: z.output<Schema>, context: SinkContext, signal: AbortSignal): Promise<readonly Finding[]>;
-  open(config: z.output<Schema>, context: SinkContext, kept: ResumePoint, signal: AbortSignal): Promise<Sink>;
+  open(config: z.output<Schema>, context: SinkContext, resumePoint: ResumePoint, signal: AbortSignal): Promise<Sink>;
 }
 
-/** What a sink declares: its formats by shape or by name. `defaultFormat` is the first of them unless set. */
+/** The input of `defineSink`. `defaultFormat`: default the first of `formats`. */
 interface SinkParts<Schema extends z.ZodObject> extends Omit<SinkDefinition<Schema>, 'type' | 'formats'> {
   readonly formats: AcceptedFormats;
   readonly defaultFormat?: Format;
 }
 
-/** Ties the type of the configuration to the functions that take it. */
+/** Gives the functions of a sink the type of its settings. */
 export function defineSink<Schema extends z.ZodObject>(type: string, parts: SinkParts<Schema>): SinkDefinition<Schema> {
   const { formats, defaultFormat, ...others } = parts;
   return { type, ...others, formats: acceptedFormats(formats, defaultFormat) };

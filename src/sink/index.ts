@@ -1,4 +1,4 @@
-/** The sinks, one file each. A new one is added here; its place in the configuration, the checks and the documents follows from that. */
+/** The list of sink types. Configuration, checks and generated documents use it. */
 import { elasticsearch } from './elasticsearch/index.ts';
 import { file } from './file/index.ts';
 import { kafka } from './kafka/index.ts';

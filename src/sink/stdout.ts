@@ -1,11 +1,11 @@
-/** Standard output, one message a line: for a container's log collector, and for trying things out. At least once. */
+/** The sink `stdout`: one message per line on standard output, for the log collector of a container. At least once. */
 import { z } from 'zod';
 import { WaybillError, messageOf } from '../errors.ts';
 import { defineSink } from './define.ts';
 
 const lineBreak = Buffer.from('\n');
 
-/** What was given to standard output and is not in the reader's pipe yet. A deadline takes nothing back, and there is one standard output: it stays over lives. */
+/** The write that has not reached the pipe yet. A deadline cannot cancel it; the process has one standard output, so it outlives the sink. */
 let pending: Promise<unknown> | undefined;
 
 export const stdout = defineSink('stdout', {
@@ -24,7 +24,7 @@ export const stdout = defineSink('stdout', {
   check: async () => [{ level: 'ok', message: 'standard output is open; a reader cannot be detected' }],
   open: async (_config, { id }) => {
     const stream = process.stdout;
-    // An error that nobody waits for (the reader is gone) is found by the next write.
+    // The next write reports an error that occurs between writes (the reader is gone).
     const ignore = (): void => undefined;
     stream.on('error', ignore);
     return {
@@ -48,7 +48,7 @@ export const stdout = defineSink('stdout', {
   },
 });
 
-/** What is written behind bytes that nobody reads would stay in memory, and come again with each attempt. */
+/** While the reader does not read, further writes would stay in memory, and each attempt would add its batch again. */
 async function untilTaken(id: string, signal: AbortSignal): Promise<void> {
   const before = pending;
   if (before === undefined) return;
@@ -58,7 +58,7 @@ async function untilTaken(id: string, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Resolves when the reader's pipe has all of it: what only lies in this process would be lost with it. */
+/** Resolves when the pipe has all bytes: bytes in this process are lost if it ends. */
 function written(stream: NodeJS.WriteStream, bytes: Buffer, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   const writing = new Promise<void>((resolve, reject) => {

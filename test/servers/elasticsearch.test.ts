@@ -337,9 +337,9 @@ sinks:
     expect(stored.filter(({ event }) => event.ingested === undefined)).toEqual([]);
     expect(await checked(apiKey)).toEqual([
       expect.stringMatching(/^ok: connected to 127\.0\.0\.1:\d+ directly, certificate of 'es' issued by 'Test root'$/),
-      'ok: the server knows us by the API key "waybill-siem"',
+      'ok: authenticated with the API key "waybill-siem"',
       'ok: the server is Elasticsearch 9.5.3',
-      `ok: it may create_doc, auto_configure, read, maintenance, view_index_metadata on "${stream}"`,
+      `ok: privileges on "${stream}": create_doc, auto_configure, read, maintenance, view_index_metadata`,
       `ok: "${stream}" has the mapping of waybill setup elasticsearch`,
     ]);
     // Once more changes nothing.
@@ -369,7 +369,7 @@ sinks:
     expect(words).toMatch(
       /403 security_exception: .*unauthorized.*sinks\.siem\.apiKey needs create_doc and auto_configure on "logs-dpas\.audit-default"/,
     );
-    expect((await checked(poor)).some((words) => words.startsWith('error: the right create_doc'))).toBe(true);
+    expect((await checked(poor)).some((words) => words.startsWith('error: the privilege create_doc'))).toBe(true);
   });
 
   test('wrong password, wrong key, wrong authority, no TLS: one clear line each', async () => {
@@ -434,6 +434,6 @@ test('opensearch-3.8.0 is refused in clear words', { timeout: startMs }, async (
   await using server = await Elasticsearch.start('opensearch-3.8.0');
   expect(await errorOf(opened(server, {}))).toEqual({
     code: 'sink_blocked',
-    message: 'sink "siem": what answers at sinks.siem.nodes is not Elasticsearch 8 or later; OpenSearch is no target of this sink',
+    message: 'sink "siem": the server at sinks.siem.nodes is not Elasticsearch 8 or later; this sink does not support OpenSearch',
   });
 });

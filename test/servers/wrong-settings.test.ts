@@ -35,7 +35,7 @@ const words: Readonly<Record<string, RegExp>> = {
   'es-authority': /sinks\.es-authority\.tls\.ca: certificate of 127\.0\.0\.1 issued by 'Test root' is not trusted/,
   'es-plain': /sinks\.es-plain\.nodes begins with http: perhaps the port speaks TLS/,
   'es-right': /403 security_exception: .*sinks\.es-right\.password needs create_doc/,
-  'es-other': /what answers at sinks\.es-other\.nodes is not Elasticsearch 8 or later; OpenSearch is no target of this sink/,
+  'es-other': /the server at sinks\.es-other\.nodes is not Elasticsearch 8 or later; this sink does not support OpenSearch/,
 };
 /** What only the configuration can mend, which is read at the start. */
 const ofConfiguration = ['kafka-plain', 'es-plain', 'es-other'];

@@ -1,4 +1,4 @@
-/** What `waybill check` asks of Elasticsearch, one line each: who we are, which server it is, which rights we have, and what weakens the guarantee. */
+/** The checks of `waybill check` for Elasticsearch: authentication, version, privileges, and settings that weaken the guarantee. */
 import { wayOf } from '../../connect/connection.ts';
 import { quote } from '../../quote.ts';
 import { WaybillError, messageOf } from '../../errors.ts';
@@ -11,15 +11,15 @@ import { credentialsOf, patternOf } from './settings.ts';
 import type { ElasticsearchSettings } from './settings.ts';
 import { mappingOf, versionOf } from './templates.ts';
 
-/** So many fields of another type are named. */
+/** Maximum number of conflicting fields in a message. */
 const conflictsShown = 5;
 
-/** Rights on what the sink writes to, and what the lack of one costs. */
+/** Privileges on the target, and the effect of a missing one. */
 const rights: readonly (readonly [privilege: string, level: Finding['level'], cost: string])[] = [
   ['create_doc', 'error', 'nothing can be written'],
-  ['auto_configure', 'error', 'the data stream cannot be made'],
-  ['read', 'warning', 'an unknown outcome cannot be resolved: one batch may come twice around a rollover'],
-  ['maintenance', 'warning', 'what was written last may not be seen while an unknown outcome is resolved'],
+  ['auto_configure', 'error', 'the data stream cannot be created'],
+  ['read', 'warning', 'an unknown outcome cannot be resolved: one batch may be stored twice around a rollover'],
+  ['maintenance', 'warning', 'recent documents may not be visible when an unknown outcome is resolved'],
   ['view_index_metadata', 'warning', 'mapping and settings of the index are not checked'],
 ];
 
@@ -62,27 +62,27 @@ function actor({ status, body }: Answer, settings: ElasticsearchSettings, id: st
     return [
       {
         level: 'ok',
-        message:
-          name === undefined
-            ? `the server knows us as the user "${named(username)}"`
-            : `the server knows us by the API key "${named(name)}"`,
+        message: name === undefined ? `authenticated as the user "${named(username)}"` : `authenticated with the API key "${named(name)}"`,
       },
     ];
   }
-  const message = 'the server asks nobody who they are: its security is off';
+  const message = 'the server does not authenticate clients: its security is off';
   return [{ level: 'warning', message, setting: `sinks.${id}.${credentialsOf(settings)}` }];
 }
 
 async function server(client: ElasticClient, id: string, signal: AbortSignal): Promise<Finding> {
   const found = await versionOf(client, signal);
   if (found === undefined)
-    return { level: 'ok', message: 'the version of the server is not shown to this key (it needs monitor), and not needed' };
+    return {
+      level: 'ok',
+      message: 'cannot read the version of the server: the key lacks the privilege monitor; the sink does not need it',
+    };
   const major = Number(found.number.split('.')[0]);
   const message = `the server is Elasticsearch ${found.number}${found.isServerless ? ', serverless' : ''}`;
   if (major === 8 || major === 9) return { level: 'ok', message };
   return {
     level: major < 8 ? 'error' : 'warning',
-    message: `${message}; the lines 8 and 9 are known to work`,
+    message: `${message}; supported are versions 8 and 9`,
     setting: `sinks.${id}.nodes`,
   };
 }
@@ -94,14 +94,14 @@ async function privileges(client: ElasticClient, settings: ElasticsearchSettings
   const has = (answer.body as { readonly index?: Readonly<Record<string, Readonly<Record<string, boolean>>>> }).index?.[pattern];
   const setting = `sinks.${id}.${credentialsOf(settings)}`;
   if (has === undefined)
-    return [{ level: 'warning', message: `its rights cannot be asked for: ${answer.status} ${plainText(answer.error)}`, setting }];
+    return [{ level: 'warning', message: `cannot read the privileges: ${answer.status} ${plainText(answer.error)}`, setting }];
   const missing = rights.filter(([privilege]) => has[privilege] !== true);
   const granted = rights.filter(([privilege]) => has[privilege] === true).map(([privilege]) => privilege);
   return [
-    ...(granted.length > 0 ? [{ level: 'ok', message: `it may ${granted.join(', ')} on "${pattern}"` } as const] : []),
+    ...(granted.length > 0 ? [{ level: 'ok', message: `privileges on "${pattern}": ${granted.join(', ')}` } as const] : []),
     ...missing.map(([privilege, level, cost]) => ({
       level,
-      message: `the right ${privilege} on "${pattern}" is missing: ${cost}`,
+      message: `the privilege ${privilege} on "${pattern}" is missing: ${cost}`,
       setting,
     })),
   ];
@@ -125,14 +125,13 @@ async function mapping(client: ElasticClient, settings: ElasticsearchSettings, i
     return [
       {
         level: 'ok',
-        message: `"${pattern}" is not there yet and is created with the first record; its templates are not shown to this key`,
+        message: `"${pattern}" does not exist yet; the first record creates it; the key cannot read its templates`,
       },
     ];
-  if (isOurs === undefined)
-    return [{ level: 'warning', message: `whether "${pattern}" has our mapping is not shown to this key`, setting }];
+  if (isOurs === undefined) return [{ level: 'warning', message: `cannot read the mapping of "${pattern}" with this key`, setting }];
   if (settings.templates === 'install')
     return [{ level: 'ok', message: `the mapping of "${pattern}" is installed when the sink is opened` }];
-  const message = `"${pattern}" has not the mapping of Waybill: run waybill setup elasticsearch --sink ${id}, and roll over a data stream that is there already`;
+  const message = `"${pattern}" does not have the mapping of Waybill: run waybill setup elasticsearch --sink ${id}, and roll over an existing data stream`;
   return [{ level: 'warning', message, setting }];
 }
 
@@ -151,7 +150,7 @@ async function indexSettings(client: ElasticClient, settings: ElasticsearchSetti
   const query = { filter_path: '*.settings.index.translog.durability,*.settings.index.blocks' };
   const { status, body } = await client.request({ method: 'GET', path: `/${encodeURIComponent(pattern)}/_settings`, query }, signal);
   if (status !== 200) return [];
-  // The last one is the one that is written to, of a data stream.
+  // The last index of a data stream is its write index.
   const indices = Object.entries(body as Record<string, IndexSettings>).sort(([a], [b]) => (a < b ? -1 : 1));
   const isAsync = indices.some(([, { settings: each }]) => each?.index?.translog?.durability === 'async');
   const blocked = indices.filter(([, { settings: each }]) =>
@@ -165,16 +164,16 @@ async function indexSettings(client: ElasticClient, settings: ElasticsearchSetti
       ? [
           {
             level: 'warning',
-            message: `index.translog.durability is async on "${pattern}": a server that is killed loses what it has acknowledged in the last seconds`,
+            message: `index.translog.durability is async on "${pattern}": a killed server loses the last seconds of acknowledged records`,
             setting,
           } as const,
         ]
       : []),
-    ...(last === undefined ? [] : [{ level: 'error', message: `"${last[0]}" is closed to writing (index.blocks)`, setting } as const]),
+    ...(last === undefined ? [] : [{ level: 'error', message: `"${last[0]}" has a write block (index.blocks)`, setting } as const]),
   ];
 }
 
-/** A name that stands for several indices in turn: a uid is unique within one of them alone, and nothing is read before it is created. */
+/** An alias of changing indices: a uid is unique only within one index, and the sink does not search before it creates a document. */
 async function aliases(client: ElasticClient, settings: ElasticsearchSettings, id: string, signal: AbortSignal): Promise<Finding[]> {
   const { status, body } = await client.request({ method: 'GET', path: `/_alias/${encodeURIComponent(patternOf(settings))}` }, signal);
   if (status !== 200) return [];
@@ -182,7 +181,7 @@ async function aliases(client: ElasticClient, settings: ElasticsearchSettings, i
   const names = new Set(indices.flatMap(([, { aliases: found }]) => Object.keys(found)));
   return [...names].sort().map((name) => {
     const behind = indices.filter(([, { aliases: found }]) => name in found).map(([index]) => index);
-    const message = `"${name}" is an alias, of ${behind.toSorted().join(', ')}: after a rollover, a batch whose answer was lost is stored twice; name a data stream (no index), or an index by time such as dpas-audit-{yyyy.MM}`;
+    const message = `"${name}" is an alias, of ${behind.toSorted().join(', ')}: after a rollover, a batch with a lost response is stored twice; use a data stream (without index), or a time-based index such as dpas-audit-{yyyy.MM}`;
     return { level: 'warning', message, setting: `sinks.${id}.index` };
   });
 }
@@ -198,7 +197,7 @@ async function failureStore(client: ElasticClient, settings: ElasticsearchSettin
     .filter(({ failure_store }) => failure_store?.enabled === true)
     .map(({ name }) => ({
       level: 'warning',
-      message: `"${name}" has a failure store: documents that the server rejects are stored there, and are dead letters here too`,
+      message: `"${name}" has a failure store: the server stores rejected documents there; they become dead letters too`,
       setting: `sinks.${id}.templates`,
     }));
 }

@@ -1,6 +1,6 @@
 /**
- * The client of Elasticsearch: one request is one answer, and what to do about it is for others to say. Its connections are ours, so that trust,
- * proxy and their words are those of every other connection: the client's own cannot go through a proxy with undici.
+ * The client of Elasticsearch: one request gives one response, for any status; callers interpret it. It uses src/connect for trust, proxy
+ * and their errors, as all connections do: the library's undici connections cannot use a proxy.
  */
 import { gzip } from 'node:zlib';
 import { promisify } from 'node:util';
@@ -27,25 +27,25 @@ interface Request {
 
 export interface Answer {
   readonly status: number;
-  /** Where it is a JSON object; else one without members. */
+  /** An empty object if the body is not a JSON object. */
   readonly body: Readonly<Record<string, unknown>>;
-  /** The error of an answer other than 2xx. */
+  /** The error of a response other than 2xx. */
   readonly error: ItemError | undefined;
   readonly retryAfterMs: number | undefined;
-  /** Whether it says that it is Elasticsearch, as every answer of one does. */
+  /** The response has the product header that Elasticsearch sends with every response. */
   readonly isElasticsearch: boolean;
 }
 
-/** Servers of the lines 8 and 9 take these; those of 8 refuse a client that names 9. */
+/** Versions 8 and 9 accept these media types; version 8 rejects a client that names 9. */
 const json = 'application/vnd.elasticsearch+json; compatible-with=8';
 const ndjson = 'application/vnd.elasticsearch+x-ndjson; compatible-with=8';
 
 /** TCP, proxy and TLS together. */
 const connectMs = 5_000;
-/** More than any answer to 10,000 items. */
+/** More than any response to 10,000 items. */
 const maxAnswerBytes = 64 * 1024 * 1024;
 const compressed = promisify(gzip);
-/** What the client must be told to leave out of its errors; we keep none of them. */
+/** Required by the client's error classes; this sink keeps none of these errors. */
 const redaction = { redaction: { type: 'remove' as const } };
 
 export class ElasticClient implements AsyncDisposable {
@@ -54,7 +54,7 @@ export class ElasticClient implements AsyncDisposable {
   readonly #settings: ElasticsearchSettings;
   readonly #id: string;
 
-  /** Connects to nothing yet. The client is read only when there is such a sink: it is large. */
+  /** Does not connect. Loads the library, which is large, only for such a sink. */
   static async make(settings: ElasticsearchSettings, context: SinkContext): Promise<ElasticClient> {
     const { BaseConnection, Client, errors } = await import('@elastic/elasticsearch');
     const { id, ca, shown } = context;
@@ -86,7 +86,7 @@ export class ElasticClient implements AsyncDisposable {
           return { statusCode: answer.statusCode, headers: answer.headers, body: await read(answer.body) } as never;
         } catch (thrown) {
           if (signal?.aborted === true) throw new errors.RequestAbortedError('aborted');
-          // What the connection says itself it says before anything is sent.
+          // Errors of the connection occur before the request is sent.
           const reason = thrown instanceof WaybillError ? unsent(thrown) : sent(this.#way.translate(thrown));
           throw new errors.ConnectionError('no answer', undefined, { cause: reason, ...redaction });
         }
@@ -113,21 +113,22 @@ export class ElasticClient implements AsyncDisposable {
     this.#id = id;
   }
 
-  /** The ways that were taken, one for each node that was asked. */
+  /** One route for each node that got a request. */
   routes(): Route[] {
     return this.#ways.map((way) => way.route());
   }
 
   /**
-   * One request to the next node that can be reached, and its answer, whatever its status.
-   * @throws WaybillError `sink_unavailable` (nothing was sent), `sink_blocked` (the same, and a person must act), `sink_outcome_unknown`; or the signal's reason
+   * Sends one request to the next reachable node. @returns the response, for any status
+   * @throws WaybillError `sink_unavailable` (nothing was sent), `sink_blocked` (nothing was sent, an operator must act),
+   *         `sink_outcome_unknown`; or the signal's reason
    */
   async request(request: Request, signal: AbortSignal): Promise<Answer> {
     const body = request.lines === undefined ? undefined : await compressed(request.lines, { level: 1 });
     const before = this.#authorization();
     const answer = await this.#reach(request, body, before, signal);
     if (answer.status !== 401) return answer;
-    // Nothing was taken: a secret that was replaced meanwhile is tried at once.
+    // Nothing was stored: retries at once with a secret that was replaced in the meantime.
     for (const secret of [this.#settings.apiKey, this.#settings.password]) secret?.refresh();
     const now = this.#authorization();
     return now === before ? answer : this.#ask(request, body, now, signal);
@@ -137,7 +138,7 @@ export class ElasticClient implements AsyncDisposable {
     await this.#client.close();
   }
 
-  /** Asks one node after another until one can be reached: to the others nothing was sent. */
+  /** Tries one node after another until one is reachable; nothing is sent to the others. */
   async #reach(request: Request, body: Buffer | undefined, authorization: string | undefined, signal: AbortSignal): Promise<Answer> {
     for (let left = this.#ways.length; ; left -= 1) {
       try {
@@ -162,7 +163,7 @@ export class ElasticClient implements AsyncDisposable {
     const headers = {
       accept: json,
       ...(authorization === undefined ? {} : { authorization }),
-      // Set without a body too: the client would name its own line there.
+      // Also without a body: the library would set the media type of its own version.
       'content-type': compressed === undefined ? json : ndjson,
       ...(compressed === undefined ? {} : { 'content-encoding': 'gzip' }),
     };
@@ -183,7 +184,7 @@ export class ElasticClient implements AsyncDisposable {
     }
   }
 
-  /** The answer of a status that the client throws; throws for what is none. Never with the client's error as cause: it holds the request. */
+  /** The response of an error that the library throws for a status; other errors are thrown. Without the library's error as cause: it has the request. */
   #answered(thrown: unknown, method: string): Answer {
     const name = thrown instanceof Error ? thrown.name : '';
     if (name === 'ResponseError') {
@@ -192,18 +193,18 @@ export class ElasticClient implements AsyncDisposable {
     }
     const actor = `sink "${this.#id}"`;
     if (name === 'ProductNotSupportedError') {
-      const message = `${actor}: what answers at sinks.${this.#id}.nodes does not say that it is Elasticsearch`;
+      const message = `${actor}: the server at sinks.${this.#id}.nodes does not identify itself as Elasticsearch`;
       throw new WaybillError(method === 'GET' ? 'sink_blocked' : 'sink_outcome_unknown', message);
     }
     for (let at: unknown = thrown; at instanceof Error; at = at.cause) {
       if (at instanceof WaybillError) throw new WaybillError(at.code, `${actor}: ${at.message}`);
     }
-    // Its words quote the answer, which may quote a document.
-    throw new WaybillError('sink_outcome_unknown', `${actor}: the answer cannot be understood (${name})`);
+    // Its message quotes the response, which may quote a document.
+    throw new WaybillError('sink_outcome_unknown', `${actor}: cannot parse the response (${name})`);
   }
 }
 
-/** What the client gives to a connection. */
+/** The parameters that the library passes to a connection. */
 interface Params {
   readonly method: string;
   readonly path: string;
@@ -212,14 +213,14 @@ interface Params {
   readonly body?: unknown;
 }
 
-/** Nothing was sent: later, or, for trust, proxy and settings, when a person has acted. */
+/** Nothing was sent. Trust, proxy and settings need an operator; other errors are retried. */
 function unsent(reason: WaybillError): WaybillError {
   const plain = plainPort(reason);
   if (plain !== undefined) return new WaybillError('sink_blocked', plain);
   return new WaybillError(reason.code === 'source_unreachable' ? 'sink_unavailable' : 'sink_blocked', messageOf(reason));
 }
 
-/** Something was sent: unknown, unless TLS refused our certificate, for then nobody has read it. */
+/** The request was sent: the outcome is unknown, except when the server rejected the client certificate and so did not read it. */
 function sent(reason: WaybillError): WaybillError {
   return new WaybillError(codeOf(reason) === 'tls_untrusted' ? 'sink_blocked' : 'sink_outcome_unknown', messageOf(reason));
 }
@@ -229,7 +230,7 @@ async function read(body: AsyncIterable<Buffer>): Promise<string> {
   let size = 0;
   for await (const chunk of body) {
     size += chunk.length;
-    if (size > maxAnswerBytes) throw new Error(`the answer is larger than ${maxAnswerBytes} bytes`);
+    if (size > maxAnswerBytes) throw new Error(`the response is larger than ${maxAnswerBytes} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
@@ -243,8 +244,8 @@ function answerOf(status: number, given: unknown, headers: Readonly<Record<strin
 }
 
 /**
- * Does what reads answers of the server. What they lack or have in the place of something else is an error of this sink, and not of the program.
- * @param code  what it means: `sink_unavailable` where nothing was sent to be stored
+ * Runs code that reads responses. A response of an unexpected form becomes an error of this sink, not a defect of the program.
+ * @param code  of that error: `sink_unavailable` when the request stores nothing
  */
 export async function understood<Result>(
   id: string,
@@ -257,11 +258,11 @@ export async function understood<Result>(
   } catch (cause) {
     signal.throwIfAborted();
     if (cause instanceof WaybillError) throw cause;
-    throw new WaybillError(code, `sink "${id}": what answers at sinks.${id}.nodes cannot be understood`, { cause });
+    throw new WaybillError(code, `sink "${id}": cannot parse the response of sinks.${id}.nodes`, { cause });
   }
 }
 
-/** Seconds, as servers and load balancers write it; ms. */
+/** Parses seconds, the form that servers and load balancers send. @returns ms */
 function retryAfter(header: unknown): number | undefined {
   const text = typeof header === 'string' ? header.trim() : '';
   return /^\d{1,6}$/.test(text) ? Number(text) * 1_000 : undefined;

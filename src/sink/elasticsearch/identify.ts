@@ -1,4 +1,4 @@
-/** The first question to a server: who are we to it? */
+/** The authentication check before the first batch. */
 import { WaybillError, codeOf, messageOf } from '../../errors.ts';
 import type { Answer, ElasticClient } from './client.ts';
 import { plainText } from './items.ts';
@@ -6,12 +6,12 @@ import type { SinkContext } from '../define.ts';
 import { credentialsOf } from './settings.ts';
 import type { ElasticsearchSettings } from './settings.ts';
 
-/** Longer than a server needs that says no more than who asks. */
+/** Timeout of that request. */
 const greetMs = 10_000;
-const answered = new WaybillError('aborted', 'it is answered');
+const answered = new WaybillError('aborted', 'the server has responded');
 
 /**
- * Asks the server who we are: what is wrong with address, trust or credentials is known before the first batch.
+ * Requests the authenticated user: errors of address, trust or credentials appear before the first batch.
  * @throws WaybillError `sink_unavailable`, `sink_blocked`
  */
 export async function greet(
@@ -23,7 +23,7 @@ export async function greet(
   const over = new AbortController();
   const silence = new WaybillError(
     'sink_unavailable',
-    `sink "${id}": the server at sinks.${id}.nodes accepted the connection, and did not answer within ${greetMs / 1000} s`,
+    `sink "${id}": the server at sinks.${id}.nodes accepted the connection and did not respond within ${greetMs / 1000} s`,
   );
   const timer = clock.sleep(greetMs, over.signal).then(
     () => over.abort(silence),
@@ -35,7 +35,7 @@ export async function greet(
   } catch (thrown) {
     if (codeOf(thrown) !== 'sink_outcome_unknown') throw thrown;
     const isPlain = settings.nodes?.some((node) => node.startsWith('http:')) === true;
-    // Nothing was asked that could have changed anything.
+    // The request changes nothing.
     throw isPlain
       ? new WaybillError('sink_blocked', `${messageOf(thrown)} (sinks.${id}.nodes begins with http: perhaps the port speaks TLS)`)
       : new WaybillError('sink_unavailable', messageOf(thrown));
@@ -44,15 +44,15 @@ export async function greet(
     await timer;
   }
   const { status } = answer;
-  const said = `sink "${id}": the server answers ${status} ${plainText(answer.error)}`;
-  if (status === 401) throw new WaybillError('sink_blocked', `${said} (sinks.${id}.${credentialsOf(settings)})`);
-  // A refusal of somebody in between, or trouble, says nothing about what is behind it.
+  const message = `sink "${id}": the server responded ${status} ${plainText(answer.error)}`;
+  if (status === 401) throw new WaybillError('sink_blocked', `${message} (sinks.${id}.${credentialsOf(settings)})`);
+  // An error of a load balancer in between says nothing about the server.
   const isRefusal = status === 401 || status === 403 || status === 429 || status >= 500;
   if (status === 406 || (!answer.isElasticsearch && !isRefusal))
     throw new WaybillError(
       'sink_blocked',
-      `sink "${id}": what answers at sinks.${id}.nodes is not Elasticsearch 8 or later; OpenSearch is no target of this sink`,
+      `sink "${id}": the server at sinks.${id}.nodes is not Elasticsearch 8 or later; this sink does not support OpenSearch`,
     );
-  if (status === 429 || status >= 500) throw new WaybillError('sink_unavailable', said, { retryAfterMs: answer.retryAfterMs });
+  if (status === 429 || status >= 500) throw new WaybillError('sink_unavailable', message, { retryAfterMs: answer.retryAfterMs });
   return answer;
 }

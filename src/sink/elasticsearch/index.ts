@@ -1,6 +1,6 @@
 /**
- * Elasticsearch, lines 8 and 9: a data stream, or ordinary indices named by the event's own time. Every event is created under its uid, so that one
- * that is there is not taken twice, and what is uncertain is found out by reading.
+ * The sink `elasticsearch`, versions 8 and 9: a data stream, or indices named by the time of the event. Each event is created with its uid
+ * as `_id`, so that a stored one is not stored twice; an uncertain outcome is resolved by a search.
  */
 import { defineSink } from '../define.ts';
 import { dataStreamOf, elasticsearchSettings } from './settings.ts';

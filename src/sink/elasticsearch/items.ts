@@ -1,34 +1,34 @@
 /**
- * What the answers of `_bulk` mean (docs/guarantees.md, "Elasticsearch"). HTTP 200 says nothing about items: each has its own status. Nothing
- * becomes a rejection for a reason that lies outside the document. Pure.
+ * Interprets responses of `_bulk` (docs/guarantees.md, "Elasticsearch"). HTTP 200 says nothing about items: each has a status. A message
+ * is rejected only for a reason in its document. Pure.
  */
 import { quote } from '../../quote.ts';
 
-/** One item of the answer; what is missing was not said. */
+/** One item of the response; undefined members were missing. */
 export interface Item {
   readonly _id?: string;
   readonly status?: number;
-  /** `used`: the failure store has it, and the stream does not. */
+  /** `used`: the document is in the failure store, not in the stream. */
   readonly failure_store?: string;
   readonly error?: ItemError;
 }
 
-/** What is no text is left out. */
+/** Members of another type are omitted. */
 export interface ItemError {
   readonly type?: string;
   readonly reason?: string;
   readonly caused_by?: ItemError;
 }
 
-/** An object, or nothing that is in one. */
+/** The members of an object; none for another value. */
 export function membersOf(given: unknown): Readonly<Record<string, unknown>> {
   return typeof given === 'object' && given !== null && !Array.isArray(given) ? (given as Readonly<Record<string, unknown>>) : {};
 }
 
-/** One item of the answer to `_bulk`. */
+/** One item of the response to `_bulk`. */
 export function itemFrom(given: unknown): Item {
   const { _id, status, failure_store, error } = membersOf(given);
-  // A mere text may quote the document, as a reason does.
+  // A plain text may quote the document, as a reason does.
   const said = error === undefined ? undefined : errorFrom(typeof error === 'string' ? { reason: error } : error);
   return {
     ...(typeof _id === 'string' && { _id }),
@@ -38,14 +38,14 @@ export function itemFrom(given: unknown): Item {
   };
 }
 
-/** An error in any of the forms that Elasticsearch gives it; undefined for what is none. */
+/** An error in any of the forms of Elasticsearch; undefined for another value. */
 export function errorFrom(given: unknown): ItemError | undefined {
   if (typeof given === 'string') return errorFrom({ type: given });
   if (typeof given !== 'object' || given === null) return undefined;
   const { type, reason, caused_by } = membersOf(given);
   const cause = errorFrom(caused_by);
   return {
-    // What is decided by must stay what it is, whatever the secret.
+    // The type decides: it must stay unchanged, also when it contains a secret.
     ...(typeof type === 'string' && {
       type: badDocument.has(type) || aboutServer.has(type) || deciding.has(type) ? type : quote(type, 100),
     }),
@@ -55,8 +55,8 @@ export function errorFrom(given: unknown): ItemError | undefined {
 }
 
 /**
- * `duplicate`: the uid is there already. `failure_store`: the server kept the document in the failure store. `rejected`: the document is at fault.
- * `retryable`: later. `blocked`: a person must act. `unexpected`: the answer cannot be understood.
+ * `duplicate`: the uid exists already. `failure_store`: the document is in the failure store. `rejected`: the document is invalid.
+ * `retryable`: retry later. `blocked`: an operator must act. `unexpected`: the response has an unknown form.
  */
 type ItemResult = 'delivered' | 'duplicate' | 'failure_store' | 'rejected' | 'retryable' | 'blocked' | 'unexpected';
 
@@ -66,11 +66,11 @@ const badDocument: ReadonlySet<string> = new Set([
   'x_content_e_o_f_exception',
   'mapper_parsing_exception',
   'strict_dynamic_mapping_exception',
-  // A value that Lucene cannot hold, in a field that a template of somebody else has mapped; said as the cause of an illegal argument.
+  // A value that Lucene cannot store, in a field of a foreign template; it is the cause of an illegal argument.
   'max_bytes_length_exceeded_exception',
 ]);
 
-/** Types that are neither and yet decide. */
+/** Error types decisive on their own, whatever the status. */
 const deciding: ReadonlySet<string> = new Set(['version_conflict_engine_exception', 'illegal_argument_exception']);
 
 export function judge({ status, failure_store, error }: Item): ItemResult {
@@ -87,7 +87,7 @@ function isBadDocument(error: ItemError | undefined): boolean {
   return badDocument.has(error?.type ?? '') || badDocument.has(error?.caused_by?.type ?? '');
 }
 
-/** The server's words, with those of the cause behind them. They may quote the document: they are for the dead letter alone. */
+/** The server's message and that of its cause. They may quote the document: only for the dead letter. */
 export function messageOfItem({ status, error }: Item): string {
   const message: string[] = [];
   for (let at = error, depth = 0; at !== undefined && depth < 4; at = at.caused_by, depth += 1) {
@@ -96,7 +96,7 @@ export function messageOfItem({ status, error }: Item): string {
   return message.length > 0 ? message.join('; ') : `answered with ${status ?? 'nothing'}`;
 }
 
-/** Types of error whose reason speaks of the server, never of a document. */
+/** Error types whose reason is about the server, never about a document. */
 const aboutServer: ReadonlySet<string> = new Set([
   'circuit_breaking_exception',
   'cluster_block_exception',
@@ -108,7 +108,7 @@ const aboutServer: ReadonlySet<string> = new Set([
   'unavailable_shards_exception',
 ]);
 
-/** Words that the log may hold: the type, and the reason only where it cannot quote a document. */
+/** Text that may be logged: the type, and the reason only if it cannot quote a document. */
 export function plainText(error: ItemError | undefined): string {
   const { type = 'no reason', reason = '', caused_by } = error ?? {};
   const isPlain =
@@ -117,14 +117,14 @@ export function plainText(error: ItemError | undefined): string {
 }
 
 /**
- * A request that was answered as a whole with something else than 200. `rejected`: too large, or one of its messages is at fault: halve it.
- * `unknown`: some of it may have been taken.
+ * The result of a request with a status other than 200. `rejected`: too large, or a message in it is invalid: halve it. `unknown`: some of
+ * its messages may be stored.
  */
 export type RequestResult = 'rejected' | 'retryable' | 'blocked' | 'unknown';
 
 /**
- * @param alone  of a batch of one, how often in a row a request of one was refused before: it says nothing about the record then, but of a client
- *               or a server of the wrong line; undefined for a larger batch
+ * @param alone  for a batch of one message: consecutive earlier refusals of such requests. A second one is no fault of the record, but of a
+ *               wrong client or server version. Undefined for a larger batch
  */
 export function judgeRequest(status: number, error: ItemError | undefined, alone: number | undefined): RequestResult {
   if (status === 413) return 'rejected';

@@ -1,23 +1,23 @@
 /**
- * Which records a data stream has already, found out by reading: `_id` is unique within one backing index alone (elastic/elasticsearch issue
- * 44794), so after a rollover the same uid would be taken a second time.
+ * Searches which records a data stream has already: `_id` is unique only within one backing index (elastic/elasticsearch issue 44794), so
+ * after a rollover the same uid would be stored again.
  */
 import { WaybillError } from '../../errors.ts';
 import type { ElasticClient } from './client.ts';
 import { plainText } from './items.ts';
 
-/** Hits of one search at most: `index.max_result_window`, 10,000 unless set otherwise. */
+/** Maximum hits of one search: the default of `index.max_result_window`. */
 const maxHits = 10_000;
 
-/** What a search by uids found: how many documents there are, and the uids of those that it names. */
+/** The result of a search by uids: the number of documents, and the uids of the hits. */
 interface Found {
   readonly total: number;
   readonly uids: readonly string[];
 }
 
 /**
- * Those of the uids that are there; undefined when nothing may be read. Where doubles from elsewhere fill the hits, stored ones would look missing: then half of them are asked for at
- * a time.
+ * The stored ones of the uids; undefined without the privilege to read. Duplicates from another writer may fill the hits, so that stored
+ * uids seem missing: then the uids are searched in halves.
  */
 export async function present(
   uids: readonly string[],
@@ -45,7 +45,7 @@ export class Reader {
   }
 
   /**
-   * The uids that a data stream has; undefined when the right to read is missing. A stream that is not there has none.
+   * The stored ones of the uids; undefined without the privilege to read. A missing stream has none.
    * @throws WaybillError `sink_unavailable`, `sink_blocked`
    */
   async has(target: string, uids: readonly string[], signal: AbortSignal): Promise<Set<string> | undefined> {
@@ -57,8 +57,8 @@ export class Reader {
   }
 
   /**
-   * The time of the newest event in a data stream, ms since 1970; null when it has none, or is not there; undefined when the right to read is
-   * missing.
+   * The time of the newest event in a data stream, ms since 1970; null for an empty or missing stream; undefined without the privilege to
+   * read.
    */
   async newest(target: string, signal: AbortSignal): Promise<number | null | undefined> {
     if (!(await this.#refresh(target, signal))) return null;
@@ -67,7 +67,7 @@ export class Reader {
     return found === undefined ? undefined : (found.newest ?? null);
   }
 
-  /** Makes visible what was written. @returns false when the stream is not there */
+  /** Makes recent writes visible to searches. @returns false when the stream is missing */
   async #refresh(target: string, signal: AbortSignal): Promise<boolean> {
     const { status } = await this.#ask(`/${encodeURIComponent(target)}/_refresh`, {}, undefined, signal);
     return status !== 404;
@@ -104,7 +104,7 @@ export class Reader {
     return { total, uids: found.map(({ _id }) => _id), newest: found[0]?.sort?.[0] };
   }
 
-  /** Nothing is sent to be stored here, so whatever goes wrong is tried again. */
+  /** These requests store nothing: every error is retried. */
   async #ask(path: string, query: Record<string, string>, json: unknown, signal: AbortSignal) {
     let answer;
     try {

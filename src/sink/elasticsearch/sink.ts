@@ -1,4 +1,4 @@
-/** The sink `elasticsearch` while it is open: finds out what is there where that is uncertain, creates the rest, and reads every item's answer. */
+/** The open sink `elasticsearch`: searches for messages that may be stored already, creates the others, and checks the result of each item. */
 import { WaybillError, codeOf } from '../../errors.ts';
 import type { RetryableRejection, Batch, ResumePoint, Message, Rejection, Sink, DeliveryResult } from '../../model/sink.ts';
 import type { SinkContext } from '../define.ts';
@@ -12,12 +12,12 @@ import { credentialsOf, patternOf, targeting } from './settings.ts';
 import type { ElasticsearchSettings } from './settings.ts';
 import { install, mappingOf } from './templates.ts';
 
-/** How long the server may wait for a shard, so that it names the item before our own deadline is over. */
+/** How long the server waits for a shard: it reports the item before the deadline of the send. */
 const serverWait = '20s';
 
 const lineBreak = Buffer.from('\n');
 
-/** A message that was not taken and may be later. */
+/** A message that was not stored and can be retried. */
 interface Left {
   readonly message: Message;
   readonly result: 'retryable' | 'blocked';
@@ -39,7 +39,7 @@ export class ElasticsearchSink implements Sink {
   readonly #resumePoint: ResumePoint;
   readonly #targetOf: (message: Message) => string;
   readonly #progress: Map<string, number | null>;
-  /** How often in a row a request of one message was refused with 400. */
+  /** Consecutive requests of one message that were rejected with 400. */
   #rejectedAlone = 0;
 
   static async open(
@@ -106,7 +106,7 @@ export class ElasticsearchSink implements Sink {
     await this.#client[Symbol.asyncDispose]();
   }
 
-  /** The messages that are not there yet, as far as that is in doubt. */
+  /** The messages to create: those that may be stored already are searched for. */
   async #missing(batch: Batch, signal: AbortSignal): Promise<readonly Message[]> {
     const there = new Set<string>();
     for (const [target, messages] of Map.groupBy(batch.messages, this.#targetOf)) {
@@ -120,14 +120,14 @@ export class ElasticsearchSink implements Sink {
   }
 
   /**
-   * The time, ms, of the newest event that was in a data stream when this state first wrote to it; null when there was none. What is dated up to
-   * then may be there from an earlier state, or from a second installation.
+   * The time, ms, of the newest event in a data stream before this state first wrote to it; null for none. Events up to that time may be
+   * there from an earlier state or a second installation.
    */
   async #mark(target: string, signal: AbortSignal): Promise<number | null> {
     const known = this.#progress.get(target);
     if (known !== undefined) return known;
     const found = await this.#reader.newest(target, signal);
-    // Without the right to read it is asked again when the sink is opened the next time.
+    // Without the privilege to read, the next open searches again.
     this.#progress.set(target, found ?? null);
     if (found !== undefined) await this.#resumePoint.commitResumeNote(resumeNoteOf(this.#progress));
     return found ?? null;
@@ -143,7 +143,7 @@ export class ElasticsearchSink implements Sink {
     );
   }
 
-  /** The answers to each message; throws for a request that was not answered with them. */
+  /** The result of each message; throws for a response without them. */
   #items(answer: Answer, messages: readonly Message[]): readonly Item[] {
     const { status, body, error, retryAfterMs } = answer;
     const actor = `sink "${this.#id}"`;
@@ -168,7 +168,7 @@ export class ElasticsearchSink implements Sink {
       const item = items[at] ?? {};
       const { seq, uid } = message;
       const result = judge(item);
-      // In the failure store a document has another id.
+      // A document has another id in the failure store.
       const isOther = item._id !== uid && item.failure_store !== 'used' && item.failure_store !== 'failed';
       if (result === 'unexpected' || isOther)
         throw new WaybillError(
@@ -185,7 +185,7 @@ export class ElasticsearchSink implements Sink {
     return { rejections, duplicates, retryable: this.#retry(left, messages.length) };
   }
 
-  /** What is left of a batch of so many, in the words of the worst of them. */
+  /** The retryable part of a batch, with the message of its worst error. */
   #retry(left: readonly Left[], of: number): RetryableRejection | undefined {
     const worst = left.find(({ result }) => result === 'blocked') ?? left[0];
     if (worst === undefined) return undefined;
@@ -198,7 +198,7 @@ export class ElasticsearchSink implements Sink {
     };
   }
 
-  /** Which setting, right or command it is about. */
+  /** The setting, privilege or command that fixes it. */
   #hint(status: number, error: ItemError | undefined): string {
     const setting = (name: string): string => `sinks.${this.#id}.${name}`;
     const { type, reason = '' } = error ?? {};
@@ -213,7 +213,7 @@ export class ElasticsearchSink implements Sink {
     return '';
   }
 
-  /** The failure store keeps a document under another id, and its answer does not say why. */
+  /** The error of a document in the failure store, where it has another id; the `_bulk` response does not give it. */
   async #failureText(target: string, id: string, signal: AbortSignal): Promise<string> {
     const known = 'kept aside in the failure store of the data stream';
     try {
@@ -226,14 +226,14 @@ export class ElasticsearchSink implements Sink {
       const error = said && errorFrom({ type: said.type, reason: said.message });
       return error === undefined ? known : `${known}: ${messageOfItem({ error })}`;
     } catch (thrown) {
-      // The document is stored aside, whether or not we may know why.
+      // The document is in the failure store, also when its error cannot be read.
       signal.throwIfAborted();
       return `${known}: ${codeOf(thrown) ?? 'its error cannot be read'}`;
     }
   }
 }
 
-/** What the note keeps: by data stream, up to which time, ms, records may be there from elsewhere. */
+/** The resume note: by data stream, the time, ms, up to which it may have records of another writer. */
 function resumeNoteOf(progress: ReadonlyMap<string, number | null>): string {
   return JSON.stringify({ resolveUntil: Object.fromEntries(progress) });
 }

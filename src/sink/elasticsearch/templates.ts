@@ -1,6 +1,6 @@
 /**
- * The mapping, the pipeline and the templates of `content/elasticsearch/`, fitted to a sink and to the line of its server. What a line does not
- * know is left out; what remains stands by itself.
+ * The mapping, the pipeline and the templates of `content/elasticsearch/`, adapted to a sink and to the version of its server: features that
+ * the version lacks are omitted.
  */
 import { readFileSync } from 'node:fs';
 import { quote } from '../../quote.ts';
@@ -10,17 +10,17 @@ import { membersOf, plainText } from './items.ts';
 import { credentialsOf, patternOf } from './settings.ts';
 import type { ElasticsearchSettings } from './settings.ts';
 
-/** What is known of a server before anything is installed. */
+/** The facts about a server that the installation depends on. */
 export interface ServerFacts {
-  /** `[8, 19]`; undefined when the key may not ask. */
+  /** `[8, 19]`; undefined when the key lacks the privilege. */
   readonly version: readonly [major: number, minor: number] | undefined;
   readonly isServerless: boolean;
-  /** Component templates of Elasticsearch itself that are there. */
+  /** Existing built-in component templates. */
   readonly builtIn: ReadonlySet<string>;
 }
 
 export interface Retention {
-  /** As Elasticsearch writes it: `365d`. */
+  /** In the format of Elasticsearch: `365d`. */
   readonly after: string;
   /** By the policy `waybill-audit`, or by the lifecycle of the data stream. */
   readonly by: 'ilm' | 'lifecycle';
@@ -57,7 +57,7 @@ function contents(): Templates {
   };
 }
 
-/** What is to be put, in this order. Pure but for the files of `content/`. */
+/** The requests to send, in this order. Pure, except that it reads the files of `content/`. */
 export function stepsFor(settings: ElasticsearchSettings, id: string, server: ServerFacts, retention?: Retention): Step[] {
   const { component, index, pipeline, policy } = contents();
   const { dataset } = settings;
@@ -66,7 +66,7 @@ export function stepsFor(settings: ElasticsearchSettings, id: string, server: Se
   const knows = (major: number, minor: number): boolean => isFrom(server.version, major, minor);
   const ignoresMissing = knows(8, 7);
   const composed = [...builtIn.filter((each) => server.builtIn.has(each)), mappings, ...(ignoresMissing ? [custom] : [])];
-  // The failure store came with 8.19 and, of line 9, with 9.1.
+  // Versions 8.19 and 9.1 introduced the failure store.
   const hasFailureStore = server.version?.[0] === 9 ? knows(9, 1) : knows(8, 19);
   const isStream = settings.index === undefined;
   const lifecycle = retention?.by === 'lifecycle' ? { lifecycle: { data_retention: retention.after } } : {};
@@ -80,7 +80,7 @@ export function stepsFor(settings: ElasticsearchSettings, id: string, server: Se
       settings: {
         'index.final_pipeline': ingested,
         ...(retention?.by === 'ilm' && { 'index.lifecycle.name': policyName }),
-        // `logs@settings` names a policy, which would go before the lifecycle of the stream.
+        // `logs@settings` names a policy, which would take precedence over the lifecycle of the stream.
         ...(retention?.by === 'lifecycle' && !server.isServerless && knows(8, 11) && { 'index.lifecycle.prefer_ilm': false }),
       },
       ...(isStream ? lifecycle : { mappings: { properties: { '@timestamp': { type: 'date' } } } }),
@@ -102,7 +102,7 @@ function isFrom(version: ServerFacts['version'], major: number, minor: number): 
   return version[0] > major || (version[0] === major && version[1] >= minor);
 }
 
-/** Version and kind of the server; undefined where the key may not ask. */
+/** Version and kind of the server; undefined when the key lacks the privilege. */
 export async function versionOf(
   client: ElasticClient,
   signal: AbortSignal,
@@ -130,9 +130,9 @@ export async function factsOf(client: ElasticClient, signal: AbortSignal): Promi
 }
 
 /**
- * Puts templates and pipeline; may be run again.
- * @returns what was put
- * @throws WaybillError `sink_blocked` where a right is missing or the server refuses; `sink_unavailable`
+ * Installs templates and pipeline; may be run again.
+ * @returns the installed paths
+ * @throws WaybillError `sink_blocked` when a privilege is missing or the server rejects a request; `sink_unavailable`
  */
 export async function install(
   client: ElasticClient,
@@ -156,10 +156,10 @@ export async function install(
   return steps;
 }
 
-/** Rights that a sink needs on what it writes to; the last three may be missing, and cost what docs/guarantees.md says. */
+/** Privileges of a sink on its target. The last three are optional; docs/guarantees.md describes the effect of a missing one. */
 const neededRights = ['create_doc', 'auto_configure', 'read', 'maintenance', 'view_index_metadata'] as const;
 
-/** Makes an API key with the rights of the sink alone. @returns its encoded form, which the server tells once */
+/** Creates an API key with only the privileges of the sink. @returns its encoded form, which the server returns once */
 export async function makeKey(client: ElasticClient, settings: ElasticsearchSettings, id: string, signal: AbortSignal): Promise<string> {
   const writer = { cluster: [], index: [{ names: [patternOf(settings)], privileges: neededRights }] };
   const json = { name: `waybill-${id}`, role_descriptors: { writer }, metadata: { managed_by: 'waybill' } };
@@ -169,26 +169,26 @@ export async function makeKey(client: ElasticClient, settings: ElasticsearchSett
   if (answer.status === 200 && typeof encoded === 'string') return encoded;
   throw new WaybillError(
     'sink_blocked',
-    `cannot make an API key for sink "${id}": ${answer.status} ${plainText(error)}${error?.reason === undefined ? '' : `: ${error.reason}`}`,
+    `cannot create an API key for sink "${id}": ${answer.status} ${plainText(error)}${error?.reason === undefined ? '' : `: ${error.reason}`}`,
   );
 }
 
-/** What the mapping of the target says: ours or not, the fields whose type conflicts, and whether there is a target yet. */
+/** The mapping of the target compared with that of Waybill. */
 interface MappingFacts {
-  /** Undefined where the key may not ask. */
+  /** Undefined when the key lacks the privilege. */
   readonly isOurs: boolean | undefined;
-  /** Whether an index is there; it is created with the first record. */
+  /** An index exists; the first record creates it. */
   readonly exists: boolean;
   readonly conflicts: readonly MappingConflict[];
 }
 
-/** A field of ours that the newest index of a target maps as another type. */
+/** A field that the newest index of the target maps as another type. */
 interface MappingConflict {
   readonly index: string;
   readonly field: string;
   readonly type: string;
   readonly requested: string;
-  /** Whether values of ours may not parse as that type: the server refuses such records. */
+  /** Values may not parse as that type: the server rejects such records. */
   readonly refuses: boolean;
 }
 
@@ -227,7 +227,7 @@ function newest<Index>(indices: readonly (readonly [name: string, index: Index])
   return [...streams.values()].flatMap((list) => list.slice(-1));
 }
 
-/** Types that take the same values (Elasticsearch, "Field data types"). */
+/** Types that accept the same values (Elasticsearch, "Field data types"). */
 const families: readonly (readonly string[])[] = [
   ['keyword', 'constant_keyword', 'wildcard', 'counted_keyword', 'text', 'match_only_text'],
   ['long', 'integer', 'short', 'byte', 'unsigned_long', 'double', 'float', 'half_float', 'scaled_float'],
@@ -251,7 +251,7 @@ function fieldsOf(properties: Properties, above: readonly string[] = []): { read
   ]);
 }
 
-/** The type of a field, or of what stands in its way; undefined where nothing is mapped. */
+/** The type of a field, or of a parent that is no object; undefined when neither is mapped. */
 function typeAt(
   properties: Properties | undefined,
   path: readonly string[],

@@ -1,4 +1,4 @@
-/** What the file sink asks of the disk: what stands at a path, which file it is, and that a directory's names have reached the disk. */
+/** File system operations of the sink `file`: the kind and identity of a file, and syncing a directory. */
 import { constants } from 'node:fs';
 import { lstat, open } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
@@ -9,10 +9,10 @@ export function blockedAt(path: string, id: string, message: string, cause?: unk
   return new WaybillError('sink_blocked', `cannot open "${path}" for sink "${id}" (sinks.${id}.path): ${message}`, { cause });
 }
 
-/** Opens the file of a sink, or makes it with mode 0600; what is there in its place blocks the sink. */
+/** Opens the file of a sink, or creates it with mode 0600. @throws WaybillError `sink_blocked` for anything but a file */
 export async function openFile(path: string, id: string): Promise<FileHandle> {
   try {
-    // Looked at before it is opened: to open a device can have an effect of its own.
+    // Checked before it is opened: opening a device can have side effects.
     const kind = await kindAt(path);
     if (kind !== undefined) throw blockedAt(path, id, kind);
     return await open(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
@@ -21,12 +21,12 @@ export async function openFile(path: string, id: string): Promise<FileHandle> {
   }
 }
 
-/** Why a file with several names is refused: locks go by name, and each writer would cut and overwrite what the other one wrote. */
+/** A file with several names is rejected: locks go by name, and two writers would truncate and overwrite each other's lines. */
 export function linksWords(links: number): string {
   return `the file has ${links} hard links, and another process may write it under another name: keep one name`;
 }
 
-/** What is there in place of a file; undefined for a file, and where nothing is. */
+/** Describes anything at the path that is not a file; undefined for a file or nothing. */
 export async function kindAt(path: string): Promise<string | undefined> {
   const found = await lstat(path).catch((cause: unknown) => {
     if (isAbsent(cause)) return undefined;
@@ -42,7 +42,7 @@ export function isAbsent(cause: unknown): boolean {
   return (cause as { code?: unknown }).code === 'ENOENT';
 }
 
-/** Which file it is, its bytes, and under how many names it stands; 0 names: it was deleted. */
+/** Identity, size and number of names of an open file; 0 names: deleted. */
 export async function nameAndSize(handle: FileHandle): Promise<{ name: FileName; size: number; links: number }> {
   const found = await handle.stat({ bigint: true });
   return { name: nameOf(found), size: Number(found.size), links: Number(found.nlink) };
@@ -52,7 +52,7 @@ export function nameOf(found: { dev: bigint; ino: bigint; birthtimeNs: bigint })
   return { dev: String(found.dev), ino: String(found.ino), birth: String(found.birthtimeNs) };
 }
 
-/** Whether the bytes up to here end within a line: what follows would be glued to it. */
+/** True when the bytes up to here end within a line. */
 export async function endsWithinLine(handle: FileHandle, length: number): Promise<boolean> {
   if (length === 0) return false;
   const last = Buffer.alloc(1);

@@ -1,6 +1,6 @@
 /**
- * Compresses the files that were put aside, one at a time, beside the writing of new ones. The plain file goes only when the compressed one and
- * its name are on the disk; what a kill left half done is begun again.
+ * Compresses rotated files, one at a time, while the sink writes. The plain file is deleted only when the compressed file and its name are
+ * on disk; an unfinished compression starts again after a kill.
  */
 import { constants, createReadStream } from 'node:fs';
 import { open, readdir, rename, unlink } from 'node:fs/promises';
@@ -20,7 +20,7 @@ export class Compressor implements AsyncDisposable {
   #isDue = false;
   #running: Promise<void> | undefined;
 
-  /** @param isRequested  whether files are compressed at all; what is half done is removed in any case */
+  /** @param isRequested  false: only removes unfinished files */
   constructor(path: string, isRequested: boolean, id: string, log: Log) {
     this.#path = path;
     this.#isRequested = isRequested;
@@ -28,7 +28,7 @@ export class Compressor implements AsyncDisposable {
     this.#log = log;
   }
 
-  /** Looks for what is to be done, now or after what is under way. What fails stays as it is, and is tried again at the next call. */
+  /** Compresses rotated files, after a running compression. A file that fails stays as it is until the next call. */
   begin(): void {
     this.#isDue = true;
     this.#running ??= this.#run().finally(() => (this.#running = undefined));
@@ -56,7 +56,7 @@ export class Compressor implements AsyncDisposable {
   }
 }
 
-/** Asked anew after an await: the compiler remembers what the loop's condition found. */
+/** A function, because the compiler keeps the narrowing of the loop's condition after an await. */
 function hasEnded(signal: AbortSignal): boolean {
   return signal.aborted;
 }

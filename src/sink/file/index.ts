@@ -1,4 +1,4 @@
-/** A file, one message a line: its settings, what it promises, and whether the disk can keep that. What writes it is FileSink (file-sink.ts). */
+/** The definition of the sink `file`, one message per line; FileSink (sink.ts) writes it. */
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * The bytes of a batch, one message a line, put together in the same place each time: a batch is a megabyte or more, and a new buffer for each
- * would be mostly garbage.
+ * Joins the messages of a batch to lines in one reused buffer: a batch is a megabyte or more, and a new buffer for each would cause garbage
+ * collection.
  */
 import type { Message } from '../../model/sink.ts';
 
@@ -9,7 +9,7 @@ const lineBreak = 0x0a;
 export class LineBuffer {
   #bytes = Buffer.allocUnsafeSlow(256 * 1024);
 
-  /** The lines of these messages, after a line break where the file ends within a line; valid until the next call. */
+  /** The lines of these messages, after a line break if the file ends within a line. Valid until the next call. */
   lines(messages: readonly Message[], isWithinLine: boolean): Buffer {
     const length = messages.reduce((sum, { bytes }) => sum + bytes.length + 1, isWithinLine ? 1 : 0);
     if (length > this.#bytes.length) this.#bytes = Buffer.allocUnsafeSlow(Math.max(this.#bytes.length * 2, length));

@@ -1,6 +1,6 @@
 /**
- * One process a file: whoever writes it holds `<path>.lock`. Another process would cut what this one writes, and write over it, for each writes at
- * the place where it knows the end.
+ * Ensures that one process writes a file: the writer holds `<path>.lock`. A second process would truncate and overwrite lines, because each
+ * writes at the end that it knows.
  */
 import { statSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
@@ -11,21 +11,21 @@ import { sameFile } from './position.ts';
 import type { FileName } from './position.ts';
 
 interface Held {
-  /** The lock's file; undefined where somebody deleted it at once. */
+  /** The lock file; undefined when it was deleted at once. */
   readonly name: FileName | undefined;
   readonly close: () => void;
-  /** Lives of sinks in this process that have it: one may begin before another has ended. */
+  /** Sink instances of this process that hold it: a new one may open before the old one has closed. */
   lives: number;
 }
 
-/** By the path of the lock, through no link. */
+/** By the resolved path of the lock. */
 const held = new Map<string, Held>();
 
 /**
- * Takes the lock of a file, for one more life of a sink in this process.
- * @param path  of the sink's file, absolute; its directory is there
- * @returns what lets go of it; call it once
- * @throws WaybillError `sink_blocked` while another process has it, and where there can be none
+ * Acquires the lock of a file for one more sink instance of this process.
+ * @param path  of the sink's file, absolute; its directory exists
+ * @returns the function that releases it; call it once
+ * @throws WaybillError `sink_blocked` while another process holds it, or when the file system does not support it
  */
 export async function lockFor(path: string, id: string): Promise<() => void> {
   const file = join(await realpath(dirname(path)), `${basename(path)}.lock`);
@@ -33,7 +33,7 @@ export async function lockFor(path: string, id: string): Promise<() => void> {
     const kind = await kindAt(file);
     if (kind !== undefined) throw blockedAt(file, id, kind);
     const { tryLock } = await import('../../lock.ts');
-    // Nothing is awaited from here on: another life may end or begin meanwhile.
+    // No await from here on: another instance could open or close in between.
     const known = held.get(file);
     if (known && isThere(file, known)) {
       known.lives += 1;
@@ -58,7 +58,7 @@ function letGo(file: string, own: Held): void {
   if (held.get(file) === own) held.delete(file);
 }
 
-/** A lock whose file somebody has deleted keeps nobody out. */
+/** A lock has no effect after its file was deleted. */
 function isThere(file: string, { name }: Held): boolean {
   const found = nameAt(file);
   return name !== undefined && found !== undefined && sameFile(name, found);

@@ -1,6 +1,6 @@
 /**
- * The position that the file sink keeps beside its file: `<path>.position`, two slots written by turns, each with a checksum, so that a kill in
- * the middle of one leaves the other. It is not synced: an old slot is only old, and the journal's own note is the other candidate.
+ * The position file `<path>.position`: two slots, written alternately, each with a checksum, so that a kill during a write leaves the other
+ * slot. It is not synced: a lost write leaves an older slot, and the resume note in the journal is the other candidate.
  */
 import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
@@ -8,18 +8,18 @@ import { WaybillError } from '../../errors.ts';
 import type { Position } from '../../model/ledger.ts';
 import type { ResumePoint } from '../../model/sink.ts';
 
-/** A file by what stays when it is renamed: device, inode and birth time. */
+/** The identity of a file, independent of its name: device, inode and birth time. */
 export interface FileName {
   readonly dev: string;
   readonly ino: string;
   readonly birth: string;
 }
 
-/** Which file a position lies in, and how long it was then. Also the sink's note in the journal. */
+/** The file of a position and its length. Also the resume note in the journal. */
 export interface FileMark {
   readonly file: FileName;
   readonly length: number;
-  /** The last entry that an earlier file holds: what this one holds came after it. Absent: not known. */
+  /** The last entry of the previous file: this file has later ones. Absent: unknown. */
   readonly after?: number | undefined;
 }
 
@@ -39,7 +39,7 @@ export class PositionFile {
   #turn: number;
   readonly newest: FilePosition | undefined;
 
-  /** Reads what is there; a slot without a good checksum counts as absent. */
+  /** A slot with a wrong checksum counts as absent. */
   static async read(handle: FileHandle): Promise<PositionFile> {
     const bytes = Buffer.alloc(2 * slotBytes);
     const { bytesRead } = await handle.read(bytes, 0, bytes.length, 0);
@@ -73,7 +73,7 @@ export function sameFile(a: FileName, b: FileName): boolean {
   return a.dev === b.dev && a.ino === b.ino && a.birth === b.birth;
 }
 
-/** The mark in a note of the journal; undefined when the text is none. */
+/** Parses a resume note; undefined for another text. */
 function markOf(note: string | undefined): FileMark | undefined {
   if (note === undefined) return undefined;
   try {
@@ -84,7 +84,7 @@ function markOf(note: string | undefined): FileMark | undefined {
   }
 }
 
-/** Which of the two candidates is true: the journal's own note, or the newest slot beside the file. */
+/** Selects the valid position: the resume note of the journal, or the newest slot of the position file. */
 export async function believed(
   slots: PositionFile,
   kept: ResumePoint,

@@ -1,6 +1,6 @@
 /**
- * Own rotation: when a file is full or its time is over, and the name under which it is kept, `<path>.20261121T230000.000Z`: names sort by
- * time. Times are UTC, so that an interval of a day ends at midnight UTC.
+ * Rotation by size and interval. A rotated file is named `<path>.20261121T230000.000Z`: names sort by time. Times are UTC: an interval of a
+ * day ends at midnight UTC.
  */
 import { lstat, rename } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
@@ -14,41 +14,41 @@ export interface RotateSettings {
 }
 
 /**
- * Whether these bytes belong into the next file. An empty file is never done.
- * @param since  ms since 1970: when the file was begun
+ * True when the file must be rotated before these bytes are written. An empty file is not rotated.
+ * @param since  ms since 1970: start of the file
  */
 export function isDone(rotate: RotateSettings, length: number, since: number, bytes: number, now: number): boolean {
   if (length === 0) return false;
   const { size = Infinity, interval } = rotate;
   if (length + bytes > size) return true;
-  // A clock that was set back ends no interval.
+  // A clock that is set back does not end an interval.
   return interval !== undefined && Math.floor(now / interval) > Math.floor(since / interval);
 }
 
-/** Gives the file a name of its own, for good once this resolves. */
+/** Renames the file; the new name is on disk when this resolves. */
 export async function putAside(path: string, now: number): Promise<void> {
   await rename(path, await freeName(path, now));
   await syncDirectory(dirname(path));
 }
 
-/** Bytes of a name, on every file system of Linux. */
+/** Maximum bytes of a file name on Linux file systems. */
 const maxNameLength = 255;
 
-/** Why a file of this name could never be put aside; undefined: it can. */
+/** The reason why a file of this name cannot be rotated; undefined: it can. */
 export function tooLongToPutAside(path: string, gzip: boolean): string | undefined {
   const aside = `${basename(path)}.20261121T230000.000Z${gzip ? '.gz.part' : ''}`;
   const over = Buffer.byteLength(aside) - maxNameLength;
   return over > 0 ? `its name is ${over} bytes too long for rotate, which puts it aside as <path>.20261121T230000.000Z` : undefined;
 }
 
-/** Whether a name in the directory is that of a file that was put aside: plain, compressed, or half compressed. */
+/** The kind of a rotated file by its name: plain, compressed, or partly compressed; undefined for another file. */
 export function kindOfName(path: string, name: string): 'plain' | 'compressed' | 'half' | undefined {
   const begin = `${basename(path)}.`;
   const [, end] = (name.startsWith(begin) && /^\d{8}T\d{6}\.\d{3}Z(|\.gz|\.gz\.part)$/.exec(name.slice(begin.length))) || [];
   return end === undefined ? undefined : end === '' ? 'plain' : end === '.gz' ? 'compressed' : 'half';
 }
 
-/** The first time from now on whose name is free: a file that is there is never replaced, nor one that was compressed meanwhile. */
+/** The first time from now on whose name is unused, also with a `.gz` suffix: an existing file is never replaced. */
 async function freeName(path: string, now: number): Promise<string> {
   for (let at = now; ; at += 1) {
     const name = `${path}.${new Date(at).toISOString().replace(/[-:]/g, '')}`;

@@ -1,7 +1,6 @@
 /**
- * Writes a file, each line exactly once: a batch is appended and synced before it is acknowledged, and what was written past the acknowledged
- * position is cut when the file is opened again. Puts the file aside when it is done, and whoever else renames it (logrotate) is noticed before
- * the next batch.
+ * Writes a file, each line exactly once: a batch is appended and synced before it is acknowledged, and bytes beyond the acknowledged position
+ * are truncated when the file is opened again. Rotates the file, and detects before each batch that another program (logrotate) renamed it.
  */
 import { stat } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
@@ -23,14 +22,14 @@ import type { RotateSettings } from './rotation.ts';
 interface FileSettings {
   readonly path: string;
   readonly rotate?: RotateSettings | undefined;
-  /** Whether files that were put aside are compressed. */
+  /** Of rotated files. */
   readonly compression: 'none' | 'gzip';
 }
 
-/** Which file each sink has, by its id: paths do not tell, for a file may have several. */
+/** The file of each sink, by sink id: a path does not identify a file. */
 const holders = new Map<string, { readonly name: FileName; readonly path: string }>();
 
-/** Writes and openings that are still under way, by path: a deadline cannot stop them, so whoever opens the file waits for them. */
+/** Running writes and opens, by path: a deadline cannot cancel them, so the next open waits for them. */
 const underWay = new Map<string, Promise<unknown>>();
 
 export class FileSink implements Sink {
@@ -39,7 +38,7 @@ export class FileSink implements Sink {
   readonly #resumePoint: ResumePoint;
   readonly #slots: PositionFile;
   readonly #slotsHandle: FileHandle;
-  /** Lets go of the lock that keeps other processes out. */
+  /** Releases the lock against other processes. */
   readonly #letGo: () => void;
   readonly #clock: Clock;
   readonly #rotate: RotateSettings | undefined;
@@ -47,17 +46,17 @@ export class FileSink implements Sink {
   readonly #lines = new LineBuffer();
   #handle: FileHandle;
   #name: FileName;
-  /** Bytes of the file that are ours to keep: everything up to the last batch that was taken. */
+  /** Length of the file up to the last accepted batch. */
   #length: number;
   #position: Position;
-  /** The last entry that an earlier file holds. */
+  /** The last entry of the previous file. */
   #after: number;
-  /** What is not ours ends within a line. */
+  /** The bytes before the first batch end within a line. */
   #isWithinLine = false;
-  /** When the file was begun, ms since 1970. */
+  /** Start of the file, ms since 1970. */
   #since = 0;
 
-  /** One life of a file begins when the one before has let go: an opening that comes too late must not cut what a later life has written. */
+  /** Waits for the previous instance to close: a late open must not truncate lines of a later instance. */
   static async open(settings: FileSettings, context: SinkContext, kept: ResumePoint): Promise<FileSink> {
     const absolute = resolve(settings.path);
     const opening = (underWay.get(absolute) ?? Promise.resolve()).then(() => FileSink.#open(absolute, settings, context, kept));
@@ -67,7 +66,7 @@ export class FileSink implements Sink {
   static async #open(absolute: string, settings: FileSettings, context: SinkContext, kept: ResumePoint): Promise<FileSink> {
     const { path } = settings;
     const { id } = context;
-    // Nothing is made beside what cannot be the file.
+    // Creates no other file next to a path that is not a file.
     const kind = await kindAt(absolute).catch(() => undefined);
     if (kind !== undefined) throw blockedAt(absolute, id, kind);
     const tooLong = settings.rotate && tooLongToPutAside(absolute, settings.compression === 'gzip');
@@ -107,7 +106,7 @@ export class FileSink implements Sink {
             `cannot resume "${path}" for sink "${id}": it holds ${found.size} bytes, and ${ours.length} were delivered; restore it, give the sink a new id, or see "waybill sinks adopt"`,
           );
         } else if (found.size > ours.length) {
-          // What lies beyond was never acknowledged. The cut is synced before anything else is written.
+          // The bytes beyond were never acknowledged. The truncation is synced before the next write.
           // mutant: truncate-file
           await handle.truncate(ours.length);
           await handle.sync();
@@ -204,8 +203,8 @@ export class FileSink implements Sink {
   }
 
   /**
-   * A file that was renamed has been rotated by another program, and writing goes on in the one that is there now. A file that is shorter than what it
-   * had taken, or that has no name any more, has lost delivered lines: that is reported before anything else is written.
+   * After another program renamed the file, the sink writes to the new file at the path. A file that is shorter than its accepted length, or
+   * was deleted, has lost delivered lines: the loss is reported before the next write.
    */
   async #followPath(): Promise<void> {
     const at = await stat(this.#path, { bigint: true }).catch((cause: unknown) => {
@@ -233,7 +232,7 @@ export class FileSink implements Sink {
     await this.#beginHere();
   }
 
-  /** Own rotation. What is acknowledged so far is committed first: a file that was put aside is not looked at again. */
+  /** Rotates the file. Acknowledgements are committed first: a rotated file is not read again. */
   async #putAside(): Promise<void> {
     // mutant: commit-before-rotation
     await this.#resumePoint.commitResumeNote(this.#resumeNote());
@@ -247,7 +246,7 @@ export class FileSink implements Sink {
     return this.#rotate !== undefined && isDone(this.#rotate, this.#length, this.#since, bytes + messages.length, this.#clock.now());
   }
 
-  /** Takes what is at the path now for the file to write. */
+  /** Opens the present file at the path for writing. */
   async #openPath(): Promise<void> {
     const handle = await openFile(this.#path, this.#id);
     try {
@@ -271,20 +270,20 @@ export class FileSink implements Sink {
     await this.#look();
   }
 
-  /** How the file ends, and how old it is; where a disk keeps no time of birth, as old as it is known. */
+  /** Reads the last byte and the age of the file. Without a birth time on the file system, the age starts now. */
   async #look(): Promise<void> {
     this.#isWithinLine = await endsWithinLine(this.#handle, this.#length);
     const birth = Number(BigInt(this.#name.birth) / 1_000_000n);
     this.#since = birth > 0 || this.#rotate === undefined ? birth : this.#clock.now();
   }
 
-  /** The position beside the file is from now on that of this journal, and synced: an older one would block the sink again. */
+  /** Writes and syncs the position of this journal into the position file: an older one would block the sink again. */
   async #adopt(): Promise<void> {
     await this.#slots.write({ journal: this.#resumePoint.journal, position: this.#position, ...this.#mark() });
     await this.#slotsHandle.datasync();
   }
 
-  /** Before the first line goes into a file, the journal knows which file, and from where on it is ours. */
+  /** Commits the identity and start length of a file to the journal before its first line is written. */
   async #begin(): Promise<void> {
     await this.#handle.sync();
     // mutant: sync-directory
@@ -293,8 +292,8 @@ export class FileSink implements Sink {
   }
 
   /**
-   * One sink a file, for as long as the process runs: what another one writes there would be taken for lines that were never acknowledged, and
-   * cut. A later life of the same sink is another matter.
+   * One sink per file while the process runs: lines of another sink would count as unacknowledged and be truncated. A later instance of the
+   * same sink may open the file.
    */
   #hold(name: FileName): void {
     const other = [...holders].find(([id, held]) => id !== this.#id && sameFile(held.name, name));
@@ -315,7 +314,7 @@ export class FileSink implements Sink {
   }
 }
 
-/** Whoever opens the file next waits for this. */
+/** The next open of the file waits for this work. */
 async function whileUnderWay<Result>(path: string, work: Promise<Result>): Promise<Result> {
   const settled = work.catch(() => undefined);
   underWay.set(path, settled);

@@ -285,7 +285,7 @@ describe('elasticsearch', () => {
       const sink = await open();
       model.fault = (_method, path) => (path === '/_bulk' ? { status: 200, text: '{"items":[{"create":{"error":"secret name' } : undefined);
       const { code, message: words } = await errorOf(send(sink, batchOf([message(1)])));
-      expect([code, words]).toEqual(['sink_outcome_unknown', 'sink "siem": the answer cannot be understood (DeserializationError)']);
+      expect([code, words]).toEqual(['sink_outcome_unknown', 'sink "siem": cannot parse the response (DeserializationError)']);
     });
 
     test('an answer to other items, or to too few, is no answer', async () => {
@@ -621,11 +621,11 @@ describe('elasticsearch', () => {
       model.fault = () => ({ status: 406, body: { error: 'Content-Type header is not supported' } });
       expect(await errorOf(open())).toEqual({
         code: 'sink_blocked',
-        message: 'sink "siem": what answers at sinks.siem.nodes is not Elasticsearch 8 or later; OpenSearch is no target of this sink',
+        message: 'sink "siem": the server at sinks.siem.nodes is not Elasticsearch 8 or later; this sink does not support OpenSearch',
       });
       const other = { 'x-elastic-product': 'Something' };
       model.fault = () => ({ status: 200, body: {}, headers: other });
-      expect((await errorOf(open())).message).toMatch(/does not say that it is Elasticsearch/);
+      expect((await errorOf(open())).message).toMatch(/does not identify itself as Elasticsearch/);
       // OpenSearch 3.8 knows no such address, and answers with no name of a product.
       model.fault = () => ({ status: 400, body: { error: 'no handler found for uri [/_security/_authenticate]' }, headers: other });
       expect((await errorOf(open())).message).toMatch(/not Elasticsearch 8 or later/);
@@ -646,7 +646,7 @@ describe('elasticsearch', () => {
     const clock = { ...systemClock, sleep: async (ms: number) => void asked.push(ms) };
     expect(await errorOf(open({}, { clock }))).toEqual({
       code: 'sink_unavailable',
-      message: 'sink "siem": the server at sinks.siem.nodes accepted the connection, and did not answer within 10 s',
+      message: 'sink "siem": the server at sinks.siem.nodes accepted the connection and did not respond within 10 s',
     });
     expect(asked).toEqual([10_000]);
   });
@@ -660,9 +660,9 @@ describe('elasticsearch', () => {
     test('says who we are, what the server is, and what we may', async () => {
       model.authorization = `ApiKey ${canary}`;
       expect(await lines({ apiKey: canary })).toEqual([
-        'ok: the server knows us by the API key "siem"',
+        'ok: authenticated with the API key "siem"',
         'ok: the server is Elasticsearch 9.5.3',
-        `ok: it may create_doc, auto_configure, read, maintenance, view_index_metadata on "${stream}"`,
+        `ok: privileges on "${stream}": create_doc, auto_configure, read, maintenance, view_index_metadata`,
         `ok: "${stream}" has the mapping of waybill setup elasticsearch`,
       ]);
       expect(requests('/_bulk')).toBe(0);
@@ -677,15 +677,15 @@ describe('elasticsearch', () => {
       model.hasFailureStore = true;
       model.settings = { translog: { durability: 'async' }, blocks: { write: 'true' } };
       expect(await lines({ apiKey: canary })).toEqual([
-        'ok: the server knows us by the API key "siem"',
-        'error: the server is Elasticsearch 7.17.0; the lines 8 and 9 are known to work [sinks.siem.nodes]',
-        `ok: it may auto_configure, maintenance, view_index_metadata on "${stream}"`,
-        `error: the right create_doc on "${stream}" is missing: nothing can be written [sinks.siem.apiKey]`,
-        `warning: the right read on "${stream}" is missing: an unknown outcome cannot be resolved: one batch may come twice around a rollover [sinks.siem.apiKey]`,
-        `warning: "${stream}" has not the mapping of Waybill: run waybill setup elasticsearch --sink siem, and roll over a data stream that is there already [sinks.siem.templates]`,
-        `warning: index.translog.durability is async on "${stream}": a server that is killed loses what it has acknowledged in the last seconds [sinks.siem.namespace]`,
-        `error: ".ds-${stream}-2026.11.21-000001" is closed to writing (index.blocks) [sinks.siem.namespace]`,
-        `warning: "${stream}" has a failure store: documents that the server rejects are stored there, and are dead letters here too [sinks.siem.templates]`,
+        'ok: authenticated with the API key "siem"',
+        'error: the server is Elasticsearch 7.17.0; supported are versions 8 and 9 [sinks.siem.nodes]',
+        `ok: privileges on "${stream}": auto_configure, maintenance, view_index_metadata`,
+        `error: the privilege create_doc on "${stream}" is missing: nothing can be written [sinks.siem.apiKey]`,
+        `warning: the privilege read on "${stream}" is missing: an unknown outcome cannot be resolved: one batch may be stored twice around a rollover [sinks.siem.apiKey]`,
+        `warning: "${stream}" does not have the mapping of Waybill: run waybill setup elasticsearch --sink siem, and roll over an existing data stream [sinks.siem.templates]`,
+        `warning: index.translog.durability is async on "${stream}": a killed server loses the last seconds of acknowledged records [sinks.siem.namespace]`,
+        `error: ".ds-${stream}-2026.11.21-000001" has a write block (index.blocks) [sinks.siem.namespace]`,
+        `warning: "${stream}" has a failure store: the server stores rejected documents there; they become dead letters too [sinks.siem.templates]`,
       ]);
     });
 
@@ -708,9 +708,7 @@ describe('elasticsearch', () => {
 
     test('of a stream that is not there yet, with a key that does not see templates, is no warning', async () => {
       model.seesTemplates = false;
-      expect(await lines()).toContain(
-        `ok: "${stream}" is not there yet and is created with the first record; its templates are not shown to this key`,
-      );
+      expect(await lines()).toContain(`ok: "${stream}" does not exist yet; the first record creates it; the key cannot read its templates`);
     });
 
     test('says that a name is an alias, which may be rolled over, and what that costs', async () => {
@@ -727,16 +725,16 @@ describe('elasticsearch', () => {
     test('of a server that answers everything with null is one line', async () => {
       model.fault = (_method, path) => (path.startsWith('/_security/_auth') ? { status: 200, body: {} } : { status: 200, body: null });
       const found = await lines();
-      expect(found).toContain('ok: the version of the server is not shown to this key (it needs monitor), and not needed');
+      expect(found).toContain('ok: cannot read the version of the server: the key lacks the privilege monitor; the sink does not need it');
       model.fault = (_method, path) =>
         path.startsWith('/_security/_auth') ? { status: 200, body: {} } : { status: 200, body: { x: null } };
       expect((await lines()).at(-1)).toMatch(
-        /^error: sink "siem": what answers at sinks\.siem\.nodes cannot be understood: .* \[sinks\.siem\.nodes\]$/,
+        /^error: sink "siem": cannot parse the response of sinks\.siem\.nodes: .* \[sinks\.siem\.nodes\]$/,
       );
     });
 
     test('says that security is off, and what it could not reach', async () => {
-      expect((await lines())[0]).toBe('warning: the server asks nobody who they are: its security is off [sinks.siem.apiKey]');
+      expect((await lines())[0]).toBe('warning: the server does not authenticate clients: its security is off [sinks.siem.apiKey]');
       await model[Symbol.asyncDispose]();
       expect(await lines()).toEqual([expect.stringMatching(/^error: sink "siem": cannot reach .*ECONNREFUSED.*\[sinks\.siem\.nodes\]$/)]);
     });
