@@ -1,4 +1,4 @@
-/** What `waybill check` says of a sink `kafka`: what is there, which rights are, and what weakens the guarantee. Sends no record. */
+/** The checks of `waybill check` for a sink `kafka`: topics, privileges, and settings that weaken the guarantee. Sends no record. */
 import { WaybillError, messageOf } from '../../errors.ts';
 import { isLoopback } from '../../connect/proxy.ts';
 import type { Finding, SinkContext } from '../define.ts';
@@ -8,10 +8,10 @@ import { progressConfig, progressTopicOf, topicsOf } from './settings.ts';
 import type { KafkaSettings } from './settings.ts';
 import { TokenSource } from './token.ts';
 
-/** `message.max.bytes` of a broker that was not configured otherwise. */
+/** The broker's default of `message.max.bytes`. */
 const usualMessageBytes = 1_048_588;
 
-/** A topic of its own id, so that no sink that runs is fenced by a check. */
+/** A separate transactional id: a check must not fence a running sink. */
 const checkId = (id: string): string => `waybill-check-${id}`;
 
 export async function checkKafka(settings: KafkaSettings, context: SinkContext, signal: AbortSignal): Promise<readonly Finding[]> {
@@ -107,7 +107,7 @@ async function lookAtProgress(client: KafkaClient, settings: KafkaSettings, id: 
   await right(findings, () => client.mayRead(progress), `may read "${progress}", with a group that begins with "waybill-"`, setting);
 }
 
-/** One line for a right: that it is there, or what the broker said. */
+/** One finding for a privilege: granted, or the broker's error. */
 async function right(findings: Finding[], ask: () => Promise<unknown>, message: string, setting: string): Promise<void> {
   try {
     await ask();
@@ -118,7 +118,7 @@ async function right(findings: Finding[], ask: () => Promise<unknown>, message: 
   }
 }
 
-/** What the brokers may lose of a topic although they have acknowledged it. */
+/** Settings of a topic with which brokers may lose acknowledged records. */
 function durability(topic: string, { replicas, config }: TopicFacts, setting: string): Finding[] {
   const findings: Finding[] = [];
   const warn = (message: string): void => {
@@ -137,7 +137,7 @@ function durability(topic: string, { replicas, config }: TopicFacts, setting: st
   return findings;
 }
 
-/** A password that can be read on the way. */
+/** A password that is sent without encryption. */
 function unprotected({ sasl, tls, brokers }: KafkaSettings, id: string): Finding[] {
   const isLocal = brokers.every((broker) => isLoopback(broker.slice(0, broker.lastIndexOf(':'))));
   if (sasl === undefined || tls !== undefined || isLocal || sasl.mechanism.startsWith('SCRAM')) return [];

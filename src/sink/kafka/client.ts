@@ -1,15 +1,15 @@
 /**
- * What the protocol of the sink asks of a client of Kafka. kafkajs stands behind it (kafka-kafkajs.ts); another client can take its place without the
- * protocol knowing. Every error that a call ends with says already what it means: `sink_blocked`, `sink_refused`, `sink_unavailable`, `sink_outcome_unknown`.
+ * The interface between the sink and a Kafka client. kafkajs.ts implements it with kafkajs; another client can replace it. Every error is a
+ * WaybillError: `sink_blocked`, `sink_refused`, `sink_unavailable` or `sink_outcome_unknown`.
  */
 import type { KafkaRecord } from './messages.ts';
 import type { ReadRecord } from './progress.ts';
 
 export interface TopicFacts {
   readonly partitions: number;
-  /** Of the partition that has the fewest. */
+  /** The lowest number of replicas of a partition. */
   readonly replicas: number;
-  /** Undefined when the right to read it is not there. */
+  /** Undefined without the privilege to read it. */
   readonly config: ReadonlyMap<string, string> | undefined;
 }
 
@@ -19,28 +19,28 @@ export interface OpenTransaction {
   commit(): Promise<void>;
 }
 
-/** The owner of a transactional id. There is no abort: a late end of a transaction could hit the next one (docs/guarantees.md, "Kafka"). */
+/** The owner of a transactional id. There is no abort: a delayed abort could end the next transaction (docs/guarantees.md, "Kafka"). */
 export interface Owner {
   begin(): Promise<OpenTransaction>;
 }
 
 export interface KafkaClient extends AsyncDisposable {
-  /** What is known of a topic; undefined when there is none. `setting` is the one that names it. */
+  /** The facts about a topic; undefined when it does not exist. `setting`: the setting that names it. */
   topic(name: string, setting: string): Promise<TopicFacts | undefined>;
-  /** A topic with one partition and as many replicas as the cluster gives by itself. One that is there already stays as it is. */
+  /** Creates a topic with one partition and the default replication factor. An existing topic stays unchanged. */
   create(name: string, config: Readonly<Record<string, string>>, setting: string): Promise<void>;
-  /** Becomes the owner of a transactional id: whoever had it can do nothing more, and what it left open is ended. */
+  /** Becomes the owner of a transactional id: fences the previous owner and ends its open transaction. */
   own(transactionalId: string): Promise<Owner>;
-  /** Outside of transactions: resolves when every replica in sync has it. */
+  /** Without a transaction; resolves when every in-sync replica has the records. */
   send(records: readonly KafkaRecord[]): Promise<void>;
-  /** What was committed in the first partition of a topic, from an offset on, up to the record for which `isLast` holds. */
+  /** The committed records of the first partition of a topic, from an offset to the record for which `isLast` is true. */
   read(topic: string, from: bigint, isLast: (record: ReadRecord) => boolean): Promise<readonly ReadRecord[]>;
-  /** Asks whether a topic may be read by a group as ours are named. */
+  /** Checks the privilege to read a topic with a group whose name begins with `waybill-`. */
   mayRead(topic: string): Promise<void>;
-  /** Asks whether a topic may be written, by a request that no broker obeys: it wants two acknowledgements, and there are 0, 1 and all. */
+  /** Checks the privilege to write a topic with a request that every broker rejects: `acks: 2` (valid are 0, 1 and all). */
   mayWrite(topic: string, setting: string): Promise<void>;
-  /** Ends it at once: nothing that it has under way can reach a broker any more, and none of its calls goes on. */
+  /** Cuts the connections at once: no request in flight can reach a broker, and every call ends. */
   cut(): void;
-  /** The certificate of the last connection, in words. */
+  /** Describes the certificate of the last connection. */
   readonly peer: string | undefined;
 }

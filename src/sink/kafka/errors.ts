@@ -1,12 +1,12 @@
 /**
- * What an error of the client means. It is told by its cause, never by `retriable`: what gave up after its retries also stands for a broker that is
- * merely down. Pure.
+ * Converts errors of the client. The cause decides, never `retriable`: an error after exhausted retries may also mean a broker that is only
+ * down. Pure.
  */
 import { WaybillError } from '../../errors.ts';
 import type { ErrorCode } from '../../errors.ts';
 import { quote } from '../../quote.ts';
 
-/** What was being done, and the setting that it depends on. */
+/** The attempted action, and its setting. */
 export interface Attempt {
   readonly id: string;
   /** `send to topic "audit"` */
@@ -15,7 +15,7 @@ export interface Attempt {
   readonly setting: string;
 }
 
-/** The words of the protocol behind an error, by their names in Kafka's table of error codes. */
+/** The handling of protocol errors, by their names in Kafka's table of error codes. */
 const blocked: Readonly<Record<string, string | undefined>> = {
   SASL_AUTHENTICATION_FAILED: 'sasl',
   UNSUPPORTED_SASL_MECHANISM: 'sasl.mechanism',
@@ -36,14 +36,14 @@ const blocked: Readonly<Record<string, string | undefined>> = {
   UNSUPPORTED_FOR_MESSAGE_FORMAT: 'exactlyOnce',
 };
 
-/** The right that is missing, where the broker says only that one is. */
+/** The missing privilege: the broker does not name it. */
 const rights: Readonly<Record<string, string>> = {
   GROUP_AUTHORIZATION_FAILED: 'Read on groups that begin with "waybill-"',
   CLUSTER_AUTHORIZATION_FAILED: 'Create on the cluster, or on the topic',
   TRANSACTIONAL_ID_AUTHORIZATION_FAILED: 'Write on transactional ids that begin with "waybill-"',
 };
 
-/** Of a message, not of the batch or the server. */
+/** Errors of a message, not of the batch or the server. */
 const refused: ReadonlySet<string> = new Set(['MESSAGE_TOO_LARGE', 'RECORD_LIST_TOO_LARGE', 'INVALID_RECORD']);
 
 const plainer: Readonly<Record<string, string>> = {
@@ -52,19 +52,19 @@ const plainer: Readonly<Record<string, string>> = {
   NOT_ENOUGH_REPLICAS: 'fewer replicas are in sync than min.insync.replicas asks for',
 };
 
-/** The name of a protocol error among an error and its causes: the innermost one. */
+/** The name of the innermost protocol error among an error and its causes. */
 export function protocolError(thrown: unknown): string | undefined {
   const types = causesOf(thrown).flatMap(({ type }) => (typeof type === 'string' ? [type] : []));
   return types.at(-1);
 }
 
-/** Whether an error, or one that caused it, is of this name. */
+/** True when an error or one of its causes has this name. */
 export function isNamed(thrown: unknown, requested: string): boolean {
   return causesOf(thrown).some(({ name }) => name === requested);
 }
 
 /**
- * @param sent  whether anything of a batch may have left: then what is not understood is `sink_outcome_unknown`, else `sink_unavailable`
+ * @param sent  a part of a batch may have been sent: an unknown error is then `sink_outcome_unknown`, else `sink_unavailable`
  */
 export function translate(thrown: unknown, { id, what, setting }: Attempt, sent: boolean): WaybillError {
   const own = causesOf(thrown).find((cause) => cause instanceof WaybillError);
@@ -74,7 +74,7 @@ export function translate(thrown: unknown, { id, what, setting }: Attempt, sent:
     new WaybillError(code, `cannot ${what} for sink "${id}"${at === undefined ? '' : ` (sinks.${id}.${at})`}: ${message}`, {
       cause: bare(thrown),
     });
-  // A connection that ends within an answer leaves kafkajs without it, and its code stumbles.
+  // kafkajs throws a TypeError when a connection ends within a response.
   const message = isNamed(thrown, 'TypeError')
     ? `the connection ended before an answer was complete (kafkajs: ${messageOfCauses(thrown)})`
     : messageOfCauses(thrown);
@@ -97,7 +97,7 @@ interface Cause {
   readonly message?: unknown;
 }
 
-/** An error, its causes, and those that it gathers, outermost first. */
+/** An error, its causes, and the errors that it aggregates, outermost first. */
 function causesOf(thrown: unknown): readonly Cause[] {
   const found: Cause[] = [];
   const visit = (at: unknown): void => {
@@ -111,13 +111,13 @@ function causesOf(thrown: unknown): readonly Cause[] {
   return found;
 }
 
-/** The words of the innermost causes, which say it best. */
+/** The message of the innermost cause, which is the most specific. */
 function messageOfCauses(thrown: unknown): string {
   const message = causesOf(thrown).flatMap(({ message }) => (typeof message === 'string' && message !== '' ? [quote(message, 300)] : []));
   return message.at(-1) ?? 'the client gave no reason';
 }
 
-/** The client's errors carry requests and retries: only their words go on. */
+/** Errors of the client have requests and retries: only their message is used. */
 function bare(thrown: unknown): Error {
   return new Error(messageOfCauses(thrown));
 }

@@ -1,7 +1,7 @@
 /**
- * Kafka. With `exactlyOnce` messages and position are committed in one transaction, so that what consumers see that read committed is never twice and
- * never less. Three rules stand against the client's own way with sequence numbers (docs/guarantees.md, "Kafka"): one send under way, a producer has no
- * second life after an error, and its idempotence is no guarantee.
+ * The sink `kafka`. With `exactlyOnce`, messages and position are committed in one transaction: consumers that read committed see each message
+ * once. Because of how the client handles sequence numbers (docs/guarantees.md, "Kafka"), three rules apply: one send at a time, a producer is
+ * not used again after an error, and its idempotence is no guarantee.
  */
 import { randomUUID } from 'node:crypto';
 import { codeOf, WaybillError } from '../../errors.ts';
@@ -23,11 +23,11 @@ export const kafka = defineSink('kafka', {
   config: kafkaSettings,
   formats: ['ecs', 'cef', 'raw'],
   batch: { records: 500, bytes: 1024 * 1024, wait: 1_000 },
-  // Without transactions nobody can tell whether a batch was taken.
+  // Without transactions, an unknown outcome cannot be looked up.
   resolvable: ({ exactlyOnce }) => exactlyOnce,
   keepsPosition: ({ exactlyOnce }) => exactlyOnce,
   deadline: sendDeadlineMs,
-  // Brokers are moved and renamed; the topic is the place.
+  // Brokers are moved and renamed; the topic identifies the destination.
   destination: ({ topic }) => topic,
   guarantee,
   check: async (settings, context, signal) => (await import('./check.ts')).checkKafka(settings, context, signal),
@@ -40,24 +40,24 @@ function guarantee({ exactlyOnce }: KafkaSettings): Guarantee {
   return { delivery: 'at least once', duplicates: 'one batch per failure', losses };
 }
 
-/** The largest batch of a topic that nothing is known of: the brokers' own limit is 1,048,588 bytes. */
+/** The largest batch for a topic with unknown settings: the brokers' default limit is 1,048,588 bytes. */
 const batchBytesUsual = 1_000_000;
-/** The note of a batch that was sent without a transaction: the position in the progress topic, if there is one, is older. */
+/** The resume note of a batch without a transaction: a position in the progress topic is older. */
 const notInTransactions = '';
-/** So far before the end of the progress topic the last position is looked for first. */
+/** The search for the last position starts so many records before the end of the progress topic. */
 const lookBack = 1_000n;
-/** Sequence numbers of the client go wrong at 2^31: long before that a producer is replaced. */
+/** The client's sequence numbers overflow at 2^31: a producer is replaced long before. */
 const maxMessages = 1_000_000_000;
 
-/** Sinks that were open in this process, by id: their settings have worked. */
+/** Sinks that this process has opened: their settings have worked. */
 const opened = new Set<string>();
 
-/** A sink by the settings that decide whether a broker keeps a connection: another listener or mechanism is unproven again. */
+/** Identifies a sink by the settings for connecting: another listener or mechanism is unproven. */
 function wayTo({ brokers, sasl, tls }: KafkaSettings, id: string): string {
   return JSON.stringify([id, brokers, sasl?.mechanism, tls !== undefined]);
 }
 
-/** One life of a client: it ends with the first error, and nothing of it is used again. */
+/** A client and its producer. The first error ends both; neither is used again. */
 interface Life {
   readonly client: KafkaClient;
   /** Undefined outside of transactions. */
@@ -67,9 +67,9 @@ interface Life {
 
 interface Topic {
   readonly partitions: number;
-  /** Bytes of a batch at most. */
+  /** Maximum bytes of a batch. */
   readonly bytes: number;
-  /** `max.message.bytes`; undefined without the right to read it. */
+  /** `max.message.bytes`; undefined without the privilege to read it. */
   readonly limit: number | undefined;
 }
 
@@ -82,9 +82,9 @@ class KafkaSink implements Sink {
   readonly #topics = new Map<string, Topic>();
   #life: Life | undefined;
   #position: Position | undefined;
-  /** What the last transaction has taken besides, as it was found: a dead letter. */
+  /** The dead letter in the last transaction, as read at open. */
   #retried: number | undefined;
-  /** Whether a batch may have been committed without our knowing: then only a new opening can tell. */
+  /** A batch may have been committed: only a new open can find out. */
   #isUnknown = false;
 
   static async open(settings: KafkaSettings, context: SinkContext, kept: ResumePoint, signal: AbortSignal): Promise<KafkaSink> {
@@ -116,7 +116,7 @@ class KafkaSink implements Sink {
   async send(batch: Batch, signal: AbortSignal): Promise<DeliveryResult> {
     if (this.#isUnknown) throw this.#error('sink_outcome_unknown', 'the outcome of a batch is not known yet');
     if (this.#life && this.#life.sent > maxMessages) await this.#end();
-    // Behind an error that says that nothing was taken, the position is what it was: it need not be read again.
+    // After an error that means that nothing was accepted, the position is unchanged and not read again.
     const life = this.#life ?? (await this.#begin(signal));
     try {
       return await this.#within(signal, life.client, () => this.#send(life, batch));
@@ -153,7 +153,7 @@ class KafkaSink implements Sink {
     const last = /* mutant: position-in-transaction */ [...(requests.pop() ?? []), this.#progressOf(batch)];
     // mutant: send-in-order
     for (const request of [...requests, last]) await transaction.send(request);
-    // Until its answer is there the outcome is not known, whatever ends the waiting: a refused certificate of another broker, too.
+    // Until the response arrives the outcome is unknown, whatever ends the wait: also a rejected certificate of another broker.
     this.#isUnknown = true;
     // mutant: commit-transaction
     await transaction.commit();
@@ -162,7 +162,7 @@ class KafkaSink implements Sink {
     return { rejections, resumeNote: this.#resumeNote() };
   }
 
-  /** A new client and, in transactions, the ownership of the transactional id, which ends whatever an earlier life has under way. */
+  /** Creates a client and, with transactions, acquires the transactional id, which ends the transaction of an earlier owner. */
   async #begin(signal: AbortSignal, then: (life: Life) => Promise<void> = async () => undefined): Promise<Life> {
     const { exactlyOnce } = this.#settings;
     const { KafkaJsClient } = await import('./kafkajs.ts');
@@ -188,7 +188,7 @@ class KafkaSink implements Sink {
     life?.client.cut();
   }
 
-  /** Ends the client with the signal: whatever it has under way then can reach nobody any more. */
+  /** Cuts the client when the signal is aborted: no request in flight can reach a broker. */
   async #within<Result>(signal: AbortSignal, client: KafkaClient, work: () => Promise<Result>): Promise<Result> {
     signal.throwIfAborted();
     const cut = (): void => {
@@ -206,7 +206,7 @@ class KafkaSink implements Sink {
     }
   }
 
-  /** What must be there is there, before anything is sent: a missing topic would be tried for long by the client. */
+  /** Checks the topics before a send: the client would retry a missing topic for long. */
   async #prepare(client: KafkaClient): Promise<void> {
     const { topic, exactlyOnce } = this.#settings;
     if (!topic.includes('{source}')) await this.#topic(client, topic);
@@ -218,8 +218,8 @@ class KafkaSink implements Sink {
   }
 
   /**
-   * The position that the topic has: from our own "open" record, which is its end whatever control records follow, back to the last one of this sink.
-   * Only an owner asks: what an earlier life was about to commit is committed by then, or never will be.
+   * The position in the topic: the last record of this sink before its own "open" record, which marks the end also when control records
+   * follow. Only the owner of the transactional id reads it: by then, transactions of an earlier owner have been committed or aborted.
    */
   async #resume({ client, owner }: Life): Promise<void> {
     if (owner === undefined) return;
@@ -245,7 +245,7 @@ class KafkaSink implements Sink {
     this.#retried = last?.retried;
   }
 
-  /** The present position of this journal takes the place of what the topic has: from now on the topic is ours. */
+  /** Replaces the position in the topic with that of this journal. */
   async #adopt(owner: Owner): Promise<void> {
     const { journal, position } = this.#resumePoint;
     const transaction = await owner.begin();
@@ -254,7 +254,7 @@ class KafkaSink implements Sink {
     this.#position = position;
   }
 
-  /** Where no batch was taken in a transaction yet, an older position is of no use; where one was, a topic without any has lost it. */
+  /** Before the first transaction, an older position is not needed. After one, a topic without a position has lost it. */
   #believed(found: Progress | undefined): Progress | undefined {
     const { resumeNote: note, position } = this.#resumePoint;
     if (note === undefined || note === notInTransactions) return found && found.position.seq < position.seq ? undefined : found;
@@ -273,14 +273,14 @@ class KafkaSink implements Sink {
     return records;
   }
 
-  /** Messages that the broker would refuse for `max.message.bytes`: it names none, so each would be found by halving, with a transaction a step. */
+  /** Messages that exceed `max.message.bytes`: the broker does not name them, and halving would need a transaction for each step. */
   async #tooLong(client: KafkaClient, { messages }: Batch, records: readonly KafkaRecord[]): Promise<Rejection[]> {
     const { compress } = await import('./kafkajs.ts');
     const isBeyond = (record: KafkaRecord): boolean => {
       const { limit } = this.#topics.get(record.topic) ?? {};
       return limit !== undefined && isTooLong(record, limit, compress[this.#settings.compression]);
     };
-    // The limit may have been raised since it was read.
+    // The limit may have been raised in the meantime.
     const names = new Set(records.filter(isBeyond).map(({ topic }) => topic));
     for (const name of names) await this.#topic(client, name);
     return records.flatMap((record, i) => {
@@ -312,7 +312,7 @@ class KafkaSink implements Sink {
     return { topic: this.#progressTopic, partition: 0, key, value: Buffer.from(value), headers: {} };
   }
 
-  /** Kept with the acknowledgement: that this sink has its position in Kafka, and where. */
+  /** Stored with the acknowledgement: the progress topic that has the position. */
   #resumeNote(): string {
     return this.#progressTopic;
   }

@@ -1,4 +1,4 @@
-/** kafkajs as the client of the sink `kafka`: see kafka-client.ts for what is asked of it, and docs/guarantees.md for what must not be asked. */
+/** Implements client.ts with kafkajs. docs/guarantees.md lists the features of kafkajs that must not be used. */
 import { randomUUID } from 'node:crypto';
 import { constants, gzipSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import kafkajs from 'kafkajs';
@@ -16,9 +16,9 @@ import { Sockets } from './sockets.ts';
 import { quietTimers } from './timers.ts';
 import type { TokenSource } from './token.ts';
 
-/** After an error that passes: from 20 ms on, for about ten seconds. The client's own 300 ms would be paid at nearly every transaction. */
+/** Retries after a transient error: from 20 ms, for about ten seconds. The client's default of 300 ms would delay nearly every transaction. */
 const retry = { initialRetryTime: 20, maxRetryTime: 1_000, multiplier: 2, factor: 0.2, retries: 15 };
-/** Without transactions each further try may double what the one before has sent: that is for the loop to decide. */
+/** Without transactions, a retry may send records twice: the delivery loop decides about it. */
 const once = { retries: 0 };
 const connectMs = 10_000;
 const closeMs = 2_000;
@@ -27,7 +27,7 @@ const closeMs = 2_000;
  * one as long as a session may take: 6 s is the least that brokers grant by themselves.
  */
 const readTimes = { maxWaitTimeInMs: 100, sessionTimeout: 6_000, rebalanceTimeout: 6_000, heartbeatInterval: 2_000 };
-/** A topic that was just made is looked for so often, with so long between. */
+/** Maximum reads of a topic after its creation, and the time between two. */
 const maxLooks = 50;
 const lookMs = 100;
 const ended = new WaybillError('aborted', 'the client has ended');
@@ -38,19 +38,19 @@ export class KafkaJsClient implements KafkaClient {
   readonly #wasOpen: boolean;
   readonly #sockets: Sockets;
   readonly #kafka: Kafka;
-  /** For what is asked before anything is owned: it says soon that nobody answers. */
+  /** For requests without ownership: it fails fast when no broker responds. */
   readonly #asking: Kafka;
   readonly #compression: CompressionTypes;
-  /** Rejects when a certificate is refused: nothing else will come of this client. */
+  /** Rejects when a certificate is rejected: this client cannot connect any more. */
   readonly #refusal = Promise.withResolvers<never>();
   readonly #producers: Producer[] = [];
   #admin: Admin | undefined;
   #plain: Promise<Producer> | undefined;
   readonly #over = new AbortController();
-  /** Why no coordinator was found: the client says it to its log alone. */
+  /** The reason why no coordinator was found, which kafkajs only logs. */
   #noCoordinator: unknown;
 
-  /** @param wasOpen  the settings are known to work: a broker that ends a connection is restarting, not asking for SASL */
+  /** @param wasOpen  the settings have worked: a broker that ends a connection is restarting and does not require SASL */
   constructor(settings: KafkaSettings, context: SinkContext, tokens: TokenSource | undefined, wasOpen = false) {
     this.#wasOpen = wasOpen;
     quietTimers();
@@ -102,7 +102,7 @@ export class KafkaJsClient implements KafkaClient {
         waitForLeaders: false,
         topics: [{ topic: name, numPartitions: 1, replicationFactor: -1, configEntries }],
       });
-      // Made is not yet seen: each broker learns of it in its own time.
+      // A new topic is not visible at once: each broker learns of it later.
       for (let attempts = 0; (await this.#look(admin, name)) === undefined; attempts += 1) {
         if (attempts >= maxLooks) throw new Error('it is made, and no broker shows it yet');
         await this.#context.clock.sleep(lookMs, this.#over.signal);
@@ -113,10 +113,10 @@ export class KafkaJsClient implements KafkaClient {
   own(transactionalId: string): Promise<Owner> {
     const { topic } = this.#settings;
     return this.#do({ what: `own the transactional id "${transactionalId}"`, setting: 'exactlyOnce' }, false, async () => {
-      // No `idempotent: true`: it asks for a second producer id, and a right that nobody needs.
+      // No `idempotent: true`: it requests a second producer id and needs an unnecessary privilege.
       const producer = this.#producer({ transactionalId, transactionTimeout: transactionTimeoutMs, maxInFlightRequests: 1 });
       await producer.connect();
-      // The client asks for its producer id, which fences, when the first transaction begins.
+      // kafkajs requests the producer id, which fences the previous owner, at the first transaction.
       let first: Transaction | undefined = await this.#telling(() => producer.transaction());
       const begin = async (): Promise<OpenTransaction> => {
         // mutant: open-transaction
@@ -181,7 +181,7 @@ export class KafkaJsClient implements KafkaClient {
     const producer = this.#kafka.producer({
       ...options,
       allowAutoTopicCreation: false,
-      // Every message says its partition: one that is sent again must not be given another.
+      // Every message names its partition: a retry must not choose another.
       createPartitioner:
         () =>
         ({ message }) =>
@@ -191,12 +191,12 @@ export class KafkaJsClient implements KafkaClient {
     return producer;
   }
 
-  /** Reads what is committed until it is told to stop; with nobody to tell, until the first answer. */
+  /** Reads committed records until the callback stops it; without a callback, until the first response. */
   async #consume(topic: string, from: bigint, isLast: ((record: ReadRecord) => boolean) | undefined): Promise<void> {
-    // A group of its own: a killed member of an old one would hold the partition. Nothing is committed to it.
+    // A new group: a killed member of an old group would keep the partition. No offset is committed.
     const groupId = `waybill-${randomUUID()}`;
     let isRead = false;
-    // Else a reader that crashes while it ends would be started again, for ever.
+    // Otherwise kafkajs would restart a reader that fails during its end, forever.
     const restartOnFailure = async (): Promise<boolean> => !isRead && !this.#over.signal.aborted;
     const consumer = this.#kafka.consumer({ groupId, ...readTimes, allowAutoTopicCreation: false, retry: { ...retry, restartOnFailure } });
     try {
@@ -206,7 +206,7 @@ export class KafkaJsClient implements KafkaClient {
       // Nobody waits for it when the reader fails before.
       promise.catch(() => undefined);
       consumer.on(consumer.events.CRASH, ({ payload }) => {
-        // A coordinator that is still being loaded is asked again by the client itself.
+        // kafkajs retries while the coordinator is loading.
         if (!payload.restart) reject(payload.error);
       });
       if (isLast === undefined) consumer.on(consumer.events.FETCH, () => resolve(undefined));
@@ -264,7 +264,7 @@ export class KafkaJsClient implements KafkaClient {
     return BigInt(delivered[0]?.baseOffset ?? 0);
   }
 
-  /** Does it, unless this client ends before; whatever is thrown says what it means. */
+  /** Runs a call until this client ends. @throws WaybillError for every error */
   async #do<Result>(attempt: Omit<Attempt, 'id'>, sent: boolean, work: () => Promise<Result>): Promise<Result> {
     try {
       return await this.#orOver(work());
@@ -298,7 +298,7 @@ export class KafkaJsClient implements KafkaClient {
     }
   }
 
-  /** Whether it ends well or not, and not for long: its connections are cut anyway. */
+  /** Waits briefly for the end, successful or not: the connections are cut anyway. */
   async #soon(closing: Promise<unknown>): Promise<void> {
     const over = new AbortController();
     const late = this.#context.clock.sleep(closeMs, over.signal).catch(() => undefined);
@@ -306,7 +306,7 @@ export class KafkaJsClient implements KafkaClient {
     over.abort(ended);
   }
 
-  /** Ordinary answers of the protocol are errors to the client's own log; what matters of them comes as an error of a call. */
+  /** kafkajs logs ordinary protocol responses as errors; the relevant ones are also errors of a call. */
   #logCreator(): NonNullable<KafkaConfig['logCreator']> {
     const { log, id } = this.#context;
     return () =>
@@ -317,7 +317,7 @@ export class KafkaJsClient implements KafkaClient {
   }
 }
 
-/** A broker that is being started may look the same: so it is asked again soon. */
+/** A starting broker may look the same: retries soon. */
 const mismatchMs = 5_000;
 
 const compressions = { none: kafkajs.CompressionTypes.None, gzip: kafkajs.CompressionTypes.GZIP, zstd: kafkajs.CompressionTypes.ZSTD };
@@ -327,7 +327,7 @@ kafkajs.CompressionCodecs[kafkajs.CompressionTypes.ZSTD] = () => ({
   decompress: async (buffer: Buffer) => zstdDecompressSync(buffer),
 });
 
-/** The bytes as this client sends them. */
+/** The compression of this client. */
 export const compress: Readonly<Record<KafkaSettings['compression'], (bytes: Uint8Array) => Uint8Array>> = {
   none: (bytes) => bytes,
   gzip: (bytes) => gzipSync(bytes),

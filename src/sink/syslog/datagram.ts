@@ -1,4 +1,4 @@
-/** Syslog by UDP: nobody answers. */
+/** Syslog over UDP, which has no acknowledgements. */
 import { createSocket } from 'node:dgram';
 import type { Socket } from 'node:dgram';
 import { isIP } from 'node:net';
@@ -28,7 +28,7 @@ export class DatagramSink implements Sink {
     try {
       await new Promise<void>((resolve, reject) => {
         socket.once('error', reject);
-        // It is told of a name that does not resolve, and no event is.
+        // Only the callback reports a name that does not resolve.
         socket.connect(port, host, (cause?: Error | null) => (cause ? reject(cause) : resolve()));
       });
     } catch (cause) {
@@ -46,13 +46,13 @@ export class DatagramSink implements Sink {
     this.#address = settings.address;
     this.#socket = socket;
     this.#header = new Header(headerOf(settings));
-    // "Port unreachable" may come at any time; the next send tells it.
+    // "Port unreachable" may arrive at any time; the next send reports it.
     socket.on('error', () => undefined);
   }
 
   async send({ messages }: Batch, signal: AbortSignal): Promise<DeliveryResult> {
     for (const message of messages) {
-      // A burst is lost in the receiver's buffer, and nobody says so.
+      // A burst overflows the receiver's buffer without an error.
       if ((this.#count += 1) % maxBurst === 0) await this.#clock.sleep(1, signal);
       await this.#sent(frame('datagram', this.#header.of(message), message.bytes));
     }
@@ -78,7 +78,7 @@ export class DatagramSink implements Sink {
       try {
         this.#socket.close(() => resolve());
       } catch {
-        // It is closed already.
+        // The socket is closed already.
         resolve();
       }
     });

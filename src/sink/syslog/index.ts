@@ -1,6 +1,6 @@
 /**
- * Syslog, RFC 5424, over UDP, TCP, TLS or RELP. Only RELP has acknowledgements; over TCP and TLS a batch is a connection that the receiver
- * has read to its end (`confirm: close`), since writing without error says nothing about what was read.
+ * Syslog, RFC 5424, over UDP, TCP, TLS or RELP. Only RELP has acknowledgements. Over TCP and TLS, a batch is a connection that the
+ * receiver has read to its end (`confirm: close`): a successful write does not show that the receiver has read anything.
  */
 import { messageOf } from '../../errors.ts';
 import { defineSink } from '../define.ts';
@@ -21,7 +21,7 @@ export const syslog = defineSink('syslog', {
   resolvable: () => false,
   deadline: 90_000,
   messageBytes: (settings) => payloadLimitOf(settings),
-  // Hosts may change, and a receiver knows no other place.
+  // A receiver has only one destination; its host may change.
   destination: () => 'syslog',
   guarantee: ({ address, confirm }) => guarantees(partsOf(address).scheme, confirm),
   checkSettings: (settings, id) => checkSettings(settings, id),
@@ -57,13 +57,13 @@ function guarantees(scheme: Scheme, confirm: SyslogSettings['confirm']): Guarant
   };
 }
 
-/** What header and frame leave for the message itself, in bytes. */
+/** Bytes for the message, without header and frame. */
 function payloadLimitOf(settings: SyslogSettings): number {
   return frameBytes(settings) - headerBytes(headerOf(settings));
 }
 
 /**
- * Ports on which one framing is usual, by what listens there: another one makes one endless message of everything, or many messages of one.
+ * The usual framing of a port, by the software that listens there: with another one, the receiver joins all messages to one or splits them.
  * Splunk Connect for Syslog wants newline on 514 and, over TLS, on 6514, and octet counting on 601 and 5425.
  */
 const usualFraming: ReadonlyMap<number, SyslogSettings['framing']> = new Map([
@@ -73,7 +73,7 @@ const usualFraming: ReadonlyMap<number, SyslogSettings['framing']> = new Map([
   [5_425, 'octet-counting'],
 ]);
 
-/** RFC 5425 section 4.1. Whether a receiver wants TLS shows only when something is sent. */
+/** RFC 5425 section 4.1. Only a send shows if a receiver requires TLS. */
 const securePort = 6_514;
 
 function checkSettings(settings: SyslogSettings, id: string): Finding[] {

@@ -1,4 +1,4 @@
-/** What stands around a message: the header of RFC 5424 section 6, and the frame of RFC 6587 (docs/formats.md, "Syslog"). */
+/** The header (RFC 5424 section 6) and frame (RFC 6587) of a message (docs/formats.md, "Syslog"). */
 import type { Message } from '../../model/sink.ts';
 
 /** Numerical codes of RFC 5424 section 6.2.1, by the names of syslog.conf. */
@@ -17,10 +17,10 @@ export interface HeaderSettings {
   readonly enterpriseId: number | undefined;
 }
 
-/** Of `sequenceId`, which begins with 1 again behind it (RFC 5424 section 7.3.1). */
+/** Maximum `sequenceId`; the next one is 1 (RFC 5424 section 7.3.1). */
 const maxSequence = 2_147_483_647;
 
-/** The longest that a header can be for a message of ours, in bytes: the rest of a frame is for the message itself. */
+/** Maximum bytes of a header; the rest of a frame is for the message. */
 export function headerBytes(settings: HeaderSettings): number {
   const message = {
     severity: 0,
@@ -33,7 +33,7 @@ export function headerBytes(settings: HeaderSettings): number {
   return Buffer.byteLength(new Header(settings, maxSequence - 1).of(message));
 }
 
-/** Writes headers; counts what it was asked for. */
+/** Writes headers and counts them for `sequenceId`. */
 export class Header {
   readonly #settings: HeaderSettings;
   readonly #fixed: string;
@@ -46,7 +46,7 @@ export class Header {
     this.#sequence = sequence;
   }
 
-  /** The header of the next message, with the blank behind it; ASCII. */
+  /** The header of the next message with its trailing blank; ASCII. */
   of({ severity, time, action, uid, number, source }: Pick<Message, 'severity' | 'time' | 'action' | 'uid' | 'number' | 'source'>): string {
     const { facility, enterpriseId } = this.#settings;
     this.#sequence = this.#sequence >= maxSequence ? 1 : this.#sequence + 1;

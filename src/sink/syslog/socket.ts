@@ -1,4 +1,4 @@
-/** TCP and TLS connections of the sink `syslog`: how they begin, how their errors are told, and how one finds out that all was read. */
+/** TCP and TLS connections of the sink `syslog`: connecting, errors, and detecting that the receiver has read everything. */
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { connect as connectTcp, isIP } from 'node:net';
@@ -14,26 +14,26 @@ import type { Clock } from '../../model/time.ts';
 
 interface Target {
   readonly id: string;
-  /** As it is written, for messages: `tls://siem.example:6514`. */
+  /** The setting, for messages: `tls://siem.example:6514`. */
   readonly address: string;
   readonly host: string;
   readonly port: number;
   readonly isSecure: boolean;
   readonly tls: TlsSettings | undefined;
-  /** SHA-256 of the certificate that is trusted, and no other: 64 hex digits in lower case. */
+  /** SHA-256 of the only trusted certificate: 64 hex digits in lower case. */
   readonly fingerprint: string | undefined;
   readonly ca: Pem | undefined;
   readonly shown: Shown | undefined;
 }
 
-/** A receiver that has not ended a new connection by then keeps it, ms. */
+/** A receiver that does not end a new connection within this time keeps it, ms. */
 export const quietMs = 250;
-/** How long behind its end a receiver may say why, ms. */
+/** How long after the end of a connection the TLS alert with its reason may arrive, ms. */
 const refusalMs = 250;
-/** A server of TLS answers the first flight at once; over the slowest of links within this. */
+/** Timeout of the TLS handshake: a server answers the first flight at once. */
 const handshakeMs = 10_000;
 
-/** One connection: where one writes, and the TCP below it, which is the same without TLS. */
+/** A connection: the stream to write to, and the TCP socket below it (the same without TLS). */
 export interface Line {
   readonly stream: Socket;
   readonly tcp: Socket;
@@ -44,15 +44,15 @@ export function hangUp({ stream, tcp }: Line): void {
   tcp.destroy();
 }
 
-/** Makes connections to one receiver; TLS sessions are resumed from one to the next. */
+/** Connects to one receiver; each connection resumes the TLS session of the previous one. */
 export class Dialer {
   readonly target: Target;
   readonly #trust: Trust;
   #session: Buffer | undefined;
   #peer: Peer | undefined;
-  /** Whether the receiver has taken anything: what ends a connection then is no wrong setting. */
+  /** The receiver has accepted data: the settings are correct. */
   hasDelivered = false;
-  /** What the last connection ended with after its handshake. */
+  /** The error that ended the last connection after its handshake. */
   #failure: Error | undefined;
 
   constructor(target: Target) {
@@ -66,13 +66,13 @@ export class Dialer {
   }
 
   /**
-   * A connection on which nothing was sent yet.
-   * @throws WaybillError `sink_unavailable`, or `sink_blocked` for a certificate: in either case nothing was sent
+   * Connects. Sends no message.
+   * @throws WaybillError `sink_unavailable`, or `sink_blocked` for a certificate
    */
   async connect(signal: AbortSignal): Promise<Line> {
     signal.throwIfAborted();
     const { host, port, isSecure, address, id } = this.target;
-    // `allowHalfOpen`: the end of the other side must be seen, and not answered by itself.
+    // `allowHalfOpen`: the end of the other side must be observed and not answered automatically.
     const tcp = connectTcp({ host, port, noDelay: true, allowHalfOpen: true });
     let stream = tcp;
     try {
@@ -100,8 +100,8 @@ export class Dialer {
   }
 
   /**
-   * A connection that the receiver keeps. A receiver that refuses a client certificate may close the connection without an alert (rsyslog with gtls),
-   * and under TLS 1.3 only after our side has finished the handshake: so no record is sent before the receiver has kept a connection.
+   * Returns a connection that the receiver keeps. A receiver that rejects a client certificate may close the connection without an alert
+   * (rsyslog with gtls), and with TLS 1.3 only after the client has finished the handshake: no message is sent before a connection is kept.
    * @throws WaybillError as `connect`; `sink_blocked` when the receiver ends two connections in a row right after the handshake
    */
   async connectKept(signal: AbortSignal, clock: Clock): Promise<Line> {
@@ -121,14 +121,14 @@ export class Dialer {
     }
   }
 
-  /** The likely cause of an end right after the handshake of TLS, as words for an error. */
+  /** The likely cause when a connection ends right after the TLS handshake. */
   get endedEarly(): string {
     const { cert } = this.target.tls ?? {};
     const requested = cert === undefined ? 'a client certificate' : 'another client certificate';
     return `the receiver ends the connection right after the TLS handshake: it may want ${requested} (sinks.${this.target.id}.tls.cert)`;
   }
 
-  /** A receiver of plain text reads what looks like a long message to it, and waits for more. */
+  /** A receiver without TLS takes the handshake for a long message and waits for more. */
   async #handshake(secure: TLSSocket, signal: AbortSignal): Promise<void> {
     const patience = AbortSignal.timeout(handshakeMs);
     const shaken = happened(secure, 'secureConnect', AbortSignal.any([signal, patience]));
@@ -146,8 +146,9 @@ export class Dialer {
   }
 
   /**
-   * What ended a connection that was made: blocked where a certificate was refused, for then nothing was read; else unknown. TLS 1.3 ends its
-   * handshake before the server has looked at our certificate (RFC 8446 section 4.4.2.4), and its refusal comes behind its end of the stream.
+   * The error that ended an open connection: `sink_blocked` for a rejected certificate, because nothing was read then; else the outcome is
+   * unknown. With TLS 1.3 the client finishes its handshake before the server verifies the certificate (RFC 8446 section 4.4.2.4), and the
+   * alert arrives after the end of the stream.
    */
   async ended(thrown: unknown, { stream }: Line, clock: Clock): Promise<WaybillError> {
     if (this.target.isSecure && !stream.destroyed) {
@@ -170,7 +171,7 @@ export class Dialer {
     );
   }
 
-  /** A receiver that speaks TLS ends a connection of plain text, and one that refuses our certificate may, without a word. */
+  /** A receiver with TLS ends a plain text connection without an error message. */
   #hint(): string {
     const { id, isSecure, address } = this.target;
     if (this.hasDelivered) return '';
@@ -188,7 +189,7 @@ export class Dialer {
       ...(this.#session === undefined ? {} : { session: this.#session }),
       secureContext: this.#trust.context(),
       minVersion: 'TLSv1.2',
-      // A pinned certificate is trusted for itself: its issuer and its name do not matter (RFC 5425 section 5.1).
+      // A pinned certificate needs no trusted issuer and no matching name (RFC 5425 section 5.1).
       rejectUnauthorized: fingerprint === undefined,
     });
     socket.on('session', (session: Buffer) => (this.#session = session));
@@ -198,7 +199,7 @@ export class Dialer {
   #pinned(socket: TLSSocket): void {
     const { fingerprint, id, address } = this.target;
     if (fingerprint === undefined) return;
-    // A session that is resumed brings no certificate again: it was that of the connection before, which was looked at.
+    // A resumed session has no certificate: the connection before verified it.
     const { raw } = socket.getPeerCertificate() as Partial<PeerCertificate>;
     if (raw === undefined && socket.isSessionReused()) return;
     const found = raw === undefined ? 'none' : createHash('sha256').update(raw).digest('hex');
@@ -220,12 +221,12 @@ export class Dialer {
   }
 }
 
-/** How the receiver ended a connection on which nothing was sent; undefined when it has not within `quietMs`. */
+/** The error with which the receiver ended an unused connection; undefined when it keeps it for `quietMs`. */
 async function endOf({ stream, tcp }: Line, clock: Clock, signal: AbortSignal): Promise<Error | undefined> {
   const over = new AbortController();
   const either = AbortSignal.any([signal, over.signal]);
   const closed = (): Error => new Error('the receiver closed the connection');
-  // An end is seen only by a reader; a receiver of syslog does not speak first.
+  // Only a reader observes the end; a syslog receiver does not send first.
   stream.resume();
   const ends = [happened(stream, 'end', either), happened(tcp, 'end', either)].map((end) =>
     end.then(closed, (thrown: unknown) => thrown as Error),
@@ -241,7 +242,7 @@ async function endOf({ stream, tcp }: Line, clock: Clock, signal: AbortSignal): 
   }
 }
 
-/** Resolves when the event has come; rejects when the connection ends before, or with the signal's reason. */
+/** Resolves at the event; rejects when the connection ends before, or with the signal's reason. */
 export function happened(socket: Socket, event: 'connect' | 'secureConnect' | 'end' | 'close', signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const done = (): void => {
@@ -260,7 +261,7 @@ export function happened(socket: Socket, event: 'connect' | 'secureConnect' | 'e
     const abort = (): void => {
       fail(signal.reason as Error);
     };
-    // A later error finds a listener too: without one it would end the process.
+    // An error without a listener would end the process.
     socket.on('error', () => undefined);
     socket.once(event, take).once('error', fail);
     if (event !== 'close') socket.once('close', closed);
@@ -268,10 +269,10 @@ export function happened(socket: Socket, event: 'connect' | 'secureConnect' | 'e
   });
 }
 
-/** So much is given to the kernel at once, bytes: less than a slow receiver reads within a deadline. */
+/** Bytes of one write: less than a slow receiver reads within a deadline. */
 const pieceBytes = 256 * 1024;
 
-/** Writes all of it, as fast as the other side reads; resolves when the last byte is with the kernel. `reads` is told of each piece that is. */
+/** Writes all bytes as fast as the other side reads; resolves when the kernel has the last one. Calls `reads` after each chunk. */
 export async function written(socket: Socket, chunks: readonly Uint8Array[], signal: AbortSignal, reads: () => void): Promise<void> {
   let pending: Uint8Array[] = [];
   let bytes = 0;
@@ -304,12 +305,12 @@ function writtenAtOnce(socket: Socket, chunks: readonly Uint8Array[], signal: Ab
   });
 }
 
-/** Between two looks at what the kernel still has to send, ms. */
+/** Interval of polling the kernel's send queue, ms. */
 const lookMs = 5;
 
 /**
- * Resolves when the kernel has nothing more to send on this connection: everything is acknowledged by the other machine. Linux alone can tell
- * (proc(5), /proc/net/tcp: `tx_queue`); elsewhere it resolves at once. `reads` is told when there is less to send than before.
+ * Resolves when the send queue of the connection is empty: the other machine has acknowledged all bytes. Only Linux shows the queue (proc(5),
+ * /proc/net/tcp: `tx_queue`); elsewhere it resolves at once. Calls `reads` when the queue has become shorter.
  */
 export async function sendQueueEmpty(tcp: Socket, clock: Clock, signal: AbortSignal, reads: () => void): Promise<void> {
   const { localAddress, localPort, remotePort } = tcp;
@@ -331,8 +332,8 @@ function hex(port: number): string {
 }
 
 /**
- * A TCP connection as something that TLS can be spoken over, and that outlives it. A receiver that closes with bytes unread says the end of TLS
- * first and then resets TCP: the socket of `node:tls` is closed by then, and nobody would see it.
+ * A TCP connection as a stream below TLS that outlives it. A receiver that closes with unread bytes first ends TLS and then resets TCP: by
+ * then the socket of `node:tls` is closed, and nothing would observe the reset.
  */
 class Wire extends Duplex {
   readonly #tcp: Socket;
@@ -360,7 +361,7 @@ class Wire extends Duplex {
     this.#tcp.end(done);
   }
 
-  /** Whatever comes is read on: an end that is not read is not seen. */
+  /** Keeps reading: the end of the stream is observed only by a reader. */
   override _destroy(cause: Error | null, done: (cause: Error | null) => void): void {
     this.#tcp.removeAllListeners('data').resume();
     done(cause);

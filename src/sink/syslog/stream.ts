@@ -1,4 +1,4 @@
-/** Syslog by TCP and TLS: a batch is a connection that the receiver has read to its end, or, with `confirm: none`, what the kernel took. */
+/** Syslog over TCP and TLS: a batch is accepted when the receiver has read its connection to the end; with `confirm: none`, when the kernel has it. */
 import { WaybillError } from '../../errors.ts';
 import type { Batch, OnProgress, Sink, DeliveryResult } from '../../model/sink.ts';
 import type { Finding, SinkContext } from '../define.ts';
@@ -8,9 +8,9 @@ import type { SyslogSettings } from './settings.ts';
 import { hangUp, happened, quietMs, sendQueueEmpty, written } from './socket.ts';
 import type { Dialer, Line } from './socket.ts';
 
-/** How long the receiver may take to end its side once ours is ended, ms: it may still have to read what its kernel has taken for it. */
+/** How long the receiver may take to end its side after the client's end, ms: it may still have to read data from its kernel. */
 const closeMs = 60_000;
-/** The same of a connection on which nothing was sent, ms. */
+/** The same for a connection without data, ms. */
 const closeEmptyMs = 10_000;
 
 export class StreamSink implements Sink {
@@ -18,10 +18,10 @@ export class StreamSink implements Sink {
   readonly #context: SinkContext;
   readonly #dialer: Dialer;
   readonly #header: Header;
-  /** With `confirm: none` it stays from batch to batch. */
+  /** With `confirm: none` it is used for all batches. */
   #line: Line | undefined;
 
-  /** One connection is made and ended: what cannot be reached is known before the first batch. */
+  /** Opens and ends one connection: an unreachable receiver is detected before the first batch. */
   static async open(settings: SyslogSettings, context: SinkContext, signal: AbortSignal): Promise<StreamSink> {
     const sink = new StreamSink(settings, context);
     const line = await sink.#dialer.connectKept(signal, context.clock);
@@ -40,7 +40,7 @@ export class StreamSink implements Sink {
   async send({ messages }: Batch, signal: AbortSignal, onProgress: OnProgress = () => undefined): Promise<DeliveryResult> {
     const { framing, confirm } = this.#settings;
     const frames = messages.map((message) => frame(framing, this.#header.of(message), message.bytes));
-    // Nothing is certain before the end, but the receiver reads.
+    // No message is certain before the end, but the receiver reads.
     const reads = (): void => onProgress(0);
     if (confirm === 'close') await this.#confirmed(frames, signal, reads);
     else await this.#written(frames, signal, reads);
@@ -53,8 +53,8 @@ export class StreamSink implements Sink {
   }
 
   /**
-   * A batch is a connection. Taken: the kernel has sent everything, our end came first, and the receiver then ended its own side, in TLS and in
-   * TCP, without an error. A receiver that closes with bytes unread makes a reset; one whose end comes first may have read less.
+   * A batch is a connection. It is accepted when the kernel has sent everything, the client ended first, and the receiver then ended its side
+   * in TLS and TCP without an error. A receiver that closes with unread bytes causes a reset; one that ends first may have read less.
    */
   async #confirmed(frames: readonly Uint8Array[], signal: AbortSignal, reads: () => void): Promise<void> {
     const { clock } = this.#context;
@@ -70,7 +70,7 @@ export class StreamSink implements Sink {
         // mutant: stream-end
         if (!isEnding) reject(new Error('the receiver closed the connection before the end of the batch'));
       });
-      // The end of TCP, not of TLS alone: what was closed with bytes unread is reset here.
+      // The end of TCP, not of TLS alone: a close with unread bytes appears as a reset here.
       tcp.once('end', () => {
         // mutant: tcp-end
         if (isEnding) resolve();
@@ -79,7 +79,7 @@ export class StreamSink implements Sink {
       tcp.once('close', () => reject(new Error('connection closed')));
     });
     result.catch(() => undefined);
-    // What a receiver says is of no interest, but its end is only seen by who reads.
+    // Received data is ignored, but only a reader observes the end.
     stream.resume();
     try {
       await Promise.race([written(stream, frames, signal, reads), result]);
@@ -115,7 +115,7 @@ export class StreamSink implements Sink {
     }
   }
 
-  /** A connection that ends between two batches is replaced with the next one. */
+  /** The next batch replaces a connection that ended between two batches. */
   #keep(line: Line): Line {
     const forget = (): void => {
       if (this.#line === line) this.#line = undefined;
@@ -127,7 +127,7 @@ export class StreamSink implements Sink {
   }
 }
 
-/** Opens and ends an empty connection, and says how the receiver ended its side. */
+/** Opens and ends an empty connection. @returns how the receiver ended its side */
 export async function checkStream(settings: SyslogSettings, context: SinkContext, signal: AbortSignal): Promise<Finding> {
   const dialer = dialerOf(settings, context);
   const line = await dialer.connect(signal);
