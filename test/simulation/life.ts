@@ -2,6 +2,7 @@
  * One life of the daemon: the real rooms, wired as the daemon wires them, on the clock of the simulation, the model service and the model
  * receivers. It ends by a kill at any effect, by a power cut, or in order; its objects are then dropped as a dead process drops them.
  */
+import { uncounted } from '../support/uncounted.ts';
 import type Database from 'better-sqlite3';
 import { z } from 'zod';
 import { loadConfig } from '../../src/config/load.ts';
@@ -14,7 +15,6 @@ import { LiveStatus } from '../../src/daemon/live-status.ts';
 import { Journal } from '../../src/journal/journal.ts';
 import type { ResumePoint, Sink } from '../../src/model/sink.ts';
 import type { PageRequest, Source } from '../../src/model/source.ts';
-import type { Meters } from '../../src/model/telemetry.ts';
 import type { ComponentLog } from '../../src/telemetry/log.ts';
 import { defineSink } from '../../src/sink/define.ts';
 import { Budgets } from '../../src/source/limits.ts';
@@ -61,23 +61,6 @@ class Ended extends Error {}
 export const quietLog: ComponentLog = {
   write: () => undefined,
   child: () => quietLog,
-};
-const nothing = (): void => undefined;
-const uncounted: Meters = {
-  recordsCollected: nothing,
-  recordsLate: nothing,
-  recordDelay: nothing,
-  sourceRequest: nothing,
-  sourceSuspended: nothing,
-  windowShrunk: nothing,
-  calibrationChanged: nothing,
-  recordsUnexpected: nothing,
-  eventsDelivered: nothing,
-  deliveryDelay: nothing,
-  sinkRetried: nothing,
-  sinkDuplicates: nothing,
-  sinkLoss: nothing,
-  messageTruncated: nothing,
 };
 /** A new one each time: one for all would hold on to everybody who has ever waited for it. */
 const never = (): Promise<never> => new Promise(() => undefined);

@@ -1,4 +1,5 @@
 /** One source as the daemon runs it, on the model of a service and a clock of the test: what it waits for, and what it does not. */
+import { uncounted } from '../../support/uncounted.ts';
 import { expect, onTestFinished, test } from 'vitest';
 import { runSource } from '../../../src/daemon/source/run.ts';
 import { LiveStatus } from '../../../src/daemon/live-status.ts';
@@ -8,7 +9,6 @@ import { sourcesOf } from '../../../src/journal/backfills.ts';
 import { snapshotOf } from '../../../src/journal/queries/snapshot.ts';
 import type { Snapshot } from '../../../src/model/snapshot.ts';
 import type { PageRequest } from '../../../src/model/source.ts';
-import type { Meters } from '../../../src/model/telemetry.ts';
 import type { ComponentLog } from '../../../src/telemetry/log.ts';
 import { statusText } from '../../../src/report/status-text.ts';
 import { Budgets } from '../../../src/source/limits.ts';
@@ -26,22 +26,6 @@ class RoomLines extends Lines implements ComponentLog {
 
 const id = 'new';
 const nothing = (): void => undefined;
-const uncounted: Meters = {
-  recordsCollected: nothing,
-  recordsLate: nothing,
-  recordDelay: nothing,
-  sourceRequest: nothing,
-  sourceSuspended: nothing,
-  windowShrunk: nothing,
-  calibrationChanged: nothing,
-  recordsUnexpected: nothing,
-  eventsDelivered: nothing,
-  deliveryDelay: nothing,
-  sinkRetried: nothing,
-  sinkDuplicates: nothing,
-  sinkLoss: nothing,
-  messageTruncated: nothing,
-};
 
 const no: (request: PageRequest) => boolean = () => false;
 
