@@ -12,8 +12,8 @@ interface Setup {
   readonly delays: number[];
   readonly informed: number[];
   readonly lines: Lines;
-  /** What `behind` gives, one after another; the last value stays. */
-  behind: (number | undefined)[];
+  /** What `laggingPosition` gives, one after another; the last value stays. */
+  laggingPosition: (number | undefined)[];
   readonly clock: Awaited<ReturnType<typeof world>>['clock'];
   /** Stores one record of this time. */
   readonly add: (id: number, time: number, place?: Parameters<PageStore['store']>[1], serverNow?: number) => ReturnType<PageStore['store']>;
@@ -22,11 +22,11 @@ interface Setup {
 async function setup(polledFrom?: number): Promise<Setup> {
   const it = await world();
   const [collected, delays, informed, lines]: [number[], number[], number[], Lines] = [[], [], [], new Lines()];
-  const behind: Setup['behind'] = [undefined];
+  const laggingPosition: Setup['laggingPosition'] = [undefined];
   const journal = {
     append: (page: CollectedPage) => it.journal.append(page),
     progress: (source: string) => it.journal.progress(source),
-    behind: () => (behind.length > 1 ? behind.shift() : behind[0]),
+    laggingPosition: () => (laggingPosition.length > 1 ? laggingPosition.shift() : laggingPosition[0]),
   };
   const store = new PageStore({
     ...{ sourceId, journal, clock: it.clock, log: lines, closeDelay, polledFrom },
@@ -48,7 +48,7 @@ async function setup(polledFrom?: number): Promise<Setup> {
     const records = [{ uid, time, text, bytes: Buffer.from(text), isObject: true }];
     return store.store({ records, received: time + 3 * second, serverNow }, place);
   };
-  return { store, pages: it.pages, collected, delays, informed, lines, behind, clock: it.clock, add };
+  return { store, pages: it.pages, collected, delays, informed, lines, laggingPosition, clock: it.clock, add };
 }
 
 test('stores a page with its place, counts it, and informs the visibility check', async () => {
@@ -72,7 +72,7 @@ test('measures the delay of new records that a live poll could have waited for',
   expect(delays).toEqual([3, 3]);
   // Known already.
   await add(2, base);
-  // The live range is days behind: this is history, read for the first time.
+  // The live range is days laggingPosition: this is history, read for the first time.
   await add(4, base + 2 * second, { window: span(0, 60) }, base + day);
   expect(delays).toEqual([3, 3]);
 });
@@ -87,18 +87,18 @@ test('measures no delay before the first live poll', async () => {
 });
 
 test('waits up to 20 ms for sinks that fall behind while a window is read, and not again for one that makes no progress', async () => {
-  const { behind, clock, add } = await setup();
+  const { laggingPosition, clock, add } = await setup();
   const waited = async (work: () => Promise<unknown>): Promise<number> => {
     const before = clock.monotonic();
     await work();
     return clock.monotonic() - before;
   };
-  behind.splice(0, 1, 3, 4, undefined);
+  laggingPosition.splice(0, 1, 3, 4, undefined);
   expect(await waited(() => add(1, base, { window: span(0, 60) }))).toBe(8);
-  behind.splice(0, behind.length, 7);
+  laggingPosition.splice(0, laggingPosition.length, 7);
   expect(await waited(() => add(2, base, { window: span(0, 60) }))).toBe(20);
   expect(await waited(() => add(3, base, { window: span(0, 60) }))).toBe(0);
-  behind.splice(0, behind.length, 8);
+  laggingPosition.splice(0, laggingPosition.length, 8);
   // A live poll never waits, nor does a page that added nothing.
   expect(await waited(() => add(4, base))).toBe(0);
   expect(await waited(() => add(3, base, { window: span(0, 60) }))).toBe(0);
