@@ -19,7 +19,7 @@ const authSettings = z
     ),
     clientId: line().describe('Client id'),
     clientSecret: secret().optional().describe('Client secret; needed by `client_credentials`'),
-    scopeAddress: text(/^(?!api:)[^\s/][^\s]*$/, 'the address of a scope, without api:// before it and without a blank').describe(
+    scopeAddress: text(/^(?!api:)[^\s/][^\s]*$/, 'the address of a scope, without a leading api:// and without spaces').describe(
       'Scope: `api://{scopeAddress}/.default`, or `/access_as_user` with the password grant',
     ),
     grantType: z.enum(['client_credentials', 'password']).default('client_credentials').describe('OAuth 2.0 grant type'),

@@ -17,7 +17,7 @@ test('the table of outcomes in docs/formats.md is the one in force', () => {
 });
 
 test('the test vector in docs/formats.md holds', () => {
-  const [, record = '', uid = ''] = /```json\n(\{.*\})\n```\n\ngive `(\S{22})`/.exec(docs) ?? [];
+  const [, record = '', uid = ''] = /```json\n(\{.*\})\n```\n\nThis gives the uid `(\S{22})`/.exec(docs) ?? [];
   expect(uid).toBe('_pq6YGDVI8RYNcYPzrxbow');
   expect(identify('production')(parseRecord(record), () => record)).toBe(uid);
 });
