@@ -17,5 +17,11 @@ export default tseslint.config(
       '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true }],
     },
   },
+  // The script of the status page has a project with the types of a browser.
+  {
+    files: ['src/admin/page/static/*.js'],
+    languageOptions: { parserOptions: { projectService: false, project: 'tsconfig.page.json' } },
+    rules: { '@typescript-eslint/no-misused-promises': ['error', { checksVoidReturn: false }] },
+  },
   { files: ['bin/*.js', '*.config.js'], extends: [tseslint.configs.disableTypeChecked] },
 );

@@ -12,6 +12,8 @@ import type { LedgerFormat } from '../report/ledger/document.ts';
 import { ledgerHtmlPolicy } from '../report/ledger/html-style.ts';
 import { statusJson } from '../report/status-json.ts';
 import type { Access } from './authorizer.ts';
+import type { Overview } from './page/overview.ts';
+import { servePage } from './page/serve.ts';
 import { choice, parameters } from './parameters.ts';
 import { notReadyReasons } from './readiness.ts';
 
@@ -42,6 +44,8 @@ export interface AdminSources {
   /** The JSON of `operations list --json`. */
   readonly operations: (parameters: { readonly from?: string | undefined; readonly to?: string | undefined }) => Promise<AdminReport>;
   readonly metricsText: () => Promise<string>;
+  /** The data of the status page; without it there is no page. */
+  readonly overview?: () => Promise<Overview | undefined>;
   /** Performs an operation in one transaction. The response to a WaybillError has its message and code. */
   readonly operate?: (request: unknown) => Promise<unknown>;
   /** The line of `/healthz` while the daemon responds; default `ok`. */
@@ -69,6 +73,7 @@ export function addRoutes(app: FastifyInstance, sources: AdminSources, guard: Gu
   );
   addStatus(app, sources, guard);
   addReports(app, sources, guard);
+  if (sources.overview) addPage(app, sources, sources.overview, guard);
   if (sources.operate) addOperations(app, sources, sources.operate, guard);
   addErrorHandler(app, sources.log);
 }
@@ -127,6 +132,15 @@ function addReports(app: FastifyInstance, sources: AdminSources, guard: Guard): 
   app.get('/operations', { onRequest: guard('read') }, report(['from', 'to'], sources.operations));
 }
 
+function addPage(app: FastifyInstance, sources: AdminSources, overview: NonNullable<AdminSources['overview']>, guard: Guard): void {
+  servePage(app, guard('read'));
+  app.get('/overview', { onRequest: guard('read') }, async (request, reply) => {
+    const { source } = parameters(request.query, ['source']);
+    const found = await valueOr503(sources, reply, overview);
+    return found ? reply.type('application/json; charset=utf-8').send(found.text(source)) : reply;
+  });
+}
+
 function addOperations(app: FastifyInstance, sources: AdminSources, operate: NonNullable<AdminSources['operate']>, guard: Guard): void {
   app.post('/operations', { onRequest: guard('write'), bodyLimit: maxOperationBytes }, async (request, reply) => {
     // A form of a foreign page cannot send JSON without a CORS preflight request.
@@ -157,12 +171,20 @@ function addErrorHandler(app: FastifyInstance, log: Log): void {
   });
 }
 
-/** Sends 503 and returns undefined when there is no snapshot. */
-async function snapshotOr503(sources: AdminSources, reply: FastifyReply, read = sources.snapshot): Promise<Snapshot | undefined> {
+function snapshotOr503(sources: AdminSources, reply: FastifyReply, read = sources.snapshot): Promise<Snapshot | undefined> {
+  return valueOr503(sources, reply, read);
+}
+
+/** Sends 503 and returns undefined when there is no value. */
+async function valueOr503<Value>(
+  sources: AdminSources,
+  reply: FastifyReply,
+  read: () => Value | undefined | Promise<Value | undefined>,
+): Promise<Value | undefined> {
   const stalled = sources.stalled?.();
-  const snapshot = stalled === undefined ? await read() : undefined;
-  if (!snapshot) await reply.code(503).send({ error: stalled ?? stateMissing(sources) });
-  return snapshot;
+  const value = stalled === undefined ? await read() : undefined;
+  if (!value) await reply.code(503).send({ error: stalled ?? stateMissing(sources) });
+  return value;
 }
 
 function stateMissing(sources: AdminSources): string {

@@ -125,6 +125,12 @@ export const logEvents = {
     fields: 'error url',
     meaning: 'The admin server answered a request with status 500.',
   },
+  'admin.sample_failed': {
+    level: 'warn',
+    message: 'no sample for the status page',
+    fields: 'detail',
+    meaning: 'The admin server could not read the state for the history on the status page. Collection and delivery continue.',
+  },
   'admin.wrong_tokens': {
     level: 'warn',
     message: 'too many wrong tokens at the admin server',

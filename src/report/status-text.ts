@@ -94,7 +94,7 @@ function seen({ delays }: SourceSnapshot): string {
 }
 
 /** What the daemon waits for before it can prove the next window, and until when. */
-function waitLines(snapshot: Snapshot, tz: string): string[] {
+export function waitLines(snapshot: Snapshot, tz: string): string[] {
   const waiting = snapshot.sources.filter(({ state, clock }) => state === 'active' && clock !== undefined);
   return waiting.slice(0, waitsMax).map((source) => {
     const { id, clock, nextProof } = source;
@@ -161,18 +161,18 @@ function rowsOf<Item extends { readonly id: string }>(
   return [...table(columns, shown.map(cells)), ...more];
 }
 
-function sourceTrouble(source: SourceSnapshot): number {
+export function sourceTrouble(source: SourceSnapshot): number {
   if (source.state === 'retired') return -1;
   return sourceNeedsYou(source) ? 2 : source.gaps > 0 || source.recountsOverdue > 0 ? 1 : 0;
 }
 
-function sinkTrouble(sink: SinkSnapshot): number {
+export function sinkTrouble(sink: SinkSnapshot): number {
   if (sink.state === 'retired') return -1;
   if (sinkNeedsYou(sink)) return 2;
   return sink.deadLetters > 0 || !sink.hasDelivered ? 1 : 0;
 }
 
-function byTrouble<Item>(trouble: (item: Item) => number): (a: Item, b: Item) => number {
+export function byTrouble<Item>(trouble: (item: Item) => number): (a: Item, b: Item) => number {
   return (a, b) => trouble(b) - trouble(a);
 }
 

@@ -16,6 +16,7 @@ import type { AdminSources } from '../../admin/routes.ts';
 import { carried, pulse, revived } from './messages.ts';
 import type { AdminThreadData, FromThread, Listen, Question, TokenName, ToThread } from './messages.ts';
 import { adminReports } from './reports.ts';
+import { Overviews } from './overview.ts';
 import { Reports } from './report-maker.ts';
 
 const freshMs = 1_000;
@@ -133,6 +134,7 @@ function limited(perform: (request: unknown) => Promise<unknown>): (request: unk
 }
 
 const reports = new Reports(clock);
+const overviews = new Overviews(data.state, clock);
 const sources = {
   health: () => (Atomics.load(data.pulse, pulse.isOpen) === 1 ? 'ok' : 'waiting for the owner of the state'),
   stalled: () => (missed >= stallSeconds ? `the daemon has not responded for ${missed} s` : undefined),
@@ -148,6 +150,11 @@ function reading(read: typeof snapshot) {
 async function listen(requested: Listen): Promise<void> {
   try {
     const recent = cached(snapshot);
+    const recentStatus = cached(() => status(recent));
+    const overview = cached(async () => {
+      const known = await recentStatus();
+      return known && overviews.make(known);
+    });
     const admin =
       requested.place === 'network'
         ? await startAdmin(
@@ -155,7 +162,8 @@ async function listen(requested: Listen): Promise<void> {
             {
               ...sources,
               ...reading(recent),
-              status: cached(() => status(recent)),
+              status: recentStatus,
+              overview,
               metricsText: cached(metrics),
               operate: limited(operate),
             },
@@ -194,3 +202,4 @@ parentPort?.on('message', (message: ToThread) => {
   }
 });
 watch().catch(() => undefined);
+overviews.sample(() => Atomics.load(data.pulse, pulse.isOpen) === 1, sources.log, ended.signal).catch(() => undefined);

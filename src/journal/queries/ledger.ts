@@ -235,7 +235,7 @@ function inDoubt(row: WindowDbRow): WindowDbRow {
  * `final`: proven, with the last recount done. A proven window in doubt is `proven` with the reason
  * `reread`, never final.
  */
-function stateOf(row: WindowDbRow): LedgerReportState {
+export function stateOf(row: Pick<WindowDbRow, 'state' | 'reason' | 'next_us'>): LedgerReportState {
   if (row.state !== 'proven') return row.state;
   return row.next_us === null && row.reason !== 'reread' ? 'final' : 'proven';
 }

@@ -237,7 +237,7 @@ function unanswered(id: string, live: LiveFacts): SourceSnapshot {
   };
 }
 
-function sourceRows(db: Database): SourceDbRow[] {
+export function sourceRows(db: Database): SourceDbRow[] {
   return db
     .prepare<[], SourceDbRow>(
       'SELECT sources.*, source_no AS n, ranges.closed_until_us FROM sources JOIN ranges ON ranges.source = source_no AND to_us IS NULL ORDER BY id',
@@ -245,7 +245,7 @@ function sourceRows(db: Database): SourceDbRow[] {
     .all();
 }
 
-function sinkRows(db: Database): SinkDbRow[] {
+export function sinkRows(db: Database): SinkDbRow[] {
   return db.prepare<[], SinkDbRow>('SELECT id, type, state, acknowledged, delivered, from_seq FROM sinks ORDER BY id').all();
 }
 
@@ -253,7 +253,7 @@ function sinkRows(db: Database): SinkDbRow[] {
  * The age of the first record that is not acknowledged. It is in the last segment that starts at or
  * before it.
  */
-function lagSeconds(db: Database, acknowledged: number, now: Micros): number {
+export function lagSeconds(db: Database, acknowledged: number, now: Micros): number {
   const next = db
     .prepare<[number], { received_us: number }>(
       'SELECT received_us FROM segments WHERE seq >= (SELECT coalesce(max(seq), 0) FROM segments WHERE seq <= ?) ORDER BY seq LIMIT 1',

@@ -54,7 +54,7 @@ export class DemoScreen {
   }
 
   listens(addresses: readonly string[]): void {
-    for (const address of addresses) this.say(`The daemon serves ${address}/status,\n/ledger, /metrics and /readyz.`);
+    for (const address of addresses) this.say(`Status page: ${address}/`);
     this.say('');
     this.say('Denials, as they arrive in events.ndjson: time, reason, user, file, delay');
   }

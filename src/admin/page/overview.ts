@@ -1,0 +1,156 @@
+/**
+ * What the status page shows, as JSON: `GET /status` with the most urgent problem, what the daemon waits for, the newest windows, rates, and the
+ * history of one source. The summary is that of `status`; sources and sinks are in the order of `status`, those with trouble first. Pure.
+ */
+import type { LedgerReportState } from '../../model/ledger-report.ts';
+import type { SinkSnapshot, Snapshot, SourceSnapshot } from '../../model/snapshot.ts';
+import type { Micros } from '../../model/time.ts';
+import { WaybillError } from '../../errors.ts';
+import { worst } from '../../report/advice.ts';
+import { rfc3339 } from '../../report/format-time.ts';
+import { sinkNeedsYou } from '../../report/sink-health.ts';
+import { byTrouble, sinkTrouble, sourceTrouble, waitLines } from '../../report/status-text.ts';
+import { begun, dueAfterSeconds, serverTime, sourceNeedsYou, statusJson, statusVerdict } from '../../report/verdict.ts';
+import type { History } from './history.ts';
+
+/** A window as the journal has it. */
+interface ShownWindow {
+  readonly from: Micros;
+  readonly to: Micros;
+  readonly state: LedgerReportState;
+  readonly isInDoubt: boolean;
+  readonly records: number;
+  readonly total: number | null;
+}
+
+export interface Overview {
+  /**
+   * @param source  whose windows and history are included; default the one with most trouble
+   * @throws WaybillError `usage` for a source that there is not
+   */
+  text(source: string | undefined): string;
+}
+
+/** The text of an overview, parsed. The script of the page is checked against it. */
+export type OverviewJson = Omit<ReturnType<typeof commonOf>, 'sources' | 'sinks'> & {
+  readonly sources: readonly ReturnType<typeof sourceJson>[];
+  readonly sinks: readonly ReturnType<typeof sinkJson>[];
+  /** Of one source; null where there is none. */
+  readonly detail: ReturnType<typeof detailOf> | null;
+};
+
+/** Of all sources together: what the page reads again every few seconds does not grow with their number. */
+const maxWindowsShown = 1_200;
+const windowsOfOne = 240;
+const sinksDrawn = 8;
+
+/** How many windows of each source the page can show. */
+export function windowsWanted(sources: number): number {
+  return Math.max(12, Math.min(windowsOfOne, Math.floor(maxWindowsShown / Math.max(1, sources))));
+}
+
+export function overviewOf(snapshot: Snapshot, windows: ReadonlyMap<string, readonly ShownWindow[]>, history: History): Overview {
+  const sources = snapshot.sources.toSorted(byTrouble(sourceTrouble));
+  const sinks = snapshot.sinks.toSorted(byTrouble(sinkTrouble));
+  const common = JSON.stringify({
+    ...commonOf(snapshot),
+    sources: sources.map((source) => sourceJson(source, snapshot, windows.get(source.id) ?? [], history)),
+    sinks: sinks.map((sink) => sinkJson(sink, history)),
+  });
+  const texts = new Map<string | undefined, string>();
+  return {
+    text: (id) => {
+      const source = id === undefined ? sources[0] : sources.find((each) => each.id === id);
+      if (id !== undefined && !source) throw new WaybillError('usage', `there is no source "${id}"`);
+      const known = texts.get(source?.id);
+      if (known !== undefined) return known;
+      const drawn = sinks.slice(0, sinksDrawn).map(({ id: sink }) => sink);
+      const detail = source ? detailOf(source.id, windows.get(source.id) ?? [], drawn, history) : null;
+      const text = `${common.slice(0, -1)},"detail":${JSON.stringify(detail)}}`;
+      texts.set(source?.id, text);
+      return text;
+    },
+  };
+}
+
+function commonOf(snapshot: Snapshot) {
+  const { version, summary, complete, delivered, journal } = statusJson(snapshot);
+  return {
+    generatedAt: rfc3339(snapshot.now),
+    created: rfc3339(snapshot.created),
+    ...{ version, summary, complete, delivered, tone: toneOf(snapshot), lacking: lackingSinks(snapshot) },
+    advice: worst(snapshot) ?? null,
+    waits: waitLines(snapshot, 'UTC'),
+    // As in the text of `status`: without what is set aside.
+    journal: { ...journal, bytes: journal.bytes - (snapshot.journal.setAside ?? 0), paused: snapshot.journal.paused ?? null },
+  };
+}
+
+/** What the color of the headline means: nothing to do, nothing due yet, look at it, or a part of the trail is not proven. */
+function toneOf(snapshot: Snapshot): 'good' | 'waiting' | 'warning' | 'bad' {
+  const found = statusVerdict(snapshot);
+  const isAdvised = worst(snapshot) !== undefined;
+  if (!found) return 'warning';
+  if (found.nothingDue) return isAdvised ? 'warning' : 'waiting';
+  if (!found.complete) return 'bad';
+  return found.delivered && !isAdvised ? 'good' : 'warning';
+}
+
+function lackingSinks(snapshot: Snapshot): readonly string[] {
+  return (statusVerdict(snapshot)?.shortfalls ?? []).map(({ id }) => id);
+}
+
+function sourceJson(source: SourceSnapshot, snapshot: Snapshot, windows: readonly ShownWindow[], history: History) {
+  const { id, state, frontier, lastSuccess, nextProof, collected, late, gaps, trouble, lastError, held, recountsOverdue } = source;
+  return {
+    id,
+    state: snapshot.stopped && state === 'active' ? 'stopped' : state,
+    needsAttention: sourceNeedsYou(source),
+    message: held?.message ?? trouble ?? null,
+    lastError: lastError ?? null,
+    frontier: begun(source) ? rfc3339(frontier) : null,
+    lagSeconds: begun(source) ? Math.max(0, (serverTime(source, snapshot) - frontier) / 1e6) : null,
+    dueAfterSeconds: dueAfterSeconds(source.closeDelaySeconds),
+    lastSuccess: lastSuccess === undefined ? null : rfc3339(lastSuccess),
+    nextProof: nextProof === undefined ? null : rfc3339(nextProof),
+    ...{ collected, late, gaps, recountsOverdue },
+    recordsPerSecond: history.sourceRate(id) ?? null,
+    /** A letter a window, oldest first. */
+    strip: windows.map(letterOf).join(''),
+  };
+}
+
+function sinkJson(sink: SinkSnapshot, history: History) {
+  const { id, type, state, lagRecords, lagSeconds, deadLetters, lastSuccess, lastError, trouble, hasDelivered, attempts, nextAttempt } =
+    sink;
+  return {
+    ...{ id, type, state, needsAttention: sinkNeedsYou(sink), lagRecords, lagSeconds, deadLetters, hasDelivered },
+    perSecond: history.sinkRate(id) ?? null,
+    message: trouble ?? null,
+    // The error of a failure that is over is shown as that.
+    lastError: lastError ?? null,
+    isFailing: state === 'retrying' || state === 'blocked' || (attempts ?? 0) > 0,
+    lastSuccess: lastSuccess === undefined ? null : rfc3339(lastSuccess),
+    attempts: attempts ?? null,
+    nextAttempt: nextAttempt === undefined ? null : rfc3339(nextAttempt),
+  };
+}
+
+/** `p` proven, `f` final, `g` gap, `a` accepted, `d` in doubt. */
+function letterOf({ state, isInDoubt }: ShownWindow): string {
+  return isInDoubt ? 'd' : state.slice(0, 1);
+}
+
+/** Times in seconds since 1970, which is half the size. */
+function detailOf(source: string, windows: readonly ShownWindow[], sinks: readonly string[], history: History) {
+  const seconds = (at: Micros): number => Math.round(at / 1e5) / 10;
+  const tenths = (value: number | null | undefined): number | null => (typeof value === 'number' ? Math.round(value * 10) / 10 : null);
+  return {
+    source,
+    windows: windows.map((window) => [seconds(window.from), seconds(window.to), letterOf(window), window.records, window.total] as const),
+    intervalSeconds: history.interval / 1e6,
+    samples: history.samples.map(({ at }) => seconds(at)),
+    lag: history.samples.map((sample) => tenths(sample.sources.get(source)?.lagSeconds)),
+    sinks: sinks.map((id) => ({ id, lag: history.samples.map((sample) => tenths(sample.sinks.get(id)?.lagSeconds)) })),
+  };
+}

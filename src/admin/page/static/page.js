@@ -1,0 +1,285 @@
+/** The status page: reads the overview every few seconds and shows it; says when the daemon cannot be reached, and how old the page is then. */
+import { byId, html, renew, write } from './elements.js';
+import { picture, windowCounts } from './picture.js';
+import { sinksTable, sourcesTable, windowsTable } from './tables.js';
+import { clock, counted, grouped, printable, size, span } from './text.js';
+
+/** @import { OverviewJson } from '../overview.ts' */
+
+const readMs = 3_000;
+const retryMs = 2_000;
+const timeoutMs = 10_000;
+/** Fewer need no filter. */
+const filterFrom = 6;
+
+/** @type {{ overview: OverviewJson, at: number } | undefined}  with the time of `performance.now()` at which it came */
+let shown;
+/** @type {{ since: number, reason: string } | undefined} */
+let outage;
+/** @type {number | undefined} */
+let backAt;
+let chosen = new URLSearchParams(location.hash.slice(1)).get('source') ?? '';
+/** Counts readings: an answer that comes after another choice is dropped. */
+let reading = 0;
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let timer;
+
+/** The time at the daemon, ms since 1970. */
+function now() {
+  return shown ? Date.parse(shown.overview.generatedAt) + performance.now() - shown.at : Date.now();
+}
+
+async function read() {
+  clearTimeout(timer);
+  const mine = (reading += 1);
+  /** @type {string | undefined} */
+  let failure;
+  try {
+    const query = chosen === '' ? '' : `?source=${encodeURIComponent(chosen)}`;
+    const answer = await fetch(`overview${query}`, { cache: 'no-store', signal: AbortSignal.timeout(timeoutMs) });
+    const body = /** @type {unknown} */ (await answer.json());
+    if (mine !== reading) return;
+    const { error = '' } = /** @type {{ error?: string }} */ (body);
+    if (answer.ok) accept(/** @type {OverviewJson} */ (body));
+    else if (answer.status === 400 && chosen !== '') {
+      // That source is there no more.
+      choose('');
+      return;
+    } else if (answer.status === 401) failure = `it refuses the token (${printable(error)}). Reload the page to send another one`;
+    else failure = `it answers: ${printable(error)}`;
+  } catch (thrown) {
+    if (mine !== reading) return;
+    failure = reasonOf(thrown);
+  }
+  if (failure !== undefined) lose(failure);
+  tick();
+  if (!document.hidden) timer = setTimeout(read, failure === undefined ? readMs : retryMs);
+}
+
+/** @param {unknown} thrown */
+function reasonOf(thrown) {
+  if (thrown instanceof DOMException && thrown.name === 'TimeoutError') return `it does not answer within ${timeoutMs / 1000} s`;
+  return thrown instanceof SyntaxError ? 'another program answers at its address' : 'no connection';
+}
+
+/** @param {OverviewJson} overview */
+function accept(overview) {
+  // Another release may have another page.
+  if (shown && shown.overview.version !== overview.version) location.reload();
+  if (outage) backAt = performance.now();
+  outage = undefined;
+  shown = { overview, at: performance.now() };
+  show(overview);
+}
+
+/** @param {string} reason */
+function lose(reason) {
+  outage = { since: outage?.since ?? performance.now(), reason };
+}
+
+/** @param {string} source */
+function choose(source) {
+  chosen = source;
+  history.replaceState(null, '', source === '' ? location.pathname : `#${new URLSearchParams({ source }).toString()}`);
+  void read();
+}
+
+/** What changes without a new reading: ages, and the state of the connection. */
+function tick() {
+  const link = byId('link');
+  const age = shown ? (performance.now() - shown.at) / 1000 : 0;
+  const notice = byId('outage');
+  link.dataset['state'] = outage ? 'lost' : shown ? 'live' : 'loading';
+  document.body.classList.toggle('stale', outage !== undefined && shown !== undefined);
+  notice.hidden = outage === undefined;
+  if (outage) {
+    write(byId('link-text'), 'Not reachable');
+    const since = clock(Date.now() - (performance.now() - outage.since), Date.now());
+    const old = shown ? ` What you see is from ${clock(Date.parse(shown.overview.generatedAt), Date.now())} UTC.` : '';
+    write(notice, `The daemon cannot be reached since ${since} UTC: ${outage.reason}.${old} The page tries again every few seconds.`);
+  } else if (shown) {
+    const isBack = backAt !== undefined && performance.now() - backAt < 30_000;
+    write(byId('link-text'), isBack ? 'Reachable again' : 'Live');
+  }
+  write(byId('age'), shown ? `· ${outage ? 'shown: ' : 'updated '}${span(age)} ${outage ? 'old' : 'ago'}` : '');
+}
+
+/** @param {OverviewJson} overview */
+function show(overview) {
+  byId('content').hidden = false;
+  showHeadline(overview);
+  renew(byId('tiles'), tiles(overview));
+  showPicture();
+  showTables();
+  showChoices(overview);
+  write(byId('version'), overview.version);
+}
+
+/** @param {OverviewJson} overview */
+function showHeadline({ summary, tone, advice, waits }) {
+  // The words in capitals are the verdict; what follows explains it.
+  const [head = ''] = /^[A-Z][A-Z, ]*[A-Z](?![a-z])/.exec(summary) ?? [];
+  const rest = printable(summary.slice(head.length).replace(/^[:,;]? /, ''));
+  byId('headline').dataset['tone'] = tone;
+  write(byId('summary'), head === '' ? printable(summary) : head);
+  write(byId('summary-rest'), head === '' ? '' : rest.charAt(0).toUpperCase() + rest.slice(1));
+  document.title = `${{ good: '✓', waiting: '…', warning: '!', bad: '✗' }[tone]} ${head === '' ? 'Waybill' : `${head} · Waybill`}`;
+  byId('todo').hidden = advice === null;
+  if (advice) {
+    write(byId('todo-what'), printable(advice.what));
+    write(byId('todo-lost'), printable(advice.lost));
+    renew(byId('todo-operation'), [html('strong', {}, 'To do: '), html('span', {}, printable(advice.operation))]);
+  }
+  byId('waits').hidden = waits.length === 0;
+  renew(
+    byId('waits'),
+    waits.map((line) => html('li', {}, printable(line))),
+  );
+}
+
+/**
+ * @param {string} name
+ * @param {string} value
+ * @param {string} more
+ * @param {string} [tone]
+ * @param {readonly Node[]} [others]
+ */
+function tile(name, value, more, tone = '', others = []) {
+  return html(
+    'div',
+    { class: `tile ${tone}` },
+    html('dt', {}, name),
+    html('dd', { class: 'value' }, value),
+    html('dd', { class: 'more' }, more),
+    ...others,
+  );
+}
+
+/** @param {OverviewJson} overview */
+function tiles({ sources, sinks, journal, delivered, lacking, complete }) {
+  const polled = sources.filter(({ state }) => state !== 'retired' && state !== 'unconfigured');
+  const known = polled.filter(({ frontier, strip }) => frontier !== null && strip !== '');
+  const oldest = known.toSorted((a, b) => (b.lagSeconds ?? 0) - (a.lagSeconds ?? 0))[0];
+  const due = polled.flatMap(({ nextProof }) => nextProof ?? []).sort()[0];
+  const until = oldest?.frontier
+    ? tile(
+        'Complete until',
+        `${clock(Date.parse(oldest.frontier), now())} UTC`,
+        `${span(oldest.lagSeconds ?? 0)} ago${complete ? '' : ', with gaps before'}${polled.length > 1 ? `; slowest: ${oldest.id}` : ''}`,
+        complete ? 'good' : 'bad',
+      )
+    : tile('Complete until', 'nothing proven yet', due === undefined ? '' : `first proof about ${clock(Date.parse(due), now())} UTC`);
+  const active = sinks.filter(({ state }) => state !== 'retired');
+  const newest = active
+    .flatMap(({ lastSuccess }) => lastSuccess ?? [])
+    .sort()
+    .at(-1);
+  const waiting = Math.max(0, ...active.map(({ lagRecords }) => lagRecords));
+  const last = newest === undefined ? 'no delivery since the start' : `last delivery ${span((now() - Date.parse(newest)) / 1000)} ago`;
+  const delivery =
+    active.length === 0
+      ? tile('Delivered', 'no sink', '')
+      : delivered
+        ? tile('Delivered', known.length === 0 ? 'nothing due yet' : 'everything proven', last, known.length === 0 ? '' : 'good')
+        : tile('Delivered', 'not all', `${lacking.join(', ')}: ${counted(waiting, 'record')} to deliver`, 'warning');
+  const needy = [...sources, ...sinks].filter(({ needsAttention }) => needsAttention).map(({ id }) => id);
+  const names = needy.length > 3 ? `${needy.slice(0, 3).join(', ')} and ${needy.length - 3} more` : needy.join(', ');
+  const needs = tile('Needs attention', needy.length === 0 ? 'nothing' : names, `${counted(polled.length, 'source')}, ${counted(active.length, 'sink')}`, needy.length === 0 ? 'good' : 'bad'); // prettier-ignore
+  const meter = html('progress', { max: journal.maxSize, value: journal.bytes, 'aria-label': 'Journal used' });
+  const space = tile(
+    'Journal',
+    `${size(journal.bytes)} of ${size(journal.maxSize)}`,
+    journal.paused === null
+      ? counted(journal.head, 'entr').replace(/entrs?$/, journal.head === 1 ? 'entry' : 'entries')
+      : `collection is paused: ${printable(journal.paused)}`,
+    journal.paused === null ? '' : 'bad',
+    [meter],
+  );
+  return [until, delivery, needs, space];
+}
+
+function showPicture() {
+  const overview = shown?.overview;
+  byId('picture-part').hidden = !overview?.detail;
+  if (!overview?.detail) return;
+  const { detail } = overview;
+  const source = overview.sources.find(({ id }) => id === detail.source);
+  const width = Math.max(280, Math.floor(byId('picture').clientWidth));
+  renew(byId('picture'), [picture(detail, source, now() / 1000, width)]);
+  const keys = windowCounts(detail).map(({ letter, name, count }) =>
+    html('li', {}, html('span', { class: `key w-${letter}`, 'aria-hidden': 'true' }), ` ${grouped(count)} ${name}`),
+  );
+  const open = html('li', {}, html('span', { class: 'key w-o', 'aria-hidden': 'true' }), ' open: not proven yet');
+  renew(byId('legend'), [...keys, open]);
+  renew(byId('windows-table'), [windowsTable(detail, now())]);
+}
+
+/**
+ * @template {{ readonly id: string }} Item
+ * @param {string} name
+ * @param {readonly Item[]} items
+ * @param {(item: Item) => string} words
+ */
+function found(name, items, words) {
+  const input = byId(`find-${name}`, HTMLInputElement);
+  const wanted = input.value.trim().toLowerCase();
+  const some = items.filter((item) => words(item).toLowerCase().includes(wanted));
+  byId(`${name}-filter`).hidden = items.length < filterFrom;
+  write(byId(`${name}-count`), wanted === '' ? counted(items.length, '').trim() : `${grouped(some.length)} of ${grouped(items.length)}`);
+  return some;
+}
+
+function showTables() {
+  if (!shown) return;
+  const { sources, sinks, detail } = shown.overview;
+  const someSources = found('sources', sources, ({ id, state, message }) => `${id} ${state} ${message ?? ''}`);
+  renew(byId('sources'), [sourcesTable(someSources, now(), detail?.source ?? '')]);
+  const someSinks = found('sinks', sinks, ({ id, type, state, lastError }) => `${id} ${type} ${state} ${lastError ?? ''}`);
+  renew(byId('sinks'), [sinksTable(someSinks, now())]);
+}
+
+/** @param {OverviewJson} overview */
+function showChoices({ sources, detail }) {
+  const ids = sources.map(({ id }) => id).sort();
+  const source = byId('source', HTMLSelectElement);
+  byId('choice').hidden = ids.length < 2;
+  renew(
+    source,
+    ids.map((id) => html('option', { value: id }, id)),
+  );
+  if (document.activeElement !== source) source.value = detail?.source ?? '';
+  byId('ledger-choice').hidden = ids.length < 2;
+  const [all, ...others] = ['', ...ids].map((id) => html('option', { value: id }, id === '' ? 'all sources' : id));
+  renew(byId('ledger-source'), all ? [all, ...others] : others);
+  const day = (/** @type {number} */ days) => new Date(now() - days * 86_400_000).toISOString().slice(0, 10);
+  const [today, month] = [day(0), day(0).slice(0, 7)];
+  const periods = [
+    { name: 'Last 24 hours', query: 'from=-24h&by=window' },
+    { name: 'Last 7 days', query: 'from=-7d&by=day' },
+    { name: `This month (${month})`, query: `from=${month}-01&by=day` },
+    { name: `Today (${today})`, query: `from=${today}&by=window` },
+    { name: 'Everything', query: 'by=month' },
+  ];
+  renew(
+    byId('periods'),
+    periods.map(({ name, query }) => html('li', {}, html('a', { href: `ledger?format=html&${query}` }, name))),
+  );
+}
+
+byId('sources').addEventListener('click', ({ target }) => {
+  const id = target instanceof Element ? target.closest('[data-source]')?.getAttribute('data-source') : undefined;
+  if (id) choose(id);
+});
+byId('source').addEventListener('change', () => choose(byId('source', HTMLSelectElement).value));
+for (const name of ['sources', 'sinks']) byId(`find-${name}`).addEventListener('input', showTables);
+byId('period').addEventListener('formdata', ({ formData }) => {
+  // An open end is one that is not named.
+  for (const name of ['from', 'to', 'source']) if (formData.get(name) === '') formData.delete(name);
+});
+document.addEventListener('visibilitychange', () => {
+  if (!document.hidden) void read();
+});
+window.addEventListener('online', () => void read());
+new ResizeObserver(showPicture).observe(byId('picture'));
+setInterval(tick, 1_000);
+void read();

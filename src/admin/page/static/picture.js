@@ -1,0 +1,259 @@
+/**
+ * The picture of the last hours: the windows of one source by their time, the age of its newest proof, and how long records wait for each sink. It is drawn
+ * in SVG; every state has a shape of its own in addition to its color, and the same is in the label and in the table below.
+ */
+import { svg } from './elements.js';
+import { clock, counted, span, windowStates } from './text.js';
+
+/** @import { OverviewJson } from '../overview.ts' */
+/** @typedef {NonNullable<OverviewJson['detail']>} Detail */
+/** @typedef {{ readonly left: number, readonly right: number, readonly from: number, readonly to: number }} Axis */
+/** @typedef {readonly (readonly [x: number, y: number])[]} Points */
+
+const minSeconds = 120;
+const maxSeconds = 6 * 3_600;
+const gutter = 56;
+const steps = [10, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200];
+/** Heights of the three parts, and what lies between two. */
+const strip = 30;
+const proofs = 120;
+const deliveries = 84;
+const space = 40;
+const titled = 18;
+
+/**
+ * @param {Detail} detail
+ * @param {OverviewJson['sources'][number] | undefined} source
+ * @param {number} now  seconds since 1970
+ * @param {number} width  CSS pixels
+ */
+export function picture(detail, source, now, width) {
+  const first = detail.samples[0] ?? now;
+  const begin = detail.windows[0]?.[0] ?? now;
+  const seconds = Math.max(minSeconds, now - first, Math.min(maxSeconds, now - begin));
+  const axis = { left: gutter, right: Math.max(gutter + 100, width - 8), from: now - seconds, to: now };
+  const top = titled;
+  const second = top + strip + space;
+  const third = second + proofs + space;
+  const bottom = third + deliveries;
+  const dueAfter = source?.dueAfterSeconds ?? 0;
+  const height = bottom + 26;
+  return svg(
+    'svg',
+    { viewBox: `0 0 ${width} ${height}`, width, height, role: 'img', 'aria-label': label(detail, source) },
+    hatches(),
+    title(`Windows of ${detail.source}, by the time of their records`, top),
+    ...windowShapes(detail, axis, top, now),
+    title('Age of the newest proof', second),
+    ...plot([{ id: '', values: detail.lag }], detail, axis, second, proofs, dueAfter, source?.lagSeconds ?? null),
+    title('Wait of the oldest undelivered record', third),
+    ...plot(
+      detail.sinks.map(({ id, lag }) => ({ id, values: lag })),
+      detail,
+      axis,
+      third,
+      deliveries,
+      0,
+      null,
+    ),
+    ...timeAxis(axis, bottom),
+  );
+}
+
+/**
+ * @param {Detail} detail
+ * @param {OverviewJson['sources'][number] | undefined} source
+ */
+function label(detail, source) {
+  const known = detail.lag.filter((lag) => lag !== null);
+  const proof =
+    source === undefined || source.lagSeconds === null
+      ? 'Nothing is proven yet.'
+      : `The newest proof is ${span(source.lagSeconds)} old, at most ${span(Math.max(source.lagSeconds, ...known))}; a proof is due after ${span(source.dueAfterSeconds)}.`;
+  const waits = detail.sinks.map(({ id, lag }) => `${id} ${span(lag.at(-1) ?? 0)}`).join(', ');
+  return `Windows of ${detail.source}: ${windowCounts(detail)
+    .map(({ name, count }) => `${count} ${name}`)
+    .join(', ')}. ${proof} Records wait for sinks: ${waits || 'no sink'}.`;
+}
+
+/**
+ * How many windows are in each state, without states that none has.
+ * @param {Detail} detail
+ */
+export function windowCounts(detail) {
+  return [...windowStates]
+    .map(([letter, name]) => ({ letter, name, count: detail.windows.filter((window) => window[2] === letter).length }))
+    .filter(({ count }) => count > 0);
+}
+
+/**
+ * @param {string} text
+ * @param {number} y
+ */
+function title(text, y) {
+  return svg('text', { x: 0, y: y - 8, class: 'title' }, text);
+}
+
+function hatches() {
+  const hatch = (/** @type {string} */ id, /** @type {number} */ angle, /** @type {number} */ step) =>
+    svg(
+      'pattern',
+      { id: `hatch-${id}`, width: step, height: step, patternUnits: 'userSpaceOnUse', patternTransform: `rotate(${angle})` },
+      svg('rect', { width: step, height: step, class: `hatch-${id}` }),
+      svg('line', { x1: 0, y1: 0, x2: 0, y2: step, class: 'hatch-line' }),
+    );
+  return svg('defs', {}, hatch('g', 45, 6), hatch('a', -45, 6), hatch('d', 0, 4), hatch('o', 45, 8));
+}
+
+/**
+ * @param {Axis} axis
+ * @param {number} at  seconds since 1970
+ */
+function across({ left, right, from, to }, at) {
+  return left + ((Math.min(to, Math.max(from, at)) - from) / (to - from)) * (right - left);
+}
+
+/**
+ * @param {Detail} detail
+ * @param {Axis} axis
+ * @param {number} y
+ * @param {number} now
+ */
+function windowShapes(detail, axis, y, now) {
+  const last = detail.windows.at(-1)?.[1];
+  const shapes = detail.windows
+    .filter(([, to]) => to > axis.from)
+    .map(([from, to, letter, records]) => {
+      const x = across(axis, from);
+      const wide = across(axis, to) - x;
+      const high = letter === 'p' ? strip * 0.65 : strip;
+      return svg(
+        'rect',
+        { x, y: y + strip - high, width: Math.max(1, wide - (wide > 5 ? 1.5 : wide > 2 ? 0.6 : 0)), height: high, class: `w-${letter}` },
+        svg(
+          'title',
+          {},
+          `${clock(from * 1000, now * 1000)}–${clock(to * 1000, now * 1000)}: ${windowStates.get(letter) ?? letter}, ${counted(records, 'record')}`,
+        ),
+      );
+    });
+  const openFrom = Math.max(axis.from, last ?? axis.from);
+  const x = across(axis, openFrom);
+  const open = svg(
+    'rect',
+    { x, y: y + strip * 0.35, width: Math.max(0, axis.right - x), height: strip * 0.65, class: 'w-o' },
+    svg('title', {}, 'open: not proven yet'),
+  );
+  return [svg('line', { x1: axis.left, x2: axis.right, y1: y + strip + 0.5, y2: y + strip + 0.5, class: 'base' }), ...shapes, open];
+}
+
+/**
+ * Lines over time, with a scale and the bound.
+ * @param {readonly { readonly id: string, readonly values: readonly (number | null)[] }[]} series
+ * @param {Detail} detail
+ * @param {Axis} axis
+ * @param {number} y
+ * @param {number} high
+ * @param {number} bound  seconds; 0: none
+ * @param {number | null} present
+ */
+function plot(series, detail, axis, y, high, bound, present) {
+  const largest = Math.max(10, bound * 1.15, ...series.flatMap(({ values }) => values.map((value) => value ?? 0)), present ?? 0);
+  const up = (/** @type {number} */ value) => y + high - (Math.min(largest, value) / largest) * (high - 4);
+  const marks = scale(largest);
+  const grid = marks.flatMap((mark) => [
+    svg('line', { x1: axis.left, x2: axis.right, y1: up(mark), y2: up(mark), class: mark === 0 ? 'base' : 'grid' }),
+    svg('text', { x: axis.left - 8, y: up(mark) + 4, class: 'tick end' }, mark === 0 ? '0' : span(mark)),
+  ]);
+  const limit =
+    bound === 0
+      ? []
+      : [
+          svg('line', { x1: axis.left, x2: axis.right, y1: up(bound), y2: up(bound), class: 'bound' }),
+          svg('text', { x: axis.left + 6, y: up(bound) - 5, class: 'tick bound-text' }, `a proof is due after ${span(bound)}`),
+        ];
+  const lines = series.flatMap(({ id, values }, i) => {
+    const runs = runsOf(values, detail, axis, up);
+    const shape = runs.map((run) => run.map(([x, at], j) => `${j === 0 ? 'M' : 'L'}${x.toFixed(1)} ${at.toFixed(1)}`).join('')).join('');
+    const areas = runs.map((run) => {
+      const [start, end] = [run[0]?.[0] ?? 0, run.at(-1)?.[0] ?? 0];
+      return `M${start.toFixed(1)} ${y + high}${run.map(([x, at]) => `L${x.toFixed(1)} ${at.toFixed(1)}`).join('')}L${end.toFixed(1)} ${y + high}Z`;
+    });
+    const [endX, endY] = runs.at(-1)?.at(-1) ?? [];
+    const end = endX === undefined || endY === undefined ? [] : [svg('circle', { cx: endX, cy: endY, r: 3.5, class: `end-${i % 4}` })];
+    const named =
+      id === '' || endX === undefined || endY === undefined
+        ? []
+        : [
+            svg(
+              'text',
+              { x: axis.right - 8, y: Math.min(y + high - 6, Math.max(y + 12, endY - 8)) - i * 14, class: `tick end name-${i % 4}` },
+              id,
+            ),
+          ];
+    return [
+      ...(series.length === 1 ? [svg('path', { d: areas.join(''), class: 'area' })] : []),
+      svg('path', { d: shape, class: `line line-${i % 4}` }),
+      ...end,
+      ...named,
+    ];
+  });
+  const isEmpty = series.every(({ values }) => values.every((value) => value === null));
+  const empty = isEmpty ? [svg('text', { x: axis.left + 6, y: y + high - 10, class: 'tick' }, 'no sample yet')] : [];
+  return [...grid, ...limit, ...lines, ...empty];
+}
+
+/**
+ * Points of a line, apart where nothing was sampled.
+ * @param {readonly (number | null)[]} values
+ * @param {Detail} detail
+ * @param {Axis} axis
+ * @param {(value: number) => number} up
+ * @returns {Points[]}
+ */
+function runsOf(values, detail, axis, up) {
+  const apart = detail.intervalSeconds * 3;
+  /** @type {(readonly [number, number])[][]} */
+  const runs = [];
+  let before = -Infinity;
+  values.forEach((value, i) => {
+    const at = detail.samples[i] ?? 0;
+    if (value === null || at < axis.from) return;
+    if (at - before > apart) runs.push([]);
+    runs.at(-1)?.push([across(axis, at), up(value)]);
+    before = at;
+  });
+  return runs;
+}
+
+/**
+ * Zero and one or two round values.
+ * @param {number} largest  seconds
+ */
+function scale(largest) {
+  const nice = [5, 10, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 43_200, 86_400, 172_800, 604_800, 2_592_000];
+  const step = nice.findLast((each) => each <= largest / 1.5) ?? 5;
+  return [0, ...[1, 2].map((n) => n * step).filter((mark) => mark <= largest)];
+}
+
+/**
+ * @param {Axis} axis
+ * @param {number} y
+ */
+function timeAxis(axis, y) {
+  const seconds = axis.to - axis.from;
+  const most = Math.max(2, Math.floor((axis.right - axis.left) / 84));
+  const step = steps.find((each) => seconds / each <= most) ?? Math.ceil(seconds / most / 3_600) * 3_600;
+  const marks = [];
+  for (let at = Math.ceil(axis.from / step) * step; at < axis.to; at += step) marks.push(at);
+  return marks
+    .flatMap((at) => {
+      const x = across(axis, at);
+      const isNear = x > axis.right - 44;
+      return [
+        svg('line', { x1: x, x2: x, y1: titled, y2: y + 4, class: 'grid' }),
+        ...(isNear || x < axis.left + 10 ? [] : [svg('text', { x, y: y + 18, class: 'tick middle' }, clock(at * 1000, at * 1000))]),
+      ];
+    })
+    .concat([svg('text', { x: axis.right, y: y + 18, class: 'tick end' }, 'now')]);
+}

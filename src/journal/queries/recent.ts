@@ -1,0 +1,70 @@
+/** Small reads for the status page: the newest windows of a source, and the progress of all sources and sinks. Their cost does not grow with the ledger. */
+import type { Database } from 'better-sqlite3';
+import type { LedgerReportState } from '../../model/ledger-report.ts';
+import type { Micros } from '../../model/time.ts';
+import { suspendedTogether } from '../backfills.ts';
+import { stateOf } from './ledger.ts';
+import { lagSeconds, sinkRows, sourceRows } from './snapshot.ts';
+
+interface RecentWindow {
+  readonly from: Micros;
+  readonly to: Micros;
+  readonly state: LedgerReportState;
+  /** A later count or a suspension disagrees with the proof. */
+  readonly isInDoubt: boolean;
+  readonly records: number;
+  /** What the service counted, with the padding of the window; null without a proof. */
+  readonly total: number | null;
+}
+
+interface RecentDbRow {
+  readonly from_us: number;
+  readonly to_us: number;
+  readonly state: 'proven' | 'gap' | 'accepted';
+  readonly records: number;
+  readonly total: number | null;
+  readonly next_us: number | null;
+  readonly reason: string | null;
+}
+
+/** By source, the newest windows, oldest first. */
+export function recentWindows(db: Database, maxWindows: number): ReadonlyMap<string, readonly RecentWindow[]> {
+  const newest = db.prepare<[number, number], RecentDbRow>(
+    'SELECT from_us, to_us, state, records, total, next_us, reason FROM windows WHERE source = ? ORDER BY from_us DESC LIMIT ?',
+  );
+  const suspended = suspendedTogether(db);
+  return new Map(
+    sourceRows(db).map(({ n, id }) => {
+      const doubted = suspended.get(id);
+      const windows = newest.all(n, maxWindows).map((row): RecentWindow => ({
+        ...{ from: row.from_us, to: row.to_us, state: stateOf(row), records: row.records, total: row.total },
+        isInDoubt: row.state === 'proven' && (row.reason === 'reread' || (row.reason === null && doubted?.has(row.from_us) === true)),
+      }));
+      return [id, windows.reverse()] as const;
+    }),
+  );
+}
+
+interface Progress {
+  readonly at: Micros;
+  readonly sources: ReadonlyMap<string, { readonly frontier: Micros; readonly collected: number }>;
+  /** Without retired ones. */
+  readonly sinks: ReadonlyMap<string, { readonly acknowledged: number; readonly lagSeconds: number }>;
+}
+
+export function progressOf(db: Database, now: Micros): Progress {
+  return db.transaction((): Progress => {
+    const { seq: head } = db.prepare<[], { seq: number }>('SELECT seq FROM head WHERE one = 1').get() ?? { seq: 0 };
+    const sinks = sinkRows(db).filter(({ state }) => state !== 'retired');
+    return {
+      at: now,
+      sources: new Map(sourceRows(db).map(({ id, frontier_us: frontier, collected }) => [id, { frontier, collected }])),
+      sinks: new Map(
+        sinks.map(({ id, acknowledged }) => [
+          id,
+          { acknowledged, lagSeconds: acknowledged >= head ? 0 : lagSeconds(db, acknowledged, now) },
+        ]),
+      ),
+    };
+  })();
+}
