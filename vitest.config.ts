@@ -23,7 +23,7 @@ export default defineConfig({
     projects: [
       // These files share a process, which has read the sources once: they leave nothing behind in it.
       { extends: true, test: { name: 'shared', include: shared, isolate: false } },
-      { extends: true, test: { name: 'isolated', include: ['test/**/*.test.ts'], exclude: shared } },
+      { extends: true, test: { name: 'isolated', include: ['test/**/*.test.ts'], exclude: [...shared, 'test/browser/**'] } },
     ],
   },
 });

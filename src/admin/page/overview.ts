@@ -40,13 +40,13 @@ export type OverviewJson = Omit<ReturnType<typeof commonOf>, 'sources' | 'sinks'
 };
 
 /** Of all sources together: what the page reads again every few seconds does not grow with their number. */
-const maxWindowsShown = 1_200;
+const maxWindowsShown = 2_400;
 const windowsOfOne = 240;
 const sinksDrawn = 8;
 
 /** How many windows of each source the page can show. */
 export function windowsWanted(sources: number): number {
-  return Math.max(12, Math.min(windowsOfOne, Math.floor(maxWindowsShown / Math.max(1, sources))));
+  return Math.max(24, Math.min(windowsOfOne, Math.floor(maxWindowsShown / Math.max(1, sources))));
 }
 
 export function overviewOf(snapshot: Snapshot, windows: ReadonlyMap<string, readonly ShownWindow[]>, history: History): Overview {
@@ -64,7 +64,9 @@ export function overviewOf(snapshot: Snapshot, windows: ReadonlyMap<string, read
       if (id !== undefined && !source) throw new WaybillError('usage', `there is no source "${id}"`);
       const known = texts.get(source?.id);
       if (known !== undefined) return known;
-      const drawn = sinks.slice(0, sinksDrawn).map(({ id: sink }) => sink);
+      const used = sinks.filter(({ state }) => state !== 'retired').slice(0, sinksDrawn);
+      // By name, so that a line keeps its color.
+      const drawn = used.map(({ id: sink }) => sink).sort();
       const detail = source ? detailOf(source.id, windows.get(source.id) ?? [], drawn, history) : null;
       const text = `${common.slice(0, -1)},"detail":${JSON.stringify(detail)}}`;
       texts.set(source?.id, text);

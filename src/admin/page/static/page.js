@@ -151,7 +151,7 @@ function tile(name, value, more, tone = '', others = []) {
     html('dt', {}, name),
     html('dd', { class: 'value' }, value),
     html('dd', { class: 'more' }, more),
-    ...others,
+    ...others.map((other) => html('dd', {}, other)),
   );
 }
 

@@ -13,7 +13,7 @@ import { clock, counted, span, windowStates } from './text.js';
 const minSeconds = 120;
 const maxSeconds = 6 * 3_600;
 const gutter = 56;
-const steps = [10, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200];
+const steps = [10, 20, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200];
 /** Heights of the three parts, and what lies between two. */
 const strip = 30;
 const proofs = 120;
@@ -42,13 +42,14 @@ export function picture(detail, source, now, width) {
     'svg',
     { viewBox: `0 0 ${width} ${height}`, width, height, role: 'img', 'aria-label': label(detail, source) },
     hatches(),
-    title(`Windows of ${detail.source}, by the time of their records`, top),
+    title(`Windows of ${detail.source}`, top),
     ...windowShapes(detail, axis, top, now),
     title('Age of the newest proof', second),
-    ...plot([{ id: '', values: detail.lag }], detail, axis, second, proofs, dueAfter, source?.lagSeconds ?? null),
+    ...plot([{ values: detail.lag }], detail, axis, second, proofs, dueAfter, source?.lagSeconds ?? null),
     title('Wait of the oldest undelivered record', third),
+    ...names(detail, axis, third),
     ...plot(
-      detail.sinks.map(({ id, lag }) => ({ id, values: lag })),
+      detail.sinks.map(({ lag }) => ({ values: lag })),
       detail,
       axis,
       third,
@@ -92,6 +93,28 @@ export function windowCounts(detail) {
  */
 function title(text, y) {
   return svg('text', { x: 0, y: y - 8, class: 'title' }, text);
+}
+
+/**
+ * Which line is whose, at the right of the title where there is room, and else below it.
+ * @param {Detail} detail
+ * @param {Axis} axis
+ * @param {number} y
+ */
+function names(detail, axis, y) {
+  const wide = detail.sinks.map(({ id }) => 40 + id.length * 7.5);
+  const all = wide.reduce((sum, each) => sum + each, 0);
+  const isNarrow = axis.right - all < 280;
+  return detail.sinks.map(({ id }, i) => {
+    const x = Math.max(axis.left + 6, axis.right - all) + wide.slice(0, i).reduce((sum, each) => sum + each, 0);
+    const at = isNarrow ? y + 12 : y - 8;
+    return svg(
+      'g',
+      {},
+      svg('line', { x1: x, x2: x + 20, y1: at - 4, y2: at - 4, class: `line line-${i % 4}` }),
+      svg('text', { x: x + 25, y: at, class: `name-${i % 4}` }, id),
+    );
+  });
 }
 
 function hatches() {
@@ -149,7 +172,7 @@ function windowShapes(detail, axis, y, now) {
 
 /**
  * Lines over time, with a scale and the bound.
- * @param {readonly { readonly id: string, readonly values: readonly (number | null)[] }[]} series
+ * @param {readonly { readonly values: readonly (number | null)[] }[]} series
  * @param {Detail} detail
  * @param {Axis} axis
  * @param {number} y
@@ -172,7 +195,7 @@ function plot(series, detail, axis, y, high, bound, present) {
           svg('line', { x1: axis.left, x2: axis.right, y1: up(bound), y2: up(bound), class: 'bound' }),
           svg('text', { x: axis.left + 6, y: up(bound) - 5, class: 'tick bound-text' }, `a proof is due after ${span(bound)}`),
         ];
-  const lines = series.flatMap(({ id, values }, i) => {
+  const lines = series.flatMap(({ values }, i) => {
     const runs = runsOf(values, detail, axis, up);
     const shape = runs.map((run) => run.map(([x, at], j) => `${j === 0 ? 'M' : 'L'}${x.toFixed(1)} ${at.toFixed(1)}`).join('')).join('');
     const areas = runs.map((run) => {
@@ -181,21 +204,10 @@ function plot(series, detail, axis, y, high, bound, present) {
     });
     const [endX, endY] = runs.at(-1)?.at(-1) ?? [];
     const end = endX === undefined || endY === undefined ? [] : [svg('circle', { cx: endX, cy: endY, r: 3.5, class: `end-${i % 4}` })];
-    const named =
-      id === '' || endX === undefined || endY === undefined
-        ? []
-        : [
-            svg(
-              'text',
-              { x: axis.right - 8, y: Math.min(y + high - 6, Math.max(y + 12, endY - 8)) - i * 14, class: `tick end name-${i % 4}` },
-              id,
-            ),
-          ];
     return [
       ...(series.length === 1 ? [svg('path', { d: areas.join(''), class: 'area' })] : []),
       svg('path', { d: shape, class: `line line-${i % 4}` }),
       ...end,
-      ...named,
     ];
   });
   const isEmpty = series.every(({ values }) => values.every((value) => value === null));

@@ -15,13 +15,12 @@ const windowRows = 60;
 /**
  * @param {string} state
  * @param {boolean} needsAttention
- * @param {string} [more]
  */
-function badge(state, needsAttention, more = '') {
+function badge(state, needsAttention) {
   const isOver = state === 'retired' || state === 'unconfigured' || state === 'stopped';
   const tone = needsAttention ? 'bad' : state === 'retrying' ? 'warning' : isOver ? 'off' : 'good';
   const sign = { bad: '!', warning: '↻', off: '–', good: '✓' }[tone];
-  return html('span', { class: `badge ${tone}` }, html('span', { 'aria-hidden': 'true' }, sign), ` ${state}${more}`);
+  return html('span', { class: `badge ${tone}` }, html('span', { 'aria-hidden': 'true' }, sign), ` ${state}`);
 }
 
 /**
@@ -115,7 +114,7 @@ export function sinksTable(sinks, now) {
   const rows = sinks.slice(0, maxRows).map((sink) => {
     const { id, type, state, needsAttention, message, lastError, isFailing, attempts, nextAttempt, lagRecords, lagSeconds } = sink;
     const { lastSuccess, hasDelivered, deadLetters } = sink;
-    const tries = attempts === null || attempts === 0 ? '' : `, ${counted(attempts, 'attempt')}`;
+    const tries = attempts === null || attempts === 0 ? null : `${counted(attempts, 'attempt')} failed.`;
     const left = nextAttempt === null ? 0 : (Date.parse(nextAttempt) - now) / 1000;
     const next = isFailing && left > 0 ? `Next attempt in ${span(left)}.` : null;
     const delivery =
@@ -125,7 +124,7 @@ export function sinksTable(sinks, now) {
       'tr',
       {},
       html('th', { scope: 'row' }, id, ' ', html('small', { class: 'note' }, type)),
-      cell('State', [badge(state, needsAttention, tries), ...note(next)]),
+      cell('State', [badge(state, needsAttention), ...note(tries), ...note(next)]),
       cell('Lag', lagRecords === 0 ? 'nothing waits' : `${counted(lagRecords, 'record')} (${span(lagSeconds)})`),
       cell('Rate', perSecond(sink.perSecond), true),
       cell('Last delivery', delivery),

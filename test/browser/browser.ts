@@ -1,0 +1,84 @@
+/** Debian's Chromium, a page that may ask this origin alone, what axe finds on it, and pictures for docs/. */
+import { accessSync, mkdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+import { chromium } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
+import { expect } from 'vitest';
+
+const executablePath = process.env['WAYBILL_CHROMIUM'] ?? '/usr/bin/chromium';
+const images = fileURLToPath(new URL('../../docs/images/', import.meta.url));
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** Why there is no browser; undefined where there is one. */
+export function missingBrowser(): string | undefined {
+  try {
+    accessSync(executablePath);
+    return undefined;
+  } catch {
+    return `there is no ${executablePath}; install it with "apt-get install chromium", or name another one in WAYBILL_CHROMIUM`;
+  }
+}
+
+export function launch(): Promise<Browser> {
+  // As root Chromium has no sandbox; what it opens here is this program alone.
+  return chromium.launch({ executablePath, args: process.getuid?.() === 0 ? ['--no-sandbox'] : [] });
+}
+
+export interface Watched {
+  readonly page: Page;
+  /** Addresses of another origin, errors of scripts, violations of the policy, dialogs. */
+  readonly faults: string[];
+}
+
+export async function watchedPage(browser: Browser, url: string): Promise<Watched> {
+  const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, colorScheme: 'light' });
+  const faults: string[] = [];
+  page.on('request', (request) => {
+    if (new URL(request.url()).origin !== new URL(url).origin) faults.push(`foreign request ${request.url()}`);
+  });
+  page.on('pageerror', (error) => faults.push(`script error ${error.message}`));
+  page.on('dialog', (dialog) => {
+    faults.push(`dialog ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  // A request that fails while the daemon is down is written to the console by the browser itself.
+  page.on('console', (message) => {
+    if (message.type() === 'error' && !/^Failed to load resource/.test(message.text())) faults.push(message.text());
+  });
+  await page.goto(url);
+  await page.locator('#content').waitFor();
+  return { page, faults };
+}
+
+/** The look of the page: what axe calls serious or critical, and what does not fit its width. */
+export async function looksRight(page: Page): Promise<void> {
+  // By the debugger, past the policy of the page.
+  await page.evaluate(axe);
+  const found = await page.evaluate<{ violations: { id: string; impact: string; nodes: { html: string }[] }[] }>('axe.run()');
+  const serious = found.violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+  expect(serious.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`)).toEqual([]);
+  const { wide, width } = await page.evaluate<Record<string, number>>(
+    '({ wide: document.documentElement.scrollWidth, width: innerWidth })',
+  );
+  expect(wide).toBe(width);
+}
+
+/** `docs/images/NAME.png` */
+export async function photograph(page: Page, name: string): Promise<void> {
+  mkdirSync(images, { recursive: true });
+  await page.screenshot({ path: `${images}${name}.png`, fullPage: true });
+}
+
+/** In light, dark and on a narrow screen; leaves it light and wide. */
+export async function inEveryLook(page: Page, work: (look: 'light' | 'dark' | 'narrow') => Promise<void>): Promise<void> {
+  await work('light');
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await work('dark');
+  await page.emulateMedia({ colorScheme: 'light' });
+  await page.setViewportSize({ width: 360, height: 780 });
+  // The picture is drawn anew for the width that it has now.
+  await expect.poll(async () => Number(await page.locator('#picture svg').getAttribute('width'))).toBeLessThan(360);
+  await work('narrow');
+  await page.setViewportSize({ width: 1280, height: 900 });
+}

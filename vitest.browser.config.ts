@@ -1,0 +1,14 @@
+import { defineConfig } from 'vitest/config';
+
+/** `npm run test:browser`: tests that need Debian's Chromium, one after the other. */
+export default defineConfig({
+  test: {
+    include: ['test/browser/**/*.test.ts'],
+    pool: 'forks',
+    maxWorkers: 1,
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
+    expect: { poll: { timeout: 60_000 } },
+    reporters: ['default', './test/support/skip-reporter.ts'],
+  },
+});
