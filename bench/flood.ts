@@ -65,6 +65,7 @@ const floods: readonly Named[] = [
   { name: '/metrics one after the other on 12', kind: 'sequential', request: 'GET /metrics', total: 0, connections: 12, headers: bearer },
   { name: '/readyz one after the other on 200', kind: 'sequential', request: 'GET /readyz', total: 0, connections: 200 },
   { name: '/status, a connection each, 100 at once', kind: 'connections', request: 'GET /status', total: 0, connections: 100, headers: bearer },
+  { name: 'the status page, a connection each, 100 at once', kind: 'connections', request: 'GET /overview', total: 0, connections: 100, headers: bearer },
   { name: '/ledger as html, 3,000 on 300', kind: 'sequential', request: 'GET /ledger?format=html', total: 3_000, connections: 300, headers: bearer },
   { name: '/ledger as html, no token, 200,000 on 12', request: 'GET /ledger?format=html', ...twelve },
   { name: '/ledger, 300 that do not read', kind: 'slow', request: 'GET /ledger', total: 300, connections: 300, headers: bearer },

@@ -49,9 +49,9 @@ function drawn(): Parameters<typeof overviewOf> {
     ...(i === 21 && { isInDoubt: true }),
   }));
   const history = new History();
-  for (let at = now - 24 * quarter; at <= now; at += 30 * second) {
+  for (let at = now - 24 * quarter; at <= now; at += 10 * second) {
     const lagSeconds = 900 + ((at / second) % 900);
-    const sources = many.sources.map(({ id }, i) => [id, { lagSeconds, collected: at / second + i }] as const);
+    const sources = ['suspended-one', 'with-a-gap'].map((id, i) => [id, { lagSeconds, collected: at / second + i }] as const);
     const sinks = new Map([
       ['lake', { lagSeconds: 1, acknowledged: at / second }],
       ['siem', { lagSeconds: at > now - 1_200 * second ? (at - now) / second + 1_200 : 2, acknowledged: at / second }],

@@ -77,10 +77,15 @@ export function overviewOf(snapshot: Snapshot, windows: ReadonlyMap<string, read
 
 function commonOf(snapshot: Snapshot) {
   const { version, summary, complete, delivered, journal } = statusJson(snapshot);
+  const found = statusVerdict(snapshot);
+  const firstProof = found?.nothingDue?.firstProof;
   return {
     generatedAt: rfc3339(snapshot.now),
     created: rfc3339(snapshot.created),
-    ...{ version, summary, complete, delivered, tone: toneOf(snapshot), lacking: lackingSinks(snapshot) },
+    ...{ version, summary, complete, delivered, tone: toneOf(found, snapshot) },
+    lacking: (found?.shortfalls ?? []).map(({ id }) => id),
+    /** About when, while nothing is due yet. */
+    firstProof: firstProof === undefined ? null : rfc3339(firstProof),
     advice: worst(snapshot) ?? null,
     waits: waitLines(snapshot, 'UTC'),
     // As in the text of `status`: without what is set aside.
@@ -89,8 +94,7 @@ function commonOf(snapshot: Snapshot) {
 }
 
 /** What the color of the headline means: nothing to do, nothing due yet, look at it, or a part of the trail is not proven. */
-function toneOf(snapshot: Snapshot): 'good' | 'waiting' | 'warning' | 'bad' {
-  const found = statusVerdict(snapshot);
+function toneOf(found: ReturnType<typeof statusVerdict>, snapshot: Snapshot): 'good' | 'waiting' | 'warning' | 'bad' {
   const isAdvised = worst(snapshot) !== undefined;
   if (!found) return 'warning';
   if (found.nothingDue) return isAdvised ? 'warning' : 'waiting';
@@ -98,12 +102,8 @@ function toneOf(snapshot: Snapshot): 'good' | 'waiting' | 'warning' | 'bad' {
   return found.delivered && !isAdvised ? 'good' : 'warning';
 }
 
-function lackingSinks(snapshot: Snapshot): readonly string[] {
-  return (statusVerdict(snapshot)?.shortfalls ?? []).map(({ id }) => id);
-}
-
 function sourceJson(source: SourceSnapshot, snapshot: Snapshot, windows: readonly ShownWindow[], history: History) {
-  const { id, state, frontier, lastSuccess, nextProof, collected, late, gaps, trouble, lastError, held, recountsOverdue } = source;
+  const { id, state, frontier, lastSuccess, collected, late, gaps, trouble, lastError, held, recountsOverdue } = source;
   return {
     id,
     state: snapshot.stopped && state === 'active' ? 'stopped' : state,
@@ -114,7 +114,6 @@ function sourceJson(source: SourceSnapshot, snapshot: Snapshot, windows: readonl
     lagSeconds: begun(source) ? Math.max(0, (serverTime(source, snapshot) - frontier) / 1e6) : null,
     dueAfterSeconds: dueAfterSeconds(source.closeDelaySeconds),
     lastSuccess: lastSuccess === undefined ? null : rfc3339(lastSuccess),
-    nextProof: nextProof === undefined ? null : rfc3339(nextProof),
     ...{ collected, late, gaps, recountsOverdue },
     recordsPerSecond: history.sourceRate(id) ?? null,
     /** A letter a window, oldest first. */

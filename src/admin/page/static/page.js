@@ -45,8 +45,8 @@ async function read() {
       // That source is there no more.
       choose('');
       return;
-    } else if (answer.status === 401) failure = `it refuses the token (${printable(error)}). Reload the page to send another one`;
-    else failure = `it answers: ${printable(error)}`;
+    } else if (answer.status === 401) failure = `The daemon refuses the token (${printable(error)}); reload the page to send another one`;
+    else failure = `The daemon cannot show its state: ${printable(error)}`;
   } catch (thrown) {
     if (mine !== reading) return;
     failure = reasonOf(thrown);
@@ -58,15 +58,17 @@ async function read() {
 
 /** @param {unknown} thrown */
 function reasonOf(thrown) {
-  if (thrown instanceof DOMException && thrown.name === 'TimeoutError') return `it does not answer within ${timeoutMs / 1000} s`;
-  return thrown instanceof SyntaxError ? 'another program answers at its address' : 'no connection';
+  if (thrown instanceof DOMException && thrown.name === 'TimeoutError') return `The daemon does not answer within ${timeoutMs / 1000} s`;
+  return thrown instanceof SyntaxError
+    ? 'The daemon cannot be reached: another program answers at its address'
+    : 'The daemon cannot be reached';
 }
 
 /** @param {OverviewJson} overview */
 function accept(overview) {
   // Another release may have another page.
   if (shown && shown.overview.version !== overview.version) location.reload();
-  if (outage) backAt = performance.now();
+  if (outage && shown) backAt = performance.now();
   outage = undefined;
   shown = { overview, at: performance.now() };
   show(overview);
@@ -96,7 +98,7 @@ function tick() {
     write(byId('link-text'), 'Not reachable');
     const since = clock(Date.now() - (performance.now() - outage.since), Date.now());
     const old = shown ? ` What you see is from ${clock(Date.parse(shown.overview.generatedAt), Date.now())} UTC.` : '';
-    write(notice, `The daemon cannot be reached since ${since} UTC: ${outage.reason}.${old} The page tries again every few seconds.`);
+    write(notice, `${outage.reason}, since ${since} UTC.${old} The page tries again every few seconds.`);
   } else if (shown) {
     const isBack = backAt !== undefined && performance.now() - backAt < 30_000;
     write(byId('link-text'), isBack ? 'Reachable again' : 'Live');
@@ -156,19 +158,23 @@ function tile(name, value, more, tone = '', others = []) {
 }
 
 /** @param {OverviewJson} overview */
-function tiles({ sources, sinks, journal, delivered, lacking, complete }) {
+function tiles({ sources, sinks, journal, delivered, lacking, complete, firstProof }) {
   const polled = sources.filter(({ state }) => state !== 'retired' && state !== 'unconfigured');
   const known = polled.filter(({ frontier, strip }) => frontier !== null && strip !== '');
   const oldest = known.toSorted((a, b) => (b.lagSeconds ?? 0) - (a.lagSeconds ?? 0))[0];
-  const due = polled.flatMap(({ nextProof }) => nextProof ?? []).sort()[0];
   const until = oldest?.frontier
     ? tile(
-        'Complete until',
+        // Before the frontier may lie accepted gaps and windows in doubt.
+        complete ? 'Complete until' : 'Proven up to',
         `${clock(Date.parse(oldest.frontier), now())} UTC`,
-        `${span(oldest.lagSeconds ?? 0)} ago${complete ? '' : ', with gaps before'}${polled.length > 1 ? `; slowest: ${oldest.id}` : ''}`,
-        complete ? 'good' : 'bad',
+        `${span(oldest.lagSeconds ?? 0)} ago${polled.length > 1 ? `; slowest: ${oldest.id}` : ''}`,
+        complete ? 'good' : '',
       )
-    : tile('Complete until', 'nothing proven yet', due === undefined ? '' : `first proof about ${clock(Date.parse(due), now())} UTC`);
+    : tile(
+        'Complete until',
+        'nothing proven yet',
+        firstProof === null ? '' : `first proof about ${clock(Date.parse(firstProof), now())} UTC`,
+      );
   const active = sinks.filter(({ state }) => state !== 'retired');
   const newest = active
     .flatMap(({ lastSuccess }) => lastSuccess ?? [])

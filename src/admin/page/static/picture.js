@@ -10,7 +10,7 @@ import { clock, counted, span, windowStates } from './text.js';
 /** @typedef {{ readonly left: number, readonly right: number, readonly from: number, readonly to: number }} Axis */
 /** @typedef {readonly (readonly [x: number, y: number])[]} Points */
 
-const minSeconds = 120;
+const minSeconds = 60;
 const maxSeconds = 6 * 3_600;
 const gutter = 56;
 const steps = [10, 20, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200];
@@ -224,7 +224,7 @@ function plot(series, detail, axis, y, high, bound, present) {
  * @returns {Points[]}
  */
 function runsOf(values, detail, axis, up) {
-  const apart = detail.intervalSeconds * 3;
+  const apart = Math.max(30, detail.intervalSeconds * 3);
   /** @type {(readonly [number, number])[][]} */
   const runs = [];
   let before = -Infinity;

@@ -78,7 +78,10 @@ export function sourcesTable(sources, now, chosen) {
   const rows = sources.slice(0, maxRows).map((source) => {
     const { id, state, needsAttention, message, lastError, frontier, lagSeconds, lastSuccess, collected, late, gaps } = source;
     const isDoubled = message !== null && lastError !== null && message.includes(lastError);
-    const until = frontier === null || lagSeconds === null ? 'not yet' : `${clock(Date.parse(frontier), now)} (${span(lagSeconds)} ago)`;
+    const until =
+      frontier === null || lagSeconds === null || source.strip === ''
+        ? 'nothing proven yet'
+        : `${clock(Date.parse(frontier), now)} (${span(lagSeconds)} ago)`;
     return html(
       'tr',
       { class: id === chosen ? 'chosen' : null },
@@ -128,7 +131,10 @@ export function sinksTable(sinks, now) {
       cell('Lag', lagRecords === 0 ? 'nothing waits' : `${counted(lagRecords, 'record')} (${span(lagSeconds)})`),
       cell('Rate', perSecond(sink.perSecond), true),
       cell('Last delivery', delivery),
-      cell('Last error', error === null ? 'none' : [isFailing ? '' : html('small', { class: 'note' }, 'over: '), printable(error)]),
+      cell(
+        'Last error',
+        error === null ? 'none' : [isFailing ? printable(error) : html('span', { class: 'note' }, `over: ${printable(error)}`)],
+      ),
       cell('Dead letters', deadLetters === 0 ? '0' : [html('strong', { class: 'bad-text' }, grouped(deadLetters))], true),
     );
   });
