@@ -452,6 +452,7 @@ test(
         for (const path of [
           '/',
           '/status',
+          '/overview',
           '/readyz',
           '/healthz',
           '/metrics',
@@ -488,6 +489,7 @@ test(
       'waybill check',
       'waybill ledger --json',
       '/status',
+      '/overview',
       '/readyz',
       '/ledger?format=csv',
       '/ledger?format=html',

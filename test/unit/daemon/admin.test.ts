@@ -1,5 +1,6 @@
 /** The admin server as the daemon runs it: in a thread that answers whatever the daemon's own thread does, and takes little of its time. */
 import { execFileSync } from 'node:child_process';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { request } from 'node:http';
 import { onTestFinished, expect, test } from 'vitest';
@@ -14,7 +15,7 @@ const token = 'admin-token-1';
 
 async function started(
   facts: Partial<AdminFacts> = {},
-): Promise<{ url: string; socketPath: string; logged: object[]; admin: AdminServer }> {
+): Promise<{ url: string; socketPath: string; state: string; logged: object[]; admin: AdminServer }> {
   const logged: object[] = [];
   // The thread reads what the ledger covers from the state itself.
   const { directory: state } = await opened();
@@ -33,7 +34,7 @@ async function started(
   const [url = ''] = await admin.listen({ place: 'network', listen: '127.0.0.1:0', tls: undefined, tokens: ['token'] });
   const socketPath = join(state, 'waybill.sock');
   await admin.listen({ place: 'socket', path: socketPath });
-  return { url, socketPath, logged, admin };
+  return { url, socketPath, state, logged, admin };
 }
 
 function ask(url: string, path: string, more: RequestInit = {}): Promise<Response> {
@@ -55,8 +56,8 @@ test('requests one snapshot a second from the daemon, for any number of clients'
   });
   const began = performance.now();
   for (let i = 0; i < 20; i += 1) {
-    const answers = await Promise.all(['/metrics', '/status', '/readyz', '/snapshot'].map((path) => ask(url, path)));
-    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    const answers = await Promise.all(['/metrics', '/status', '/overview', '/readyz', '/snapshot'].map((path) => ask(url, path)));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
   }
   const seconds = Math.ceil((performance.now() - began) / 1000) + 1;
   expect(Math.max(...Object.values(asked))).toBeLessThanOrEqual(seconds);
@@ -167,4 +168,28 @@ test('the socket of the state directory serves without a cache', async () => {
         .end();
     });
   expect([await versionNow(), await versionNow()]).toEqual(['0.2.0', '0.3.0']);
+});
+
+test('samples the open state for the status page without asking the daemon, and reports when it cannot be read', async () => {
+  let asked = 0;
+  let reads = 0;
+  const { url, admin, logged, state } = await started({
+    snapshot: () => {
+      asked += 1;
+      return snapshot();
+    },
+  });
+  admin.opened();
+  const detail = async () => {
+    reads += 1;
+    const { detail: found } = (await (await ask(url, '/overview')).json()) as { detail: { samples: number[]; lag: (number | null)[] } };
+    return found;
+  };
+  await expect.poll(async () => (await detail()).samples.length, { interval: 5_000 }).toBeGreaterThanOrEqual(2);
+  expect(asked).toBeLessThanOrEqual(reads);
+  const { samples, lag } = await detail();
+  expect(samples).toEqual(samples.toSorted((a, b) => a - b));
+  expect(lag.every((seconds) => seconds !== null && seconds >= 0)).toBe(true);
+  rmSync(join(state, 'waybill.db'));
+  await expect.poll(() => logged).toContainEqual(expect.objectContaining({ event: 'admin.sample_failed' }));
 });
