@@ -25,7 +25,7 @@ export function launch(): Promise<Browser> {
   return chromium.launch({ executablePath, args: process.getuid?.() === 0 ? ['--no-sandbox'] : [] });
 }
 
-export interface Watched {
+interface Watched {
   readonly page: Page;
   /** Addresses of another origin, errors of scripts, violations of the policy, dialogs. */
   readonly faults: string[];

@@ -116,6 +116,15 @@ test('trouble stands first, a filter finds one of a hundred, and keys alone choo
   await page.waitForResponse(/overview\?source=with-a-gap/);
   expect(await page.locator(':focus').getAttribute('data-source')).toBe('with-a-gap');
   expect(new URL(page.url()).hash).toBe('#source=with-a-gap');
+  // Another filter gives its row another place: the focus stays with the source.
+  await page.evaluate(`{
+    const input = document.getElementById('find-sources');
+    input.value = '';
+    input.dispatchEvent(new Event('input'));
+  }`);
+  expect(await firstCells(page, 'sources')).toHaveLength(100);
+  expect(await page.locator(':focus').getAttribute('data-source')).toBe('with-a-gap');
+  await page.locator('#find-sources').fill('with-a');
   await page.locator('#windows summary').press('Enter');
   await expect.poll(() => page.locator('#windows-table tbody tr').count()).toBe(24);
   await inEveryLook(page, () => looksRight(page));

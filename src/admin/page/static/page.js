@@ -239,7 +239,13 @@ function showTables() {
   if (!shown) return;
   const { sources, sinks, detail } = shown.overview;
   const someSources = found('sources', sources, ({ id, state, message }) => `${id} ${state} ${message ?? ''}`);
+  const focused = document.activeElement?.getAttribute('data-source');
   renew(byId('sources'), [sourcesTable(someSources, now(), detail?.source ?? '')]);
+  // Another order gives the row another source: the focus stays with the source.
+  if (focused && document.activeElement?.getAttribute('data-source') !== focused) {
+    const button = byId('sources').querySelector(`[data-source="${CSS.escape(focused)}"]`);
+    if (button instanceof HTMLElement) button.focus();
+  }
   const someSinks = found('sinks', sinks, ({ id, type, state, lastError }) => `${id} ${type} ${state} ${lastError ?? ''}`);
   renew(byId('sinks'), [sinksTable(someSinks, now())]);
 }
