@@ -1,11 +1,11 @@
 import { defineConfig } from 'vitest/config';
 
-/** `npm run test:browser`: tests that need Debian's Chromium, one after the other. */
+/** `npm run test:browser`: tests that need Debian's Chromium. */
 export default defineConfig({
   test: {
     include: ['test/browser/**/*.test.ts'],
     pool: 'forks',
-    maxWorkers: 1,
+    maxWorkers: 2,
     testTimeout: 180_000,
     hookTimeout: 180_000,
     expect: { poll: { timeout: 60_000 } },

@@ -51,6 +51,11 @@ export async function watchedPage(browser: Browser, url: string): Promise<Watche
   return { page, faults };
 }
 
+/** Waits until this part of the page has these words. */
+export async function says(page: Page, selector: string, words: RegExp, ms = 60_000): Promise<void> {
+  await expect.poll(() => page.locator(selector).first().innerText(), { timeout: ms, message: selector }).toMatch(words);
+}
+
 /** The look of the page: what axe calls serious or critical, and what does not fit its width. */
 export async function looksRight(page: Page): Promise<void> {
   // By the debugger, past the policy of the page.

@@ -8,7 +8,7 @@ import { ago, configure, Daemon, sourceOf } from '../support/e2e-daemon.ts';
 import { inPlace } from '../support/e2e-place.ts';
 import type { Place } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
-import { inEveryLook, launch, looksRight, missingBrowser, photograph, watchedPage } from './browser.ts';
+import { inEveryLook, launch, looksRight, missingBrowser, photograph, says, watchedPage } from './browser.ts';
 
 const missing = missingBrowser();
 const hostile = '<img src=x onerror=alert(1)><script>alert(2)</script>"\u202e';
@@ -55,10 +55,6 @@ async function freePort(): Promise<number> {
   const { port } = server.address() as AddressInfo;
   await new Promise((resolve) => server.close(resolve));
   return port;
-}
-
-async function says(page: Page, selector: string, words: RegExp, ms = 60_000): Promise<void> {
-  await expect.poll(() => page.locator(selector).first().innerText(), { timeout: ms, message: selector }).toMatch(words);
 }
 
 const rowOf = (page: Page, table: 'sources' | 'sinks', id: string) => page.locator(`#${table} tbody tr`, { hasText: id });
@@ -157,34 +153,6 @@ describe('the status page', () => {
       expect(await page.locator('h1').innerText()).toBe('Completeness of the audit trail');
       expect(faults).toEqual([]);
       await next.stop();
-      await service.stop();
-    });
-  });
-
-  test('says in the first hour what the daemon waits for, and until when', async ({ skip }) => {
-    skip(missing !== undefined, missing);
-    await inPlace('status-page-new', async (place) => {
-      const service = await Service.start(place, '--records', '50', '--span', '5m', '--rate', '2');
-      const source = sourceOf(service, ago(60_000), { closeDelay: '15m', recountAfter: ['1h'] });
-      configure(place, [source], [{ id: 'lake', type: 'file', path: './events.ndjson', batch: { maxWait: '200ms' } }]);
-      const daemon = new Daemon(place);
-      const { addresses } = (await daemon.logged('admin.listening')) as unknown as { addresses: string[] };
-      await daemon.logged('sink.first_delivery');
-      const { page, faults } = await watchedPage(browser, `${addresses[0] ?? ''}/`);
-      await says(page, '#summary', /^NOTHING DUE YET/);
-      await says(page, '#summary-rest', /^First proof about [\d:]+ UTC/);
-      // The tile has the time of the verdict.
-      const [due = ''] = /[\d:]+ UTC/.exec(await page.locator('#summary-rest').innerText()) ?? [];
-      await says(page, '#waits', /production waits: the clock of the service is being measured.*next window proven about/);
-      await says(
-        page,
-        '#tiles',
-        new RegExp(`Complete until\\s+nothing proven yet\\s+first proof about ${due.slice(0, 5)}[^]*Delivered\\s+nothing due yet`),
-      );
-      await inEveryLook(page, () => looksRight(page));
-      await photograph(page, 'status-page-first-hour');
-      expect(faults).toEqual([]);
-      await daemon.stop();
       await service.stop();
     });
   });

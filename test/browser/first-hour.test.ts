@@ -1,0 +1,45 @@
+/** The status page of a daemon that has just begun: nothing is proven yet. */
+import { afterAll, beforeAll, test, expect } from 'vitest';
+import type { Browser } from 'playwright-core';
+import { ago, configure, Daemon, sourceOf } from '../support/e2e-daemon.ts';
+import { inPlace } from '../support/e2e-place.ts';
+import { Service } from '../support/e2e-service.ts';
+import { inEveryLook, launch, looksRight, missingBrowser, photograph, says, watchedPage } from './browser.ts';
+
+const missing = missingBrowser();
+
+let browser: Browser;
+beforeAll(async () => {
+  if (missing === undefined) browser = await launch();
+});
+afterAll(async () => {
+  if (missing === undefined) await browser.close();
+});
+
+test('says in the first hour what the daemon waits for, and until when', async ({ skip }) => {
+  skip(missing !== undefined, missing);
+  await inPlace('status-page-new', async (place) => {
+    const service = await Service.start(place, '--records', '50', '--span', '5m', '--rate', '2');
+    const source = sourceOf(service, ago(60_000), { closeDelay: '15m', recountAfter: ['1h'] });
+    configure(place, [source], [{ id: 'lake', type: 'file', path: './events.ndjson', batch: { maxWait: '200ms' } }]);
+    const daemon = new Daemon(place);
+    const { addresses } = (await daemon.logged('admin.listening')) as unknown as { addresses: string[] };
+    await daemon.logged('sink.first_delivery');
+    const { page, faults } = await watchedPage(browser, `${addresses[0] ?? ''}/`);
+    await says(page, '#summary', /^NOTHING DUE YET/);
+    await says(page, '#summary-rest', /^First proof about [\d:]+ UTC/);
+    // The tile has the time of the verdict.
+    const [due = ''] = /[\d:]+ UTC/.exec(await page.locator('#summary-rest').innerText()) ?? [];
+    await says(page, '#waits', /production waits: the clock of the service is being measured.*next window proven about/);
+    await says(
+      page,
+      '#tiles',
+      new RegExp(`Complete until\\s+nothing proven yet\\s+first proof about ${due.slice(0, 5)}[^]*Delivered\\s+nothing due yet`),
+    );
+    await inEveryLook(page, () => looksRight(page));
+    await photograph(page, 'status-page-first-hour');
+    expect(faults).toEqual([]);
+    await daemon.stop();
+    await service.stop();
+  });
+});
