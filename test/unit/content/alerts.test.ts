@@ -1,0 +1,43 @@
+/** Alerts and dashboard name only metrics, labels and states that the program has. test/deploy/alerts.test.ts runs promtool. */
+import { readFileSync } from 'node:fs';
+import { parse } from 'yaml';
+import { expect, it } from 'vitest';
+import { metricTable, type Metric } from '../../../src/telemetry/metric-table.ts';
+
+const read = (path: string): string => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
+const metrics: Readonly<Record<string, Metric>> = metricTable;
+
+interface RuleFile {
+  readonly groups: readonly { readonly rules: readonly { readonly alert: string; readonly expr: string }[] }[];
+}
+interface Panel {
+  readonly title: string;
+  readonly targets?: readonly { readonly expr: string }[];
+}
+
+const alerts = (parse(read('content/prometheus/alerts.yaml')) as RuleFile).groups.flatMap(({ rules }) => rules);
+const { panels } = JSON.parse(read('content/grafana/dashboard.json')) as { readonly panels: readonly Panel[] };
+const expressions = [
+  ...alerts.map(({ alert, expr }) => [alert, expr] as const),
+  ...panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => [title, expr] as const)),
+];
+
+it.each(expressions)('%s names only metrics and labels of the program: %s', (_, expr) => {
+  const selectors = [...expr.matchAll(/\b((?:waybill|process)_[a-z_]+)(?:\{([^}]*)\})?/g)];
+  if (!expr.includes('up{job="waybill"}')) expect(selectors.length).toBeGreaterThan(0);
+  for (const [, name = '', matchers = ''] of selectors) {
+    const metric = metrics[name] ?? metrics[name.replace(/_(bucket|sum|count)$/, '')];
+    expect(metric, name).toBeDefined();
+    for (const [, label = '', , value = ''] of matchers.matchAll(/(\w+)(=~?|!=)"([^"]*)"/g)) {
+      if (['job', 'instance'].includes(label)) continue;
+      expect(metric?.labels.split(' '), name).toContain(label);
+      if (label !== 'state' || value.startsWith('$')) continue;
+      for (const state of value.split('|')) expect(metric?.note ?? '', name).toContain(`\`${state}\``);
+    }
+  }
+});
+
+it('docs/metrics.md lists every alert', () => {
+  const document = read('docs/metrics.md');
+  expect(alerts.map(({ alert }) => alert).filter((alert) => !document.includes(`\`${alert}\``))).toEqual([]);
+});
