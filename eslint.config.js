@@ -23,5 +23,5 @@ export default tseslint.config(
     languageOptions: { parserOptions: { projectService: false, project: 'tsconfig.page.json' } },
     rules: { '@typescript-eslint/no-misused-promises': ['error', { checksVoidReturn: false }] },
   },
-  { files: ['bin/*.js', '*.config.js'], extends: [tseslint.configs.disableTypeChecked] },
+  { files: ['bin/*.js', 'deploy/**/*.js', '*.config.js'], extends: [tseslint.configs.disableTypeChecked] },
 );

@@ -10,14 +10,23 @@ import { facts } from '../settings/values.ts';
 /** A text that holds a reference; what it leads to is checked when the configuration is read. */
 const referencePattern = String.raw`\$\{(env|file):`;
 
-export function configJsonSchema(sinks: readonly SinkDefinition[]): object {
+interface SchemaOptions {
+  /** Where the configuration is stored in plain text, a secret must be a reference. Default: a literal is allowed. */
+  readonly literalSecrets?: boolean;
+  readonly target?: 'draft-2020-12' | 'draft-7';
+}
+
+export function configJsonSchema(sinks: readonly SinkDefinition[], options: SchemaOptions = {}): object {
+  const { literalSecrets = true, target = 'draft-2020-12' } = options;
   const whole = configSchema(sinks);
   return z.toJSONSchema(whole, {
     io: 'input',
     unrepresentable: 'any',
+    target,
     override({ zodSchema, jsonSchema }) {
       const pattern = facts.get(zodSchema)?.pattern ?? jsonSchema.pattern;
       if (jsonSchema.type === 'string' && pattern !== undefined) jsonSchema.pattern = withReference(pattern);
+      if (!literalSecrets) requireReference(zodSchema, jsonSchema);
       if (jsonSchema.type === 'string' && jsonSchema.enum) allowReference(jsonSchema);
       if (zodSchema instanceof z.ZodObject) leaveOutLater(zodSchema, jsonSchema);
       if (zodSchema === whole) letIncludeBringSources(jsonSchema);
@@ -25,8 +34,15 @@ export function configJsonSchema(sinks: readonly SinkDefinition[]): object {
   });
 }
 
+function requireReference(zodSchema: z.core.$ZodType, schema: z.core.JSONSchema.BaseSchema): void {
+  const known = facts.get(zodSchema);
+  if (!known?.secret) return;
+  // A proxy may be named without a password.
+  schema.pattern = known.telling ? `^[^@]*$|${referencePattern}` : String.raw`^\$\{(env|file):[^}]+\}$`;
+}
+
 function withReference(pattern: string): string {
-  return pattern.endsWith(`|${referencePattern}`) ? pattern : `${pattern}|${referencePattern}`;
+  return pattern.includes(referencePattern) ? pattern : `${pattern}|${referencePattern}`;
 }
 
 function allowReference(schema: z.core.JSONSchema.BaseSchema): void {

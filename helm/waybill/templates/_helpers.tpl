@@ -1,0 +1,74 @@
+{{- define "waybill.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "waybill.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
+{{- else if contains (include "waybill.name" .) .Release.Name -}}
+{{- .Release.Name | trunc 52 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name (include "waybill.name" .) | trunc 52 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "waybill.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "waybill.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "waybill.labels" -}}
+{{ include "waybill.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- /* Name, namespace, labels and annotations: (list $ nameSuffix labels annotations) */ -}}
+{{- define "waybill.metadata" -}}
+{{- $root := index . 0 -}}
+name: {{ include "waybill.fullname" $root }}{{ index . 1 }}
+namespace: {{ $root.Release.Namespace }}
+labels:
+  {{- include "waybill.labels" $root | nindent 2 }}
+  {{- with index . 2 }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with merge (dict) (index . 3) $root.Values.commonAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- define "waybill.image" -}}
+{{- $image := .Values.image -}}
+{{- with $image.registry }}{{ . }}/{{ end -}}
+{{- $image.repository -}}
+{{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ default .Chart.AppVersion $image.tag }}{{ end -}}
+{{- end -}}
+
+{{- define "waybill.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- default (include "waybill.fullname" .) .Values.serviceAccount.name -}}
+{{- else -}}
+{{- default "default" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "waybill.scheme" -}}
+{{- if dig "admin" "tls" nil .Values.config }}HTTPS{{ else }}HTTP{{ end -}}
+{{- end -}}
+
+{{- define "waybill.configuration" -}}
+{{- $config := deepCopy .Values.config -}}
+{{- if not (or $config.sources $config.include) -}}
+{{- fail "config.sources names no source: set config.sources (docs/configuration.md), or existingConfigMap" -}}
+{{- end -}}
+{{- if and (or .Values.ca.existingConfigMap .Values.ca.existingSecret) (not (dig "tls" "ca" nil $config)) -}}
+{{- $_ := set $config "tls" (dict "ca" "/etc/waybill/ca") -}}
+{{- end -}}
+{{- toYaml $config -}}
+{{- end -}}

@@ -1,0 +1,233 @@
+/** The chart by Helm, and its objects by the schemas of Kubernetes and of the Prometheus operator. */
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { parse, parseAllDocuments } from 'yaml';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { cacheFolder } from '../servers/programs.ts';
+import { notRun, programPath, run } from './programs.ts';
+
+const root = resolve(import.meta.dirname, '../..');
+const chart = join(root, 'helm/waybill');
+const examples = readdirSync(join(chart, 'examples'));
+const example = (name: string): string => join(chart, 'examples', name);
+const helm = programPath('helm', 'helm-4.3.1') ?? '';
+const kubeconform = programPath('kubeconform', 'kubeconform-0.8.0') ?? '';
+const schemas = join(cacheFolder(), 'kubernetes-schemas-1.37.0');
+const crds = join(cacheFolder(), 'prometheus-operator-0.92.0');
+const skipped = notRun({ helm, kubeconform, schemas, crds });
+
+type KubeObject = Record<string, unknown> & {
+  readonly kind: string;
+  readonly metadata: { readonly name: string };
+  readonly spec: Record<string, never>;
+};
+
+describe.skipIf(skipped !== undefined)(`the chart${skipped === undefined ? '' : ` (${skipped})`}`, () => {
+  const work = mkdtempSync(join(tmpdir(), 'waybill-chart-'));
+  beforeAll(() => writeCustomSchemas(work));
+  afterAll(() => rmSync(work, { recursive: true }));
+
+  const render = (values: string, ...args: readonly string[]) =>
+    run(helm, ['template', 'waybill', chart, '--namespace', 'audit', '--values', values, ...args]);
+  const objects = (values: string, ...args: readonly string[]): readonly KubeObject[] => {
+    const { ok, text } = render(values, ...args);
+    if (!ok) throw new Error(text);
+    return parseAllDocuments(text).flatMap((document) => (document.contents === null ? [] : [document.toJS() as KubeObject]));
+  };
+  const find = (all: readonly KubeObject[], kind: string): KubeObject => {
+    const found = all.find((object) => object.kind === kind);
+    if (!found) throw new Error(`the chart renders no ${kind}`);
+    return found;
+  };
+  const valuesFile = (name: string, values: object): string => {
+    const path = join(work, `${name}.yaml`);
+    writeFileSync(path, JSON.stringify(values));
+    return path;
+  };
+  const source = (parse(readFileSync(example('elasticsearch.yaml'), 'utf8')) as { config: { sources: readonly object[] } }).config
+    .sources[0];
+  const conform = (text: string, version: string) =>
+    run(
+      kubeconform,
+      [
+        ...['-strict', '-summary', '-output', 'json', '-kubernetes-version', version],
+        ...['-schema-location', join(schemas, `v${version}-strict/{{ .ResourceKind }}{{ .KindSuffix }}.json`)],
+        ...['-schema-location', join(work, '{{ .ResourceKind }}.json'), '-'],
+      ],
+      text,
+    );
+  const minimal = valuesFile('minimal', { config: { sources: [source] } });
+
+  it.each(['the defaults', ...examples])('helm lint --strict accepts %s', (name) => {
+    const args = name === 'the defaults' ? [] : ['--values', example(name)];
+    const { ok, text } = run(helm, ['lint', '--strict', chart, ...args]);
+    expect(ok, text).toBe(true);
+    expect(text).not.toMatch(/\[(WARNING|ERROR)\]/);
+  });
+
+  it.each(['only a source', ...examples].flatMap((name) => ['1.29.0', '1.36.0'].map((version) => [name, version] as const)))(
+    '%s renders objects that Kubernetes %s knows',
+    (name, version) => {
+      const { ok, text } = render(name === 'only a source' ? minimal : example(name));
+      expect(ok, text).toBe(true);
+      const checked = conform(text, version);
+      expect(checked.ok, checked.text).toBe(true);
+      const { summary } = JSON.parse(checked.text) as { summary: Record<string, number> };
+      expect(summary).toMatchObject({ invalid: 0, errors: 0, skipped: 0 });
+      expect(summary['valid']).toBeGreaterThanOrEqual(5);
+    },
+  );
+
+  it.each([
+    { apiVersion: 'v1', kind: 'Service', metadata: { name: 'x' }, spec: { ports: [{ port: 1 }], portz: [] } },
+    {
+      apiVersion: 'monitoring.coreos.com/v1',
+      kind: 'ServiceMonitor',
+      metadata: { name: 'x' },
+      spec: { selector: {}, endpoints: [{ prot: 'x' }] },
+    },
+  ])('the check of objects refuses an unknown field of a $kind', (object) => {
+    const { ok, text } = conform(JSON.stringify(object), '1.36.0');
+    expect(ok).toBe(false);
+    expect(text).toMatch(/additional properties '(portz|prot)' not allowed/);
+  });
+
+  it('renders the same objects each time', () => {
+    for (const name of examples) expect(render(example(name)).text).toBe(render(example(name)).text);
+  });
+
+  it('refuses a configuration without a source, and a literal secret', () => {
+    expect(run(helm, ['template', 'waybill', chart]).text).toContain('config.sources names no source');
+    const literal = { ...source, auth: { ...(source as { auth: object }).auth, clientSecret: 'hunter2' } };
+    const refused = render(valuesFile('literal', { config: { sources: [literal] } }));
+    expect(refused.ok).toBe(false);
+    expect(refused.text).toContain("'/config/sources/0/auth/clientSecret'");
+  });
+
+  it('runs one pod that the restricted pod security standard admits, with its state on a volume', () => {
+    const { spec } = find(objects(minimal), 'StatefulSet') as unknown as { spec: StatefulSet };
+    const pod = spec.template.spec;
+    expect(spec).toMatchObject({
+      replicas: 1,
+      podManagementPolicy: 'Parallel',
+      persistentVolumeClaimRetentionPolicy: { whenDeleted: 'Retain' },
+    });
+    expect(pod).toMatchObject({
+      automountServiceAccountToken: false,
+      securityContext: {
+        runAsNonRoot: true,
+        runAsUser: 10001,
+        fsGroupChangePolicy: 'OnRootMismatch',
+        seccompProfile: { type: 'RuntimeDefault' },
+      },
+    });
+    expect(pod.containers).toHaveLength(1);
+    const [container] = pod.containers;
+    expect(container).toMatchObject({
+      securityContext: { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } },
+      startupProbe: { httpGet: { path: '/healthz' } },
+      livenessProbe: { httpGet: { path: '/healthz' } },
+      readinessProbe: { httpGet: { path: '/healthz' } },
+    });
+    expect(container?.volumeMounts.filter((mount) => 'subPath' in mount)).toEqual([]);
+    expect(container?.volumeMounts).toContainEqual({ name: 'state', mountPath: '/var/lib/waybill' });
+    expect(pod.volumes.filter((volume) => 'hostPath' in volume)).toEqual([]);
+    expect(spec.volumeClaimTemplates).toHaveLength(1);
+  });
+
+  it('creates no disruption budget, and publishes the address of a pod that is not ready', () => {
+    const all = objects(example('elasticsearch.yaml'));
+    expect(all.map(({ kind }) => kind)).not.toContain('PodDisruptionBudget');
+    expect(find(all, 'Service').spec).toMatchObject({ publishNotReadyAddresses: true });
+  });
+
+  it('gives the pod a configuration that `check --offline` accepts, with the CA of its ConfigMap', () => {
+    const all = objects(example('elasticsearch.yaml'));
+    const { data } = all.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === 'waybill') as unknown as {
+      data: Record<string, string>;
+    };
+    const config = parse(data['waybill.yaml'] ?? '') as Record<string, unknown>;
+    expect(config).toMatchObject({ dataDir: '/var/lib/waybill/state', admin: { listen: '[::]:9464' }, tls: { ca: '/etc/waybill/ca' } });
+    const file = join(work, 'waybill.yaml');
+    writeFileSync(file, JSON.stringify({ ...config, tls: undefined }));
+    const checked = run(process.execPath, [join(root, 'bin/waybill.js'), 'check', '--offline', '--config', file]);
+    expect(checked.ok, checked.text).toBe(true);
+  });
+
+  it('restarts the pod for a changed configuration only with rollOnConfigChange', () => {
+    const checksum = (...args: readonly string[]): unknown =>
+      (find(objects(minimal, ...args), 'StatefulSet') as unknown as { spec: StatefulSet }).spec.template.metadata.annotations[
+        'checksum/config'
+      ];
+    expect(checksum()).not.toBe(checksum('--set', 'config.log.level=debug'));
+    expect(checksum('--set', 'rollOnConfigChange=false')).toBeUndefined();
+  });
+
+  it('installs each alert but the disabled ones, with the labels of the values', () => {
+    const groups = (path: string): readonly { rules: readonly { alert: string; expr: string; labels: object }[] }[] =>
+      (parse(readFileSync(path, 'utf8')) as { groups: never }).groups;
+    const [expected] = groups(join(root, 'content/prometheus/alerts.yaml'));
+    const [rendered] = find(objects(example('elasticsearch.yaml')), 'PrometheusRule').spec['groups'] as unknown as ReturnType<
+      typeof groups
+    >;
+    const others = expected?.rules.filter(({ alert }) => alert !== 'WaybillFreshState') ?? [];
+    expect(others.length).toBeGreaterThan(8);
+    expect(rendered?.rules).toEqual(others.map((rule) => ({ ...rule, labels: { ...rule.labels, team: 'security-operations' } })));
+  });
+
+  it('follows admin.tls in probes, service and monitor', () => {
+    const all = objects(example('openshift.yaml'));
+    const { spec } = find(all, 'StatefulSet') as unknown as { spec: StatefulSet };
+    expect(spec.template.spec.containers[0]?.livenessProbe).toMatchObject({ httpGet: { scheme: 'HTTPS' } });
+    expect(spec.template.spec.securityContext).toEqual({
+      runAsNonRoot: true,
+      fsGroupChangePolicy: 'OnRootMismatch',
+      seccompProfile: { type: 'RuntimeDefault' },
+    });
+    expect(find(all, 'ServiceMonitor').spec).toMatchObject({ endpoints: [{ scheme: 'https' }] });
+  });
+
+  it('says after the installation which command to run next, and warns of a state without a volume', () => {
+    const notes = (...args: readonly string[]): string =>
+      run(helm, ['install', 'waybill', chart, '--dry-run=client', '--values', minimal, ...args]).text.split('NOTES:')[1] ?? '';
+    expect(notes()).toContain('waybill check');
+    expect(notes()).not.toContain('WARNING');
+    expect(notes('--set', 'persistence.enabled=false')).toContain('WARNING: persistence.enabled is false');
+    expect(notes('--set', 'config.sources[0].start=24h')).toContain('WARNING');
+  });
+});
+
+interface StatefulSet {
+  readonly volumeClaimTemplates: readonly object[];
+  readonly template: {
+    readonly metadata: { readonly annotations: Readonly<Record<string, string>> };
+    readonly spec: {
+      readonly securityContext: object;
+      readonly volumes: readonly object[];
+      readonly containers: readonly { readonly livenessProbe: object; readonly volumeMounts: readonly object[] }[];
+    };
+  };
+}
+
+/** The schemas of the custom resources as kubeconform reads them: an unknown field is an error, as `-strict` has it for the others. */
+function writeCustomSchemas(folder: string): void {
+  for (const name of readdirSync(crds)) {
+    const { spec } = parse(readFileSync(join(crds, name), 'utf8')) as {
+      spec: { names: { kind: string }; versions: readonly { schema: { openAPIV3Schema: object } }[] };
+    };
+    const schema = spec.versions[0]?.schema.openAPIV3Schema ?? {};
+    writeFileSync(join(folder, `${spec.names.kind.toLowerCase()}.json`), JSON.stringify(closed(schema)));
+  }
+}
+
+function closed(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(closed);
+  if (typeof schema !== 'object' || schema === null) return schema;
+  const inner = Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, closed(value)]));
+  const isOpen = 'x-kubernetes-preserve-unknown-fields' in schema || 'additionalProperties' in schema;
+  // A field may have the name "properties" or "type": only both together describe an object.
+  return 'properties' in schema && 'type' in schema && schema.type === 'object' && !isOpen
+    ? { ...inner, additionalProperties: false }
+    : inner;
+}
