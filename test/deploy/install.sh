@@ -25,6 +25,8 @@ for name in "$@"; do
     schemas)
       folder=$cache/kubernetes-schemas-1.37.0
       if [ ! -d "$folder" ]; then
+        command -v unzip >/dev/null || packages unzip
+        python3 -m pip --version >/dev/null 2>&1 || packages python3-pip
         work=$(mktemp -d "$cache/unpacking.XXXXXX")
         python3 -m pip download -q --no-deps -d "$work" kubernetes-validate==1.37.0
         for version in 1.29.0 1.36.0; do
@@ -70,7 +72,9 @@ PYTHON
     buildah) command -v buildah >/dev/null || packages buildah debootstrap ;;
     kube-apiserver)
       folder=$cache/kube-apiserver-1.36.3
-      [ -x "$folder/kube-apiserver" ] || (cd "$here/kube-apiserver" && nice -n 10 go build -mod=readonly -trimpath -ldflags '-s -w' -o "$folder/kube-apiserver" .)
+      # Helm compares its version with kubeVersion of the chart.
+      [ -x "$folder/kube-apiserver" ] || (cd "$here/kube-apiserver" && nice -n 10 go build -mod=readonly -trimpath \
+        -ldflags '-s -w -X k8s.io/component-base/version.gitVersion=v1.36.3' -o "$folder/kube-apiserver" .)
       command -v etcd >/dev/null || packages etcd-server
       ;;
     *)
