@@ -69,7 +69,7 @@ PYTHON
       fi
       ;;
     systemd) command -v systemd-analyze >/dev/null || packages systemd ;;
-    buildah) command -v buildah >/dev/null || packages buildah debootstrap ;;
+    buildah) command -v buildah >/dev/null && command -v debootstrap >/dev/null && command -v ip >/dev/null || packages buildah debootstrap iproute2 ;;
     kube-apiserver)
       folder=$cache/kube-apiserver-1.36.3
       # Helm compares its version with kubeVersion of the chart.
