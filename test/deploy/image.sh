@@ -78,7 +78,7 @@ run 10001:10001 /bin/sh -c 'touch /app/x 2>/dev/null || touch /etc/waybill/x 2>/
 echo '== demo, as the user of the image and as an arbitrary user of group 0'
 for user in 10001:10001 1000680000:0; do
   rm -rf "$work/state/demo"
-  run "$user" waybill demo --for 12s --dir /var/lib/waybill/demo >"$work/demo.txt" 2>&1 || { tail -n 20 "$work/demo.txt"; fail "demo as $user"; }
+  run "$user" waybill demo --for 25s --dir /var/lib/waybill/demo >"$work/demo.txt" 2>&1 || { tail -n 20 "$work/demo.txt"; fail "demo as $user"; }
   [ -s "$work/state/demo/events.ndjson" ] || fail "the demo as $user delivered nothing"
   tail -n 3 "$work/demo.txt"
 done

@@ -38,7 +38,7 @@ node -e '
   if (bomFormat !== "CycloneDX" || metadata.component.name !== "waybill" || wanted.some((name) => !names.has(name))) process.exit(1);
   if (names.has("vitest")) process.exit(1);
 ' "$package/dist/sbom.cdx.json" "$root/package.json" || fail 'the bill of materials does not list the production dependencies'
-waybill demo --for 12s --dir "$work/demo" | tail -n 5
+waybill demo --for 25s --dir "$work/demo" | tail -n 5
 [ -s "$work/demo/events.ndjson" ] || fail 'the demo of the package delivered nothing'
 
 if [ -n "$older" ] && [ "$("$older" -p 'Number(process.versions.node.split(".")[0])')" -lt 24 ]; then

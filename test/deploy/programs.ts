@@ -21,7 +21,7 @@ export function notRun(needed: Readonly<Record<string, string | undefined>>): st
   return undefined;
 }
 
-export interface Outcome {
+interface Outcome {
   readonly ok: boolean;
   /** Both outputs. */
   readonly text: string;
