@@ -102,7 +102,7 @@ waybill completion bash >/dev/null || fail completion
 echo '== run: start to ready, memory, SIGTERM'
 # In the background in_image replaces the shell: its child is PID 1 of the container.
 child() { pgrep -P "$1"; }
-in_image 10001:10001 waybill reference --json --records 5000 --span 1h >"$work/service.json" 2>"$work/service.txt" &
+in_image 10001:10001 waybill reference --json --records 5000 --span 1h --activity 2 >"$work/service.json" 2>"$work/service.txt" &
 service=$!
 daemons+=("$service")
 for _ in $(seq 300); do [ -s "$work/service.json" ] && break; sleep 0.2; done
