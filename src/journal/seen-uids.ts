@@ -29,6 +29,7 @@ export type Known = Pick<UidSet, 'has'>;
 
 export class SeenUids {
   readonly #load: Statement<[number, number], { uids: Buffer }>;
+  readonly #count: Statement<[number, number], { n: number }>;
   readonly #negative: Statement<[number], { bucket: number }>;
   readonly #insert: Statement<[number, number, number, Buffer]>;
   readonly #least: Statement<[number, number], { seq: number | null }>;
@@ -40,9 +41,15 @@ export class SeenUids {
   /** In order of use: the first key is the least recently used. */
   readonly #sets = new Map<string, UidSet>();
   #held = 0;
+  /**
+   * The two buckets last used of each source stay in memory at any size. A live poll and a window
+   * that is closed alternate between them: eviction would load the uids of ten minutes for each page.
+   */
+  readonly #lastUsed = new Map<number, readonly [number, number]>();
 
   constructor(db: Database, capacity = 300_000) {
     this.#load = db.prepare('SELECT uids FROM seen WHERE source = ? AND bucket = ?');
+    this.#count = db.prepare('SELECT coalesce(sum(length(uids)), 0) / 16 AS n FROM seen WHERE source = ? AND bucket = ?');
     this.#negative = db.prepare('SELECT DISTINCT bucket FROM seen WHERE source = ? AND bucket < 0');
     this.#insert = db.prepare('INSERT INTO seen (source, bucket, seq, uids) VALUES (?, ?, ?, ?)');
     this.#least = db.prepare('SELECT min(seq) AS seq FROM seen WHERE source = ? AND bucket = ?');
@@ -56,13 +63,15 @@ export class SeenUids {
   /** The uids of one bucket, loaded from the file if necessary. */
   bucket(source: number, bucket: number): Known {
     const key = `${source}/${bucket}`;
+    const [last = bucket] = this.#lastUsed.get(source) ?? [];
+    if (last !== bucket || !this.#lastUsed.has(source)) this.#lastUsed.set(source, [bucket, last]);
     const held = this.#sets.get(key);
     if (held) {
       this.#sets.delete(key);
       this.#sets.set(key, held);
       return held;
     }
-    const uids = new UidSet();
+    const uids = new UidSet(this.#count.get(source, bucket)?.n ?? 0);
     for (const row of this.#load.iterate(source, bucket)) uids.addBytes(row.uids);
     this.#sets.set(key, uids);
     this.#held += uids.size;
@@ -110,7 +119,7 @@ export class SeenUids {
     this.#insert.run(source, bucket, seq ?? Math.min(0, this.#least.get(source, bucket)?.seq ?? 0) - 1, bytes);
   }
 
-  /** Called after COMMIT. Evicts the least recently used buckets, except those in `added`. */
+  /** Called after COMMIT. Evicts the least recently used buckets, except those in `added` and `#lastUsed`. */
   committed(source: number, added: ReadonlyMap<number, readonly string[]>): void {
     for (const [bucket, uids] of added) {
       const key = `${source}/${bucket}`;
@@ -124,8 +133,8 @@ export class SeenUids {
     }
     for (const [key, held] of this.#sets) {
       if (this.#held <= this.#capacity) break;
-      const [of, bucket] = key.split('/').map(Number);
-      if (of === source && added.has(bucket ?? NaN)) continue;
+      const [of = NaN, bucket = NaN] = key.split('/').map(Number);
+      if ((of === source && added.has(bucket)) || this.#lastUsed.get(of)?.includes(bucket)) continue;
       this.#sets.delete(key);
       this.#held -= held.size;
     }

@@ -9,13 +9,19 @@ const words = 4;
 const minSlots = 16;
 
 export class UidSet {
-  #slots = new Uint32Array(minSlots * words);
+  #slots: Uint32Array;
   #capacity = minSlots;
   #size = 0;
   /** Sixteen zero bytes mark an empty slot, so an all-zero uid is recorded here. */
   #hasZero = false;
   /** The words of the uid that is looked up. */
   readonly #uid = new Uint32Array(words);
+
+  /** @param expected uids for which the set reserves memory at once */
+  constructor(expected = 0) {
+    while (this.#capacity * 3 < (expected + 1) * 4) this.#capacity *= 2;
+    this.#slots = new Uint32Array(this.#capacity * words);
+  }
 
   get size(): number {
     return this.#size;

@@ -7,7 +7,8 @@ import type { IncomingMessage } from 'node:http';
 import { once } from 'node:events';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { startAdmin } from '../../src/admin/server.ts';
-import type { AdminSettings, AdminSources } from '../../src/admin/server.ts';
+import type { AdminSources } from '../../src/admin/routes.ts';
+import type { AdminSettings } from '../../src/admin/server.ts';
 import { History } from '../../src/admin/page/history.ts';
 import { overviewOf } from '../../src/admin/page/overview.ts';
 import { sink, snapshot } from '../unit/report/snapshots.ts';
@@ -108,7 +109,7 @@ test('without a token an address that others reach answers 401 and says how to s
   const url = await start({ listen: `${other ?? ''}:0` });
   for (const path of ['/', '/page/page.js', '/overview']) {
     const { status, body } = await get(`${url}${path}`);
-    expect([status, body]).toEqual([401, expect.stringContaining('set admin.token (or admin.readToken)')]);
+    expect([status, body]).toEqual([401, expect.stringContaining('set admin.token or admin.readToken')]);
   }
 });
 

@@ -10,7 +10,9 @@ import { worst } from '../../report/advice.ts';
 import { rfc3339 } from '../../report/format-time.ts';
 import { sinkNeedsYou } from '../../report/sink-health.ts';
 import { byTrouble, sinkTrouble, sourceTrouble, waitLines } from '../../report/status-text.ts';
-import { begun, dueAfterSeconds, serverTime, sourceNeedsYou, statusJson, statusVerdict } from '../../report/verdict.ts';
+import { dueAfterSeconds } from '../../report/completeness.ts';
+import { begun, serverTime, sourceNeedsYou, statusVerdict } from '../../report/headline.ts';
+import { statusJson } from '../../report/status-json.ts';
 import type { History } from './history.ts';
 
 /** A window as the journal has it. */

@@ -62,6 +62,7 @@ test('a bucket that is not in use leaves memory', () => {
   const state = seen(4);
   state.add({ 1: [10, 11] });
   state.add({ 2: [20, 21, 22] });
+  state.add({ 3: [30] });
   expect(isHeld(state, 1, 10)).toBe(false);
 });
 
@@ -84,4 +85,24 @@ test('a deleted bucket leaves memory too', () => {
   expect(sets.bucket(1, 7).has(uid(1))).toBe(true);
   sets.forget(1, 7);
   expect(sets.bucket(1, 7).has(uid(1))).toBe(false);
+});
+
+test('the two buckets last used of a source stay in memory at any size, also after a page that adds nothing', () => {
+  const state = seen(4);
+  const { sets, add } = state;
+  add({ 1: [10, 11, 12, 13, 14, 15] });
+  add({ 2: [20] });
+  // All records of the page are known.
+  sets.bucket(1, 1);
+  sets.committed(1, new Map());
+  expect(isHeld(state, 1, 10)).toBe(true);
+  expect(isHeld(state, 2, 20)).toBe(true);
+  // A page of another source does not evict them either.
+  sets.bucket(2, 1);
+  sets.committed(2, new Map());
+  expect(isHeld(state, 1, 10)).toBe(true);
+  expect(isHeld(state, 2, 20)).toBe(true);
+  // A third bucket does.
+  add({ 3: [30] });
+  expect(isHeld(state, 1, 10)).toBe(false);
 });
