@@ -156,7 +156,7 @@ async function start() {
       asked.on('error', reject).end(body === undefined ? undefined : JSON.stringify(body));
     });
   const until = async (path: string, holds: (answer: Answer) => boolean): Promise<void> => {
-    for (const deadline = Date.now() + 300_000; Date.now() < deadline; ) {
+    for (const deadline = Date.now() + 300_000; Date.now() < deadline;) {
       const answer = await ask('GET', path).catch(() => undefined);
       if (answer?.status === 200 && holds(answer)) return;
       await wait(200);
