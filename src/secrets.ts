@@ -138,7 +138,7 @@ function add({ grams, message }: Index, secret: string): void {
   if (bytes.length > secret.length && !/[^\0-\xff]/.test(secret)) {
     if (secret.length >= gram) put({ folded: fold(secret), readable: secret, partMin: 12, isBase64: false });
   }
-  // Finds a secret that was encoded before base64 or hex was applied.
+  // Finds a secret in two layers: encoded as JSON or as a form first, then as base64 or hex.
   const json = JSON.stringify(secret).slice(1, -1);
   const wellFormed = secret.toWellFormed();
   const form = new URLSearchParams([['', wellFormed]]).toString().slice(1);
@@ -186,7 +186,7 @@ function searchParts({ grams }: Index, bytes: string, folded: string, hit: Hit):
 function isPart({ folded, readable, partMin }: Needle, from: number, to: number, isCutBefore: boolean, isCutAfter: boolean): boolean {
   const length = to - from;
   if (length === folded.length) return true;
-  // A part that consists of words may be an ordinary phrase.
+  // A short part of a passphrase may occur in ordinary text: it is removed only with more of the secret.
   if (length < 2 * partMin && readable !== undefined && isWords(readable.slice(from, to))) return false;
   if (length >= partMin) return true;
   return folded.length > partMin && (isCutBefore || isCutAfter);

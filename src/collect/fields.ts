@@ -10,7 +10,7 @@ import type { PersonalField } from '../record/fields.ts';
 export const watchedFields = ['userNetwork', ...personalFields] as const;
 export type WatchedField = 'userNetwork' | PersonalField;
 
-/** A field that at least this share of the last records showed is usual. */
+/** A field is usual when at least this share of the last records contain it. */
 const usualShare = 0.9;
 const recordsBack = 1_000;
 /** So many records of each page are examined, evenly spread: all of them would cost too much. */

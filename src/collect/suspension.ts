@@ -106,8 +106,8 @@ export class Suspensions {
   }
 
   /**
-   * The journal remembers the uids of windows closed since the last full visibility before a
-   * suspension: they are recounted when it ends.
+   * The journal keeps the record uids of the windows that were closed since the service last showed
+   * all fields and records. These windows are recounted when a suspension ends.
    */
   #reportFullVisibility(): void {
     if (this.#isOpen)

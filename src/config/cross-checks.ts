@@ -92,7 +92,7 @@ function groupFaults(sources: readonly unknown[], index: number): readonly Fault
 function pairFaults(tls: unknown, path: Path): readonly Fault[] {
   const missing = (key: string, other: string) => memberOf(tls, key) === undefined && memberOf(tls, other) !== undefined;
   return [
-    ...(missing('key', 'cert') ? [{ path: [...path, 'key'], message: 'is missing: the certificate in "cert" needs it' }] : []),
-    ...(missing('cert', 'key') ? [{ path: [...path, 'cert'], message: 'is missing: the key in "key" needs it' }] : []),
+    ...(missing('key', 'cert') ? [{ path: [...path, 'key'], message: 'is missing: "cert" is set and requires it' }] : []),
+    ...(missing('cert', 'key') ? [{ path: [...path, 'cert'], message: 'is missing: "key" is set and requires it' }] : []),
   ];
 }

@@ -30,8 +30,8 @@ export function endpointOf({ source, host, dpas }: EcsDocument): object | undefi
 }
 
 /**
- * The machine of a class that requires one, without an identifying value. The schema then requires
- * a name.
+ * The `device` of an OCSF class that requires one, for an event that identifies no device. The
+ * schema then requires `name`.
  */
 export function unknownDevice({ source, host, dpas }: EcsDocument): object {
   return { ...typeOf(dpas.network?.device_type), name: 'Unknown', mac: macOf(source?.mac), domain: host?.domain };

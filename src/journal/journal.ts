@@ -435,7 +435,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     const message = found === undefined ? 'it was removed' : 'another file is in its place';
     throw new WaybillError(
       'state_missing',
-      `cannot continue with the state in "${this.#state.directory}": ${message} while the daemon runs`,
+      `cannot continue with the state in "${this.#state.directory}": while the daemon was running, ${message}`,
     );
   }
 

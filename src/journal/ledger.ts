@@ -104,7 +104,7 @@ export class Ledger {
       if (isNew && window.from !== range.closedUntil) {
         throw new WaybillError(
           'internal_error',
-          `window of "${source.id}" starts at ${window.from}, but its range is closed until ${range.closedUntil}`,
+          `window of "${source.id}" starts at ${window.from}, but the last closed window of its range ends at ${range.closedUntil}`,
         );
       }
       if (before && before.to_us !== window.to) {

@@ -9,7 +9,10 @@ import type { Window } from '../model/ledger.ts';
 import type { Micros } from '../model/time.ts';
 import type { Store } from './store.ts';
 
-/** Within a transaction. A pruned record may have any time up to the newest of its source. */
+/**
+ * Within a transaction: stores the time ranges of lost records. The times of pruned records are no
+ * longer known: their range ends at the newest record time of the source.
+ */
 export function writeLoss(store: Store, sink: string, { first, last, message }: SinkLoss, at: Micros): void {
   const { db } = store;
   const { pruned } = db.prepare<[], { pruned: number }>('SELECT pruned_seq AS pruned FROM head WHERE one = 1').get() ?? { pruned: 0 };

@@ -215,7 +215,7 @@ export class Segments {
     return found;
   }
 
-  /** The chain of the segment that holds `seq`; undefined when this journal has no such position. */
+  /** The chain hash of the segment that contains position `seq`; undefined when this journal has no such position. */
   chainAt(seq: number): Uint8Array | undefined {
     if (seq === this.#head.seq) return this.#head.chain;
     if (seq === 0) return chainStart;

@@ -237,7 +237,9 @@ export class SelfCheck {
     if (rows.length === stepWindows) return false;
     const closedUntil = this.#rangeRows().find((each) => each.source === range.source && each.from_us === range.from_us)?.closed_until_us;
     if (closedUntil !== undefined && current.at !== closedUntil)
-      throw broken(`${name} ends at ${microsToIso(current.at)}, but its range is closed until ${microsToIso(closedUntil)}`);
+      throw broken(
+        `${name} ends at ${microsToIso(current.at)}, but the last closed window of its range ends at ${microsToIso(closedUntil)}`,
+      );
     this.#ranges.shift();
     return this.#ranges.length === 0;
   }

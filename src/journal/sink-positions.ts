@@ -160,9 +160,10 @@ export class SinkPositions {
   }
 
   /**
-   * Within a transaction: restarts a retired sink. Entries since its retirement were not kept for it.
-   * Its resume note is deleted, because data after its last acknowledgement is not from this journal.
-   * `from_seq` stays: the dead letters of the sink lie after it.
+   * Within a transaction: configures a retired sink again. It skips the entries since its
+   * retirement: the journal did not keep them for it. The resume note is deleted, because the
+   * receiver may hold messages of another sender by now. `from_seq` stays: it is below the positions
+   * of the dead letters.
    */
   #begin(sink: SinkState, from: Position, fromTime: Micros | undefined): void {
     const isAhead = from.seq > sink.acknowledged;

@@ -164,7 +164,7 @@ async function takeLock(
     }
     if (lock) return lock;
     if (clock.monotonic() >= deadline)
-      throw new WaybillError('state_locked', `cannot own the state in "${directory}": ${ownerWords(directory)}`);
+      throw new WaybillError('state_locked', `cannot lock the state in "${directory}": ${ownerWords(directory)}`);
     if (isFirst) waits();
     await clock.sleep(Math.min(250, Math.max(1, deadline - clock.monotonic())), signal);
   }

@@ -333,7 +333,7 @@ export const logEvents = {
   },
   'source.start_unknown': {
     level: 'error',
-    message: 'start of the source cannot be determined',
+    message: 'cannot determine the time to collect the source from',
     fields: 'source detail',
     meaning: 'Set `start` to a literal time.',
   },
@@ -401,7 +401,8 @@ export const logEvents = {
     level: 'error',
     message: 'window changed after its last recount',
     fields: 'source from to stored total',
-    meaning: 'The window is too old to be read again without duplicates. It is listed as in doubt.',
+    meaning:
+      'Its records are too old to be deduplicated, so it is not read again, and records may be missing. The ledger lists it as in doubt.',
   },
   'window.recount_below': {
     level: 'warn',

@@ -20,7 +20,7 @@ export interface Outcome {
   readonly name: string;
 }
 
-/** A row of the table: an outcome and its triple. */
+/** A row of the outcome table: an outcome and the three fields of the record that select it. */
 interface OutcomeRow extends Outcome {
   readonly actionAttempted: string;
   readonly result: string;

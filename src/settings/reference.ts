@@ -21,7 +21,7 @@ export interface Template {
 
 type Part = string | Template;
 
-/** @returns the text itself when it refers to nothing. @throws SyntaxError with the reason when a reference is malformed */
+/** @returns the text unchanged when it contains no reference. @throws SyntaxError with the reason when a reference is malformed */
 export function parseTemplate(text: string, environment: Environment): string | Template {
   const parts: Part[] = [];
   let rest = text;

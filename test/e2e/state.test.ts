@@ -74,7 +74,7 @@ describe.concurrent('the state', () => {
       expect(performance.now() - began).toBeGreaterThan(1_000);
       const last = second.stderr.trim().split('\n').at(-1) ?? '';
       expect(JSON.parse(last)).toMatchObject({ level: 'error', code: 'state_locked', event: 'daemon.not_started' });
-      expect(last).toMatch(/cannot own the state in .*another running process/);
+      expect(last).toMatch(/cannot lock the state in .*another running process/);
       await first.ready(200);
       // With the first gone, one that waits takes over.
       const third = new Daemon(place, '--lock-wait', '20s');

@@ -32,7 +32,7 @@ const time = z
   .transform((text, context) => {
     const instant = instantOf(text);
     if (instant !== undefined) return instant;
-    context.addIssue({ code: 'custom', message: 'names no real time' });
+    context.addIssue({ code: 'custom', message: 'is not a valid date and time' });
     return z.NEVER;
   });
 

@@ -99,7 +99,7 @@ export class Reader {
     };
     const total = hits?.total?.value;
     if (/* mutant: partial-result */ timed_out !== false || _shards?.failed !== 0 || total === undefined)
-      throw this.#retry('was searched in part only');
+      throw this.#retry('the search covered only some shards');
     const found = hits?.hits ?? [];
     return { total, uids: found.map(({ _id }) => _id), newest: found[0]?.sort?.[0] };
   }
@@ -119,10 +119,10 @@ export class Reader {
     if (status === 200 || status === 404 || (status === 403 && error?.type === 'security_exception')) return answer;
     const message = `${status} ${plainText(error)}`;
     if (status === 401) throw new WaybillError('sink_blocked', `sink "${this.#id}" is not known to the server: ${message}`);
-    throw this.#retry(`cannot be read: ${message}`);
+    throw this.#retry(`the index cannot be read: ${message}`);
   }
 
   #retry(message: string): WaybillError {
-    return new WaybillError('sink_unavailable', `what sink "${this.#id}" has taken ${message}`);
+    return new WaybillError('sink_unavailable', `cannot determine which messages sink "${this.#id}" has accepted: ${message}`);
   }
 }

@@ -27,7 +27,10 @@ export class TokenSource implements AsyncDisposable {
     this.#connection = new Connection({ setting, url: oauth.tokenUrl, sharedCa: context.ca, proxy: context.proxy, timeoutMs });
   }
 
-  /** @throws WaybillError `sink_blocked` (refused), `sink_unavailable` (not reached); marked so that the client does not ask for it again and again */
+  /**
+   * @throws WaybillError `sink_blocked` when the token endpoint refuses the request, `sink_unavailable` when it cannot be reached. The error is
+   * marked as final, or kafkajs would request tokens in a loop.
+   */
   async get(): Promise<string> {
     const now = this.#context.clock.monotonic();
     if (this.#current !== undefined && now < this.#current.to) return this.#current.token;

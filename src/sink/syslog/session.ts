@@ -16,7 +16,7 @@ const maxAnswerBytes = 128 * 1024;
 
 const lineFeed = 0x0a;
 
-/** What the receiver said of one message: 200 is taken. */
+/** The response of the receiver to one message: code 200 means accepted. */
 interface Answer {
   readonly code: number;
   readonly message: string;

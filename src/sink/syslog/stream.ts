@@ -1,4 +1,7 @@
-/** Syslog over TCP and TLS: a batch is accepted when the receiver has read its connection to the end; with `confirm: none`, when the kernel has it. */
+/**
+ * Syslog over TCP and TLS. With `confirm: close` each batch has a separate connection, and is accepted when the receiver has read everything and
+ * closed it. With `confirm: none` a batch is accepted when it is in the send buffer of the local kernel.
+ */
 import { WaybillError } from '../../errors.ts';
 import type { Batch, OnProgress, Sink, DeliveryResult } from '../../model/sink.ts';
 import type { Finding, SinkContext } from '../define.ts';

@@ -169,7 +169,7 @@ const wrong: readonly (readonly [string, Parameters<typeof valid>[0], readonly s
     { auth: 'clientSecret: x\nusername: u' },
     [`${at}.auth.username (line 11): is not used: it belongs to grantType password`],
   ],
-  ['half a pair', { source: 'tls: { key: a.pem }' }, [`${at}.tls.cert (line 11): is missing: the key in "key" needs it`]],
+  ['half a pair', { source: 'tls: { key: a.pem }' }, [`${at}.tls.cert (line 11): is missing: "key" is set and requires it`]],
   [
     'a PEM text',
     { source: 'tls: { ca: [5, "-----BEGIN CERTIFICATE-----\\0"] }' },

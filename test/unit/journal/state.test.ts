@@ -71,7 +71,7 @@ test('a lock of another program is reported once, and closing does not hide the 
 test('a second owner is refused at once, or after lockWait; the first continues', async () => {
   const { journal, directory, close } = await opened();
   // base is 2026-11-20T02:00:00Z.
-  const words = `cannot own the state in "${directory}": another running process owns it (pid ${process.pid}), since 2026-11-20T02:00:00Z`;
+  const words = `cannot lock the state in "${directory}": another running process owns it (pid ${process.pid}), since 2026-11-20T02:00:00Z`;
   await expect(opened({ directory })).rejects.toMatchObject({ code: 'state_locked', message: words });
   const clock = new VirtualClock(base / 1000);
   await expect(opened({ directory, lockWait: 5_000, clock })).rejects.toMatchObject({ code: 'state_locked' });
