@@ -5,6 +5,9 @@ import LongFirst from './test/support/long-first.ts';
 // Programs are started hundreds of times: what Node makes of their sources is kept between two starts, which halves the time of one.
 process.env['NODE_COMPILE_CACHE'] ??= fileURLToPath(new URL('node_modules/.cache/node-compile', import.meta.url));
 
+/** These take minutes: `npm run test:long` runs them. */
+const longOnly = ['test/e2e/chaos.test.ts', 'test/e2e/history.test.ts', 'test/e2e/switches.test.ts'];
+const isLong = process.env['WAYBILL_E2E_LONG'] !== undefined;
 const shared = ['test/unit/**/*.test.ts', 'test/reference/**/*.test.ts'];
 const hasServers = process.env['WAYBILL_TEST_SERVERS'] !== undefined;
 
@@ -23,7 +26,10 @@ export default defineConfig({
     projects: [
       // These files share a process, which has read the sources once: they leave nothing behind in it.
       { extends: true, test: { name: 'shared', include: shared, isolate: false } },
-      { extends: true, test: { name: 'isolated', include: ['test/**/*.test.ts'], exclude: [...shared, 'test/browser/**'] } },
+      {
+        extends: true,
+        test: { name: 'isolated', include: ['test/**/*.test.ts'], exclude: [...shared, ...(isLong ? [] : longOnly), 'test/browser/**'] },
+      },
     ],
   },
 });

@@ -8,7 +8,6 @@ import type { Ledger, Settings } from '../support/e2e-daemon.ts';
 import { compare, exactlyOnce, faultsOf, linesOf, originalOf, Seconds } from '../support/e2e-oracle.ts';
 import { pause, Place, seed } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
-import { isLong } from '../support/long-run.ts';
 
 /** One way to build the service. */
 interface Way {
@@ -27,7 +26,7 @@ const final = ['final'];
 /** Below this a total that repeats is no sign of a cap (docs: guarantees, "A total that may be a cap"). */
 const capLow = 120;
 
-const everyWay: readonly Way[] = [
+const ways: readonly Way[] = [
   { name: 'start-excluded', options: ['--start-bound', 'exclusive'] },
   { name: 'end-excluded', options: ['--end-bound', 'exclusive'] },
   { name: 'cut-to-10ms', options: ['--time-precision', '10ms', '--start-bound', 'exclusive', '--end-bound', 'exclusive'] },
@@ -56,12 +55,9 @@ const everyWay: readonly Way[] = [
     met: ['503'],
   },
 ];
-/** The ways that differ most from each other; the contract suite of the source and the simulation cover the others too. */
-const shortRun = ['cut-to-seconds', 'large-page-refused', 'ties-unstable', 'total-missing', 'total-capped-low'];
-const ways = isLong ? everyWay : everyWay.filter(({ name }) => shortRun.includes(name));
 
 /** Records of each way: in history so many, then as many more a second for a few seconds. */
-const records = Math.max(1_000, Math.floor(Number(process.env['WAYBILL_E2E_RECORDS'] ?? 13_600) / everyWay.length));
+const records = Math.max(1_000, Math.floor(Number(process.env['WAYBILL_E2E_RECORDS'] ?? 13_600) / ways.length));
 const kills = Math.max(3, Math.round(Number(process.env['WAYBILL_E2E_KILLS'] ?? 12) / 6));
 const perSecond = 100;
 
