@@ -29,7 +29,7 @@ export type ErrorCode =
   | 'state_locked' // another running process owns it
   | 'state_unusable' // not a directory, not writable, not a state
   | 'state_corrupt' // reported by SQLite, or the hash chain is broken
-  | 'state_missing' // --expect-state, and there is no state
+  | 'state_missing' // a command reads a state, or --require-state requires one, and there is none
   | 'journal_full' // `journal.maxSize` is reached, or the disk is full
   | 'internal_error' // an assertion of docs/guarantees.md failed: the process exits
   // sinks

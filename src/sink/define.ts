@@ -37,7 +37,7 @@ export interface SinkContext {
   readonly sources?: readonly string[] | undefined;
   /** The top-level `tls.ca`. */
   readonly ca?: Pem | undefined;
-  /** The proxy for HTTPS: of the sink, or the top-level one; undefined: direct. */
+  /** The top-level proxy for HTTPS; undefined: direct. A sink with a proxy setting decides between the two. */
   readonly proxy?: ProxySettings | undefined;
   /** Called with each server certificate, for the expiry metric. */
   readonly shown?: Shown | undefined;

@@ -2,7 +2,7 @@
  * The end of every run: the skipped tests, one line for each reason, then the tests that passed only when repeated, then the failed tests.
  * Logs are often cut at the front, so the failures come last.
  */
-import type { Reporter, SerializedError, TestModule } from 'vitest/node';
+import type { Reporter, SerializedError, TestModule, Vitest } from 'vitest/node';
 
 interface Reason {
   tests: number;
@@ -10,8 +10,15 @@ interface Reason {
 }
 
 export default class SkipReporter implements Reporter {
+  /** With `-t`, vitest counts every other test as skipped. */
+  #isFiltered = false;
+
+  onInit(vitest: Vitest): void {
+    this.#isFiltered = vitest.config.testNamePattern !== undefined;
+  }
+
   onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly SerializedError[]): void {
-    const skipped = skippedTests(modules);
+    const skipped = this.#isFiltered ? [] : skippedTests(modules);
     if (skipped.length > 0) process.stdout.write(`\nskipped, by reason:\n${skipped.join('\n')}\n`);
     const repeated = modules.flatMap((module) =>
       [...module.children.allTests('passed')]

@@ -37,7 +37,7 @@ describe.each(formats)('%s', (name) => {
 });
 
 test('a name that no format has is refused', () => {
-  expect(isFormat('csv')).toBe(false);
+  expect(isFormat('xml')).toBe(false);
   expect(isFormat('toString')).toBe(false);
 });
 
