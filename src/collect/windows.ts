@@ -74,13 +74,19 @@ export function owns(window: Window, time: Micros): boolean {
 }
 
 /**
- * The largest width of a window: `closeDelay` between 10 s and 1 h, so that the frontier lags about
- * twice `closeDelay` at most; or a tenth of the time between `closedUntil` and `closeDue` if that
- * is more, so that history needs few requests; at most one day.
+ * The largest width of a window that keeps up with the present: `closeDelay` between 10 s and 1 h,
+ * so that the frontier lags about twice `closeDelay` at most.
+ */
+export function steadyWidth(closeDelay: Micros): Micros {
+  return Math.min(Math.max(closeDelay, 10 * secondMicros), hourMicros);
+}
+
+/**
+ * The largest width of a window: the steady width, or a tenth of the time between `closedUntil` and
+ * `closeDue` if that is more, so that history needs few requests; at most one day.
  */
 export function widestMicros(closedUntil: Micros, closeDue: Micros, closeDelay: Micros): Micros {
-  const steady = Math.min(Math.max(closeDelay, 10 * secondMicros), hourMicros);
-  return Math.min(Math.max(steady, wholeSecond((closeDue - closedUntil) / 10)), dayMicros);
+  return Math.min(Math.max(steadyWidth(closeDelay), wholeSecond((closeDue - closedUntil) / 10)), dayMicros);
 }
 
 /** The largest allowed width up to `max`; at least one second. */

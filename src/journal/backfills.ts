@@ -74,8 +74,8 @@ export class History {
   }
 
   /**
-   * True if a sink does not receive records of this time because they belong to a backfill for other
-   * sinks.
+   * True if a sink does not receive records of this time because they belong to a backfill for
+   * other sinks.
    */
   withheld(sink: string, id: string, time: () => Micros | undefined): boolean {
     const ranges = this.#sources.has(id) ? this.#sources.get(id).ranges : [];
@@ -254,22 +254,35 @@ interface KnownSource {
   readonly state: string;
   /** Start, frontier and end of its ledger. */
   readonly startsAt: Micros;
+  /** Start of the live range. */
+  readonly liveFrom: Micros;
   readonly frontier: Micros;
   readonly closedUntil: Micros;
   readonly records: number;
 }
 
+interface KnownSourceRow {
+  readonly id: string;
+  readonly state: string;
+  readonly starts_us: number;
+  readonly from_us: number;
+  readonly frontier_us: number;
+  readonly closed_until_us: number;
+  readonly collected: number;
+}
+
 export function sourcesOf(db: Database): KnownSource[] {
   return db
-    .prepare<[], { id: string; state: string; from_us: number; frontier_us: number; closed_until_us: number; collected: number }>(
-      `SELECT id, state, (SELECT min(from_us) FROM ranges WHERE source = source_no) AS from_us, frontier_us, closed_until_us, collected
+    .prepare<[], KnownSourceRow>(
+      `SELECT id, state, (SELECT min(from_us) FROM ranges WHERE source = source_no) AS starts_us, from_us, frontier_us, closed_until_us, collected
        FROM sources JOIN ranges ON source = source_no AND to_us IS NULL ORDER BY id`,
     )
     .all()
     .map((row) => ({
       id: row.id,
       state: row.state,
-      startsAt: row.from_us,
+      startsAt: row.starts_us,
+      liveFrom: row.from_us,
       frontier: row.frontier_us,
       closedUntil: row.closed_until_us,
       records: row.collected,

@@ -1,6 +1,6 @@
 /**
- * The most urgent problem of a snapshot: what happened, what is lost, and what to do. `rules` lists the problems, the most
- * urgent first.
+ * The most urgent problem of a snapshot, with its consequence and the action. `rules` lists the
+ * problems, the most urgent first.
  */
 import type { SuspensionReason } from '../model/ledger.ts';
 import type { SinkSnapshot, Snapshot, SourceSnapshot } from '../model/snapshot.ts';
@@ -16,7 +16,7 @@ interface Advice {
   readonly operation: string;
 }
 
-/** The same distance ahead suspends the source. */
+/** A clock that is ahead by this much suspends the source. */
 const farBehindSeconds = 3_600;
 
 /** Reported long before the suspension. */

@@ -1,11 +1,13 @@
-/** Long text in pieces, made as it is asked for: what is written out this way is never whole in memory. Pure. */
+/**
+ * Long text in chunks that are generated on demand, so that it is never entirely in memory. Pure.
+ */
 
 import { harmless } from '../escape.ts';
 
-/** A text, or the pieces of one. */
+/** A text, or its chunks. */
 export type Chunks = string | Iterable<string>;
 
-/** What `join` makes of the parts, piece by piece. */
+/** `Array.join` for parts that are texts or chunks. */
 export function* joined(parts: Iterable<Chunks>, separator: string): Generator<string, void, void> {
   let isFirst = true;
   for (const part of parts) {
@@ -16,7 +18,10 @@ export function* joined(parts: Iterable<Chunks>, separator: string): Generator<s
   }
 }
 
-/** The same text in pieces of at least this many characters, but for the last: short ones cost more to pass on than to make. */
+/**
+ * The same text in chunks of at least `least` characters, except the last: each chunk has a fixed
+ * cost.
+ */
 export function* gathered(chunks: Iterable<string>, least: number): Generator<string, void, void> {
   let held = '';
   for (const chunk of chunks) {
@@ -28,7 +33,7 @@ export function* gathered(chunks: Iterable<string>, least: number): Generator<st
   if (held !== '') yield held;
 }
 
-/** Each item as something else; can be gone through as often as the items can. */
+/** A lazy `Array.map`; as often iterable as `items` is. */
 export function mapped<Item, Result>(items: Iterable<Item>, make: (item: Item) => Result): Iterable<Result> {
   return {
     *[Symbol.iterator]() {
@@ -38,8 +43,8 @@ export function mapped<Item, Result>(items: Iterable<Item>, make: (item: Item) =
 }
 
 /**
- * What `JSON.stringify(value, null, 2)` gives of a value of JSON, with whatever can be gone through for an array; characters that a terminal would obey
- * are escaped.
+ * The result of `JSON.stringify(value, null, 2)` in chunks, with iterables as arrays. Control
+ * characters are escaped for terminals.
  */
 export function* jsonChunks(value: unknown, indent = ''): Generator<string, void, void> {
   if (typeof value !== 'object' || value === null) return yield whole(value, indent);
@@ -50,7 +55,7 @@ export function* jsonChunks(value: unknown, indent = ''): Generator<string, void
   for (const [name, item] of isList ? unnamed(value as Iterable<unknown>) : named(value)) {
     yield `${separator}\n${inner}${name}`;
     separator = ',';
-    // What comes one by one is in memory one by one: the engine is quicker.
+    // A lazy item is in memory as a whole already, and the engine serializes it faster.
     if (isList && !Array.isArray(value)) yield whole(item, inner);
     else yield* jsonChunks(item, inner);
   }
@@ -58,7 +63,7 @@ export function* jsonChunks(value: unknown, indent = ''): Generator<string, void
   yield isList ? ']' : '}';
 }
 
-/** The same in one piece, with a line break: the result of a command with `--json`. */
+/** The same as one text with a final line break: the result of a command with `--json`. */
 export function jsonText(value: unknown): string {
   return `${[...jsonChunks(value)].join('')}\n`;
 }

@@ -1,16 +1,18 @@
-/** What `check` says of the clock of a service beside the clock of this machine. */
+/**
+ * The finding of `check` on the difference between the clocks of the service and of this machine.
+ */
 import { span } from './format-time.ts';
 
-/** A `Date` header has whole seconds, and the answer takes time. */
+/** A `Date` header has whole seconds, and a response takes time. */
 const agreeSeconds = 1;
-/** Further apart than this records carry times that cannot be laid beside those of other systems. */
+/** With a larger difference, times of records cannot be compared with those of other systems. */
 const apartSeconds = 60;
 
-/** @param seconds  the clock of the service less that of this machine */
+/** @param seconds  the clock of the service minus that of this machine */
 export function clockFinding(seconds: number): { readonly level: 'ok' | 'warning'; readonly message: string } {
   const apart = Math.round(Math.abs(seconds));
   if (apart <= agreeSeconds)
     return { level: 'ok', message: 'the clock of the service and the clock of this machine agree within a second' };
   const message = `the clock of the service is ${span(apart)} ${seconds < 0 ? 'behind' : 'ahead of'} the clock of this machine`;
-  return apart <= apartSeconds ? { level: 'ok', message } : { level: 'warning', message: `${message}: set the wrong one right` };
+  return apart <= apartSeconds ? { level: 'ok', message } : { level: 'warning', message: `${message}: correct the wrong one` };
 }

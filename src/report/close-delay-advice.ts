@@ -1,23 +1,28 @@
-/** Advice on the close delay (`closeDelay`). from the measured delays of records. Pure. */
+/** Advice on the setting `closeDelay`, from the measured delays of records. Pure. */
 import type { DelayMeasure } from '../model/telemetry.ts';
 import { delayBounds, samples, seenLater, seenWithin } from '../telemetry/delays.ts';
 import { counted, span } from './format-time.ts';
 
-/** What the measured delays say about the close delay. */
 interface CloseDelayAdvice {
   readonly level: 'ok' | 'warning';
   readonly message: string;
 }
 
-/** Fewer records than these say nothing. */
+/** Fewer records are too few for advice. */
 const minSamples = 1_000;
-/** Later than the close delay may be one in a thousand; for a shorter one none in ten thousand. */
+/** The accepted share of late records: with the present close delay, and with a shorter one. */
 const shareLate = 1 / 1_000;
 const shareSure = 1 / 10_000;
-/** Below the first, windows are so many that a quiet source is asked more than 0.15 times a second; above the last the frontier lags by half a day. */
+/**
+ * Below the first, the many windows of a quiet source cause over 0.15 requests per second. With the
+ * last, the frontier already lags by about half a day.
+ */
 const closeDelays = [300, 600, 900, 1_800, 3_600, 7_200, 21_600] as const;
 
-/** A better close delay where the measured delays disagree with the one in use (docs/operations.md, "How late records are"). */
+/**
+ * Proposes a better close delay if the measured delays suggest one (docs/operations.md, "How late
+ * records are").
+ */
 export function closeDelayAdvice(measure: DelayMeasure, closeDelay: number): CloseDelayAdvice | undefined {
   const all = samples(measure);
   if (all === 0) return undefined;
@@ -46,7 +51,7 @@ export function bound(seconds: number | undefined): string {
   return Number.isFinite(seconds) ? span(seconds) : `more than ${span(delayBounds.at(-1) ?? 0)}`;
 }
 
-/** As a duration of the configuration. */
+/** A duration as written in the configuration. */
 function setting(seconds: number): string {
   return seconds % 3_600 === 0 ? `${seconds / 3_600}h` : `${seconds / 60}m`;
 }

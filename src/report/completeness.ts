@@ -1,7 +1,8 @@
 /**
- * Is everything of a period that is due proven, and is it delivered? One pure function answers for the report in every format,
- * and for `status` over the whole ledger up to now.
+ * Decides whether everything due in a period is proven and delivered. One pure function serves the
+ * report in every format, and `status` for the whole ledger up to now.
  */
+import { endOf, secondMicros, steadyWidth } from '../collect/windows.ts';
 import type { Window } from '../model/ledger.ts';
 import type { Coverage, SinkCoverage, SinkSnapshot, Snapshot, SourceSnapshot } from '../model/snapshot.ts';
 import type { Micros } from '../model/time.ts';
@@ -11,7 +12,7 @@ type SourceFacts = Pick<
   'id' | 'state' | 'closeDelaySeconds' | 'serverNow' | 'trouble' | 'held' | 'clock' | 'nextProof' | 'undated' | 'retiredAt'
 >;
 
-/** What the verdict takes into account of the present. */
+/** The current facts that a verdict depends on. */
 export interface Present {
   /** Set when no daemon runs. */
   readonly stopped: Snapshot['stopped'];
@@ -21,10 +22,10 @@ export interface Present {
   readonly sinks: readonly Pick<SinkSnapshot, 'id' | 'lastError'>[];
 }
 
-/** A period, the present, and what the ledger has of the period. Times in µs. */
+/** A period, the current facts, and the coverage of the period by the ledger. Times in µs. */
 export interface Facts extends Present {
   readonly now: Micros;
-  /** undefined: from the begin of each ledger. */
+  /** undefined: from the start of each ledger. */
   readonly from: Micros | undefined;
   /** undefined: up to now. */
   readonly to: Micros | undefined;
@@ -43,7 +44,7 @@ type HoleReason =
   | 'source_failing'
   | 'behind';
 
-/** Time that was due and is not proven, [from, to). */
+/** A time range that is due and not proven, [from, to). */
 interface Hole {
   readonly source: string;
   readonly from: Micros;
@@ -52,54 +53,56 @@ interface Hole {
   readonly message: string;
 }
 
-/** A sink that does not have every window that it owes. */
+/** A sink that has not received every window of the period. */
 export interface Shortfall extends SinkCoverage {
   readonly lastError: string | undefined;
 }
 
 export interface Completeness {
-  /** Everything that is due is proven: no gap, accepted or not, no window in doubt, no hole; and something is proven at all. */
+  /**
+   * Everything due is proven: no gap (accepted or not), no window in doubt and no hole. At least
+   * one window is proven.
+   */
   readonly complete: boolean;
-  /** A part of the period is not due yet, and not proven. */
+  /** A part of the period is neither due nor proven. */
   readonly soFar: boolean;
-  /** Every sink has every window that it owes, and every record without a readable time; where it owes no window yet, nothing waits for it. */
+  /**
+   * Every sink has received every window of the period and every record without a readable time. A
+   * sink without a window yet has no undelivered records.
+   */
   readonly delivered: boolean;
-  /** Nothing of the period will be looked at again, and nothing of it is outside of the ledger. */
+  /** The ledger covers the whole period, and no window of it will be counted again. */
   readonly final: boolean;
   readonly windows: number;
   readonly gaps: number;
   readonly accepted: number;
   readonly inDoubt: number;
   readonly uncovered: readonly Hole[];
-  /** Sources of which nothing is known, not even where their ledger begins. */
+  /** Sources whose ledger has not started. */
   readonly unknown: readonly string[];
-  /** Set where no window is in the period and none of it is due: about when the first window is proven, where that is known. */
+  /** Set when the period has no window and no part of it is due. `firstProof`: if known. */
   readonly nothingDue?: { readonly firstProof: Micros | undefined; readonly now: Micros };
   readonly shortfalls: readonly Shortfall[];
-  /** Several sources take part: a hole names its own. */
+  /** With several sources, each hole names its source. */
   readonly isOfSeveral: boolean;
   readonly isStopped: boolean;
 }
 
-const secondMicros = 1_000_000;
-
 /**
- * A window is as wide as the close delay, between 10 s and 1 h, and is closed when its end has the age of the close delay (docs/guarantees.md):
- * so time is proven at the latest after one close delay and one window. One more close delay is for the work itself.
+ * A window is closed when its end is older than the close delay (docs/guarantees.md), so its start
+ * is proven at the latest after the close delay plus the width of a window. One more close delay is
+ * allowed for reading it.
  */
 export function dueAfterSeconds(closeDelaySeconds: number): number {
-  return 2 * closeDelaySeconds + widthSeconds(closeDelaySeconds);
+  return 2 * closeDelaySeconds + steadyWidth(closeDelaySeconds * secondMicros) / secondMicros;
 }
 
-function widthSeconds(closeDelaySeconds: number): number {
-  return Math.min(3_600, Math.max(10, closeDelaySeconds));
-}
-
-/** The one function from which every verdict comes. */
+/** Every verdict comes from this function. */
 export function completeness(facts: Facts): Completeness {
   const all = facts.sources.map((source) => examine(source, facts));
   const taking = all.filter(({ takesPart }) => takesPart);
-  // A source whose ledger begins after the period, or that was retired before, has no part in it; but where that is so of all, nothing is proven.
+  // Sources whose ledger begins after the period, or that were retired before it, do not count,
+  // unless that leaves no source.
   const parts = taking.length > 0 ? taking : all;
   const sum = (count: (coverage: Coverage) => number): number => parts.reduce((total, { coverage }) => total + count(coverage), 0);
   const windows = sum(({ windows: { all: count } }) => count);
@@ -124,7 +127,7 @@ export function completeness(facts: Facts): Completeness {
       parts.length > 0 &&
       parts.every(({ coverage: { windows: count } }) => count.all > 0 && count.final === count.all) &&
       uncovered.length === 0 &&
-      // An end that was not asked for is no promise.
+      // Without a requested end, the open end does not make the period provisional.
       (facts.to === undefined || !soFar),
     ...{ windows, gaps, accepted, inDoubt, uncovered, unknown, shortfalls },
     ...(isNothingDue && { nothingDue: { firstProof, now: facts.now } }),
@@ -139,9 +142,9 @@ interface Examined {
   readonly takesPart: boolean;
   readonly isUnknown: boolean;
   readonly isPending: boolean;
-  /** Nothing of the period is due, nor proven before it is due. */
+  /** No part of the period is due or proven. */
   readonly isAllPending?: boolean;
-  /** Only with it, where it is known. */
+  /** Set with `isAllPending`, if known. */
   readonly firstProof?: Micros | undefined;
   readonly uncovered: readonly Hole[];
 }
@@ -155,7 +158,7 @@ function examine(source: SourceFacts, facts: Facts): Examined {
   const { id, retiredAt } = source;
   const coverage = facts.coverage.get(id) ?? nothingCovered;
   const begin = facts.from ?? coverage.startsAt;
-  // A source that was retired owes the time up to its retirement, as far as it was read or not.
+  // A retired source must cover the time up to its retirement.
   const asked = facts.to ?? facts.now;
   const end = Math.min(asked, retiredAt ?? asked);
   const { read } = coverage;
@@ -163,7 +166,7 @@ function examine(source: SourceFacts, facts: Facts): Examined {
   const takesPart = !isOver && (coverage.startsAt === undefined || coverage.startsAt < end);
   const common = { id, coverage, takesPart };
   if (begin === undefined) return { ...common, isUnknown: true, isPending: false, uncovered: [] };
-  // What both clocks have reached, as where windows are closed.
+  // The earlier of both clocks, as for closing windows.
   const closedUntil = Math.min(facts.now, source.serverNow ?? facts.now);
   const due = Math.floor((closedUntil - dueAfterSeconds(source.closeDelaySeconds) * 1e6) / secondMicros) * secondMicros;
   const edges = [due, coverage.startsAt ?? begin, ...[...read, ...coverage.history].flatMap(({ from, to }) => [from, to])];
@@ -175,26 +178,31 @@ function examine(source: SourceFacts, facts: Facts): Examined {
       pendingFrom ??= part.from;
     } else add(uncovered, { source: id, from: part.from, to: part.to, ...reasonAt(part.from, source, coverage, facts) });
   }
-  // A period that is wholly in the future has no stretch to look at.
+  // A period entirely in the future has no parts.
   const isAllPending = uncovered.length === 0 && (asked <= begin ? begin >= due && !isOver : pendingFrom === begin);
   const firstProof = isAllPending ? firstProofOf(begin, source) : undefined;
   return { ...common, isUnknown: false, isPending: pendingFrom !== undefined, uncovered, isAllPending, firstProof };
 }
 
-/** When time from there on is proven at the earliest; undefined where nobody knows yet what time it is at the service. */
+/**
+ * The earliest server time at which the window that begins at `from` can be proven: its end, by the
+ * widths that collection uses, plus the close delay. Undefined while the time of the service is
+ * unknown.
+ */
 export function firstProofOf(from: Micros, { closeDelaySeconds, nextProof = 0, undated }: SourceFacts): Micros | undefined {
   if (undated && undated.known === undefined) return undefined;
-  return Math.max(from + (widthSeconds(closeDelaySeconds) + closeDelaySeconds) * 1e6, nextProof);
+  const closeDelay = closeDelaySeconds * secondMicros;
+  return Math.max(endOf(from, steadyWidth(closeDelay)) + closeDelay, nextProof);
 }
 
-/** A stretch of time cut at these edges. */
+/** Splits [begin, end) at the edges. */
 function between(begin: Micros, end: Micros, edges: readonly Micros[]): Window[] {
   if (begin >= end) return [];
   const cuts = [...new Set([begin, ...edges.filter((edge) => begin < edge && edge < end), end])].sort((a, b) => a - b);
   return cuts.slice(1).map((to, i) => ({ from: cuts[i] ?? begin, to }));
 }
 
-/** Two adjacent holes with one reason are one. */
+/** Merges adjacent holes with the same reason. */
 function add(holes: Hole[], hole: Hole): void {
   const last = holes.at(-1);
   if (last?.to === hole.from && last.reason === hole.reason) holes[holes.length - 1] = { ...last, to: hole.to };
@@ -222,7 +230,7 @@ function reasonAt(
   return { reason: 'behind', message: clock ? 'the clock of the service is being measured' : 'collection is behind' };
 }
 
-/** Of all sources together, by sink. */
+/** Sums the shortfalls of all sources for each sink. */
 function shortfallsOf(parts: readonly SinkCoverage[], { sinks }: Facts): Shortfall[] {
   const sums = new Map<string, SinkCoverage>();
   for (const part of parts) {
@@ -243,7 +251,7 @@ export function presentOf({ stopped, journal, sources, sinks }: Snapshot): Prese
     sources: sources.map(({ id, state, closeDelaySeconds, serverNow, trouble, held, clock, nextProof, undated, retiredAt }) => ({
       ...{ id, state, closeDelaySeconds, serverNow, trouble, held, clock, nextProof, undated, retiredAt },
     })),
-    // The error of a failure that is over is no reason for anything.
+    // An error that no longer occurs explains nothing.
     sinks: sinks.map((sink) => ({ id: sink.id, lastError: failsNow(sink) ? sink.lastError : undefined })),
   };
 }

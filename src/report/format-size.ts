@@ -1,5 +1,3 @@
-/** Sizes as people read them. */
-
 /** `15.6 MiB`, `10 GiB`. @param count  bytes */
 export function size(count: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];

@@ -1,10 +1,7 @@
-/**
- * Instants and spans as people and programs read them. Pure: the moment that "ago" refers to is always given. Serves the verdict, the text
- * of `status` and the completeness report.
- */
+/** Formats instants and durations for `status` and reports. Pure: `now` is always a parameter. */
 import type { Micros } from '../model/time.ts';
 
-/** RFC 3339 in UTC, with as many digits of the second as the instant has: `2026-11-20T02:45:00Z`, `…:41.25Z`. */
+/** RFC 3339 in UTC, without trailing zeros of the fraction: `2026-11-20T02:45:00Z`, `…:41.25Z`. */
 export function rfc3339(at: Micros): string {
   const wholeMs = Math.floor(at / 1_000);
   const fraction = String((((wholeMs % 1_000) + 1_000) % 1_000) * 1_000 + (at - wholeMs * 1_000))
@@ -13,7 +10,7 @@ export function rfc3339(at: Micros): string {
   return `${new Date(wholeMs).toISOString().slice(0, 19)}${fraction === '' ? '' : `.${fraction}`}Z`;
 }
 
-/** `45 s`, `18 min`, `5 h`, `3 d`: one unit, cut down. Two units would be more exact than what people need to know how worried to be. */
+/** `45 s`, `18 min`, `5 h`, `3 d`: one unit, rounded down. */
 export function span(seconds: number): string {
   const whole = Math.max(0, Math.floor(seconds));
   if (whole < 90) return `${whole} s`;
@@ -26,7 +23,7 @@ export function ago(at: Micros, now: Micros): string {
   return `${span((now - at) / 1e6)} ago`;
 }
 
-/** Date and time of day in a zone: `{date: '2026-11-20', time: '02:45:00'}`. */
+/** Date and time of day in a zone: `{ date: '2026-11-20', time: '02:45:00' }`. */
 export function zoned(at: Micros, tz: string): { readonly date: string; readonly time: string } {
   let format = formats.get(tz);
   if (!format) formats.set(tz, (format = new Intl.DateTimeFormat('sv-SE', { timeZone: tz, dateStyle: 'short', timeStyle: 'medium' })));
@@ -34,13 +31,16 @@ export function zoned(at: Micros, tz: string): { readonly date: string; readonly
   return { date, time };
 }
 
-/** `02:45 UTC`; with the date in front when that is not the date of `now`. */
+/** `02:45 UTC`; the date precedes it unless it is the date of `now`. */
 export function clockTime(at: Micros, now: Micros, tz: string): string {
   const { date, time } = zoned(at, tz);
   return `${date === zoned(now, tz).date ? '' : `${date} `}${time.slice(0, 5)} ${tz}`;
 }
 
-/** `2026-11-20 02:45–03:15 UTC`, `2026-11-20 23:45–2026-11-21 00:15:30 UTC`: the date once where it is the same, seconds where there are any. */
+/**
+ * `2026-11-20 02:45–03:15 UTC`, `2026-11-20 23:45–2026-11-21 00:15:30 UTC`: no repeated date, no
+ * zero seconds.
+ */
 export function stretchWords(from: Micros, to: Micros, tz: string): string {
   const [begin, end] = [zoned(from, tz), zoned(to, tz)];
   const clock = (time: string): string => (time.endsWith(':00') ? time.slice(0, 5) : time);
@@ -57,5 +57,5 @@ export function grouped(count: number): string {
   return String(count).replace(/\B(?=(\d{3})+$)/g, ',');
 }
 
-/** Making one is slow, and a report asks for thousands of times. */
+/** Cached: creating a format is slow, and a report formats thousands of times. */
 const formats = new Map<string, Intl.DateTimeFormat>();

@@ -1,4 +1,4 @@
-/** The headline of `status`: the verdict on the whole ledger up to now, and what needs attention. Pure. */
+/** The headline of `status`, and the rules on sources that it shares with the tables. Pure. */
 import type { Snapshot, SourceSnapshot } from '../model/snapshot.ts';
 import type { Micros } from '../model/time.ts';
 import { completeness, firstProofOf, presentOf } from './completeness.ts';
@@ -8,9 +8,9 @@ import { sinkNeedsYou } from './sink-health.ts';
 import { summaryOf, whenDue } from './verdict.ts';
 
 /**
- * The headline of `status`: the verdict on the whole ledger up to now, and what else a person should know first.
+ * The headline of `status`: the verdict on the whole ledger up to now, and what needs attention.
  *
- * @param tz  the zone of the times in it, an IANA name
+ * @param tz  IANA name of the time zone
  */
 export function verdict(snapshot: Snapshot, tz = 'UTC'): string {
   const { sources, sinks, journal, now, created, stopped } = snapshot;
@@ -22,14 +22,16 @@ export function verdict(snapshot: Snapshot, tz = 'UTC'): string {
     needs(sources.filter(sourceNeedsYou).length, 'source'),
     needs(sinks.filter(sinkNeedsYou).length, 'sink'),
     ...(deadLetters === 0 ? [] : [counted(deadLetters, 'dead letter')]),
-    // A lost state starts anew without any other sign (docs/operations.md, "State lost").
+    // This clause is the only sign that a state was lost (docs/operations.md, "State lost").
     ...(isNew ? [`new state since ${span((now - created) / 1e6)}`] : []),
   ];
   const line = clauses.filter((clause) => clause !== '').join(', ');
   return stopped ? `DAEMON NOT RUNNING since about ${clockTime(stopped.since, now, tz)} (${ago(stopped.since, now)}); ${line}` : line;
 }
 
-/** The verdict over the whole ledger of every source, up to now, as the report has it; undefined where there is no source. */
+/**
+ * The verdict of a report on every source, from its start until now; undefined without a source.
+ */
 export function statusVerdict(snapshot: Snapshot): Completeness | undefined {
   const { sources } = snapshot;
   if (sources.length === 0) return undefined;
@@ -41,14 +43,21 @@ export function sourceNeedsYou(source: SourceSnapshot): boolean {
   return source.state === 'suspended' || source.state === 'unconfigured' || (source.state !== 'retired' && source.trouble !== undefined);
 }
 
-/** The moment at the source, as far as it is known. */
+/** The time at the service; the local time while that is unknown. */
 export function serverTime(source: SourceSnapshot, snapshot: Snapshot): Micros {
   return source.serverNow ?? snapshot.now;
 }
 
-/** Whether the source has a place in time yet: before the first answer of `start: now` it has none. */
+/** False before the ledger has a start: with `start: now` that is before the first response. */
 export function begun(source: SourceSnapshot): boolean {
   return source.frontier !== 0;
+}
+
+/**
+ * The frontier, once it has passed the start of the live range: before that, no window is complete.
+ */
+export function completeUntil({ frontier, coverage }: SourceSnapshot): Micros | undefined {
+  return coverage?.liveFrom !== undefined && frontier > coverage.liveFrom ? frontier : undefined;
 }
 
 const hour = 3_600 * 1e6;
@@ -59,9 +68,9 @@ function verdictClause(snapshot: Snapshot, tz: string): string {
   const polled = snapshot.sources.filter(({ state }) => state !== 'unconfigured' && state !== 'retired');
   if (polled.length === 0) return `NO SOURCE is polled; ${summaryOf(found, tz)}`;
   const fresh = polled.filter(({ coverage }) => coverage === undefined || coverage.windows.all === 0);
-  const known = polled.filter((source) => !fresh.includes(source) && begun(source));
+  const known = polled.filter((source) => !fresh.includes(source) && completeUntil(source) !== undefined);
   const suspended = polled.filter(({ state }) => state === 'suspended');
-  // It says itself when the first proof is due.
+  // This summary names the time of the first proof.
   if (found.nothingDue) return summaryOf(found, tz);
   const [slowest] = known.toSorted((a, b) => a.frontier - b.frontier);
   const proofs = fresh.map((source) => firstProof(source, snapshot, tz));
@@ -72,7 +81,9 @@ function verdictClause(snapshot: Snapshot, tz: string): string {
   ].join(', ');
 }
 
-/** The bound of the alert WaybillFrontierLate: a frontier lags about twice the close delay when all is well. */
+/**
+ * The bound of the alert WaybillFrontierLate. A healthy frontier lags about twice the close delay.
+ */
 export function isLate(source: SourceSnapshot, time: Micros, snapshot: Snapshot): boolean {
   return serverTime(source, snapshot) - time > (2 * source.closeDelaySeconds + 900) * 1e6;
 }
@@ -82,13 +93,11 @@ function when(source: SourceSnapshot, snapshot: Snapshot, tz: string): string {
   return `${clockTime(source.frontier, now, tz)} (${ago(source.frontier, now)})`;
 }
 
-/** The first window is as wide as the close delay, within 10 s and 1 h, and is closed when its end has that age (docs/guarantees.md). */
 function firstProof(source: SourceSnapshot, snapshot: Snapshot, tz: string): string {
   if (!begun(source)) return source.lastSuccess === undefined ? 'waiting for the first response' : 'its start is not known yet';
   if (source.undated && source.undated.known === undefined) return 'first proof due with its first record, because responses carry no Date';
   const now = serverTime(source, snapshot);
-  const measured = source.clock ? now + source.clock.remainingMs * 1000 : 0;
-  return `first proof due ${whenDue(Math.max(firstProofOf(source.frontier, source) ?? 0, measured), now, tz)}`;
+  return `first proof due ${whenDue(firstProofOf(source.frontier, source) ?? 0, now, tz)}`;
 }
 
 function nameOrCount(sources: readonly SourceSnapshot[]): string {

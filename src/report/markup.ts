@@ -14,7 +14,10 @@ export class Html {
 
 type Value = string | Html | readonly Html[];
 
-/** Strings are escaped; templates and arrays of templates are inserted. A long template is read once. */
+/**
+ * Escapes strings; inserts templates and arrays of templates. A chunked template can be read only
+ * once.
+ */
 export function markup(texts: TemplateStringsArray, ...values: readonly Value[]): Html {
   const parts: Chunks[] = [];
   let text = texts[0] ?? '';
@@ -32,12 +35,12 @@ export function markup(texts: TemplateStringsArray, ...values: readonly Value[])
   return parts.length === 0 ? new Html(text) : new Html(joined([...parts, text], ''));
 }
 
-/** One template a line, made when it is read. */
+/** One template per line, generated on demand. */
 export function lines(parts: Iterable<Html>): Html {
   return new Html(joined(chunksOf(parts), '\n'));
 }
 
-/** Text of this program that must not be escaped. Never pass a value of a report. */
+/** A constant of this program that is not escaped. Never pass a value of a report. */
 export function trusted(text: string): Html {
   return new Html(text);
 }
@@ -46,10 +49,12 @@ function* chunksOf(parts: Iterable<Html>): Generator<Chunks, void, void> {
   for (const { chunks } of parts) yield chunks;
 }
 
-/** Safe in text and in a quoted attribute; control characters and direction marks become visible escapes. */
+/**
+ * Safe in text and in a quoted attribute; control characters and direction marks become visible
+ * escapes.
+ */
 function escaped(value: string): string {
   return printable(value).replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
-/** Nothing. */
 export const none = trusted('');

@@ -1,16 +1,20 @@
-/** Which sinks fail, from the facts of a snapshot: one rule for the headline of `status`, its tables and its advice. Pure. */
+/** Decides which sinks fail, for the headline, tables and advice of `status`. Pure. */
 import type { SinkSnapshot } from '../model/snapshot.ts';
 
 type Facts = Pick<SinkSnapshot, 'state' | 'hasDelivered' | 'attempts' | 'trouble' | 'lagSeconds'>;
 
-/** A single failure is usually a restart of the receiver, unless nothing was ever accepted: then the settings are likely wrong. */
+/**
+ * A single failure is usually a restart of the receiver. If the sink has never delivered, its
+ * settings are probably wrong.
+ */
 const maxFailed = 3;
-/** A first delivery may take so long: a batch waits to be filled. */
+/** The time allowed for the first delivery, because a batch waits to be filled. */
 const firstDeliverySeconds = 60;
 
 /**
- * Whether its attempts fail: three in a row, or each one that was ever made, or records wait a minute for the first delivery. Of a stopped
- * daemon the attempts are not known.
+ * True after three failed attempts in a row. A sink that has never delivered fails with its first
+ * failed attempt, or when records have waited a minute. The attempts of a stopped daemon are
+ * unknown.
  */
 export function isFailing({ state, hasDelivered, attempts = 0, lagSeconds }: Facts): boolean {
   if (state === 'retired' || state === 'unconfigured' || state === 'stopped') return false;
@@ -18,7 +22,7 @@ export function isFailing({ state, hasDelivered, attempts = 0, lagSeconds }: Fac
   return attempts > 0 || lagSeconds >= firstDeliverySeconds;
 }
 
-/** Whether a person must act: it is blocked, gone from the configuration, not ready, or fails. */
+/** True if an operator must act: the sink is blocked, unconfigured or not ready, or it fails. */
 export function sinkNeedsYou(sink: Facts): boolean {
   const { state, trouble } = sink;
   if (state === 'retired') return false;

@@ -1,4 +1,6 @@
-/** `waybill status --json` and `GET /status` (contract: docs/operations.md, "JSON of status"). Pure. */
+/**
+ * `waybill status --json` and `GET /status` (contract: docs/operations.md, "JSON of status"). Pure.
+ */
 import type { BackfillProgress } from '../model/ledger.ts';
 import type { Snapshot, SourceSnapshot } from '../model/snapshot.ts';
 import type { Micros } from '../model/time.ts';
@@ -8,7 +10,7 @@ import { begun, serverTime, statusVerdict, verdict } from './headline.ts';
 
 interface StatusJson {
   readonly summary: string;
-  /** Over the whole ledger of every source, up to now, as in the report; false where there is none. */
+  /** For the whole ledger of every source until now, as in the report; false without a source. */
   readonly complete: boolean;
   readonly delivered: boolean;
   readonly version: string;
@@ -23,7 +25,7 @@ interface StatusJson {
     readonly lagSeconds: number | null;
     readonly gaps: number;
     readonly lastError: string | null;
-    /** Only where history is being added. */
+    /** Omitted without an unfinished backfill. */
     readonly backfills?: readonly {
       readonly from: string;
       readonly to: string;
@@ -34,7 +36,10 @@ interface StatusJson {
       readonly perSecond: number | null;
       readonly secondsLeft: number | null;
     }[];
-    /** First seen minus logTimestamp, of the last one to two weeks: seconds within which a share was seen; null without records, or beyond 30 d. */
+    /**
+     * First seen minus logTimestamp, over the last one to two weeks. Percentiles in seconds; null
+     * without records, or beyond 30 d.
+     */
     readonly delays: {
       readonly records: number;
       readonly p50: number | null;
@@ -52,14 +57,17 @@ interface StatusJson {
     readonly lagSeconds: number;
     readonly deadLetters: number;
     readonly lastError: string | null;
-    /** Whether it has accepted a message, in this run or an earlier one of the same state. */
+    /** True once the sink has accepted a message, in any run with this state. */
     readonly hasDelivered: boolean;
-    /** In a row; null where no daemon runs. Then the times below are null too, as they are while no attempt fails. */
+    /**
+     * Consecutive; null without a running daemon. The times below are null then too, and while no
+     * attempt fails.
+     */
     readonly failedAttempts: number | null;
     readonly failingSince: string | null;
     readonly nextAttempt: string | null;
   }[];
-  /** About when the daemon ended; null while one runs. */
+  /** The approximate end of the daemon; null while one runs. */
   readonly stoppedSince: string | null;
 }
 

@@ -1,4 +1,7 @@
-/** Aligned tables for a terminal. A cell may hold text of a server, so its control characters are escaped. */
+/**
+ * Aligned tables for a terminal. Cells may contain text of a server, so control characters are
+ * escaped.
+ */
 import { printable } from '../escape.ts';
 
 export interface Column {
@@ -6,12 +9,15 @@ export interface Column {
   readonly align?: 'left' | 'right';
 }
 
-/** Rows of cells as lines of equal columns, two blanks between them, no blanks at the end; the head first. */
+/** Lines with two spaces between columns and none at the end; the first line is the head. */
 export function table(columns: readonly Column[], rows: readonly (readonly string[])[]): string[] {
   return [...tableLines(columns, rows)];
 }
 
-/** The same line by line, for more rows than memory should hold: they are gone through twice, once for the widths. */
+/**
+ * The same as a generator, for many rows. Iterates over `rows` twice; the first time for the
+ * widths.
+ */
 export function* tableLines(columns: readonly Column[], rows: Iterable<readonly string[]>): Generator<string, void, void> {
   const widths = columns.map(({ head }) => head.length);
   for (const row of rows) for (const [i, cell] of row.entries()) widths[i] = Math.max(widths[i] ?? 0, printable(cell).length);
@@ -24,12 +30,12 @@ export function* tableLines(columns: readonly Column[], rows: Iterable<readonly 
   for (const row of rows) yield line(row.map(printable));
 }
 
-/** Cut to a width, with `…` where something is missing. */
+/** Cuts a text to a width; `…` marks the cut. */
 export function cut(text: string, width: number): string {
   return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`;
 }
 
-/** Broken at blanks into at most `lines` lines of a width; what does not fit ends in `…`. */
+/** Wraps a text at spaces into at most `lines` lines; `…` marks omitted text. */
 export function wrapped(text: string, width: number, lines: number, indent = ''): string[] {
   const broken: string[] = [];
   let line = '';

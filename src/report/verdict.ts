@@ -1,14 +1,17 @@
-/** The verdict on a period as text: the first line of every report, and the head of `ledger --json`. Pure. */
+/**
+ * The verdict on a period as text: the first line of every report, and `summary` of `ledger
+ * --json`. Pure.
+ */
 import type { LedgerReportWindows, LedgerTables, LongLedgerReport } from '../model/ledger-report.ts';
 import type { Micros } from '../model/time.ts';
 import { completeness } from './completeness.ts';
 import type { Completeness, Facts, Present, Shortfall } from './completeness.ts';
 import { clockTime, counted, grouped, rfc3339, stretchWords } from './format-time.ts';
 
-/** More than these are counted, not named. */
+/** Further items are counted, not named. */
 const maxNamed = 3;
 
-/** The first line of a report. @param tz  the zone of the times in it, an IANA name */
+/** The first line of a report. @param tz  IANA name of the time zone */
 export function summaryOf(found: Completeness, tz: string): string {
   const head = found.soFar ? 'COMPLETE SO FAR' : 'COMPLETE';
   if (found.nothingDue) {
@@ -50,7 +53,8 @@ function shortfallWords(
     ...(undated === 0 ? [] : [`${counted(undated, 'record')} without a readable time`]),
   ];
   const what = lacks.length === 0 ? 'records that are waiting' : lacks.join(' and ');
-  // Without a window that lacks, records without a time may be dead letters alone: nothing is said of what is not known.
+  // Without a lacking window, the records without a time may all be dead letters, so no other
+  // reason is given.
   const why = reasons.length > 0 ? reasons.join('; ') : lacking === 0 && undated > 0 ? '' : otherwise;
   return `${id} lacks ${what}${why === '' ? '' : ` (${why})`}`;
 }
@@ -60,7 +64,7 @@ function named(items: readonly string[]): string {
   return rest <= 0 ? items.join('; ') : `${items.slice(0, maxNamed).join('; ')}; and ${grouped(rest)} more`;
 }
 
-/** The tables of a report with the verdict on its period in front: what `ledger --json` prints. */
+/** Adds the verdict on the period to the tables of a report: the result of `ledger --json`. */
 export function assessed(
   { generatedAt, from, to, sources, operations, coverage }: LedgerTables<LedgerReportWindows> & { readonly coverage: Facts['coverage'] },
   period: Pick<Facts, 'now' | 'from' | 'to'>,

@@ -54,8 +54,10 @@ async function list(values: StateValues & { readonly json: boolean }, io: Io): P
     head,
     align: i === 6 ? ('right' as const) : ('left' as const),
   }));
-  const rows = known.map(({ id, state, startsAt, frontier, closedUntil, records }) => [
-    ...[id, state, isConfigured(id) ? 'yes' : 'no', rfc3339(startsAt), rfc3339(frontier), rfc3339(closedUntil), grouped(records)],
+  const rows = known.map(({ id, state, startsAt, liveFrom, frontier, closedUntil, records }) => [
+    ...[id, state, isConfigured(id) ? 'yes' : 'no', rfc3339(startsAt)],
+    // At the start of the live range the frontier has passed no window yet.
+    ...[frontier > liveFrom ? rfc3339(frontier) : 'not yet', rfc3339(closedUntil), grouped(records)],
   ]);
   io.stdout.write(known.length === 0 ? 'no sources: no ledger has started\n' : `${table(columns, rows).join('\n')}\n`);
   return 0;

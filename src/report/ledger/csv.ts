@@ -1,7 +1,7 @@
 /**
- * The completeness report as CSV (RFC 4180, no sums) for scripts and spreadsheets: a comment line with the verdict, a header, rows. Header and rows
- * by window are also what the digest of a report is taken over: the same ledger gives the same bytes, whenever it is asked. The verdict depends
- * on the present, so it is not part of that.
+ * The completeness report as CSV (RFC 4180, without sums): a comment line with the verdict, a
+ * header, rows. The digest of a report covers the header and the rows by window, which are the same
+ * bytes as long as the ledger is the same. It excludes the verdict, which changes with time.
  */
 import { createHash } from 'node:crypto';
 import type { LongLedgerReport } from '../../model/ledger-report.ts';
@@ -11,7 +11,7 @@ import { printable } from '../../escape.ts';
 
 type Cell = string | number | boolean | null;
 
-/** @param tz  zone in which days and months begin; times are UTC always */
+/** @param tz  zone of days and months; times are always UTC */
 export function* ledgerCsv(report: LongLedgerReport, by: 'window' | 'day' | 'month', tz: string): Generator<string, void, void> {
   yield `# ${harmless(printable(report.summary))}\r\n`;
   yield* lines(by === 'window' ? windowRows(report) : periodRows(report, by, tz));
@@ -21,7 +21,7 @@ function* lines(rows: Iterable<readonly Cell[]>): Generator<string, void, void> 
   for (const row of rows) yield `${row.map(cell).join(',')}\r\n`;
 }
 
-/** SHA-256 over the CSV by window without its first line, hex: `waybill ledger --format csv … | tail -n +2 | sha256sum` gives the same. */
+/** The same as `waybill ledger --format csv … | tail -n +2 | sha256sum`, by window. */
 export function reportDigest(report: LongLedgerReport): string {
   const hash = createHash('sha256');
   for (const chunk of gathered(lines(windowRows(report)), 16_384)) hash.update(chunk);
@@ -82,7 +82,7 @@ function* periodRows(report: LongLedgerReport, by: 'day' | 'month', tz: string):
   }
 }
 
-/** The row of a source that has no window in the period: a file that did not name it would look whole. */
+/** A row for a source without a window in the period: without it, the file would look complete. */
 function nothing(id: string, head: readonly Cell[]): Cell[] {
   const row = new Map<Cell, Cell>([
     ['source', id],
@@ -100,8 +100,9 @@ function sinkCells(ids: readonly string[], sinks: Readonly<Record<string, { comp
 }
 
 /**
- * Text may hold what a server said: what a spreadsheet would take for a formula gets an apostrophe in front. Also inside of a text, as a
- * spreadsheet may split at another character than the comma (`;` where the comma is the decimal sign).
+ * Text may quote a server, so an apostrophe precedes what a spreadsheet would evaluate as a
+ * formula. This applies within a text too, because a spreadsheet may split at `;` or another
+ * character.
  */
 function harmless(text: string): string {
   return text.replace(/(^|[,;|\t\r\n])(?=[\s"]*[=+\-@\uff1d\uff0b\uff0d\uff20])/g, "$1'").replace(/^[\t\r]/, "'$&");

@@ -1,4 +1,4 @@
-/** The completeness report in the formats that a program or a reader asks for: one place for the command and for the admin server. */
+/** The completeness report in each format, for the command and the admin server. */
 import type { LongLedgerReport } from '../../model/ledger-report.ts';
 import { ledgerCsv } from './csv.ts';
 import { ledgerHtml } from './html.ts';
@@ -8,14 +8,14 @@ import { jsonChunks } from '../chunks.ts';
 
 export type LedgerFormat = 'json' | 'csv' | 'html';
 
-/** The zone of the times in words: programs get UTC, as everywhere in csv and json. */
+/** The zone of the times in the verdict; csv and json use UTC everywhere. */
 export function zoneOfWords(format: LedgerFormat | 'text', tz: string): string {
   return format === 'csv' || format === 'json' ? 'UTC' : tz;
 }
 
 export interface LedgerDocument {
   readonly type: string;
-  /** Its text in pieces, once. */
+  /** The text in chunks; can be read once. */
   readonly chunks: Iterable<string>;
 }
 
@@ -34,7 +34,7 @@ function* jsonText(value: unknown): Generator<string, void, void> {
   yield '\n';
 }
 
-/** `days` or `months` before the windows that they are made of. */
+/** Adds `days` or `months` before the windows. */
 function withPeriods(source: LongLedgerReport['sources'][number], by: 'day' | 'month', tz: string): object {
   const { windows, ...rest } = source;
   return { ...rest, [by === 'day' ? 'days' : 'months']: byPeriod(windows, by, tz), windows };

@@ -1,4 +1,6 @@
-/** The tables of the report page: sinks, late records, windows, periods and suspensions of a source. */
+/**
+ * The tables of the report page: sinks, late records, windows, periods and suspensions of a source.
+ */
 import type { LedgerReportSinkWindow, LedgerReportWindow, LongLedgerReportSource } from '../../model/ledger-report.ts';
 import { mapped } from '../chunks.ts';
 import { counted, grouped } from '../format-time.ts';
@@ -38,7 +40,7 @@ export function windowTable(
   windows: Iterable<LedgerReportWindow>,
   caption: string,
   tz: string,
-  /** Of these windows, where they are to be added up. */
+  /** The windows to add up. */
   tally?: LedgerTally,
 ): Html {
   const sinks = source.sinks.map(({ id }) => id);
@@ -117,7 +119,7 @@ export function suspensionTable(source: LongLedgerReportSource, tz: string): Htm
   return table('Suspensions of collection', [`At (${tz})`, 'Event', 'Reason', 'Details'], rows);
 }
 
-/** A heading that starts with # is of a numeric column. A wide table scrolls, also by keyboard. */
+/** `#` at the start of a heading marks a numeric column. A wide table scrolls, also by keyboard. */
 export function table(caption: string, heads: readonly string[], rows: Iterable<readonly Html[]>, foot?: readonly Html[]): Html {
   const label = caption === '' ? 'Operator actions' : caption;
   return lines([

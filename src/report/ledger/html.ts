@@ -1,6 +1,6 @@
 /**
- * The completeness report as one HTML page without scripts or external resources. It prints, follows the
- * light and dark mode, and works with a screen reader. It never holds a record.
+ * The completeness report as one HTML page without scripts or external resources. It prints,
+ * follows the light and dark mode, and works with a screen reader. It never holds a record.
  */
 import type { LongLedgerReport, LongLedgerReportSource } from '../../model/ledger-report.ts';
 import { reportDigest } from './csv.ts';
@@ -19,13 +19,13 @@ export interface LedgerHtmlOptions {
   /** IANA name of the zone of all times. */
   readonly tz: string;
   readonly version: string;
-  /** By source, as configured now. */
+  /** For each source in the present configuration. */
   readonly services?: Readonly<Record<string, ReportedService>> | undefined;
 }
 
 /** The service of a source, for the head of a report. */
 export interface ReportedService {
-  /** Undefined where a reference of the configuration cannot be resolved. */
+  /** Undefined if a reference of the configuration cannot be resolved. */
   readonly host: string | undefined;
   readonly tenant: string | undefined;
   readonly closeDelaySeconds: number;
@@ -33,7 +33,7 @@ export interface ReportedService {
   readonly recountSeconds: readonly number[];
 }
 
-/** In chunks, to be read once. */
+/** In chunks; can be read once. */
 export function* ledgerHtml(report: LongLedgerReport, options: LedgerHtmlOptions): Generator<string, void, void> {
   const { tz, version } = options;
   const tallied = report.sources.map((source) => ({ source, tally: tallyOf(source.windows) }));

@@ -1,30 +1,31 @@
 /**
- * The completeness report by day or month: windows added up, pure. A window counts for the period in which it begins; numbers are sums over
- * the records of the windows, because a total counts the padding of its query too and must never be summed.
+ * The completeness report by day or month. A window counts for the period in which it begins. The
+ * numbers are sums of the records in the windows. Totals must never be summed, because a total also
+ * counts the padding of its query. Pure.
  */
 import type { LedgerReportSinkWindow, LedgerReportState, LedgerReportWindow } from '../../model/ledger-report.ts';
 import { zoned } from '../format-time.ts';
 
 export interface LedgerPeriod {
-  /** `2026-11-20`, or `2026-11`, in the zone asked for. */
+  /** `2026-11-20`, or `2026-11`, in the requested zone. */
   readonly name: string;
-  /** Where its first window begins and its last one ends. */
+  /** The start of the first window and the end of the last. */
   readonly from: string;
   readonly to: string;
   readonly windows: number;
-  /** The worst of its windows: gap, accepted, proven, final. */
+  /** The worst state of its windows, in the order gap, accepted, proven, final. */
   readonly state: LedgerReportState;
   readonly counts: Readonly<Record<LedgerReportState, number>>;
-  /** Each once. */
+  /** Without duplicates. */
   readonly reasons: readonly string[];
   readonly records: number;
   readonly late: number;
   readonly lateLongestSeconds: number | null;
   readonly passes: number;
   readonly recounts: number;
-  /** null when it is not known of one of its windows. */
+  /** Null if it is unknown for one of the windows. */
   readonly recountsDue: number | null;
-  /** The earliest recount still to come. */
+  /** The earliest pending recount. */
   readonly nextRecount: string | null;
   readonly sinks: Readonly<Record<string, LedgerReportSinkWindow>>;
 }
@@ -44,7 +45,7 @@ export function byPeriod(windows: Iterable<LedgerReportWindow>, by: 'day' | 'mon
 
 const worstFirst: readonly LedgerReportState[] = ['gap', 'accepted', 'proven', 'final'];
 
-/** What is known of a period so far. */
+/** A period while its windows are added up. */
 class PeriodSums {
   #from: string;
   #to: string;
@@ -106,7 +107,7 @@ class PeriodSums {
       sinks: Object.fromEntries(
         Object.entries(this.#sinks).map(([id, { windows, complete, lost, deadLetters }]) => [
           id,
-          // A sink that some windows do not name has not all of the period.
+          // A sink that is missing in some windows has not received the whole period.
           { complete: complete && windows === this.#windows, ...(lost ? { lost } : {}), deadLetters },
         ]),
       ),
@@ -114,7 +115,7 @@ class PeriodSums {
   }
 }
 
-/** Compared as instants: RFC 3339 text with and without a fraction does not sort by itself. */
+/** Compares instants: RFC 3339 texts with and without a fraction do not sort as text. */
 function earlier(a: string, b: string): string {
   return Date.parse(b) < Date.parse(a) ? b : a;
 }

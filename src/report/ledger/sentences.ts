@@ -1,9 +1,9 @@
-/** The sentences of the completeness report, for the terminal and the page: what is proven for a period, and what is not. Pure. */
+/** The sentences of the completeness report, for the terminal and the page. Pure. */
 import type { LedgerReportSuspension, LedgerReportOperation, LongLedgerReport, LongLedgerReportSource } from '../../model/ledger-report.ts';
 import type { LedgerTally } from './tally.ts';
 import { counted, grouped, span, stretchWords, zoned } from '../format-time.ts';
 
-/** `2026-11-20 02:45`, with seconds where an edge has them: a window may be a second wide. */
+/** `2026-11-20 02:45`, with seconds unless they are 0: a window may be a second wide. */
 export function local(time: string, tz: string): string {
   const { date, time: clock } = zoned(Date.parse(time) * 1_000, tz);
   return `${date} ${clock.endsWith(':00') ? clock.slice(0, 5) : clock}`;
@@ -81,7 +81,10 @@ function acceptedSentences(accepted: readonly string[], operations: ReadonlyMap<
   );
 }
 
-/** The event, its reason and its message; an end has only the event, because its cause is in the line of the start. */
+/**
+ * The event, its reason and its message; an end has only the event, because its cause is in the
+ * line of the start.
+ */
 export function suspensionText({ event, reason, message }: LedgerReportSuspension): [what: string, reason: string, known: string] {
   const isEnd = event === 'active';
   return [isEnd ? 'suspension ended' : 'suspension started', reason ?? '', isEnd ? '' : (message ?? '')];
@@ -127,7 +130,7 @@ function deliveredSentences({ sinks }: LongLedgerReportSource): string[] {
   return [`Delivered: ${parts.join('; ')}.`];
 }
 
-/** What the report cannot prove, each with its reason in the numbers at hand. */
+/** The limits of the proof, each with the numbers that cause it. */
 export function unproven(report: LongLedgerReport, source: LongLedgerReportSource, { open, lastDue }: LedgerTally, tz: string): string[] {
   const filtered = source.sinks.filter((sink) => sink.filtered).map(({ id }) => id);
   return [
@@ -151,7 +154,7 @@ export function unproven(report: LongLedgerReport, source: LongLedgerReportSourc
   ];
 }
 
-/** `2 min ago` is for status; a report says how old the frontier was when it was generated. */
+/** The age of the frontier when the report was generated. */
 export function reach(source: LongLedgerReportSource, tz: string, generatedAt?: string): string {
   const at = (time: string | null): string => (time === null || Date.parse(time) <= 0 ? 'not started' : `${local(time, tz)} ${tz}`);
   const age =

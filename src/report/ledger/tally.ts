@@ -1,4 +1,4 @@
-/** What the text and the page say of all windows of a source, counted in one pass. Pure. */
+/** Counts the windows of a source for the text and the page, in one pass. Pure. */
 import type { LedgerReportState, LedgerReportWindow } from '../../model/ledger-report.ts';
 
 export interface LedgerTally {
@@ -7,19 +7,20 @@ export interface LedgerTally {
   readonly records: number;
   readonly late: number;
   readonly recounts: number;
-  /** Proven windows that changed since: in doubt, or of which the service shows fewer records than it did. */
+  /** Proven windows that are in doubt, or with fewer records at the service than were proven. */
   readonly reread: number;
   readonly shrunk: number;
-  /** Proven, not in doubt, and not final: recounts are to come, the latest of the next ones at this time, ms since 1970 or 0. */
+  /** Windows with pending recounts: proven, neither in doubt nor final. */
   readonly open: number;
+  /** The latest of their next recounts, ms since 1970, or 0. */
   readonly lastDue: number;
-  /** Gaps, accepted or not, what changed after it was closed, and windows with late records. */
+  /** Windows that need attention, see `isNotable`. */
   readonly notable: number;
-  /** Begins of the windows that a person accepted. */
+  /** Starts of the accepted windows. */
   readonly accepted: readonly string[];
   readonly first: string | undefined;
   readonly last: string | undefined;
-  /** In the order in which windows name them. */
+  /** In the order of their first window. */
   readonly sinks: ReadonlyMap<string, SinkTally>;
 }
 
@@ -69,7 +70,10 @@ export function tallyOf(windows: Iterable<LedgerReportWindow>): LedgerTally {
   return { ...tally, counts, accepted, first, last, sinks };
 }
 
-/** What a reader should look at: a gap, accepted or not, what changed after it was closed, late records. */
+/**
+ * True for a gap, accepted or not, a window that changed after it was closed, or one with late
+ * records.
+ */
 export function isNotable({ state, reason, late }: LedgerReportWindow): boolean {
   return state === 'gap' || state === 'accepted' || reason !== null || late > 0;
 }

@@ -1,6 +1,6 @@
 /**
- * `waybill ledger` for people: first a paragraph that says whether the period is complete, then a table for each source, by window, day or
- * month, then sums. The same report as the JSON; nothing is counted here that is not in it.
+ * `waybill ledger` as text: the verdict on the period, then for each source a table by window, day
+ * or month, and sums. It has the same numbers as the JSON.
  */
 import type { LedgerReportSinkWindow, LongLedgerReport, LongLedgerReportSource } from '../../model/ledger-report.ts';
 import { byPeriod } from './periods.ts';
@@ -17,13 +17,13 @@ interface LedgerTextOptions {
   readonly by: 'window' | 'day' | 'month';
   /** IANA name of the zone of all times and days. */
   readonly tz: string;
-  /** Colours the first line; only when asked (the one who calls knows the terminal and NO_COLOR). */
+  /** Colours the first line. The caller checks the terminal and NO_COLOR. */
   readonly color?: boolean;
-  /** Reported last, where `by` was chosen because there are so many windows. */
+  /** Set if `by` was chosen because of the number of windows; this is reported at the end. */
   readonly isShortened?: boolean;
 }
 
-/** In pieces, without a line break at the end. */
+/** In chunks, without a final line break. */
 export function* ledgerText(report: LongLedgerReport, options: LedgerTextOptions): Generator<string, void, void> {
   const { by, tz, color = false, isShortened = false } = options;
   const tallies = report.sources.map(({ windows }) => tallyOf(windows));
@@ -45,7 +45,7 @@ export function* ledgerText(report: LongLedgerReport, options: LedgerTextOptions
     )}, shown by ${by}; --by window lists each one.`;
 }
 
-/** The verdict on a line, then windows proven of windows, records, gaps, what came late. */
+/** A line with the verdict, then the counts of windows, records, gaps and late records. */
 function paragraph(report: LongLedgerReport, tallies: readonly LedgerTally[], color: boolean): string {
   const sum = (of: (tally: LedgerTally) => number): number => tallies.reduce((total, tally) => total + of(tally), 0);
   const windows = sum((tally) => tally.windows);
@@ -121,7 +121,7 @@ function periodTable(tally: LedgerTally, periods: readonly LedgerPeriod[], by: '
   );
 }
 
-/** `2 of 7`: done, of those that there will be. */
+/** `2 of 7`: completed recounts of all planned ones. */
 function recountText({ recounts, recountsDue }: { readonly recounts: number; readonly recountsDue: number | null }): string {
   return recountsDue === null ? grouped(recounts) : `${grouped(recounts)} of ${grouped(recounts + recountsDue)}`;
 }
@@ -138,7 +138,7 @@ function sums(tally: LedgerTally): string {
   return `Sum: ${counted(tally.windows, 'window')}, ${counted(tally.records, 'record')}, ${grouped(tally.late)} late${sinks.join('')}`;
 }
 
-/** Lines below the windows: how late, what is in no window, what the ledger does not cover, suspensions. */
+/** Lines below the windows: delays, records in no window, uncovered time, suspensions. */
 function notes(report: LongLedgerReport, source: LongLedgerReportSource, tz: string): string[] {
   const { lifetime, lateDelays, suspensions } = source;
   const delays = Object.entries(lateDelays.within).filter(([, count]) => count > 0);

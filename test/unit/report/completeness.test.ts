@@ -199,7 +199,7 @@ test('a period of which nothing is due says when the first proof is due, and is 
   const of = (from: string, to: string | undefined, change: Partial<SourceFacts> = {}): string =>
     said(facts(covered('11:15:00', none), { from: at(from), to: to === undefined ? undefined : at(to), sources: [polled(change)] }));
   expect(of('11:30:00', undefined)).toBe('NOTHING DUE YET: first proof now');
-  expect(of('11:59:40', undefined)).toBe('NOTHING DUE YET: first proof about 12:29 UTC');
+  expect(of('11:59:40', undefined)).toBe('NOTHING DUE YET: first proof about 12:15 UTC');
   expect(of('11:30:00', undefined, { nextProof: at('12:04:00') })).toBe('NOTHING DUE YET: first proof about 12:04 UTC');
   // Wholly in the future, with and without an end.
   expect(of('13:00:00', '14:00:00')).toBe('NOTHING DUE YET: first proof about 13:30 UTC');

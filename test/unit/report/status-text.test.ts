@@ -315,6 +315,38 @@ test('a stopped daemon is what is to be done first; rows keep what the state kno
   ]);
 });
 
+/** A ledger without a window that starts at 02:54. */
+function firstHour(change: Partial<SourceSnapshot> = {}): SourceSnapshot {
+  const start = micros('2026-11-20T02:54:00Z');
+  const windows = { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 };
+  return source({
+    frontier: start,
+    closedUntil: start,
+    coverage: coverage({ startsAt: start, liveFrom: start, read: [], windows }),
+    ...change,
+  });
+}
+
+test('the headline and the line on the clock name the same time of the first proof', () => {
+  const measuring = firstHour({ clock: { remainingMs: 120_000, answersMissing: 0 }, nextProof: micros('2026-11-20T03:15:00Z') });
+  const all = lines({ sources: [measuring] }, { width: 120 });
+  expect(all[0]).toContain('first proof about 03:15 UTC');
+  expect(block(all, 'SOURCE').at(-1)).toContain('next window proven about 03:15 UTC');
+  // Without a running daemon the time follows from the edges of windows: the first ends at 03:00.
+  expect(lines({ sources: [firstHour()] }, { width: 120 })[0]).toContain('first proof about 03:15 UTC');
+});
+
+test('a source without a proven window is complete until no time', () => {
+  const [, row = ''] = block(lines({ sources: [firstHour()] }, { width: 120 }), 'SOURCE');
+  expect(row).toMatch(/^production {2}active {2}not yet {2,}/);
+  // A first window that is a gap proves nothing either.
+  const gap = firstHour({ closedUntil: micros('2026-11-20T03:00:00Z'), gaps: 1 });
+  const windows = { all: 1, final: 0, gaps: 1, accepted: 0, inDoubt: 0 };
+  const all = lines({ sources: [{ ...gap, coverage: coverage({ startsAt: gap.frontier, liveFrom: gap.frontier, read: [], windows }) }] });
+  expect(block(all, 'SOURCE')[1]).toContain('not yet');
+  expect(all[0]).not.toContain('proven up to');
+});
+
 test('while the clock of the service is measured, a line says how long, and when the next window can be proven', () => {
   const waiting = source({ clock: { remainingMs: 180_000, answersMissing: 0 }, nextProof: micros('2026-11-20T03:08:00Z') });
   const all = lines({ sources: [waiting] }, { width: 120 });
