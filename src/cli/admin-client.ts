@@ -38,7 +38,10 @@ export interface AdminServer {
   get<Value>(path: string, members: Members<Value>, parameters?: Readonly<Record<string, string | undefined>>): Promise<Value>;
 }
 
-/** @returns undefined without `--admin`. @throws WaybillError `usage` for an unusable address or token */
+/**
+ * @returns undefined without `--admin`.
+ * @throws WaybillError `usage` for an unusable address or token
+ */
 export function adminServer(values: AdminValues, env: NodeJS.ProcessEnv): AdminServer | undefined {
   const { admin: given, 'admin-ca': caFile } = values;
   if (given === undefined) {

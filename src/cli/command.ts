@@ -1,6 +1,6 @@
 /**
- * One table describes a command: its usage text, its row in the README, shell completion, and the errors for arguments that do
- * not fit follow from it.
+ * One table describes a command: its usage text, its row in the README, shell completion, and the
+ * errors for arguments that do not fit follow from it.
  */
 import { parseArgs } from 'node:util';
 import { WaybillError, messageOf } from '../errors.ts';

@@ -30,7 +30,9 @@ export function completionCommand(load: (name: CommandName) => Promise<Command>)
 
 const files = /^(FILE|DIR)$/;
 
-/** The candidates after the words of a command, and after each of its options that takes a value. */
+/**
+ * The candidates after the words of a command, and after each of its options that takes a value.
+ */
 interface Candidates {
   /** `gaps`, or `gaps list`. */
   readonly call: string;

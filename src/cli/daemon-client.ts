@@ -20,7 +20,9 @@ const timeouts = {
 /** Operations that send to a sink. */
 export const sendingOperations: ReadonlySet<OperationRequest['operation']> = new Set(['sinks test', 'dead-letters retry', 'replay']);
 
-/** The snapshot of the running daemon; undefined when none runs, or it does not own the state yet. */
+/**
+ * The snapshot of the running daemon; undefined when none runs, or it does not own the state yet.
+ */
 export async function liveSnapshot(dataDir: string): Promise<Snapshot | undefined> {
   const answer = await ask(dataDir, '/snapshot', timeouts.snapshot);
   return answer?.status === 200 ? (JSON.parse(answer.body) as Snapshot) : undefined;
@@ -34,7 +36,7 @@ export async function isRunning(dataDir: string): Promise<boolean> {
   return (await ask(dataDir, '/healthz', timeouts.probe)) !== undefined;
 }
 
-/** Has the running daemon perform an operation. @returns undefined when none runs */
+/** Requests an operation from the running daemon. @returns undefined when none runs */
 export async function performLive(dataDir: string, operation: OperationRequest): Promise<OperationResult | undefined> {
   const timeoutMs = sendingOperations.has(operation.operation) ? timeouts.send : timeouts.operation;
   const answer = await ask(dataDir, '/operations', timeoutMs, JSON.stringify(operation));
@@ -53,7 +55,7 @@ async function ask(dataDir: string, path: string, timeoutMs: number, body?: stri
     return await exchange(request({ socketPath: join(dataDir, 'waybill.sock'), path, method, headers }), timeoutMs, body);
   } catch (thrown) {
     const code = systemCode(thrown);
-    // No socket, or the leftover of a dead process.
+    // No socket, or that of a process that has ended.
     if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'ECONNREFUSED') return undefined;
     if (code === 'EACCES') throw forbidden(dataDir, thrown);
     if (codeOf(thrown) !== undefined) throw thrown;

@@ -22,7 +22,10 @@ export function widthOf(stream: NodeJS.WritableStream, elsewhere = 120): number 
   return columns > 0 ? columns : 80;
 }
 
-/** Writes a long result at the reader's speed. @throws the reason of the signal when it is aborted */
+/**
+ * Writes a long result at the reader's speed.
+ * @throws the reason of the signal when it is aborted
+ */
 export async function writeResult({ stdout, signal }: Pick<Io, 'stdout' | 'signal'>, chunks: Iterable<string>): Promise<void> {
   for (const chunk of chunks) {
     signal.throwIfAborted();

@@ -1,8 +1,9 @@
-/** Lines of text that a command reads: NDJSON, or one value a line. */
+/** Reads lines of text: NDJSON, or one value per line. */
 import { addAbortSignal, Readable } from 'node:stream';
 
 /**
- * The lines of a stream of bytes, without their line breaks. Only LF ends a line: JSON may contain U+2028, at which node:readline breaks.
+ * The lines of a stream of bytes, without their line breaks. Only LF ends a line: JSON may contain
+ * U+2028, at which node:readline breaks.
  */
 export async function* linesOf(input: AsyncIterable<string | Buffer>, signal: AbortSignal): AsyncGenerator<string> {
   const decoder = new TextDecoder();

@@ -1,6 +1,6 @@
 /**
- * Commands that change something: confirm the plan with the user, then perform the operation in the running daemon, or in this
- * process when none runs.
+ * Commands that change something: confirm the plan with the user, then perform the operation in the
+ * running daemon, or in this process when none runs.
  */
 import { existsSync } from 'node:fs';
 import { userInfo } from 'node:os';
@@ -42,7 +42,11 @@ export function actor({ reason, actor }: Pick<OperationValues, 'reason' | 'actor
   return { actor: name, ...(reason !== undefined && { reason }) };
 }
 
-/** Prints the plan and asks for confirmation. @returns false when the user declines. @throws WaybillError `usage` without a terminal */
+/**
+ * Prints the plan and asks for confirmation.
+ * @returns false when the user declines.
+ * @throws WaybillError `usage` without a terminal
+ */
 export async function confirmed(plan: readonly string[], { yes }: ValuesOf<typeof confirmOption>, io: Io): Promise<boolean> {
   io.stderr.write(`${plan.join('\n')}\n`);
   if (yes) return true;

@@ -10,7 +10,10 @@ export const timeOptions = {
   to: text('T', 'end, in the same forms; a date or month is included'),
 };
 
-/** @param given  both ends as the user typed them. @throws WaybillError `usage` unless the period is longer than 0 */
+/**
+ * @param given  both ends as the user typed them.
+ * @throws WaybillError `usage` unless the period is longer than 0
+ */
 export function assertForward(
   verb: string,
   from: Micros,

@@ -1,4 +1,7 @@
-/** Access to the state for commands that only read it: its directory, and the settings that a report needs. */
+/**
+ * Access to the state for commands that only read it: its directory, and the settings that a report
+ * needs.
+ */
 import { loadStateSettings } from '../config/load.ts';
 import { settingsFrom } from '../config/state-settings.ts';
 import type { StateSettings } from '../config/state-settings.ts';
@@ -21,7 +24,7 @@ export interface KnownSettings {
   readonly isConfigured: boolean;
 }
 
-/** Opens the state beside a running daemon for the time of `work`. */
+/** Opens the state read-only while `work` runs, also during a run of the daemon. */
 export function readState<Result>(
   { dataDir }: { readonly dataDir: string },
   work: (db: ReturnType<typeof openReadOnly>) => Result,
@@ -38,8 +41,8 @@ const unknownSettings =
   'the state does not contain the settings of its sources and sinks yet: assuming defaults, and that each sink receives every source unfiltered';
 
 /**
- * The settings of `--config` or its default places; with `--data-dir` alone, those that the daemon stored in the state. Of a
- * configuration, only the references in `dataDir` must resolve.
+ * The settings of `--config` or its default places; with `--data-dir` alone, those that the daemon
+ * stored in the state. Of a configuration, only the references in `dataDir` must resolve.
  */
 export async function settingsFor(values: StateValues, io: Pick<Io, 'env' | 'stderr'>): Promise<KnownSettings> {
   if (values['data-dir'] === undefined || values.config !== undefined) {

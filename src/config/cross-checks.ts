@@ -1,6 +1,6 @@
 /**
- * Rules that tie several settings together: ids that must differ, names that must be known, settings that need one another. They look at
- * the configuration as it was written, so that they are found beside all other problems.
+ * Checks that involve several settings: unique ids, known names, settings that need each other.
+ * They read the configuration as written, so that one load reports these and all other problems.
  */
 import { type Document, type Fault, type Path, referenceAt } from './document.ts';
 import { nearestOrAll } from '../settings/nearest.ts';
@@ -9,7 +9,7 @@ import { sinkPathFaults } from './sink-paths.ts';
 import { sinkTargetFaults } from './sink-targets.ts';
 import { shortNamePattern, unresolved } from '../settings/values.ts';
 
-/** @param read  the files that the configuration is read from */
+/** @param read  every file from which the configuration is read */
 export function crossFaults(document: Document, read: readonly string[]): readonly Fault[] {
   const { value } = document;
   const sources = itemsOf(memberOf(value, 'sources'));
@@ -33,7 +33,7 @@ function itemsOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** A setting that two items share although it must differ. */
+/** Reports items that share a value that must be unique. */
 function repeated(items: readonly unknown[], list: string, key: string, noun: string): readonly Fault[] {
   const texts = items.map((item) => {
     const given = memberOf(item, key);
@@ -77,7 +77,7 @@ function grantFaults(source: unknown, path: Path): readonly Fault[] {
   ];
 }
 
-/** Sources of one group share one budget: it cannot have two sizes. */
+/** Sources of one group share one rate limit, so they must agree on it. */
 function groupFaults(sources: readonly unknown[], index: number): readonly Fault[] {
   const budgets = sources.map((source) => memberOf(source, 'requests'));
   const group = memberOf(budgets[index], 'group');

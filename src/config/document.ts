@@ -1,6 +1,7 @@
 /**
- * From the text of a configuration file to a plain value: YAML 1.2, every key once, no merge keys, references replaced by what they refer
- * to. It remembers where each setting stands and what it refers to, for messages and for secrets that are read again.
+ * Parses a configuration file into a plain value: YAML 1.2, unique keys, no merge keys, references
+ * replaced by their values. Keeps the line and the reference of each setting, for messages and for
+ * secrets that are read again.
  */
 import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseAllDocuments, type ScalarTag, type YAMLError } from 'yaml';
 import { messageOf } from '../errors.ts';
@@ -9,28 +10,30 @@ import { unresolved } from '../settings/values.ts';
 
 export type Path = readonly (string | number)[];
 
-/** Where a setting stands, and what it refers to. */
+/** The position of a setting in the file, and its reference. */
 export interface Place {
   readonly line: number;
   readonly template?: Template;
-  /** The included file in which it stands, and its turn; undefined in the main one. */
+  /** The included file and its number in the order of inclusion; undefined in the main file. */
   readonly file?: { readonly name: string; readonly turn: number };
 }
 
-/** Something wrong at a place. */
+/** A problem with a setting. */
 export interface Fault {
   readonly path: Path;
   readonly message: string;
-  /** A reference that leads nowhere, as it may be on a machine that is not the daemon's. */
+  /**
+   * True for a reference that does not resolve, for example on another machine than the daemon's.
+   */
   readonly missing?: boolean;
 }
 
 export interface Document {
   readonly value: unknown;
-  /** By `keyOf(path)`. */
+  /** The key is `keyOf(path)`. */
   readonly places: ReadonlyMap<string, Place>;
   readonly faults: readonly Fault[];
-  /** What makes the file no YAML at all, with line and column; then there is nothing else. */
+  /** Syntax errors of the YAML, with line and column; all else is empty then. */
   readonly errors: readonly string[];
 }
 
@@ -38,18 +41,20 @@ export function keyOf(path: Path): string {
   return JSON.stringify(path);
 }
 
-/** What the setting at a path refers to, if it is a reference: its value is not for showing. */
+/** The reference of the setting at a path, if it has one. Messages never show its value. */
 export function referenceAt(document: Document, path: Path): string | undefined {
   return document.places.get(keyOf(path))?.template?.origin;
 }
 
-/** No configuration is larger; a few lines of aliases can be. */
+/**
+ * Above the size of any configuration: a few lines of aliases can expand to millions of settings.
+ */
 const settingsMax = 50_000;
 
-/** Keys that would make a plain object behave as something else when it is compared or put into text. */
+/** Keys that would change how a plain object is compared or converted to text. */
 const unusable: ReadonlySet<string> = new Set(['__proto__', 'toString', 'valueOf', 'toJSON']);
 
-/** @throws RangeError when the text is nested more deeply than the stack can follow */
+/** @throws RangeError if the text is nested too deeply for the stack */
 export function readDocument(text: string, environment: Environment): Document {
   const lines = new LineCounter();
   const documents = parseAllDocuments(text, {
@@ -64,7 +69,7 @@ export function readDocument(text: string, environment: Environment): Document {
   if ('empty' in documents) return { ...none, value: {}, errors: [] };
   const [document, second] = documents;
   const errors = documents.flatMap((each) => [...each.errors, ...each.warnings]);
-  // The parser reports its own stack overflow as if it were an error of the text, among hundreds of others.
+  // The parser reports its own stack overflow as one of hundreds of syntax errors.
   if (errors.some((error) => error.message === 'Maximum call stack size exceeded'))
     throw new RangeError('the document is nested too deeply');
   if (errors.length > 0) return { ...none, errors: errors.map((error) => `${at(lines, error.pos[0])}: ${yamlMessage(error)}`) };
@@ -73,7 +78,7 @@ export function readDocument(text: string, environment: Environment): Document {
   return walk(document?.contents ?? null, lines, environment, (alias) => alias.resolve(document as never));
 }
 
-/** The parser's words, without the text that they may quote: it may be a secret. */
+/** The message of the parser, without the text that it quotes, which may be a secret. */
 function yamlMessage({ code, message }: YAMLError): string {
   if (code === 'TAG_RESOLVE_FAILED') return 'unknown tag (known: !env and !file); quote text that starts with !';
   return message.replace(/: ".*/s, '');
@@ -81,7 +86,7 @@ function yamlMessage({ code, message }: YAMLError): string {
 
 type AliasNode = { resolve(document: never): Node | undefined };
 
-/** Scalars with this tag are kept as text; `walk` sees the tag. */
+/** Keeps scalars with this tag as text; `walk` reads the tag. */
 function tag(name: string): ScalarTag {
   return { tag: name, resolve: (text) => text };
 }

@@ -1,13 +1,13 @@
-/** The proxy that the environment names, for connections whose configuration names none. */
+/** The proxy of the environment, for connections without a configured proxy. */
 import type { ProxySettings } from '../connect/settings.ts';
 import { type Environment, variable } from '../settings/reference.ts';
 import { Secret } from '../settings/secret.ts';
 import { proxyUrl } from '../settings/values.ts';
 
-/** The variables by which a proxy is given; small letters count as well, and go first, as everywhere. */
+/** In order of precedence: lower case wins, as in curl. */
 const names = ['https_proxy', 'HTTPS_PROXY'];
 
-/** @returns undefined when the environment names none. Its value is not checked here: see `environmentProxyProblem` */
+/** @returns undefined if the environment has none. `environmentProxyProblem` checks the value */
 export function environmentProxy(environment: Environment): ProxySettings | undefined {
   const name = names.find((each) => environment[each]);
   if (name === undefined) return undefined;
@@ -17,7 +17,9 @@ export function environmentProxy(environment: Environment): ProxySettings | unde
   return { url, noProxy: direct.split(/[\s,]+/).filter((each) => each !== '') };
 }
 
-/** What is wrong with the proxy of the environment, without its value, which may hold a password. */
+/**
+ * Describes an unusable proxy of the environment, without its value, which may contain a password.
+ */
 export function environmentProxyProblem(environment: Environment): string | undefined {
   const name = names.find((each) => environment[each]);
   if (name === undefined || proxyUrl().safeParse(environment[name]).success) return undefined;

@@ -1,6 +1,6 @@
 /**
- * Included files: more sources and sinks, put behind those of the main file as if they stood there. Each setting remembers its file, so that a
- * problem is told with it. Nothing else may stand in an included file.
+ * Included files: their sources and sinks are appended to those of the main file. An included file
+ * may contain nothing else. Messages name the file of a setting.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
@@ -10,7 +10,7 @@ import { memberOf } from './schema-walk.ts';
 
 interface WithIncluded {
   readonly document: Document;
-  /** The files, in the order in which they were taken. */
+  /** The files, in the order of inclusion. */
   readonly included: readonly string[];
   /** Patterns without a matching file. */
   readonly warnings: readonly string[];
@@ -18,7 +18,9 @@ interface WithIncluded {
 
 const lists = ['sources', 'sinks'] as const;
 
-/** Reads what `include` names. Problems with a file itself are faults of the setting that names it, or errors where it is no YAML. */
+/**
+ * Reads the included files. An unreadable file is a fault of `include`; invalid YAML is an error.
+ */
 export function withIncluded(main: Document, file: string, parse: (text: string) => Document): WithIncluded {
   const given = memberOf(main.value, 'include');
   const patterns = Array.isArray(given) ? given : [];
@@ -60,7 +62,7 @@ export function withIncluded(main: Document, file: string, parse: (text: string)
   }
   return { document: { value, places, faults, errors }, included, warnings };
 
-  /** Puts the items of a document behind those that are there. */
+  /** Appends the items of a document. */
   function append(document: Document, from: NonNullable<Place['file']>): void {
     for (const list of lists) {
       const items = memberOf(document.value, list);
@@ -71,7 +73,7 @@ export function withIncluded(main: Document, file: string, parse: (text: string)
         continue;
       }
       const before: readonly unknown[] = Array.isArray(there) ? there : [];
-      // What is no list in the main file is a problem of its own, and told as such.
+      // The schema reports a value in the main file that is not a list.
       if (there === undefined || Array.isArray(there)) value[list] = [...before, ...(items as readonly unknown[])];
       const moved = ([first, index, ...rest]: Path): Path | undefined =>
         first === list && typeof index === 'number' ? [list, index + before.length, ...rest] : undefined;

@@ -1,13 +1,16 @@
 /**
- * The JSON Schema of the configuration, for editors: what may be written in the file, so durations as text, and references wherever text
- * may stand. Made from the very schema that the file is checked with.
+ * The JSON Schema of the configuration, for editors. It describes the values as written: durations
+ * as text, and references wherever text is allowed. It is derived from the schema that checks the
+ * file.
  */
 import { z } from 'zod';
 import type { SinkDefinition } from '../sink/define.ts';
 import { configSchema } from './schema.ts';
 import { facts } from '../settings/values.ts';
 
-/** A text that holds a reference; what it leads to is checked when the configuration is read. */
+/**
+ * A text with a reference. The value of the reference is checked when the configuration is loaded.
+ */
 const referencePattern = String.raw`\$\{(env|file):`;
 
 interface SchemaOptions {
@@ -55,7 +58,7 @@ function allowReference(schema: z.core.JSONSchema.BaseSchema): void {
   ];
 }
 
-/** Sources may stand in included files alone: what is checked is the whole, what an editor sees is the main file. */
+/** An editor checks the main file alone, whose sources may all be in included files. */
 function letIncludeBringSources(schema: z.core.JSONSchema.BaseSchema): void {
   const sources = schema.properties?.['sources'];
   if (typeof sources === 'object') delete sources.minItems;
@@ -65,7 +68,7 @@ function letIncludeBringSources(schema: z.core.JSONSchema.BaseSchema): void {
   schema.anyOf = [some('sources'), some('include')];
 }
 
-/** Keys that are known only to be refused. */
+/** Omits keys that the schema only knows in order to refuse them. */
 function leaveOutLater(schema: z.ZodObject, written: z.core.JSONSchema.BaseSchema): void {
   for (const [key, member] of Object.entries(schema.shape)) {
     if (facts.get(member)?.later) delete written.properties?.[key];

@@ -1,6 +1,7 @@
 /**
- * Loads the configuration: finds the file, reads it, replaces references, checks every setting, and reports every problem at once. What it
- * gives is complete: every default is filled in, every secret knows its setting, every source its proxy.
+ * Loads the configuration: finds and reads the file, resolves references, checks every setting, and
+ * reports all problems at once. The result is complete: it has every default, each secret has the
+ * name of its setting, and each source has its proxy.
  */
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
@@ -29,17 +30,20 @@ import { environmentProblems, environmentWarnings, settingWarnings } from './war
 type Given = Settings['sources'][number];
 type Common = z.output<z.ZodObject<ReturnType<typeof deliverSettings>>>;
 
-/** A source, with what holds for it: the proxy its own, the general one, or the environment's; rules and key of privacy, each, its own or the general ones. */
+/**
+ * A source with its effective settings: the proxy of the source, else the general one, else that of
+ * the environment; each member of `privacy` of the source, else the general one.
+ */
 export type SourceConfig = Omit<Given, 'proxy' | 'privacy'> & {
   readonly proxy: ProxySettings | undefined;
   readonly privacy: PrivacySettings;
 };
 
-/** A sink: what every sink has, and the type's own settings apart, as its definition takes them. */
+/** A sink: the settings common to all sinks, and in `settings` those of its type. */
 export type SinkConfig = Common &
   Pick<Settings['sinks'][number], 'includeOriginal' | 'filter' | 'cef'> & {
     readonly type: string;
-    /** What overrides the privacy of a source: `{ ...source.privacy, ...sink.privacy }`. */
+    /** Overrides the privacy of a source: `{ ...source.privacy, ...sink.privacy }`. */
     readonly privacy: Partial<PrivacySettings>;
     readonly definition: SinkDefinition;
     readonly settings: Readonly<Record<string, unknown>>;
@@ -56,23 +60,26 @@ export interface Loaded {
   /** Warnings for `check` and the start, one line each. */
   readonly warnings: readonly string[];
   readonly file: string;
-  /** The files behind `include`, `${file:…}` and PEM settings, to be watched. */
+  /** The files to watch: those of `include`, `${file:…}` and PEM settings. */
   readonly files: readonly string[];
 }
 
 export interface LoadOptions {
-  /** The types of sinks that there are; default all. */
+  /** The known types of sinks; default all. */
   readonly sinks?: readonly SinkDefinition[];
-  /** Whether a secret that is not there is a problem (the default) or only a warning, as for `check --offline`. */
+  /**
+   * False: a missing secret is a warning, as for `check --offline`. Default true: it is a problem.
+   */
   readonly requireSecrets?: boolean;
-  /** ms; without it no time is called the future. */
+  /** ms; without it, no time is reported as in the future. */
   readonly now?: number;
 }
 
 const usual = ['./waybill.yaml', '/etc/waybill/waybill.yaml'];
 
 /**
- * @param path  what `--config` says; else `WAYBILL_CONFIG`, `./waybill.yaml`, `/etc/waybill/waybill.yaml`
+ * @param path  from `--config`; default `WAYBILL_CONFIG`, `./waybill.yaml`,
+ * `/etc/waybill/waybill.yaml`
  * @throws WaybillError `config_invalid`, with every problem in `problems`
  */
 export async function loadConfig(path: string | undefined, environment: Environment, options: LoadOptions = {}): Promise<Loaded> {
@@ -83,11 +90,13 @@ export async function loadConfig(path: string | undefined, environment: Environm
 }
 
 /**
- * The part of a configuration that a report on the state needs. References that lead nowhere are tolerated in all other settings: the command may
- * run where the daemon's environment and secrets are not.
+ * Loads the part of a configuration that a report on the state needs. Unresolved references in all
+ * other settings are tolerated: the command may run without the environment and secrets of the
+ * daemon.
  *
  * @param path  as for `loadConfig`
- * @returns `warnings`: one line for each setting of this part that is not known, and is taken at its default or left out
+ * @returns `warnings`: one line for each unresolved setting of this part, which is omitted or has
+ * its default
  * @throws WaybillError `config_invalid`, with every problem in `problems`
  */
 export async function loadStateSettings(
@@ -125,7 +134,9 @@ const reportSchema = z.object({
   sinks: z.array(z.object({ id: z.string(), sources: z.array(z.string()).optional(), filter: z.unknown().optional() })).default([]),
 });
 
-/** Without each setting, and each item of a list, that refers to nothing; an item of a list that has lost its id goes as a whole. */
+/**
+ * Removes unresolved settings and list items; an item with an unresolved id is removed entirely.
+ */
 function withoutUnresolved(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutUnresolved).filter((item) => item !== undefined);
   if (typeof value !== 'object' || value === null) return value === unresolved ? undefined : value;
@@ -200,12 +211,16 @@ function parse(text: string, environment: Environment): Document {
   }
 }
 
-/** The files that any setting refers to, whether or not its value suits. */
+/** Every file that a setting refers to, even if the value is invalid. */
 function referredBy({ places }: Document): readonly string[] {
   return [...places.values()].flatMap(({ template }) => template?.files ?? []);
 }
 
-/** Makes every secret known, and tells secrets and PEM files which setting they are and where they come from. @returns the files that they are read from */
+/**
+ * Registers every secret for masking, and gives secrets and PEM files the name of their setting and
+ * their origin.
+ * @returns the files from which they are read
+ */
 function bind(settings: Settings, document: Document, schema: z.ZodType): readonly string[] {
   const files = new Set<string>();
   const visit = (value: unknown, path: Path): void => {
@@ -216,7 +231,7 @@ function bind(settings: Settings, document: Document, schema: z.ZodType): readon
       value.bind(settingName(document, path));
       value.paths.forEach((file) => files.add(file));
     } else if (typeof value === 'string') {
-      // A secret that stays text: the key of `privacy`.
+      // The key of `privacy` is a secret that stays text.
       if (isSecretAt(schema, path, document.value)) remember({}, value);
     } else if (Array.isArray(value)) {
       value.forEach((item, index) => visit(item, [...path, index]));
@@ -229,7 +244,7 @@ function bind(settings: Settings, document: Document, schema: z.ZodType): readon
   return [...files];
 }
 
-/** Fills in what a source takes from the general settings, and sets the own settings of each sink apart. */
+/** Applies the general settings to each source, and separates the settings of each type of sink. */
 function complete(settings: Settings, document: Document, sinks: readonly SinkDefinition[], environment: Environment): Config {
   const general = settings.proxy ?? environmentProxy(environment);
   const direct = (proxy: typeof general): ProxySettings | undefined => (proxy === 'none' ? undefined : proxy);
@@ -267,7 +282,7 @@ function complete(settings: Settings, document: Document, sinks: readonly SinkDe
   }
 }
 
-/** Rules or key of its own: what the file does not name is not overridden, whatever the schema fills in for it. */
+/** The members that the file sets: defaults from the schema override nothing. */
 function overriding(privacy: PrivacySettings | undefined, document: Document, path: Path): Partial<PrivacySettings> {
   const given = path.reduce(memberOf, document.value);
   return Object.fromEntries(Object.entries(privacy ?? {}).filter(([key]) => memberOf(given, key) !== undefined));

@@ -1,6 +1,7 @@
 /**
- * Describes the errors of a configuration: one line per problem, with the setting, the line of the file, the value (never of a
- * secret) and the allowed values. Knows the types of the schema, not single settings.
+ * Describes the errors of a configuration: one line per problem, with the setting, the line of the
+ * file, the value (never of a secret) and the allowed values. Knows the types of the schema, not
+ * single settings.
  */
 import { z } from 'zod';
 import { recordFields } from '../normalize/event-names.ts';
@@ -13,19 +14,24 @@ import { correctedUnit, shortNamePattern } from '../settings/values.ts';
 type Issue = z.core.$ZodIssue;
 type Root = z.core.$ZodType;
 
-/** Every fault that the schema finds, except at or below an unresolved reference, which causes them. */
+/** The faults that the schema finds, except those caused by an unresolved reference. */
 export function schemaFaults(root: Root, document: Document, issues: readonly Issue[]): readonly Fault[] {
   const known = document.faults.map((fault) => keyOf(fault.path));
   const follows = (path: Path): boolean => known.some((key) => keyOf(path.slice(0, (JSON.parse(key) as Path).length)) === key);
   return issues.flatMap((issue) => faultsOf(root, document, issue, [])).filter((fault) => !follows(fault.path));
 }
 
-/** `sources.production.pollInterval (line 12): "15 minuts" is not a duration such as 10s, 5m, 2h` */
+/**
+ * `sources.production.pollInterval (line 12): "15 minuts" is not a duration such as 10s, 5m, 2h`
+ */
 export function problem(document: Document, { path, message }: Fault): string {
   return `${settingName(document, path)}${lineAt(document, path)}: ${message}`;
 }
 
-/** A setting by its path, with the id of a source or sink in place of its number: `sources.production.pollInterval`, else `sources[0].pollInterval`. */
+/**
+ * The path of a setting as text, with the id of a source or sink if it is known:
+ * `sources.production.pollInterval`, else `sources[0].pollInterval`.
+ */
 export function settingName(document: Document, path: Path): string {
   if (path.length === 0) return 'the configuration';
   let at = document.value;
@@ -48,13 +54,15 @@ function lineAt(document: Document, path: Path): string {
   return place.file ? ` (${place.file.name}, line ${place.line})` : ` (line ${place.line})`;
 }
 
-/** The order in which problems are told: by line, those of included files behind those of the main one. */
+/** Sorts problems by line, those of included files after those of the main file. */
 export function orderOf(document: Document, path: Path): number {
   const place = placeOf(document, path);
   return (place?.file?.turn ?? 0) * 1e9 + (place?.line ?? 0);
 }
 
-/** The place of a setting, or of its group if it is missing; undefined for the whole file. */
+/**
+ * The place of a setting, or of its group if the setting is missing; undefined for the whole file.
+ */
 function placeOf(document: Document, path: Path): Place | undefined {
   for (let length = path.length; length > 0; length -= 1) {
     const place = document.places.get(keyOf(path.slice(0, length)));
@@ -109,7 +117,7 @@ function isMismatch(issue: Issue): boolean {
   return issue.code === 'invalid_type' || issue.code === 'invalid_value' || issue.message.startsWith('is not ');
 }
 
-/** Old names of settings by the place of their group, and the name that replaced each. */
+/** Old names of settings and their new names, by group. */
 const renamedKeys: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   '': { state: 'dataDir', grace: 'shutdownTimeout' },
   journal: { keep: 'retention', quota: 'maxSize' },
@@ -141,7 +149,7 @@ function shownValue(root: Root, document: Document, path: Path, value: unknown):
   const isAddress =
     (path[0] === 'sources' || path[0] === 'sinks') &&
     typesAt(root, path, document.value).some(({ facts }) => /^(an address|host:port)/.test(facts.expects ?? ''));
-  // It may be a secret in the wrong line: the neighbouring setting is one.
+  // A secret may have been written in the wrong line.
   if (isAddress && !addressLike.test(value))
     return `${JSON.stringify(`${value.slice(0, Math.min(4, value.length / 2))}…`)} (${value.length} characters)`;
   const harmless = value.replace(/\/\/[^/@]*@/g, '//…@').replace(/[?#].*$/s, isAddress ? '…' : '$&');

@@ -1,15 +1,17 @@
-/** Finds its way in a schema: which types a setting may have, which settings there are, which of them are secrets. */
+/** Queries on a schema: the types of a setting, the settings of a group, and which are secrets. */
 import { z } from 'zod';
 import type { Path } from './document.ts';
 import { type Facts, facts } from '../settings/values.ts';
 
-/** A type without what is wrapped around it, with what is known of it. */
+/** A type without its wrappers, and the facts about it. */
 export interface Found {
   readonly schema: z.core.$ZodType;
   readonly facts: Facts;
 }
 
-/** The types that the setting at a path may have: several where there are alternatives. `value` is what the file says, from the root on. */
+/**
+ * The alternative types of the setting at a path. `value` is the whole configuration as written.
+ */
 export function typesAt(root: z.core.$ZodType, path: Path, value: unknown): readonly Found[] {
   let types = unwrap(root, value);
   let at = value;
@@ -23,7 +25,7 @@ export function typesAt(root: z.core.$ZodType, path: Path, value: unknown): read
   return types;
 }
 
-/** The names of the settings that may stand inside the one at a path: without those that are known only to be refused. */
+/** The settings allowed in the group at a path, without those that the schema only refuses. */
 export function keysAt(root: z.core.$ZodType, path: Path, value: unknown): readonly string[] {
   return typesAt(root, path, value).flatMap(({ schema }) =>
     schema instanceof z.ZodObject
@@ -36,14 +38,14 @@ export function isSecretAt(root: z.core.$ZodType, path: Path, value: unknown): b
   return typesAt(root, path, value).some((found) => found.facts.secret);
 }
 
-/** What stands under a key; undefined where nothing does. */
+/** The own member of an object or list; undefined if it is missing. */
 export function memberOf(value: unknown, key: string | number): unknown {
   return typeof value === 'object' && value !== null && Object.hasOwn(value, key)
     ? (value as Record<string | number, unknown>)[key]
     : undefined;
 }
 
-/** Takes optional, default, transformation and alternatives off a type. */
+/** Removes the wrappers of a type: optional, default, transformation and alternatives. */
 export function unwrap(schema: z.core.$ZodType, value?: unknown, known: Facts = {}): readonly Found[] {
   const all = { ...facts.get(schema), ...known };
   if (

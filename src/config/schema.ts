@@ -1,6 +1,6 @@
 /**
- * The schema of the whole configuration, assembled from the `settings.ts` of each room and from the definitions of the sinks.
- * A room adds its settings here with one line.
+ * The schema of the whole configuration, assembled from the `settings.ts` of each room and from the
+ * definitions of the sinks. A room adds its settings here with one line.
  */
 import { z } from 'zod';
 import { deliverSettings } from '../deliver/settings.ts';
@@ -13,7 +13,7 @@ import { proxySettings, trustSettings } from '../connect/settings.ts';
 import { sourceSettings } from '../source/settings.ts';
 import { duration, facts, line, notYet, path } from '../settings/values.ts';
 
-/** Sink types of later releases: reserved, and refused with a message that says so. */
+/** Reserved for later releases; the error says so. */
 export const laterSinks = ['archive'];
 
 facts.add(privacySettings.shape.key, { secret: true, expects: 'text of at least 16 characters' });
@@ -42,7 +42,7 @@ function sinkSchema(definition: SinkDefinition) {
     .describe(`Sink of type ${definition.type}: ${definition.summary}`);
 }
 
-/** Keys of later releases: the schema knows them only to refuse them, and its type does not include them. */
+/** Keys of later releases: the schema refuses them, and its type omits them. */
 function laterKeys({ later = [] }: SinkDefinition): object {
   return Object.fromEntries(later.map((key) => [key, notYet()]));
 }

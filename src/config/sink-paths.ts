@@ -1,6 +1,6 @@
 /**
- * Where file sinks write, and what must not lie there: the state, what the configuration is read from, another sink's file, or what a sink
- * keeps beside its file. Paths are compared by what they lead to, for a directory may have several names.
+ * Checks the paths of file sinks: they must not be files of the state, of the configuration, or of
+ * another sink. Links are resolved, because a directory may have several names.
  */
 import { lstatSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -8,18 +8,20 @@ import type { Document, Fault } from './document.ts';
 import { memberOf } from './schema-walk.ts';
 import { unresolved } from '../settings/values.ts';
 
-/** What is ours in the state directory: the database, the lock, what SQLite keeps beside them, the socket. */
+/**
+ * The files of Waybill in the state directory: databases with the files of SQLite, and the socket.
+ */
 const ownFiles = [
   ...['waybill.db', 'lock.db'].flatMap((name) => ['', '-wal', '-shm', '-journal'].map((end) => `${name}${end}`)),
   'waybill.sock',
 ];
 
-/** What a file sink keeps beside its file, each under the file's name and its own. */
+/** Suffixes of the files that a file sink keeps next to its file. */
 const keptBeside = ['position', 'lock'] as const;
 
 /**
- * Files that cannot hold what a file sink promises, as far as the configuration tells. Looks at the disk, and changes nothing.
- * @param read  the files that the configuration is read from: its own, included ones, those of secrets and certificates
+ * Reads the disk and changes nothing.
+ * @param read  every file of the configuration: included files, secrets and certificates too
  */
 export function sinkPathFaults({ value }: Document, read: readonly string[]): readonly Fault[] {
   const sinks = memberOf(value, 'sinks');
@@ -31,9 +33,9 @@ export function sinkPathFaults({ value }: Document, read: readonly string[]): re
   const given = memberOf(value, 'dataDir') ?? './state';
   const dataDir = typeof given === 'string' && given !== '' && given !== unresolved ? given : undefined;
   const files = dataDir === undefined ? [] : ownFiles.map((name) => placeOf(join(dataDir, name)));
-  // The directory by its own name, and by what a link of that name leads to.
+  // The directory itself, and the target if it is a link.
   const own = dataDir === undefined ? [] : [placeOf(dataDir), ...files.slice(0, 1).map(dirname), ...files];
-  // Reading follows a link: what it leads to must not be written either.
+  // Reads follow a link, so its target must not be written either.
   const readFrom = [...new Set(read)].map((file) => [file, placeOf(file), targetOf(file)] as const);
   const readAt = (place: string): string | undefined => readFrom.find(([, ...places]) => places.some((each) => isSame(each, place)))?.[0];
   const isOwn = (place: string): boolean => own.some((each) => isSame(each, place));
@@ -63,7 +65,7 @@ export function sinkPathFaults({ value }: Document, read: readonly string[]): re
   });
 }
 
-/** What a path leads to, through all links; the path itself where nothing is. */
+/** The target of a path after all links; the path itself if nothing exists there. */
 function targetOf(path: string): string {
   try {
     return realpathSync(path);
@@ -72,7 +74,7 @@ function targetOf(path: string): string {
   }
 }
 
-/** The absolute path through no link but the last part, which may be one, and need not be there; nor need its directory. */
+/** The absolute path with the links of its directory resolved. Neither has to exist. */
 function placeOf(path: string): string {
   const whole = resolve(path);
   const above = dirname(whole);
@@ -84,14 +86,17 @@ function placeOf(path: string): string {
   }
 }
 
-/** By name, or, where both are there, by device and inode: a file may have several names. */
+/**
+ * Compares by name, and existing files also by device and inode, because a file may have several
+ * names.
+ */
 function isSame(one: string, other: string): boolean {
   if (one === other) return true;
   const [a, b] = [one, other].map((place) => {
     try {
       return lstatSync(place, { bigint: true, throwIfNoEntry: false });
     } catch {
-      // Where this process may not look, nobody can say.
+      // Not permitted to read here: the files cannot be compared.
       return undefined;
     }
   });

@@ -1,4 +1,7 @@
-/** Rules that tie settings of one type of sink together: what needs something else, and what has no effect beside it. */
+/**
+ * Checks between the settings of one type of sink: required combinations, and settings without
+ * effect.
+ */
 import type { Document, Fault } from './document.ts';
 import { memberOf } from './schema-walk.ts';
 import { unresolved } from '../settings/values.ts';
@@ -7,7 +10,9 @@ export function sinkTargetFaults(document: Document): readonly Fault[] {
   return [...elasticsearchFaults(document), ...progressTopicFaults(document)];
 }
 
-/** Two sinks of the type `kafka` on one cluster need a progress topic each: what one writes there blocks the other. */
+/**
+ * Two `kafka` sinks on one cluster need separate progress topics: entries of one block the other.
+ */
 function progressTopicFaults({ value }: Document): readonly Fault[] {
   const sinks = memberOf(value, 'sinks');
   const topics = (Array.isArray(sinks) ? sinks : []).map((sink: unknown, index) => {
@@ -33,7 +38,7 @@ function progressTopicFaults({ value }: Document): readonly Fault[] {
   });
 }
 
-/** Of sinks of the type `elasticsearch`: one way to name the servers, one way to say who we are, one place to write to. */
+/** An `elasticsearch` sink has one kind of address, one kind of credentials and one destination. */
 function elasticsearchFaults({ value }: Document): readonly Fault[] {
   const sinks = memberOf(value, 'sinks');
   return (Array.isArray(sinks) ? sinks : []).flatMap((sink: unknown, index) => {

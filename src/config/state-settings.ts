@@ -1,6 +1,6 @@
 /**
- * The settings that a command needs to report on a state: where it lies, and what the file alone does not say about sources and sinks. The daemon
- * keeps them in the state, so that `--data-dir DIR` reports the same without a configuration.
+ * The settings that a report on a state needs. The daemon stores them in the state, so that
+ * `--data-dir DIR` gives the same report without a configuration.
  */
 import { z } from 'zod';
 import type { Start } from '../source/settings.ts';
@@ -10,7 +10,7 @@ export interface StateSettings {
   readonly dataDir: string;
   /** Bytes. */
   readonly journal: { readonly maxSize: number };
-  /** `closeDelay` and `recountAfter` in ms. The address and the tenant name the service in the head of a report. */
+  /** `closeDelay` and `recountAfter` in ms. Reports name the service by its address and tenant. */
   readonly sources: readonly {
     readonly id: string;
     readonly start: Start;
@@ -19,7 +19,7 @@ export interface StateSettings {
     readonly baseUrl?: string | undefined;
     readonly auth?: { readonly tenantId?: string | undefined } | undefined;
   }[];
-  /** `sources`: only those; `filter` is set when one chooses its records. */
+  /** `sources`: undefined for all. `filter`: set if the sink has a filter. */
   readonly sinks: readonly {
     readonly id: string;
     readonly sources?: readonly string[] | undefined;
@@ -39,7 +39,7 @@ const stored = z.object({
   sinks: z.array(z.object({ id: z.string(), sources: z.array(z.string()).optional(), filtered: z.boolean() })),
 });
 
-/** As JSON, for the state. No secret is in it. */
+/** JSON for the state, without secrets. */
 export function settingsText({ journal, sources, sinks }: StateSettings): string {
   return JSON.stringify({
     journal: { maxSize: journal.maxSize },
@@ -51,7 +51,10 @@ export function settingsText({ journal, sources, sinks }: StateSettings): string
   });
 }
 
-/** @returns undefined when the text is not what `settingsText` writes: another release may write more or less */
+/**
+ * @returns undefined for a text in another format than that of `settingsText`, as of another
+ * release
+ */
 export function settingsFrom(text: string, directory: string): StateSettings | undefined {
   let value: unknown;
   try {

@@ -1,4 +1,4 @@
-/** What a valid configuration is warned of, and what is wrong with the environment that it would run in. */
+/** Warnings about a valid configuration, and problems of the environment. */
 import type { z } from 'zod';
 import { type Document, type Path } from './document.ts';
 import { problem } from './problems.ts';
@@ -8,7 +8,7 @@ import type { Settings } from './schema.ts';
 import { memberOf, typesAt } from './schema-walk.ts';
 import { durationText, isLoopback } from '../settings/values.ts';
 
-/** ms that a start may be ahead: clocks differ. */
+/** ms that `start` may be in the future, because clocks differ. */
 const maxAhead = 3_600_000;
 
 /** One line each. `now` in ms. */
@@ -23,14 +23,14 @@ export function settingWarnings(schema: z.ZodType, settings: Settings, document:
   ];
 }
 
-/** What the environment asks for and this release does not do. */
+/** Settings of the environment that this release does not support. */
 export function environmentWarnings(environment: Environment): readonly string[] {
   return environment['OTEL_EXPORTER_OTLP_ENDPOINT']
     ? ['OTEL_EXPORTER_OTLP_ENDPOINT: has no effect: this release does not support telemetry']
     : [];
 }
 
-/** What must not be so when Waybill starts. */
+/** Settings of the environment with which Waybill must not start. */
 export function environmentProblems(environment: Environment): readonly string[] {
   const proxy = environmentProxyProblem(environment);
   const unverified = environment['NODE_TLS_REJECT_UNAUTHORIZED'] === '0';
@@ -52,7 +52,9 @@ function literalSecrets(schema: z.ZodType, document: Document): readonly string[
   });
 }
 
-/** Whoever reaches the address can read what it shows, or the token on its way there. */
+/**
+ * Without protection, anyone who reaches the address can read the reports, or the token in transit.
+ */
 function adminWarnings({ admin }: Settings, document: Document): readonly string[] {
   const { token, readToken, tls } = admin;
   const listens = typeof admin.listen === 'string' ? [admin.listen] : admin.listen;
@@ -66,7 +68,7 @@ function adminWarnings({ admin }: Settings, document: Document): readonly string
   );
 }
 
-/** Times that are possible, and seldom meant. */
+/** Warns of valid times that are rarely intended. */
 function timeWarnings(settings: Settings, document: Document, now: number): readonly string[] {
   return settings.sources.flatMap(({ start, closeDelay, recountAfter }, index) => {
     const isAhead = start.kind === 'instant' && start.at / 1000 > now + maxAhead;
@@ -81,7 +83,7 @@ function timeWarnings(settings: Settings, document: Document, now: number): read
   });
 }
 
-/** What a state that was lost would do with these settings. */
+/** Warns of the effect of these settings if the state is lost. */
 function startWarnings(settings: Settings, document: Document): readonly string[] {
   const reasons = {
     now: 'at the time of the restart',

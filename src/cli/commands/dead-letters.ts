@@ -80,7 +80,10 @@ interface ChosenValues {
   readonly all: boolean;
 }
 
-/** The dead letters of the state. A sink that neither the state nor the configuration knows is refused. */
+/**
+ * The dead letters of the state. A sink that neither the state nor the configuration knows is
+ * refused.
+ */
 async function stored(
   values: StateValues & { readonly sink: string | undefined },
   io: Io,
@@ -123,7 +126,10 @@ function list(deadLetters: readonly DeadLetterRow[], json: boolean, io: Io): voi
   io.stdout.write(`${table(columns, rows).join('\n')}\n`);
 }
 
-/** Splunk's text for the codes of its rejections; the other sinks have codes in words. None quotes a record. */
+/**
+ * Splunk's text for the codes of its rejections; the other sinks have codes in words. None quotes a
+ * record.
+ */
 const refusals: ReadonlyMap<string, string> = new Map([
   ['6', 'Invalid data format'],
   ['12', 'Event field is required'],

@@ -1,4 +1,7 @@
-/** `waybill encode`: records in, messages out, without journal or configuration: a record is received when its line is read. */
+/**
+ * `waybill encode`: records in, messages out, without journal or configuration: a record is
+ * received when its line is read.
+ */
 import { systemClock } from '../../clock.ts';
 import { encoder, type Format, formats } from '../../encode/index.ts';
 import { cefSettings } from '../../encode/settings.ts';
@@ -86,7 +89,10 @@ async function run(options: EncodeValues, io: Io, clock: Clock): Promise<number>
   return failed ? 1 : 0;
 }
 
-/** @returns a function from the text of a record to its message; it throws SyntaxError for a text that is not JSON */
+/**
+ * @returns a function from the text of a record to its message; it throws SyntaxError for a text
+ * that is not JSON
+ */
 function recordEncoder(format: Format, source: string, clock: Clock): (text: string) => string {
   const uidOf = identify(source);
   const normalize = normalizer({

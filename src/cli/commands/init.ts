@@ -1,4 +1,7 @@
-/** `waybill init`: a first configuration for one type of sink. It works as printed once the environment variables are set. */
+/**
+ * `waybill init`: a first configuration for one type of sink. It works as printed once the
+ * environment variables are set.
+ */
 import { systemClock } from '../../clock.ts';
 import { nearestOrAll } from '../../settings/nearest.ts';
 import { laterSinks } from '../../config/schema.ts';

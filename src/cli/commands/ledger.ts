@@ -1,4 +1,7 @@
-/** `waybill ledger`: the completeness report, for a person or for a script. Reads the state beside a running daemon. */
+/**
+ * `waybill ledger`: the completeness report, for a person or for a script. Reads the state beside a
+ * running daemon.
+ */
 import { writeFile } from 'node:fs/promises';
 import { systemClock } from '../../clock.ts';
 import type { StateSettings } from '../../config/state-settings.ts';

@@ -1,4 +1,4 @@
-/** `waybill operations`: the changes that operators made. */
+/** `waybill operations`: the changes by operators. */
 import { systemClock } from '../../clock.ts';
 import { flat } from '../../journal/operation-detail.ts';
 import { operationList } from '../../journal/queries/operations.ts';
@@ -97,7 +97,9 @@ function sum(counts: readonly number[]): number {
   return counts.reduce((total, count) => total + count, 0);
 }
 
-/** A change is done with its transaction; only an operation that sends to a sink records an outcome. */
+/**
+ * A change is done with its transaction; only an operation that sends to a sink records an outcome.
+ */
 function outcomeOf(group: readonly OperationItem[]): string {
   const outcomes = group.map(({ operation: what, detail: { outcome, delivered } }) => {
     if (typeof outcome === 'string') return outcome;

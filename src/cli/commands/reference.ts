@@ -1,4 +1,6 @@
-/** `waybill reference`: runs the reference service as a separate process, and ends it with this one. */
+/**
+ * `waybill reference`: runs the reference service as a separate process, and ends it with this one.
+ */
 import { execFileSync, spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import { extname } from 'node:path';

@@ -1,4 +1,7 @@
-/** `waybill backfill`: adds history to the ledger of a source. The daemon reads it; this command shows its progress. */
+/**
+ * `waybill backfill`: adds history to the ledger of a source. The daemon reads it; this command
+ * shows its progress.
+ */
 import { systemClock } from '../../../clock.ts';
 import { queryOf } from '../../../collect/windows.ts';
 import { loadConfig } from '../../../config/load.ts';

@@ -1,4 +1,7 @@
-/** The estimate of a backfill, and its progress: a line that is rewritten on a terminal, else a line every half minute. */
+/**
+ * The estimate of a backfill, and its progress: a line that is rewritten on a terminal, else a line
+ * every half minute.
+ */
 import { systemClock } from '../../../clock.ts';
 import type { Config } from '../../../config/load.ts';
 import { WaybillError } from '../../../errors.ts';
@@ -65,7 +68,10 @@ const pollMs = 1_000;
 const printMs = 30_000;
 const barWidth = 24;
 
-/** Shows the progress until all periods are done. To end this does not end the backfill. @returns the exit code */
+/**
+ * Shows the progress until all periods are done. To end this does not end the backfill.
+ * @returns the exit code
+ */
 export async function watch(config: Config, source: string, ranges: readonly Window[], io: Io): Promise<number> {
   const isTerminal = 'isTTY' in io.stderr && io.stderr.isTTY === true;
   const speed = new Speed();

@@ -5,7 +5,10 @@ import type { TlsSettings } from '../../../connect/trust.ts';
 import { WaybillError, messageOf } from '../../../errors.ts';
 import type { Line } from './state.ts';
 
-/** An error for each unusable certificate. A missing file is none: the configuration may be checked on another machine. */
+/**
+ * An error for each unusable certificate. A missing file is none: the configuration may be checked
+ * on another machine.
+ */
 export function certificateLines({ sources, sinks, tls: { ca } }: Pick<Config, 'sources' | 'sinks' | 'tls'>): Line[] {
   const shown: [subject: string, setting: string, tls: TlsSettings | undefined][] = [
     ...sources.flatMap(({ id, tls, auth }): [string, string, TlsSettings | undefined][] => [

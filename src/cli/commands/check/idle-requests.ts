@@ -1,4 +1,4 @@
-/** Requests that a source without new records takes, from its settings alone. Pure. */
+/** The requests that a source without new records needs, from its settings alone. Pure. */
 import { widestMicros, widthWithin } from '../../../collect/windows.ts';
 
 interface IdleSettings {
@@ -10,10 +10,16 @@ interface IdleSettings {
 }
 
 const dayMs = 86_400_000;
-/** A sample recount reads one closed window every five minutes in which no window with records was counted. */
+/**
+ * A sample recount reads one closed window every five minutes in which no window with records was
+ * counted.
+ */
 const sampleRecountsADay = 288;
 
-/** At most: one live poll an interval; reading, counting and every recount once a window; and the sample recounts. */
+/**
+ * At most: one live poll an interval; reading, counting and every recount once a window; and the
+ * sample recounts.
+ */
 export function requestsADay({ pollInterval: poll, closeDelay, recountAfter: recount }: IdleSettings): number {
   const windows = dayMs / (widthWithin(widestMicros(0, 0, closeDelay * 1000)) / 1000);
   return Math.round(dayMs / poll + windows * (2 + recount.length) + sampleRecountsADay);

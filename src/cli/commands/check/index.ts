@@ -1,4 +1,7 @@
-/** `waybill check`: checks the configuration, then each connection. Sends no record and changes nothing. */
+/**
+ * `waybill check`: checks the configuration, then each connection. Sends no record and changes
+ * nothing.
+ */
 import { systemClock, systemRandom } from '../../../clock.ts';
 import { Handoff } from '../../../collect/handoff.ts';
 import { Requester } from '../../../collect/requester.ts';
@@ -143,7 +146,10 @@ async function checkSource(settings: SourceConfig, config: Config, signal: Abort
   return lines;
 }
 
-/** Compares the total of one small window with the records returned; no line when that takes longer than one request may. */
+/**
+ * Compares the total of one small window with the records returned; no line when that takes longer
+ * than one request may.
+ */
 async function countLine(source: Source, settings: SourceConfig, found: Calibration, signal: AbortSignal): Promise<Line[]> {
   const { id, closeDelay, requests } = settings;
   if (found.total === undefined) return [];
@@ -175,7 +181,10 @@ async function countLine(source: Source, settings: SourceConfig, found: Calibrat
   }
 }
 
-/** Compares the service's clock with the local one: the slower of the two decides when a window is due. */
+/**
+ * Compares the service's clock with the local one: the slower of the two decides when a window is
+ * due.
+ */
 async function clockLine(source: Source, subject: string, pageSize: number, signal: AbortSignal): Promise<Line[]> {
   const { date, received } = await source.page({ query: {}, page: undefined, pageSize }, signal);
   if (date === undefined) return [];

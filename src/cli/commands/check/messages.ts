@@ -1,4 +1,7 @@
-/** The part of `waybill check` for message sizes: do records of every outcome fit into the frames of the receiver? Needs no connection. */
+/**
+ * The part of `waybill check` for message sizes: do records of every outcome fit into the frames of
+ * the receiver? Needs no connection.
+ */
 import type { Config, SinkConfig } from '../../../config/load.ts';
 import { settingsOf } from '../../../daemon/source/service-facts.ts';
 import { writerOf } from '../../../daemon/sink.ts';
@@ -48,7 +51,7 @@ export function messageLines(sink: SinkConfig, config: Config): Line[] {
   }
   const setting = `sinks.${sink.id}.maxBytes`;
   const hint = `the others would become dead letters: set maxBytes to ${high + overhead} or more, or choose a shorter format`;
-  // Nobody chose a default that loses records.
+  // The operator did not choose this default, and it loses records.
   const isDefault = (sink.settings as { readonly maxBytes?: number | undefined }).maxBytes === undefined;
   const level = isDefault || fit(typical, room) < typical.length ? 'error' : 'warning';
   return [{ subject, level, message: `${message}; ${hint}`, setting }];

@@ -1,4 +1,7 @@
-/** The part of `waybill check` for one sink: its guarantee, and the check of its receiver, within a deadline. */
+/**
+ * The part of `waybill check` for one sink: its guarantee, and the check of its receiver, within a
+ * deadline.
+ */
 import type { SinkConfig } from '../../../config/load.ts';
 import { within } from '../../../deliver/deadline.ts';
 import { WaybillError, messageOf } from '../../../errors.ts';
@@ -13,7 +16,10 @@ export function settingLines({ id, definition, settings }: SinkConfig): Line[] {
   return (definition.checkSettings?.(settings, id) ?? []).map((finding) => ({ subject: `sink ${id}`, ...finding }));
 }
 
-/** A failure becomes a finding, so that the other sinks are checked too. @throws the reason of the signal */
+/**
+ * A failure becomes a finding, so that the other sinks are checked too.
+ * @throws the reason of the signal
+ */
 export async function checkSink(sink: SinkConfig, context: SinkContext, signal: AbortSignal): Promise<Line[]> {
   const subject = `sink ${sink.id}`;
   const { delivery, duplicates, losses } = sink.definition.guarantee(sink.settings);

@@ -1,4 +1,7 @@
-/** The part of `waybill check` for the state: permissions, free space, and sources or sinks that moved. Reads beside a running daemon. */
+/**
+ * The part of `waybill check` for the state: permissions, free space, and sources or sinks that
+ * moved. Reads beside a running daemon.
+ */
 import { existsSync, statfsSync, statSync } from 'node:fs';
 import { access, constants, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';

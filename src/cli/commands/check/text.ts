@@ -1,9 +1,14 @@
-/** The findings of `waybill check` as a table: check, status, and the detail, wrapped in its column. Pure. */
+/**
+ * The findings of `waybill check` as a table: check, status, and the detail, wrapped in its column.
+ * Pure.
+ */
 import { printable } from '../../../escape.ts';
 import { wrapped } from '../../../report/text-table.ts';
 import type { Line } from './state.ts';
 
-/** Columns of the detail, at least: on a narrower terminal its lines are longer than the terminal. */
+/**
+ * Columns of the detail, at least: on a narrower terminal its lines are longer than the terminal.
+ */
 const minDetail = 40;
 const statusWidth = 'warning'.length;
 

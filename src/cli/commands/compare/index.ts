@@ -1,4 +1,7 @@
-/** `waybill compare`: reads a period of a source with a counting proof, and finds what another collector lacks. Holds neither side in memory. */
+/**
+ * `waybill compare`: reads a period of a source with a counting proof, and finds what another
+ * collector lacks. Holds neither side in memory.
+ */
 import { createReadStream } from 'node:fs';
 import { systemClock, systemRandom } from '../../../clock.ts';
 import { Handoff } from '../../../collect/handoff.ts';
@@ -146,7 +149,10 @@ async function readIds(file: string, field: string, tally: Tally, io: Io): Promi
 
 const nothing = (): void => undefined;
 
-/** Window by window, like the daemon: reads each until the count of the service confirms it. Compares what is not proven, too. */
+/**
+ * Window by window, like the daemon: reads each until the count of the service confirms it.
+ * Compares what is not proven, too.
+ */
 async function readPeriod(
   settings: SourceConfig,
   config: Config,

@@ -1,4 +1,7 @@
-/** `waybill demo`: the reference service as a separate process, the daemon, and a file sink whose events are shown. */
+/**
+ * `waybill demo`: the reference service as a separate process, the daemon, and a file sink whose
+ * events are shown.
+ */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';

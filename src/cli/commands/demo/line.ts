@@ -10,12 +10,17 @@ export interface Denial {
   readonly file?: { readonly name?: string };
 }
 
-/** Columns of everything but reason, user and file: time, word, delay, and the blanks between them. */
+/**
+ * Columns of everything but reason, user and file: time, word, delay, and the blanks between them.
+ */
 const fixed = 28;
 const width = 78;
 const reasonLeast = 19;
 
-/** `15:03:59 DENIED UserPayloadNoAccess  echo-sample@…  Review 5407.txt  0.2 s`. @param mark  colours the word */
+/**
+ * `15:03:59 DENIED UserPayloadNoAccess  echo-sample@…  Review 5407.txt  0.2 s`.
+ * @param mark  colours the word
+ */
 export function denialLine({ '@timestamp': at, event, user, file }: Denial, mark = (word: string): string => word): string {
   const seconds = (Date.parse(event.created) - Date.parse(at)) / 1000;
   const delay = seconds < 60 ? `${seconds.toFixed(1)} s` : `${Math.round(seconds / 60)} min`;

@@ -1,4 +1,7 @@
-/** The output of the demo: denials as the file sink receives them, and at intervals the verdict and the ledger. */
+/**
+ * The output of the demo: denials as the file sink receives them, and at intervals the verdict and
+ * the ledger.
+ */
 import { createWriteStream } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,4 +1,6 @@
-/** `waybill setup kafka`: creates the progress topic, and prints the commands of an administrator. */
+/**
+ * `waybill setup kafka`: creates the progress topic, and prints the commands of an administrator.
+ */
 import { systemClock } from '../../../clock.ts';
 import { loadConfig } from '../../../config/load.ts';
 import { sinkContext } from '../../../daemon/open-sink.ts';
