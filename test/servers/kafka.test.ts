@@ -305,7 +305,7 @@ for (const version of kafkaVersions) {
           administer(broker, (admin) => admin.createAcls({ acl: aclsOf(line ?? '') }));
         await isBlocked(/sinks\.lake\.topic\): .*TOPIC_AUTHORIZATION_FAILED/);
         await grant(acls[0]);
-        await isBlocked(/topic "audit-\d+" is not there/);
+        await isBlocked(/topic "audit-\d+" does not exist/);
         await createTopic(broker, { topic });
         await isBlocked(/sinks\.lake\.progressTopic\): .*AUTHORIZATION_FAILED/);
         await grant(acls[1]);

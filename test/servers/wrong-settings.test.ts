@@ -29,7 +29,7 @@ const words: Readonly<Record<string, RegExp>> = {
   'kafka-user': /\(sinks\.kafka-user\.sasl\): /,
   'kafka-authority': /sinks\.kafka-authority\.tls\.ca: certificate of .* issued by 'Kafka root' is not trusted/,
   'kafka-plain': /sinks\.kafka-plain\.tls: "127\.0\.0\.1:\d+" speaks TLS: set tls/,
-  'kafka-topic': /\(sinks\.kafka-topic\.topic\): .*the topic is not there|topic "kafka-topic" is not there/,
+  'kafka-topic': /\(sinks\.kafka-topic\.topic\): .*the topic is not there|topic "kafka-topic" does not exist/,
   'kafka-right': /\(sinks\.kafka-right\.topic\): .*TOPIC_AUTHORIZATION_FAILED/,
   'es-user': /401 security_exception: .*\(sinks\.es-user\.password\)$/,
   'es-authority': /sinks\.es-authority\.tls\.ca: certificate of 127\.0\.0\.1 issued by 'Test root' is not trusted/,

@@ -58,10 +58,10 @@ export const file = defineSink('file', {
         const { nlink } = await stat(each);
         if (each === path && nlink > 1)
           return [{ level: 'error', message: `cannot use "${each}" (${setting}): ${linksWords(nlink)}`, setting }];
-        if (each === path) found.push({ level: 'ok', message: `"${path}" is there and can be written` });
+        if (each === path) found.push({ level: 'ok', message: `"${path}" exists and is writable` });
       } catch (cause) {
         if (!isAbsent(cause)) return [{ level: 'error', message: message('write', cause), setting }];
-        if (each === path) found.push({ level: 'ok', message: `"${path}" can be made` });
+        if (each === path) found.push({ level: 'ok', message: `"${path}" can be created` });
       }
     }
     if (compression !== 'none' && rotate === undefined)

@@ -41,7 +41,7 @@ export async function lockFor(path: string, id: string): Promise<() => void> {
     }
     const lock = tryLock(file);
     // mutant: file-lock
-    if (!lock) throw blockedAt(path, id, `another running process writes it, and holds "${file}"`);
+    if (!lock) throw blockedAt(path, id, `another running process writes it and holds "${file}"`);
     const own: Held = { name: nameAt(file), close: () => void lock.close(), lives: 1 };
     held.set(file, own);
     return () => letGo(file, own);

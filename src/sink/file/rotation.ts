@@ -38,7 +38,7 @@ const maxNameLength = 255;
 export function tooLongToPutAside(path: string, gzip: boolean): string | undefined {
   const aside = `${basename(path)}.20261121T230000.000Z${gzip ? '.gz.part' : ''}`;
   const over = Buffer.byteLength(aside) - maxNameLength;
-  return over > 0 ? `its name is ${over} bytes too long for rotate, which puts it aside as <path>.20261121T230000.000Z` : undefined;
+  return over > 0 ? `its name is ${over} bytes too long for rotate, which renames it to <path>.20261121T230000.000Z` : undefined;
 }
 
 /** The kind of a rotated file by its name: plain, compressed, or partly compressed; undefined for another file. */

@@ -50,14 +50,14 @@ async function lookAtTopic(client: KafkaClient, topic: string, id: string, findi
   if (found === undefined) {
     findings.push({
       level: 'error',
-      message: `topic "${topic}" is not there: "waybill setup kafka --sink ${id}" prints how to make it`,
+      message: `topic "${topic}" does not exist: "waybill setup kafka --sink ${id}" prints the command that creates it`,
       setting,
     });
     return;
   }
   findings.push({
     level: 'ok',
-    message: `topic "${topic}" is there, with ${counted(found.partitions, 'partition')}; acks -1: every replica in sync has a message before it counts`,
+    message: `topic "${topic}" exists, with ${counted(found.partitions, 'partition')}; acks -1: a message counts as delivered once every in-sync replica has it`,
   });
   findings.push(...durability(topic, found, setting));
   const limit = Number(found.config?.get('max.message.bytes'));
@@ -84,7 +84,7 @@ async function lookAtProgress(client: KafkaClient, settings: KafkaSettings, id: 
   if (found === undefined) {
     findings.push({
       level: 'warning',
-      message: `progress topic "${progress}" is not there yet: it is made at the start if the right is there; "waybill setup kafka --sink ${id}" makes it now`,
+      message: `progress topic "${progress}" does not exist yet: the sink creates it at the start if permitted; "waybill setup kafka --sink ${id}" creates it now`,
       setting,
     });
     return;
@@ -101,7 +101,7 @@ async function lookAtProgress(client: KafkaClient, settings: KafkaSettings, id: 
   } else if (different.length > 0) {
     const requested = different.map(([name, value]) => `${name}=${value}, not ${found.config?.get(name) ?? 'unset'}`).join('; ');
     findings.push({ level: 'warning', message: `progress topic "${progress}" should have ${requested}`, setting });
-  } else findings.push({ level: 'ok', message: `progress topic "${progress}" is there, with one partition, compacted` });
+  } else findings.push({ level: 'ok', message: `progress topic "${progress}" exists, with one partition, compacted` });
   findings.push(...durability(progress, found, setting));
   await right(findings, () => client.mayWrite(progress, 'progressTopic'), `may write to "${progress}"`, setting);
   await right(findings, () => client.mayRead(progress), `may read "${progress}", with a group that begins with "waybill-"`, setting);
@@ -124,9 +124,9 @@ function durability(topic: string, { replicas, config }: TopicFacts, setting: st
   const warn = (message: string): void => {
     findings.push({ level: 'warning', message: `"${topic}": ${message}`, setting });
   };
-  if (replicas < 3) warn(`${counted(replicas, 'replica')}; with 3 one broker may fail and another be away for work`);
+  if (replicas < 3) warn(`${counted(replicas, 'replica')}; with 3, one broker may fail during maintenance of another`);
   if (config === undefined) {
-    warn('min.insync.replicas and unclean.leader.election.enable cannot be seen: the right DescribeConfigs on the topic is missing');
+    warn('min.insync.replicas and unclean.leader.election.enable are not visible: the permission DescribeConfigs on the topic is missing');
     return findings;
   }
   const insync = Number(config.get('min.insync.replicas') ?? 1);
@@ -141,7 +141,7 @@ function durability(topic: string, { replicas, config }: TopicFacts, setting: st
 function unprotected({ sasl, tls, brokers }: KafkaSettings, id: string): Finding[] {
   const isLocal = brokers.every((broker) => isLoopback(broker.slice(0, broker.lastIndexOf(':'))));
   if (sasl === undefined || tls !== undefined || isLocal || sasl.mechanism.startsWith('SCRAM')) return [];
-  const message = `${sasl.mechanism} without tls: ${sasl.mechanism === 'PLAIN' ? 'the password' : 'the token'} can be read on the way`;
+  const message = `${sasl.mechanism} without tls: ${sasl.mechanism === 'PLAIN' ? 'the password' : 'the token'} can be read in transit`;
   return [{ level: 'warning', message, setting: `sinks.${id}.tls` }];
 }
 

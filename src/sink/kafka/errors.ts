@@ -47,7 +47,7 @@ const rights: Readonly<Record<string, string>> = {
 const refused: ReadonlySet<string> = new Set(['MESSAGE_TOO_LARGE', 'RECORD_LIST_TOO_LARGE', 'INVALID_RECORD']);
 
 const plainer: Readonly<Record<string, string>> = {
-  UNKNOWN_TOPIC_OR_PARTITION: 'the topic is not there: "waybill setup kafka" prints how to make it',
+  UNKNOWN_TOPIC_OR_PARTITION: 'the topic does not exist: "waybill setup kafka" prints the command that creates it',
   INVALID_PRODUCER_EPOCH: 'another Waybill with the same state has taken over, or the transaction took too long',
   NOT_ENOUGH_REPLICAS: 'fewer replicas are in sync than min.insync.replicas asks for',
 };
@@ -76,7 +76,7 @@ export function translate(thrown: unknown, { id, what, setting }: Attempt, sent:
     });
   // kafkajs throws a TypeError when a connection ends within a response.
   const message = isNamed(thrown, 'TypeError')
-    ? `the connection ended before an answer was complete (kafkajs: ${messageOfCauses(thrown)})`
+    ? `the connection ended before a response was complete (kafkajs: ${messageOfCauses(thrown)})`
     : messageOfCauses(thrown);
   const isAuthentication = isNamed(thrown, 'KafkaJSSASLAuthenticationError');
   if (isAuthentication) return say('sink_blocked', /mechanism is not supported/.test(message) ? 'sasl.mechanism' : 'sasl', message);

@@ -295,7 +295,11 @@ class KafkaSink implements Sink {
   async #topic(client: KafkaClient, name: string): Promise<Topic> {
     const found = await client.topic(name, 'topic');
     if (found === undefined)
-      throw this.#error('sink_blocked', `topic "${name}" is not there: "waybill setup kafka" prints how to make it`, 'topic');
+      throw this.#error(
+        'sink_blocked',
+        `topic "${name}" does not exist: "waybill setup kafka" prints the command that creates it`,
+        'topic',
+      );
     const given = Number(found.config?.get('max.message.bytes'));
     const limit = given > 0 ? given : undefined;
     const topic = { partitions: found.partitions, bytes: Math.min(limit ?? batchBytesUsual, batchBytesUsual), limit };

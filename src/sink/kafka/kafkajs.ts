@@ -87,7 +87,7 @@ export class KafkaJsClient implements KafkaClient {
   }
 
   topic(name: string, setting: string): Promise<TopicFacts | undefined> {
-    return this.#do({ what: `look at topic "${name}"`, setting }, false, async () => {
+    return this.#do({ what: `describe topic "${name}"`, setting }, false, async () => {
       const admin = await this.#administration();
       const found = await this.#look(admin, name);
       return found && { ...found, config: await configOf(admin, name) };
@@ -104,7 +104,7 @@ export class KafkaJsClient implements KafkaClient {
       });
       // A new topic is not visible at once: each broker learns of it later.
       for (let attempts = 0; (await this.#look(admin, name)) === undefined; attempts += 1) {
-        if (attempts >= maxLooks) throw new Error('it is made, and no broker shows it yet');
+        if (attempts >= maxLooks) throw new Error('it was created, but no broker reports it yet');
         await this.#context.clock.sleep(lookMs, this.#over.signal);
       }
     });

@@ -5,7 +5,7 @@ import { tlsSettings } from '../../connect/settings.ts';
 
 /** SASL mechanisms by the names that Kafka has for them. */
 const mechanisms = ['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512', 'OAUTHBEARER'] as const;
-const brokerExpects = 'host:port, a name or an IPv4 address (the client cannot take an IPv6 address: give it a name)';
+const brokerExpects = 'host:port, a name or an IPv4 address (the client does not support IPv6 addresses: use a name)';
 const topicName = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}$/;
 
 const saslSettings = z

@@ -74,7 +74,7 @@ export class Sockets {
       const length = lengths.read(bytes);
       if (length === undefined || this.#isOver) return;
       this.#refuse(
-        `sinks.${this.#id}.brokers: "${host}:${port}" announces an answer of ${length} bytes, and none has more than ${maxAnswerBytes}: does it speak Kafka?`,
+        `sinks.${this.#id}.brokers: "${host}:${port}" announces a response of ${length} bytes, above the maximum of ${maxAnswerBytes}: does it speak Kafka?`,
       );
     });
     socket.on('close', () => {
@@ -97,7 +97,7 @@ export class Sockets {
       this.#trust === undefined
         ? 'does it want TLS (set tls) or SASL, or is it down behind a proxy?'
         : 'does it speak TLS on this port, or is it down behind a proxy?';
-    return `"${this.silent ?? ''}" ends the connection without an answer: ${expected}`;
+    return `"${this.silent ?? ''}" ends the connection without a response: ${expected}`;
   }
 
   #made(host: string, port: number, onConnect: () => void): Socket {
@@ -146,7 +146,7 @@ export class Sockets {
       throw thrown;
     }
     if (this.#hasHeard || this.#isOver) return;
-    const message = `accepted the connection, and did not answer within ${silenceMs / 1000} s: does it speak Kafka, with or without TLS as the settings say?`;
+    const message = `accepted the connection but did not respond within ${silenceMs / 1000} s: does it speak Kafka, with or without TLS as the settings say?`;
     this.#refuse(`sinks.${this.#id}.brokers: "${address}" ${message}`, undefined, silenceAgainMs);
   }
 

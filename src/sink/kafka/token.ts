@@ -83,7 +83,7 @@ export class TokenSource implements AsyncDisposable {
     }
     const message = [said['error'], said['error_description']].filter((word) => typeof word === 'string').join(': ');
     const isSuccess = status >= 200 && status <= 299;
-    const shown = isSuccess ? 'the answer holds no usable access_token' : quote(message, 300) || `status ${status}`;
+    const shown = isSuccess ? 'the response contains no usable access_token' : quote(message, 300) || `status ${status}`;
     if (status === 429 || status >= 500) throw say('sink_unavailable', shown);
     throw say(
       'sink_blocked',

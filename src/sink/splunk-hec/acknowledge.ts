@@ -1,21 +1,23 @@
 /**
- * Waits until Splunk has indexed what it was sent. It says `true` of an acknowledgement once and then forgets it; `false` means not yet, failed
- * or unknown, so only time tells.
+ * Waits until Splunk has indexed the sent requests. Splunk reports `true` for an acknowledgement
+ * once, and then forgets it. `false` means pending, failed or unknown, so only a time limit
+ * decides.
  */
 import { WaybillError, messageOf } from '../../errors.ts';
 import type { Clock } from '../../model/time.ts';
 import type { HecClient } from './client.ts';
 import { readAcknowledgements, readReply } from './reply.ts';
 
-/** Asked every second at first, then every ten; ms. */
-const askMs = 1_000;
-const askedOften = 10;
-const askLaterMs = 10_000;
+/** The first queries are one second apart, the later ones ten; ms. */
+const firstQueryMs = 1_000;
+const firstQueries = 10;
+const laterQueryMs = 10_000;
 const maxWait = 300_000;
 
 /**
- * Resolves when all of these are acknowledged on this channel.
- * @throws WaybillError `sink_outcome_unknown` when Splunk does not know the channel, or after five minutes; or the signal's reason
+ * Resolves when the channel has acknowledged all of these ids.
+ * @throws WaybillError `sink_outcome_unknown` if Splunk does not know the channel, or after five
+ * minutes; or the reason of the signal
  */
 export async function acknowledged(
   client: HecClient,
@@ -26,12 +28,12 @@ export async function acknowledged(
 ): Promise<void> {
   const waiting = new Set(ackIds);
   const to = clock.monotonic() + maxWait;
-  let said = 'not yet';
-  for (let asked = 0; clock.monotonic() < to; asked += 1) {
-    await clock.sleep(asked < askedOften ? askMs : askLaterMs, signal);
-    const answer = await ask(client, channel, [...waiting], id, signal);
+  let lastReply = 'not yet';
+  for (let queries = 0; clock.monotonic() < to; queries += 1) {
+    await clock.sleep(queries < firstQueries ? firstQueryMs : laterQueryMs, signal);
+    const answer = await query(client, channel, [...waiting], id, signal);
     if (typeof answer === 'string') {
-      said = answer;
+      lastReply = answer;
       continue;
     }
     // mutant: acknowledged-requests
@@ -42,12 +44,12 @@ export async function acknowledged(
   const count = waiting.size === 1 ? 'one request is' : `${waiting.size} requests are`;
   throw new WaybillError(
     'sink_outcome_unknown',
-    `cannot learn for sink "${id}" whether ${count} indexed, within ${maxWait / 60_000} min: ${said}`,
+    `cannot determine for sink "${id}" whether ${count} indexed, within ${maxWait / 60_000} min: ${lastReply}`,
   );
 }
 
-/** Those that have come; in words why nobody knows. A question that fails is asked again: what is indexed stays so. */
-async function ask(
+/** @returns the acknowledged ids, or the message of a failure; the caller then queries again */
+async function query(
   client: HecClient,
   channel: string,
   acks: readonly number[],
@@ -64,5 +66,5 @@ async function ask(
   if (answer.status === 200) return readAcknowledgements(answer.body) ?? new Set();
   const { meaning, message } = readReply(answer);
   if (meaning !== 'blocked') return message;
-  throw new WaybillError('sink_outcome_unknown', `cannot ask for acknowledgements for sink "${id}": ${message}`);
+  throw new WaybillError('sink_outcome_unknown', `cannot query acknowledgements for sink "${id}": ${message}`);
 }

@@ -1,4 +1,7 @@
-/** Whether the HTTP Event Collector would take events with this token, found out without sending one: for `check`, and when the sink is opened. */
+/**
+ * Checks without an event that the HTTP Event Collector accepts the token: for `check`, and before
+ * delivery.
+ */
 import { randomUUID } from 'node:crypto';
 import { codeOf, WaybillError, messageOf } from '../../errors.ts';
 import { wayOf } from '../../connect/connection.ts';
@@ -11,14 +14,16 @@ import type { SplunkHecSettings } from './settings.ts';
 
 const nothing = Buffer.alloc(0);
 
-/** How servers answer plain HTTP on a port of TLS: Go's net/http, nginx, Apache httpd. */
+/** The responses of servers to plain HTTP on a TLS port: Go's net/http, nginx, Apache httpd. */
 const plainOnTls = /HTTP request to an HTTPS server|plain HTTP request was sent to HTTPS port|speaking plain HTTP to an SSL-enabled/i;
 
 /**
- * Posts an empty request: HEC answers a good token with "No data" (code 5), which distinguishes it from a bad one where health does not. With
- * `indexerAcknowledgement`, also queries an acknowledgement: only an answer with an `acks` object shows that the receiver acknowledges.
- * @returns whether the answer shows that the token is accepted
- * @throws WaybillError `sink_blocked` if the token or the receiver does not fit the settings; `sink_unavailable` if nobody answers
+ * Posts an empty request. HEC responds to a valid token with "No data" (code 5); its health
+ * endpoint accepts any token. With `indexerAcknowledgement`, also queries an acknowledgement: only
+ * a response with an `acks` object shows that the receiver acknowledges.
+ * @returns true if the response shows that the token is accepted
+ * @throws WaybillError `sink_blocked` if the token or receiver contradicts the settings;
+ * `sink_unavailable` without a response
  */
 export async function probe(
   client: HecClient,
@@ -32,15 +37,15 @@ export async function probe(
   const ask = (endpoint: string, body: Uint8Array, own: string | undefined): Promise<HecAnswer> =>
     client.post(endpoint, body, own, signal).catch((thrown: unknown) => {
       signal.throwIfAborted();
-      // Nothing was sent that could have been taken.
+      // The request contained no event, so nothing was delivered.
       throw codeOf(thrown) === 'sink_outcome_unknown' ? new WaybillError('sink_unavailable', messageOf(thrown), { cause: thrown }) : thrown;
     });
   const refuse = (answer: HecAnswer): void => {
     const { meaning, status, code, message } = readReply(answer);
     if (meaning !== 'blocked') return;
     const hints: Readonly<Record<number, string>> = {
-      10: `; its token wants acknowledgements: sinks.${id}.indexerAcknowledgement: true, or another token`,
-      14: `; its token has no acknowledgements: switch them on there, or sinks.${id}.indexerAcknowledgement: false`,
+      10: `; the token requires acknowledgements: set sinks.${id}.indexerAcknowledgement: true, or use another token`,
+      14: `; the token has acknowledgements disabled: enable them in Splunk, or set sinks.${id}.indexerAcknowledgement: false`,
     };
     // The token decides on acknowledgements.
     const named = settingOf({ status, code }) === 'url' ? `sinks.${id}.url` : token.describe();
@@ -50,10 +55,10 @@ export async function probe(
   const empty = await ask('event', nothing, indexerAcknowledgement ? channel : undefined);
   const { code, message } = readReply(empty);
   if (code === undefined && plainOnTls.test(empty.body)) {
-    const hint = 'the port speaks TLS: the address must begin with https:';
+    const hint = 'the port expects TLS: the address must begin with https:';
     throw new WaybillError('sink_blocked', `${where(`sinks.${id}.url`)}: ${hint}: ${message}`);
   }
-  // Other products that speak this protocol may answer an empty request in their own way.
+  // Other products with this protocol may respond to an empty request differently.
   const isForeign = empty.status === 400 && code === undefined;
   if (!isForeign) refuse(empty);
   if (!indexerAcknowledgement) return !isForeign;
@@ -61,7 +66,7 @@ export async function probe(
   const answer = await ask(`ack?channel=${channel}`, Buffer.from('{"acks":[0]}'), channel);
   if (answer.status === 200 && readAcknowledgements(answer.body) !== undefined) return !isForeign;
   const reply = readReply(answer);
-  // A token that is wrong, or without acknowledgements (code 14), has words of its own.
+  // An invalid token, or one without acknowledgements (code 14), has a specific message.
   if (settingOf(reply) !== 'url') refuse(answer);
   if (reply.status === 408 || reply.status === 429 || reply.status >= 500)
     throw new WaybillError(
@@ -71,9 +76,12 @@ export async function probe(
   throw notAcknowledging(settings, id, reply.message);
 }
 
-/** The receiver does not acknowledge although the settings demand it: sent again, the records would only repeat. */
+/**
+ * The settings require acknowledgements that the receiver does not support; a retry would only
+ * duplicate records.
+ */
 export function notAcknowledging(settings: SplunkHecSettings, id: string, message: string): WaybillError {
-  const hint = `switch indexer acknowledgement on there, or set sinks.${id}.indexerAcknowledgement: false`;
+  const hint = `enable indexer acknowledgement there, or set sinks.${id}.indexerAcknowledgement: false`;
   return new WaybillError(
     'sink_blocked',
     `cannot use "${baseOf(settings)}" for sink "${id}" (sinks.${id}.indexerAcknowledgement): this receiver does not acknowledge: ${hint}: ${message}`,
@@ -86,13 +94,17 @@ export async function checkCollector(settings: SplunkHecSettings, context: SinkC
   await using client = new HecClient(settings, context);
   try {
     const health = await client.health(signal);
-    // Of other products that speak this protocol some have no health.
+    // Some other products with this protocol have no health endpoint.
     if (health.status === 503) findings.push({ level: 'warning', message: `not healthy: ${readReply(health).message}` });
     const isKnown = await probe(client, settings, id, settings.channel ?? randomUUID(), signal);
-    if (isKnown) findings.push({ level: 'ok', message: 'accepts the token; the first event shows if it may write to the index' });
+    if (isKnown)
+      findings.push({ level: 'ok', message: 'accepts the token; the first event shows whether the token may write to the index' });
     else
       findings.push(
-        warning('does not answer an empty request as HEC does: the first event shows if it accepts the token', `sinks.${id}.token`),
+        warning(
+          'responds to an empty request differently than HEC: the first event shows whether it accepts the token',
+          `sinks.${id}.token`,
+        ),
       );
     findings.push({ level: 'ok', message: wayOf(client.route()) });
   } catch (thrown) {
@@ -103,14 +115,17 @@ export async function checkCollector(settings: SplunkHecSettings, context: SinkC
   if (!settings.indexerAcknowledgement)
     findings.push(
       warning(
-        'indexerAcknowledgement: false: what Splunk loses between its input queue and its index is lost',
+        'indexerAcknowledgement: false: events that Splunk loses between its input queue and its index are not sent again',
         `sinks.${id}.indexerAcknowledgement`,
       ),
     );
   return findings;
 }
 
-/** Splunk Cloud takes events under another name than that of its pages, and acknowledges those of Firehose alone. */
+/**
+ * Splunk Cloud receives events at another host than its web pages, and acknowledges only those of
+ * Firehose.
+ */
 function cloudFindings(settings: SplunkHecSettings, id: string): Finding[] {
   const { hostname } = new URL(settings.url);
   if (!hostname.endsWith('.splunkcloud.com')) return [];
@@ -118,7 +133,7 @@ function cloudFindings(settings: SplunkHecSettings, id: string): Finding[] {
   return [
     ...(isInputs ? [] : [warning(`Splunk Cloud receives events at http-inputs-${hostname}`, `sinks.${id}.url`)]),
     ...(settings.indexerAcknowledgement
-      ? [warning('Splunk Cloud acknowledges the events of Firehose alone', `sinks.${id}.indexerAcknowledgement`)]
+      ? [warning('Splunk Cloud acknowledges only the events of Firehose', `sinks.${id}.indexerAcknowledgement`)]
       : []),
   ];
 }

@@ -1,6 +1,6 @@
 /**
- * The requests of the HTTP Event Collector over one connection: data, the question for acknowledgements, health. Cookies are kept, since only
- * the server behind a load balancer that took the data knows of its acknowledgement.
+ * The requests to the HTTP Event Collector: data, acknowledgement queries, health. Cookies are
+ * kept: behind a load balancer, only the server that received the data knows its acknowledgement.
  */
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
@@ -15,13 +15,13 @@ import type { SinkContext } from '../define.ts';
 import { baseOf, maxRequests } from './settings.ts';
 import type { SplunkHecSettings } from './settings.ts';
 
-/** ms from the first byte that is sent to the last of the answer; also for the way there. */
+/** Time limit in ms for connecting, and for a request until the end of its response. */
 const requestMs = 30_000;
-/** An answer is a line of JSON; of a proxy's page the beginning is enough. */
+/** A response is a line of JSON; of a proxy's page only the beginning is read. */
 const maxAnswerBytes = 64 * 1024;
 
 const compressed = promisify(gzip);
-const ended = new WaybillError('aborted', 'the answer is here');
+const ended = new WaybillError('aborted', 'the request has ended');
 
 export interface HecAnswer {
   readonly status: number;
@@ -60,10 +60,10 @@ export class HecClient implements AsyncDisposable {
   }
 
   /**
-   * Posts one body to `/services/collector/…` and reads the whole answer.
-   * @param channel  the request's channel, where it needs one
-   * @throws WaybillError `sink_unavailable` or `sink_blocked` where no connection came about and nothing was sent, else `sink_outcome_unknown`; or the
-   *         signal's reason
+   * Posts a body to `/services/collector/…` and reads the response.
+   * @param channel  set for requests that need one
+   * @throws WaybillError `sink_unavailable` or `sink_blocked` if nothing was sent, else
+   * `sink_outcome_unknown`; or the reason of the signal
    */
   async post(endpoint: string, body: Uint8Array, channel: string | undefined, signal: AbortSignal): Promise<HecAnswer> {
     const zipped = body.length === 0 ? body : await compressed(body);
@@ -94,7 +94,7 @@ export class HecClient implements AsyncDisposable {
     const finished = new AbortController();
     const timer = this.#clock.sleep(requestMs, finished.signal).then(
       () => over.abort(),
-      () => undefined, // the answer came first
+      () => undefined, // the request ended first
     );
     try {
       const head = await request(`${baseOf(this.#settings)}/services/collector/${endpoint}`, {
@@ -112,7 +112,7 @@ export class HecClient implements AsyncDisposable {
       });
       this.#keepCookies(head.headers['set-cookie']);
       const text = await readBegin(head.body);
-      // A token that was replaced is found at the next request.
+      // The next request uses a replaced token.
       if (head.statusCode === 401 || head.statusCode === 403) token.refresh();
       return {
         status: head.statusCode,
@@ -123,7 +123,8 @@ export class HecClient implements AsyncDisposable {
     } catch (thrown) {
       signal.throwIfAborted();
       const where = `cannot send to "${baseOf(this.#settings)}" for sink "${this.#id}"`;
-      if (over.signal.aborted) throw new WaybillError('sink_outcome_unknown', `${where}: no whole answer within ${requestMs / 1000} s`);
+      if (over.signal.aborted)
+        throw new WaybillError('sink_outcome_unknown', `${where}: no complete response within ${requestMs / 1000} s`);
       throw this.#translated(thrown, where);
     } finally {
       finished.abort(ended);
@@ -139,7 +140,10 @@ export class HecClient implements AsyncDisposable {
     }
   }
 
-  /** What the connection itself says came before the first byte; everything else may have come after the last. */
+  /**
+   * An error of the connection means that nothing was sent; any other error may follow a complete
+   * request.
+   */
   #translated(thrown: unknown, where: string): WaybillError {
     const known = this.#connection.translate(thrown);
     const plain = plainPort(known);

@@ -1,6 +1,7 @@
 /**
- * Splunk by its HTTP Event Collector. An answer of 200 says that a request is in Splunk's input queue; with `indexerAcknowledgement` a batch is taken when
- * Splunk says that all of its requests are indexed. Splunk cannot be asked what it has, so what is unknown is sent again.
+ * Splunk through its HTTP Event Collector. Status 200 means that a request is in Splunk's input
+ * queue. With `indexerAcknowledgement`, a batch is delivered when all of its requests are indexed.
+ * Splunk cannot be queried for single events, so a batch with an unknown outcome is sent again.
  */
 import { randomUUID } from 'node:crypto';
 import { formatOf } from '../../encode/index.ts';
@@ -18,19 +19,19 @@ import type { HecRequest } from './request.ts';
 import { baseOf, metadataOf, maxRequests, splunkHecSettings } from './settings.ts';
 import type { Metadata, SplunkHecSettings } from './settings.ts';
 
-/** How long to wait when Splunk says that it is nearly full, ms. */
+/** Delay before the next request when Splunk's queue is nearly full, ms. */
 const crowdedMs = 1_000;
 
 export const splunkHec = defineSink('splunk-hec', {
-  summary: 'Splunk, by its HTTP Event Collector',
+  summary: 'Splunk, through its HTTP Event Collector',
   config: splunkHecSettings,
   formats: 'any',
   original: false,
   batch: { records: 4_000, bytes: 8 * 1024 * 1024, wait: 1_000 },
   resolvable: () => false,
-  // Each request and the wait for acknowledgements have limits of their own.
+  // Longer than the time limits of the requests plus that for acknowledgements.
   deadline: 600_000,
-  // The address may change, and the rest of it is Splunk's affair.
+  // The address may change without a change of the destination.
   destination: ({ index }) => (index === undefined ? "the token's index" : `index ${index}`),
   guarantee: ({ indexerAcknowledgement }) =>
     indexerAcknowledgement
@@ -42,7 +43,7 @@ export const splunkHec = defineSink('splunk-hec', {
       : {
           delivery: 'at least once',
           duplicates: 'one batch per failure',
-          losses: 'what Splunk loses after its 200, which acknowledges only its input queue',
+          losses: 'events that Splunk loses after status 200, which confirms only its input queue',
         },
   check: async (settings, context, signal) => (await import('./check.ts')).checkCollector(settings, context, signal),
   open: (settings, context, _kept, signal) => SplunkHecSink.open(settings, context, signal),
@@ -62,10 +63,15 @@ class SplunkHecSink implements Sink {
   readonly #channel: string;
   readonly #kind: 'event' | 'raw';
   readonly #metadataOf: (source: string) => Metadata;
-  /** Messages at which Splunk stopped: each begins a request, so that a second refusal is for it alone. */
+  /**
+   * Messages at which Splunk stopped. Each begins a request, so that a second rejection applies to
+   * it alone.
+   */
   readonly #suspects = new Set<number>();
   #isCrowded = false;
-  /** Set after a success without `ackId`: the receiver is asked whether it acknowledges before more is sent. */
+  /**
+   * Set after a success without `ackId`: the next send first checks that the receiver acknowledges.
+   */
   #mustProbe = false;
   #hasAnswered = false;
 
@@ -92,7 +98,7 @@ class SplunkHecSink implements Sink {
     this.#metadataOf = metadataOf(settings);
   }
 
-  /** Some requests at once, then the next: what is not taken ends the send, and what was taken is settled. */
+  /** Sends groups of concurrent requests. After a failed request no further group is sent. */
   async send({ messages }: Batch, signal: AbortSignal): Promise<DeliveryResult> {
     if (this.#mustProbe) {
       const { probe } = await import('./check.ts');
@@ -103,7 +109,8 @@ class SplunkHecSink implements Sink {
     const ackIds: number[] = [];
     const stopped: DeliveryResult[] = [];
     for (let sent = 0; sent < requests.length && stopped.length === 0;) {
-      // The first answer says, by its cookie, which server behind a load balancer has the channel.
+      // The cookie of the first response selects the server behind a load balancer that has the
+      // channel.
       const now = requests.slice(sent, sent + /* mutant: first-request-alone */ (this.#hasAnswered ? maxRequests(this.#settings) : 1));
       sent += now.length;
       const answers = await this.#postAll(now, signal);
@@ -125,12 +132,12 @@ class SplunkHecSink implements Sink {
     await this.#client[Symbol.asyncDispose]();
   }
 
-  /** No request is under way any more when it ends, well or not. */
+  /** Waits for all requests, also when one fails. */
   async #postAll(requests: readonly HecRequest[], signal: AbortSignal): Promise<readonly Answered[]> {
     const settled = await Promise.allSettled(requests.map((request) => this.#post(request, signal)));
     const failed = settled.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : []));
     const unknown = failed.find((thrown) => codeOf(thrown) !== 'sink_unavailable' && codeOf(thrown) !== 'sink_blocked');
-    // Where some were sent and others were not, what came of all of them together is not known.
+    // If only some requests were sent, the outcome of the batch is unknown.
     if (unknown !== undefined) throw unknown as Error;
     if (failed.length > 0 && failed.length < settled.length)
       throw new WaybillError('sink_outcome_unknown', messageOf(failed[0]), { cause: failed[0] });
@@ -149,8 +156,9 @@ class SplunkHecSink implements Sink {
   }
 
   /**
-   * What is left to send after an answer that is no success. Splunk takes the events before the one that it names (moby/moby issue 35862);
-   * nobody acknowledges them, so with `indexerAcknowledgement` they go again. Only a message that stood first is refused by its name alone.
+   * The result of a request that failed. Splunk has accepted the events before the one that it
+   * names (moby/moby issue 35862) but does not acknowledge them, so with `indexerAcknowledgement`
+   * they are sent again. A named message is rejected only if it was the first of its request.
    */
   #stopped(asked: readonly Message[], later: readonly Message[], all: readonly Message[], answer: Answered): DeliveryResult {
     const { reply, retryAfterMs } = answer;
@@ -197,7 +205,7 @@ class SplunkHecSink implements Sink {
   }
 }
 
-/** What several requests of one batch have come to. */
+/** Combines the results of the failed requests of a batch. */
 function together(parts: readonly DeliveryResult[]): DeliveryResult {
   const rejections = parts.flatMap((part) => part.rejections);
   const retryable = parts.flatMap((part) => part.retryable ?? []);

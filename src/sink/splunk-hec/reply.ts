@@ -1,16 +1,17 @@
 /**
- * What an answer of the HTTP Event Collector means for what was sent: its code where it gives one (codes 0 to 22 as in gjanders/SplunkAdmins
- * `splunkadmins_hec_reply_code_lookup.csv`, 23 to 27 of newer servers), else the status of HTTP. Pure.
+ * Interprets a response of the HTTP Event Collector: by its code if it has one (0 to 22 as in
+ * `splunkadmins_hec_reply_code_lookup.csv` of gjanders/SplunkAdmins, 23 to 27 of newer servers),
+ * else by its HTTP status. Pure.
  */
 import { quote, sizeAndType } from '../../quote.ts';
 
 /**
  * - `delivered`: in Splunk's input queue
  * - `crowded`: delivered, and the queue is nearly full
- * - `retryable`: nothing was taken
- * - `blocked`: nothing was taken, and a person must act
- * - `rejected`: for the data
- * - `unknown`: part may have been taken
+ * - `retryable`: nothing was accepted
+ * - `blocked`: nothing was accepted, and an operator must act
+ * - `rejected`: the data is invalid
+ * - `unknown`: a part may have been accepted
  */
 type Meaning = 'delivered' | 'crowded' | 'retryable' | 'blocked' | 'rejected' | 'unknown';
 
@@ -18,10 +19,10 @@ export interface Reply {
   readonly meaning: Meaning;
   readonly status: number;
   readonly code: number | undefined;
-  /** Status, code and Splunk's own text, for a message. */
+  /** Status, code and the text of Splunk. */
   readonly message: string;
   readonly ackId: number | undefined;
-  /** The place of the event in the request at which Splunk stopped, from 0: what stands before it was taken. */
+  /** Index, from 0, of the event at which Splunk stopped; it has accepted those before. */
   readonly stoppedAt: number | undefined;
 }
 
@@ -31,7 +32,7 @@ const meanings: ReadonlyMap<number, Meaning> = new Map([
   [2, 'blocked'], // token is required
   [3, 'blocked'], // invalid authorization
   [4, 'blocked'], // invalid token
-  [5, 'unknown'], // no data: nobody sends an empty request
+  [5, 'unknown'], // no data: only for an empty request, which delivery never sends
   [6, 'rejected'], // invalid data format
   [7, 'blocked'], // incorrect index
   [8, 'unknown'], // internal server error
@@ -52,7 +53,7 @@ const meanings: ReadonlyMap<number, Meaning> = new Map([
   [27, 'retryable'], // acknowledgements full
 ]);
 
-/** The setting that an answer is about which blocks the sink. */
+/** The setting to which a response relates, for a blocked sink. */
 export function settingOf({
   status,
   code,
@@ -64,20 +65,19 @@ export function settingOf({
   return isKnown || status === 401 || status === 403 ? 'token' : 'url';
 }
 
-/** An answer of HTTP. */
 interface Answer {
   readonly status: number;
-  /** JSON where Splunk itself speaks. */
+  /** JSON if the response is from Splunk itself. */
   readonly body: string;
   readonly mediaType?: string | readonly string[] | undefined;
 }
 
-/** Reads the answer to data. The text of a success is not quoted: only a server that returns the request has anything to say there. */
+/** Reads a response. The text of a success is not quoted, because it may echo the request. */
 export function readReply({ status, body, mediaType }: Answer): Reply {
   const { code, text, ackId, stoppedAt } = partsOf(body);
   const isSuccess = status >= 200 && status <= 299;
-  const said = isSuccess ? `(${sizeAndType(body, mediaType)})` : quote(text ?? body.trim(), 200);
-  const message = [String(status), ...(code === undefined ? [] : [`code ${code}`]), ...(said === '' ? [] : [said])].join(' ');
+  const detail = isSuccess ? `(${sizeAndType(body, mediaType)})` : quote(text ?? body.trim(), 200);
+  const message = [String(status), ...(code === undefined ? [] : [`code ${code}`]), ...(detail === '' ? [] : [detail])].join(' ');
   return { meaning: meaningOf(status, code), status, code, message, ackId, stoppedAt };
 }
 
@@ -85,15 +85,18 @@ function meaningOf(status: number, code: number | undefined): Meaning {
   if (status === 413) return 'rejected';
   const meaning = code === undefined ? undefined : meanings.get(code);
   const isSuccess = meaning === 'delivered' || meaning === 'crowded';
-  // A success that is not 200, or 200 with the code of something else, is an answer that nobody understands.
+  // A 2xx status without the code of a success has no defined meaning.
   if (status >= 200 && status <= 299) return isSuccess ? meaning : 'unknown';
   if (meaning !== undefined && !isSuccess) return meaning;
   if (status === 429) return 'retryable';
-  // Another path, another server, a right that is missing: the fault lies outside of the records.
+  // Wrong path, wrong server or missing permission: the records are not the cause.
   return status >= 300 && status <= 499 && status !== 408 ? 'blocked' : 'unknown';
 }
 
-/** The acknowledgements that are `true` in `{"acks": {"0": true, "1": false}}`; undefined without an `acks` object. */
+/**
+ * The acknowledgements that are `true` in `{"acks": {"0": true, "1": false}}`; undefined without an
+ * `acks` object.
+ */
 export function readAcknowledgements(body: string): ReadonlySet<number> | undefined {
   const acks = memberOf(parsed(body), 'acks');
   if (typeof acks !== 'object' || acks === null) return undefined;
@@ -126,7 +129,7 @@ function parsed(body: string): unknown {
   try {
     return JSON.parse(body);
   } catch {
-    // A proxy or another server speaks: its status says what there is to say.
+    // The response is from a proxy or another server; its status decides.
     return undefined;
   }
 }

@@ -1,17 +1,20 @@
 /**
- * Puts messages into requests of the HTTP Event Collector: events, JSON objects one after another, each with its time and metadata; or lines,
- * of which a whole request shares its metadata. Pure.
+ * Splits messages into requests to the HTTP Event Collector: events, each a JSON object with its
+ * time and metadata, or lines, where all lines of a request share their metadata. Pure.
  */
 import type { Message } from '../../model/sink.ts';
 import type { Metadata } from './settings.ts';
 
-/** Bytes of a request before compression: what Splunk Cloud takes, and every version of Splunk Enterprise. */
+/**
+ * Bytes of a request before compression: accepted by Splunk Cloud and every version of Splunk
+ * Enterprise.
+ */
 const maxRequestBytes = 1_000_000;
 
 export interface HecRequest {
   readonly messages: readonly Message[];
   readonly body: Buffer;
-  /** What stands behind the path of the endpoint. */
+  /** The query string after the path of the endpoint. */
   readonly query: string;
 }
 
@@ -20,7 +23,7 @@ const lineBreak = Buffer.from('\n');
 
 /**
  * @param kind   `event` for JSON, `raw` for lines
- * @param first  messages with which a request begins, by seq
+ * @param first  the seq of each message that must begin a request
  */
 export function requestsOf(
   kind: 'event' | 'raw',
@@ -52,7 +55,10 @@ export function requestsOf(
   return requests;
 }
 
-/** An event in its envelope. What is no JSON object goes as its text: null or an empty string would be refused. */
+/**
+ * An event in its envelope. A message that is not a JSON object is sent as text: HEC rejects null
+ * or "".
+ */
 function eventOf(message: Message, metadata: Metadata): Buffer[] {
   const { time, uid, number } = message;
   const head = `{"time":${(time / 1e6).toFixed(6)},${JSON.stringify(metadata).slice(1, -1)},"event":`;

@@ -1,4 +1,4 @@
-/** The settings of the sink `splunk-hec`, and what follows from them alone. */
+/** The settings of the sink `splunk-hec`, and values derived from them. */
 import { hostname } from 'node:os';
 import { z } from 'zod';
 import { httpsUrl, line, secret, text } from '../../settings/values.ts';
@@ -29,14 +29,15 @@ export const splunkHecSettings = z.strictObject({
 export type SplunkHecSettings = z.output<typeof splunkHecSettings>;
 
 /**
- * Requests under way at once. With acknowledgement a batch is taken when all of its requests are indexed, so their order says nothing; without, the
- * first that is not taken ends the batch, and what came before it is settled.
+ * The maximum of concurrent requests. With acknowledgements, the order of requests does not matter,
+ * because a batch is delivered when all are indexed. Without, the first failed request ends the
+ * batch, and those before it are delivered.
  */
 export function maxRequests({ indexerAcknowledgement }: SplunkHecSettings): number {
   return indexerAcknowledgement ? 8 : 1;
 }
 
-/** What Splunk keeps beside an event, by the source of its record. */
+/** The metadata that Splunk stores with an event. */
 export interface Metadata {
   readonly host: string;
   readonly source: string;
@@ -44,7 +45,7 @@ export interface Metadata {
   readonly index?: string;
 }
 
-/** Made once for each source. */
+/** The metadata for each source, cached. */
 export function metadataOf(settings: SplunkHecSettings): (source: string) => Metadata {
   const made = new Map<string, Metadata>();
   const host = settings.host ?? hostname();
@@ -62,7 +63,7 @@ export function metadataOf(settings: SplunkHecSettings): (source: string) => Met
   };
 }
 
-/** The address without the path of an endpoint, which is often copied along. */
+/** The address without the path of an endpoint, which users often copy with it. */
 export function baseOf({ url }: SplunkHecSettings): string {
   return url.replace(/\/services\/collector(\/.*)?$/, '');
 }

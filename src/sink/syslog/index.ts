@@ -121,11 +121,18 @@ async function check(settings: SyslogSettings, context: SinkContext, signal: Abo
     } else if (isStream) {
       findings.push(await checkStream(settings, context, signal));
       if (confirm === 'none')
-        findings.push({ level: 'warning', message: 'confirm: none: what a break loses is not known', setting: `sinks.${id}.confirm` });
+        findings.push({
+          level: 'warning',
+          message: 'confirm: none: losses at a broken connection are not detected',
+          setting: `sinks.${id}.confirm`,
+        });
     } else {
       const sink = await RelpSink.open(settings, context, signal);
       await sink[Symbol.asyncDispose]();
-      findings.push({ level: 'ok', message: `"${address}" speaks RELP; "200" means its queue: see that this is on disk` });
+      findings.push({
+        level: 'ok',
+        message: `"${address}" speaks RELP; "200" confirms only its queue: make sure that the queue is on disk`,
+      });
     }
   } catch (thrown) {
     signal.throwIfAborted();

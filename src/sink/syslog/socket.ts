@@ -141,7 +141,7 @@ export class Dialer {
     );
     if (!isLate) return;
     const { id, address } = this.target;
-    const message = `nothing of TLS came within ${handshakeMs / 1000} s: perhaps the port does not speak TLS (sinks.${id}.address)`;
+    const message = `no TLS response within ${handshakeMs / 1000} s: perhaps the port does not speak TLS (sinks.${id}.address)`;
     throw new WaybillError('sink_unavailable', `cannot reach "${address}" for sink "${id}": ${message}`);
   }
 

@@ -146,7 +146,7 @@ export async function checkStream(settings: SyslogSettings, context: SinkContext
     const silent = context.clock.sleep(quietMs, AbortSignal.any([signal, over.signal])).then(() => 'silent' as const);
     silent.catch(() => undefined);
     if ((await Promise.race([ended, happened(stream, 'end', signal), silent])) !== 'silent') {
-      const message = `"${address}" is reached${shown}, but ends the connection by itself before anything is sent`;
+      const message = `"${address}" is reachable${shown}, but ends the connection by itself before anything is sent`;
       if (dialer.target.isSecure) {
         const cause = await dialer.ended(new Error('the receiver closed the connection'), line, context.clock);
         if (cause.code === 'sink_blocked') throw cause;
@@ -164,10 +164,10 @@ export async function checkStream(settings: SyslogSettings, context: SinkContext
     const late = context.clock.sleep(closeEmptyMs, AbortSignal.any([signal, over.signal])).then(() => 'late' as const);
     late.catch(() => undefined);
     const seen = await Promise.race([ended.then(() => 'ended' as const), late]);
-    if (seen === 'ended') return { level: 'ok', message: `"${address}" is reached, and ends a connection that we end${shown}` };
+    if (seen === 'ended') return { level: 'ok', message: `"${address}" is reachable, and ends a connection that Waybill ended${shown}` };
     const message = `"${address}" was reached${shown}, but keeps a connection that Waybill ended open for more than ${closeEmptyMs / 1_000} s: with confirm: close every batch would be repeated`;
     return settings.confirm === 'none'
-      ? { level: 'ok', message: `"${address}" is reached${shown}` }
+      ? { level: 'ok', message: `"${address}" is reachable${shown}` }
       : { level: 'error', message, setting: `sinks.${context.id}.confirm` };
   } catch (thrown) {
     throw await dialer.ended(thrown, line, context.clock);

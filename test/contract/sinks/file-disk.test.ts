@@ -377,7 +377,7 @@ describe('a path that cannot hold the promise', () => {
   test('a name that is too long to be put aside is wrong at once, and not when the file is full', async () => {
     path = join(folder, 'n'.repeat(235));
     const rotate = { size: 4_096 };
-    const words = 'its name is 1 bytes too long for rotate, which puts it aside as <path>.20261121T230000.000Z';
+    const words = 'its name is 1 bytes too long for rotate, which renames it to <path>.20261121T230000.000Z';
     const settings = { path, rotate, compression: 'none' as const };
     expect(await file.check(settings, contextOf('siem'), never)).toEqual([
       { level: 'error', message: `cannot use "${path}" (sinks.siem.path): ${words}`, setting: 'sinks.siem.path' },
@@ -395,9 +395,9 @@ describe('a path that cannot hold the promise', () => {
     fs.mkdirSync(slots());
     expect(await check()).toMatchObject([{ level: 'error', setting: 'sinks.siem.path' }]);
     fs.rmdirSync(slots());
-    expect(await check()).toEqual([{ level: 'ok', message: `"${path}" can be made` }]);
+    expect(await check()).toEqual([{ level: 'ok', message: `"${path}" can be created` }]);
     await openSink();
-    expect(await check()).toEqual([{ level: 'ok', message: `"${path}" is there and can be written` }]);
+    expect(await check()).toEqual([{ level: 'ok', message: `"${path}" exists and is writable` }]);
   });
 
   test('the file of another sink, by a link to its directory or a second name, blocks the one that comes second', async () => {
@@ -445,7 +445,7 @@ describe('another process', () => {
     return { said: said.toString(), kill };
   }
   const words = (id: string): string =>
-    `cannot open "${path}" for sink "${id}" (sinks.${id}.path): another running process writes it, and holds "${fs.realpathSync(folder)}/audit.log.lock"`;
+    `cannot open "${path}" for sink "${id}" (sinks.${id}.path): another running process writes it and holds "${fs.realpathSync(folder)}/audit.log.lock"`;
 
   test('that writes the file blocks the sink, before a line is in it, until that process has ended, however it ends', async () => {
     const other = await openElsewhere('b'.repeat(32));

@@ -587,7 +587,7 @@ describe('kafka', () => {
       };
     }
 
-    test('a broker that announces an answer of 2 GB is cut before it is read', async () => {
+    test('a broker that announces a response of 2 GB is cut before it is read', async () => {
       let sent = 0;
       await using broken = await portThat((socket) => {
         const part = Buffer.alloc(1024 * 1024);
@@ -603,7 +603,7 @@ describe('kafka', () => {
       const thrown = await errorOf(opened({ brokers: [`127.0.0.1:${broken.port}`] }));
       expect(codeOf(thrown)).toBe('sink_blocked');
       expect(messageOf(thrown)).toMatch(
-        /^cannot connect sink "siem": sinks\.siem\.brokers: "127\.0\.0\.1:\d+" announces an answer of 2147483632 bytes, and none has more than 67108864: does it speak Kafka\?$/,
+        /^cannot connect sink "siem": sinks\.siem\.brokers: "127\.0\.0\.1:\d+" announces a response of 2147483632 bytes, above the maximum of 67108864: does it speak Kafka\?$/,
       );
       expect(sent).toBeLessThan(64);
     });
@@ -626,7 +626,7 @@ describe('kafka', () => {
       const open = kafka.open(settingsOf(broker, { brokers: [`127.0.0.1:${deaf.port}`] }), contextOf('siem', { clock: { ...systemClock, sleep } }), kept, never); // prettier-ignore
       const thrown = await errorOf(open);
       expect(thrown).toMatchObject({ code: 'sink_blocked', retryAfterMs: 5_000 });
-      expect(messageOf(thrown)).toMatch(/sinks\.siem\.brokers: "127\.0\.0\.1:\d+" accepted the connection, and did not answer within 8 s/);
+      expect(messageOf(thrown)).toMatch(/sinks\.siem\.brokers: "127\.0\.0\.1:\d+" accepted the connection but did not respond within 8 s/);
     });
 
     test('SASL without a user, or with a wrong password: blocked, and no password in the words', async () => {
@@ -674,7 +674,7 @@ describe('kafka', () => {
       ]);
       expect([codeOf(plainToTls), codeOf(tlsToPlain)]).toEqual(['sink_blocked', 'sink_blocked']);
       expect(messageOf(plainToTls)).toMatch(
-        /sinks\.siem\.brokers\): "127\.0\.0\.1:\d+" ends the connection without an answer: does it want TLS/,
+        /sinks\.siem\.brokers\): "127\.0\.0\.1:\d+" ends the connection without a response: does it want TLS/,
       );
       expect(messageOf(tlsToPlain)).toMatch(/does (it|not) speak TLS on this port/);
     });
@@ -689,13 +689,13 @@ describe('kafka', () => {
       const before = broker.committed('audit').flat().length;
       const found = (await find()).map(({ level, message: words }) => `${level}: ${words}`);
       expect(found).toEqual([
-        expect.stringMatching(/^ok: topic "audit" is there, with 3 partitions; acks -1/),
+        expect.stringMatching(/^ok: topic "audit" exists, with 3 partitions; acks -1/),
         expect.stringMatching(/^warning: "audit": 1 replica/),
         expect.stringMatching(/^warning: "audit": min\.insync\.replicas is 1/),
         expect.stringMatching(/^warning: "audit": unclean\.leader\.election\.enable is true/),
         'ok: may write to "audit"',
         expect.stringMatching(/^ok: may own transactional ids/),
-        expect.stringMatching(/^ok: progress topic "waybill-progress-siem" is there/),
+        expect.stringMatching(/^ok: progress topic "waybill-progress-siem" exists/),
         expect.stringMatching(/^warning: "waybill-progress-siem": 1 replica/),
         expect.stringMatching(/^warning: "waybill-progress-siem": min\.insync\.replicas is 1/),
         'ok: may write to "waybill-progress-siem"',
@@ -719,11 +719,11 @@ describe('kafka', () => {
       const found = await kafka.check(settingsOf(broker, { topic: 'audit.{source}' }), contextOf('siem', sources), never);
       const said = found.map(({ level, message: words }) => `${level}: ${words}`).filter((line) => line.includes('audit.'));
       expect(said).toEqual([
-        expect.stringMatching(/^ok: topic "audit\.berlin" is there, with 2 partitions/),
+        expect.stringMatching(/^ok: topic "audit\.berlin" exists, with 2 partitions/),
         expect.stringMatching(/^warning: "audit\.berlin": 1 replica/),
         expect.stringMatching(/^warning: "audit\.berlin": min\.insync\.replicas is 1/),
         'ok: may write to "audit.berlin"',
-        'error: topic "audit.paris" is not there: "waybill setup kafka --sink siem" prints how to make it',
+        'error: topic "audit.paris" does not exist: "waybill setup kafka --sink siem" prints the command that creates it',
       ]);
     });
 
@@ -746,7 +746,7 @@ describe('kafka', () => {
       broker.topics.delete('audit');
       broker.create('waybill-progress-siem', 2);
       expect((await find()).filter(({ level }) => level === 'error').map(({ message: words }) => words)).toEqual([
-        expect.stringMatching(/^topic "audit" is not there/),
+        expect.stringMatching(/^topic "audit" does not exist/),
         expect.stringMatching(/has 2 partitions and must have one/),
       ]);
     });

@@ -343,7 +343,7 @@ describe('acknowledgement', () => {
     rig.model.asksUntilIndexed = Infinity;
     await expect(sink.send(batchOf(messages(1, 3)), never)).rejects.toMatchObject({
       code: 'sink_outcome_unknown',
-      message: 'cannot learn for sink "siem" whether one request is indexed, within 5 min: not yet',
+      message: 'cannot determine for sink "siem" whether one request is indexed, within 5 min: not yet',
     });
     expect(rig.clock.sleeps.slice(0, 12)).toEqual([...Array<number>(10).fill(1_000), 10_000, 10_000]);
     expect(rig.clock.sleeps.reduce((sum, ms) => sum + ms, 0)).toBeGreaterThanOrEqual(300_000);
@@ -441,11 +441,11 @@ describe('acknowledgement', () => {
     for (let i = 0; i < 3; i += 1) await expect(sink.send(batchOf([message(1)]), never)).rejects.toMatchObject({ code: 'sink_blocked' });
     expect(rig.model.events).toHaveLength(1);
     await expect(rig.open()).rejects.toThrow(
-      /code 14 ACK is disabled; its token has no acknowledgements: .* sinks\.siem\.indexerAcknowledgement: false$/,
+      /code 14 ACK is disabled; the token has acknowledgements disabled: .* sinks\.siem\.indexerAcknowledgement: false$/,
     );
     rig.model.tokens.set(tokenText, { indexes: ['main'], acknowledges: true });
     await expect(rig.open({ indexerAcknowledgement: false })).rejects.toThrow(
-      /code 10 Data channel is missing; .*: sinks\.siem\.indexerAcknowledgement: true, or another token$/,
+      /code 10 Data channel is missing; .*: sinks\.siem\.indexerAcknowledgement: true, or use another token$/,
     );
   });
 
@@ -528,7 +528,7 @@ describe('check, and the way there', () => {
     const tls = { ca: pem(authority.cert) };
     const found = await check(model, { indexerAcknowledgement: true }, tls);
     expect(found).toEqual([
-      { level: 'ok', message: 'accepts the token; the first event shows if it may write to the index' },
+      { level: 'ok', message: 'accepts the token; the first event shows whether the token may write to the index' },
       { level: 'ok', message: `connected to 127.0.0.1:${model.port} directly, certificate of 'splunk' issued by 'Example root'` },
     ]);
     model.tokens.set(tokenText, { indexes: ['main'] });
@@ -608,7 +608,7 @@ describe('check, and the way there', () => {
       );
     expect(await of('https://example.splunkcloud.com', { indexerAcknowledgement: true })).toEqual([
       'Splunk Cloud receives events at http-inputs-example.splunkcloud.com',
-      'Splunk Cloud acknowledges the events of Firehose alone',
+      'Splunk Cloud acknowledges only the events of Firehose',
     ]);
     expect(await of('https://http-inputs-example.splunkcloud.com')).toEqual([expect.stringContaining('indexerAcknowledgement: false')]);
   });

@@ -474,7 +474,7 @@ describe('a port that is not what the address says', () => {
       expect(asked).toHaveBeenCalledExactlyOnceWith(10_000);
       expect(codeOf(thrown)).toBe('sink_unavailable');
       expect(messageOf(thrown)).toBe(
-        `cannot reach "relp+tls://127.0.0.1:${port}" for sink "siem": nothing of TLS came within 10 s: perhaps the port does not speak TLS (sinks.siem.address)`,
+        `cannot reach "relp+tls://127.0.0.1:${port}" for sink "siem": no TLS response within 10 s: perhaps the port does not speak TLS (sinks.siem.address)`,
       );
     } finally {
       asked.mockRestore();
@@ -613,7 +613,9 @@ describe('check', () => {
     expect(await find(settingsOf(`tls://127.0.0.1:${receiver.port}`))).toMatchObject([
       {
         level: 'ok',
-        message: expect.stringMatching(/ends a connection that we end, certificate of 'receiver' issued by 'Example root'/) as string,
+        message: expect.stringMatching(
+          /ends a connection that Waybill ended, certificate of 'receiver' issued by 'Example root'/,
+        ) as string,
       },
     ]);
   });

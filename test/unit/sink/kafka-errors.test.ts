@@ -54,9 +54,9 @@ test('an error of our own goes through the client as it is', () => {
 
 test('kafkajs that stumbles over an answer that ended is a lost connection, in words of ours', () => {
   const stumbled = exceeded(new TypeError("Cannot read properties of null (reading 'topicMetadata')"));
-  const error = translate(stumbled, { id: 'lake', what: 'look at topic "audit"', setting: 'topic' }, false);
+  const error = translate(stumbled, { id: 'lake', what: 'describe topic "audit"', setting: 'topic' }, false);
   expect(codeOf(error)).toBe('sink_unavailable');
   expect(error.message).toBe(
-    `cannot look at topic "audit" for sink "lake" (sinks.lake.brokers): the connection ended before an answer was complete (kafkajs: Cannot read properties of null (reading 'topicMetadata'))`,
+    `cannot describe topic "audit" for sink "lake" (sinks.lake.brokers): the connection ended before a response was complete (kafkajs: Cannot read properties of null (reading 'topicMetadata'))`,
   );
 });
