@@ -445,7 +445,7 @@ describe('acknowledgement', () => {
     );
     rig.model.tokens.set(tokenText, { indexes: ['main'], acknowledges: true });
     await expect(rig.open({ indexerAcknowledgement: false })).rejects.toThrow(
-      /code 10 Data channel is missing; .*: sinks\.siem\.indexerAcknowledgement: true, or use another token$/,
+      /code 10 Data channel is missing; .*: set sinks\.siem\.indexerAcknowledgement: true, or use another token$/,
     );
   });
 
