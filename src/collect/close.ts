@@ -171,13 +171,13 @@ export class WindowCloser {
     signal: AbortSignal,
   ): Promise<{ readonly window: Window; readonly verdict: Verdict } | undefined> {
     const widths = this.#widthsOf(from);
-    let asked = requestWidth;
+    let requested = requestWidth;
     for (let window = whole; ;) {
       this.reading = to === null ? undefined : window;
       const half = lowerHalf(window);
       const outcome = await this.#read(window, queryOf(window), half === undefined ? 'none' : 'any', signal);
       if (!('kind' in outcome)) {
-        widths.read(asked, window.to - window.from, outcome.proven ? outcome.proof.total : outcome.seen);
+        widths.read(requested, window.to - window.from, outcome.proven ? outcome.proof.total : outcome.seen);
         return { window, verdict: outcome };
       }
       if (outcome.kind === 'suspended') return undefined;
@@ -186,7 +186,7 @@ export class WindowCloser {
         widths.refused(window.to - window.from);
         this.#parts.log.write('window.too_wide', { source: this.#source, ...this.#edges(window), detail: outcome.message });
       } else widths.crowded(outcome.records);
-      asked = widthWithin((window.to - window.from) / 2);
+      requested = widthWithin((window.to - window.from) / 2);
       window = half;
     }
   }

@@ -20,7 +20,7 @@ export interface HandCount extends Window {
   readonly counted: number;
   readonly agrees: boolean;
   /** An answer gave another page number than the requested one. */
-  readonly misnumbered?: { readonly asked: number; readonly said: number };
+  readonly misnumbered?: { readonly requested: number; readonly reported: number };
 }
 
 /** The window spans the middle half of a page of so many records. */
@@ -83,7 +83,7 @@ async function smallWindow(
 ): Promise<{ window: Window; misnumbered: HandCount['misnumbered'] } | undefined> {
   const { page, answer } = await sample(counting, total, signal);
   await counting.store(answer, signal);
-  const { records, page: said } = answer;
+  const { records, page: reported } = answer;
   const times = records
     .map(({ time }) => time)
     .filter((time) => time !== undefined)
@@ -93,7 +93,7 @@ async function smallWindow(
   if (first === undefined || last === undefined) return undefined;
   return {
     window: { from: wholeSecond(first), to: wholeSecond(last) + secondMicros },
-    misnumbered: said === undefined || said === page ? undefined : { asked: page, said },
+    misnumbered: reported === undefined || reported === page ? undefined : { requested: page, reported },
   };
 }
 

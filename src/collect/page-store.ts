@@ -1,6 +1,6 @@
 /**
  * Stores pages in the journal, and does what follows: it counts the records for the metrics,
- * informs the visibility check, and waits for sinks that fall behind while history is read.
+ * informs the visibility check, and waits for sinks that lag while history is read.
  */
 import type { Appended, CollectedPage, CollectJournal } from '../model/journal.ts';
 import type { Log, Meters } from '../model/telemetry.ts';
@@ -48,7 +48,7 @@ export class PageStore {
     return this.#windowRecords;
   }
 
-  /** The caller has asked the visibility check whether the page may be stored. */
+  /** The caller has run the visibility check on the page. */
   async store(
     { records, received, serverNow }: Pick<Answer, 'records' | 'received' | 'serverNow'>,
     place: Pick<CollectedPage, 'window' | 'polledUntil'> = {},

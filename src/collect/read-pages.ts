@@ -61,10 +61,10 @@ export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void
   const cursor = new PageCursor(options.paging, options.skip);
   let pending: Promise<Answer> | undefined;
   const ask = (): Promise<Answer> => {
-    const asked = requester.ask({ query, ...cursor.next }, signal, options.isTooMuch && attemptsWhereSmallerWorks);
+    const prefetched = requester.ask({ query, ...cursor.next }, signal, options.isTooMuch && attemptsWhereSmallerWorks);
     // Awaited later: a failure before that must not be an unhandled rejection.
-    asked.catch(() => undefined);
-    return asked;
+    prefetched.catch(() => undefined);
+    return prefetched;
   };
   try {
     while (cursor.pages < pagesMax && !cursor.isExhausted) {

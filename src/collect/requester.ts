@@ -241,7 +241,7 @@ export class Requester {
   }
 
   /**
-   * Logs the failure, and waits: as long as the service asked for, else with full jitter and
+   * Logs the failure, and waits: as long as the service requests, else with full jitter and
    * exponential backoff.
    */
   async wait(thrown: unknown, failures: number, signal: AbortSignal, ms?: number): Promise<void> {

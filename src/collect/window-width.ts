@@ -39,15 +39,15 @@ export class Widths {
 
   /**
    * A window was read.
-   * @param asked  the chosen width
+   * @param requested  the chosen width
    * @param width  the actual width: the window may have ended earlier, at an edge of the clock
    */
-  read(asked: Micros, width: Micros, records: number): void {
+  read(requested: Micros, width: Micros, records: number): void {
     if (width >= this.#refused.least) this.#refused.lift();
     this.#refused.passed();
     this.#crowded.passed();
-    const next = nextWidth(asked, records);
-    this.#width = next > asked && this.#crowded.forbids(records * 2) ? asked : next;
+    const next = nextWidth(requested, records);
+    this.#width = next > requested && this.#crowded.forbids(records * 2) ? requested : next;
   }
 }
 

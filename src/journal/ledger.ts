@@ -221,7 +221,7 @@ export class Ledger {
     const isListed = suspension?.windows?.includes(from) === true || suspension?.shrunk?.includes(from) === true;
     const row = isListed ? this.#rows.get(n, from) : undefined;
     if (row?.state !== 'proven' || row.reason !== null) return undefined;
-    return { ...row, reason: 'reread', message: 'the service shows fewer records than were proven' };
+    return { ...row, reason: 'reread', message: 'the service shows fewer records than the proven total' };
   }
 
   /** An operator may accept a window while it is read; the result of that reading is ignored. */

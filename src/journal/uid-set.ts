@@ -4,8 +4,8 @@
  * SHA-256, so its own bits are the hash.
  */
 
-/** 32-bit words per uid. */
-const words = 4;
+/** 32-bit integers per uid. */
+const integersPerUid = 4;
 const minSlots = 16;
 
 export class UidSet {
@@ -14,13 +14,13 @@ export class UidSet {
   #size = 0;
   /** Sixteen zero bytes mark an empty slot, so an all-zero uid is recorded here. */
   #hasZero = false;
-  /** The words of the uid that is looked up. */
-  readonly #uid = new Uint32Array(words);
+  /** The integers of the uid that is looked up. */
+  readonly #uid = new Uint32Array(integersPerUid);
 
   /** @param expected uids for which the set reserves memory at once */
   constructor(expected = 0) {
     while (this.#capacity * 3 < (expected + 1) * 4) this.#capacity *= 2;
-    this.#slots = new Uint32Array(this.#capacity * words);
+    this.#slots = new Uint32Array(this.#capacity * integersPerUid);
   }
 
   get size(): number {
@@ -41,7 +41,7 @@ export class UidSet {
   /** Adds the concatenated uids in `bytes`, 16 bytes each. */
   addBytes(bytes: Buffer): void {
     for (let at = 0; at + 16 <= bytes.length; at += 16) {
-      for (let i = 0; i < words; i += 1) this.#uid[i] = bytes.readUInt32BE(at + i * 4);
+      for (let i = 0; i < integersPerUid; i += 1) this.#uid[i] = bytes.readUInt32BE(at + i * 4);
       this.#put();
     }
   }
@@ -69,7 +69,7 @@ export class UidSet {
     const c = uid[2];
     const d = uid[3];
     for (let at = a & (this.#capacity - 1); ; at = (at + 1) & (this.#capacity - 1)) {
-      const slot = at * words;
+      const slot = at * integersPerUid;
       if (this.#isFree(slot)) return slot;
       if (slots[slot] === a && slots[slot + 1] === b && slots[slot + 2] === c && slots[slot + 3] === d) return slot;
     }
@@ -89,21 +89,21 @@ export class UidSet {
   #grow(): void {
     const old = this.#slots;
     this.#capacity *= 2;
-    this.#slots = new Uint32Array(this.#capacity * words);
-    const asked = Uint32Array.from(this.#uid);
-    for (let slot = 0; slot < old.length; slot += words) {
-      this.#uid.set(old.subarray(slot, slot + words));
+    this.#slots = new Uint32Array(this.#capacity * integersPerUid);
+    const lookedUp = Uint32Array.from(this.#uid);
+    for (let slot = 0; slot < old.length; slot += integersPerUid) {
+      this.#uid.set(old.subarray(slot, slot + integersPerUid));
       if (!this.#isZero()) this.#slots.set(this.#uid, this.#find());
     }
-    this.#uid.set(asked);
+    this.#uid.set(lookedUp);
   }
 
-  /** Decodes 22 characters of base64url to four words. */
+  /** Decodes 22 characters of base64url to four integers. */
   #read(uid: string): void {
     let bits = 0;
     let held = 0;
     let word = 0;
-    for (let i = 0; i < 22 && word < words; i += 1) {
+    for (let i = 0; i < 22 && word < integersPerUid; i += 1) {
       const six = sextets[uid.charCodeAt(i)] ?? 0;
       const missing = 32 - held;
       if (missing > 6) {

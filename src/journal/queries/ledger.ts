@@ -107,7 +107,7 @@ function reportOf(db: Database, query: ReportQuery, copy: WindowCopy): Omit<Ledg
  * The requested sources. A configured source without a response has no row in the state and still
  * counts.
  */
-function sourceRows(db: Database, { source: asked, configured = new Map() }: ReportQuery): SourceDbRow[] {
+function sourceRows(db: Database, { source: requested, configured = new Map() }: ReportQuery): SourceDbRow[] {
   const known = db
     .prepare<[], SourceDbRow>(
       'SELECT source_no AS n, id, state, frontier_us, (SELECT min(from_us) FROM ranges WHERE source = source_no) AS begins_us FROM sources',
@@ -118,7 +118,7 @@ function sourceRows(db: Database, { source: asked, configured = new Map() }: Rep
     .filter(([id]) => !ids.has(id))
     // No row of any table has the source number 0.
     .map(([id, start]) => ({ n: 0, id, state: 'active', frontier_us: null, begins_us: start ?? null }));
-  return [...known, ...unbegun].filter(({ id }) => asked === undefined || id === asked).sort((a, b) => (a.id < b.id ? -1 : 1));
+  return [...known, ...unbegun].filter(({ id }) => requested === undefined || id === requested).sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
 function sourceReport(
@@ -228,7 +228,7 @@ function sinkReport(sink: SinkDbRow, filtered: boolean, { windows, complete, los
  */
 function inDoubt(row: WindowDbRow): WindowDbRow {
   if (row.state !== 'proven' || row.reason !== null) return row;
-  return { ...row, reason: 'reread', message: 'the service shows fewer records than were proven' };
+  return { ...row, reason: 'reread', message: 'the service shows fewer records than the proven total' };
 }
 
 /**
@@ -257,14 +257,15 @@ function delaysOf(delays: LateDelays | undefined): LedgerReportDelays {
 
 /** Operator actions in the period, and all operator actions on its windows. */
 function operations(db: Database, query: ReportQuery): LedgerReportOperation[] {
-  const isAsked = (at: unknown): boolean => typeof at === 'number' && at >= (query.from ?? 0) && at < (query.to ?? Number.MAX_SAFE_INTEGER);
+  const isRequested = (at: unknown): boolean =>
+    typeof at === 'number' && at >= (query.from ?? 0) && at < (query.to ?? Number.MAX_SAFE_INTEGER);
   return db
     .prepare<[], { at_us: number; actor: string | null; operation: string; detail: string | null }>(
       'SELECT at_us, actor, operation, detail FROM operations ORDER BY operation_no',
     )
     .all()
     .map(({ at_us: at, actor, operation, detail }) => ({ at, actor, operation, detail: detailOf(detail) }))
-    .filter(({ at, detail }) => isAsked(at) || isAsked(detail['from']))
+    .filter(({ at, detail }) => isRequested(at) || isRequested(detail['from']))
     .filter(({ detail: { source } }) => query.source === undefined || source === undefined || source === query.source)
     .map(({ at, actor, operation, detail }) => ({ at: instant(at), actor, operation, detail: flat(detail) }));
 }

@@ -55,7 +55,7 @@ test('a service that ignores the times of a query is not taken for one that coun
 
 test('a page number other than the requested one is reported', async () => {
   const it = await aRecordAMinute({ pageSize: 100, switches: { echo: 'first' } });
-  expect(await counted(it, 200)).toMatchObject({ read: 11, agrees: true, misnumbered: { asked: 6, said: 1 } });
+  expect(await counted(it, 200)).toMatchObject({ read: 11, agrees: true, misnumbered: { requested: 6, reported: 1 } });
 });
 
 test('a record that becomes visible between reading and counting is found by the second try', async () => {

@@ -167,8 +167,8 @@ async function countLine(source: Source, settings: SourceConfig, found: Calibrat
     const subject = `source ${id}`;
     const lines: Line[] = [];
     if (count.misnumbered) {
-      const { asked, said } = count.misnumbered;
-      const message = `the response for page ${asked} claims to be page ${said}: ignoring the page numbers of the service; the returned records mark the last page`;
+      const { requested, reported } = count.misnumbered;
+      const message = `the response for page ${requested} claims to be page ${reported}: ignoring the page numbers of the service; the returned records mark the last page`;
       lines.push({ subject, level: 'warning', message });
     }
     if (count.agrees)
