@@ -1,6 +1,7 @@
 /**
- * The time of the service. It runs with the clock of the machine; with `--clock manual` it stands still, and a test moves it by
- * `POST /clock`. TLS certificates, fault delays and the activity of people stay on the real time.
+ * The time of the service: the clock of the machine, or with `--clock manual` a clock that only
+ * moves by `POST /clock`. TLS certificates, fault delays and the activity of people stay on the
+ * real time.
  */
 export class ServiceClock {
   /** Nanoseconds since 1970 at which a manual clock stands. */

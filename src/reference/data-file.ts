@@ -1,6 +1,7 @@
 /**
- * The one SQLite file of the service: log records, people, payloads and policies lie in it together, so that what a call changes and the log
- * record that tells of it are one transaction. Each room makes its own tables here and touches no other room's.
+ * The SQLite file of the service: log records, people, payloads and policies share it, so that the
+ * change of a call and its log record are one transaction. Each room creates its own tables and
+ * accesses no others.
  */
 import { chmodSync, closeSync, existsSync, openSync, rmSync } from 'node:fs';
 import Database, { type Statement } from 'better-sqlite3';
@@ -18,8 +19,9 @@ export class DataFile {
   readonly #statements = new Map<string, Statement>();
 
   /**
-   * @param file      where the database is
-   * @param lasting   whether it is kept; else its name is taken away at once, and it is gone with the process however that ends
+   * @param file      path of the database
+   * @param lasting   false: the file is unlinked at once, so that it disappears with the process,
+   * even after a kill
    * @throws DataFileInUse
    */
   constructor(file: string, lasting: boolean) {
@@ -36,9 +38,11 @@ export class DataFile {
 
   #begin(lasting: boolean): void {
     this.#db.pragma('page_size = 16384');
-    // Two services with one file would give the same ids: the first holds it until its process ends, however that ends.
+    // Two services with one file would assign the same ids, so the first locks it until its process
+    // ends.
     this.#db.pragma('locking_mode = EXCLUSIVE');
-    // With a write-ahead log that is synced at its checkpoints, a file that is kept stays whole when the machine stops.
+    // A write-ahead log that is synced at its checkpoints keeps the file consistent after a power
+    // failure.
     this.#db.pragma(lasting ? 'journal_mode = WAL' : 'journal_mode = MEMORY');
     this.#db.pragma(lasting ? 'synchronous = NORMAL' : 'synchronous = OFF');
     this.#db.pragma('foreign_keys = ON');
@@ -59,12 +63,12 @@ export class DataFile {
     return statement;
   }
 
-  /** All of the work is done, or nothing; inside another transaction it is a part of that one. */
+  /** Runs `work` in a transaction; within another transaction, as a part of it. */
   transaction<T>(work: () => T): T {
     return this.#db.transaction(work)();
   }
 
-  /** A fact about the data that outlives the process, such as the seed. */
+  /** A stored fact about the data, such as the seed. */
   fact(name: string): string | undefined {
     return this.prepared('SELECT value FROM facts WHERE name = ?').pluck().get([name]) as string | undefined;
   }
@@ -92,8 +96,9 @@ function unusable(file: string, cause: unknown): Error {
 }
 
 /**
- * For this user alone, for it holds keys and passwords. It is made before SQLite does, which gives the mode of a database to the files beside
- * it; one that is there is not opened, for closing it would release the locks that this process holds on it (POSIX, fcntl).
+ * Creates the file with mode 0600, because it contains keys and passwords; SQLite uses the same
+ * mode for its other files. An existing file is not opened: closing it would release the locks of
+ * this process on it (POSIX, fcntl).
  */
 function makePrivate(file: string): void {
   if (!existsSync(file)) closeSync(openSync(file, 'a', 0o600));

@@ -1,13 +1,17 @@
 /**
- * Instants as the service compares them: whole nanoseconds since 1970 as a bigint, because `logTimestamp` may have more digits than a
- * number of milliseconds can hold. Text is the form of specification 2.7: UTC, ISO 8601, no offset, a fraction.
+ * Instants as the service compares them: whole nanoseconds since 1970 as a bigint, because
+ * `logTimestamp` may have more digits than a number of milliseconds can hold. Text is the form of
+ * specification 2.7: UTC, ISO 8601, no offset, a fraction.
  */
 
-/** Years 1678 to 2262, which a 64-bit integer of SQLite can hold with room for the bounds: instants beyond are as early or late as can be. */
+/**
+ * Years 1678 to 2262, which fit a 64-bit integer of SQLite; instants outside become the nearest of
+ * these.
+ */
 const earliest = -9_214_560_000n * 1_000_000_000n;
 const latest = 9_214_560_000n * 1_000_000_000n;
 
-/** Nanoseconds of `YYYY-MM-DDTHH:MM:SS[.f…][Z]`; undefined when the text has another form or names no real time. */
+/** Nanoseconds of `YYYY-MM-DDTHH:MM:SS[.f…][Z]`; undefined for another form or an invalid time. */
 export function instantOf(text: string): bigint | undefined {
   const match = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?Z?$/.exec(text);
   if (!match) return undefined;
@@ -21,7 +25,7 @@ export function instantOf(text: string): bigint | undefined {
   return nanos < earliest ? earliest : nanos > latest ? latest : nanos;
 }
 
-/** The text with so many digits of the fraction; further digits are cut. */
+/** The text with `digits` digits in the fraction, truncated. */
 export function instantText(nanos: bigint, digits: number): string {
   const seconds = floorDivide(nanos, 1_000_000_000n);
   const whole = new Date(Number(seconds) * 1000).toISOString().slice(0, 19);

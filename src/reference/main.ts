@@ -1,6 +1,6 @@
 /**
- * The reference service as a program: reads the command line, and serves. It imports nothing of the forwarder, so that one misreading of the
- * specification cannot cancel out another.
+ * The reference service as a program. It imports nothing of the daemon, so that a misreading of the
+ * specification there cannot be hidden by the same misreading here.
  */
 import { helpText, optionsOf } from './options.ts';
 import { BadValue } from './values.ts';
@@ -10,7 +10,7 @@ await main(process.argv.slice(2));
 async function main(args: readonly string[]): Promise<void> {
   const end = new AbortController();
   const stop = (): void => end.abort();
-  // Also when a parent that started this process with a channel is gone.
+  // The parent that started this process with an IPC channel has ended.
   process.once('SIGTERM', stop).once('SIGINT', stop).once('disconnect', stop);
   process.stdout.once('error', (error: Error) => {
     process.stderr.write(`cannot write to standard output: ${error.message}\n`);
@@ -21,7 +21,7 @@ async function main(args: readonly string[]): Promise<void> {
     const options = optionsOf(args);
     if (options.help) process.stdout.write(helpText());
     else {
-      // Help and refusals are quick: the rooms of the service are loaded when they are needed.
+      // Loaded here so that help and errors appear quickly.
       const { serve } = await import('./serve.ts');
       await serve(options, end.signal);
     }
@@ -30,7 +30,7 @@ async function main(args: readonly string[]): Promise<void> {
     process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
     process.exitCode = error instanceof BadValue ? 2 : 1;
   } finally {
-    // An open channel would keep the process.
+    // An open IPC channel would keep the process alive.
     if (process.connected) process.disconnect();
   }
 }

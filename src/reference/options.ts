@@ -1,6 +1,6 @@
 /**
- * The command line of the reference service: its own options, then every switch by its name. `--name value` and `--name=value` are the
- * same; what does not fit is refused in one line that names the option.
+ * The command line of the reference service: its options, and every switch by its name. `--name
+ * value` and `--name=value` are equivalent. An error is one line that names the option.
  */
 import { resolve } from 'node:path';
 import { describeSwitches, optionOf, switchNames, Switches } from './switches.ts';
@@ -23,18 +23,18 @@ export interface Options {
 const own: readonly (readonly [name: string, value: string, meaning: string])[] = [
   ['port', 'N', 'HTTPS port on 127.0.0.1 (any free one)'],
   ['control-port', 'N', 'plain HTTP port on 127.0.0.1 for tests: truth, stats, switches, records (any free one)'],
-  ['records', 'N', 'records to begin with, unless the data file has some (0)'],
-  ['span', 'DURATION', 'the time before now over which they are spread (1d)'],
-  ['seed', 'TEXT', 'what credentials, records and chance are made from (1)'],
+  ['records', 'N', 'initial records, unless the data file has some (0)'],
+  ['span', 'DURATION', 'the time before now over which the initial records are spread (1d)'],
+  ['seed', 'TEXT', 'seed of credentials, records and random numbers (1)'],
   [
     'data',
     'FILE',
-    'keeps records, people, payloads and keys in this SQLite file; survives a kill, a power cut may take the last seconds (gone at the end)',
+    'stores records, people, payloads and keys in this SQLite file; survives a kill, a power failure may lose the last seconds (none)',
   ],
-  ['tls-dir', 'DIR', 'keeps the certificate authority in this folder (a new one at each start)'],
-  ['clock', 'MODE', 'system, or manual: the time stands still until POST /clock on the control port moves it (system)'],
+  ['tls-dir', 'DIR', 'stores the certificate authority in this directory (a new one at each start)'],
+  ['clock', 'MODE', 'system, or manual: only POST /clock on the control port moves the time (system)'],
   ['json', '', 'prints one line of JSON with addresses and credentials'],
-  ['help', '', 'prints this'],
+  ['help', '', 'prints this help'],
 ];
 const recordsMax = 100_000_000;
 const helpWidth = 46;
@@ -47,7 +47,7 @@ export function optionsOf(args: readonly string[]): Options {
   for (let at = 0; at < args.length; at += 1) {
     const [, name = '', joined] = /^--([^=]+)(?:=([^]*))?$/.exec(args[at] ?? '') ?? [];
     const ownOption = own.find((each) => each[0] === name);
-    if (!ownOption && !flags.includes(name)) throw new BadValue(`there is no option "${args[at] ?? ''}"; --help lists all`);
+    if (!ownOption && !flags.includes(name)) throw new BadValue(`unknown option "${args[at] ?? ''}"; --help lists all`);
     const takesValue = ownOption?.[1] !== '';
     if (!takesValue && joined !== undefined) throw new BadValue(`--${name} takes no value`);
     const value = takesValue ? (joined ?? args[(at += 1)]) : '';
@@ -56,7 +56,7 @@ export function optionsOf(args: readonly string[]): Options {
   }
   switches.set(Object.fromEntries([...given].filter(([name]) => flags.includes(name)).map(([name, value]) => [name, value])));
   const spanMs = read('span', () => durationOf(given.get('span') ?? '1d'));
-  if (spanMs <= 0) throw new BadValue('--span: the time must be longer than nothing');
+  if (spanMs <= 0) throw new BadValue('--span: the duration must be longer than 0');
   return {
     port: wholeOf(given, 'port', 65_535),
     controlPort: wholeOf(given, 'control-port', 65_535),
@@ -79,13 +79,13 @@ export function helpText(): string {
   return [
     'usage: waybill reference [options]',
     '',
-    'Runs a service as the interface specification describes it, over HTTPS on 127.0.0.1, with people, credentials and audit records.',
+    'Runs a service that implements the interface specification, over HTTPS on 127.0.0.1, with people, credentials and audit records.',
     '',
     'Options (default)',
     ...own.map(([name, value, meaning]) => line(`--${name} ${value}`.trimEnd(), meaning)),
     '',
-    'Switches make it the service as others might have built it. Each can be changed while it runs: PATCH /switches on the control port',
-    'takes a JSON object of names and values. DURATION is 250ms, 10s, 5m, 2h, 30d; SHARE is from 0 to 1.',
+    'Switches select behaviour that other implementations of the specification may have. Each can be changed at run time: PATCH /switches on',
+    'the control port accepts a JSON object of names and values. DURATION is 250ms, 10s, 5m, 2h, 30d; SHARE is from 0 to 1.',
     ...[...new Set(rows.map((row) => row.group))].flatMap((group) => [
       '',
       group,
@@ -112,10 +112,10 @@ function clockOf(text: string): Options['clock'] {
   return text;
 }
 
-/** Absolute: what SQLite takes for more than a name, such as `:memory:`, is a name here. */
+/** An absolute path, so that SQLite does not interpret a special name such as `:memory:`. */
 function pathOf(given: ReadonlyMap<string, string>, name: string): string | undefined {
   const text = given.get(name);
-  if (text === '') throw new BadValue(`--${name}: the name is empty`);
+  if (text === '') throw new BadValue(`--${name}: the path is empty`);
   return text === undefined ? undefined : resolve(text);
 }
 

@@ -1,13 +1,16 @@
 /**
- * Chance that can be repeated. Every room that throws dice has a stream of its own, made from the seed and the room's name, so that one
- * more request does not change which records are made.
+ * Repeatable random numbers. Each room has a separate stream, derived from the seed and the name of
+ * the room, so that an additional request does not change the generated records.
  */
 import { createHash } from 'node:crypto';
 
 /** A number in [0, 1). */
 export type Random = () => number;
 
-/** The stream that belongs to this text: the same text gives the same numbers (generator sfc32, state from SHA-256). */
+/**
+ * The stream for a text: the same text gives the same numbers (generator sfc32, state from
+ * SHA-256).
+ */
 export function randomOf(text: string): Random {
   const digest = createHash('sha256').update(text).digest();
   let a = digest.readInt32LE(0);
@@ -29,10 +32,10 @@ export function below(random: Random, limit: number): number {
   return Math.floor(random() * limit);
 }
 
-/** One of the items, which must not be none. */
+/** A random item of a list that is not empty. */
 export function oneOf<T>(random: Random, items: readonly T[]): T {
   const item = items[below(random, items.length)];
-  if (item === undefined) throw new Error('cannot choose one of no items');
+  if (item === undefined) throw new Error('cannot choose from an empty list');
   return item;
 }
 
@@ -43,7 +46,7 @@ export function hexOf(random: Random, digits: number): string {
   return text;
 }
 
-/** Text in the form of a version 4 UUID. */
+/** A UUID, version 4. */
 export function uuidOf(random: Random): string {
   const hex = hexOf(random, 30);
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(12, 15)}-${'89ab'.charAt(below(random, 4))}${hex.slice(15, 18)}-${hex.slice(18)}`;

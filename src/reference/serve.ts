@@ -1,6 +1,6 @@
 /**
- * The wiring of the reference service, in the order in which it comes up: people, records, certificates, identity provider, API, control
- * port. It says where it listens and lives until a signal ends it.
+ * Starts the reference service: people, records, certificates, identity provider, API, control
+ * port. It prints its addresses and runs until a signal ends it.
  */
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -41,7 +41,10 @@ interface Addresses {
   readonly control: string;
 }
 
-/** Serves until the signal is aborted. Prints one text when it listens: the start line with `json`, else words for a person. */
+/**
+ * Serves until the signal is aborted. Prints its addresses when it listens: one line of JSON with
+ * `json`, else text.
+ */
 export async function serve(options: Options, signal: AbortSignal): Promise<void> {
   const { values } = options.switches;
   const clock = new ServiceClock(options.clock);
@@ -106,7 +109,7 @@ function clientsView(organisation: Organisation, authUrl: string, caFile: string
   };
 }
 
-/** The option under which something goes wrong stands before the reason. */
+/** Adds the name of the option to an error. */
 async function naming<T>(option: string, work: Promise<T>): Promise<T> {
   try {
     return await work;
@@ -118,7 +121,7 @@ async function naming<T>(option: string, work: Promise<T>): Promise<T> {
 function checkSeed(data: DataFile, options: Options): void {
   const before = data.fact('seed');
   if (before !== undefined && before !== options.seed) {
-    throw new BadValue(`--data: the file was made with --seed ${before}, whose people are others than those of --seed ${options.seed}`);
+    throw new BadValue(`--data: the file was created with --seed ${before}; it cannot be used with --seed ${options.seed}`);
   }
   data.setFact('seed', options.seed);
 }
@@ -152,7 +155,7 @@ function startLine(addresses: Addresses, organisation: Organisation): string {
 function startText(addresses: Addresses, organisation: Organisation, visible: number): string {
   const auditor = organisation.clients.find((client) => client.person.roles.includes('Security Administrator'));
   return [
-    `The reference service listens, with ${visible} audit records`,
+    `The reference service is listening, with ${visible} audit records`,
     '',
     `  base address      ${addresses.baseUrl}`,
     `  token endpoint    ${addresses.authUrl}/${organisation.tenantId}/oauth2/v2.0/token`,
@@ -163,7 +166,7 @@ function startText(addresses: Addresses, organisation: Organisation, visible: nu
     `  control           ${addresses.control}`,
     `  client            ${auditor?.clientId ?? ''} (Security Administrator), secret ${auditor?.clientSecret ?? ''}`,
     '',
-    'All credentials are made up, and are the same with the same seed; --json prints those of every role. Ctrl-C ends it.',
+    'All credentials are generated from the seed; --json prints those of every role. Ctrl-C ends the service.',
     '',
   ].join('\n');
 }

@@ -1,6 +1,7 @@
 /**
- * The switches: the service as others might have built it. One table holds name, kind of value, default and meaning; the command line, the
- * help, the control port and the table in docs/reference-service.md follow from it. All are off by default.
+ * The switches: behaviour that other implementations may have. The command line, the help, the
+ * control port and the table in docs/reference-service.md follow from this table. All are off by
+ * default.
  */
 import { act, BadValue, budget, choice, duration, offOr, perNode, share, wait, whole, type Kind } from './values.ts';
 
@@ -11,7 +12,7 @@ interface Switch<T> {
   readonly meaning: string;
 }
 
-/** The value of every switch, read anew with each request. */
+/** The value of every switch, read at each request. */
 export type SwitchValues = { -readonly [Name in keyof typeof table]: (typeof table)[Name] extends Switch<infer T> ? T : never };
 
 export type SwitchName = keyof SwitchValues;
@@ -21,105 +22,105 @@ const paging = of('Paging');
 const arrival = of('Arrival of records');
 const limits = of('Limits');
 const tokens = of('Tokens');
-const faults = of('Faults, each the share of the requests to the API that get it');
-const records = of('Odd records, each the share of the records made from now on');
+const faults = of('Faults: the share of API requests with each fault');
+const records = of('Odd records: the share of new records with each oddity');
 const rights = of('Rights and retention');
 
 const pageSize = whole(1, 1_000_000);
 const count = whole(0, Number.MAX_SAFE_INTEGER);
 
 const table = {
-  startBound: times(choice('inclusive', 'exclusive'), 'inclusive', 'whether a record exactly at startTime is in the answer'),
-  endBound: times(choice('inclusive', 'exclusive'), 'inclusive', 'whether a record exactly at endTime is in the answer'),
+  startBound: times(choice('inclusive', 'exclusive'), 'inclusive', 'whether a record exactly at startTime is returned'),
+  endBound: times(choice('inclusive', 'exclusive'), 'inclusive', 'whether a record exactly at endTime is returned'),
   timePrecision: times(
     choice('exact', '10ms', '1s'),
     'exact',
-    'what both bounds and the times of records are cut to before they are compared',
+    'bounds and times of records are truncated to this before they are compared',
   ),
 
-  pageSizeMax: paging(pageSize, 1000, 'the largest page'),
-  pageSizeAbove: paging(choice('clamped', 'refused'), 'clamped', 'what a larger pageSize gets: the largest page, or 400'),
-  pageSizeMaxThen: paging(offOr(changeLater()), 'off', 'N@K: after K answers of the logs endpoints the largest page is N'),
-  pagePast: paging(choice('empty', 'last', '404'), 'empty', 'what a page past the end gets: no items, the last page, or 404'),
+  pageSizeMax: paging(pageSize, 1000, 'maximum page size'),
+  pageSizeAbove: paging(choice('clamped', 'refused'), 'clamped', 'response to a larger pageSize: a page of the maximum size, or 400'),
+  pageSizeMaxThen: paging(offOr(changeLater()), 'off', 'N@K: after K responses of the logs endpoints the maximum page size is N'),
+  pagePast: paging(choice('empty', 'last', '404'), 'empty', 'response to a page past the end: no items, the last page, or 404'),
   firstPage: paging(whole(0, 1), 1, 'the number of the first page'),
   sort: paging(
     choice('honoured', 'ignored', 'unstable-ties'),
     'honoured',
-    'ignored: order of becoming visible; unstable-ties: equal values in another order with each request',
+    'ignored: the order in which records become visible; unstable-ties: the order of equal values changes with each request',
   ),
   barePlus: paging(
     choice('accepted', 'refused'),
     'accepted',
-    'what "sort=+field" gets whose + is not sent as %2B: ascending order, or 400, since it decodes to a blank',
+    'response to "sort=+field" with an unencoded +, which decodes to a space: ascending order, or 400',
   ),
-  total: paging(choice('right', 'missing', 'capped', 'lagging', 'text'), 'right', 'what totalRecords says; text: the number as a string'),
-  totalCap: paging(count, 10_000, 'the largest total that "capped" says'),
-  totalLag: paging(duration, 30_000, 'how far "lagging" is behind: records that became visible within it are not counted'),
+  total: paging(choice('right', 'missing', 'capped', 'lagging', 'text'), 'right', 'totalRecords; text: the number as a string'),
+  totalCap: paging(count, 10_000, 'maximum total with "capped"'),
+  totalLag: paging(duration, 30_000, 'with "lagging", records that became visible within this time are not counted'),
 
-  rate: arrival(share(100_000), 0, 'records a second that are made while the service runs, logTimestamp = now'),
-  activity: arrival(share(1000), 0, 'acts a second of simulated people who protect, share and open files by the API'),
-  nodes: arrival(whole(1, 1000), 1, 'how many nodes collect records'),
+  rate: arrival(share(100_000), 0, 'new records per second, logTimestamp = now'),
+  activity: arrival(share(1000), 0, 'actions per second of simulated people who protect, share and open files through the API'),
+  nodes: arrival(whole(1, 1000), 1, 'number of nodes that collect records'),
   lateShare: arrival(perNode(share()), [0], 'share of the records that become visible later than their logTimestamp'),
-  lateDelay: arrival(perNode(duration), [30_000], 'how much later: the most when bounded, the median with a long tail'),
+  lateDelay: arrival(perNode(duration), [30_000], 'delay of late records: the maximum if bounded, the median with a long tail'),
   lateTail: arrival(
     perNode(choice('bounded', 'long')),
     ['bounded'],
-    'bounded: evenly from 0 to lateDelay; long: Pareto, one in a hundred beyond 35 times lateDelay, at most 30d',
+    'bounded: uniform from 0 to lateDelay; long: Pareto, one in a hundred beyond 35 times lateDelay, at most 30d',
   ),
 
-  rateLimit: limits(offOr(budget), 'off', 'requests granted in each interval; then 429'),
-  quota: limits(offOr(budget), 'off', 'requests granted in each interval; then 403 with Retry-After'),
-  retryAfter: limits(choice('seconds', 'date', 'none'), 'seconds', 'the form of Retry-After with 429 and with the 403 of the quota'),
+  rateLimit: limits(offOr(budget), 'off', 'requests per interval; above that 429'),
+  quota: limits(offOr(budget), 'off', 'requests per interval; above that 403 with Retry-After'),
+  retryAfter: limits(choice('seconds', 'date', 'none'), 'seconds', 'form of Retry-After with 429, and with 403 for the quota'),
 
-  fileMax: limits(whole(1, 2 ** 28), 2 ** 24, 'the largest file in bytes; a larger one is 413'),
-  bodyPatience: limits(wait, 30_000, 'how long the body of a request may take to come; then 408'),
+  fileMax: limits(whole(1, 2 ** 28), 2 ** 24, 'maximum size of a file in bytes; above that 413'),
+  bodyPatience: limits(wait, 30_000, 'time limit for the body of a request; then 408'),
 
   tokenLifetime: tokens(duration, 3_600_000, 'lifetime of an access token'),
-  revokeTokens: tokens(act, 0, 'every token issued so far is refused from now on'),
-  rotateKeys: tokens(act, 0, 'new tokens are signed with a new key; tokens of the key before stay good, older ones do not'),
+  revokeTokens: tokens(act, 0, 'revokes every issued token'),
+  rotateKeys: tokens(act, 0, 'new tokens are signed with a new key; tokens of the previous key stay valid, older ones do not'),
   identityProvider: tokens(
     choice('up', 'down', 'unavailable', 'stalled'),
     'up',
-    'down: connections to it are reset; unavailable: 503; stalled: no answer comes',
+    'down: connections are reset; unavailable: 503; stalled: no response',
   ),
 
   fault500: faults(share(), 0, '500 with problem details'),
   fault502: faults(share(), 0, '502 with problem details'),
   fault503: faults(share(), 0, '503 with problem details'),
   fault504: faults(share(), 0, '504 with problem details'),
-  faultHtml200: faults(share(), 0, 'an HTML page with 200 instead of the answer'),
-  faultHtml502: faults(share(), 0, 'an HTML page with 502 instead of the answer'),
-  faultReset: faults(share(), 0, 'the connection is reset before the answer'),
+  faultHtml200: faults(share(), 0, 'an HTML page with 200 instead of the response'),
+  faultHtml502: faults(share(), 0, 'an HTML page with 502 instead of the response'),
+  faultReset: faults(share(), 0, 'the connection is reset before the response'),
   faultTruncated: faults(share(), 0, 'the connection ends in the middle of the body'),
-  faultCut: faults(share(), 0, 'the body is cut in the middle, its length is said to be so'),
-  faultSlow: faults(share(), 0, 'the body comes in small parts over slowFor'),
-  faultStalled: faults(share(), 0, 'headers and half of the body come, then nothing more'),
-  slowFor: faults(wait, 3000, 'how long the body of faultSlow takes'),
+  faultCut: faults(share(), 0, 'the body is truncated, and Content-Length is that of the truncated body'),
+  faultSlow: faults(share(), 0, 'the body is sent in small parts over slowFor'),
+  faultStalled: faults(share(), 0, 'headers and half of the body are sent, then nothing more'),
+  slowFor: faults(wait, 3000, 'duration of the body with faultSlow'),
 
   oddNoFraction: records(share(), 0, 'logTimestamp without a fraction'),
   oddMissing: records(share(), 0, 'one field is missing'),
   oddNull: records(share(), 0, 'one field is null'),
-  oddUnknown: records(share(), 0, 'a field that the specification does not know'),
-  oddType: records(share(), 0, 'one field is of another type'),
+  oddUnknown: records(share(), 0, 'a field that is not in the specification'),
+  oddType: records(share(), 0, 'one field has another type'),
   oddHuge: records(share(), 0, 'payloadName is 64 KiB long'),
   oddControl: records(share(), 0, 'control characters in payloadName and machineName'),
   oddSurrogate: records(share(), 0, 'unpaired surrogates in payloadName, as escapes'),
-  oddValue: records(share(), 0, 'action, result or reason that the specification does not know'),
+  oddValue: records(share(), 0, 'action, result or reason that is not in the specification'),
   oddBigId: records(share(), 0, 'logId above 2^53'),
   oddRepeatedId: records(share(), 0, 'the logId of a record of another node (needs --nodes of 2 or more)'),
 
   permissions: rights(
     choice('full', 'fields', 'rows', 'none'),
     'full',
-    'fields: nobody gets personal data and userNetwork; rows: everybody gets only own records; none: 403',
+    'fields: no caller sees personal data and userNetwork; rows: callers see only their own records; none: 403',
   ),
-  retention: rights(offOr(duration), 'off', 'records older than this vanish'),
+  retention: rights(offOr(duration), 'off', 'older records are deleted'),
 };
 
 /** Every name, in the order of the table. */
 export const switchNames = Object.keys(table) as SwitchName[];
 
-/** The state of all switches. One object for a whole service: who reads `values` sees each change at once. */
+/** The state of all switches: one object for the service, so that a change applies at once. */
 export class Switches {
   readonly values: SwitchValues;
 
@@ -127,11 +128,11 @@ export class Switches {
     this.values = Object.fromEntries(switchNames.map((name) => [name, table[name].initial])) as unknown as SwitchValues;
   }
 
-  /** Sets all of them, or none: an unknown name or a value that does not fit throws a BadValue that names it. */
+  /** Sets all or none. @throws BadValue that names an unknown switch or an invalid value */
   set(given: Readonly<Record<string, unknown>>): void {
     const read = Object.entries(given).map(([key, value]) => {
       const name = switchNames.find((each) => each === key || optionOf(each) === key);
-      if (name === undefined) throw new BadValue(`there is no switch "${key}"`);
+      if (name === undefined) throw new BadValue(`unknown switch "${key}"`);
       try {
         return [name, (table[name].kind as Kind<unknown>).read(value, this.values[name])] as const;
       } catch (error) {
@@ -143,18 +144,18 @@ export class Switches {
     const faultsSum = faultNames.reduce((sum, name) => sum + next[name], 0);
     if (faultsSum > 1 + 1e-9) {
       const named = Object.keys(given).find((key) => faultNames.some((name) => name === key || optionOf(name) === key));
-      throw new BadValue(`${named ?? ''}: the shares of all faults are more than 1`);
+      throw new BadValue(`${named ?? ''}: the sum of the shares of all faults exceeds 1`);
     }
     Object.assign(this.values, next);
   }
 
-  /** Names and values as JSON has them. */
+  /** Names and values in JSON form. */
   show(): Record<string, unknown> {
     return Object.fromEntries(switchNames.map((name) => [name, (table[name].kind as Kind<unknown>).show(this.values[name])]));
   }
 }
 
-/** The faults in the order in which chance chooses among them. */
+/** The faults, in the order in which a random number selects one. */
 export const faultNames = [
   'fault500',
   'fault502',
@@ -169,12 +170,12 @@ export const faultNames = [
   'faultStalled',
 ] as const satisfies SwitchName[];
 
-/** `pageSizeMax` as it stands on the command line: `page-size-max`. */
+/** `page-size-max` for `pageSizeMax`. */
 export function optionOf(name: SwitchName): string {
   return name.replaceAll(/([a-z])(\d)/g, '$1-$2').replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-/** One row for each switch, for the help and the documents. */
+/** One row for each switch, for the help and the documentation. */
 export function describeSwitches(): { name: SwitchName; group: string; value: string; initial: string; meaning: string }[] {
   return switchNames.map((name) => {
     const { kind, initial, group, meaning } = table[name] as Switch<unknown>;
@@ -198,7 +199,7 @@ function changeLater(): Kind<{ readonly max: number; readonly answers: number }>
     placeholder: 'N@K',
     read(given) {
       const match = typeof given === 'string' ? /^(\d+)@(\d+)$/.exec(given) : null;
-      if (!match) throw new BadValue(`${JSON.stringify(given)} is not a page size after a number of answers such as 50@200`);
+      if (!match) throw new BadValue(`${JSON.stringify(given)} is not a page size and a number of responses such as 50@200`);
       return { max: pageSize.read(match[1], 0), answers: count.read(match[2], 0) };
     },
     show: (value) => `${value.max}@${value.answers}`,

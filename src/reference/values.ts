@@ -1,11 +1,14 @@
 /**
- * The kinds of values that switches have: how each is read from a command line or from JSON, how it is shown, and what to say when it does
- * not fit. A kind knows nothing of the service.
+ * The kinds of values of switches: each parses a value from the command line or JSON, formats it,
+ * and explains invalid values.
  */
 
-/** One kind. `read` takes text or a JSON value and throws a BadValue that says what is allowed; `show` gives the JSON form back. */
+/**
+ * `read` parses text or a JSON value, and throws a BadValue with the allowed values; `show` returns
+ * the JSON form.
+ */
 export interface Kind<T> {
-  /** What stands for the value in the help, e.g. `DURATION`. */
+  /** Placeholder in the help, such as `DURATION`. */
   readonly placeholder: string;
   read(given: unknown, before: T): T;
   show(value: T): unknown;
@@ -15,7 +18,7 @@ export class BadValue extends Error {
   override readonly name = 'BadValue';
 }
 
-/** So many within each interval. */
+/** A number of requests per interval. */
 export interface Budget {
   readonly count: number;
   readonly intervalMs: number;
@@ -23,12 +26,12 @@ export interface Budget {
 
 const unitMs: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** ms: a hundred years, so that a time so far before or after now can be reckoned with in nanoseconds and written as a date. */
+/** ms: a hundred years. Times so far from now still fit in nanoseconds and in a date. */
 const longest = 36_500 * 86_400_000;
-/** ms: a timer of Node takes 31 bits, and fires at once when it is given more. */
+/** ms: a timer of Node has 31 bits, and fires at once above that. */
 const longestWait = 24 * 86_400_000;
 
-/** Milliseconds of a text such as `250ms`, `10s`, `1.5h`, `30d`. */
+/** Parses a duration such as `250ms`, `10s`, `1.5h`, `30d` to ms. */
 export function durationOf(given: unknown, most = longest): number {
   const match = typeof given === 'string' ? /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(given) : null;
   const ms = Number(match?.[1]) * (unitMs[match?.[2] ?? ''] ?? Number.NaN);
@@ -37,7 +40,7 @@ export function durationOf(given: unknown, most = longest): number {
   return ms;
 }
 
-/** The shortest text of a duration that reads back to the same. */
+/** The shortest text that parses to the same duration. */
 function durationText(ms: number): string {
   const unit = ['d', 'h', 'm', 's'].find((each) => ms >= (unitMs[each] ?? 0) && ms % (unitMs[each] ?? 1) === 0) ?? 'ms';
   return `${ms / (unitMs[unit] ?? 1)}${unit}`;
@@ -48,7 +51,7 @@ export function choice<T extends string>(...allowed: readonly T[]): Kind<T> {
     placeholder: allowed.join('|'),
     read(given) {
       const found = allowed.find((each) => each === given);
-      if (found === undefined) throw new BadValue(`${quoted(given)} is none of ${allowed.join(', ')}`);
+      if (found === undefined) throw new BadValue(`${quoted(given)} is not one of ${allowed.join(', ')}`);
       return found;
     },
     show: (value) => value,
@@ -84,7 +87,7 @@ export function share(most = 1): Kind<number> {
 
 export const duration: Kind<number> = { placeholder: 'DURATION', read: (given) => durationOf(given), show: durationText };
 
-/** One that a timer waits for. */
+/** A duration within the limit of a timer. */
 export const wait: Kind<number> = { ...duration, read: (given) => durationOf(given, longestWait) };
 
 export function offOr<T>(kind: Kind<T>): Kind<T | 'off'> {
@@ -95,33 +98,33 @@ export function offOr<T>(kind: Kind<T>): Kind<T | 'off'> {
   };
 }
 
-/** One value for each node, separated by commas; they repeat when there are more nodes. */
+/** Comma-separated values, one for each node; they repeat if there are more nodes. */
 export function perNode<T>(kind: Kind<T>): Kind<readonly T[]> {
   return {
     placeholder: `${kind.placeholder}[,…]`,
     read(given, before) {
       const parts: unknown[] = Array.isArray(given) ? given : typeof given === 'string' ? given.split(',') : [given];
-      if (parts.length === 0) throw new BadValue('an empty list has no value for any node');
+      if (parts.length === 0) throw new BadValue('the list is empty');
       return parts.map((part) => kind.read(part, before[0] as T));
     },
     show: (value) => (value.length === 1 ? kind.show(value[0] as T) : value.map((each) => kind.show(each))),
   };
 }
 
-/** `100/1s`: so many in each interval. */
+/** `100/1s`: requests per interval. */
 export const budget: Kind<Budget> = {
   placeholder: 'N/DURATION',
   read(given) {
     const [count, interval, more] = typeof given === 'string' ? given.split('/') : [];
     if (!/^\d+$/.test(count ?? '') || interval === undefined || more !== undefined) {
-      throw new BadValue(`${quoted(given)} is not a number for an interval such as 100/1s`);
+      throw new BadValue(`${quoted(given)} is not a number of requests per interval such as 100/1s`);
     }
     return { count: whole(0, Number.MAX_SAFE_INTEGER).read(count, 0), intervalMs: durationOf(interval) };
   },
   show: (value) => `${value.count}/${durationText(value.intervalMs)}`,
 };
 
-/** Something that is done rather than set: each `now` counts one up, and the count is what is shown. */
+/** An action: each `now` performs it once. The value is the number of times. */
 export const act: Kind<number> = {
   placeholder: 'now',
   read(given, before) {

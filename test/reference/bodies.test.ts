@@ -70,7 +70,7 @@ describe('a body', () => {
   test('that would be much more in memory than on the way is refused before anything is made of it', async () => {
     for (const body of [`[${'{},'.repeat(40_000)}{}]`, `${' '.repeat(70_000)}{}`, '['.repeat(130_000)]) {
       const { status, json } = await service.call(author, 'POST', path, body);
-      expect([status, String(json['detail'])]).toEqual([400, expect.stringMatching(/nested deeper|65536 bytes besides its texts/)]);
+      expect([status, String(json['detail'])]).toEqual([400, expect.stringMatching(/nested deeper|65536 bytes outside of its strings/)]);
     }
   });
 

@@ -53,7 +53,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-/** A file of the Author's that every role may open and change as far as its permissions go, owned by the caller where that is needed. */
+/** A file of the Author's that every role may open and change as far as its permissions go, owned by the caller where that is required. */
 async function fileFor(caller: Caller, owned: boolean): Promise<Protected> {
   const file = await protect(service, author);
   if (caller.userId === author.userId) return file;
@@ -104,7 +104,7 @@ describe('section 5', () => {
     const { status, json } = await service.call(caller, method, real, await bodyFor(call, file));
     expect([status, expected === 403 ? json['detail'] : undefined]).toEqual([
       expected,
-      expected === 403 ? expect.stringMatching(/^The permission [a-z.]+( or [a-z.]+)* is needed$/) : undefined,
+      expected === 403 ? expect.stringMatching(/^The permission [a-z.]+( or [a-z.]+)* is required$/) : undefined,
     ]);
     // A call without the permission is no event.
     if (expected === 403) expect((await service.page('pageSize=1')).pagination.totalRecords).toBe(before);

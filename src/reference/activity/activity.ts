@@ -1,6 +1,7 @@
 /**
- * Simulated people who use the API itself: they protect files, share them, open them from where they are, travel, and are denied in every way
- * of specification 2.8. So the log is made the way that a real one is. How often they act is a switch; who, what and where is drawn.
+ * Simulated people who use the API: they protect, share and open files, travel, and are denied for
+ * every reason of specification 2.8. The log thus arises as in production. A switch sets the rate;
+ * a random stream selects person, action and place.
  */
 import { networkOf, places, type UserNetwork } from '../logs/network.ts';
 import { allows } from '../people/roles.ts';
@@ -12,11 +13,11 @@ import { Caller, type Service } from './caller.ts';
 interface Person {
   readonly caller: Caller;
   readonly isAuthor: boolean;
-  /** Which of the places is home. */
+  /** The index of the home place. */
   readonly home: number;
 }
 
-/** A file that somebody protected, as those have it who got it by mail. */
+/** A protected file, as its recipients have it. */
 interface Shared {
   readonly payloadId: string;
   owner: Person;
@@ -30,7 +31,10 @@ const filesMax = 300;
 const travelShare = 0.08;
 const subjects = ['Budget', 'Contract', 'Blueprint', 'Payroll', 'Minutes', 'Roadmap', 'Offer', 'Review'];
 const types = ['.docx', '.xlsx', '.pdf', '.pptx', '.txt'];
-/** Of the places where people travel, this one is in a country that the organisation excludes, unless it excludes something already. */
+/**
+ * This travel destination is in a country that the organisation excludes, unless it already
+ * excludes others.
+ */
 const excludedPlace = 1;
 const excludedCountry = 'NZ';
 
@@ -42,7 +46,7 @@ export class Activity {
   readonly #people: Person[] = [];
   readonly #files: Shared[] = [];
   readonly #end = new AbortController();
-  /** What people do, with how often among a hundred acts. */
+  /** The actions, with their frequency per hundred. */
   readonly #acts: readonly (readonly [weight: number, act: () => Promise<void>])[] = [
     [16, () => this.#protect()],
     [6, () => this.#protectLocally()],
@@ -58,7 +62,10 @@ export class Activity {
   #lastTick = 0;
   #owed = 0;
   #running = 0;
-  /** Acts that got no answer: the connection was cut, or the identity provider gave no token. */
+  /**
+   * Actions without a response: the connection was closed, or the identity provider issued no
+   * token.
+   */
   unanswered = 0;
 
   constructor(values: SwitchValues, users: Users, service: Service, seed: string) {
@@ -68,13 +75,13 @@ export class Activity {
     this.#random = randomOf(`${seed}/activity`);
   }
 
-  /** Begins to act at the rate of the switch. */
+  /** Starts at the rate of the switch. */
   start(): void {
     this.#lastTick = performance.now();
     this.#timer = setInterval(() => this.#tick(), tickMs);
   }
 
-  /** Ends all of it; what is under way is abandoned. */
+  /** Stops; running actions are abandoned. */
   stop(): void {
     clearInterval(this.#timer);
     this.#end.abort();
@@ -100,14 +107,16 @@ export class Activity {
       const [, act] = this.#acts.find(([weight]) => (left -= weight) < 0) ?? [];
       await act?.();
     } catch {
-      // A person whose call gets no answer goes on with something else; switches make it happen.
+      // Faults may leave a call without a response; the person continues with another action.
       this.unanswered += 1;
     } finally {
       this.#running -= 1;
     }
   }
 
-  /** Everybody who can sign in and open files; the organisation gets a country to exclude. */
+  /**
+   * Selects the people who can sign in and open files, and excludes a country for the organisation.
+   */
   async #gather(): Promise<void> {
     const personOf = (account: Account): Person[] => {
       const roles = this.#users.find(account.userId)?.roles ?? [];
@@ -139,7 +148,9 @@ export class Activity {
     else this.#files[below(this.#random, filesMax)] = file;
   }
 
-  /** What was protected elsewhere is not opened here: the content is not known. */
+  /**
+   * Opens only files that were protected by the service, because the content of others is unknown.
+   */
   async #protectLocally(): Promise<void> {
     const owner = this.#author();
     const allowedAreas = this.#random() < 0.5 ? [this.#areaAround(owner.home)] : [];
@@ -147,7 +158,7 @@ export class Activity {
     await owner.caller.call('/payloads/protect-local', body, this.#end.signal);
   }
 
-  /** Mostly with somebody new; now and then one who has access already gets another. */
+  /** Usually with a new person; sometimes changes the access of a present one. */
   async #share(): Promise<void> {
     const file = this.#file();
     if (!file) return;
@@ -175,7 +186,7 @@ export class Activity {
     if (file) await this.#openAs(oneOf(this.#random, this.#people), file);
   }
 
-  /** Times and places, some of which shut everybody out until the next rule. */
+  /** Rules on times and places; some deny everyone until the next rule. */
   async #limit(): Promise<void> {
     const file = this.#file();
     if (!file) return;
@@ -231,7 +242,7 @@ export class Activity {
     return { fileType: oneOf(this.#random, types), fileName: `${oneOf(this.#random, subjects)} ${1 + below(this.#random, 9999)}` };
   }
 
-  /** At home, but for who travels. */
+  /** The home place, except for travellers. */
   #whereabouts({ home }: Person, travels = travelShare): UserNetwork {
     return networkOf(this.#random, this.#random() < travels ? below(this.#random, places.length) : home);
   }

@@ -1,20 +1,22 @@
-/** One of the simulated people at the keyboard: signs in at the identity provider and calls the API over HTTPS, as any client does. */
+/**
+ * The client of a simulated person: signs in at the identity provider and calls the API over HTTPS.
+ */
 import { request, type Agent } from 'node:https';
 import type { Account } from '../people/users.ts';
 
-/** Where the service is, and what every client of it has to know. */
+/** The addresses of the service, and the settings of every client. */
 export interface Service {
   readonly baseUrl: string;
   readonly tokenUrl: string;
   readonly scope: string;
-  /** The application through which people sign in. */
+  /** The client application through which people sign in. */
   readonly clientId: string;
   readonly subscriptionKey: string;
   /** Trusts the authority of the service. */
   readonly agent: Agent;
 }
 
-/** An answer; the body is undefined when it is not JSON, as with some faults. */
+/** A response; the body is undefined if it is not JSON, as with some faults. */
 interface Told {
   readonly status: number;
   readonly json: Record<string, unknown> | undefined;
@@ -34,7 +36,10 @@ export class Caller {
     this.#service = service;
   }
 
-  /** POST with JSON, GET without a body. A token that is not good any more is got anew once. Throws when no answer comes, or no token. */
+  /**
+   * POST with a body, else GET. Renews an expired token once.
+   * @throws without a response or token
+   */
   async call(path: string, body: unknown, signal: AbortSignal): Promise<Told> {
     const told = await this.#call(path, body, signal);
     if (told.status !== 401) return told;
@@ -91,7 +96,7 @@ function jsonOf(text: string): Record<string, unknown> | undefined {
     const parsed: unknown = JSON.parse(text);
     return typeof parsed === 'object' && parsed !== null ? (parsed as Record<string, unknown>) : undefined;
   } catch {
-    // A fault of the service may put something else in the place of JSON; the status says what there is to know.
+    // A fault may replace the JSON; the status is enough.
     return undefined;
   }
 }

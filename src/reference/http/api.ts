@@ -1,7 +1,9 @@
 /**
- * The API behind `{base_url}`: who calls, whether he may, and which endpoint answers. The checks come in this order: limits, subscription
- * key (401), token (401), endpoint (404, 405), permission (403), x-api-caller-id (400, 403), parameters (400), body (408, 413, 415, 400);
- * when a body has come, token and permission once more. From then on an endpoint answers without waiting, so that nothing comes between.
+ * The API behind `{base_url}`: authenticates and authorizes the caller, and selects the endpoint.
+ * The order of the checks: limits, subscription key (401), token (401), endpoint (404, 405),
+ * permission (403), x-api-caller-id (400, 403), parameters (400), body (408, 413, 415, 400); after
+ * a body, token and permission again. From then on an endpoint runs synchronously, so that nothing
+ * changes in between.
  */
 import type { IncomingMessage } from 'node:http';
 import type { IdentityProvider } from '../people/identity-provider.ts';
@@ -29,7 +31,7 @@ interface ApiRooms {
 /** The path at which the API begins; `{base_url}` ends with it (specification 4, 9). */
 export const apiRoot = '/v2/api';
 const plainBodyBytesMax = 64 * 1024;
-/** Room for three files of 16 MiB on their way in. */
+/** Space for three incoming files of 16 MiB. */
 const largeBodiesBytesMax = 72 * 1024 * 1024;
 
 export class Api {
@@ -46,7 +48,7 @@ export class Api {
     return path.startsWith(`${apiRoot}/`);
   }
 
-  /** How the figures name a request: `GET /logs/payload`, or `other`. */
+  /** The name of a request in the statistics: `GET /logs/payload`, or `other`. */
   nameOf(method: string, path: string): string {
     try {
       const route = this.#routes.at(path.slice(apiRoot.length)).find(({ endpoint }) => endpoint.method === method);
@@ -57,7 +59,7 @@ export class Api {
     }
   }
 
-  /** @throws Problem for every refusal */
+  /** @throws Problem for a refused request */
   async answer(request: IncomingMessage, path: string, queryText: string): Promise<Answer> {
     const { limits, organisation } = this.#rooms;
     limits.take();
@@ -75,13 +77,13 @@ export class Api {
     if (!endpoint.body) return endpoint.answer(call);
     const { json, files } = await this.#jsonOf(request, this.#bodyLimitsOf(endpoint));
     const body = await bodyOf(endpoint.body, json);
-    // A body takes its time to come, and meanwhile a token is revoked or a role taken: what counts is what the caller may do when it is there.
+    // While the body arrived, the token may have been revoked, or a role of the caller.
     const still = await this.#callerOf(request.headers.authorization);
     checkPermission(endpoint, still);
     return endpoint.answer({ ...call, caller: still, body, files });
   }
 
-  /** A large body waits until there is room for it; the time in which it must come begins then. */
+  /** A large body waits for space; its time limit begins after that. */
   async #jsonOf(request: IncomingMessage, limits: BodyLimits): Promise<JsonBody> {
     const length = request.headers['content-length'];
     const bytes = length === undefined ? limits.bytesMax : Number(length);
@@ -101,12 +103,12 @@ export class Api {
 
   #routeOf(method: string, path: string): Route {
     const routes = this.#routes.at(path);
-    if (routes.length === 0) throw new Problem(404, 'There is no such endpoint');
+    if (routes.length === 0) throw new Problem(404, 'The endpoint does not exist');
     // Node sends the headers of the answer to HEAD, and no body (RFC 9110 section 9.3.2).
     const route = routes.find(({ endpoint }) => endpoint.method === (method === 'HEAD' ? 'GET' : method));
     if (route) return route;
     const allow = routes.flatMap(({ endpoint }) => (endpoint.method === 'GET' ? ['GET', 'HEAD'] : [endpoint.method])).join(', ');
-    throw new Problem(405, `This endpoint takes ${allow}`, { headers: { allow } });
+    throw new Problem(405, `This endpoint accepts ${allow}`, { headers: { allow } });
   }
 
   #bodyLimitsOf(endpoint: Endpoint): BodyLimits {
@@ -119,10 +121,10 @@ export class Api {
     const { provider } = this.#rooms;
     const parameter = 'Authorization';
     const token = /^Bearer +([A-Za-z0-9._~+/=-]+)$/i.exec(authorization ?? '')?.[1];
-    if (token === undefined) throw new Problem(401, 'A bearer token is needed', { parameter, headers: { 'www-authenticate': 'Bearer' } });
+    if (token === undefined) throw new Problem(401, 'A bearer token is required', { parameter, headers: { 'www-authenticate': 'Bearer' } });
     const caller = provider.rememberedHolderOf(token) ?? (await provider.holderOf(token));
     if (!caller) {
-      throw new Problem(401, 'The token is not valid, or not any more', {
+      throw new Problem(401, 'The token is invalid, expired or revoked', {
         parameter,
         headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
       });
@@ -133,15 +135,15 @@ export class Api {
 
 function checkPermission({ permissions }: Endpoint, caller: User): void {
   if (permissions.some((permission) => allows(caller.roles, permission))) return;
-  throw new Problem(403, `The permission ${permissions.join(' or ')} is needed`);
+  throw new Problem(403, `The permission ${permissions.join(' or ')} is required`);
 }
 
-/** Calls that create or update name who makes them (section 4.1); nobody can name another. */
+/** Calls that create or update must name their caller (section 4.1). */
 function checkCallerId(given: string | string[] | undefined, caller: User): void {
   const parameter = 'x-api-caller-id';
   if (given === undefined || given === '')
-    throw new Problem(400, `The header ${parameter} is missing: the user id of who makes the request`, { parameter });
-  // What is given twice comes with a comma between; no user id has one.
+    throw new Problem(400, `The header ${parameter} is missing: it must be the user id of the caller`, { parameter });
+  // Node joins repeated headers with a comma, which no user id contains.
   if (given.includes(',')) throw new Problem(400, `The header ${parameter} is given more than once`, { parameter });
   if (given !== caller.userId) throw new Problem(403, `The header ${parameter} names another user than the token`, { parameter });
 }

@@ -1,6 +1,7 @@
 /**
- * The certificates of the service: an authority of its own, made at start, and a certificate from it for this machine's loopback names.
- * In a folder that is given, authority and key are kept, so that clients go on trusting a service that was started again.
+ * The certificates of the service: a certificate authority, created at the start, and a certificate
+ * for the loopback names of this machine. With --tls-dir, the authority and its key are stored, so
+ * that clients also trust the service after a restart.
  */
 import 'reflect-metadata'; // the certificate package asks for it
 import { webcrypto } from 'node:crypto';
@@ -8,7 +9,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as x509 from '@peculiar/x509';
 
-/** PEM texts for the server, and the file with the authority's certificate for clients. */
+/** PEM texts for the server, and for clients the file with the certificate of the authority. */
 export interface Certificates {
   readonly cert: string;
   readonly key: string;

@@ -1,27 +1,33 @@
 /**
- * The body of a request: JSON in UTF-8, not larger than is allowed, and not slower. What is refused is not kept; what is left of it on the
- * way is thrown away as it comes, so that the client can read the answer.
+ * Reads the body of a request: JSON in UTF-8, within limits of size and time. The rest of a refused
+ * body is discarded as it arrives, so that the client can read the response.
  */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { decodedInSlices, type Decoded } from './base64.ts';
 import { Problem } from './problem.ts';
 
-/** How much of a body is taken, and how long one may take to come. */
+/** Limits of size and time. */
 export interface BodyLimits {
   readonly bytesMax: number;
   readonly patienceMs: number;
 }
 
-/** What a body may have besides its texts: no shape needs more, and much of it costs the reader a hundred times its size. */
+/**
+ * Maximum bytes outside of strings: parsing many small values takes a hundred times their size in
+ * memory.
+ */
 const besideTextsMax = 64 * 1024;
 const levelsMax = 32;
 
-/** A text of this length or longer is decoded in slices. */
+/** A text of at least this length is decoded in slices. */
 const longTextBytes = 64 * 1024;
 const fileField = '"base64FileData"';
 
-/** The JSON of a body. In the place of a long `base64FileData` stands a text that names its content in `files`. */
+/**
+ * The JSON of a body. A short text replaces a long `base64FileData`; `files` has the content under
+ * this text.
+ */
 export interface JsonBody {
   readonly json: unknown;
   readonly files: Decoded;
@@ -61,7 +67,7 @@ export function wholeOf(request: IncomingMessage, { bytesMax, patienceMs }: Body
     const end = (how: () => void): void => {
       clearTimeout(timer);
       request.off('data', take).off('end', whole).off('error', gone).off('close', gone);
-      // An error of the connection after the answer is nobody's concern any more.
+      // An error of the connection after the response has no effect.
       request.on('error', () => undefined).resume();
       how();
     };
@@ -72,14 +78,15 @@ export function wholeOf(request: IncomingMessage, { bytesMax, patienceMs }: Body
     };
     const whole = (): void => end(() => resolve(Buffer.concat(parts)));
     const gone = (): void => end(() => reject(new Error('the client is gone')));
-    const tooSlow = new Problem(408, `The body did not come within ${patienceMs} ms`, { headers: { connection: 'close' } });
+    const tooSlow = new Problem(408, `The body was not complete within ${patienceMs} ms`, { headers: { connection: 'close' } });
     const timer = setTimeout(() => end(() => reject(tooSlow)), patienceMs);
     request.on('data', take).once('end', whole).once('error', gone).once('close', gone);
   });
 }
 
 /**
- * Before anything is made of the bytes. Returns where the long texts without escapes are that `base64FileData` of the outermost object has.
+ * Checks the limits before the body is parsed. Returns the positions of long `base64FileData` texts
+ * without escapes in the outermost object.
  * @throws Problem 400
  */
 function checkStructure(bytes: Buffer): [begin: number, end: number][] {
@@ -92,7 +99,7 @@ function checkStructure(bytes: Buffer): [begin: number, end: number][] {
     if (byte === opening[0] || byte === opening[1]) levels += 1;
     else if (byte === closing[0] || byte === closing[1]) levels -= 1;
     if (levels > levelsMax) throw new Problem(400, `The body is nested deeper than ${levelsMax} levels`);
-    if (besideTexts > besideTextsMax) throw new Problem(400, `The body has more than ${besideTextsMax} bytes besides its texts`);
+    if (besideTexts > besideTextsMax) throw new Problem(400, `The body has more than ${besideTextsMax} bytes outside of its strings`);
     if (byte !== quote) continue;
     const begin = at + 1;
     let hasEscapes = false;
@@ -114,7 +121,7 @@ function checkStructure(bytes: Buffer): [begin: number, end: number][] {
   return files;
 }
 
-/** Where the byte is next, or the end. */
+/** The next position of the byte, or the end. */
 function indexOr(bytes: Buffer, byte: number, from: number): number {
   const at = bytes.indexOf(byte, from);
   return at < 0 ? bytes.length : at;

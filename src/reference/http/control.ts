@@ -1,6 +1,6 @@
 /**
- * The control port: plain HTTP on loopback, by which tests read what is true, change the switches while the service runs, and hand in
- * records of their own. It is no part of the service that the specification describes, and needs no credentials.
+ * The control port: plain HTTP on loopback. Through it tests read the stored records, change the
+ * switches and add records. It is not part of the specification, and needs no credentials.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -63,7 +63,7 @@ export class ControlServer {
     try {
       checkBrowser(request, this.#port);
       const url = URL.parse(`http://control${request.url ?? ''}`);
-      if (!url) throw new Problem(400, 'The address cannot be read');
+      if (!url) throw new Problem(400, 'The URL is invalid');
       await this.#answer(`${request.method ?? ''} ${url.pathname}`, url.searchParams, request, response);
     } catch (error) {
       if (response.headersSent) {
@@ -89,7 +89,7 @@ export class ControlServer {
         return;
       }
       case 'GET /accounts': {
-        // The application without a secret, through which people sign in.
+        // The public client application through which people sign in.
         sendJson(
           response,
           users.accounts().map((account) => ({ ...account, clientId: organisation.publicClientId })),
@@ -128,8 +128,8 @@ export class ControlServer {
 }
 
 /**
- * The port has no credentials. A page in a browser must not reach it: neither by a name that resolves to this machine (Host), nor by a
- * request across origins.
+ * Because the port has no credentials, a page in a browser must not reach it, neither through DNS
+ * rebinding (Host) nor by a cross-origin request.
  */
 function checkBrowser({ headers }: IncomingMessage, port: number): void {
   const hosts = ['127.0.0.1', 'localhost', '[::1]'].map((name) => `${name}:${port}`);

@@ -1,6 +1,7 @@
 /**
- * What can go wrong between a good answer and the client. Chance chooses for each request to the API, in the order in which they come, from
- * a stream of its own: the same seed and the same requests meet the same faults.
+ * Simulated faults between the API and the client. A separate random stream selects the fault of
+ * each request in the order of arrival, so the same seed and the same requests give the same
+ * faults.
  */
 import type { ServerResponse } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
@@ -11,14 +12,14 @@ import { faultNames, type SwitchValues } from '../switches.ts';
 
 type Fault = (typeof faultNames)[number];
 
-/** An answer before it is sent. */
+/** A response before it is sent. */
 export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer | FileBody;
 }
 
-/** Bytes of JSON around a content that is sent as Base64. */
+/** The JSON before and after a content that is sent as Base64. */
 interface FileBody {
   readonly before: Buffer;
   readonly content: Buffer;
@@ -39,21 +40,24 @@ export class Faults {
     this.#random = randomOf(`${seed}/faults`);
   }
 
-  /** The fault of the next request, or none. One number is drawn for each request, whatever the shares are. */
+  /**
+   * The fault of the next request, if any. Draws one number for each request, so that shares do not
+   * shift the stream.
+   */
   next(): Fault | undefined {
     let left = this.#random();
     return faultNames.find((name) => (left -= this.#values[name]) < 0);
   }
 }
 
-/** The answer that the fault puts in the place of the true one; undefined for faults that only spoil how it is sent. */
+/** The response that replaces the real one; undefined for faults of the transmission. */
 export function answerOf(fault: Fault): Answer | undefined {
   switch (fault) {
     case 'fault500':
     case 'fault502':
     case 'fault503':
     case 'fault504':
-      return answerOfProblem(new Problem(Number(fault.slice(5)), 'The service has a fault'));
+      return answerOfProblem(new Problem(Number(fault.slice(5)), 'Simulated fault'));
     case 'faultHtml200':
     case 'faultHtml502':
       return { status: Number(fault.slice(9)), headers: { 'content-type': 'text/html; charset=utf-8' }, body: html };
@@ -67,7 +71,7 @@ export function answerOfProblem(problem: Problem): Answer & { readonly body: Buf
   return { status: problem.status, headers, body: Buffer.from(problem.body()) };
 }
 
-/** Sends the answer as the fault has it. `reset` ends the connection with a TCP reset. */
+/** Sends the response with the fault. `reset` closes the connection with a TCP reset. */
 export function send(response: ServerResponse, answer: Answer, fault: Fault | undefined, slowForMs: number, reset: () => void): void {
   if (fault === undefined && !Buffer.isBuffer(answer.body)) {
     const { before, content, behind } = answer.body;
@@ -111,7 +115,7 @@ function* partsOf({ before, content, behind }: FileBody): Generator<Buffer> {
   yield behind;
 }
 
-/** As fast as the client takes it; other requests are served between two parts. */
+/** Writes at the speed of the client; other requests are served between two parts. */
 async function sendFile(response: ServerResponse, body: FileBody): Promise<void> {
   for (const part of partsOf(body)) {
     if (response.destroyed) return;

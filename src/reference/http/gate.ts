@@ -1,6 +1,6 @@
 /**
- * How many bytes of large bodies may be in memory at a time. A body for which there is no room waits on the way, in the order of coming: the
- * service does not read it until another one is done with. What one body needs alone is always let in.
+ * Limits the bytes of large bodies in memory. A body without space waits unread, in the order of
+ * arrival, until another one is released. A single body is always admitted.
  */
 export class Gate {
   readonly #bytesMax: number;
@@ -11,7 +11,10 @@ export class Gate {
     this.#bytesMax = bytesMax;
   }
 
-  /** Resolves when there is room; what it gives back leaves the room. Rejects with the reason of a signal that is aborted while it waits. */
+  /**
+   * Resolves when there is space, with a function that releases it. Rejects with the reason of an
+   * aborted signal.
+   */
   async enter(bytes: number, signal: AbortSignal): Promise<Disposable> {
     if (this.#waiting.length > 0 || !this.#hasRoomFor(bytes)) await this.#wait(bytes, signal);
     else this.#inside += bytes;

@@ -1,6 +1,7 @@
 /**
- * The limits of the gateway before the service: a budget of requests for each interval, the rate limit answering 429 and the quota 403.
- * An interval begins with the first request after the one before has ended, or after the budget was changed.
+ * The limits of the gateway: a number of requests per interval. Beyond it, the rate limit responds
+ * with 429 and the quota with 403. An interval begins with the first request after the previous
+ * interval, or after a change of the limit.
  */
 import type { ServiceClock } from '../clock.ts';
 import { Problem } from './problem.ts';
@@ -18,7 +19,7 @@ export class Limits {
     this.#values = values;
   }
 
-  /** Counts one request. @throws Problem when there is nothing left for it */
+  /** Counts a request. @throws Problem above a limit */
   take(): void {
     const now = this.#clock.now();
     const { rateLimit, quota } = this.#values;
@@ -35,7 +36,7 @@ export class Limits {
       case 'seconds':
         return { 'retry-after': String(Math.ceil(waitMs / 1000)) };
       case 'date':
-        // A date has whole seconds: the next one, so that who waits for it does not come early.
+        // A date has whole seconds; rounded up, so that a client does not return early.
         return { 'retry-after': new Date(Math.ceil((now + waitMs) / 1000) * 1000).toUTCString() };
     }
   }
@@ -46,7 +47,7 @@ class Meter {
   #until = 0;
   #taken = 0;
 
-  /** 0 when one was left, else how many ms until there is. */
+  /** 0 within the limit, else ms until the next interval. */
   take(budget: Budget, now: number): number {
     if (budget !== this.#budget || now >= this.#until) {
       this.#budget = budget;

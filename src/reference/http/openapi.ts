@@ -1,6 +1,7 @@
 /**
- * The description of the API: an OpenAPI 3.1 document made from the endpoints themselves, so from the schemas that refuse what does not fit.
- * It knows nothing of one run, and is the same wherever the service runs: the address of the server is relative to the document's own.
+ * The OpenAPI 3.1 document of the API, generated from the endpoints and the schemas that validate
+ * requests. It is the same for every run: the address of the server is relative to that of the
+ * document.
  */
 import { z } from 'zod';
 import { noQuery, type Endpoint } from './endpoint.ts';
@@ -101,7 +102,7 @@ function responseOf(description: string, media: string, schema: z.ZodType, schem
   return { description, content: { [media]: { schema: schemaOf(schema, 'output', schemas) } } };
 }
 
-/** The schema; those that have an id go to the components, and are named from there. */
+/** The schema; a schema with an id becomes a component that is referenced. */
 function schemaOf(schema: z.ZodType, io: 'input' | 'output', schemas: Json): unknown {
   const made = z.toJSONSchema(schema, { io, override: describe }) as Json;
   delete made['$schema'];
@@ -118,8 +119,9 @@ function schemaOf(schema: z.ZodType, io: 'input' | 'output', schemas: Json): unk
 }
 
 /**
- * What has a description of its own on the wire is described by it; that an integer is one that JavaScript can hold goes without saying. A
- * default is told in the description: generators of clients take a field with the keyword `default` for one that is always there.
+ * Prefers the description of the wire format, and omits the integer bounds of JavaScript. A default
+ * becomes text in the description, because client generators treat a field with the keyword
+ * `default` as always present.
  */
 function describe({ jsonSchema }: { jsonSchema: Json }): void {
   if ('default' in jsonSchema) {

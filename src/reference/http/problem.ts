@@ -1,11 +1,11 @@
 /**
- * Refusals as the service words them: RFC 9457 problem details, one shape for every condition, without anything of the inside. What is
- * thrown anywhere while a request is served and is a Problem becomes its answer.
+ * Errors of the API: RFC 9457 problem details, without internal information. A Problem that is
+ * thrown while a request is served becomes its response.
  */
 import { STATUS_CODES } from 'node:http';
 
 interface ProblemOptions {
-  /** The query parameter or field that does not fit. */
+  /** The invalid query parameter or field. */
   readonly parameter?: string;
   /** Why access is denied, in the words of specification 2.8. */
   readonly reason?: string;
@@ -36,12 +36,12 @@ export class Problem extends Error {
   }
 }
 
-/** A query parameter whose value does not fit: 400, and the text names it. */
+/** 400 for an invalid query parameter, which the text names. */
 export function badParameter(parameter: string, reason: string, cause?: unknown): Problem {
   return new Problem(400, `The parameter "${parameter}" ${reason}`, { parameter, cause });
 }
 
-/** A field of the body whose value does not fit: 400, and the text names it. */
+/** 400 for an invalid field of the body, which the text names. */
 export function badField(field: string, reason: string): Problem {
   return new Problem(400, `The field "${field}" ${reason}`, { parameter: field });
 }

@@ -1,4 +1,4 @@
-/** Finds the endpoints of a path: one that is written out wins over one with names in braces. */
+/** Finds the endpoints of a path: a literal path takes precedence over one with named segments. */
 import type { Endpoint } from './endpoint.ts';
 import { Problem } from './problem.ts';
 
@@ -17,7 +17,10 @@ export class Routes {
     }
   }
 
-  /** Every endpoint of this path, one for each of its methods. @throws Problem 400 when a part of the path is not UTF-8 */
+  /**
+   * Every endpoint of this path, one for each of its methods.
+   * @throws Problem 400 if a segment of the path is not UTF-8
+   */
   at(path: string): readonly Route[] {
     const written = this.#written.get(path);
     if (written) return written;

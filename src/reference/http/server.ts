@@ -1,6 +1,6 @@
 /**
- * The HTTPS server: takes each request to the identity provider or to the API, lets faults happen, and turns what was thrown into an
- * answer. Only loopback is listened on.
+ * The HTTPS server: passes each request to the identity provider or the API, applies faults, and
+ * converts errors to responses. Listens on loopback only.
  */
 import { createServer, type Server, type ServerOptions } from 'node:https';
 import { STATUS_CODES, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
@@ -20,28 +20,33 @@ interface Rooms {
   readonly api: Api;
   readonly faults: Faults;
   readonly stats: Stats;
-  /** The OpenAPI document, which everybody may read. */
+  /** The public OpenAPI document. */
   readonly description: Buffer;
   readonly values: SwitchValues;
 }
 
-/** The default list of Node with the quickest of its strong ciphers in front. */
+/** The default list of Node with the fastest strong cipher first. */
 const ciphers = `TLS_AES_128_GCM_SHA256:${DEFAULT_CIPHERS}`;
 const descriptionPath = '/openapi.json';
 const keepAliveMs = 65_000;
-/** How long the header of a request may take to come, and all of it: what is left of a body that was refused is thrown away until then. */
+/**
+ * Time limits for the headers of a request, and for all of it, including the rest of a refused
+ * body.
+ */
 const headersMs = 30_000;
 const requestMs = 120_000;
 const statusOfCode: Readonly<Record<string, number>> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 };
 
-/** How the service speaks TLS. */
+/** TLS settings. */
 export function tlsOptions({ cert, key }: Certificates): ServerOptions {
   return { cert, key, minVersion: 'TLSv1.2', ciphers, honorCipherOrder: true };
 }
 
 export class ServiceServer {
   readonly #server: Server;
-  /** The TCP connection below each TLS connection, by the client's port: only it can be reset. */
+  /**
+   * The TCP connection of each TLS connection, by the port of the client; needed for a TCP reset.
+   */
   readonly #connections = new Map<number, Socket>();
   #rooms: Rooms | undefined;
 
@@ -76,7 +81,7 @@ export class ServiceServer {
     });
   }
 
-  /** From now on requests are served by these; before, they wait. */
+  /** Sets the handlers; earlier requests wait for them. */
   open(rooms: Rooms): void {
     this.#rooms = rooms;
   }
@@ -123,7 +128,7 @@ export class ServiceServer {
       process.stderr.write(
         `cannot serve ${request.method ?? ''} ${path}: ${error instanceof Error ? (error.stack ?? '') : String(error)}\n`,
       );
-      send(response, answerOfProblem(new Problem(500, 'The service has a fault')), undefined, 0, () => this.#reset(request));
+      send(response, answerOfProblem(new Problem(500, 'Internal error')), undefined, 0, () => this.#reset(request));
     }
   }
 
@@ -166,7 +171,7 @@ export class ServiceServer {
   }
 }
 
-/** What is wrong with a request before it is anybody's; RFC 9112 section 3.2 wants one Host. */
+/** Checks a request before it is routed: RFC 9112 section 3.2 requires exactly one Host. */
 function refusalOf({ rawHeaders, httpVersion, method = '' }: IncomingMessage, path: string): Problem | undefined {
   const hosts = rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === 'host').length;
   if (hosts > 1 || (hosts === 0 && httpVersion === '1.1')) return new Problem(400, 'A request has one header Host', { parameter: 'Host' });
@@ -174,7 +179,7 @@ function refusalOf({ rawHeaders, httpVersion, method = '' }: IncomingMessage, pa
   return new Problem(405, 'The description takes GET', { headers: { allow: 'GET, HEAD' } });
 }
 
-/** Answers what is no request of HTTP, or one that does not come to its end, and ends the connection. */
+/** Responds to an invalid or incomplete HTTP request, and closes the connection. */
 function refuseUnread(error: Error & { code?: string }, socket: Duplex): void {
   if (!socket.writable || error.code === 'ECONNRESET') {
     socket.destroy();

@@ -1,7 +1,10 @@
-/** The shapes that several endpoints have in common. */
+/** Schemas that several endpoints share. */
 import { z } from 'zod';
 
-/** Text that is there, not longer than is said, and well formed: an unpaired surrogate could not be stored as it came. */
+/**
+ * A non-empty, well-formed text of limited length: an unpaired surrogate could not be stored
+ * unchanged.
+ */
 export function text(longest: number): z.ZodString {
   return z
     .string()
@@ -10,7 +13,7 @@ export function text(longest: number): z.ZodString {
     .refine((given) => given.isWellFormed(), 'must be well-formed Unicode');
 }
 
-/** Line breaks, NUL, ESC and the like, which lists and terminals of those who read the text would obey. */
+/** Control characters, which would affect lists and terminals that show the text. */
 export function hasControls(given: string): boolean {
   return /[\p{Cc}\u2028\u2029]/u.test(given);
 }
@@ -20,7 +23,7 @@ export const pagination = z
   .strictObject({ totalRecords: z.int(), totalPages: z.int(), pageSize: z.int(), itemsInPage: z.int(), page: z.int() })
   .meta({ id: 'Pagination' });
 
-/** RFC 9457, with what is at fault and why access is denied. */
+/** RFC 9457, with the invalid parameter and the reason for which access is denied. */
 export const problem = z
   .strictObject({
     type: z.literal('about:blank'),
@@ -33,8 +36,8 @@ export const problem = z
   .meta({ id: 'Problem' });
 
 /**
- * A whole number as a query has it: text of this form. The description says what it means, an integer of at least so much. One that no number
- * of JavaScript holds is the largest that one does.
+ * An integer in a query, as text; the OpenAPI document describes it as an integer with its minimum.
+ * A larger integer than JavaScript can represent becomes the largest one.
  */
 export function asInteger(form: RegExp, least: number, description: string): z.ZodType<number, string> {
   return z
@@ -47,12 +50,12 @@ export function asInteger(form: RegExp, least: number, description: string): z.Z
 /** The number of a page of users or groups. */
 export const pageNumber = asInteger(/^0*[1-9]\d*$/, 1, 'Number of the page, 1 by default');
 
-/** The pagination object of one page out of so many records. */
+/** The pagination object of a page. */
 export function paginationOf(totalRecords: number, pageSize: number, itemsInPage: number, page: number): z.infer<typeof pagination> {
   return { totalRecords, totalPages: Math.ceil(totalRecords / pageSize), pageSize, itemsInPage, page };
 }
 
-/** ISO 8601 with the offset of UTC, as section 2.1 has its dates. */
+/** ISO 8601 with the offset of UTC, the form of section 2.1. */
 export function dateText(ms: number): string {
   return new Date(ms).toISOString().replace('Z', '+00:00');
 }

@@ -1,10 +1,10 @@
-/** What was asked and what was served since the start: the figures of `GET /stats` on the control port. */
+/** Counts of requests and responses since the start: `GET /stats` on the control port. */
 
 export class Stats {
   readonly #requests: Record<string, Record<string, number>> = {};
   readonly #faults: Record<string, number> = {};
 
-  /** One request and the status it got; `none` when no answer was sent. */
+  /** Counts a request by its status; `none` if no response was sent. */
   request(endpoint: string, status: number | 'none'): void {
     const statuses = (this.#requests[endpoint] ??= {});
     statuses[status] = (statuses[status] ?? 0) + 1;

@@ -1,6 +1,7 @@
 /**
- * The columns by which the logs endpoints filter and sort, in memory, in the order of time: any filter with any order is one or two passes
- * over arrays of numbers, whatever the page. The table `records` is what they follow; they read what was added to it since they last looked.
+ * In-memory columns, sorted by time, by which the logs endpoints filter and sort: any filter and
+ * order takes one or two passes over arrays of numbers, whatever the page. They follow the table
+ * `records`, and read its new rows before each query.
  */
 import { setImmediate } from 'node:timers/promises';
 import type { DataFile } from '../data-file.ts';
@@ -8,14 +9,17 @@ import type { Keys, Selection } from './selection.ts';
 
 type Row = readonly [id: bigint, at: bigint, ...texts: (string | null)[]];
 
-/** Rows of the columns: `positions[0]` to `positions[count - 1]`, or all from `first` on when there are no positions. */
+/**
+ * Rows of the columns: `positions[0]` to `positions[count - 1]`; without positions, all from
+ * `first`.
+ */
 interface Found {
   readonly first: number;
   readonly count: number;
   readonly positions: Int32Array | undefined;
 }
 
-/** That a row's code is this one. */
+/** True for rows with this code. */
 interface Condition {
   readonly codes: Int32Array;
   readonly code: number;
@@ -29,7 +33,7 @@ export class Columns {
   readonly #select: string;
   readonly #fields: readonly (keyof Keys)[];
   readonly #dictionaries: Readonly<Record<keyof Keys, Dictionary>>;
-  /** For each field the code of each row's text. */
+  /** For each field, the code of the text of each row. */
   #codes: Record<keyof Keys, Int32Array>;
   #at = new BigInt64Array(rowsAtOnce);
   #ids = new Float64Array(rowsAtOnce);
@@ -48,7 +52,7 @@ export class Columns {
     this.#codes = this.#each(() => new Int32Array(rowsAtOnce));
   }
 
-  /** Reads all that is there, and lets signals be heard meanwhile. Throws the reason of one that is aborted. */
+  /** Reads all rows; yields for signals in between. @throws the reason of an aborted signal */
   async load(signal: AbortSignal): Promise<void> {
     while (this.#readSome()) {
       await setImmediate();
@@ -61,7 +65,9 @@ export class Columns {
     return this.#found(selection).count;
   }
 
-  /** The ids of one page: by the field, then by time, then by id; descending is the exact reverse. */
+  /**
+   * The ids of one page: by the field, then by time, then by id; descending is the exact reverse.
+   */
   page(selection: Selection, by: keyof Keys | 'logTimestamp', descending: boolean, limit: number, offset: number): number[] {
     const found = this.#found(selection);
     const begin = descending ? Math.max(0, found.count - offset - limit) : Math.min(offset, found.count);
@@ -71,7 +77,7 @@ export class Columns {
     return descending ? ids.reverse() : ids;
   }
 
-  /** The count and the page of one answer ask for the same rows: these are looked for once. */
+  /** Cached, because the count and the page of a response select the same rows. */
   #found(selection: Selection): Found {
     while (this.#readSome());
     if (this.#last?.selection !== selection || this.#last.size !== this.#size) {
@@ -96,7 +102,7 @@ export class Columns {
     return { codes: this.#codes[field], code: this.#dictionaries[field].find(text) };
   }
 
-  /** The rows from `begin` to `end` in the order of the field, each value's in the order of time: counted by value, then picked. */
+  /** The rows from `begin` to `end`, ordered by the field, then by time: a counting sort. */
   #sliceBy(field: keyof Keys, { first, count, positions }: Found, begin: number, end: number): number[] {
     if (begin >= end) return [];
     const codes = this.#codes[field];
@@ -136,14 +142,14 @@ export class Columns {
     return low;
   }
 
-  /** Whether there were rows to read. */
+  /** @returns true if there were new rows */
   #readSome(): boolean {
     const statement = this.#data.prepared(this.#select).safeIntegers(true).raw(true);
     const rows = statement.all(this.#newestId) as Row[];
     if (rows.length === 0) return false;
     this.#newestId = rows.at(-1)?.[0] ?? this.#newestId;
     this.#grow(this.#size + rows.length);
-    // By time, and by id where the times are equal: the rows come in the order of their ids, and the sort is stable.
+    // By time, then by id: the rows arrive in the order of their ids, and the sort is stable.
     rows.sort((one, other) => (one[1] < other[1] ? -1 : one[1] > other[1] ? 1 : 0));
     let end = this.#size;
     for (let left = rows.length - 1; left >= 0; left -= 1) {
@@ -189,11 +195,14 @@ export class Columns {
   }
 }
 
-/** The texts of one column, each with a code; code 0 is no text, which no filter matches and which sorts first. */
+/**
+ * The texts of a column with their codes. Code 0 means no text: no filter matches it, and it sorts
+ * first.
+ */
 class Dictionary {
   readonly #codes = new Map<string, number>();
   readonly #texts: string[] = [''];
-  /** Codes in the order of their texts, and the place of each code in that order. */
+  /** The codes in the order of their texts, and the rank of each code. */
   #ordered = [0];
   #ranks = new Int32Array(1);
 
@@ -208,7 +217,7 @@ class Dictionary {
     return code;
   }
 
-  /** -1 when no row has the text. */
+  /** -1 if no row has the text. */
   find(text: string): number {
     return this.#codes.get(text) ?? -1;
   }
@@ -244,7 +253,9 @@ class Dictionary {
   }
 }
 
-/** As SQLite compares UTF-8: the operators of JavaScript compare UTF-16, where surrogates come before U+E000. */
+/**
+ * Compares like SQLite (UTF-8); JavaScript compares UTF-16, where surrogates sort before U+E000.
+ */
 function compareByCodePoint(one: string, other: string): number {
   const length = Math.min(one.length, other.length);
   for (let at = 0; at < length; at += 1) {
@@ -258,7 +269,10 @@ function raised(unit: number): number {
   return unit >= 0xd800 && unit < 0xe000 ? unit + 0x10000 : unit;
 }
 
-/** The rows of which one of the conditions is true, in the array, which may be the one they are in. Without a branch, for chance decides. */
+/**
+ * Filters rows by any of the conditions into an array, which may be the input. Branchless, because
+ * branches are unpredictable here.
+ */
 function keep({ first, count, positions }: Found, into: Int32Array, one: Condition, other: Condition): Found {
   const [oneCodes, oneCode, otherCodes, otherCode] = [one.codes, one.code, other.codes, other.code];
   let kept = 0;
@@ -270,7 +284,7 @@ function keep({ first, count, positions }: Found, into: Int32Array, one: Conditi
   return { first: 0, count: kept, positions: into };
 }
 
-/** How many of the rows each rank has. */
+/** The number of rows of each rank. */
 function rowsOfRanks({ first, count, positions }: Found, codes: Int32Array, ranks: Int32Array): Int32Array {
   const rowsOfCodes = new Int32Array(ranks.length);
   for (let at = 0; at < count; at += 1) {

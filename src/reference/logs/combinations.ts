@@ -1,9 +1,9 @@
 /**
- * The table of specification 2.8. A record of what people do is made from one of these and from nothing else: another combination of action,
- * result and reason is an error of types.
+ * The table of specification 2.8. Records have only these combinations of action, result and
+ * reason; the type checker refuses any other.
  */
 
-/** Each combination, with how often it occurs among a thousand records that nobody caused. */
+/** Each combination, with its frequency per thousand generated records. */
 export const combinations = [
   ['Encrypt', 'AccessGranted', 'Success', 180],
   ['Encrypt', 'AccessDenied', 'GeoValidationCountryExclusionFailed', 10],
@@ -28,7 +28,7 @@ type CombinationOf<Row> = Row extends readonly [infer Action, infer Result, infe
   ? readonly [action: Action, result: Result, reason: Reason]
   : never;
 
-/** Action, result and reason that belong together. */
+/** A combination of action, result and reason. */
 export type Combination = CombinationOf<(typeof combinations)[number]>;
 
 /** Why an action is denied, or how a policy was changed. */

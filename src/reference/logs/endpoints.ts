@@ -1,10 +1,13 @@
-/** The endpoints of the log (specification 4.6, 4.7). The page itself is put together as bytes, so that a large one costs little. */
+/**
+ * The endpoints of the log (specification 4.6, 4.7). The page is assembled as bytes, so that a
+ * large one is cheap.
+ */
 import { endpoint, type Endpoint } from '../http/endpoint.ts';
 import type { Logs } from './logs.ts';
 import { logsQuery } from './query.ts';
 import { fullPayloadLog, payloadLog } from './shapes.ts';
 
-/** The rights of the caller come before the query, and the switches have a say in both: the room of the logs reads it. */
+/** The logs parse the query, after a check of permissions; switches affect both. */
 const query = { schema: logsQuery.schema, read: (text: string) => text };
 const headers = { 'content-type': 'application/json; charset=utf-8' };
 

@@ -1,6 +1,7 @@
 /**
- * Brings records into the store: many at once at start, then so many a second, those of what people do, and those that a test hands in. It decides at which node a
- * record is collected and how long it takes to become visible, which is what makes records late.
+ * Adds records to the store: the initial ones, those at the rate of the switch, those of API calls,
+ * and those of tests. It selects the node that collects a record, and the delay until the record is
+ * visible, which makes records late.
  */
 import { keysOf, RecordMaker, storedFrom, type Happening, type MadeRecord } from './records.ts';
 import type { ServiceClock } from '../clock.ts';
@@ -16,12 +17,12 @@ const tickMs = 20;
 const tieShare = 0.1;
 const progressEach = 20_000;
 const latestMs = 30 * 86_400_000;
-/** Pareto: one value in a hundred is beyond 35 times the median. */
+/** Pareto: one value in a hundred exceeds 35 times the median. */
 const paretoAlpha = Math.log(50) / Math.log(35);
 const idsRemembered = 100;
 const firstLogId = 1_000_001;
 
-/** A line that cannot be taken as a record. */
+/** A line that is not a record. */
 export class BadLine extends Error {
   override readonly name = 'BadLine';
 }
@@ -33,7 +34,9 @@ export class Feed {
   readonly #values: SwitchValues;
   readonly #maker: RecordMaker;
   readonly #random: Random;
-  /** For what calls cause: how often they come does not change which records are made besides. */
+  /**
+   * A separate stream for records of calls, so that their number does not change the other records.
+   */
   readonly #randomOfCalls: Random;
   readonly #lastIds: string[][] = [];
   #timer: NodeJS.Timeout | undefined;
@@ -52,19 +55,22 @@ export class Feed {
     this.#randomOfCalls = randomOf(`${seed}/calls/${firstId}`);
   }
 
-  /** Adds so many records, spread evenly with some ties over the time before now; none when the signal is aborted meanwhile. */
+  /**
+   * Adds records, spread evenly, with some ties, over the time before now; none if the signal is
+   * aborted.
+   */
   async fill(count: number, spanMs: number, progress: (done: number) => void, signal: AbortSignal): Promise<void> {
     await this.#store.addMany(this.#history(count, (spanMs * 1e6) / count, progress), this.#clock.now(), signal);
   }
 
-  /** Begins to make records at the rate of the switch, and to show those that are due. */
+  /** Starts to generate records at the rate of the switch, and to show those that are due. */
   start(): void {
     this.#lastTick = this.#clock.nanos();
-    // A manual clock ticks when it is moved.
+    // A manual clock only ticks in `advance`.
     if (!this.#clock.isManual) this.#timer = setInterval(() => this.#tick(), tickMs);
   }
 
-  /** Moves the clock, and makes and shows the records that are due then. */
+  /** Moves the clock, then generates and shows the records that are due. */
   advance(ms: number): void {
     for (let left = ms; left > 0; left -= tickMs) {
       this.#clock.advance(Math.min(left, tickMs));
@@ -77,8 +83,9 @@ export class Feed {
   }
 
   /**
-   * Adds JSON texts as they are, one record each, visible after so many ms. Its place is its logTimestamp when it has a readable one,
-   * else the time of the call. All are added or none: a text that is not one JSON value throws a BadLine.
+   * Adds JSON texts unchanged, one record each, visible after `visibleIn` ms. A record is sorted by
+   * its logTimestamp if readable, else by the time of the call. Adds all or none. @throws BadLine
+   * for a text that is not a JSON value
    */
   addVerbatim(texts: readonly string[], visibleInMs: number): number {
     const now = this.#clock.now();
@@ -87,7 +94,7 @@ export class Feed {
     return arrivals.length;
   }
 
-  /** Adds the record of what has just happened. Inside a transaction it is there when the rest is. */
+  /** Adds the record of an action, within its transaction if there is one. */
   tell(happening: Happening): void {
     const instant = this.#clock.nanos();
     const now = this.#clock.now();
@@ -119,7 +126,7 @@ export class Feed {
     this.#store.reveal(this.#clock.now());
   }
 
-  /** Records one after the other, `stepNs` apart on average, up to now. */
+  /** Generates records up to now, `stepNs` apart on average. */
   *#history(count: number, stepNs: number, progress: (done: number) => void): Generator<Arrival> {
     const until = this.#clock.nanos();
     let instant = until;
@@ -131,7 +138,7 @@ export class Feed {
     this.#keepNextId();
   }
 
-  /** In the transaction of the records that have the ids before it: a service that is killed must not give one a second time. */
+  /** Stores the next id in the transaction of the records, so that no id is reused after a kill. */
   #keepNextId(): void {
     this.#data.setFact('nextLogId', String(this.#maker.nextId));
   }
@@ -141,7 +148,7 @@ export class Feed {
     return { record, shownAt: Number(instant / 1000n) / 1000 + delayMs };
   }
 
-  /** The record as one of the nodes collects it, and how many ms it takes to become visible. */
+  /** A record of one of the nodes, and the ms until it is visible. */
   #collected(made: MadeRecord, random: Random): { record: StoredRecord; delayMs: number } {
     const node = below(random, this.#values.nodes);
     makeOdd(made, this.#values, random, this.#idsOfOthers(node));
@@ -157,7 +164,7 @@ export class Feed {
     return this.#lastIds.slice(0, this.#values.nodes).flatMap((ids, other) => (other === node ? [] : ids));
   }
 
-  /** How many ms after its logTimestamp a record of this node becomes visible. */
+  /** ms from logTimestamp until a record of this node is visible. */
   #delay(node: number, random: Random): number {
     const { lateShare, lateDelay, lateTail } = this.#values;
     if (random() >= (lateShare[node % lateShare.length] ?? 0)) return 0;

@@ -1,6 +1,7 @@
 /**
- * The two logs endpoints (specification 4.6 and 4.7): from a query and the caller's rights to one page of records. The switches that
- * make this service one of many possible ones are obeyed here: bounds, largest page, pages past the end, order, totals, rights, retention.
+ * The two logs endpoints (specification 4.6, 4.7): a page of records for a query and the
+ * permissions of the caller. Applies the switches for bounds, page size, pages past the end, order,
+ * totals, permissions and retention.
  */
 import type { ServiceClock } from '../clock.ts';
 import { floorDivide } from '../instant.ts';
@@ -20,7 +21,7 @@ export class Logs {
   readonly #store: Store;
   readonly #values: SwitchValues;
   readonly #ties: Random;
-  /** How many answers were served: what `pageSizeMaxThen` counts. */
+  /** The number of responses, for `pageSizeMaxThen`. */
   answers = 0;
 
   constructor(clock: ServiceClock, store: Store, values: SwitchValues, seed: string) {
@@ -31,8 +32,9 @@ export class Logs {
   }
 
   /**
-   * One page as UTF-8 JSON. `personal` says which endpoint: full-payload or payload.
-   * @throws Problem 403 without the permission, 400 for a parameter, 404 past the end when the switch says so
+   * A page as UTF-8 JSON. `personal`: true for full-payload, false for payload.
+   * @throws Problem 403 without the permission, 400 for a parameter, 404 past the end with that
+   * switch
    */
   answer(caller: User, personal: boolean, queryText: string): Buffer {
     const rights = this.#rightsOf(caller, personal);
@@ -49,13 +51,13 @@ export class Logs {
     return answer;
   }
 
-  /** Everything that is visible now, oldest first, as JSON texts in portions. */
+  /** All visible records, oldest first, as JSON texts in portions. */
   truth(): Generator<string[]> {
     this.#store.reveal(this.#clock.now());
     return this.#store.all({ from: this.#retained(), until: undefined, equal: {}, ownOf: undefined });
   }
 
-  /** How many are visible now, and how many are on their way. */
+  /** The numbers of visible and pending records. */
   counts(): { visible: number; total: number } {
     this.#store.reveal(this.#clock.now());
     const visible = this.#store.count({ from: this.#retained(), until: undefined, equal: {}, ownOf: undefined });
@@ -65,13 +67,16 @@ export class Logs {
     };
   }
 
-  /** `logs.read` shows own records without network data, on /logs/payload alone; `logs.read.all` everything (section 5). */
+  /**
+   * `logs.read`: own records without network data, only on /logs/payload; `logs.read.all`:
+   * everything (section 5).
+   */
   #rightsOf(caller: User, personal: boolean): { shape: Shape; ownOf: string | undefined } {
     const all = allows(caller.roles, 'logs.read.all');
     const { permissions } = this.#values;
     const allowed = all || (!personal && allows(caller.roles, 'logs.read'));
     if (!allowed || permissions === 'none') {
-      throw new Problem(403, `The permission ${personal ? 'logs.read.all' : 'logs.read or logs.read.all'} is needed`);
+      throw new Problem(403, `The permission ${personal ? 'logs.read.all' : 'logs.read or logs.read.all'} is required`);
     }
     const fields = permissions !== 'fields';
     return {
@@ -96,7 +101,7 @@ export class Logs {
     return retention === 'off' ? undefined : BigInt(Math.floor(this.#clock.now() - retention)) * 1_000_000n;
   }
 
-  /** The page's size, its place counted from 0, and its number as the service counts. */
+  /** The size of the page, its index from 0, and its number as the service counts. */
   #pageOf(query: LogsQuery, total: number): { size: number; page: number; number: number } {
     const { firstPage, pagePast, pageSizeAbove, pageSizeMaxThen } = this.#values;
     const max = pageSizeMaxThen !== 'off' && this.answers >= pageSizeMaxThen.answers ? pageSizeMaxThen.max : this.#values.pageSizeMax;
@@ -106,9 +111,9 @@ export class Logs {
     if (asked < 0) throw badParameter('page', `must be a whole number of at least ${firstPage}`);
     const last = Math.max(0, Math.ceil(total / size) - 1);
     if (asked > last && pagePast === '404')
-      throw new Problem(404, `There is no page ${asked + firstPage}; the last is ${last + firstPage}`);
+      throw new Problem(404, `The page ${asked + firstPage} does not exist; the last is ${last + firstPage}`);
     const shown = asked > last && pagePast === 'last' ? last : asked;
-    // Behind the last page all are alike, and a place is one that SQLite can count to.
+    // All pages past the end are alike; the limit keeps the offset within the range of SQLite.
     return { size, page: Math.min(shown, last + 1), number: shown + firstPage };
   }
 

@@ -1,10 +1,13 @@
 /**
- * Where people are when they act: a pool of network and position data in the shape of `userNetwork` (specification 2.7). Addresses are
- * from the ranges kept for documentation (RFC 5737, RFC 3849, RFC 9542), so that none is anybody's.
+ * Network and position data of people, in the shape of `userNetwork` (specification 2.7). Addresses
+ * are from ranges reserved for documentation (RFC 5737, RFC 3849, RFC 9542).
  */
 import { below, hexOf, oneOf, uuidOf, type Random } from '../random.ts';
 
-/** All strings; `latLong` is latitude and longitude with a comma between, `serviceProvider` may be empty. */
+/**
+ * All strings; `latLong` is latitude and longitude with a comma between, `serviceProvider` may be
+ * empty.
+ */
 export interface UserNetwork {
   readonly ipAddress: string;
   readonly networkName: string;
@@ -21,7 +24,7 @@ export interface UserNetwork {
 
 type Spot = readonly [name: string, latitude: number, longitude: number];
 
-/** Where people may be. */
+/** The places of people. */
 export const places: readonly [Spot, ...Spot[]] = [
   ['Sydney NSW, Australia', -33.8688, 151.2093],
   ['Wellington, New Zealand', -41.2866, 174.7756],

@@ -1,6 +1,6 @@
 /**
- * Records as no specification wants them, at the shares that the switches give: a collector must take them all the same. Each kind is
- * drawn for itself, so that a record may be odd in more than one way.
+ * Records that violate the specification, with the shares of the switches; a collector must accept
+ * them. Each kind is drawn independently, so that a record can have several.
  */
 import { cut, type MadeRecord } from './records.ts';
 import { instantText } from '../instant.ts';
@@ -11,7 +11,7 @@ type OddName = Extract<SwitchName, `odd${string}`>;
 type Twist = (made: MadeRecord, random: Random) => void;
 
 const hugeLength = 64 * 1024;
-/** 2^53 + 1, the least that a number of JavaScript cannot hold. */
+/** 2^53 + 1, the smallest integer that a JavaScript number cannot represent. */
 const bigIdLeast = 9_007_199_254_740_993n;
 
 const twists: Readonly<Partial<Record<OddName, Twist>>> = {
@@ -35,7 +35,8 @@ const twists: Readonly<Partial<Record<OddName, Twist>>> = {
     const name = oneOf(random, ['actionAttempted', 'result', 'resultReason']);
     set(made, name, `"Unheard${name.slice(0, 1).toUpperCase()}${name.slice(1)}"`);
   },
-  // Added as digits: a number of JavaScript would round them. One that is big already is the repetition of another.
+  // As text, because a JavaScript number would round it. An id that is already big repeats that of
+  // another record.
   oddBigId: (made) => {
     const id = BigInt(idOf(made) ?? '0');
     if (id > 0n && id < bigIdLeast) set(made, 'logId', (bigIdLeast + 2n * id).toString());
@@ -51,7 +52,7 @@ const unknownFields: [string, string][] = [
   ['ключ', '"значение"'],
 ];
 
-/** Makes the record odd in the ways that chance and the shares want. `otherIds`: logIds of records of other nodes. */
+/** Applies randomly selected oddities. `otherIds`: logIds of records of other nodes. */
 export function makeOdd(made: MadeRecord, values: SwitchValues, random: Random, otherIds: readonly string[]): void {
   if (values.oddRepeatedId > 0 && random() < values.oddRepeatedId && otherIds.length > 0) set(made, 'logId', oneOf(random, otherIds));
   for (const name of names) {
@@ -59,13 +60,13 @@ export function makeOdd(made: MadeRecord, values: SwitchValues, random: Random, 
   }
 }
 
-/** The digits of the logId; undefined when an oddity took it away, or its type. */
+/** The digits of the logId; undefined if an oddity removed it or changed its type. */
 export function idOf(made: MadeRecord): string | undefined {
   const json = value(made, 'logId');
   return json !== undefined && /^\d+$/.test(json) ? json : undefined;
 }
 
-/** The JSON text of a field; undefined when the record has none of that name. */
+/** The JSON text of a field; undefined if it is missing. */
 function value(made: MadeRecord, name: string): string | undefined {
   return made.fields.find((field) => field[0] === name)?.[1];
 }
@@ -75,7 +76,7 @@ function set(made: MadeRecord, name: string, json: string): void {
   if (field) field[1] = json;
 }
 
-/** One field, or one inside userNetwork, gets another value. */
+/** Replaces the value of a field, possibly one inside userNetwork. */
 function inField(made: MadeRecord, random: Random, change: (json: string) => string): void {
   const field = oneOf(random, made.fields);
   if (field[0] !== 'userNetwork' || random() < 0.3) {

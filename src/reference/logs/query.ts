@@ -1,6 +1,6 @@
 /**
- * The query parameters of the logs endpoints (specification 4.6): every one is read here, and what does not fit is refused with a text
- * that names it. Nothing here knows how records are stored.
+ * Parses the query parameters of the logs endpoints (specification 4.6). An invalid parameter is
+ * refused by name.
  */
 import { z } from 'zod';
 import { queryOf } from '../http/endpoint.ts';
@@ -11,7 +11,7 @@ import { instantOf } from '../instant.ts';
 type FilterName = 'actionAttempted' | 'currentPayloadOwnerId' | 'payloadId' | 'payloadName' | 'result' | 'resultReason' | 'userId';
 type SortName = (typeof sortNames)[number];
 
-/** What one request asks for; undefined where it does not say. Times in nanoseconds since 1970. */
+/** A parsed query; undefined for a missing parameter. Times in nanoseconds since 1970. */
 export interface LogsQuery {
   readonly filters: Partial<Record<FilterName, string>>;
   readonly startTime: bigint | undefined;
@@ -37,8 +37,8 @@ const time = z
   });
 
 /**
- * `+` is ascending, `-` descending, neither ascending. Section 4.6 prints a bare `+`, which a query decodes to a blank: a leading blank is
- * a `+`.
+ * `+` or no sign is ascending, `-` descending. Section 4.6 shows an unencoded `+`, which decodes to
+ * a space, so a leading space counts as `+`.
  */
 const sort = z
   .string()
@@ -50,7 +50,7 @@ const sort = z
   }))
   .meta({ described: { type: 'string', enum: sorts } });
 
-/** The values that section 4.6 lists for its filters; a filter without a list takes any text. */
+/** The values that section 4.6 lists for its filters; a filter without a list accepts any text. */
 export const logsQuery = queryOf(
   z.object({
     actionAttempted: z.enum(['Decrypt', 'Audit', 'Encrypt']).optional(),
@@ -81,8 +81,8 @@ export const logsQuery = queryOf(
 );
 
 /**
- * @param barePlus  whether a `+` of `sort` that is not sent as `%2B` is accepted
- * @throws Problem 400 that names the first parameter that does not fit
+ * @param barePlus  true: an unencoded `+` in `sort` is accepted
+ * @throws Problem 400 that names the first invalid parameter
  */
 export function logsQueryOf(text: string, barePlus: 'accepted' | 'refused'): LogsQuery {
   const {
@@ -93,6 +93,6 @@ export function logsQueryOf(text: string, barePlus: 'accepted' | 'refused'): Log
     sort: { by, descending, hasBarePlus } = { by: 'logTimestamp', descending: false, hasBarePlus: false },
     ...given
   } = logsQuery.read(text);
-  if (hasBarePlus && barePlus === 'refused') throw badParameter('sort', 'begins with a blank: a + must be sent as %2B');
+  if (hasBarePlus && barePlus === 'refused') throw badParameter('sort', 'begins with a space: encode + as %2B');
   return { filters: given as LogsQuery['filters'], startTime, endTime, page, pageSize, sort: { by, descending } };
 }

@@ -1,6 +1,7 @@
 /**
- * Makes log records as the organisation's people would cause them: every combination of specification 2.8, payloads that change hands,
- * users with their devices. A record is a list of fields with their JSON texts, in the order of specification 2.7, until it is stored.
+ * Generates log records of the people of the organisation: every combination of specification 2.8,
+ * payloads with changing owners, users with their devices. Until it is stored, a record is a list
+ * of fields with JSON texts, in the order of specification 2.7.
  */
 import { combinations, type Combination } from './combinations.ts';
 import type { Person } from '../people/organisation.ts';
@@ -9,20 +10,20 @@ import { below, oneOf, randomOf, uuidOf, type Random } from '../random.ts';
 import type { StoredRecord } from './store.ts';
 import { floorDivide, instantText } from '../instant.ts';
 
-/** One field and its value as JSON text. */
+/** A field and its value as JSON text. */
 type Field = [name: string, json: string];
 
-/** What the fields say that the store has to know. */
+/** The values that the store needs. */
 export interface MadeRecord {
   fields: Field[];
   /** ns since 1970 */
   at: bigint;
 }
 
-/** A person as records name one. */
+/** A person in a record. */
 type Named = Pick<Person, 'userId' | 'name' | 'email'>;
 
-/** What somebody did, or tried. */
+/** An action or attempt. */
 export interface Happening {
   readonly combination: Combination;
   readonly user: Named;
@@ -51,9 +52,12 @@ const subjects = [
   'Q3 \\ review',
 ];
 const extensions = ['.docx', '.xlsx', '.pdf', '.pptx', '.dwg', '.txt'];
-/** How often a timestamp has so many digits in its fraction: at least one, for section 2.7 wants fractional seconds. */
+/**
+ * Frequencies of the digits in the fraction of a timestamp; at least one, because section 2.7
+ * requires a fraction.
+ */
 const digitsByWeight = [7, 7, 7, 7, 7, 7, 7, 7, 6, 6, 3, 3, 3, 3, 2, 2, 5, 4, 1, 1];
-/** The records of calls have seven, as most have. */
+/** Records of calls have seven digits. */
 const digitsOfCalls = 7;
 const payloadsMax = 20_000;
 const networksMax = 2_000;
@@ -74,12 +78,12 @@ export class RecordMaker {
     this.#networks = Array.from({ length: networksMax }, () => JSON.stringify(networkOf(this.#random)));
   }
 
-  /** The logId that the next record gets. */
+  /** The logId of the next record. */
   get nextId(): number {
     return this.#nextId;
   }
 
-  /** The record of what happened at this instant (ns since 1970). */
+  /** The record of an action at this instant (ns since 1970). */
   tell({ combination, user, payload, network }: Happening, instant: bigint): MadeRecord {
     const at = cut(instant, digitsOfCalls);
     const logId = this.#nextId;
@@ -88,8 +92,8 @@ export class RecordMaker {
   }
 
   /**
-   * One record of this instant (ns since 1970); its logTimestamp may have fewer digits. The first of every service are one of each
-   * combination.
+   * A random record of this instant (ns since 1970); its logTimestamp may have fewer digits. The
+   * first records have one of each combination.
    */
   make(instant: bigint): MadeRecord {
     const random = this.#random;
@@ -146,13 +150,13 @@ function fieldsOf(
   ];
 }
 
-/** The instant with so many digits of the fraction; further digits are cut. */
+/** The instant, truncated to a number of digits in the fraction. */
 export function cut(instant: bigint, digits: number): bigint {
   const unit = 10n ** BigInt(9 - digits);
   return floorDivide(instant, unit) * unit;
 }
 
-/** The record as the store keeps it: text in the three parts that permissions tell apart, and the keys. */
+/** The stored form of a record: its text, split by permission, and its keys. */
 export function storedFrom(made: MadeRecord): StoredRecord {
   let head = '';
   let network = '';
@@ -168,7 +172,7 @@ export function storedFrom(made: MadeRecord): StoredRecord {
   return { ...keysOf(keys), at: made.at, head, network, personal, tail: '}' };
 }
 
-/** The columns of the fields that are texts. */
+/** The columns of text fields. */
 export function keysOf(fields: Readonly<Record<string, unknown>>): Omit<StoredRecord, 'at' | 'head' | 'network' | 'personal' | 'tail'> {
   const text = (name: string): string | null => (typeof fields[name] === 'string' ? fields[name] : null);
   return {

@@ -1,7 +1,10 @@
-/** Which records a query of a logs endpoint selects. */
+/** The selection of records by a query of a logs endpoint. */
 import type { Span } from './tally.ts';
 
-/** The columns by which the logs endpoints filter; null where the record has no such text, which no filter matches. */
+/**
+ * The columns by which the logs endpoints filter; null if the record has no such text; no filter
+ * matches it.
+ */
 export interface Keys {
   readonly userId: string | null;
   readonly payloadId: string | null;
@@ -13,9 +16,9 @@ export interface Keys {
   readonly userLastNameFirstName: string | null;
 }
 
-/** Which records; every condition holds together. */
+/** A selection: all conditions must hold. */
 export interface Selection extends Span {
   readonly equal: Partial<Record<keyof Keys, string>>;
-  /** Only what this user did, and what was done to payloads that this user owns. */
+  /** Only actions of this user, and actions on payloads of this user. */
   readonly ownOf: string | undefined;
 }

@@ -1,7 +1,7 @@
 /**
- * Where log records are: two tables of the data file, in which `records` holds exactly what is visible now and `pending` what will become visible
- * later, so that no query asks about visibility. A record is kept as its ready-made JSON text, cut where the permissions cut it, and
- * beside it the columns by which it can be found and sorted; a page is put together inside SQLite and leaves it as bytes.
+ * The stored log records. `records` holds exactly the visible ones, and `pending` those that become
+ * visible later, so that no query checks visibility. A record is stored as JSON text, split by
+ * permission, with columns for filters and order. SQLite assembles a page as bytes.
  */
 import { setImmediate } from 'node:timers/promises';
 import type { Statement } from 'better-sqlite3';
@@ -10,7 +10,10 @@ import { Columns } from './columns.ts';
 import type { Keys, Selection } from './selection.ts';
 import { Tally } from './tally.ts';
 
-/** One record. Its JSON text is head + network + personal + tail; the shapes leave out network, personal or both. */
+/**
+ * One record. Its JSON text is head + network + personal + tail; the shapes leave out network,
+ * personal or both.
+ */
 export interface StoredRecord extends Keys {
   /** Nanoseconds since 1970. */
   readonly at: bigint;
@@ -20,7 +23,7 @@ export interface StoredRecord extends Keys {
   readonly tail: string;
 }
 
-/** A record, and when it becomes visible, ms since 1970. */
+/** A record, and the time at which it becomes visible, ms since 1970. */
 export interface Arrival {
   readonly record: StoredRecord;
   readonly shownAt: number;
@@ -32,11 +35,11 @@ export interface Order {
   /** `arrival` is the order of becoming visible. */
   readonly by: SortField | 'arrival';
   readonly descending: boolean;
-  /** Puts equal values in an order that depends on this odd number; without it the older, then the earlier visible, comes first. */
+  /** Orders equal values by this odd number; without it by age, then by time of visibility. */
   readonly tiesBy: number | undefined;
 }
 
-/** Which parts of a record's text are served. */
+/** The parts of the text of a record that are served. */
 export interface Shape {
   readonly network: boolean;
   readonly personal: boolean;
@@ -78,7 +81,7 @@ export class Store {
     this.#nextShown = this.#soonest();
   }
 
-  /** Reads what the data file has, so that no query has to wait for it. */
+  /** Loads the data file, so that no query waits for it. */
   load(signal: AbortSignal): Promise<void> {
     return this.#columns.load(signal);
   }
@@ -91,7 +94,10 @@ export class Store {
     });
   }
 
-  /** Adds very many, all or none, and lets signals be heard meanwhile. Throws the reason of one that is aborted. */
+  /**
+   * Adds many records, all or none; yields for signals in between.
+   * @throws the reason of an aborted signal
+   */
   async addMany(records: Iterable<Arrival>, now: number, signal: AbortSignal): Promise<void> {
     const insert = this.#insert(now);
     let added = 0;
@@ -110,7 +116,7 @@ export class Store {
     }
   }
 
-  /** Makes visible what is due. */
+  /** Makes due records visible. */
   reveal(now: number): void {
     if (this.#nextShown > now) return;
     const names = columns.join();
@@ -121,7 +127,7 @@ export class Store {
     this.#nextShown = this.#soonest();
   }
 
-  /** How many are selected; with `shownBefore` (ms since 1970) only those that were visible then. */
+  /** Counts a selection; with `shownBefore` (ms since 1970) only records that were visible then. */
   count(selection: Selection, shownBefore?: number): number {
     if (shownBefore === undefined) return isSpan(selection) ? this.#tally.count(selection) : this.#columns.count(selection);
     this.#indexFor(selection);
@@ -130,7 +136,7 @@ export class Store {
     return this.#one<number>(`SELECT count(*) FROM records ${where} ${lagging}`, [...values, shownBefore]);
   }
 
-  /** The JSON texts of one page, with commas between and the two texts around, as UTF-8: the bytes of an answer are made once. */
+  /** A page as UTF-8: the JSON texts with commas in between, and the two surrounding texts. */
   page(
     selection: Selection,
     shape: Shape,
@@ -155,7 +161,7 @@ export class Store {
         ? this.#tally.near(selection, offset, order.descending)
         : { span: selection, offset };
     const { where, values } = conditionOf({ ...selection, ...near.span });
-    // The aggregate takes the rows in the order in which the inner query, limited as it is, gives them.
+    // The aggregate keeps the order of the inner query, which has a limit.
     return this.#one<Buffer>(
       `SELECT CAST(? || ifnull(group_concat(text, ','), '') || ? AS BLOB)
        FROM (SELECT ${text} AS text FROM records ${where} ORDER BY ${orderOf(order, selection)} LIMIT ? OFFSET ?)`,
@@ -163,7 +169,7 @@ export class Store {
     );
   }
 
-  /** All selected records as JSON text, oldest first, as they are at the moment of the call, in portions. */
+  /** The selected records at the time of the call, as JSON texts in portions, oldest first. */
   *all(selection: Selection): Generator<string[]> {
     const newest = this.#one<number | null>('SELECT max(id) FROM records') ?? 0;
     const { where, values } = conditionOf(selection);
@@ -188,7 +194,10 @@ export class Store {
     return this.#one<number>('SELECT count(*) FROM pending');
   }
 
-  /** Fields are rarely asked for, and each index slows every insert: one is made when a query first names its field. */
+  /**
+   * Creates the index of a field at its first query: filters are rare, and each index slows every
+   * insert.
+   */
   #indexFor(selection: Selection, order?: Order): void {
     const fields = [
       ...Object.keys(selection.equal),
@@ -224,7 +233,7 @@ export class Store {
   }
 }
 
-/** Whether time alone selects. */
+/** True if only the time selects. */
 function isSpan({ equal, ownOf }: Selection): boolean {
   return ownOf === undefined && Object.keys(equal).length === 0;
 }
@@ -246,7 +255,8 @@ function conditionOf(selection: Selection): { where: string; values: unknown[] }
 function orderOf(order: Order, selection: Selection): string {
   const direction = order.descending ? 'DESC' : 'ASC';
   if (order.by === 'arrival') return 'id';
-  // A unary plus keeps SQLite from walking a whole index in order when the conditions select little.
+  // A unary plus keeps SQLite from walking a whole index in order when the conditions select
+  // little.
   const narrow = Object.keys(selection.equal).length > 0 || (selection.from !== undefined && selection.until !== undefined);
   const column = columnOf[order.by];
   const first = `${narrow && column !== 'at' ? '+' : ''}${column} ${direction}`;

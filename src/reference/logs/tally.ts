@@ -1,6 +1,6 @@
 /**
- * How many visible records each minute has, so that a wide window is counted, and a page far behind its begin is found, by minutes and not
- * record by record. A trigger keeps it: what is written to `records` is tallied with it.
+ * The number of visible records of each minute, for fast counts of wide windows and fast access to
+ * late pages. A trigger on `records` updates it.
  */
 import type { DataFile } from '../data-file.ts';
 import { floorDivide } from '../instant.ts';
@@ -12,9 +12,9 @@ export interface Span {
 }
 
 const minute = 60_000_000_000n;
-/** To skip so few takes less time than to find out where to begin. */
+/** Skipping fewer rows is faster than computing the start. */
 const fewSkipped = 1000;
-/** SQLite divides towards 0; a minute before 1970 is a whole one too. */
+/** Rounds towards the past; the division of SQLite rounds towards 0. */
 const minuteOf = (at: string): string => `(${at} / ${minute} - (${at} % ${minute} < 0))`;
 const schema = `CREATE TABLE IF NOT EXISTS tally (minute INTEGER PRIMARY KEY, records INTEGER NOT NULL) STRICT;
   CREATE TRIGGER IF NOT EXISTS records_tallied AFTER INSERT ON records BEGIN
@@ -24,7 +24,7 @@ const schema = `CREATE TABLE IF NOT EXISTS tally (minute INTEGER PRIMARY KEY, re
 export class Tally {
   readonly #data: DataFile;
 
-  /** Of the table `records`, which is there. A file of before is tallied once. */
+  /** Requires the table `records`. Counts the records of an older file once. */
   constructor(data: DataFile) {
     this.#data = data;
     data.transaction(() => {
@@ -42,7 +42,7 @@ export class Tally {
     return before + this.#number('SELECT sum(records) FROM tally WHERE minute >= ? AND minute < ?', bounds(first, end)) + behind;
   }
 
-  /** Where to begin so that fewer records must be skipped: a narrower span in which the record is the one at this smaller offset. */
+  /** Narrows a span, with a smaller offset for the same record, so that fewer rows are skipped. */
   near(span: Span, offset: number, descending: boolean): { span: Span; offset: number } {
     const { first, end } = wholeMinutes(span);
     if (offset <= fewSkipped || (first !== undefined && end !== undefined && first >= end)) return { span, offset };
@@ -56,7 +56,7 @@ export class Tally {
          WHERE skipped <= ? ORDER BY minute ${opposite} LIMIT 1`,
       )
       .get([...bounds(first, end), offset - inEdge]) as { minute: number; skipped: number } | undefined;
-    // The record is in the edge, or there is none in whole minutes.
+    // The record is in a partial minute, or the span has no whole minute.
     if (!found) return { span, offset };
     const at = BigInt(found.minute) * minute;
     return { span: descending ? { ...span, until: at + minute } : { ...span, from: at }, offset: offset - inEdge - found.skipped };
@@ -71,7 +71,7 @@ export class Tally {
   }
 }
 
-/** The minutes that are in the span as a whole: from `first`, before `end`. */
+/** The whole minutes of the span: from `first`, before `end`. */
 function wholeMinutes({ from, until }: Span): { first: bigint | undefined; end: bigint | undefined } {
   return {
     first: from === undefined ? undefined : -floorDivide(-from, minute),
@@ -79,7 +79,7 @@ function wholeMinutes({ from, until }: Span): { first: bigint | undefined; end: 
   };
 }
 
-/** Where there is no bound, one beyond every instant that SQLite can hold. */
+/** A missing bound becomes one beyond every instant that SQLite can store. */
 function bounds(first: bigint | undefined, end: bigint | undefined): [bigint, bigint] {
   const beyond = 2n ** 62n;
   return [first ?? -beyond, end ?? beyond];

@@ -1,6 +1,7 @@
 /**
- * The `.IKD` container: a header and the content behind it, encrypted under a data key that lies in the header, itself encrypted under the
- * payload's key, which never leaves the service. Pure: bytes in, bytes out. Byte by byte, numbers big-endian:
+ * The `.IKD` container: a header, then the content, encrypted with a data key. The header contains
+ * the data key, encrypted with the key of the payload, which never leaves the service. Pure. The
+ * layout, numbers big-endian:
  *
  * | offset   | bytes | what                                                                                  |
  * |----------|-------|---------------------------------------------------------------------------------------|
@@ -30,22 +31,25 @@ const fixedBytes = 36;
 const wrappedBytes = nonceBytes + keyBytes + tagBytes;
 const rulesBytesMax = 0xffff;
 
-/** The most that a container is larger than its content. */
+/** The maximum overhead of a container. */
 export const overheadBytesMax = fixedBytes + rulesBytesMax + wrappedBytes + tagBytes;
 
-/** What a header says. Only `dataKeyOf` shows that it is true. */
+/** A parsed header. Only `dataKeyOf` authenticates it. */
 export interface Header {
-  /** The bytes of the header themselves. */
+  /** The bytes of the header. */
   readonly bytes: Buffer;
   readonly payloadId: string;
 }
 
-/** The bytes are no container, or not as the service made them. */
+/** The bytes are not a container, or were changed. */
 export class NotAuthentic extends Error {
   override readonly name = 'NotAuthentic';
 }
 
-/** A new header with a new data key. The data key must encrypt one content only: the header holds the one nonce for it. */
+/**
+ * A new header with a new data key. The data key must encrypt one content only: the header holds
+ * the one nonce for it.
+ */
 export function newHeader(payloadId: string, payloadKey: Buffer, rules: unknown): { header: Buffer; dataKey: Buffer } {
   const rulesBytes = Buffer.from(JSON.stringify(rules));
   if (rulesBytes.length > rulesBytesMax) throw new RangeError(`rules of ${rulesBytes.length} bytes do not fit into a header`);
@@ -61,14 +65,14 @@ export function newHeader(payloadId: string, payloadKey: Buffer, rules: unknown)
   return { header: Buffer.concat([front, nonce, encrypted(payloadKey, nonce, front, dataKey)]), dataKey };
 }
 
-/** The container of the content behind this header. */
+/** The container with this header and content. */
 export function sealed(header: Buffer, dataKey: Buffer, content: Buffer): Buffer {
   return Buffer.concat([header, encrypted(dataKey, contentNonceOf(header), header, content)]);
 }
 
 /**
- * Reads the header at the beginning of a container; what is behind it is for `openedWith`.
- * @throws NotAuthentic when there is none
+ * Parses the header of a container.
+ * @throws NotAuthentic if there is none
  */
 export function headerOf(container: Buffer): Header {
   if (container.length < fixedBytes + wrappedBytes) throw new NotAuthentic('it is too short');
@@ -82,7 +86,7 @@ export function headerOf(container: Buffer): Header {
 }
 
 /**
- * The data key in the header, which shows that every byte of the header is as it was made.
+ * Decrypts the data key, which authenticates every byte of the header.
  * @throws NotAuthentic when it is not
  */
 export function dataKeyOf(header: Header, payloadKey: Buffer): Buffer {
@@ -92,7 +96,7 @@ export function dataKeyOf(header: Header, payloadKey: Buffer): Buffer {
 }
 
 /**
- * The content of a container, of which every byte is as it was made.
+ * Decrypts and authenticates the content.
  * @throws NotAuthentic when it is not
  */
 export function openedWith(dataKey: Buffer, header: Header, container: Buffer): Buffer {

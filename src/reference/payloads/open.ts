@@ -1,6 +1,7 @@
 /**
- * Opening a protected file (specification 4.8): by the service, or elsewhere with the data key, for which FullAccess is needed. First the
- * header must be true, then the policies must allow it, then the content must be true; only then is success told and answered.
+ * Opens a protected file (specification 4.8): in the service, or elsewhere with the data key, which
+ * requires FullAccess. The order: authenticate the header, evaluate the policies, authenticate the
+ * content, log the success, respond.
  */
 import type { z } from 'zod';
 import { bytesOf } from '../http/base64.ts';
@@ -43,13 +44,16 @@ export function answerOpenLocal(rooms: PayloadRooms, call: LocalCall): Answer {
   const { body, caller } = call;
   const given = bytesOf('base64Header', body.base64Header, call.files);
   const { payload, header, dataKey } = authentic('base64Header', () => found(rooms, given));
-  if (header.bytes.length < given.length) throw badField('base64Header', 'is more than the header of a protected file');
+  if (header.bytes.length < given.length) throw badField('base64Header', 'is longer than the header of a protected file');
   judge(rooms, call, payload, 'FullAccess');
   tell(rooms.feed, ['Decrypt', 'AccessGranted', 'Success'], caller, payload, body.userNetwork.shown);
   return json(200, { payload: payloadShown(payload), accessLevel: 'FullAccess', base64DataKey: dataKey.toString('base64') });
 }
 
-/** @throws NotAuthentic also when the payload is not known: the container is then from elsewhere, or its id was changed */
+/**
+ * @throws NotAuthentic also for an unknown payload: the container is from another service, or its
+ * id was changed
+ */
 function found({ payloads }: PayloadRooms, container: Buffer): Found {
   const header = headerOf(container);
   const payload = payloads.find(header.payloadId);
@@ -57,7 +61,7 @@ function found({ payloads }: PayloadRooms, container: Buffer): Found {
   return { payload, header, dataKey: dataKeyOf(header, payload.key) };
 }
 
-/** @throws Problem 403 with the reason, told to the log */
+/** @throws Problem 403 with the reason, after logging it */
 function judge(rooms: PayloadRooms, call: RemoteCall | LocalCall, payload: Payload, needed: AccessLevel): void {
   const { policies, feed } = rooms;
   const { userNetwork }: { userNetwork: CallerNetwork } = call.body;
@@ -79,7 +83,7 @@ function authentic<T>(field: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    if (error instanceof NotAuthentic) throw badField(field, `is not a protected file of this service as it was made: ${error.message}`);
+    if (error instanceof NotAuthentic) throw badField(field, `is not an unchanged protected file of this service: ${error.message}`);
     throw error;
   }
 }

@@ -1,4 +1,6 @@
-/** Payloads as the data file has them: what is known of a protected file, and its key, which never leaves the service. */
+/**
+ * The stored payloads: metadata of protected files, and their keys, which never leave the service.
+ */
 import type { DataFile } from '../data-file.ts';
 import type { User, Users } from '../people/users.ts';
 import { keyBytes } from './container.ts';

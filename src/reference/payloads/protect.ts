@@ -1,4 +1,7 @@
-/** Protecting a file (specification 4.2, 4.8): by the service, or elsewhere with a key that the service hands out once. */
+/**
+ * Protects a file (specification 4.2, 4.8): in the service, or elsewhere with a data key that the
+ * service returns once.
+ */
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { z } from 'zod';
 import { bytesOf } from '../http/base64.ts';
@@ -65,7 +68,7 @@ export function fileTooLarge({ fileMax }: SwitchValues): Problem {
   return new Problem(413, `The file is larger than ${fileMax} bytes`, { parameter: 'base64FileData' });
 }
 
-/** A refused attempt is told of the payload that it would have made. */
+/** Logs a denied attempt with the payload that it would have created. */
 function newPayload(call: RemoteCall | LocalCall, fileCreated?: string): Payload {
   const createdDate = dateText(Date.now());
   return {
@@ -79,7 +82,7 @@ function newPayload(call: RemoteCall | LocalCall, fileCreated?: string): Payload
   };
 }
 
-/** What the container says of the rules with which it was made. */
+/** The rules in a new container. */
 function rulesOf(payload: Payload, allowedAreas: readonly unknown[]): unknown {
   const { owner, fileType, fileName, createdDate } = payload;
   return { ownerId: owner.userId, fileType, originalFileName: fileName, payloadCreateDate: createdDate, allowedAreas };

@@ -26,7 +26,7 @@ const file = {
     .regex(/^(?:|\.?[A-Za-z0-9][A-Za-z0-9_+-]{0,31})$/, 'must be a file extension such as .docx or docx, or empty for a file without one'),
   fileName: text(255)
     .refine((name) => !hasControls(name), 'must not have control characters')
-    // Clients store what they get back under this name: it must not lead out of their folder.
+    // Clients store the file under this name, which must not lead out of their directory.
     .refine((name) => !/[/\\]/.test(name) && name !== '.' && name !== '..', 'must be a name without folders'),
   userNetwork,
 };
@@ -35,7 +35,7 @@ const file = {
 export const protectRemote = z.strictObject({ ...file, base64FileData: base64 });
 export const protectedRemote = z.strictObject({ payload, base64FileData: base64 });
 
-/** What section 2.1 can write, with years of four digits. */
+/** Dates of section 2.1, with years of four digits. */
 const [earliest, latest] = [Date.parse('0000-01-01T00:00:00Z'), Date.parse('9999-12-31T23:59:59.999Z')];
 
 export const protectLocal = z.strictObject({
@@ -54,7 +54,9 @@ export const openedRemote = z.strictObject({ payload, base64FileData: base64 });
 export const openLocal = z.strictObject({ base64Header: base64, userNetwork });
 export const openedLocal = z.strictObject({ payload, accessLevel, base64DataKey: base64 });
 
-/** The extension with its dot, and the name without it; a file without extension has an empty one. */
+/**
+ * The extension with its dot, and the name without it; a file without extension has an empty one.
+ */
 export function namesOf(given: { fileName: string; fileType: string }): { fileType: string; fileName: string } {
   const fileType = given.fileType === '' || given.fileType.startsWith('.') ? given.fileType : `.${given.fileType}`;
   const { fileName } = given;
@@ -63,7 +65,7 @@ export function namesOf(given: { fileName: string; fileType: string }): { fileTy
   return { fileType, fileName: ends ? fileName.slice(0, -fileType.length) : fileName };
 }
 
-/** A date as section 2.1 has dates, from one of another offset. */
+/** Converts a date with another offset to the form of section 2.1. */
 export function dateOf(text: string): string {
   return dateText(Date.parse(text));
 }

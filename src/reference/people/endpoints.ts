@@ -23,7 +23,8 @@ function userEndpoints(users: Users): Endpoint[] {
       query: queryOf(z.object({ expand: z.enum(['true', 'false']).optional(), page: pageNumber.optional() })),
       answers: { 200: usersPage },
       answer({ caller, query: { expand, page = 1 } }) {
-        if (expand === 'true' && !allows(caller.roles, 'users.read.all')) throw new Problem(403, 'The permission users.read.all is needed');
+        if (expand === 'true' && !allows(caller.roles, 'users.read.all'))
+          throw new Problem(403, 'The permission users.read.all is required');
         const found = users.page(pageSize, (page - 1) * pageSize).map(expand === 'true' ? expanded : listed);
         return json(200, { pagination: paginationOf(users.count(), pageSize, found.length, page), data: found });
       },
@@ -100,13 +101,13 @@ function groupsEndpoint(users: Users): Endpoint {
 /** @throws Problem 404 */
 export function known(users: Users, userId = ''): User {
   const user = users.find(userId);
-  if (!user) throw new Problem(404, `There is no user ${JSON.stringify(userId)}`);
+  if (!user) throw new Problem(404, `The user ${JSON.stringify(userId)} does not exist`);
   return user;
 }
 
 /** @throws Problem 404 */
 export function knownGroup(users: Users, groupId: string): void {
-  if (!users.hasGroup(groupId)) throw new Problem(404, `There is no group ${JSON.stringify(groupId)}`);
+  if (!users.hasGroup(groupId)) throw new Problem(404, `The group ${JSON.stringify(groupId)} does not exist`);
 }
 
 function takeRole(users: Users, { params }: Call<undefined, undefined>): User {
@@ -117,7 +118,7 @@ function takeRole(users: Users, { params }: Call<undefined, undefined>): User {
   return users.takeRole(user.userId, role);
 }
 
-/** A rule of the organisation that is in the way is 409. */
+/** Converts a Conflict to 409. */
 function obeying<T>(work: () => T): T {
   try {
     return work();
@@ -127,7 +128,7 @@ function obeying<T>(work: () => T): T {
   }
 }
 
-/** Without the fields that are not there: they stay as they are. */
+/** Removes missing fields, which remain unchanged. */
 function given<T extends object>(change: T): { [Name in keyof T]?: Exclude<T[Name], undefined> } {
   return Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined)) as {
     [Name in keyof T]?: Exclude<T[Name], undefined>;

@@ -1,6 +1,7 @@
 /**
- * The identity provider of specification section 5: token endpoint with both grants, keys and discovery document, so that any standard
- * client can get a token and verify it. It also says whose a token is when the API asks.
+ * The identity provider of specification section 5: token endpoint with both grants, keys and
+ * discovery document, so that any standard client can get a token and verify it. The API uses it to
+ * identify the holder of a token.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { timingSafeEqual, createHash } from 'node:crypto';
@@ -29,19 +30,22 @@ interface Grant {
   readonly claims: Readonly<Record<string, unknown>>;
   /** Scopes that are granted. */
   readonly scopes: readonly string[];
-  /** Claims of the ID token; undefined where none is due. */
+  /** Claims of the ID token; undefined without one. */
   readonly identity: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** Scopes of OpenID Connect Core (5.4, 11) that clients add to the scope of the API. There are no refresh tokens: offline_access is ignored. */
+/**
+ * Scopes of OpenID Connect Core (5.4, 11) that clients add to the scope of the API. There are no
+ * refresh tokens: offline_access is ignored.
+ */
 const openIdScopes = ['openid', 'profile', 'email'];
 const ignoredScopes = ['offline_access'];
-/** Switches that count: the data file keeps the counts. */
+/** Switches with counts, which the data file stores. */
 const countedSwitches = ['revokeTokens', 'rotateKeys'] as const;
 const bodyBytesMax = 64 * 1024;
 const rememberedMax = 10_000;
 
-/** A refusal in the form of RFC 6749 section 5.2. */
+/** An error response of RFC 6749 section 5.2. */
 class OAuthError extends Error {
   override readonly name = 'OAuthError';
   readonly status: number;
@@ -65,14 +69,14 @@ export class IdentityProvider {
   readonly #authUrl: string;
   readonly #keys: SigningKeys;
   readonly #verified = new Map<string, Issued>();
-  /** What anybody may read. */
+  /** Public documents. */
   readonly #documents = new Map<string, () => unknown>([
     ['v2.0/.well-known/openid-configuration', () => this.#discovery()],
     ['discovery/v2.0/keys', async () => ({ keys: (await this.#goodKeys()).map((key) => key.jwk) })],
   ]);
 
   /**
-   * Rotations and revocations of earlier processes with this data file count on.
+   * Rotations and revocations of earlier processes with this data file continue to apply.
    * @param authUrl  the address below which the tenant's endpoints are, without a slash at the end
    */
   constructor(clock: ServiceClock, organisation: Organisation, data: DataFile, users: Users, values: SwitchValues, authUrl: string) {
@@ -87,7 +91,10 @@ export class IdentityProvider {
     this.keepCounts();
   }
 
-  /** Writes how often keys were rotated and tokens revoked; called after a switch was set, so that a restart undoes neither. */
+  /**
+   * Stores the numbers of rotations and revocations after a switch was set, so that a restart
+   * undoes neither.
+   */
   keepCounts(): void {
     this.#data.transaction(() => {
       for (const name of countedSwitches) this.#data.setFact(name, String(this.#values[name]));
@@ -98,7 +105,7 @@ export class IdentityProvider {
     return `${this.#authUrl}/${this.#organisation.tenantId}/v2.0`;
   }
 
-  /** Whether the path is one of this provider's. */
+  /** True for a path of this provider. */
   owns(path: string): boolean {
     return path.startsWith(`/${this.#organisation.tenantId}/`);
   }
@@ -112,12 +119,15 @@ export class IdentityProvider {
     else answer(response, 200, await document());
   }
 
-  /** Whose access token this is; undefined when it is none of ours, expired, or revoked. A token once verified is remembered. */
+  /**
+   * The holder of an access token; undefined if it is unknown, expired or revoked. Caches verified
+   * tokens.
+   */
   async holderOf(token: string): Promise<User | undefined> {
     return this.rememberedHolderOf(token) ?? (await this.#verify(token));
   }
 
-  /** As holderOf, for a token that was verified before; without waiting. */
+  /** The synchronous form of holderOf, for a token that was verified before. */
   rememberedHolderOf(token: string): User | undefined {
     const issued = this.#verified.get(token);
     if (!issued || issued.expiresAt <= this.#clock.now() || issued.generation !== this.#values.revokeTokens) return undefined;
@@ -151,7 +161,7 @@ export class IdentityProvider {
       this.#verified.set(token, issued);
       return user;
     } catch {
-      // Whatever is wrong with a token, its bearer is not known: the API answers 401 either way.
+      // The API responds with 401 to any invalid token.
       return undefined;
     }
   }
@@ -224,7 +234,10 @@ export class IdentityProvider {
     return { user, clientId, claims: this.#claims(user, clientId, claims), scopes, identity };
   }
 
-  /** The scopes that are granted of those that are asked for. Only a person who signs in has an identity: an application gets the API's alone. */
+  /**
+   * The granted ones of the requested scopes. An application has no identity, so it only gets the
+   * scope of the API.
+   */
   #scopesOf(text: string, kind: string, scopeName: string): string[] {
     const ofApi = `${this.#audience()}/${scopeName}`;
     const asked = text.split(' ').filter((scope) => scope !== '');
@@ -239,7 +252,7 @@ export class IdentityProvider {
     return [...(kind === 'password' ? openIdScopes.filter((scope) => asked.includes(scope)) : []), ofApi];
   }
 
-  /** Claims of an ID token (OpenID Connect Core 2, 5.4), without those that every token has. */
+  /** Claims of an ID token (OpenID Connect Core 2, 5.4), without those of every token. */
   #identity(user: User, username: string, scopes: readonly string[]): Record<string, unknown> {
     const name = { name: `${user.firstName} ${user.lastName}`, given_name: user.firstName, family_name: user.lastName };
     return {
@@ -267,7 +280,8 @@ export class IdentityProvider {
       issuer: this.issuer,
       token_endpoint: `${tenant}/oauth2/v2.0/token`,
       jwks_uri: `${tenant}/discovery/v2.0/keys`,
-      // No grant uses an authorization endpoint, so there is none (RFC 8414 section 2), and no type of response from it.
+      // No grant uses an authorization endpoint, so neither it nor response types exist (RFC 8414
+      // section 2).
       response_types_supported: ['none'],
       subject_types_supported: ['public'],
       id_token_signing_alg_values_supported: [algorithm],
@@ -284,7 +298,7 @@ export class IdentityProvider {
     return `api://${this.#organisation.scopeAddress}`;
   }
 
-  /** The keys of these rotations are published, and tokens that they signed are good. */
+  /** The rotations whose keys are published, and whose tokens are valid. */
   #goodRotations(): number[] {
     const now = this.#values.rotateKeys;
     return now === 0 ? [0] : [now, now - 1];
@@ -307,7 +321,9 @@ async function formOf(request: IncomingMessage, patienceMs: number): Promise<URL
   }
 }
 
-/** The credentials of RFC 6749 section 2.3.1: both parts are form-urlencoded before they are joined. */
+/**
+ * The credentials of RFC 6749 section 2.3.1: both parts are form-urlencoded before they are joined.
+ */
 function basicOf(authorization: string | undefined): { name: string; secret: string } | undefined {
   const encoded = /^Basic ([A-Za-z0-9+/=]+)$/i.exec(authorization ?? '')?.[1];
   if (encoded === undefined) return undefined;

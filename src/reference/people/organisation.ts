@@ -1,11 +1,15 @@
 /**
- * The organisation that the service serves: its people, the applications that act for it and their secrets, all drawn from the seed, so
- * that a service started again with the same seed has the same credentials. The names are such that nobody can take them for a person's.
+ * The organisation of the service: people, applications and their secrets, all derived from the
+ * seed, so that the same seed gives the same credentials. The names are obviously not those of real
+ * persons.
  */
 import { hexOf, randomOf, uuidOf, type Random } from '../random.ts';
 import { roles, type Role } from './roles.ts';
 
-/** One user of the organisation; `name` is formatted as last name, comma, first name (specification 2.4, 2.7). */
+/**
+ * One user of the organisation; `name` is formatted as last name, comma, first name (specification
+ * 2.4, 2.7).
+ */
 export interface Person {
   readonly userId: string;
   readonly firstName: string;
@@ -29,7 +33,7 @@ interface Client {
   readonly person: Person;
 }
 
-/** A person who can sign in with the grant password, through the application without a secret. */
+/** A person who can sign in with the grant password, through the public client application. */
 interface Account {
   readonly username: string;
   readonly password: string;
@@ -42,7 +46,7 @@ export interface Organisation {
   readonly subscriptionKey: string;
   /** The application through which people sign in; it has no secret. */
   readonly publicClientId: string;
-  /** Those at the beginning; who there is now, the data file knows. */
+  /** The initial users; the data file has the current ones. */
   readonly people: readonly Person[];
   readonly groups: readonly Group[];
   readonly clients: readonly Client[];
@@ -54,8 +58,9 @@ const groupNames = ['Engineering', 'Finance', 'Legal', 'Partners'];
 const othersCount = 45;
 
 /**
- * One client and one account for each role, a second account for Author, and others who only appear in the log. There is one Super
- * Administrator (section 5: one per organization), so its client and its account are the same person.
+ * One client and one account for each role, a second account for Author, and others who only appear
+ * in the log. There is one Super Administrator (section 5: one per organization), so its client and
+ * its account are the same person.
  */
 export function organisationOf(seed: string): Organisation {
   const random = randomOf(`${seed}/organisation`);
@@ -92,12 +97,12 @@ export function nameOf(firstName: string, lastName: string): string {
   return `${lastName},${firstName}`;
 }
 
-/** The password of a user who has none among the accounts of the start line: simulated people sign in, too. */
+/** The password of a user who is not among the printed accounts; simulated people sign in too. */
 export function passwordOf(seed: string, userId: string): string {
   return secretOf(randomOf(`${seed}/password/${userId}`));
 }
 
-/** Each of the people is in one group, and some are in a second. */
+/** Each person is in one group, some in two. */
 function groupsOf(seed: string, people: readonly Person[]): Group[] {
   const random = randomOf(`${seed}/groups`);
   return groupNames.map((name, place) => {

@@ -1,7 +1,7 @@
 /**
- * The roles of specification section 5 with their permissions, word for word. What a role may do is decided here and nowhere else;
- * where the table says "not shown" (Policy Administrator, and the two permissions of the organisation's own policies) the choice and its
- * reason are in docs/reference-service.md.
+ * The roles of specification section 5 with their permissions, word for word. For "not shown" in
+ * that table (Policy Administrator, and the two permissions of the organisation policies),
+ * docs/reference-service.md has the choice and its reason.
  */
 
 export type Permission =
@@ -59,7 +59,7 @@ const permissionsOfRole = {
 /** Every role of the specification, in its order. */
 export const roles = Object.keys(permissionsOfRole) as Role[];
 
-/** Whether any of the roles holds the permission: a person with several roles has what each of them gives. */
+/** True if any of the roles has the permission. */
 export function allows(held: readonly Role[], permission: Permission): boolean {
   return held.some((role) => (permissionsOfRole[role] as readonly Permission[]).includes(permission));
 }

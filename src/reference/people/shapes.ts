@@ -23,7 +23,7 @@ export const expandedUser = user
 export const usersPage = z.strictObject({ pagination, data: z.array(z.union([expandedUser, user.meta({ id: 'User' })])) });
 
 const name = text(100).refine((given) => !hasControls(given), 'must not have control characters');
-/** As browsers take one, with the lengths of RFC 5321 section 4.5.3.1. */
+/** The form that browsers accept, with the lengths of RFC 5321 section 4.5.3.1. */
 const email = z
   .string()
   .max(254)
@@ -46,7 +46,7 @@ export const userChange = z
 
 export const givenRole = z.strictObject({ roleName: role });
 
-/** Item of the groups list (2.5); who the members are needs groups.read.all. */
+/** Item of the groups list (2.5); the members require groups.read.all. */
 const group = z
   .strictObject({
     id: z.string(),

@@ -1,6 +1,7 @@
 /**
- * The keys with which the identity provider signs tokens, one for each rotation. The data file keeps them, so that a service that is started
- * again accepts the tokens of before. A key's id is made from the key itself: no two keys ever share one.
+ * The signing keys of the identity provider, one for each rotation. The data file stores them, so
+ * that earlier tokens stay valid after a restart. The id of a key is derived from the key, so it is
+ * unique.
  */
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type CryptoKey, type JWK } from 'jose';
 import type { DataFile } from '../data-file.ts';
@@ -26,7 +27,7 @@ export class SigningKeys {
     data.exec('CREATE TABLE IF NOT EXISTS signing_keys (rotation INTEGER PRIMARY KEY, jwk TEXT NOT NULL) STRICT');
   }
 
-  /** The key of this rotation, made when it is first asked for. */
+  /** The key of this rotation, created at its first use. */
   of(rotation: number): Promise<SigningKey> {
     let key = this.#keys.get(rotation);
     if (!key) this.#keys.set(rotation, (key = this.#load(rotation)));

@@ -1,20 +1,20 @@
 /**
- * The people of the organisation as the data file has them: users, their roles and groups, and with what they sign in. At the beginning they
- * are those that the seed makes; from then on calls change them. Rules that must hold whatever a call does are constraints of the tables.
+ * The stored people of the organisation: users, roles, groups and credentials. The seed determines
+ * the initial ones; calls change them. Constraints of the tables enforce the invariants.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { DataFile } from '../data-file.ts';
 import { nameOf, passwordOf, type Organisation, type Person } from './organisation.ts';
 import { roles as everyRole, type Role } from './roles.ts';
 
-/** One user with everything that user management shows. */
+/** A user with all fields of user management. */
 export interface User extends Person {
   readonly groupIds: readonly string[];
   /** ms since 1970 */
   readonly createdAt: number;
 }
 
-/** With what a user signs in by the grant password. */
+/** Credentials for the grant password. */
 export interface Account {
   readonly userId: string;
   readonly username: string;
@@ -45,7 +45,7 @@ interface Row {
   readonly groups: string;
 }
 
-/** What cannot be done without breaking a rule of the organisation; the text says which. */
+/** A change that would violate a rule of the organisation, which the text names. */
 export class Conflict extends Error {
   override readonly name = 'Conflict';
 }
@@ -67,7 +67,7 @@ const selectUsers = `SELECT id, first_name, last_name, email, created_at,
 export class Users {
   readonly #data: DataFile;
 
-  /** Makes the tables, and the people of the seed when there are none. */
+  /** Creates the tables, and the people of the seed if there are none. */
   constructor(data: DataFile, organisation: Organisation, seed: string) {
     this.#data = data;
     data.exec(tables);
@@ -78,7 +78,7 @@ export class Users {
     return this.#data.prepared('SELECT count(*) FROM users').pluck().get() as number;
   }
 
-  /** In the order in which they came. */
+  /** In the order of creation. */
   page(limit: number, offset: number): User[] {
     const rows = this.#data.prepared(`${selectUsers} ORDER BY number LIMIT ? OFFSET ?`).all(limit, offset) as Row[];
     return rows.map(userOf);
@@ -124,7 +124,7 @@ export class Users {
     });
   }
 
-  /** Changes what is given, all or nothing. @throws Conflict */
+  /** Changes the given fields, all or none. @throws Conflict */
   change(userId: string, given: Partial<Omit<NewUser, 'roles'>>): User {
     return this.#data.transaction(() => {
       const { firstName, lastName, email } = { ...this.#known(userId), ...given };
@@ -135,22 +135,23 @@ export class Users {
     });
   }
 
-  /** @throws Conflict when somebody else is Super Administrator */
+  /** @throws Conflict if another user is Super Administrator */
   giveRole(userId: string, role: Role): User {
     if (role === 'Super Administrator') {
       const holder = this.#data.prepared(`SELECT user_id FROM user_roles WHERE role = 'Super Administrator'`).pluck().get();
       if (holder !== undefined && holder !== userId)
-        throw new Conflict('There is one Super Administrator in an organization, and there is one');
+        throw new Conflict('An organization has exactly one Super Administrator, and another user is it');
     }
     this.#data.prepared('INSERT OR IGNORE INTO user_roles VALUES (?, ?)').run(userId, role);
     return this.#known(userId);
   }
 
-  /** @throws Conflict when it is the last role, or the only Super Administrator's */
+  /** @throws Conflict for the last role of a user, and for Super Administrator */
   takeRole(userId: string, role: Role): User {
     const user = this.#known(userId);
-    if (role === 'Super Administrator') throw new Conflict('There is one Super Administrator in an organization, who stays');
-    if (user.roles.every((held) => held === role)) throw new Conflict('A user has one or more roles, and this is the last');
+    if (role === 'Super Administrator')
+      throw new Conflict('An organization has exactly one Super Administrator: the role cannot be revoked');
+    if (user.roles.every((held) => held === role)) throw new Conflict('A user needs at least one role, and this is the last');
     this.#data.prepared('DELETE FROM user_roles WHERE user_id = ? AND role = ?').run(userId, role);
     return this.#known(userId);
   }
@@ -180,7 +181,7 @@ export class Users {
     }
   }
 
-  /** The name to sign in with stays what it was: it may still be the address that a user had before. */
+  /** The sign-in name does not change, so it may be a former address of another user. */
   #checkEmail(email: string, userId = ''): void {
     const taken = this.#data.prepared('SELECT 1 FROM users WHERE (email = ? OR username = ?) AND id <> ?').get(email, email, userId);
     if (taken !== undefined) throw new Conflict(`Another user has the e-mail address ${email}`);

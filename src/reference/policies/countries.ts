@@ -1,6 +1,7 @@
 /**
- * The countries and territories of which policies speak: the 249 codes of ISO 3166-1, and two that borders need besides, XK (Kosovo) and EA
- * (Ceuta and Melilla). A position lies in no others. They are written out, for to read the borders would cost every start of the service.
+ * The countries and territories in policies: the 249 codes of ISO 3166-1, and two further ones of
+ * the border data, XK (Kosovo) and EA (Ceuta and Melilla). Listed here, because loading the borders
+ * would slow every start.
  */
 
 const codes = `

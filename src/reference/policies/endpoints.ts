@@ -1,6 +1,6 @@
 /**
- * The endpoints of policies (specification 4.4, 4.5, 4.8). A change and its log record are one transaction. A call that changes nothing
- * is not logged.
+ * The endpoints of policies (specification 4.4, 4.5, 4.8). A change and its log record are one
+ * transaction. A call that changes nothing is not logged.
  */
 import { z } from 'zod';
 import { endpoint, json, type Call, type Endpoint } from '../http/endpoint.ts';
@@ -32,7 +32,10 @@ export function policyEndpoints(rooms: PayloadRooms, users: Users): Endpoint[] {
   ];
 }
 
-/** Changes the payload and logs the change in one transaction; the record shows the payload after the change. */
+/**
+ * Changes the payload and logs the change in one transaction; the record shows the payload after
+ * the change.
+ */
 function change<Body extends { userNetwork?: CallerNetwork | undefined }>(
   { data, payloads, feed }: PayloadRooms,
   { caller, body, peer }: Call<unknown, Body>,

@@ -1,16 +1,17 @@
 /**
- * Whether an action is allowed: pure, and in one order. The organisation's rule comes first, for it holds for everything; then who, so that a
- * stranger learns nothing about the rules of a payload; then when; then where. The first that says no is the reason (specification 2.8).
+ * Evaluates policies in a fixed order: the rule of the organisation; the access of the user, so
+ * that others learn nothing about the rules of a payload; time; place. The first failed rule is the
+ * reason (specification 2.8). Pure.
  */
 import type { ReasonOf } from '../logs/combinations.ts';
 import { liesIn, type Area, type Place } from './position.ts';
 import type { AccessLevel, AccessWindow, Rules } from './shapes.ts';
 
-/** Everything that an opening is judged by. */
+/** The inputs for opening a payload. */
 interface Opening {
   readonly excludedCountries: readonly string[];
   readonly isRevoked: boolean;
-  /** What the caller has, if anything, and what the way of opening needs. */
+  /** The access of the caller, if any, and the access that is required. */
   readonly level: AccessLevel | undefined;
   readonly needed: AccessLevel;
   readonly rules: Rules;
@@ -19,7 +20,7 @@ interface Opening {
   readonly now: number;
 }
 
-/** Why the payload must not be opened; undefined when it may. */
+/** The reason to deny opening; undefined if it is allowed. */
 export function refusalOfOpening(opening: Opening): ReasonOf<'Decrypt', 'AccessDenied'> | undefined {
   const { excludedCountries, isRevoked, level, needed, rules, place, now } = opening;
   if (isExcluded(excludedCountries, place)) return 'GeoValidationCountryExclusionFailed';
@@ -29,12 +30,12 @@ export function refusalOfOpening(opening: Opening): ReasonOf<'Decrypt', 'AccessD
   return undefined;
 }
 
-/** Why a file must not be protected by the service; undefined when it may. */
+/** The reason to deny protection in the service; undefined if it is allowed. */
 export function refusalOfProtecting(excludedCountries: readonly string[], place: Place): ReasonOf<'Encrypt', 'AccessDenied'> | undefined {
   return isExcluded(excludedCountries, place) ? 'GeoValidationCountryExclusionFailed' : undefined;
 }
 
-/** Why a key must not be handed out with which a file would be protected elsewhere; undefined when it may. */
+/** The reason to deny a data key for protection elsewhere; undefined if it is allowed. */
 export function refusalOfRequest(
   excludedCountries: readonly string[],
   allowedAreas: readonly Area[],

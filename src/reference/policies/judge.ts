@@ -1,6 +1,6 @@
 /**
- * Says whether an action goes on, and tells the log: a refusal is written before it is answered with 403 and its reason, a success in the
- * transaction of what it changes. Also the rows of a payload that a caller may read and change.
+ * Authorizes actions and logs them: a denial before the response 403 with its reason, a success in
+ * the transaction of its change. Also checks access to the payload for reading and changing it.
  */
 import type { DataFile } from '../data-file.ts';
 import { Problem } from '../http/problem.ts';
@@ -12,7 +12,7 @@ import type { User } from '../people/users.ts';
 import type { Payload, Payloads } from '../payloads/payloads.ts';
 import type { Policies } from './policies.ts';
 
-/** The rooms that an action on a payload goes through. */
+/** The rooms that take part in an action on a payload. */
 export interface PayloadRooms {
   readonly data: DataFile;
   readonly payloads: Payloads;
@@ -20,7 +20,7 @@ export interface PayloadRooms {
   readonly feed: Feed;
 }
 
-/** What a record names of a payload. */
+/** The fields of a payload in a record. */
 type Subject = Pick<Payload, 'payloadId' | 'owner' | 'fileName' | 'fileType'>;
 
 export function tell(feed: Feed, combination: Combination, user: User, subject: Subject, network: UserNetwork): void {
@@ -28,33 +28,32 @@ export function tell(feed: Feed, combination: Combination, user: User, subject: 
   feed.tell({ combination, user, payload: { id: payloadId, name: fileName + fileType, owner }, network });
 }
 
-/** Access is denied for this reason: 403. */
 export function denied(reason: string): Problem {
   return new Problem(403, `Access is denied: ${reason}`, { reason });
 }
 
-/** @throws Problem 404, 403 when the caller may not read this payload */
+/** @throws Problem 404, 403 if the caller must not read this payload */
 export function readable({ payloads, policies }: PayloadRooms, caller: User, payloadId = ''): Payload {
   const payload = known(payloads, payloadId);
   const may =
     allows(caller.roles, 'payload.read.all') ||
     (allows(caller.roles, 'payload.read') && policies.levelOf(payload, caller.userId) !== undefined);
-  if (!may) throw new Problem(403, 'The caller is neither the owner nor authorized, and payload.read.all is not held');
+  if (!may) throw new Problem(403, 'The caller is neither the owner nor authorized, and lacks payload.read.all');
   return payload;
 }
 
-/** @throws Problem 404, 403 when the caller may not change the policies of this payload */
+/** @throws Problem 404, 403 if the caller must not change the policies of this payload */
 export function changeable({ payloads, policies }: PayloadRooms, caller: User, payloadId = '', byOwnerAlone = false): Payload {
   const payload = known(payloads, payloadId);
   const own = byOwnerAlone ? payload.owner.userId === caller.userId : policies.levelOf(payload, caller.userId) === 'FullAccess';
   const may = allows(caller.roles, 'payload.update.all') || (allows(caller.roles, 'payload.update') && own);
   const who = byOwnerAlone ? 'not the owner' : 'neither the owner nor authorized with FullAccess';
-  if (!may) throw new Problem(403, `The caller is ${who}, and payload.update.all is not held`);
+  if (!may) throw new Problem(403, `The caller is ${who}, and lacks payload.update.all`);
   return payload;
 }
 
 function known(payloads: Payloads, payloadId: string): Payload {
   const payload = payloads.find(payloadId);
-  if (!payload) throw new Problem(404, `There is no payload ${JSON.stringify(payloadId)}`);
+  if (!payload) throw new Problem(404, `The payload ${JSON.stringify(payloadId)} does not exist`);
   return payload;
 }

@@ -1,9 +1,12 @@
-/** `userNetwork` as requests carry it (specification 2.2): where the caller is. The other fields of section 2.7 may be there for the log. */
+/**
+ * `userNetwork` in requests (specification 2.2): the place of the caller. It may have the other
+ * fields of section 2.7 for the log.
+ */
 import { z } from 'zod';
 import type { UserNetwork } from '../logs/network.ts';
 import { placeOf, positionForm, positionOf, type Place } from './position.ts';
 
-/** What the log shows, and the place by which policies judge. */
+/** The fields for the log, and the place for policies. */
 export interface CallerNetwork {
   readonly shown: UserNetwork;
   readonly place: Place;
@@ -43,7 +46,7 @@ export const userNetwork = z
   })
   .meta({ id: 'UserNetwork' });
 
-/** What is known of a caller who does not say where he is: the address from which the request came. */
+/** For a caller without `userNetwork`: the address of the client. */
 export function networkOfPeer(peer: string): UserNetwork {
   return {
     ipAddress: peer.replace(/^::ffff:/, ''),

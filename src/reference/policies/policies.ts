@@ -1,4 +1,4 @@
-/** Policies as the data file has them: who may open a payload and how, when and where, and from which countries nobody may. */
+/** The stored policies: access to payloads by user, time and place, and the excluded countries. */
 import type { DataFile } from '../data-file.ts';
 import { nameOf } from '../people/organisation.ts';
 import type { Payload } from '../payloads/payloads.ts';
@@ -20,9 +20,9 @@ interface GroupAuthorization {
   readonly isRevoked: boolean;
 }
 
-/** What a call did to a rule; undefined when it was as it should be already. */
+/** The change of a rule by a call; undefined without a change. */
 export type Change = 'Created' | 'Changed' | undefined;
-/** Who is authorized: the table and its column. */
+/** The table and column of authorized users or groups. */
 type Side = 'user' | 'group';
 
 interface Authorization {
@@ -46,7 +46,7 @@ export class Policies {
       CREATE TABLE IF NOT EXISTS excluded_countries (country TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;`);
   }
 
-  /** Codes of ISO 3166-1, in their order. */
+  /** Codes of ISO 3166-1, sorted. */
   excludedCountries(): string[] {
     return this.#data.prepared('SELECT country FROM excluded_countries').pluck().all() as string[];
   }
@@ -59,8 +59,8 @@ export class Policies {
   }
 
   /**
-   * What the user may do with the payload. The owner has everything; the user's own authorization decides, also when it is revoked; without
-   * one the most that a group gives.
+   * The access of the user to the payload. The owner has full access. The authorization of the user
+   * decides, also if it is revoked; without one, the highest access of a group.
    */
   levelOf(payload: Pick<Payload, 'payloadId' | 'owner'>, userId: string): AccessLevel | undefined {
     if (payload.owner.userId === userId) return 'FullAccess';
@@ -106,7 +106,7 @@ export class Policies {
     return this.#authorize('group', payloadId, groupId, level);
   }
 
-  /** Whether there is such an authorization, and whether it was changed. */
+  /** Reports whether the authorization exists, and whether it was changed. */
   revoke(side: Side, payloadId: string, id: string, isRevoked: boolean): { found: boolean; change: Change } {
     const before = this.#authorization(side, payloadId, id);
     if (!before || (before.revoked === 1) === isRevoked) return { found: before !== undefined, change: undefined };
@@ -123,7 +123,7 @@ export class Policies {
     return this.#rules(payloadId) ?? noRules;
   }
 
-  /** What is not given stays as it is. */
+  /** Missing fields remain unchanged. */
   changeRules(payloadId: string, given: Partial<Rules>): Change {
     const before = this.#rules(payloadId);
     const after = { ...(before ?? noRules), ...given };

@@ -1,6 +1,6 @@
 /**
- * Where a caller is: a position on the earth, the countries that it lies in, and whether it lies in an area. Borders come with a package, so
- * that nothing is asked of anybody.
+ * Positions on the earth, their countries, and areas. The borders are from a package, so no network
+ * request is needed.
  */
 
 /** Degrees, north and east positive. */
@@ -9,7 +9,7 @@ interface Position {
   readonly longitude: number;
 }
 
-/** A position and the ISO 3166-1 codes of the country, and of the territory, that it lies in; none at sea. */
+/** A position and the ISO 3166-1 codes of its country and territory; none at sea. */
 export interface Place {
   readonly position: Position;
   readonly countries: readonly string[];
@@ -19,7 +19,7 @@ export interface Place {
 export const positionForm = /^([+-]?\d{1,2}(?:\.\d{1,15})?), ?([+-]?\d{1,3}(?:\.\d{1,15})?)$/;
 const earthRadiusKm = 6371.0088;
 
-/** `latitude,longitude` in decimal degrees; undefined when the text is no position. */
+/** `latitude,longitude` in decimal degrees; undefined for another text. */
 export function positionOf(latLong: string): Position | undefined {
   const match = positionForm.exec(latLong);
   const [latitude, longitude] = [Number(match?.[1]), Number(match?.[2])];
@@ -27,9 +27,9 @@ export function positionOf(latLong: string): Position | undefined {
 }
 
 export async function placeOf(position: Position): Promise<Place> {
-  // The borders are large: they are loaded when somebody first asks for a country.
+  // The borders are large, so they are loaded at first use.
   const { iso1A2Code } = await import('@rapideditor/country-coder');
-  // Both name one meridian, on which the package has borders for -180 alone.
+  // Both are the same meridian; the package only has borders for -180.
   const at: [number, number] = [position.longitude === 180 ? -180 : position.longitude, position.latitude];
   const codes = [iso1A2Code(at, { level: 'country' }), iso1A2Code(at, { level: 'territory' })];
   return { position, countries: [...new Set(codes.filter((code) => code !== null))] };

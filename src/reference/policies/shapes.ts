@@ -18,7 +18,7 @@ const area = z
   .meta({ id: 'Area' });
 export const allowedAreas = z.array(area).max(50);
 
-/** With an offset, or in the form of the log (section 2.7), which is UTC without one; kept with an offset. */
+/** With an offset, or in the form of the log (section 2.7), which is UTC; stored with an offset. */
 const instant = z.iso.datetime({ offset: true, local: true }).overwrite((text) => (/(?:Z|[+-]\d\d:\d\d)$/.test(text) ? text : `${text}Z`));
 
 /** From startTime on, before endTime; one of them may be missing. */
@@ -32,17 +32,17 @@ const accessWindow = z
 export type AccessWindow = z.infer<typeof accessWindow>;
 const accessWindows = z.array(accessWindow).max(50);
 
-/** When and where a payload may be opened; an empty list is no rule. */
+/** Times and places at which a payload may be opened; an empty list means no rule. */
 export const rules = z.strictObject({ accessWindows, allowedAreas }).meta({ id: 'AccessWindows' });
 export type Rules = z.infer<typeof rules>;
 
-/** Policy calls may say where the caller is, for the log. */
+/** Policy calls may contain the place of the caller, for the log. */
 const from = { userNetwork: userNetwork.optional() };
 const id = text(64);
 
 export const userAuthorization = z.strictObject({ userId: id, accessLevel, ...from });
 export const groupAuthorization = z.strictObject({ groupId: id, accessLevel, ...from });
-/** What is left out stays as it is. */
+/** Missing fields remain unchanged. */
 export const rulesChange = z
   .strictObject({ accessWindows: accessWindows.optional(), allowedAreas: allowedAreas.optional(), ...from })
   .refine((given) => given.accessWindows !== undefined || given.allowedAreas !== undefined, 'needs accessWindows, allowedAreas or both');
