@@ -1,8 +1,10 @@
 /**
- * `waybill status` for people: the verdict, then sources, sinks and the journal in tables that line up, then what to do about the worst
- * trouble. Never more than 24 lines: what has trouble stands first, what does not fit is counted.
+ * `waybill status` as text: the verdict, tables of sources and sinks, the journal, and advice on
+ * the most urgent problem. At most 24 lines: rows with problems come first, and rows that do not
+ * fit are counted.
  */
 import type { SinkSnapshot, Snapshot, SourceSnapshot } from '../model/snapshot.ts';
+import type { Micros } from '../model/time.ts';
 import { worst } from './advice.ts';
 import { backfillLines } from './backfills.ts';
 import { samples, seenWithin } from '../telemetry/delays.ts';
@@ -11,11 +13,12 @@ import { size } from './format-size.ts';
 import { isFailing, sinkNeedsYou } from './sink-health.ts';
 import { printable } from '../escape.ts';
 import { cut, table, wrapped } from './text-table.ts';
-import { ago, clockTime, counted, grouped, span, zoned } from './format-time.ts';
-import { begun, serverTime, sourceNeedsYou, verdict } from './headline.ts';
+import { ago, counted, grouped, span, zoned } from './format-time.ts';
+import { completeUntil, serverTime, sourceNeedsYou, verdict } from './headline.ts';
+import { whenDue } from './verdict.ts';
 
 export interface StatusTextOptions {
-  /** Only when asked: the one who calls knows the terminal and NO_COLOR. */
+  /** The caller checks the terminal and NO_COLOR. */
   readonly color: boolean;
   /** IANA name of the zone of all times. */
   readonly tz: string;
@@ -26,7 +29,7 @@ export interface StatusTextOptions {
 const linesMax = 24;
 const adviceMax = 6;
 const backfillsMax = 2;
-/** Lines about what a source waits for, and about why a sink fails. */
+/** At most so many lines on why sources wait, and on why sinks fail. */
 const waitsMax = 2;
 const failuresMax = 3;
 
@@ -40,9 +43,9 @@ export function statusText(snapshot: Snapshot, { color, tz, width }: StatusTextO
         ...wrapped(`To do: ${advice.operation}`, width, 2, '  '),
       ]
     : ['Nothing to do.'];
-  // Verdict, blank, sources, blank, sinks, blank, journal, blank, advice: rows get what the rest leaves, each kind at least half if it needs it.
+  // The tables share the lines that the other parts leave; each gets at least half if it needs it.
   const history = backfillLines(snapshot.sources, backfillsMax);
-  // The time stands at the end: a line that is cut would lose what is wanted.
+  // These lines are wrapped, not cut: their end is the time.
   const waits = waitLines(snapshot, tz).flatMap((line) => wrapped(line, width, Infinity, '  '));
   const journal = wrapped(journalLine(snapshot), width, 2, '  ');
   const failures = snapshot.sinks.toSorted(byTrouble(sinkTrouble)).filter(hasFailureLine).slice(0, failuresMax);
@@ -62,7 +65,7 @@ export function statusText(snapshot: Snapshot, { color, tz, width }: StatusTextO
 function sourceLines(snapshot: Snapshot, tz: string, maxLines: number, width: number): string[] {
   const measured = snapshot.sources.some(({ delays }) => delays !== undefined && samples(delays) > 0);
   const lines = sourceTable(snapshot, tz, maxLines, measured);
-  // A column that does not fit is left out as a whole.
+  // The column of delays is omitted if it does not fit.
   return lines.some((line) => line.length > width) && measured ? sourceTable(snapshot, tz, maxLines, false) : lines;
 }
 
@@ -74,26 +77,31 @@ function sourceTable(snapshot: Snapshot, tz: string, maxLines: number, measured:
     { head: tz === 'UTC' ? 'COMPLETE UNTIL' : `COMPLETE UNTIL (${tz})` },
     { head: 'LAST RESPONSE' },
     ...(['RECORDS', 'LATE', 'GAPS'] as const).map((name) => ({ head: name, align: 'right' as const })),
-    // The half, and all but one in a hundred, of the last one to two weeks.
+    // Over the last one to two weeks.
     ...(measured ? [{ head: 'DELAY p50, p99' }] : []),
   ];
   return rowsOf('SOURCE', snapshot.sources, sourceTrouble, maxLines, columns, (source) => {
     const now = serverTime(source, snapshot);
-    const { date, time } = zoned(source.frontier, tz);
-    const day = date === zoned(now, tz).date ? '' : `${date} `;
-    const frontier = begun(source) ? `${day}${time.slice(0, 5)}${zone} (${ago(source.frontier, now)})` : 'not yet';
+    const until = completeUntil(source);
+    const complete = until === undefined ? 'not yet' : `${shortTime(until, now, tz)}${zone} (${ago(until, now)})`;
     const answer = source.lastSuccess === undefined ? 'none yet' : ago(source.lastSuccess, snapshot.now);
     const state = snapshot.stopped && source.state === 'active' ? 'stopped' : source.state;
-    const cells = [source.id, state, frontier, answer, grouped(source.collected), grouped(source.late), grouped(source.gaps)];
+    const cells = [source.id, state, complete, answer, grouped(source.collected), grouped(source.late), grouped(source.gaps)];
     return measured ? [...cells, seen(source)] : cells;
   });
+}
+
+/** Time of day, after the date if that is not the date of `now`. */
+function shortTime(at: Micros, now: Micros, tz: string): string {
+  const { date, time } = zoned(at, tz);
+  return `${date === zoned(now, tz).date ? '' : `${date} `}${time.slice(0, 5)}`;
 }
 
 function seen({ delays }: SourceSnapshot): string {
   return delays === undefined || samples(delays) === 0 ? '-' : [0.5, 0.99].map((share) => bound(seenWithin(delays, share))).join(', ');
 }
 
-/** What the daemon waits for before it can prove the next window, and until when. */
+/** Why the next window cannot be proven yet, and when it can be. */
 export function waitLines(snapshot: Snapshot, tz: string): string[] {
   const waiting = snapshot.sources.filter(({ state, clock }) => state === 'active' && clock !== undefined);
   return waiting.slice(0, waitsMax).map((source) => {
@@ -101,7 +109,7 @@ export function waitLines(snapshot: Snapshot, tz: string): string[] {
     const { remainingMs = 0, answersMissing = 0 } = clock ?? {};
     const left = remainingMs > 0 || answersMissing === 0 ? `, ${span(remainingMs / 1000)} left` : '';
     const answers = answersMissing === 0 ? '' : `, ${counted(answersMissing, 'more response')} needed`;
-    const proof = nextProof === undefined ? '' : `; next window proven about ${clockTime(nextProof, serverTime(source, snapshot), tz)}`;
+    const proof = nextProof === undefined ? '' : `; next window proven ${whenDue(nextProof, serverTime(source, snapshot), tz)}`;
     return `${id} waits: the clock of the service is being measured${left}${answers}${proof}`;
   });
 }
@@ -132,7 +140,7 @@ function lastDelivery({ lastSuccess, hasDelivered }: SinkSnapshot, { now, stoppe
   return stopped ? 'not known' : 'before this start';
 }
 
-/** From the second failed attempt on: one is usually a restart of the receiver. */
+/** A single failed attempt is usually a restart of the receiver. */
 function hasFailureLine(sink: SinkSnapshot): boolean {
   return sink.lastError !== undefined && sink.state !== 'retired' && ((sink.attempts ?? 0) >= 2 || isFailing(sink));
 }
@@ -142,7 +150,9 @@ function failureLine({ id, lastError = '', nextAttempt }: SinkSnapshot, { now }:
   return `${id}${next}: ${printable(lastError)}`;
 }
 
-/** A head and at most `maxLines` lines below it, those with trouble first; the last one counts what is left out. */
+/**
+ * A head and at most `maxLines` lines, those with problems first; the last one counts omitted rows.
+ */
 function rowsOf<Item extends { readonly id: string }>(
   what: string,
   items: readonly Item[],
