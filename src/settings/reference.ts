@@ -13,6 +13,8 @@ export interface Template {
   read(): string;
   /** Forgets what was read of files. */
   refresh(): void;
+  /** The text as written, with its references. Two templates with the same text refer to the same. */
+  readonly text: string;
   /** Where it comes from: `file /run/secrets/x`, `environment variable NAME`. */
   readonly origin: string;
   /** The files that it refers to. */
@@ -43,15 +45,16 @@ export function parseTemplate(text: string, environment: Environment): string | 
   return {
     read: () => parts.map((part) => (typeof part === 'string' ? part : part.read())).join(''),
     refresh: () => templates.forEach((template) => template.refresh()),
+    text,
     origin: templates.map((template) => template.origin).join(', '),
     files: templates.flatMap((template) => template.files),
   };
 }
 
 /** `NAME` or `NAME:-default`. @throws SyntaxError */
-export function variable(text: string, environment: Environment): Template {
-  const [, name, , otherwise] = /^([A-Za-z_][A-Za-z0-9_]*)(:-([^]*))?$/.exec(text) ?? [];
-  if (name === undefined) throw new SyntaxError(`"${text}" is not the name of an environment variable`);
+export function variable(given: string, environment: Environment): Template {
+  const [, name, , otherwise] = /^([A-Za-z_][A-Za-z0-9_]*)(:-([^]*))?$/.exec(given) ?? [];
+  if (name === undefined) throw new SyntaxError(`"${given}" is not the name of an environment variable`);
   return {
     read() {
       const value = environment[name];
@@ -60,6 +63,7 @@ export function variable(text: string, environment: Environment): Template {
       throw new WaybillError('secret_missing', `environment variable "${name}" is ${value === undefined ? 'not set' : 'empty'}`);
     },
     refresh: () => undefined,
+    text: `\${env:${given}}`,
     origin: `environment variable ${name}`,
     files: [],
   };
@@ -84,6 +88,7 @@ export function file(path: string): Template {
     refresh() {
       kept = undefined;
     },
+    text: `\${file:${path}}`,
     origin: `file ${path}`,
     files: [path],
   };

@@ -52,6 +52,13 @@ export class Secret {
     return `${this.#setting} (${this.#template?.origin ?? 'written in the configuration'})`;
   }
 
+  /**
+   * Two secrets with equal references are the same secret. One that is read from a file stays the same when the content of the file changes.
+   */
+  get reference(): { readonly template: string } | { readonly literal: string } {
+    return this.#template ? { template: this.#template.text } : { literal: this.#literal };
+  }
+
   /** The files that it is read from. */
   get files(): readonly string[] {
     return this.#template?.files ?? [];
