@@ -12,6 +12,8 @@ interface WithIncluded {
   readonly document: Document;
   /** The files, in the order of inclusion. */
   readonly included: readonly string[];
+  /** The names and patterns of `include`. */
+  readonly patterns: readonly string[];
   /** Patterns without a matching file. */
   readonly warnings: readonly string[];
 }
@@ -24,7 +26,7 @@ const lists = ['sources', 'sinks'] as const;
 export function withIncluded(main: Document, file: string, parse: (text: string) => Document): WithIncluded {
   const given = memberOf(main.value, 'include');
   const patterns = Array.isArray(given) ? given : [];
-  if (main.errors.length > 0 || patterns.length === 0) return { document: main, included: [], warnings: [] };
+  if (main.errors.length > 0 || patterns.length === 0) return { document: main, included: [], patterns: [], warnings: [] };
   const value = { ...(main.value as Record<string, unknown>) };
   const places = new Map(main.places);
   const faults: Fault[] = [...main.faults];
@@ -60,7 +62,12 @@ export function withIncluded(main: Document, file: string, parse: (text: string)
       append(document, { name, turn: included.length });
     }
   }
-  return { document: { value, places, faults, errors }, included, warnings };
+  return {
+    document: { value, places, faults, errors },
+    included,
+    patterns: patterns.filter((pattern) => typeof pattern === 'string'),
+    warnings,
+  };
 
   /** Appends the items of a document. */
   function append(document: Document, from: NonNullable<Place['file']>): void {

@@ -4,6 +4,7 @@
  * name of its setting, and each source has its proxy.
  */
 import { readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { z } from 'zod';
 import type { deliverSettings } from '../deliver/settings.ts';
 import { journalSettings } from '../journal/settings.ts';
@@ -64,6 +65,14 @@ export interface Loaded {
   readonly files: readonly string[];
 }
 
+/** A change of one of these can change the configuration. */
+export interface Watched {
+  readonly files: readonly string[];
+  /** Names and patterns of `include`, relative to `directory`. */
+  readonly patterns: readonly string[];
+  readonly directory: string;
+}
+
 export interface LoadOptions {
   /** The known types of sinks; default all. */
   readonly sinks?: readonly SinkDefinition[];
@@ -73,6 +82,8 @@ export interface LoadOptions {
   readonly requireSecrets?: boolean;
   /** ms; without it, no time is reported as in the future. */
   readonly now?: number;
+  /** Called with what the configuration consists of, before its settings are checked. */
+  readonly reads?: (watched: Watched) => void;
 }
 
 const usual = ['./waybill.yaml', '/etc/waybill/waybill.yaml'];
@@ -84,9 +95,9 @@ const usual = ['./waybill.yaml', '/etc/waybill/waybill.yaml'];
  */
 export async function loadConfig(path: string | undefined, environment: Environment, options: LoadOptions = {}): Promise<Loaded> {
   const { file, text } = readFile(path ?? (environment['WAYBILL_CONFIG'] === '' ? undefined : environment['WAYBILL_CONFIG']));
+  options.reads?.({ files: [file], patterns: [], directory: dirname(file) });
   const sinks = options.sinks ?? (await import('../sink/index.ts')).sinks;
-  const { requireSecrets = true, now = Infinity } = options;
-  return { ...readConfig(text, file, environment, sinks, requireSecrets, now), file };
+  return { ...readConfig(text, file, environment, sinks, options), file };
 }
 
 /**
@@ -155,14 +166,15 @@ function readConfig(
   file: string,
   environment: Environment,
   sinks: readonly SinkDefinition[],
-  requireSecrets: boolean,
-  now: number,
+  { requireSecrets = true, now = Infinity, reads }: LoadOptions,
 ): Omit<Loaded, 'file'> {
   const refuse = (problems: readonly string[]): never => {
     throw refusal(file, problems);
   };
 
-  const { document, included, warnings } = withIncluded(parse(text, environment), file, (included) => parse(included, environment));
+  const { document, included, patterns, warnings } = withIncluded(parse(text, environment), file, (name) => parse(name, environment));
+  const watched = { files: [file, ...referredBy(document), ...included], patterns, directory: dirname(file) };
+  reads?.(watched);
   if (document.errors.length > 0) return refuse(document.errors);
 
   const schema = configSchema(sinks);

@@ -9,7 +9,7 @@ import type { Micros } from '../model/time.ts';
 import type { ServiceSource } from '../source/client.ts';
 
 export class Certificates {
-  readonly #config: Config;
+  #config: Config;
   readonly #sources: ReadonlyMap<string, Pick<ServiceSource, 'routes'>>;
   /** The admin server reads its certificate once, before it listens. */
   readonly #admin: CertificateEnd | undefined;
@@ -21,6 +21,16 @@ export class Certificates {
     this.#sources = sources;
     const path = config.admin.tls?.cert;
     this.#admin = path === undefined ? undefined : endOf('admin.tls.cert', readFileSync(path, 'utf8'));
+  }
+
+  /** From now on, the certificates are those of this configuration. */
+  follow(config: Config): void {
+    this.#config = config;
+  }
+
+  /** The loop of the sink has ended: its next one may use other servers. */
+  removeSink(id: string): void {
+    this.#sinks.delete(id);
   }
 
   /** A sink has seen the certificate of a server. */

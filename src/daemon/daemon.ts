@@ -3,33 +3,30 @@
  * order.
  */
 import { join } from 'node:path';
-import { settingsText } from '../config/state-settings.ts';
+import type { Config } from '../config/load.ts';
 import { WaybillError } from '../errors.ts';
 import type { Journal } from '../journal/journal.ts';
 import { snapshotOf } from '../journal/queries/snapshot.ts';
 import type { Snapshot } from '../model/snapshot.ts';
-import { Budgets } from '../source/limits.ts';
 import { createMetrics, type Metrics } from '../telemetry/metrics.ts';
+import type { Reported } from './admin/messages.ts';
 import { AdminServer, type AdminFacts } from './admin/server.ts';
-import { Certificates } from './certificates.ts';
-import { LiveStatus, reportSettings, serviceWords } from './live-status.ts';
+import { reportSettings, serviceWords } from './live-status.ts';
 import { maintainJournal } from './maintenance.ts';
 import { openJournal } from './open-journal.ts';
 import { operationOf, perform } from './operations/perform.ts';
 import type { DaemonOptions } from './options.ts';
-import { createDelivery, type ConfiguredSink } from './sink.ts';
-import { runSource } from './source/run.ts';
+import { followConfig } from './reload/reload.ts';
+import { Running } from './running.ts';
 import { Tasks } from './tasks.ts';
 
 /** The parts that the admin server reads. */
 interface Parts {
   /** Undefined until the state is open. */
-  open: { readonly journal: Journal; readonly liveStatus: LiveStatus } | undefined;
-  sinks: readonly ConfiguredSink[];
+  open: { readonly journal: Journal; readonly running: Running } | undefined;
+  /** False after a changed configuration was rejected. */
+  isConfigCurrent: boolean;
 }
-
-/** ms between the starts of two sources. */
-const maxSpread = 100;
 
 /**
  * Runs until the signal is aborted or a fatal error occurs, and resolves when everything is released.
@@ -40,7 +37,7 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
   const { config, clock, log } = options;
   await using resources = new AsyncDisposableStack();
   const metrics = resources.use(createMetrics(options.version, process.env['WAYBILL_REVISION'] ?? '', options.lostLines));
-  const parts: Parts = { open: undefined, sinks: [] };
+  const parts: Parts = { open: undefined, isConfigCurrent: true };
 
   // The admin server listens first: probes are answered while the daemon waits for another owner of the state.
   const admin = resources.use(createAdmin(options, parts, metrics));
@@ -48,51 +45,44 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
   const journal = resources.use(await openState(options, signal));
   // Thrown only now: another daemon that has both the port and the state is reported as the owner of the state.
   if ('thrown' in listening) throw listening.thrown;
-  markUnconfigured(journal, options);
-  journal.storeSettings(settingsText(config));
-
-  const liveStatus = new LiveStatus(config);
-  const certificates = new Certificates(config, liveStatus.sources);
-  parts.open = { journal, liveStatus };
-  metrics.bind(() => ({ ...snapshot(options, journal, liveStatus), certificates: certificates.ends() }));
+  const tasks = new Tasks(signal, clock, log);
+  const running = new Running(options, { journal, meters: metrics.meters, tasks });
+  running.register();
+  parts.open = { journal, running };
+  metrics.bind(() => ({
+    ...{ ...snapshot(options, journal, running), isConfigCurrent: parts.isConfigCurrent },
+    certificates: running.certificates.ends(),
+  }));
   admin.opened();
   await admin.listen({ place: 'socket', path: join(config.dataDir, 'waybill.sock') });
 
-  // Sinks are registered before the first record can arrive: `start: now` means this moment.
-  const deliveries = config.sinks.map((sink) => createDelivery(sink, journal, options, metrics.meters, certificates));
-  for (const { id, loop } of deliveries) liveStatus.deliveries.set(id, loop);
-  parts.sinks = deliveries;
-
-  const tasks = new Tasks(signal, clock, log);
-  const budgets = new Budgets(clock);
-  for (const [index, source] of config.sources.entries()) {
-    // The starts are spread over one poll interval: sources with the same interval would always poll together.
-    const delayMs = index * Math.min(maxSpread, source.pollInterval / config.sources.length);
-    tasks.start('collect', async (stop) => {
-      await clock.sleep(delayMs, stop);
-      await runSource(source, journal, options, metrics.meters, budgets, liveStatus, stop);
-    });
-  }
-  for (const { loop } of deliveries) tasks.start('deliver', (stop, abandon) => loop.run(stop, abandon));
-  const sourceIds = config.sources.map(({ id }) => id);
+  running.start();
+  const sourceIds = (): string[] => running.config.sources.map(({ id }) => id);
   tasks.start('journal', (stop) => maintainJournal(journal, sourceIds, clock, log.child('journal'), stop));
-  return await tasks.ended(config.shutdownTimeout);
+  const { configSource, reloaded } = options;
+  const result: Parameters<typeof followConfig>[0]['result'] = (outcome) => {
+    parts.isConfigCurrent = 'config' in outcome;
+    if (!('config' in outcome)) return;
+    admin.follow(reportedOf(outcome.config));
+    reloaded?.(outcome.config);
+  };
+  if (configSource) tasks.start('reload', (stop) => followConfig({ configSource, running, journal, log, result }, stop));
+  return await tasks.ended(() => running.config.shutdownTimeout);
 }
 
 function createAdmin(options: DaemonOptions, parts: Parts, metrics: Metrics): AdminServer {
   const { config, clock, log, version } = options;
-  const { token, readToken } = config.admin;
-  const tokens = { token, readToken };
   const facts: AdminFacts = {
-    snapshot: () => parts.open && snapshot(options, parts.open.journal, parts.open.liveStatus),
+    snapshot: () => parts.open && snapshot(options, parts.open.journal, parts.open.running),
     operate: (request) => operate(request, options, parts),
     metricsText: () => metrics.text(),
-    token: (name) => tokens[name]?.read() ?? '',
+    token: (name) => (parts.open?.running.config ?? config).admin[name]?.read() ?? '',
   };
-  return new AdminServer({
-    ...{ state: config.dataDir, version, settings: reportSettings(config), services: serviceWords(config) },
-    ...{ facts, clock, log: log.child('admin') },
-  });
+  return new AdminServer({ ...{ state: config.dataDir, version, facts, clock, log: log.child('admin') }, ...reportedOf(config) });
+}
+
+function reportedOf(config: Config): Reported {
+  return { settings: reportSettings(config), services: serviceWords(config) };
 }
 
 async function listenOnNetwork(
@@ -118,26 +108,19 @@ async function openState({ config, version, clock, log, expectState, lockWait }:
   return journal;
 }
 
-function markUnconfigured(journal: Journal, { config, log }: DaemonOptions): void {
-  const sources = journal.markSourcesUnconfigured(new Set(config.sources.map(({ id }) => id)));
-  for (const id of sources) log.write('source.unconfigured', { source: id });
-  const sinks = journal.sinkPositions.markUnconfigured(new Set(config.sinks.map(({ id }) => id)));
-  for (const { id } of sinks) log.write('sink.unconfigured', { sink: id });
+function snapshot({ version, clock }: DaemonOptions, journal: Journal, running: Running): Snapshot {
+  return snapshotOf(journal.db, version, clock.now() * 1000, running.liveStatus.live(journal));
 }
 
-function snapshot({ version, clock }: DaemonOptions, journal: Journal, liveStatus: LiveStatus): Snapshot {
-  return snapshotOf(journal.db, version, clock.now() * 1000, liveStatus.live(journal));
-}
-
-async function operate(request: unknown, { clock, log }: DaemonOptions, { open, sinks }: Parts): Promise<unknown> {
+async function operate(request: unknown, { clock, log }: DaemonOptions, { open }: Parts): Promise<unknown> {
   if (!open) throw new WaybillError('state_unusable', 'cannot perform the operation: the state is not open yet');
-  const { journal, liveStatus } = open;
+  const { journal, running } = open;
   const result = await perform(
     request,
     journal,
     clock.now() * 1000,
-    (source, from) => liveStatus.collectors.get(source)?.backfiller.reading(from),
-    (id) => sinks.find((sink) => sink.id === id),
+    (source, from) => running.liveStatus.collectors.get(source)?.backfiller.reading(from),
+    (id) => running.sink(id),
   );
   log.write('operation.performed', { ...operationOf(request) });
   return result;

@@ -65,9 +65,14 @@ export class LiveStatus {
   readonly sources = new Map<string, ServiceSource>();
   readonly #running = new Map<string, RunningSource>();
   readonly #awaited = new Map<string, string>();
-  readonly #config: Config;
+  #config: Config;
 
   constructor(config: Config) {
+    this.#config = config;
+  }
+
+  /** From now on, status and readiness use this configuration. */
+  follow(config: Config): void {
     this.#config = config;
   }
 
@@ -75,6 +80,11 @@ export class LiveStatus {
     this.#running.set(id, running);
     this.sources.set(id, running.source);
     this.collectors.set(id, running.collector);
+  }
+
+  /** The loops of the source have ended. */
+  remove(id: string): void {
+    for (const map of [this.#running, this.sources, this.collectors, this.#awaited]) map.delete(id);
   }
 
   /** Sets the condition that delays the start of a source's ledger; undefined removes it. */

@@ -16,7 +16,7 @@ const pruneStepMs = 10;
 
 export async function maintainJournal(
   journal: Journal,
-  sources: readonly string[],
+  sources: () => readonly string[],
   clock: Clock,
   log: Log,
   signal: AbortSignal,
@@ -37,7 +37,7 @@ export async function maintainJournal(
     }
     if (clock.monotonic() < frontierAt) continue;
     frontierAt += frontierMs;
-    for (const id of sources.filter((source) => journal.hasSource(source))) {
+    for (const id of sources().filter((source) => journal.hasSource(source))) {
       log.write('source.frontier', { source: id, frontier: microsToIso(journal.progress(id).frontier) });
     }
   }

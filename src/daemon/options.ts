@@ -1,8 +1,16 @@
 /** The options of the daemon. The simulation passes its own clock, randomness and source. */
-import type { Config } from '../config/load.ts';
+import type { Config, Loaded } from '../config/load.ts';
 import type { Clock, Random } from '../model/time.ts';
 import type { createSource } from '../source/client.ts';
 import type { ComponentLog } from '../telemetry/log.ts';
+
+/** Where changed configurations come from. */
+export interface ConfigSource {
+  /** Resolves when the configuration is to be read again. `changed`: because a file has another content, not by SIGHUP. */
+  due(signal: AbortSignal): Promise<{ readonly changed: boolean }>;
+  /** @throws WaybillError `config_invalid`, with every problem in `problems` */
+  load(): Promise<Loaded>;
+}
 
 export interface DaemonOptions {
   readonly config: Config;
@@ -17,6 +25,10 @@ export interface DaemonOptions {
   readonly openSource?: typeof createSource;
   /** Log lines that could not be written since the start. */
   readonly lostLines?: () => number;
+  /** Changed configurations; default none. */
+  readonly configSource?: ConfigSource;
+  /** Called with each changed configuration that is in effect. */
+  readonly reloaded?: (config: Config) => void;
   /** Called once, with the addresses of the admin server. */
   readonly listening?: (addresses: readonly string[]) => void;
 }

@@ -3,13 +3,18 @@ import { codeOf, messageOf, WaybillError } from '../errors.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
 
+export interface Task {
+  /** Stops this loop alone, and resolves when it has ended. After `timeout` ms a batch in progress is abandoned. */
+  readonly end: (timeout: number) => Promise<void>;
+}
+
 export class Tasks {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #failure = new AbortController();
   readonly #abandon = new AbortController();
   readonly #stop: AbortSignal;
-  readonly #running: Promise<void>[] = [];
+  readonly #running = new Set<Promise<void>>();
 
   constructor(signal: AbortSignal, clock: Clock, log: Log) {
     this.#clock = clock;
@@ -18,42 +23,62 @@ export class Tasks {
   }
 
   /** `stop` asks the loop to end; `abandon` interrupts a batch that outlasts the shutdown timeout. */
-  start(name: string, loop: (stop: AbortSignal, abandon: AbortSignal) => Promise<void>): void {
-    this.#running.push(this.#run(name, loop(this.#stop, this.#abandon.signal)));
+  start(name: string, loop: (stop: AbortSignal, abandon: AbortSignal) => Promise<void>): Task {
+    const [own, ownAbandon] = [new AbortController(), new AbortController()];
+    const stop = AbortSignal.any([this.#stop, own.signal]);
+    const running = this.#run(name, loop(stop, AbortSignal.any([this.#abandon.signal, ownAbandon.signal])), stop);
+    this.#running.add(running);
+    const removed = running.finally(() => this.#running.delete(running));
+    return {
+      end: async (timeout) => {
+        own.abort(new WaybillError('aborted', 'the configuration has changed'));
+        await this.#abandonAfter(timeout, ownAbandon, removed);
+      },
+    };
   }
 
   /**
    * Resolves when every loop has ended.
-   * @param shutdownTimeout  ms from the stop until batches in progress are abandoned
+   * @param shutdownTimeout  ms from the stop until batches in progress are abandoned; read at the stop
    * @returns the fatal error, which is in the log; undefined after the signal
    */
-  async ended(shutdownTimeout: number): Promise<unknown> {
+  async ended(shutdownTimeout: () => number): Promise<unknown> {
     await this.#stopped();
     this.#log.write('daemon.stopping', { reason: messageOf(this.#stop.reason) });
-    const allEnded = new AbortController();
-    const timer = this.#clock.sleep(shutdownTimeout, allEnded.signal).then(
-      () => {
-        this.#log.write('daemon.batch_abandoned', { shutdownTimeoutMs: shutdownTimeout });
-        this.#abandon.abort(new WaybillError('aborted', 'the shutdown timeout has expired'));
-      },
-      () => undefined,
-    );
-    await Promise.all(this.#running);
-    allEnded.abort();
-    await timer;
+    await this.#abandonAfter(shutdownTimeout(), this.#abandon, this.#allEnded());
     this.#log.write('daemon.stopped');
     return this.#failure.signal.aborted ? this.#failure.signal.reason : undefined;
   }
 
+  /** A loop that ends may have started another one. */
+  async #allEnded(): Promise<void> {
+    while (this.#running.size > 0) await Promise.all(this.#running);
+  }
+
+  /** Waits for `ended`, and interrupts batches in progress after the timeout. */
+  async #abandonAfter(timeout: number, abandon: AbortController, ended: Promise<void>): Promise<void> {
+    const hasEnded = new AbortController();
+    const timer = this.#clock.sleep(timeout, hasEnded.signal).then(
+      () => {
+        this.#log.write('daemon.batch_abandoned', { shutdownTimeoutMs: timeout });
+        abandon.abort(new WaybillError('aborted', 'the shutdown timeout has expired'));
+      },
+      () => undefined,
+    );
+    await ended;
+    hasEnded.abort();
+    await timer;
+  }
+
   /** One fatal error stops all loops: the orchestrator restarts the process, and a restart is always safe. */
-  async #run(name: string, ended: Promise<void>): Promise<void> {
+  async #run(name: string, ended: Promise<void>, stop: AbortSignal): Promise<void> {
     try {
       await ended;
     } catch (thrown) {
-      const isStopping = this.#stop.aborted;
-      if (isStopping && thrown === this.#stop.reason) return;
-      if (isStopping && codeOf(thrown) === 'journal_full') {
-        this.#log.write('daemon.acknowledgements_unsaved', { name, code: 'journal_full', error: thrown });
+      if (stop.aborted && thrown === stop.reason) return;
+      if (stop.aborted && codeOf(thrown) === 'journal_full') {
+        // A loop that starts again writes them when it opens the sink.
+        if (this.#stop.aborted) this.#log.write('daemon.acknowledgements_unsaved', { name, code: 'journal_full', error: thrown });
         return;
       }
       if (this.#failure.signal.aborted) return;

@@ -22,17 +22,25 @@ export interface OnDemandSend {
 
 export class SendQueue {
   #sends: OnDemandSend[] = [];
+  #closed: WaybillError | undefined;
 
   get isEmpty(): boolean {
     return this.#sends.length === 0;
   }
 
   add(send: OnDemandSend): void {
-    this.#sends.push(send);
+    if (this.#closed) send.reject(this.#closed);
+    else this.#sends.push(send);
   }
 
   next(): OnDemandSend | undefined {
     return this.#sends.shift();
+  }
+
+  /** Rejects every send that waits, and later ones: the loop has ended. */
+  close(cause: WaybillError): void {
+    this.#closed = cause;
+    this.fail(cause);
   }
 
   /** Rejects every send that waits. */

@@ -120,7 +120,7 @@ export class History {
     if (source.row.state !== 'unconfigured')
       throw new WaybillError(
         'usage',
-        `cannot retire the source "${id}": the running daemon collects it; remove it from the configuration and restart the daemon`,
+        `cannot retire the source "${id}": the running daemon collects it; remove it from the configuration first`,
       );
     const before = source.row.state;
     this.#operation(source, 'sources retire', { closedUntil: this.#sources.progress(id).live.closedUntil }, operation, () => {

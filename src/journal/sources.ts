@@ -52,12 +52,8 @@ export class Sources {
       const stored = db
         .prepare<[number], { destination: string | null }>('SELECT destination FROM sources WHERE source_no = ?')
         .get(known.row.n)?.destination;
-      if (stored !== null && stored !== undefined && stored !== destination) {
-        throw new WaybillError(
-          'config_invalid',
-          `cannot use sources.${id}: it polled "${stored}" before and would now poll "${destination}"; give it a new id`,
-        );
-      }
+      const moved = movedSourceMessage(stored, destination);
+      if (moved !== undefined) throw new WaybillError('config_invalid', `cannot use sources.${id}: ${moved}`);
       // A retired source that returns continues where it ended, like an unconfigured one.
       // mutant: source-returns
       if (known.row.state === 'unconfigured' || known.row.state === 'retired')
@@ -296,4 +292,10 @@ function profileOf(text: string | null): Pick<SourceRow, 'profile' | 'suspension
   if (text === null) return { profile: undefined, suspension: undefined };
   const { suspension, ...profile } = storedJson(text) as { readonly suspension?: Suspension };
   return { profile: JSON.stringify(profile), suspension };
+}
+
+/** The reason why a known source cannot continue with this destination. Undefined when it can, or when its destination is not known. */
+export function movedSourceMessage(stored: string | null | undefined, destination: string): string | undefined {
+  if (stored === null || stored === undefined || stored === destination) return undefined;
+  return `it polled "${stored}" before and would now poll "${destination}"; give it a new id`;
 }

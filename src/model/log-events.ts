@@ -58,11 +58,26 @@ export const logEvents = {
     fields: 'detail',
     meaning: 'A setting is valid but probably unintended. `waybill check` shows the same warning.',
   },
-  'config.reload_unsupported': {
-    level: 'warn',
-    message: 'SIGHUP ignored: restart the daemon to apply a changed configuration',
-    fields: '',
-    meaning: 'The daemon reads its configuration only at start.',
+  'config.reloaded': {
+    level: 'info',
+    message: 'configuration reloaded',
+    fields: 'file sources sinks settings added changed removed',
+    meaning:
+      'A changed configuration is in effect. `sources` and `sinks` list the ids that were added, changed and removed, `settings` the ' +
+      'changed settings of the daemon.',
+  },
+  'config.rejected': {
+    level: 'error',
+    message: 'changed configuration rejected; continuing with the configuration before the change',
+    fields: 'problems',
+    meaning:
+      'Nothing was applied. `problems` has every reason, in the words of `waybill check`. Correct the file: the daemon reads it again.',
+  },
+  'config.unchanged': {
+    level: 'debug',
+    message: 'configuration read again, nothing changed',
+    fields: 'file',
+    meaning: 'SIGHUP or a changed file, but no setting has another value.',
   },
   'log.lines_lost': {
     level: 'warn',

@@ -169,6 +169,8 @@ export interface Snapshot {
   readonly sinks: readonly SinkSnapshot[];
   /** Running daemon only. */
   readonly certificates?: readonly CertificateEnd[];
+  /** Running daemon only: false after a changed configuration was rejected. */
+  readonly isConfigCurrent?: boolean;
   /** Set when no daemon runs. `since`: about the last write to the state, wall clock. */
   readonly stopped?: { readonly since: Micros } | undefined;
 }

@@ -64,10 +64,21 @@ export class Budget {
   }
 }
 
+interface SharedBudget {
+  readonly budget: Budget;
+  /** By source. */
+  readonly rates: Map<string, number>;
+}
+
+function applyLowest({ budget, rates }: SharedBudget): void {
+  const lowest = Math.min(...rates.values());
+  if (rates.size > 0 && lowest !== budget.perSecond) budget.perSecond = lowest;
+}
+
 /** The budgets of all sources: one for each group, and one for each source without a group. */
 export class Budgets {
   readonly #clock: Clock;
-  readonly #budgets = new Map<string, { readonly budget: Budget; readonly rates: Map<string, number> }>();
+  readonly #budgets = new Map<string, SharedBudget>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -82,9 +93,13 @@ export class Budgets {
       this.#budgets.set(key, shared);
     }
     shared.rates.set(source, perSecond);
-    const lowest = Math.min(...shared.rates.values());
-    if (lowest !== shared.budget.perSecond) shared.budget.perSecond = lowest;
+    applyLowest(shared);
     return shared.budget;
+  }
+
+  /** The source has ended: its rate no longer counts in any group. */
+  release(source: string): void {
+    for (const shared of this.#budgets.values()) if (shared.rates.delete(source)) applyLowest(shared);
   }
 }
 

@@ -41,6 +41,7 @@ const quietMs = 60_000;
 const levels = ['debug', 'info', 'warn', 'error'] as const;
 
 /**
+ * @param settings  levels are read at each line
  * @param environment  `LOG_LEVEL` overrides `settings.level` (not `settings.levels`); `NO_COLOR` applies
  * @throws WaybillError `config_invalid` for an invalid LOG_LEVEL
  */
@@ -57,13 +58,13 @@ export function createLog(
     reportLost();
     output.write(line(...parts));
   };
-  const configured = levelOf(environment['LOG_LEVEL']) ?? settings.level;
+  const overriding = levelOf(environment['LOG_LEVEL']);
   let chosen: { level: Level; to: number } | undefined;
   const quiet = new Map<string, Repeated>();
 
   const threshold = (component: string): number => {
     if (chosen && clock.monotonic() >= chosen.to) chosen = undefined;
-    return levels.indexOf(chosen?.level ?? nearest(settings.levels, component) ?? configured);
+    return levels.indexOf(chosen?.level ?? nearest(settings.levels, component) ?? overriding ?? settings.level);
   };
   const writeRepeated = (key: string, repeated: Repeated): void => {
     quiet.delete(key);

@@ -41,6 +41,11 @@ export const metricTable = {
     help: 'Log lines that could not be written',
     note: 'The reader of the log is stuck or closed, or its disk is full.',
   },
+  waybill_config_last_reload_successful: {
+    ...{ type: 'gauge', group: 'daemon', labels: '', unit: '' },
+    help: '0 after a changed configuration was rejected, else 1',
+    note: 'While it is 0, the daemon runs with the configuration before the change. The event `config.rejected` has the reasons.',
+  },
   waybill_state_created_timestamp_seconds: {
     ...{ type: 'gauge', group: 'daemon', labels: '', unit: 'seconds' },
     help: 'Creation time of the state',

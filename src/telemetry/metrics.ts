@@ -172,6 +172,7 @@ const processGauges = {
 
 /** A gauge of the table without an observer is a type error. */
 const snapshotGauges: Readonly<Record<Exclude<NameOf<'gauge'>, keyof typeof processGauges | 'waybill_build_info'>, Observe>> = {
+  waybill_config_last_reload_successful: (s, r) => r(s.isConfigCurrent === false ? 0 : 1),
   waybill_state_created_timestamp_seconds: (s, r) => r(seconds(s.created)),
   waybill_frontier_timestamp_seconds: ofSources((s) => seconds(s.frontier)),
   waybill_frontier_lag_seconds: ofSources((s, now) => Math.max(0, seconds((s.serverNow ?? now) - s.frontier))),

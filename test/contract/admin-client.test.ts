@@ -58,7 +58,7 @@ async function served(): Promise<Served> {
   writeFileSync(keyFile, key);
   const settings = { configured: new Map([[source, undefined]]) };
   const reports = adminReports(new Reports(systemClock), {
-    ...{ state: directory, settings, services: {}, version: '0', clock: systemClock },
+    ...{ state: directory, reported: () => ({ settings, services: {} }), version: '0', clock: systemClock },
     snapshot: async () => snapshot(),
   });
   const sources = { snapshot: () => snapshot(), ...reports, metricsText: async () => '', log: silent, clock: systemClock };

@@ -30,11 +30,13 @@ async function started(place: Place): Promise<{ daemon: ChildProcess; delivered:
   return { daemon, delivered, grows };
 }
 
-/** Each SIGHUP is a line of the log; a pipe holds 64 KiB (pipe(7)). */
-async function chatter(daemon: ChildProcess, lines: number): Promise<void> {
+/** With an invalid configuration each SIGHUP is a line of the log, of 20 KiB with these problems; a pipe holds 64 KiB (pipe(7)). */
+async function chatter(place: Place, daemon: ChildProcess, lines: number): Promise<void> {
+  const unknown = Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`noSuchSetting${i}`, i]));
+  configure(place, [], [], unknown);
   for (let i = 0; i < lines; i += 1) {
     daemon.kill('SIGHUP');
-    await pause(1);
+    await pause(50);
   }
 }
 
@@ -50,7 +52,7 @@ test('the reader of the log is gone: the daemon goes on', async () => {
   await inPlace('log-reader-gone', async (place) => {
     const { daemon, grows } = await started(place);
     daemon.stderr?.destroy();
-    await chatter(daemon, 20);
+    await chatter(place, daemon, 20);
     await grows();
     await grows();
     expect(daemon.exitCode).toBeNull();
@@ -63,7 +65,7 @@ test('the reader of the log is gone: the daemon goes on', async () => {
 test('the reader of the log is stuck: the daemon goes on, and ends within its grace period', async () => {
   await inPlace('log-reader-stuck', async (place) => {
     const { daemon, grows } = await started(place);
-    await chatter(daemon, 1_500);
+    await chatter(place, daemon, 60);
     await grows();
     const { code, signal, ms } = await stopped(daemon);
     expect([code, signal]).toEqual([0, null]);

@@ -197,9 +197,6 @@ describe.concurrent('the state', () => {
       await service.set({ faultSlow: 0, faultStalled: 0 });
       const daemon = new Daemon(place);
       await daemon.logged('source.first_record', 60_000);
-      // The configuration is not read again: that is said, and nothing ends.
-      daemon.signal('SIGHUP');
-      await daemon.logged('config.reload_unsupported', 60_000);
       await delivered(service, [place.path('siem.ndjson')]);
       expect(await daemon.stop()).toMatchObject({ code: 0 });
       expect((await readLedgerOf(place)).code).toBe(0);

@@ -1,8 +1,8 @@
 /** `waybill run`: the daemon. It ends by a signal or a fatal error. */
 import { systemClock, systemRandom } from '../../clock.ts';
-import { loadConfig } from '../../config/load.ts';
 import { parseDuration } from '../../settings/values.ts';
 import { runDaemon } from '../../daemon/daemon.ts';
+import { ConfigFile } from '../../daemon/reload/config-file.ts';
 import { codeOf } from '../../errors.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { version } from '../../version.ts';
@@ -40,10 +40,12 @@ interface RunValues {
 }
 
 async function run(values: RunValues, io: Io): Promise<number> {
-  const { config, warnings, file } = await loadConfig(values.config, io.env, { now: systemClock.now() });
-  const logs = createLog(config.log, systemClock, io.stderr, io.env);
-  // Without a listener, SIGHUP would end the process.
-  const onHangUp = (): void => logs.root.write('config.reload_unsupported');
+  const configSource = new ConfigFile({ path: values.config, environment: io.env, clock: systemClock });
+  const { config, warnings, file } = await configSource.load();
+  // The log reads its levels at each line.
+  const logSettings = { ...config.log };
+  const logs = createLog(logSettings, systemClock, io.stderr, io.env);
+  const onHangUp = (): void => configSource.request();
   process.on('SIGHUP', onHangUp);
   try {
     logs.root.write('daemon.starting', {
@@ -65,6 +67,8 @@ async function run(values: RunValues, io: Io): Promise<number> {
           lostLines: logs.lost,
         },
         expectState: values['require-state'],
+        configSource,
+        reloaded: ({ log: { level, levels } }) => Object.assign(logSettings, { level, levels }),
       },
       io.signal,
     );

@@ -5,13 +5,17 @@ import type { ErrorCode } from '../../errors.ts';
 import type { ReportQuery } from '../../journal/queries/ledger.ts';
 import type { ReportedService } from '../../report/ledger/html.ts';
 
-export interface AdminThreadData {
-  /** The state directory. */
-  readonly state: string;
-  readonly version: string;
+/** The part of the configuration that reports use. A reload changes it. */
+export interface Reported {
   readonly settings: Pick<ReportQuery, 'sinkSources' | 'filteredSinks' | 'configured' | 'recountAges'>;
   /** For the head of a report, by source. */
   readonly services: Readonly<Record<string, ReportedService>>;
+}
+
+export interface AdminThreadData extends Reported {
+  /** The state directory. */
+  readonly state: string;
+  readonly version: string;
   /** Written by the main thread; `pulse` has the indexes. */
   readonly pulse: Int32Array;
 }
@@ -53,6 +57,7 @@ export function revived({ code, message, cause }: Thrown): Error {
 
 export type ToThread =
   | { readonly kind: 'listen'; readonly listen: Listen }
+  | { readonly kind: 'follow'; readonly reported: Reported }
   | { readonly kind: 'answer'; readonly id: number; readonly value: unknown }
   | { readonly kind: 'failed'; readonly id: number; readonly thrown: Thrown }
   | { readonly kind: 'close' };

@@ -1,19 +1,18 @@
 /** Parses the parameters of a report and orders it from a report thread. */
 import { parseTime, parseZone } from '../../settings/period.ts';
-import type { ReportQuery } from '../../journal/queries/ledger.ts';
 import { WaybillError } from '../../errors.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { Clock } from '../../model/time.ts';
 import type { AdminSources } from '../../admin/routes.ts';
-import type { ReportedService } from '../../report/ledger/html.ts';
 import { presentOf } from '../../report/completeness.ts';
+import type { Reported } from './messages.ts';
 import type { Reports } from './report-maker.ts';
 
 interface AdminReportsOptions {
   /** The state directory. */
   readonly state: string;
-  readonly settings: Pick<ReportQuery, 'sinkSources' | 'filteredSinks' | 'configured' | 'recountAges'>;
-  readonly services: Readonly<Record<string, ReportedService>>;
+  /** The settings at the time of the request. */
+  readonly reported: () => Reported;
   readonly snapshot: () => Promise<Snapshot | undefined>;
   readonly version: string;
   readonly clock: Clock;
@@ -21,11 +20,12 @@ interface AdminReportsOptions {
 
 export function adminReports(
   reports: Reports,
-  { state, settings, services, snapshot, version, clock }: AdminReportsOptions,
+  { state, reported, snapshot, version, clock }: AdminReportsOptions,
 ): Pick<AdminSources, 'ledger' | 'gaps' | 'operations'> {
   return {
     ledger: async ({ source, from, to, by = 'window', format = 'json', tz = 'UTC' }) => {
       const now = clock.now() * 1000;
+      const { settings, services } = reported();
       const query = {
         source,
         from: from === undefined ? undefined : parseTime(from, 'from', now, false),

@@ -8,7 +8,7 @@ import type { Snapshot } from '../../model/snapshot.ts';
 import type { Log } from '../../model/telemetry.ts';
 import type { Clock } from '../../model/time.ts';
 import { carried, pulse, revived } from './messages.ts';
-import type { AdminThreadData, FromThread, Listen, Question, ToThread, TokenName } from './messages.ts';
+import type { AdminThreadData, FromThread, Listen, Question, Reported, ToThread, TokenName } from './messages.ts';
 
 /** The answers to the requests of the thread. */
 export interface AdminFacts {
@@ -35,7 +35,7 @@ const closeMs = 1_000;
 const heapMiB = 128;
 
 export class AdminServer implements AsyncDisposable {
-  readonly #options: AdminOptions;
+  #options: AdminOptions;
   readonly #pulse = new Int32Array(new SharedArrayBuffer(8));
   readonly #end = new AbortController();
   /** In this order; a new thread listens on them again. */
@@ -53,6 +53,12 @@ export class AdminServer implements AsyncDisposable {
     const addresses = await this.#thread.listen(listen);
     this.#listens.push(listen);
     return addresses;
+  }
+
+  /** From now on, reports use these settings, also after the thread was restarted. */
+  follow({ settings, services }: Reported): void {
+    this.#options = { ...this.#options, settings, services };
+    this.#thread.follow({ settings, services });
   }
 
   /** From now on `/healthz` reports `ok`. */
@@ -136,6 +142,10 @@ class AdminThread {
     } finally {
       this.#listening = undefined;
     }
+  }
+
+  follow(reported: Reported): void {
+    this.#send({ kind: 'follow', reported });
   }
 
   /** Gives open responses a moment to end, then terminates the thread. */

@@ -14,7 +14,7 @@ import { startAdmin } from '../../admin/server.ts';
 import type { Admin } from '../../admin/server.ts';
 import type { AdminSources } from '../../admin/routes.ts';
 import { carried, pulse, revived } from './messages.ts';
-import type { AdminThreadData, FromThread, Listen, Question, TokenName, ToThread } from './messages.ts';
+import type { AdminThreadData, FromThread, Listen, Question, Reported, TokenName, ToThread } from './messages.ts';
 import { adminReports } from './reports.ts';
 import { Overviews } from './overview.ts';
 import { Reports } from './report-maker.ts';
@@ -27,6 +27,7 @@ const maxOperationsPerSecond = 50;
 const logMs = 1_000;
 
 const data = workerData as AdminThreadData;
+let reported: Reported = data;
 const clock = systemClock;
 const open: Admin[] = [];
 const ended = new AbortController();
@@ -86,7 +87,7 @@ async function status(read = snapshot): Promise<Snapshot | undefined> {
   if (!known) return undefined;
   const db = openReadOnly(data.state);
   try {
-    return withCoverage(db, known, data.settings);
+    return withCoverage(db, known, reported.settings);
   } finally {
     db.close();
   }
@@ -144,7 +145,7 @@ const sources = {
 
 /** The routes that read a snapshot. */
 function reading(read: typeof snapshot) {
-  return { ...adminReports(reports, { ...data, snapshot: read, clock }), snapshot: read };
+  return { ...adminReports(reports, { ...data, reported: () => reported, snapshot: read, clock }), snapshot: read };
 }
 
 async function listen(requested: Listen): Promise<void> {
@@ -190,6 +191,9 @@ parentPort?.on('message', (message: ToThread) => {
   switch (message.kind) {
     case 'listen':
       void listen(message.listen);
+      break;
+    case 'follow':
+      ({ reported } = message);
       break;
     case 'answer':
       waiting.get(message.id)?.resolve(message.value);

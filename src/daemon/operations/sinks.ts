@@ -65,7 +65,7 @@ export async function performOnSink(
 async function retire({ journal, sink, configured, operation, reason }: Target): Promise<OperationResult> {
   if (sink.state === 'retired') throw new WaybillError('usage', `sink "${sink.id}" is retired already`);
   if (configured !== undefined || sink.state !== 'unconfigured')
-    throw new WaybillError('usage', `cannot retire the sink "${sink.id}": it is configured; remove it from the configuration and restart`);
+    throw new WaybillError('usage', `cannot retire the sink "${sink.id}": it is configured; remove it from the configuration first`);
   const detail = { sink: sink.id, acknowledged: sink.acknowledged, ...reason };
   await journal.operate({ ...operation, detail }, () => journal.sinkPositions.retire(sink));
   return {};

@@ -93,7 +93,13 @@ export async function runSource(
   } else {
     await startLedger(connection, calibrator, journal, config, (message) => liveStatus.await(id, message), signal);
   }
-  await Promise.all([collector.run(signal), store.run(measured, clock, signal)]);
+  const saving = store.run(measured, clock, signal);
+  try {
+    await Promise.all([collector.run(signal), saving]);
+  } finally {
+    // The next run of this source starts with what this one saves last.
+    if (signal.aborted) await Promise.allSettled([saving]);
+  }
 }
 
 async function connect(

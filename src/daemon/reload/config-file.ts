@@ -1,0 +1,100 @@
+/**
+ * The configuration as files: it is read again after SIGHUP, and after a file has other content. Files are compared by content every few
+ * seconds, so a symlink that points to another file is a change too. Reading and hashing a few small files costs the main thread nothing
+ * noticeable: the file system calls run in the thread pool.
+ */
+import { createHash } from 'node:crypto';
+import { glob, readFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { loadConfig } from '../../config/load.ts';
+import type { Loaded, Watched } from '../../config/load.ts';
+import type { Clock } from '../../model/time.ts';
+import type { Environment } from '../../settings/reference.ts';
+import type { ConfigSource } from '../options.ts';
+
+const pollMs = 2_000;
+/** A file that is being written differs between two looks so far apart. */
+const agreeMs = 500;
+
+interface ConfigFileOptions {
+  /** Of `--config`. */
+  readonly path: string | undefined;
+  readonly environment: Environment;
+  readonly clock: Clock;
+}
+
+export class ConfigFile implements ConfigSource {
+  readonly #options: ConfigFileOptions;
+  #watched: Watched | undefined;
+  /** The content at the last load, or before it. Undefined: not known, so the first look is a change. */
+  #seen: string | undefined;
+  #isRequested = false;
+  #wake = (): void => undefined;
+
+  constructor(options: ConfigFileOptions) {
+    this.#options = options;
+  }
+
+  load(): Promise<Loaded> {
+    const { path, environment, clock } = this.#options;
+    return loadConfig(path, environment, { now: clock.now(), reads: (watched) => (this.#watched = watched) });
+  }
+
+  /** SIGHUP: the configuration is due at once. */
+  request(): void {
+    this.#isRequested = true;
+    this.#wake();
+  }
+
+  async due(signal: AbortSignal): Promise<{ readonly changed: boolean }> {
+    for (;;) {
+      await this.#rest(signal);
+      if (this.#isRequested) {
+        this.#isRequested = false;
+        this.#seen = await this.#look();
+        return { changed: false };
+      }
+      const seen = await this.#look();
+      if (seen === this.#seen) continue;
+      await this.#options.clock.sleep(agreeMs, signal);
+      if ((await this.#look()) !== seen) continue;
+      this.#seen = seen;
+      return { changed: true };
+    }
+  }
+
+  /** Until the next look, or until SIGHUP. */
+  async #rest(signal: AbortSignal): Promise<void> {
+    if (this.#isRequested) return;
+    const woken = new AbortController();
+    this.#wake = () => woken.abort();
+    await this.#options.clock.sleep(pollMs, AbortSignal.any([signal, woken.signal])).catch(() => undefined);
+    signal.throwIfAborted();
+  }
+
+  /** A hash of the content of every file. */
+  async #look(): Promise<string> {
+    const { files, patterns, directory } = this.#watched ?? { files: [], patterns: [], directory: '.' };
+    const names = new Set(files.map((file) => resolve(file)));
+    for (const pattern of patterns) {
+      // A name that is no pattern is watched before it exists.
+      if (!/[*?[\]{}]/.test(pattern)) names.add(resolve(directory, pattern));
+      else for await (const name of glob(pattern, { cwd: directory })) names.add(resolve(join(directory, name)));
+    }
+    const hash = createHash('sha256');
+    for (const name of [...names].toSorted()) {
+      hash.update(JSON.stringify(name));
+      hash.update(await contentOf(name));
+    }
+    return hash.digest('hex');
+  }
+}
+
+/** The reason in place of the content when a file cannot be read: `load` reports it. */
+async function contentOf(file: string): Promise<Uint8Array | string> {
+  try {
+    return await readFile(file);
+  } catch (thrown) {
+    return String(thrown);
+  }
+}

@@ -1,0 +1,71 @@
+/** Applies changed configurations while the daemon runs: a valid one as a whole, an invalid one not at all. */
+import type { Config } from '../../config/load.ts';
+import { WaybillError } from '../../errors.ts';
+import type { Journal } from '../../journal/journal.ts';
+import { storedSinks, storedSources } from '../../journal/queries/stored.ts';
+import { movedMessage } from '../../journal/sink-positions.ts';
+import { movedSourceMessage } from '../../journal/sources.ts';
+import type { Log } from '../../model/telemetry.ts';
+import type { ConfigSource } from '../options.ts';
+import type { Running } from '../running.ts';
+import { destinationOf } from '../source/run.ts';
+import { changesBetween, isEmpty } from './changes.ts';
+import type { Changes } from './changes.ts';
+
+interface ReloadParts {
+  readonly configSource: ConfigSource;
+  readonly running: Running;
+  readonly journal: Journal;
+  readonly log: Log;
+  /** Called when a configuration is in effect, or was refused. */
+  readonly result: (result: { readonly config: Config } | { readonly problems: readonly string[] }) => void;
+}
+
+export async function followConfig({ configSource, running, journal, log, result }: ReloadParts, signal: AbortSignal): Promise<void> {
+  let refused: readonly string[] = [];
+  for (;;) {
+    const { changed } = await configSource.due(signal);
+    try {
+      const { config, warnings, file } = await configSource.load();
+      const changes = changesBetween(running.config, config);
+      assertApplicable(config, changes, journal);
+      refused = [];
+      if (isEmpty(changes)) {
+        log.write('config.unchanged', { file });
+      } else {
+        await running.change(config, changes, signal);
+        log.write('config.reloaded', { file, sources: changes.sources, sinks: changes.sinks, settings: changes.settings });
+        for (const detail of warnings) log.write('config.warning', { detail });
+      }
+      result({ config });
+    } catch (thrown) {
+      if (!(thrown instanceof WaybillError) || thrown.code !== 'config_invalid') throw thrown;
+      const problems = thrown.problems.length > 0 ? thrown.problems : [thrown.message];
+      // An included file that did not exist at the last look may report the same problems twice.
+      if (!changed || problems.join('\n') !== refused.join('\n')) log.write('config.rejected', { problems });
+      refused = problems;
+      result({ problems });
+    }
+  }
+}
+
+/**
+ * @throws WaybillError `config_invalid` when a setting needs a restart, or when the state has another destination under the same id: the start
+ * would fail
+ */
+function assertApplicable(config: Config, { restart }: Changes, { db }: Journal): void {
+  const [sources, sinks] = [new Map(storedSources(db).map((row) => [row.id, row])), new Map(storedSinks(db).map((row) => [row.id, row]))];
+  const movedSources = config.sources.map((source) => ({
+    setting: `sources.${source.id}`,
+    moved: movedSourceMessage(sources.get(source.id)?.destination, destinationOf(source)),
+  }));
+  const movedSinks = config.sinks.map(({ id, type, definition, settings }) => {
+    const known = sinks.get(id);
+    return { setting: `sinks.${id}`, moved: known && movedMessage(known, type, definition.destination(settings)) };
+  });
+  const problems = [
+    ...restart.map((setting) => `${setting}: cannot change while the daemon runs; restart the daemon to apply it`),
+    ...[...movedSources, ...movedSinks].flatMap(({ setting, moved }) => (moved === undefined ? [] : [`${setting}: ${moved}`])),
+  ];
+  if (problems.length > 0) throw new WaybillError('config_invalid', 'cannot apply the changed configuration', { problems });
+}

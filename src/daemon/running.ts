@@ -1,0 +1,139 @@
+/**
+ * The running sources and sinks. A start is a change from nothing: each loop starts in one way only. A change ends the loops that it concerns,
+ * then starts those of the new configuration; every other loop continues.
+ */
+import type { Config } from '../config/load.ts';
+import { settingsText } from '../config/state-settings.ts';
+import type { Journal } from '../journal/journal.ts';
+import type { Log, Meters } from '../model/telemetry.ts';
+import { Budgets } from '../source/limits.ts';
+import { Certificates } from './certificates.ts';
+import { LiveStatus } from './live-status.ts';
+import type { DaemonOptions } from './options.ts';
+import type { Changes } from './reload/changes.ts';
+import { createDelivery, type ConfiguredSink } from './sink.ts';
+import { runSource } from './source/run.ts';
+import type { Task, Tasks } from './tasks.ts';
+
+/** ms between the starts of two sources. */
+const maxSpread = 100;
+
+interface RunningParts {
+  readonly journal: Journal;
+  readonly meters: Meters;
+  readonly tasks: Tasks;
+}
+
+export class Running {
+  readonly #options: DaemonOptions;
+  readonly #parts: RunningParts;
+  readonly #budgets: Budgets;
+  readonly #sources = new Map<string, Task>();
+  readonly #deliveries = new Map<string, Task>();
+  readonly #sinks = new Map<string, ConfiguredSink>();
+  readonly liveStatus: LiveStatus;
+  readonly certificates: Certificates;
+  #config: Config;
+
+  constructor(options: DaemonOptions, parts: RunningParts) {
+    this.#options = options;
+    this.#parts = parts;
+    this.#config = options.config;
+    this.#budgets = new Budgets(options.clock);
+    this.liveStatus = new LiveStatus(options.config);
+    this.certificates = new Certificates(options.config, this.liveStatus.sources);
+  }
+
+  /** The configuration in effect. */
+  get config(): Config {
+    return this.#config;
+  }
+
+  /** For operator actions. */
+  sink(id: string): ConfiguredSink | undefined {
+    return this.#sinks.get(id);
+  }
+
+  /** Writes the configuration to the state: what it does not name is unconfigured. */
+  register(): void {
+    const { journal } = this.#parts;
+    markUnconfigured(journal, this.#options.log, this.#config);
+    journal.storeSettings(settingsText(this.#config));
+  }
+
+  /** Starts every source and sink. */
+  start(): void {
+    const { sources, sinks } = this.#config;
+    this.#begin(new Set(sources.map(({ id }) => id)), new Set(sinks.map(({ id }) => id)));
+  }
+
+  /**
+   * Ends the loops that a new configuration changes or removes, and starts those that it changes or adds. An error while they start is fatal, as
+   * at the start of the daemon.
+   */
+  async change(config: Config, { sources, sinks }: Changes, signal: AbortSignal): Promise<void> {
+    const { shutdownTimeout } = this.#config;
+    const ending = [
+      ...[...sources.changed, ...sources.removed].map(async (id) => {
+        await this.#sources.get(id)?.end(shutdownTimeout);
+        this.#sources.delete(id);
+        this.#budgets.release(id);
+        this.liveStatus.remove(id);
+      }),
+      ...[...sinks.changed, ...sinks.removed].map(async (id) => {
+        await this.#deliveries.get(id)?.end(shutdownTimeout);
+        this.#deliveries.delete(id);
+        this.certificates.removeSink(id);
+      }),
+    ];
+    await Promise.all(ending);
+    // A daemon that stops meanwhile starts nothing.
+    signal.throwIfAborted();
+    for (const id of sinks.removed) {
+      this.#sinks.delete(id);
+      this.liveStatus.deliveries.delete(id);
+    }
+    this.#config = config;
+    this.liveStatus.follow(config);
+    this.certificates.follow(config);
+    this.register();
+    this.#begin(new Set([...sources.added, ...sources.changed]), new Set([...sinks.added, ...sinks.changed]));
+  }
+
+  #begin(sourceIds: ReadonlySet<string>, sinkIds: ReadonlySet<string>): void {
+    const config = this.#config;
+    const options = { ...this.#options, config };
+    const { journal, meters, tasks } = this.#parts;
+    const { clock } = options;
+    // Sinks are registered before the first record can arrive: `start: now` means this moment.
+    const deliveries = config.sinks
+      .filter(({ id }) => sinkIds.has(id))
+      .map((sink) => createDelivery(sink, journal, options, meters, this.certificates));
+    const sources = config.sources.filter(({ id }) => sourceIds.has(id));
+    for (const [index, source] of sources.entries()) {
+      // The starts are spread over one poll interval: sources with the same interval would always poll together.
+      const delayMs = index * Math.min(maxSpread, source.pollInterval / sources.length);
+      const task = tasks.start('collect', async (stop) => {
+        await clock.sleep(delayMs, stop);
+        await runSource(source, journal, options, meters, this.#budgets, this.liveStatus, stop);
+      });
+      this.#sources.set(source.id, task);
+    }
+    for (const sink of deliveries) {
+      const { id, loop } = sink;
+      this.#sinks.set(id, sink);
+      this.liveStatus.deliveries.set(id, loop);
+      this.#deliveries.set(
+        id,
+        tasks.start('deliver', (stop, abandon) => loop.run(stop, abandon)),
+      );
+    }
+  }
+}
+
+function markUnconfigured(journal: Journal, log: Log, config: Config): void {
+  const sources = journal.markSourcesUnconfigured(new Set(config.sources.map(({ id }) => id)));
+  for (const id of sources) log.write('source.unconfigured', { source: id });
+  const sinks = journal.sinkPositions.markUnconfigured(new Set(config.sinks.map(({ id }) => id)));
+  for (const { id } of sinks) log.write('sink.unconfigured', { sink: id });
+}
