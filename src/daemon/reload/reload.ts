@@ -1,5 +1,5 @@
 /** Applies changed configurations while the daemon runs: a valid one as a whole, an invalid one not at all. */
-import type { Config } from '../../config/load.ts';
+import type { Config, Loaded } from '../../config/load.ts';
 import { WaybillError } from '../../errors.ts';
 import type { Journal } from '../../journal/journal.ts';
 import { storedSinks, storedSources } from '../../journal/queries/stored.ts';
@@ -25,27 +25,45 @@ export async function followConfig({ configSource, running, journal, log, result
   let refused: readonly string[] = [];
   for (;;) {
     const { changed } = await configSource.due(signal);
-    try {
-      const { config, warnings, file } = await configSource.load();
-      const changes = changesBetween(running.config, config);
-      assertApplicable(config, changes, journal);
-      refused = [];
-      if (isEmpty(changes)) {
-        log.write('config.unchanged', { file });
-      } else {
-        await running.change(config, changes, signal);
-        log.write('config.reloaded', { file, sources: changes.sources, sinks: changes.sinks, settings: changes.settings });
-        for (const detail of warnings) log.write('config.warning', { detail });
-      }
-      result({ config });
-    } catch (thrown) {
-      if (!(thrown instanceof WaybillError) || thrown.code !== 'config_invalid') throw thrown;
-      const problems = thrown.problems.length > 0 ? thrown.problems : [thrown.message];
+    const read = await loadApplicable(configSource, running, journal);
+    if ('problems' in read) {
+      const { problems } = read;
       // An included file that did not exist at the last look may report the same problems twice.
       if (!changed || problems.join('\n') !== refused.join('\n')) log.write('config.rejected', { problems });
       refused = problems;
       result({ problems });
+      continue;
     }
+    const { config, warnings, file, changes } = read;
+    refused = [];
+    if (isEmpty(changes)) {
+      log.write('config.unchanged', { file });
+    } else {
+      // An error from here on is fatal: the loops of the earlier configuration have ended.
+      await running.change(config, changes, signal);
+      log.write('config.reloaded', { file, sources: changes.sources, sinks: changes.sinks, settings: changes.settings });
+      for (const detail of warnings) log.write('config.warning', { detail });
+    }
+    result({ config });
+  }
+}
+
+type Applicable = Pick<Loaded, 'config' | 'warnings' | 'file'> & { readonly changes: Changes };
+
+/** Changes nothing. */
+async function loadApplicable(
+  configSource: ConfigSource,
+  running: Running,
+  journal: Journal,
+): Promise<Applicable | { readonly problems: readonly string[] }> {
+  try {
+    const { config, warnings, file } = await configSource.load();
+    const changes = changesBetween(running.config, config);
+    assertApplicable(config, changes, journal);
+    return { config, warnings, file, changes };
+  } catch (thrown) {
+    if (!(thrown instanceof WaybillError) || thrown.code !== 'config_invalid') throw thrown;
+    return { problems: thrown.problems.length > 0 ? thrown.problems : [thrown.message] };
   }
 }
 

@@ -74,3 +74,15 @@ test('the sources of a group share one budget, at the lowest rate; others have t
   expect(budgets.of('three', 10, undefined)).not.toBe(budgets.of('four', 10, undefined));
   expect(budgets.of('shared', 10, undefined)).not.toBe(one);
 });
+
+test('a source that has ended no longer lowers the rate of its group', () => {
+  const budgets = new Budgets(new VirtualClock());
+  const shared = budgets.of('a', 10, 'tenant');
+  budgets.of('b', 2, 'tenant');
+  expect(shared.perSecond).toBe(2);
+  budgets.release('b');
+  expect(shared.perSecond).toBe(10);
+  budgets.release('a');
+  expect(budgets.of('a', 5, 'tenant')).toBe(shared);
+  expect(shared.perSecond).toBe(5);
+});
