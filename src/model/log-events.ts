@@ -32,7 +32,8 @@ export const logEvents = {
     level: 'warn',
     message: 'shutdown timeout reached, abandoning the batch in flight',
     fields: 'shutdownTimeoutMs',
-    meaning: 'A sink did not answer within `shutdownTimeout`. The daemon reconciles or sends the batch again at the next start.',
+    meaning:
+      'A sink did not answer within `shutdownTimeout`. The daemon reconciles the batch or sends it again when the sink starts again.',
   },
   'daemon.acknowledgements_unsaved': {
     level: 'warn',

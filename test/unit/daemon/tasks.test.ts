@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest';
+import { Tasks } from '../../../src/daemon/tasks.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
+
+const aborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+
+test('a loop ends alone: its batch is abandoned after the timeout, and the other loop continues until the signal', async () => {
+  const clock = new VirtualClock(0);
+  const events: string[] = [];
+  const whole = new AbortController();
+  const tasks = new Tasks(whole.signal, clock, { write: (event) => void events.push(event) });
+  const other: { stop?: AbortSignal; abandon?: AbortSignal } = {};
+  tasks.start('deliver', async (stop, abandon) => {
+    Object.assign(other, { stop, abandon });
+    await aborted(stop);
+  });
+  const stuck = tasks.start('deliver', async (stop, abandon) => {
+    await aborted(stop);
+    events.push(`stopped after ${clock.monotonic()} ms`);
+    await aborted(abandon);
+    events.push(`abandoned after ${clock.monotonic()} ms`);
+  });
+  await stuck.end(5_000);
+  expect(events).toEqual(['stopped after 0 ms', 'daemon.batch_abandoned', 'abandoned after 5000 ms']);
+  expect([other.stop?.aborted, other.abandon?.aborted]).toEqual([false, false]);
+
+  whole.abort(new Error('SIGTERM'));
+  expect(await tasks.ended(() => 5_000)).toBeUndefined();
+  expect(events.slice(3)).toEqual(['daemon.stopping', 'daemon.stopped']);
+});
+
+test('an error of a loop that is ended by a reload is fatal for all', async () => {
+  const clock = new VirtualClock(0);
+  const tasks = new Tasks(new AbortController().signal, clock, { write: () => undefined });
+  const broken = new Error('broken');
+  const task = tasks.start('collect', async (stop) => {
+    await aborted(stop);
+    throw broken;
+  });
+  tasks.start('deliver', aborted);
+  await task.end(1_000);
+  expect(await tasks.ended(() => 1_000)).toBe(broken);
+});
