@@ -42,6 +42,7 @@ const rows = [
   ['encode/settings.ts', ['zod']],
   ['deliver/settings.ts', ['settings/', 'encode/index.ts', 'sink/define.ts', 'model/', 'zod']],
   ['admin/settings.ts', ['settings/', 'zod']],
+  ['telemetry/settings.ts', ['settings/', 'zod']],
   [
     'config/',
     [
@@ -53,6 +54,7 @@ const rows = [
         'deliver/settings.ts',
         'encode/settings.ts',
         'journal/settings.ts',
+        'telemetry/settings.ts',
       ],
       ...['normalize/', 'source/settings.ts', 'sink/define.ts', 'sink/index.ts', 'record/', 'secrets.ts', ...ground, 'zod', 'yaml', 'node'],
     ],

@@ -41,6 +41,7 @@ export type ErrorCode =
   | 'admin_listen_failed' // the admin server cannot listen
   | 'admin_busy' // the admin server is overloaded
   | 'admin_unreachable' // a command cannot reach the admin server of --admin
+  | 'otlp_export_failed' // the OTLP receiver did not accept metrics or traces
   | 'aborted';
 
 interface WaybillErrorOptions {

@@ -3,7 +3,8 @@
  * informs the visibility check, and waits for sinks that lag while history is read.
  */
 import type { Appended, CollectedPage, CollectJournal } from '../model/journal.ts';
-import type { Log, Meters } from '../model/telemetry.ts';
+import { noSpan, traced } from '../model/telemetry.ts';
+import type { Log, Meters, SpanAttributes } from '../model/telemetry.ts';
 import type { Clock, Micros } from '../model/time.ts';
 import type { Answer } from './requester.ts';
 import type { VisibilityCheck } from './visibility.ts';
@@ -19,6 +20,11 @@ interface PageStoreParts {
   readonly closeDelay: Micros;
   /** `VisibilityProfile.polledFrom` from before a restart. */
   readonly polledFrom?: Micros | undefined;
+}
+
+/** By the conventions of OpenTelemetry for a database. */
+function journalAttributes(records: number): SpanAttributes {
+  return { 'db.system.name': 'sqlite', 'db.operation.name': 'append', 'db.operation.batch.size': records };
 }
 
 const sinkPauseMs = 4;
@@ -50,12 +56,14 @@ export class PageStore {
 
   /** The caller has run the visibility check on the page. */
   async store(
-    { records, received, serverNow }: Pick<Answer, 'records' | 'received' | 'serverNow'>,
+    { records, received, serverNow, span = noSpan }: Pick<Answer, 'records' | 'received' | 'serverNow' | 'span'>,
     place: Pick<CollectedPage, 'window' | 'polledUntil'> = {},
   ): Promise<Appended> {
     const page = { source: this.#parts.sourceId, records, received, serverNow, ...place };
-    const appended = await this.#parts.journal.append(page);
-    this.#count(page, appended);
+    const append = span.child('append journal', journalAttributes(records.length), { kind: 'client' });
+    const appended = await traced(append, () => this.#parts.journal.append(page));
+    span.set({ 'waybill.records.appended': appended.appended });
+    span.run(() => this.#count(page, appended));
     await this.#parts.visibility.appended(records, appended);
     if (page.window !== undefined && appended.appended > 0) await this.#waitForSinks();
     return appended;

@@ -7,7 +7,8 @@
  */
 import { codeOf, WaybillError, messageOf } from '../errors.ts';
 import type { WindowQuery } from '../model/source.ts';
-import type { Log } from '../model/telemetry.ts';
+import { noSpan } from '../model/telemetry.ts';
+import type { Log, Span } from '../model/telemetry.ts';
 import { PageCursor } from './page-cursor.ts';
 import type { PageRefused, Paging } from './page-cursor.ts';
 import { attemptsWhereSmallerWorks } from './requester.ts';
@@ -24,7 +25,7 @@ interface PassPage {
 }
 
 interface PassOptions {
-  readonly requester: Pick<Requester, 'ask' | 'wait' | 'isUnboundedAnswered'>;
+  readonly requester: Pick<Requester, 'ask' | 'wait' | 'isUnboundedAnswered'> & Partial<Pick<Requester, 'startPage'>>;
   readonly paging: Paging;
   readonly query: WindowQuery;
   /** The largest number of pages to read. */
@@ -59,35 +60,48 @@ const maxRefusals = 3;
 export async function* pass(options: PassOptions): AsyncGenerator<PassPage, void, void> {
   const { requester, query, pagesMax, signal } = options;
   const cursor = new PageCursor(options.paging, options.skip);
-  let pending: Promise<Answer> | undefined;
-  const ask = (): Promise<Answer> => {
-    const prefetched = requester.ask({ query, ...cursor.next }, signal, options.isTooMuch && attemptsWhereSmallerWorks);
+  let pending: Asked | undefined;
+  const ask = (): Asked => {
+    const span = requester.startPage?.() ?? noSpan;
+    const answer = span.run(() => requester.ask({ query, ...cursor.next }, signal, options.isTooMuch && attemptsWhereSmallerWorks));
     // Awaited later: a failure before that must not be an unhandled rejection.
-    prefetched.catch(() => undefined);
-    return prefetched;
+    answer.catch((thrown: unknown) => span.end(thrown));
+    return { span, answer };
   };
   try {
     while (cursor.pages < pagesMax && !cursor.isExhausted) {
+      const asked = pending ?? ask();
+      const { span } = asked;
       let answer: Answer;
       try {
-        answer = await (pending ?? ask());
+        answer = await asked.answer;
       } catch (thrown) {
         pending = undefined;
         if ((await recover(options, cursor, thrown)) === 'end') return;
         continue;
       }
       pending = undefined;
-      const step = cursor.answered(answer);
-      if (step === 'end') return;
-      const { isFirst, isLast, isRestart } = step;
-      if (!isLast && !isRestart && cursor.pages < pagesMax && options.ahead(answer)) pending = ask();
-      yield { answer, isFirst, isLast, isAhead: pending !== undefined };
-      if (isLast) return;
+      try {
+        const step = cursor.answered(answer);
+        if (step === 'end') return;
+        const { isFirst, isLast, isRestart } = step;
+        if (!isLast && !isRestart && cursor.pages < pagesMax && options.ahead(answer)) pending = ask();
+        yield { answer: { ...answer, span }, isFirst, isLast, isAhead: pending !== undefined };
+        if (isLast) return;
+      } finally {
+        span.end();
+      }
     }
   } finally {
     // One request at a time: a pending request ends first.
-    if (pending) await pending.catch(() => undefined);
+    if (pending) await pending.answer.then(() => pending?.span.end(), () => undefined); // prettier-ignore
   }
+}
+
+/** A request under way, and the span of its page. */
+interface Asked {
+  readonly span: Span;
+  readonly answer: Promise<Answer>;
 }
 
 /** Handles a failed request. @throws a failure that no other request can avoid */

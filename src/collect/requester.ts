@@ -8,7 +8,8 @@ import type { ErrorCode } from '../errors.ts';
 import type { CollectedRecord } from '../model/journal.ts';
 import type { JsonValue } from '../model/record.ts';
 import type { Page, PageRequest, ServerClock, Source } from '../model/source.ts';
-import type { Log } from '../model/telemetry.ts';
+import { noTracer } from '../model/telemetry.ts';
+import type { Log, Span, Tracer } from '../model/telemetry.ts';
 import type { Clock, Micros, Random } from '../model/time.ts';
 import { scanFields } from '../record/field-scan.ts';
 import { objectOf, parseRecord } from '../record/json.ts';
@@ -28,6 +29,8 @@ export interface Answer {
   readonly received: Micros;
   /** Server time of the answer. */
   readonly serverNow: Micros;
+  /** Of the page, from the request until the answer is stored; absent where nothing is stored. */
+  readonly span?: Span;
 }
 
 /** The health of the connection to a source, for status and probes. */
@@ -104,6 +107,7 @@ export class Requester {
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #log: Log;
+  readonly #tracer: Tracer;
   readonly #handoff: Pick<Handoff, 'offer'> | undefined;
   readonly #suspensions: Suspensions | undefined;
   readonly #waits: Waits;
@@ -130,6 +134,7 @@ export class Requester {
     /** Suspended when the right to read is missing. */
     suspensions?: Suspensions;
     waits?: Waits;
+    tracer?: Tracer | undefined;
   }) {
     this.#source = parts.source;
     this.#sourceId = parts.sourceId;
@@ -138,6 +143,7 @@ export class Requester {
     this.#clock = parts.clock;
     this.#random = parts.random;
     this.#log = parts.log;
+    this.#tracer = parts.tracer ?? noTracer;
     this.#handoff = parts.handoff;
     this.#suspensions = parts.suspensions;
     this.#waits = parts.waits ?? waitsFor(defaultCloseDelayMs);
@@ -150,6 +156,11 @@ export class Requester {
    */
   async ask(request: PageRequest, signal: AbortSignal, retryPolicy?: RetryPolicy): Promise<Answer> {
     return this.#repeat(request, (page) => this.#read(request, page), signal, retryPolicy);
+  }
+
+  /** Starts the trace of a page that will be stored. */
+  startPage(): Span {
+    return this.#tracer.start('collect page', { 'waybill.source.id': this.#sourceId });
   }
 
   /**

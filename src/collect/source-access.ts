@@ -4,7 +4,7 @@
  */
 import type { CollectJournal } from '../model/journal.ts';
 import type { ServerClock, Source } from '../model/source.ts';
-import type { Log, Meters } from '../model/telemetry.ts';
+import type { Log, Meters, Tracer } from '../model/telemetry.ts';
 import type { Clock, Micros, Random } from '../model/time.ts';
 import { Handoff } from './handoff.ts';
 import { Requester } from './requester.ts';
@@ -28,6 +28,7 @@ interface SourceAccessParts {
   readonly random: Random;
   readonly log: Log;
   readonly meters: Pick<Meters, 'sourceSuspended'>;
+  readonly tracer?: Tracer | undefined;
   /** ms */
   readonly closeDelay: number;
   /** `VisibilityProfile.lastFullVisibility` from before a restart. */

@@ -50,7 +50,7 @@ export type SinkConfig = Common &
     readonly settings: Readonly<Record<string, unknown>>;
   };
 
-export type Config = Omit<Settings, 'sources' | 'sinks' | 'proxy' | 'include' | 'telemetry'> & {
+export type Config = Omit<Settings, 'sources' | 'sinks' | 'proxy' | 'include'> & {
   readonly sources: readonly SourceConfig[];
   readonly sinks: readonly SinkConfig[];
   readonly proxy: ProxySettings | undefined;
@@ -260,7 +260,7 @@ function bind(settings: Settings, document: Document, schema: z.ZodType): readon
 function complete(settings: Settings, document: Document, sinks: readonly SinkDefinition[], environment: Environment): Config {
   const general = settings.proxy ?? environmentProxy(environment);
   const direct = (proxy: typeof general): ProxySettings | undefined => (proxy === 'none' ? undefined : proxy);
-  const { dataDir, journal, tls, privacy, mapping, shutdownTimeout, admin, log } = settings;
+  const { dataDir, journal, tls, privacy, mapping, shutdownTimeout, admin, log, telemetry } = settings;
   const sources = settings.sources.map((source, index) => ({
     ...source,
     proxy: direct(source.proxy ?? general),
@@ -275,6 +275,7 @@ function complete(settings: Settings, document: Document, sinks: readonly SinkDe
     shutdownTimeout,
     admin,
     log,
+    telemetry,
     proxy: direct(general),
     sources,
     sinks: settings.sinks.map(sinkConfig),

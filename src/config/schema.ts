@@ -11,6 +11,7 @@ import { adminSettings, logSettings } from '../admin/settings.ts';
 import type { SinkDefinition } from '../sink/define.ts';
 import { proxySettings, trustSettings } from '../connect/settings.ts';
 import { sourceSettings } from '../source/settings.ts';
+import { telemetrySettings } from '../telemetry/settings.ts';
 import { duration, facts, line, notYet, path } from '../settings/values.ts';
 
 /** Reserved for later releases; the error says so. */
@@ -84,7 +85,7 @@ function assemble(sinks: readonly SinkDefinition[]) {
         .array(line('the path of a file, or a pattern such as tenants/*.yaml'))
         .default([])
         .describe('Files with more sources and sinks: paths or patterns such as `tenants/*.yaml`, relative to this file'),
-      telemetry: notYet(),
+      telemetry: telemetrySettings,
     })
     .describe('Configuration of Waybill');
 }

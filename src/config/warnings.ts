@@ -23,11 +23,12 @@ export function settingWarnings(schema: z.ZodType, settings: Settings, document:
   ];
 }
 
-/** Settings of the environment that this release does not support. */
+/** Variables of the environment that this release does not support. */
 export function environmentWarnings(environment: Environment): readonly string[] {
-  return environment['OTEL_EXPORTER_OTLP_ENDPOINT']
-    ? ['OTEL_EXPORTER_OTLP_ENDPOINT: has no effect: this release does not support telemetry']
-    : [];
+  return ['OTEL_EXPORTER_OTLP_PROTOCOL', 'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'OTEL_EXPORTER_OTLP_METRICS_PROTOCOL'].flatMap((name) => {
+    const protocol = environment[name];
+    return protocol && protocol !== 'http/protobuf' ? [`${name}: "${protocol}" is not supported; Waybill sends http/protobuf`] : [];
+  });
 }
 
 /** Settings of the environment with which Waybill must not start. */

@@ -9,6 +9,7 @@ import type { Journal } from '../journal/journal.ts';
 import { snapshotOf } from '../journal/queries/snapshot.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import { createMetrics, type Metrics } from '../telemetry/metrics.ts';
+import { startTelemetry } from '../telemetry/telemetry.ts';
 import type { Reported } from './admin/messages.ts';
 import { AdminServer, type AdminFacts } from './admin/server.ts';
 import { reportSettings, serviceWords } from './live-status.ts';
@@ -36,17 +37,22 @@ interface Parts {
 export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Promise<unknown> {
   const { config, clock, log } = options;
   await using resources = new AsyncDisposableStack();
-  const metrics = resources.use(createMetrics(options.version, process.env['WAYBILL_REVISION'] ?? '', options.lostLines));
+  const telemetry = await startTelemetry(config.telemetry, options.version, log.child('telemetry'), clock);
+  const { tracer } = telemetry;
+  const metrics = createMetrics(options.version, process.env['WAYBILL_REVISION'] ?? '', options.lostLines, telemetry);
+  resources.defer(() => telemetry.stop(metrics));
   const parts: Parts = { open: undefined, isConfigCurrent: true };
 
   // The admin server listens first: probes are answered while the daemon waits for another owner of the state.
   const admin = resources.use(createAdmin(options, parts, metrics));
   const listening = await listenOnNetwork(admin, options);
   const journal = resources.use(await openState(options, signal));
+  // The last export reads no gauge: the journal is closed.
+  resources.defer(() => metrics.bind(undefined));
   // Thrown only now: another daemon that has both the port and the state is reported as the owner of the state.
   if ('thrown' in listening) throw listening.thrown;
   const tasks = new Tasks(signal, clock, log);
-  const running = new Running(options, { journal, meters: metrics.meters, tasks });
+  const running = new Running({ ...options, tracer }, { journal, meters: metrics.meters, tasks });
   running.register();
   parts.open = { journal, running };
   metrics.bind(() => ({

@@ -12,9 +12,9 @@ import { unmetered } from '../telemetry/discard.ts';
 export function openSource(
   settings: SourceConfig,
   { tls: { ca } }: Pick<Config, 'tls'>,
-  context: Pick<ClientContext, 'clock' | 'log'> & Partial<Pick<ClientContext, 'budget' | 'meters'>>,
+  context: Pick<ClientContext, 'clock' | 'log'> & Partial<Pick<ClientContext, 'budget' | 'meters' | 'tracer'>>,
   create: typeof createSource = createSource,
 ): ServiceSource {
-  const { clock, log, meters = unmetered, budget = new Budget(clock, settings.requests.perSecond) } = context;
-  return create(settings, { clock, budget, meters, ca, log });
+  const { clock, log, tracer, meters = unmetered, budget = new Budget(clock, settings.requests.perSecond) } = context;
+  return create(settings, { clock, budget, meters, ca, log, tracer });
 }

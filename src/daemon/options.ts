@@ -2,6 +2,7 @@
 import type { Config, Loaded } from '../config/load.ts';
 import type { Clock, Random } from '../model/time.ts';
 import type { createSource } from '../source/client.ts';
+import type { Tracer } from '../model/telemetry.ts';
 import type { ComponentLog } from '../telemetry/log.ts';
 
 /** Where changed configurations come from. */
@@ -23,6 +24,8 @@ export interface DaemonOptions {
   readonly log: ComponentLog;
   /** Default: a client over HTTPS. */
   readonly openSource?: typeof createSource;
+  /** Default: no traces. */
+  readonly tracer?: Tracer | undefined;
   /** Log lines that could not be written since the start. */
   readonly lostLines?: () => number;
   /** Changed configurations; default none. */

@@ -31,7 +31,7 @@ export interface ConfiguredSink {
   readonly testMessages: (code: string, count: number) => readonly Message[];
 }
 
-export type DeliveryOptions = Pick<DaemonOptions, 'config' | 'clock' | 'random' | 'log'>;
+export type DeliveryOptions = Pick<DaemonOptions, 'config' | 'clock' | 'random' | 'log' | 'tracer'>;
 
 /** Registers the sink with the journal and creates its loop without starting it. */
 export function createDelivery(
@@ -41,7 +41,7 @@ export function createDelivery(
   meters: Meters,
   certificates?: Pick<Certificates, 'shown'>,
 ): ConfiguredSink & { readonly loop: Delivery } {
-  const { config, clock, random } = options;
+  const { config, clock, random, tracer } = options;
   const { definition, id, type, settings } = sink;
   const log = options.log.child(`sink/${type}`);
   const state = register(sink, journal, log);
@@ -69,7 +69,7 @@ export function createDelivery(
       },
     }),
     open: (signal) => definition.open(settings, context, resumePoint, signal),
-    ...{ journal, clock, random, log, meters },
+    ...{ journal, clock, random, log, meters, ...(tracer && { tracer }) },
   });
   const testMessages = (code: string, count: number): readonly Message[] => {
     const [source = config.sources[0]] = config.sources.filter((each) => sink.sources?.includes(each.id) ?? true);

@@ -6,7 +6,8 @@ import { codeOf, WaybillError } from '../errors.ts';
 import type { DeliverJournal, Entry } from '../model/journal.ts';
 import type { Position } from '../model/ledger.ts';
 import type { Rejection } from '../model/sink.ts';
-import type { Log } from '../model/telemetry.ts';
+import { traced } from '../model/telemetry.ts';
+import type { Log, Tracer } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
 import type { Pauses } from './pauses.ts';
 import type { RetryPolicy } from './retry-policy.ts';
@@ -26,6 +27,7 @@ interface AcknowledgerParts {
   readonly retryPolicy: RetryPolicy;
   readonly clock: Clock;
   readonly log: Log;
+  readonly tracer: Tracer;
 }
 
 export class Acknowledger {
@@ -55,6 +57,18 @@ export class Acknowledger {
 
   /** @param delivered  undefined: the sink accepted nothing new, only dead letters are kept */
   async acknowledge(
+    entries: ReadonlyMap<number, Entry>,
+    acknowledged: number,
+    delivered: { readonly position: Position; readonly resumeNote: string | undefined } | undefined,
+    rejections: readonly Rejection[],
+    stop: AbortSignal,
+  ): Promise<void> {
+    const attributes = { 'db.system.name': 'sqlite', 'db.operation.name': 'acknowledge', 'waybill.messages.rejected': rejections.length };
+    const span = this.#parts.tracer.start('acknowledge journal', attributes, { kind: 'client' });
+    await traced(span, () => this.#acknowledge(entries, acknowledged, delivered, rejections, stop));
+  }
+
+  async #acknowledge(
     entries: ReadonlyMap<number, Entry>,
     acknowledged: number,
     delivered: { readonly position: Position; readonly resumeNote: string | undefined } | undefined,

@@ -6,7 +6,8 @@ import { isFinal, WaybillError } from '../errors.ts';
 import type { DeliverJournal } from '../model/journal.ts';
 import type { Sink } from '../model/sink.ts';
 import type { SinkSnapshot } from '../model/snapshot.ts';
-import type { Log, Meters } from '../model/telemetry.ts';
+import { noTracer } from '../model/telemetry.ts';
+import type { Log, Meters, Tracer } from '../model/telemetry.ts';
 import type { Clock, Micros, Random } from '../model/time.ts';
 import { Acknowledger } from './acknowledger.ts';
 import { BatchLimit } from './batch-limit.ts';
@@ -18,7 +19,7 @@ import type { Pipeline } from './pipeline.ts';
 import { RetryPolicy } from './retry-policy.ts';
 import { SendQueue } from './send-queue.ts';
 import { Sender } from './sender.ts';
-import type { OpenSink } from './sender.ts';
+import type { OpenSink, ReadTime } from './sender.ts';
 
 export interface DeliverSettings {
   readonly id: string;
@@ -41,6 +42,8 @@ interface DeliveryParts {
   readonly random: Random;
   readonly log: Log;
   readonly meters: Meters;
+  /** Default: no traces. */
+  readonly tracer?: Tracer;
 }
 
 export class Delivery {
@@ -57,19 +60,21 @@ export class Delivery {
   #oldest: Micros | undefined;
   /** When the next batch got its first message, by the monotonic clock. */
   #since: number | undefined;
+  /** When the journal was read for the next batch. */
+  #read: ReadTime | undefined;
   #isOpen = false;
 
   constructor(parts: DeliveryParts) {
     this.#parts = parts;
-    const { journal, pipeline, settings, open, clock, random, log, meters } = parts;
-    const { id, deadline, resolvable, batch } = settings;
+    const { journal, pipeline, settings, open, clock, random, log, meters, tracer = noTracer } = parts;
+    const { id, type, deadline, resolvable, batch } = settings;
     const limit = new BatchLimit({ records: batch.maxRecords, bytes: batch.maxBytes }, deadline);
-    const shared = { id, limit, journal, clock, log, meters };
+    const shared = { id, limit, journal, clock, log, meters, tracer };
     const sends = this.#sends;
     const retryPolicy = (this.#retryPolicy = new RetryPolicy(clock, random));
     const pauses = (this.#pauses = new Pauses({ ...shared, retryPolicy, sends }));
     const acknowledger = (this.#acknowledger = new Acknowledger({ ...shared, resolvable, pauses, retryPolicy }));
-    const sender = (this.#sender = new Sender({ ...shared, deadline, acknowledger, pauses, retryPolicy }));
+    const sender = (this.#sender = new Sender({ ...shared, type, deadline, acknowledger, pauses, retryPolicy }));
     const onDemand = (this.onDemand = new OnDemand({ ...shared, pipeline, sends, sender, acknowledger, pauses }));
     this.#opener = new Opener({ ...shared, open, sender, onDemand });
     this.#batches = new Batches((after, most) => journal.read(after, most), pipeline, limit, acknowledger.acknowledged);
@@ -156,6 +161,7 @@ export class Delivery {
     this.#acknowledger.resume(acknowledged);
     this.#batches.restart(acknowledged);
     this.#since = undefined;
+    this.#read = undefined;
     this.#oldest = (await this.#parts.journal.read(acknowledged, { records: 1, bytes: 1 }))[0]?.received;
     // A sink that was blocked opens now; the next batch shows if it accepts messages.
     if (this.#retryPolicy.state === 'blocked') this.#retryPolicy.recovered();
@@ -184,8 +190,12 @@ export class Delivery {
   }
 
   async #fill(): Promise<void> {
+    const { clock } = this.#parts;
+    const from = this.#read?.from ?? clock.now();
     await this.#batches.fill();
-    if (this.#batches.hasMessages) this.#since ??= this.#parts.clock.monotonic();
+    if (!this.#batches.hasMessages) return;
+    this.#since ??= clock.monotonic();
+    this.#read = { from, to: clock.now() };
   }
 
   /** When the next batch is sent although it is not full. */
@@ -206,13 +216,15 @@ export class Delivery {
     }
     const prepared = this.#batches.take();
     if (!prepared) return;
+    const read = this.#read;
     this.#since = undefined;
+    this.#read = undefined;
     const { messages, through, bytes, entries, unmade } = prepared;
     if (unmade) {
       await this.#acknowledger.acknowledge(entries, through.seq, undefined, [unmade], open.stop);
       return;
     }
-    const sent = this.#sender.deliver(open, { messages, through, uncertain: this.#sender.isUncertain(prepared), bytes }, entries);
+    const sent = this.#sender.deliver(open, { messages, through, uncertain: this.#sender.isUncertain(prepared), bytes }, entries, read);
     sent.catch(() => undefined);
     // The next batch is made while this one is under way, and sent after this one is acknowledged.
     await this.#fill();

@@ -2,7 +2,8 @@
 import { codeOf, WaybillError, messageOf } from '../errors.ts';
 import type { DeliverJournal, Entry } from '../model/journal.ts';
 import type { Batch, DeliveryResult, Message, Rejection, RetryableRejection, Sink } from '../model/sink.ts';
-import type { Log, Meters } from '../model/telemetry.ts';
+import { traced } from '../model/telemetry.ts';
+import type { Log, Meters, Tracer } from '../model/telemetry.ts';
 import type { Clock, Micros } from '../model/time.ts';
 import type { Acknowledger } from './acknowledger.ts';
 import type { BatchLimit } from './batch-limit.ts';
@@ -25,8 +26,15 @@ export interface OpenSink {
   readonly abandon: AbortSignal;
 }
 
+/** When the entries of a batch were read: wall clock, ms. */
+export interface ReadTime {
+  readonly from: number;
+  readonly to: number;
+}
+
 interface SenderParts {
   readonly id: string;
+  readonly type: string;
   /** ms a call of the sink may take before its outcome counts as unknown. */
   readonly deadline: number;
   readonly limit: BatchLimit;
@@ -37,6 +45,7 @@ interface SenderParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly meters: Meters;
+  readonly tracer: Tracer;
 }
 
 /** The result of one batch. All messages but `rejections` and `rest` are delivered. */
@@ -84,9 +93,25 @@ export class Sender {
   /**
    * Sends a batch until every message is delivered or a dead letter. A batch that the sink refuses as a whole is halved, in order, down to the message
    * that causes the refusal.
+   * @param read  for the trace
    * @returns how many messages became dead letters
    */
-  async deliver(open: OpenSink, batch: Batch, entries: ReadonlyMap<number, Entry>): Promise<number> {
+  async deliver(open: OpenSink, batch: Batch, entries: ReadonlyMap<number, Entry>, read?: ReadTime): Promise<number> {
+    const { id, tracer } = this.#parts;
+    const attributes = {
+      'waybill.sink.id': id,
+      'waybill.batch.bytes': batch.bytes,
+      'messaging.batch.message_count': batch.messages.length,
+    };
+    const span = tracer.start('deliver batch', attributes, read && { startTime: read.from });
+    if (read) {
+      const readAttributes = { 'db.system.name': 'sqlite', 'db.operation.name': 'read', 'db.operation.batch.size': entries.size };
+      span.child('read journal', readAttributes, { kind: 'client', startTime: read.from }).end(undefined, read.to);
+    }
+    return traced(span, () => this.#deliver(open, batch, entries));
+  }
+
+  async #deliver(open: OpenSink, batch: Batch, entries: ReadonlyMap<number, Entry>): Promise<number> {
     const { id, journal, acknowledger } = this.#parts;
     const { stop } = open;
     const parts: Batch[] = [batch];
@@ -150,7 +175,7 @@ export class Sender {
   async sendOnce(open: OpenSink, batch: Batch): Promise<OnDemandResult> {
     const { messages } = batch;
     try {
-      const { rejections, retryable, resumeNote } = await this.call((signal) => open.sink.send(batch, signal), open.abandon);
+      const { rejections, retryable, resumeNote } = await this.#attempt(open, batch);
       if (!retryable || retryable.seqs.length === 0) return { rejected: rejections, resumeNote };
       return { rejected: rejections, resumeNote, left: retryable.seqs, error: new WaybillError(retryable.code, retryable.message) };
     } catch (thrown) {
@@ -186,7 +211,8 @@ export class Sender {
   }
 
   /** Sends one batch until the sink has delivered it, refuses the rest of it as a whole, or leaves the outcome unknown. */
-  async #send({ sink, stop, abandon }: OpenSink, given: Batch): Promise<Outcome> {
+  async #send(open: OpenSink, given: Batch): Promise<Outcome> {
+    const { stop, abandon } = open;
     const { id, limit, pauses, clock, meters } = this.#parts;
     let batch = given;
     const rejections: Rejection[] = [];
@@ -199,13 +225,7 @@ export class Sender {
       const began = clock.monotonic();
       let certain = 0;
       try {
-        const delivered = await this.call((signal, onProgress) => {
-          const progress = (count: number): void => {
-            certain = count;
-            onProgress();
-          };
-          return sink.send(batch, signal, progress);
-        }, abandon);
+        const delivered = await this.#attempt(open, batch, (count) => (certain = count));
         limit.took(batch, clock.monotonic() - began);
         rejections.push(...delivered.rejections);
         if (delivered.duplicates) meters.sinkDuplicates(id, delivered.duplicates);
@@ -242,6 +262,27 @@ export class Sender {
         return { rejections, unknown: { thrown }, rest: batch.messages.slice(certain) };
       }
     }
+  }
+
+  /** One call of the sink, with a span. @param progressed  receives the number of messages that are certain to be delivered */
+  async #attempt({ sink, abandon }: OpenSink, batch: Batch, progressed?: (certain: number) => void): Promise<DeliveryResult> {
+    const { id, type, tracer } = this.#parts;
+    const attributes = {
+      ...{ 'messaging.system': type, 'messaging.operation.name': 'send', 'messaging.operation.type': 'send' },
+      ...{ 'messaging.destination.name': id, 'messaging.batch.message_count': batch.messages.length },
+    };
+    const span = tracer.start(`send ${id}`, attributes, { kind: 'producer' });
+    return traced(span, async () => {
+      const result = await this.call((signal, onProgress) => {
+        const progress = (count: number): void => {
+          progressed?.(count);
+          onProgress();
+        };
+        return progressed ? sink.send(batch, signal, progress) : sink.send(batch, signal);
+      }, abandon);
+      span.set({ 'waybill.messages.rejected': result.rejections.length, 'waybill.messages.retryable': result.retryable?.seqs.length ?? 0 });
+      return result;
+    });
   }
 
   #succeeded({ messages, onDemand }: Batch, { rejections }: DeliveryResult): void {

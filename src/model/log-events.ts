@@ -53,6 +53,19 @@ export const logEvents = {
     fields: 'code error stack',
     meaning: 'The daemon could not start, or ended with an error. Look up `code` in operations.md.',
   },
+  'telemetry.started': {
+    level: 'info',
+    message: 'exporting by OTLP',
+    fields: 'endpoint signals',
+    meaning: 'Metrics and traces are sent to this receiver.',
+  },
+  'telemetry.export_failed': {
+    level: 'warn',
+    message: 'OTLP export failed',
+    fields: 'code error',
+    meaning:
+      'The OTLP receiver did not accept metrics or traces. Collection and delivery are not affected. ' + 'Look up `code` in operations.md.',
+  },
   'config.warning': {
     level: 'warn',
     message: 'configuration warning',

@@ -1,4 +1,4 @@
-/** The boundaries to the log and the metrics. */
+/** The boundaries to the log, the metrics and the traces. */
 import type { LogEventCode, LogFields, UnlistedFields } from './log-events.ts';
 import type { Micros } from './time.ts';
 
@@ -34,6 +34,50 @@ export interface Meters {
   sinkLoss(sink: string): void;
   /** A message was truncated to the maximum size of the receiver. */
   messageTruncated(sink: string): void;
+}
+
+export type SpanAttributes = Readonly<Record<string, string | number | boolean | undefined>>;
+
+export interface SpanOptions {
+  /** `client`: a call of another system; `producer`: messages are sent; default: work of this process. */
+  readonly kind?: 'client' | 'producer';
+  /** Wall clock, ms; default now. */
+  readonly startTime?: number;
+}
+
+/** A span of a trace. Attributes never hold a secret or a part of a record. */
+export interface Span {
+  child(name: string, attributes?: SpanAttributes, options?: SpanOptions): Span;
+  set(attributes: SpanAttributes): void;
+  /** Makes this span the parent of spans that the tracer starts in `work`. Log lines of `work` carry its ids. */
+  run<Result>(work: () => Result): Result;
+  /**
+   * @param thrown  the error that ended the work
+   * @param endTime  wall clock, ms; default now
+   */
+  end(thrown?: unknown, endTime?: number): void;
+}
+
+export interface Tracer {
+  /** Starts a span below the current one, or a new trace. */
+  start(name: string, attributes?: SpanAttributes, options?: SpanOptions): Span;
+}
+
+export const noSpan: Span = { child: () => noSpan, set: () => undefined, run: (work) => work(), end: () => undefined };
+
+/** The tracer while traces are off. */
+export const noTracer: Tracer = { start: () => noSpan };
+
+/** Runs `work` in the span and ends the span with it. */
+export async function traced<Result>(span: Span, work: () => Promise<Result>): Promise<Result> {
+  try {
+    const result = await span.run(work);
+    span.end();
+    return result;
+  } catch (thrown) {
+    span.end(thrown);
+    throw thrown;
+  }
 }
 
 /** Delays of records until they were first seen, in the buckets of src/telemetry/delays.ts; the last bucket has no upper bound. */

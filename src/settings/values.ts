@@ -175,6 +175,21 @@ export function httpsUrl() {
     .register(facts, { expects, pattern: '^[Hh][Tt][Tt][Pp][Ss]?://' });
 }
 
+/** An address with `http:` or `https:`: a collector in the same pod or cluster often speaks plain HTTP. Credentials are headers. */
+export function otlpUrl() {
+  const expects = 'an address such as http://otel-collector:4318';
+  return z
+    .string()
+    .transform((text, context) => {
+      const url = URL.parse(text);
+      if (!url || !/^https?:\/\/[^/]/i.test(text)) return refuse(context, `is not ${expects}`);
+      if (url.username || url.password) return refuse(context, 'must not contain a user or password: set OTEL_EXPORTER_OTLP_HEADERS');
+      if (url.search || url.hash) return refuse(context, 'must not contain a query or fragment');
+      return url.href.replace(/\/+$/, '');
+    })
+    .register(facts, { expects, pattern: '^[Hh][Tt][Tt][Pp][Ss]?://' });
+}
+
 /** True for a host of a URL that only this machine can reach. */
 export function isLoopback(hostname: string): boolean {
   const host = hostname.replace(/^\[|\]$/g, '').toLowerCase();

@@ -5,7 +5,8 @@
  */
 import { WaybillError, codeOf, messageOf } from '../errors.ts';
 import type { Page, PageRequest, Source } from '../model/source.ts';
-import type { Log, Meters } from '../model/telemetry.ts';
+import { noTracer } from '../model/telemetry.ts';
+import type { Log, Meters, Span, SpanAttributes, Tracer } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
 import { Connection } from '../connect/connection.ts';
 import type { Route } from '../connect/connection.ts';
@@ -43,6 +44,8 @@ export interface ClientContext {
   readonly ca?: Pem | undefined;
   /** Receives the event for a secret that was read again. */
   readonly log?: Log | undefined;
+  /** Default: no traces. */
+  readonly tracer?: Tracer | undefined;
 }
 
 /** A source with the methods that `check` needs. */
@@ -69,11 +72,13 @@ class HttpSource implements ServiceSource {
   readonly #service: Connection;
   readonly #login: Connection;
   readonly #tokens: TokenStore;
+  readonly #requestAttributes: SpanAttributes;
 
   constructor(settings: ClientSettings, context: ClientContext) {
     this.#settings = settings;
     this.#context = context;
     this.#setting = `sources.${settings.id}`;
+    this.#requestAttributes = requestAttributes(settings);
     const { auth, tls, proxy, requests } = settings;
     const shared = { proxy, sharedCa: context.ca, timeoutMs: Math.min(requests.timeout, 10_000) };
     this.#service = new Connection({ setting: this.#setting, url: settings.baseUrl, tls, ...shared });
@@ -119,26 +124,33 @@ class HttpSource implements ServiceSource {
    * Sends one request and measures it. Returns a 401, which the token may have caused, to the caller.
    */
   async #attempt(request: PageRequest, what: string, signal: AbortSignal): Promise<Page | Unauthorized> {
-    const { clock, budget, meters } = this.#context;
+    const { clock, budget, meters, tracer = noTracer } = this.#context;
     const token = await this.#tokens.get(signal);
     await budget.take(signal);
     const begun = clock.monotonic();
+    const span = tracer.start('GET', this.#requestAttributes, { kind: 'client' });
     let outcome = 'ok';
+    let failure: unknown;
     try {
-      const page = await this.#ask(request, what, token, signal);
+      const page = await span.run(() => this.#ask(request, what, token, span, signal));
       if ('items' in page) this.#tokens.accepted(token);
-      else outcome = 'source_unauthorized';
+      else {
+        outcome = 'source_unauthorized';
+        failure = new WaybillError('source_unauthorized', page.message);
+      }
       return page;
     } catch (thrown) {
+      failure = thrown;
       outcome = codeOf(thrown) ?? (signal.aborted ? 'aborted' : 'internal_error');
       if (outcome === 'page_refused' && this.#tokens.mayBeAtFault(token)) return { token, message: messageOf(thrown) };
       throw thrown;
     } finally {
+      span.end(failure);
       meters.sourceRequest(this.#settings.id, outcome, (clock.monotonic() - begun) / 1000);
     }
   }
 
-  async #ask(request: PageRequest, what: string, token: string, signal: AbortSignal): Promise<Page | Unauthorized> {
+  async #ask(request: PageRequest, what: string, token: string, span: Span, signal: AbortSignal): Promise<Page | Unauthorized> {
     const { clock } = this.#context;
     const { subscriptionKey, requests } = this.#settings;
     const key = subscriptionKey?.read();
@@ -171,6 +183,7 @@ class HttpSource implements ServiceSource {
       }
       throw thrown;
     }
+    span.set({ 'http.response.status_code': answer.status });
     const receivedMonotonic = clock.monotonic();
     const now = clock.now();
     const date = parseHttpDate(answer.headers['date'], now);
@@ -193,7 +206,6 @@ class HttpSource implements ServiceSource {
   }
 
   #url({ query, page, pageSize }: PageRequest): string {
-    const { baseUrl, endpoint } = this.#settings;
     // The order is fixed: a cache or rate limit on the way may use the text as a key.
     const parameters = [
       ['startTime', query.startTime],
@@ -204,7 +216,7 @@ class HttpSource implements ServiceSource {
       ['sort', '+logTimestamp'],
     ] as const;
     const text = parameters.filter(([, value]) => value !== undefined).map(([name, value]) => `${name}=${encodeURIComponent(value ?? '')}`);
-    return `${baseUrl.replace(/\/+$/, '')}/logs/${endpoint}?${text.join('&')}`;
+    return `${logsUrl(this.#settings)}?${text.join('&')}`;
   }
 
   #refusal(answer: Answer, message: string, what: string, now: number): WaybillError {
@@ -232,6 +244,24 @@ class HttpSource implements ServiceSource {
     if (status < 300) return new WaybillError('page_malformed', `${begin}: expected status 200, got ${status}`);
     return new WaybillError('page_refused', `${begin}: the service refuses the request: ${message}`);
   }
+}
+
+function logsUrl({ baseUrl, endpoint }: ClientSettings): string {
+  return `${baseUrl.replace(/\/+$/, '')}/logs/${endpoint}`;
+}
+
+/** By the conventions of OpenTelemetry for an HTTP client; the URL without its query. */
+function requestAttributes(settings: ClientSettings): SpanAttributes {
+  const url = logsUrl(settings);
+  const { hostname, port, protocol, pathname } = new URL(url);
+  return {
+    'waybill.source.id': settings.id,
+    'http.request.method': 'GET',
+    'server.address': hostname,
+    'server.port': Number(port) || (protocol === 'http:' ? 80 : 443),
+    'url.full': url,
+    'url.path': pathname,
+  };
 }
 
 /** The characters of a header value: printable ASCII (RFC 9110 section 5.5). */

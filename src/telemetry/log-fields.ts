@@ -37,7 +37,7 @@ export function presentable(fields: object): Record<string, unknown> {
  * Removes secrets and credentials that the other side may return, and characters that control a terminal
  * (escape, C1 controls, direction marks). JSON escapes the other C0 controls.
  */
-function scrubbed(text: string): string {
+export function scrubbed(text: string): string {
   const cut = text.length > maxLength ? `${text.slice(0, maxLength)}… (${text.length} characters)` : text;
   return withoutSecrets(harmless(cut), false)
     .replace(/\b([a-z][a-z0-9+.-]*:\/\/)[^\s/@"'<>]+@/gi, `$1${hidden}@`)

@@ -10,6 +10,7 @@ import type { Level, LogEventCode } from '../model/log-events.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
 import { presentable } from './log-fields.ts';
+import { currentIds } from './current-span.ts';
 import { LogOutput } from './log-output.ts';
 import type { LineStream } from './log-output.ts';
 import { printable } from '../escape.ts';
@@ -77,7 +78,7 @@ export function createLog(
     const { level } = logEvents[event];
     if (levels.indexOf(level) < threshold(component)) return;
     const now = clock.monotonic();
-    const shown = presentable(fields);
+    const shown = { ...presentable(fields), ...currentIds() };
     const key = level === 'warn' || level === 'error' ? failureKey(event, shown) : undefined;
     const known = key === undefined ? undefined : quiet.get(key);
     if (key !== undefined && known && now - known.since < quietMs) {
@@ -176,11 +177,12 @@ function plainFields(component: string, fields: Record<string, unknown>): Record
 
 /** ECS defines `error.*`; the fields of Waybill go under `waybill`. */
 function ecsFields(component: string, fields: Record<string, unknown>): Record<string, unknown> {
-  const { error, ...ours } = fields;
+  const { error, trace_id, span_id, ...ours } = fields;
   const code = failureCode(fields);
   const message = isErrorFields(error) ? [error.message, ...(error.causes ?? [])].join(': ') : undefined;
   return {
     ...(component !== '' && { 'log.logger': component }),
+    ...(trace_id !== undefined && { 'trace.id': trace_id, 'span.id': span_id }),
     ...((code !== undefined || message !== undefined) && {
       error: { ...(code !== undefined && { code }), ...(message !== undefined && { message: message }) },
     }),

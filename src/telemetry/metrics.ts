@@ -2,12 +2,16 @@
 import { existsSync, readdirSync } from 'node:fs';
 import type { Counter, Histogram, Meter, ObservableGauge } from '@opentelemetry/api';
 import { PrometheusSerializer } from '@opentelemetry/exporter-prometheus';
+import type { Resource } from '@opentelemetry/resources';
 import {
   AggregationTemporality,
   type AggregationTemporalitySelector,
+  type IMetricReader,
   InstrumentType,
   MeterProvider,
   MetricReader,
+  type PushMetricExporter,
+  type ResourceMetrics,
 } from '@opentelemetry/sdk-metrics';
 import type { SuspensionReason } from '../model/ledger.ts';
 import type { Snapshot } from '../model/snapshot.ts';
@@ -20,7 +24,7 @@ import type { NameOf } from './metric-table.ts';
 export interface Metrics extends AsyncDisposable {
   readonly meters: Meters;
   /** Sets the source of the gauges. Before it is set, only process metrics, `waybill_build_info` and counters are served. */
-  readonly bind: (snapshot: () => Snapshot) => void;
+  readonly bind: (snapshot: (() => Snapshot) | undefined) => void;
   /** Prometheus text format 0.0.4. Rejects when the snapshot fails. */
   readonly text: () => Promise<string>;
 }
@@ -29,15 +33,28 @@ export interface Metrics extends AsyncDisposable {
 const requestBounds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const deliveryBounds = [1, 2, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400];
 
+/** The units of OpenTelemetry (UCUM). */
+const ucumUnits = { seconds: 's', bytes: 'By', '': '' } as const;
+
 const sourceStates = ['active', 'suspended', 'unconfigured', 'retired'] as const;
 const suspensionReasons: readonly SuspensionReason[] = ['fields', 'rows', 'forbidden', 'timestamp', 'clock'];
 const sinkStates = ['active', 'retrying', 'blocked', 'unconfigured', 'retired'] as const;
 
 type Instruments = ReturnType<typeof createInstruments>;
 
-export function createMetrics(version: string, revision: string, lostLines: () => number = () => 0): Metrics {
+/** @param telemetry  exports the same instruments; default none */
+export function createMetrics(
+  version: string,
+  revision: string,
+  lostLines: () => number = () => 0,
+  telemetry?: { readonly reader?: IMetricReader | undefined; readonly resource?: Resource | undefined },
+): Metrics {
   const reader = new PullReader();
-  const provider = new MeterProvider({ readers: [reader] });
+  const { resource } = telemetry ?? {};
+  const provider = new MeterProvider({
+    readers: telemetry?.reader ? [reader, telemetry.reader] : [reader],
+    ...(resource && { resource }),
+  });
   const meter = provider.getMeter('waybill');
   // No scope labels and no target_info: the exposed names are a contract.
   const serializer = new PrometheusSerializer(undefined, false, undefined, true, true);
@@ -53,18 +70,16 @@ export function createMetrics(version: string, revision: string, lostLines: () =
     text: async () => {
       const { resourceMetrics, errors } = await reader.collect();
       if (errors.length > 0) throw new AggregateError(errors, 'cannot read the metrics');
-      // The exporter depends on another patch release of the SDK, which declares the same enums again.
-      // eslint-disable-next-line @typescript-eslint/no-unsafe-enum-assignment
-      return serializer.serialize(resourceMetrics);
+      return serializer.serialize(withoutUnits(resourceMetrics));
     },
     [Symbol.asyncDispose]: () => provider.shutdown(),
   };
 }
 
 function createInstruments(meter: Meter) {
-  const counter = (name: NameOf<'counter'>): Counter => meter.createCounter(name, { description: metricTable[name].help });
+  const counter = (name: NameOf<'counter'>): Counter => meter.createCounter(name, described(name));
   const histogram = (name: NameOf<'histogram'>, explicitBucketBoundaries: number[]): Histogram =>
-    meter.createHistogram(name, { description: metricTable[name].help, advice: { explicitBucketBoundaries } });
+    meter.createHistogram(name, { ...described(name), advice: { explicitBucketBoundaries } });
   return {
     collected: counter('waybill_records_collected_total'),
     late: counter('waybill_records_late_total'),
@@ -82,6 +97,11 @@ function createInstruments(meter: Meter) {
     losses: counter('waybill_sink_losses_total'),
     truncated: counter('waybill_messages_truncated_total'),
   };
+}
+
+function described(name: keyof typeof metricTable): { readonly description: string; readonly unit: string } {
+  const { help, unit } = metricTable[name];
+  return { description: help, unit: ucumUnits[unit] };
 }
 
 function metersOf(to: Instruments): Meters {
@@ -108,7 +128,7 @@ function metersOf(to: Instruments): Meters {
 
 function observeProcess(meter: Meter, lostLines: () => number): void {
   const observedCounter = (name: NameOf<'counter'>, read: () => number): void =>
-    meter.createObservableCounter(name, { description: metricTable[name].help }).addCallback((result) => result.observe(read()));
+    meter.createObservableCounter(name, described(name)).addCallback((result) => result.observe(read()));
   observedCounter('waybill_log_lines_lost_total', lostLines);
   observedCounter('process_cpu_seconds_total', cpuSeconds);
   for (const [name, read] of Object.entries(processGauges))
@@ -144,12 +164,29 @@ function startAtZero(instruments: Instruments, { sources, sinks }: Snapshot): vo
 }
 
 function gauge(meter: Meter, name: NameOf<'gauge'>): ObservableGauge {
-  return meter.createObservableGauge(name, { description: metricTable[name].help });
+  return meter.createObservableGauge(name, described(name));
 }
 
 /** A cumulative gauge would repeat the last value of a retired sink. */
 const aggregationTemporalitySelector: AggregationTemporalitySelector = (type) =>
   type === InstrumentType.OBSERVABLE_GAUGE ? AggregationTemporality.DELTA : AggregationTemporality.CUMULATIVE;
+
+/** An exporter that forgets a gauge of a removed source or sink, as the text for Prometheus does. OTLP gauges have no temporality. */
+export function withoutStaleGauges<Exporter extends PushMetricExporter>(exporter: Exporter): Exporter {
+  const preferred = exporter.selectAggregationTemporality?.bind(exporter);
+  exporter.selectAggregationTemporality = (type) =>
+    type === InstrumentType.OBSERVABLE_GAUGE || !preferred ? aggregationTemporalitySelector(type) : preferred(type);
+  return exporter;
+}
+
+/** The names of the text for Prometheus end in the unit; its UNIT lines belong to OpenMetrics. */
+function withoutUnits(resourceMetrics: ResourceMetrics): ResourceMetrics {
+  const scopeMetrics = resourceMetrics.scopeMetrics.map((scope) => ({
+    ...scope,
+    metrics: scope.metrics.map((metric) => ({ ...metric, descriptor: { ...metric.descriptor, unit: '' } })),
+  }));
+  return { ...resourceMetrics, scopeMetrics };
+}
 
 /** The reader of the exporter starts a web server and keeps removed gauges. */
 class PullReader extends MetricReader {

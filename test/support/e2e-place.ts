@@ -40,6 +40,8 @@ process.once('exit', () => {
 export class Place implements AsyncDisposable {
   readonly directory: string;
   readonly chance: Chance;
+  /** Variables of every program that starts here. */
+  environment: Readonly<Record<string, string>> = {};
   readonly #name: string;
   readonly #children = new Set<ChildProcess>();
   /** Works that have begun and not succeeded. */
@@ -68,7 +70,7 @@ export class Place implements AsyncDisposable {
     const { PATH = '', NODE_COMPILE_CACHE = '' } = process.env;
     const child = spawn(process.execPath, args, {
       cwd: this.directory,
-      env: { PATH, NODE_COMPILE_CACHE, TMPDIR: this.directory, ...env },
+      env: { PATH, NODE_COMPILE_CACHE, TMPDIR: this.directory, ...this.environment, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     running.add(child);

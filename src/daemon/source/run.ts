@@ -57,7 +57,7 @@ export async function runSource(
   liveStatus: LiveStatus,
   signal: AbortSignal,
 ): Promise<void> {
-  const { clock, random, config } = options;
+  const { clock, random, config, tracer } = options;
   const { id } = settings;
   const log = options.log.child('collect');
   const isKnown = journal.hasSource(id);
@@ -65,8 +65,8 @@ export async function runSource(
   const delays = new Delays(store.profile.delays, settings.pollInterval);
   const meters = measuring(delays, daemonMeters, clock);
   const budget = budgets.of(id, settings.requests.perSecond, settings.requests.group);
-  await using client = openSource(settings, config, { clock, budget, meters, log }, options.openSource);
-  const connection = await connect(client, settings, store, journal, { clock, random, log, meters });
+  await using client = openSource(settings, config, { clock, budget, meters, log, tracer }, options.openSource);
+  const connection = await connect(client, settings, store, journal, { clock, random, log, meters, tracer });
   const { access, serverClock, source, paging, caps, now } = connection;
   const { visibility } = store.profile;
   const calibrator = calibratorOf(connection);
@@ -107,7 +107,13 @@ async function connect(
   settings: SourceConfig,
   store: ProfileStore,
   journal: Journal,
-  { clock, random, log, meters }: Pick<DaemonOptions, 'clock' | 'random'> & { readonly log: Log; readonly meters: Meters },
+  {
+    clock,
+    random,
+    log,
+    meters,
+    tracer,
+  }: Pick<DaemonOptions, 'clock' | 'random' | 'tracer'> & { readonly log: Log; readonly meters: Meters },
 ): Promise<Connection> {
   const { id, closeDelay } = settings;
   const { calibration, unboundedQuery, visibility, clock: storedClock } = store.profile;
@@ -115,7 +121,7 @@ async function connect(
   const profile = await clockSince(storedClock, id, journal);
   const serverClock = new ServerClock({ source: id, closeDelay, clock, log, profile });
   const access = accessSource({
-    ...{ sourceId: id, source, uidOf: identify(id), journal, serverClock, clock, random, log, meters, closeDelay },
+    ...{ sourceId: id, source, uidOf: identify(id), journal, serverClock, clock, random, log, meters, tracer, closeDelay },
     lastFullVisibility: visibility?.lastFullVisibility,
   });
   return {

@@ -7,7 +7,8 @@ import { load, problemsOf, temporaryDirectory, valid } from './loading.ts';
 
 const at = 'sources.production';
 
-const topSettings = 'there are dataDir, journal, tls, proxy, sources, privacy, mapping, sinks, shutdownTimeout, admin, log, include';
+const topSettings =
+  'there are dataDir, journal, tls, proxy, sources, privacy, mapping, sinks, shutdownTimeout, admin, log, include, telemetry';
 
 /** What is written, and every problem that it must give. Lines: `top` stands on 1 and moves what follows; `auth` on 10; `source` on 11. */
 const wrong: readonly (readonly [string, Parameters<typeof valid>[0], readonly string[]])[] = [
@@ -129,7 +130,11 @@ const wrong: readonly (readonly [string, Parameters<typeof valid>[0], readonly s
     { top: 'mapping: { severity: { "Decrypt:AccessDenied:TimeEmbargoFailed": 11 } }' },
     ['mapping.severity.Decrypt:AccessDenied:TimeEmbargoFailed (line 1): 11 is not a whole number from 0 to 10'],
   ],
-  ['telemetry', { top: 'telemetry: {}' }, ['telemetry (line 1): a group of settings is not in this release yet']],
+  [
+    'telemetry with credentials in the address',
+    { top: 'telemetry: { otlp: { endpoint: "http://user:pw@otel:4318" } }' },
+    ['telemetry.otlp.endpoint (line 1): "http://…@otel:4318" must not contain a user or password: set OTEL_EXPORTER_OTLP_HEADERS'],
+  ],
   ['ledger', { sink: 'ledger: true' }, ['sinks.out.ledger (line 15): true is not in this release yet']],
   ['start of a sink', { sink: 'start: archive' }, ['sinks.out.start (line 15): "archive" is not in this release yet']],
   [

@@ -1,0 +1,126 @@
+/**
+ * The exporters of metrics and traces, with the variables of the OpenTelemetry specification. @opentelemetry/sdk-node is not used: it
+ * creates a separate MeterProvider, for a second set of instruments, and brings gRPC and Zipkin.
+ */
+import { diag, DiagLogLevel } from '@opentelemetry/api';
+import { getNumberFromEnv, getStringFromEnv, parseKeyPairsIntoRecord, setGlobalErrorHandler } from '@opentelemetry/core';
+import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-proto';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
+import {
+  defaultResource,
+  detectResources,
+  resourceAttributesEnvDetector,
+  resourceFromAttributes,
+  serviceNameEnvDetector,
+} from '@opentelemetry/resources';
+import { PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
+import { AlwaysOffSampler, AlwaysOnSampler, BatchSpanProcessor, TraceIdRatioBasedSampler, TracerProvider } from '@opentelemetry/sdk-trace';
+import type { Sampler } from '@opentelemetry/sdk-trace';
+import { WaybillError } from '../errors.ts';
+import type { Log } from '../model/telemetry.ts';
+import type { Clock } from '../model/time.ts';
+import { remember } from '../secrets.ts';
+import { withoutStaleGauges } from './metrics.ts';
+import { tracerOf } from './tracer.ts';
+
+/** ms: pending requests to an unreachable receiver end within this time, also at the end of the process. */
+const maxTimeout = 5_000;
+/** ms */
+const maxFlush = 3_000;
+/** Owner of the header values in the list of secrets. */
+const headers = {};
+
+/** @param endpoint  of the configuration; undefined: the exporters read OTEL_EXPORTER_OTLP_ENDPOINT */
+export function startOtlp(endpoint: string | undefined, version: string, log: Log, clock: Clock) {
+  for (const name of ['', 'TRACES_', 'METRICS_'])
+    for (const value of Object.values(parseKeyPairsIntoRecord(getStringFromEnv(`OTEL_EXPORTER_OTLP_${name}HEADERS`))))
+      remember(headers, value);
+  reportFailures(log);
+  const resource = defaultResource()
+    .merge(resourceFromAttributes({ 'service.name': 'waybill', 'service.version': version }))
+    .merge(detectResources({ detectors: [resourceAttributesEnvDetector, serviceNameEnvDetector] }));
+  const options = (signal: 'traces' | 'metrics') => ({
+    ...(endpoint !== undefined && { url: `${endpoint}/v1/${signal}` }),
+    timeoutMillis: Math.min(timeoutOf(signal) ?? maxTimeout, maxTimeout),
+  });
+  const isSent = (signal: string): boolean => getStringFromEnv(`OTEL_${signal.toUpperCase()}_EXPORTER`) !== 'none';
+  const reader = isSent('metrics') ? metricReader(new OTLPMetricExporter(options('metrics'))) : undefined;
+  const processor = isSent('traces')
+    ? new BatchSpanProcessor({ exporter: new OTLPTraceExporter(options('traces')), ...queue() })
+    : undefined;
+  const provider = new TracerProvider({ resource, sampler: sampler(), spanProcessors: processor ? [processor] : [] });
+  const signals = ['metrics', 'traces'].filter(isSent);
+  log.write('telemetry.started', { endpoint: endpoint ?? getStringFromEnv('OTEL_EXPORTER_OTLP_ENDPOINT'), signals });
+  return {
+    tracer: tracerOf(provider.getTracer('waybill', version)),
+    ...{ reader, resource },
+    stop: async (metrics: AsyncDisposable): Promise<void> => {
+      await bounded(Promise.all([metrics[Symbol.asyncDispose](), provider.shutdown()]), log, clock);
+      diag.disable();
+    },
+  };
+}
+
+function metricReader(exporter: OTLPMetricExporter): PeriodicExportingMetricReader {
+  const exportIntervalMillis = positive('OTEL_METRIC_EXPORT_INTERVAL') ?? 60_000;
+  const exportTimeoutMillis = Math.min(positive('OTEL_METRIC_EXPORT_TIMEOUT') ?? 30_000, exportIntervalMillis);
+  return new PeriodicExportingMetricReader({ exporter: withoutStaleGauges(exporter), exportIntervalMillis, exportTimeoutMillis });
+}
+
+function timeoutOf(signal: string): number | undefined {
+  return positive(`OTEL_EXPORTER_OTLP_${signal.toUpperCase()}_TIMEOUT`) ?? positive('OTEL_EXPORTER_OTLP_TIMEOUT');
+}
+
+function queue() {
+  const maxQueueSize = positive('OTEL_BSP_MAX_QUEUE_SIZE') ?? 2_048;
+  return {
+    maxQueueSize,
+    maxExportBatchSize: Math.min(positive('OTEL_BSP_MAX_EXPORT_BATCH_SIZE') ?? 512, maxQueueSize),
+    scheduledDelayMillis: positive('OTEL_BSP_SCHEDULE_DELAY') ?? 5_000,
+    exportTimeoutMillis: positive('OTEL_BSP_EXPORT_TIMEOUT') ?? 30_000,
+  };
+}
+
+/** No span has a remote parent, so the `parentbased_` variants decide as their root sampler; the children follow the trace id. */
+function sampler(): Sampler {
+  const name = getStringFromEnv('OTEL_TRACES_SAMPLER')?.replace(/^parentbased_/, '') ?? 'always_on';
+  if (name === 'always_off') return new AlwaysOffSampler();
+  if (name === 'traceidratio') return new TraceIdRatioBasedSampler(getNumberFromEnv('OTEL_TRACES_SAMPLER_ARG') ?? 1);
+  if (name !== 'always_on') diag.warn(`OTEL_TRACES_SAMPLER: unknown sampler "${name}"; every trace is sampled`);
+  return new AlwaysOnSampler();
+}
+
+function positive(name: string): number | undefined {
+  const value = getNumberFromEnv(name);
+  return value !== undefined && value > 0 ? value : undefined;
+}
+
+/** The packages report every failure here. The log writes the line once a minute, with the number of omitted lines. */
+function reportFailures(log: Log): void {
+  const report = (message: string, cause?: unknown): void => {
+    const error = new WaybillError('otlp_export_failed', message, { cause });
+    log.write('telemetry.export_failed', { code: error.code, error });
+  };
+  const unused = (): void => undefined;
+  const logger = { error: report, warn: report, info: unused, debug: unused, verbose: unused };
+  diag.setLogger(logger, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
+  setGlobalErrorHandler((thrown) => report('cannot export by OTLP', thrown));
+}
+
+/** Ends with `work`, at the latest after `maxFlush`. A failure is a log line. */
+async function bounded(work: Promise<unknown>, log: Log, clock: Clock): Promise<void> {
+  const finished = new AbortController();
+  const done = work.then(
+    () => undefined,
+    (thrown: unknown) => thrown ?? new Error('unknown reason'),
+  );
+  const late = clock.sleep(maxFlush, finished.signal).then(
+    () => new Error(`no response within ${maxFlush} ms`),
+    () => undefined, // the exports ended first
+  );
+  const cause = await Promise.race([done, late]);
+  finished.abort();
+  if (cause === undefined) return;
+  const error = new WaybillError('otlp_export_failed', 'cannot send the last metrics and traces', { cause });
+  log.write('telemetry.export_failed', { code: error.code, error });
+}
