@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # install.sh NAME... : the real receivers that `npm run test:servers` speaks to, each only if it is missing. Debian's packages (as root), and what
-# no package can put beside another in $WAYBILL_TEST_CACHE, else ~/.cache/waybill-servers. Ends with 3 where this system has no JDK for a receiver.
+# no package can put beside another in $WAYBILL_TEST_CACHE, else ~/.cache/waybill-servers. Ends with 3 where this system has no JDK or Go for a receiver.
 set -euo pipefail
 cache=${WAYBILL_TEST_CACHE:-$HOME/.cache/waybill-servers}
 mkdir -p "$cache"
@@ -52,6 +52,16 @@ java_server() {
 }
 here=$(cd "$(dirname "$0")" && pwd)
 
+# Built from otelcol/go.mod: about 150 s of CPU, 40 MB.
+otelcol() {
+  local folder=$cache/otelcol-0.160.0 work
+  [ ! -x "$folder/otelcol" ] || return 0
+  command -v go >/dev/null || { echo 'no go on the path: the OpenTelemetry Collector is built from source' >&2; exit 3; }
+  work=$(mktemp -d "$cache/unpacking.XXXXXX")
+  (cd "$here/otelcol" && nice -n 10 go build -mod=readonly -trimpath -ldflags '-s -w' -o "$work/otelcol" .)
+  rm -rf "$folder" && mv "$work" "$folder"
+}
+
 for name in "$@"; do
   case $name in
     rsyslog) [ -e "$(echo /usr/lib/*/rsyslog/imrelp.so)" ] || packages rsyslog rsyslog-gnutls rsyslog-relp ;;
@@ -74,6 +84,7 @@ for name in "$@"; do
       ;;
     elasticsearch-8) POM=8.19.5 java_server elasticsearch 8.19.5 "$here/elasticsearch/node" ;;
     opensearch) POM=opensearch-3.8.0 java_server opensearch 3.8.0 "$here/elasticsearch/opensearch" ;;
+    otelcol) otelcol ;;
     *)
       echo "unknown receiver: $name" >&2
       exit 2
