@@ -6,7 +6,7 @@ import type { Log, Tracer } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
 import type { TelemetrySettings } from './settings.ts';
 
-export interface Telemetry {
+interface Telemetry {
   readonly tracer: Tracer;
   /** A further reader of the instruments of metrics.ts; undefined while metrics are not exported. */
   readonly reader?: IMetricReader | undefined;

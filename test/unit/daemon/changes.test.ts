@@ -63,6 +63,7 @@ const cases: readonly (readonly [string, Parts, Partial<Changes>])[] = [
   ['the address of the admin server', { top: 'admin: { listen: "127.0.0.1:1" }' }, { restart: ['admin.listen'] }],
   ['a new admin token', { top: 'admin: { token: abcdefgh }' }, { settings: ['admin.token'], restart: ['admin.token'] }],
   ['the log format', { top: 'log: { format: ecs }' }, { restart: ['log.format'] }],
+  ['the telemetry endpoint', { top: 'telemetry: { otlp: { endpoint: http://127.0.0.1:4318 } }' }, { restart: ['telemetry'] }],
 ];
 
 test.each(cases)('%s', async (_name, parts, expected) => {
