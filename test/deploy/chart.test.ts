@@ -160,8 +160,9 @@ describe.skipIf(skipped !== undefined)(`the chart${skipped === undefined ? '' : 
       (find(objects(minimal, ...args), 'StatefulSet') as unknown as { spec: StatefulSet }).spec.template.metadata.annotations[
         'checksum/config'
       ];
-    expect(checksum()).not.toBe(checksum('--set', 'config.log.level=debug'));
-    expect(checksum('--set', 'rollOnConfigChange=false')).toBeUndefined();
+    const roll = ['--set', 'rollOnConfigChange=true'];
+    expect(checksum(...roll)).not.toBe(checksum(...roll, '--set', 'config.log.level=debug'));
+    expect(checksum()).toBeUndefined();
   });
 
   it('installs each alert but the disabled ones, with the labels of the values', () => {
