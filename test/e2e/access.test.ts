@@ -68,7 +68,7 @@ const cases: readonly Case[] = [
   },
   {
     id: 'header',
-    says: [/sources\.header\.subscriptionKey/, /no header can carry/],
+    says: [/sources\.header\.subscriptionKey/, /a header cannot carry/],
     change: (source) => (source.subscriptionKey = 'ключ'),
   },
   {
