@@ -37,7 +37,7 @@ interface Needle {
 
 interface Index {
   readonly grams: Map<string, { readonly needle: Needle; readonly at: number }[]>;
-  /** Folded secrets to remove only as whole words. */
+  /** Case-folded secrets that are removed only where they are whole words. */
   readonly message: Set<string>;
 }
 

@@ -21,7 +21,7 @@ export function completionCommand(load: (name: CommandName) => Promise<Command>)
     examples: ['source <(waybill completion bash)', 'waybill completion fish > ~/.config/fish/completions/waybill.fish'],
     run: async (_values, io, [shell = '']) => {
       const script = Object.hasOwn(shells, shell) ? shells[shell] : undefined;
-      if (!script) throw new WaybillError('usage', `cannot complete for the shell "${shell}": ${nearestOrAll(shell, names)}`);
+      if (!script) throw new WaybillError('usage', `no completion script for the shell "${shell}": ${nearestOrAll(shell, names)}`);
       io.stdout.write(script(await Promise.all(commands.map(load))));
       return 0;
     },
@@ -30,9 +30,7 @@ export function completionCommand(load: (name: CommandName) => Promise<Command>)
 
 const files = /^(FILE|DIR)$/;
 
-/**
- * The candidates after the words of a command, and after each of its options that takes a value.
- */
+/** Completion candidates after the name of a command, and for the value of each of its options. */
 interface Candidates {
   /** `gaps`, or `gaps list`. */
   readonly call: string;

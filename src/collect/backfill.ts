@@ -54,7 +54,7 @@ export class Backfiller {
     return this.#current?.range.from === from ? this.#parts.closer.reading : undefined;
   }
 
-  /** Records a second over the last windows; undefined before the first. */
+  /** Rate over the last windows, in records per second; undefined before the first window. */
   perSecond(from: Micros): number | undefined {
     const pace = this.#paces.get(from);
     const [first] = pace?.progress ?? [];

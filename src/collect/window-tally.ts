@@ -217,8 +217,8 @@ export class WindowTally {
   }
 
   /**
-   * A record that was received may have vanished: only what is received from now on may prove
-   * anything.
+   * A record that was received may have disappeared from the service: only records received from
+   * now on count for the proof.
    */
   #clear(): void {
     for (const [uid, isInWindow] of this.#seen) this.#dropped.set(uid, isInWindow);

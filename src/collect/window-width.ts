@@ -1,7 +1,7 @@
 /**
- * Chooses the width of the next window of a range: by the number of records in the last windows,
- * and no wider than the service answers. Each range has its own widths, because history may hold
- * more records in an hour than the present.
+ * Chooses the width of the next window of a range by the number of records in the last windows. The
+ * service must be able to answer a query of this width. Each range has its own widths, because
+ * history may hold more records in an hour than the present.
  */
 import type { Micros } from '../model/time.ts';
 import { nextWidth, secondMicros, wholeSecond } from './windows.ts';

@@ -295,7 +295,7 @@ function complete(settings: Settings, document: Document, sinks: readonly SinkDe
   }
 }
 
-/** The members that the file sets: defaults from the schema override nothing. */
+/** The settings that the file contains. Defaults from the schema must not override settings of a higher level. */
 function overriding(privacy: PrivacySettings | undefined, document: Document, path: Path): Partial<PrivacySettings> {
   const given = path.reduce(memberOf, document.value);
   return Object.fromEntries(Object.entries(privacy ?? {}).filter(([key]) => memberOf(given, key) !== undefined));

@@ -12,7 +12,7 @@ const maxIdleMs = 60_000;
 interface PausesParts {
   readonly id: string;
   readonly retryPolicy: RetryPolicy;
-  /** Sends whose caller waits: they fail while the sink is unavailable. */
+  /** Requests to send whose caller waits, such as a command. They fail while the sink is unavailable. */
   readonly sends: SendQueue;
   readonly clock: Clock;
   readonly log: Log;

@@ -123,8 +123,9 @@ export class Ledger {
   }
 
   /**
-   * Stores a recount that equals the proven total: schedules the next recount and removes doubt. A
-   * window that was closed with a clock that was ahead gets the present close time.
+   * Stores a recount that equals the proven total: schedules the next recount, and the window is no
+   * longer in doubt. A window that was closed with a clock that was ahead gets the present close
+   * time.
    */
   confirm(source: SourceRow, range: RangeRow, window: Window, next: Micros | undefined, at: Micros, lastAge: Micros): void {
     if (this.#isAccepted(source, window)) return;

@@ -283,7 +283,8 @@ export function rangeOf(ranges: readonly RangeRow[], time: Micros): RangeRow | u
 /** The range that contains a window of the ledger. */
 export function ownerOf(source: SourceState, window: Window): RangeRow {
   const range = rangeOf(source.ranges, window.from);
-  if (!range) throw new WaybillError('internal_error', `window of "${source.row.id}" at ${window.from} lies in no range`);
+  if (!range)
+    throw new WaybillError('internal_error', `window of "${source.row.id}" at ${window.from} is outside every range of the ledger`);
   return range;
 }
 

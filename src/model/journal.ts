@@ -284,7 +284,7 @@ export interface DeliverJournal {
   resolveDeadLetter(sink: string, seq: number, result: DeadLetterResult, operation: Operation): Promise<void>;
   /** Removes the request to adopt a sink. */
   adopted(sink: string): Promise<void>;
-  /** Ends losses of the sink, as far as the lost range was accepted again. */
+  /** Resolves the recorded losses of the sink, for the part of the lost range that it accepted again. */
   resent(sink: string, sent: Resent): Promise<void>;
   /** The last pruned entry. */
   pruned(): Promise<number>;

@@ -39,7 +39,7 @@ export interface LedgerTables<Windows extends LedgerReportWindows = readonly Led
   readonly operations: readonly LedgerReportOperation[];
 }
 
-/** Sorted by start. A report may exceed memory; each iteration then reads the windows again. */
+/** Sorted by start. A report may exceed memory, so the windows are not kept: each iteration reads them again. */
 export type LedgerReportWindows = Iterable<LedgerReportWindow>;
 
 /** A report whose windows are read while it is written. */
@@ -136,7 +136,7 @@ export interface LedgerReportWindow {
   readonly reason: string | null;
   /** Details of the reason. */
   readonly message: string | null;
-  /** The service's count for the query, padding included; for a gap the highest count seen. */
+  /** The count of the service for the query, which is wider than the window; for a gap the highest count seen. */
   readonly total: number | null;
   /** Distinct records received for the query; equal to `total` when proven. */
   readonly received: number;

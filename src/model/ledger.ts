@@ -170,7 +170,7 @@ export interface Suspension {
   readonly shrunk?: readonly Micros[];
 }
 
-/** A finding about a window without a new proof. */
+/** A finding about a window that does not change its proof. */
 export interface Remark {
   readonly reason: 'reread' | 'shrunk' | undefined;
   readonly message: string | undefined;

@@ -82,10 +82,10 @@ export const logEvents = {
   },
   'config.rejected': {
     level: 'error',
-    message: 'changed configuration rejected; continuing with the configuration before the change',
+    message: 'changed configuration rejected; the previous one stays in effect',
     fields: 'problems',
     meaning:
-      'Nothing was applied. `problems` has every reason, in the words of `waybill check`. Correct the file: the daemon reads it again.',
+      'Nothing was applied. `problems` lists every problem, with the text of `waybill check`. Correct the file: the daemon reads it again.',
   },
   'config.unchanged': {
     level: 'debug',
@@ -198,9 +198,9 @@ export const logEvents = {
   },
   'source.token_retried': {
     level: 'debug',
-    message: 'token refused, retrying',
+    message: 'token request refused, retrying',
     fields: 'source code retryInMs error',
-    meaning: 'The token endpoint refused the credentials. A server that rotates secrets may need a moment.',
+    meaning: 'The token endpoint refused the credentials. After a rotated secret, the server may accept it a moment later.',
   },
   'source.token_refused': {
     level: 'error',
@@ -267,13 +267,14 @@ export const logEvents = {
     level: 'info',
     message: 'fields visible again with a new token',
     fields: 'source fields',
-    meaning: 'A new token shows the missing fields again, so the source is not suspended.',
+    meaning: 'Records read with a new token contain the missing fields again, so the source is not suspended.',
   },
   'source.fields_checked': {
     level: 'debug',
     message: 'fields missing on page, present on reference record',
     fields: 'source fields records',
-    meaning: 'The records of the page lack these fields, and the client still has the right to see them.',
+    meaning:
+      'No record of the page has these fields. The reference record still shows them, so no right was lost, and collection continues.',
   },
   'source.time_filter_ignored': {
     level: 'error',
@@ -352,7 +353,7 @@ export const logEvents = {
     level: 'info',
     message: 'ledger starts at the earliest record',
     fields: 'source start reason',
-    meaning: '`start: earliest` was resolved to `start`.',
+    meaning: '`start: earliest` was resolved: the field `start` is the time of the earliest record.',
   },
   'source.start_pending': {
     level: 'warn',
@@ -362,15 +363,16 @@ export const logEvents = {
   },
   'source.start_unknown': {
     level: 'error',
-    message: 'cannot determine the time to collect the source from',
+    message: 'cannot determine the start time of the source',
     fields: 'source detail',
-    meaning: 'Set `start` to a literal time.',
+    meaning: 'Set `start` to a literal time, such as 2026-07-01T00:00:00Z.',
   },
   'source.start_unread': {
     level: 'warn',
-    message: 'start is earlier than the ledger; the time between is not collected',
+    message: 'start is before the start of the ledger; the time between is not collected',
     fields: 'source from to detail',
-    meaning: 'A ledger that exists keeps its start. `detail` gives the `waybill backfill` command that reads the earlier time.',
+    meaning:
+      'A changed `start` does not move the start of an existing ledger. `detail` has the `waybill backfill` command that collects the earlier time.',
   },
   'window.first_proven': {
     level: 'info',

@@ -63,8 +63,8 @@ export interface ServerClock {
   /** Undefined before the first response. Never goes back once established. */
   now(): Micros | undefined;
   /**
-   * The earlier of `now()` and the local clock. Windows are closed, recounted and forgotten by this
-   * time. It goes back when the clock of the service is corrected.
+   * The earlier of `now()` and the local clock. It decides when windows are closed, recounted and
+   * forgotten. It decreases when the clock of the service is corrected.
    */
   agreed(): Micros | undefined;
   /**

@@ -9,7 +9,7 @@ import type { Micros } from '../model/time.ts';
 interface Timestamp {
   /** Microseconds since 1970, cut, not rounded. */
   readonly us: Micros;
-  /** Milliseconds since 1970, cut. */
+  /** Milliseconds since 1970; smaller fractions are truncated. */
   readonly ms: number;
   /** RFC 3339 in UTC with `Z` and no fraction or 3 to 9 digits of one: `@timestamp`. */
   readonly iso: string;

@@ -1,4 +1,4 @@
-/** Spans by the OpenTelemetry API. Every text of an attribute passes the secret filter of the log. */
+/** Creates spans with the OpenTelemetry API. The secret filter of the log removes secrets from every text attribute. */
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import type { Attributes, Context, Tracer as OtelTracer } from '@opentelemetry/api';
 import { codeOf } from '../errors.ts';

@@ -129,7 +129,8 @@ function limited(perform: (request: unknown) => Promise<unknown>): (request: unk
     const now = Math.floor(clock.monotonic() / 1_000);
     if (now !== second) [second, count] = [now, 0];
     count += 1;
-    if (count > maxOperationsPerSecond) throw new WaybillError('admin_busy', `more than ${maxOperationsPerSecond} operations a second`);
+    if (count > maxOperationsPerSecond)
+      throw new WaybillError('admin_busy', `request rejected: more than ${maxOperationsPerSecond} operations per second`);
     return perform(request);
   };
 }

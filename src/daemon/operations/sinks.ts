@@ -181,7 +181,7 @@ export function adoptable({ id, type, state }: Identified & { readonly state: st
 }
 
 export function fits(id: string): WaybillError {
-  return new WaybillError('usage', `cannot adopt the sink "${id}": it is not blocked, its position fits this state`);
+  return new WaybillError('usage', `cannot adopt the sink "${id}": it is not blocked, and its position matches this state`);
 }
 
 function keepsPosition({ definition, settings }: Pick<Configured, 'definition' | 'settings'>): boolean {

@@ -25,8 +25,8 @@ const longTextBytes = 64 * 1024;
 const fileField = '"base64FileData"';
 
 /**
- * The JSON of a body. A short text replaces a long `base64FileData`; `files` has the content under
- * this text.
+ * The JSON of a request body. A short placeholder replaces a long `base64FileData`; `files` maps
+ * the placeholder to the content.
  */
 export interface JsonBody {
   readonly json: unknown;

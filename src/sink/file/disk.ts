@@ -42,7 +42,7 @@ export function isAbsent(cause: unknown): boolean {
   return (cause as { code?: unknown }).code === 'ENOENT';
 }
 
-/** Identity, size and number of names of an open file; 0 names: deleted. */
+/** Identity, size and hard-link count of an open file. A count of 0 means that the file was deleted. */
 export async function nameAndSize(handle: FileHandle): Promise<{ name: FileName; size: number; links: number }> {
   const found = await handle.stat({ bigint: true });
   return { name: nameOf(found), size: Number(found.size), links: Number(found.nlink) };

@@ -50,7 +50,10 @@ export class KafkaJsClient implements KafkaClient {
   /** The reason why no coordinator was found, which kafkajs only logs. */
   #noCoordinator: unknown;
 
-  /** @param wasOpen  the settings have worked: a broker that ends a connection is restarting and does not require SASL */
+  /**
+   * @param wasOpen true if these settings have worked before: a broker that then ends a connection
+   * is restarting, and does not require SASL
+   */
   constructor(settings: KafkaSettings, context: SinkContext, tokens: TokenSource | undefined, wasOpen = false) {
     this.#wasOpen = wasOpen;
     quietTimers();

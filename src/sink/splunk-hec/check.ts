@@ -47,7 +47,7 @@ export async function probe(
       10: `; the token requires acknowledgements: set sinks.${id}.indexerAcknowledgement: true, or use another token`,
       14: `; the token has acknowledgements disabled: enable them in Splunk, or set sinks.${id}.indexerAcknowledgement: false`,
     };
-    // The token decides on acknowledgements.
+    // Splunk enables indexer acknowledgement per token.
     const named = settingOf({ status, code }) === 'url' ? `sinks.${id}.url` : token.describe();
     throw new WaybillError('sink_blocked', `${where(named)}: ${message}${hints[code ?? -1] ?? ''}`);
   };

@@ -56,8 +56,8 @@ export function requestsOf(
 }
 
 /**
- * An event in its envelope. A message that is not a JSON object is sent as text: HEC rejects null
- * or "".
+ * Wraps an event in the HEC envelope. A message that is not a JSON object is sent as a string,
+ * because HEC rejects null and "".
  */
 function eventOf(message: Message, metadata: Metadata): Buffer[] {
   const { time, uid, number } = message;

@@ -11,7 +11,10 @@ import type { SyslogSettings } from './settings.ts';
 import { hangUp, happened, quietMs, sendQueueEmpty, written } from './socket.ts';
 import type { Dialer, Line } from './socket.ts';
 
-/** How long the receiver may take to end its side after the client's end, ms: it may still have to read data from its kernel. */
+/**
+ * ms to wait until the receiver closes its side of the connection after the client has closed its
+ * own: its kernel may still hold unread data.
+ */
 const closeMs = 60_000;
 /** The same for a connection without data, ms. */
 const closeEmptyMs = 10_000;

@@ -44,6 +44,6 @@ test.each(['zsh', 'fish'])('%s: the script names every command, subcommand and o
 test('an unknown shell is refused', async () => {
   await expect(script('fihs')).rejects.toMatchObject({
     code: 'usage',
-    message: 'cannot complete for the shell "fihs": the nearest is "fish"',
+    message: 'no completion script for the shell "fihs": the nearest is "fish"',
   });
 });

@@ -99,7 +99,7 @@ function movedLines({ sinks }: Config, stored: readonly StoredSink[]): Line[] {
   });
 }
 
-/** An unconfigured source of the state whose service is now configured under another id. */
+/** A source that the state has and the configuration lacks, while its service is configured under another id. */
 function renamedLines({ sources }: Config, rows: readonly { id: string; state: string; destination: string | null }[]): Line[] {
   const gone = rows.filter(({ id, state }) => state !== 'retired' && !sources.some((source) => source.id === id));
   return gone.flatMap(({ id: old, destination }) =>
