@@ -24,6 +24,11 @@ export class SendQueue {
   #sends: OnDemandSend[] = [];
   #closed: WaybillError | undefined;
 
+  /** The reason why the loop has ended. */
+  get closed(): WaybillError | undefined {
+    return this.#closed;
+  }
+
   get isEmpty(): boolean {
     return this.#sends.length === 0;
   }

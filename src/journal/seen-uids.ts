@@ -63,8 +63,7 @@ export class SeenUids {
   /** The uids of one bucket, loaded from the file if necessary. */
   bucket(source: number, bucket: number): Known {
     const key = `${source}/${bucket}`;
-    const [last = bucket] = this.#lastUsed.get(source) ?? [];
-    if (last !== bucket || !this.#lastUsed.has(source)) this.#lastUsed.set(source, [bucket, last]);
+    this.#use(source, bucket);
     const held = this.#sets.get(key);
     if (held) {
       this.#sets.delete(key);
@@ -76,6 +75,13 @@ export class SeenUids {
     this.#sets.set(key, uids);
     this.#held += uids.size;
     return uids;
+  }
+
+  /** Negative buckets are small, and are looked up with a page of another bucket: they do not count. */
+  #use(source: number, bucket: number): void {
+    if (bucket < 0) return;
+    const [last] = this.#lastUsed.get(source) ?? [bucket];
+    if (last !== bucket || !this.#lastUsed.has(source)) this.#lastUsed.set(source, [bucket, last]);
   }
 
   /**

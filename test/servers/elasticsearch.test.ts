@@ -358,7 +358,7 @@ sinks:
     expect(await send(sink, batchOf([message(900)], true))).toMatchObject({ rejections: [], retryable: undefined });
     expect(await send(sink, batchOf([message(900)], true))).toMatchObject({ duplicates: 1 });
     expect(kept.resumeNote).toBeUndefined();
-    expect((await checked(apiKey)).filter((words) => words.startsWith('warning: the right'))).toHaveLength(3);
+    expect((await checked(apiKey)).filter((words) => words.startsWith('warning: the privilege'))).toHaveLength(3);
   });
 
   test('a key that may not write blocks, and names the right', async () => {

@@ -41,12 +41,16 @@ interface RunValues {
 
 async function run(values: RunValues, io: Io): Promise<number> {
   const configSource = new ConfigFile({ path: values.config, environment: io.env, clock: systemClock });
-  const { config, warnings, file } = await configSource.load();
+  // Before the configuration is read: without a handler, SIGHUP ends the process.
+  const onHangUp = (): void => configSource.request();
+  process.on('SIGHUP', onHangUp);
+  const { config, warnings, file } = await configSource.load().catch((thrown: unknown) => {
+    process.off('SIGHUP', onHangUp);
+    throw thrown;
+  });
   // The log reads its levels at each line.
   const logSettings = { ...config.log };
   const logs = createLog(logSettings, systemClock, io.stderr, io.env);
-  const onHangUp = (): void => configSource.request();
-  process.on('SIGHUP', onHangUp);
   try {
     logs.root.write('daemon.starting', {
       version,

@@ -5,11 +5,12 @@
  */
 import { createHash } from 'node:crypto';
 import { glob, readFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { loadConfig } from '../../config/load.ts';
 import type { Loaded, Watched } from '../../config/load.ts';
 import type { Clock } from '../../model/time.ts';
 import type { Environment } from '../../settings/reference.ts';
+import { orAborted } from '../../source/limits.ts';
 import type { ConfigSource } from '../options.ts';
 
 const pollMs = 2_000;
@@ -46,18 +47,19 @@ export class ConfigFile implements ConfigSource {
     this.#wake();
   }
 
+  /** A file that blocks, such as one of a hung mount, does not delay the stop. */
   async due(signal: AbortSignal): Promise<{ readonly changed: boolean }> {
     for (;;) {
       await this.#rest(signal);
       if (this.#isRequested) {
         this.#isRequested = false;
-        this.#seen = await this.#look();
+        this.#seen = await orAborted(this.#look(), signal);
         return { changed: false };
       }
-      const seen = await this.#look();
+      const seen = await orAborted(this.#look(), signal);
       if (seen === this.#seen) continue;
       await this.#options.clock.sleep(agreeMs, signal);
-      if ((await this.#look()) !== seen) continue;
+      if ((await orAborted(this.#look(), signal)) !== seen) continue;
       this.#seen = seen;
       return { changed: true };
     }
@@ -79,7 +81,7 @@ export class ConfigFile implements ConfigSource {
     for (const pattern of patterns) {
       // A name that is no pattern is watched before it exists.
       if (!/[*?[\]{}]/.test(pattern)) names.add(resolve(directory, pattern));
-      else for await (const name of glob(pattern, { cwd: directory })) names.add(resolve(join(directory, name)));
+      else for await (const name of glob(pattern, { cwd: directory })) names.add(resolve(directory, name));
     }
     const hash = createHash('sha256');
     for (const name of [...names].toSorted()) {

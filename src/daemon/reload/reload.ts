@@ -59,7 +59,7 @@ async function loadApplicable(
   try {
     const { config, warnings, file } = await configSource.load();
     const changes = changesBetween(running.config, config);
-    assertApplicable(config, changes, journal);
+    if (!isEmpty(changes)) assertApplicable(config, changes, journal);
     return { config, warnings, file, changes };
   } catch (thrown) {
     if (!(thrown instanceof WaybillError) || thrown.code !== 'config_invalid') throw thrown;
@@ -68,10 +68,11 @@ async function loadApplicable(
 }
 
 /**
- * @throws WaybillError `config_invalid` when a setting needs a restart, or when the state has another destination under the same id: the start
- * would fail
+ * @throws WaybillError `config_invalid` when a setting needs a restart, when the state has another destination under the same id, or when the
+ * disk is full: the start of a changed source or sink would fail
  */
-function assertApplicable(config: Config, { restart }: Changes, { db }: Journal): void {
+function assertApplicable(config: Config, { restart }: Changes, journal: Journal): void {
+  const { db } = journal;
   const [sources, sinks] = [new Map(storedSources(db).map((row) => [row.id, row])), new Map(storedSinks(db).map((row) => [row.id, row]))];
   const movedSources = config.sources.map((source) => ({
     setting: `sources.${source.id}`,
@@ -82,6 +83,7 @@ function assertApplicable(config: Config, { restart }: Changes, { db }: Journal)
     return { setting: `sinks.${id}`, moved: known && movedMessage(known, type, definition.destination(settings)) };
   });
   const problems = [
+    ...(journal.refuses() === 'disk' ? ['cannot write the state: the disk is full; free space, then send SIGHUP'] : []),
     ...restart.map((setting) => `${setting}: cannot change while the daemon runs; restart the daemon to apply it`),
     ...[...movedSources, ...movedSinks].flatMap(({ setting, moved }) => (moved === undefined ? [] : [`${setting}: ${moved}`])),
   ];

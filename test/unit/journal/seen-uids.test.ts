@@ -106,3 +106,11 @@ test('the two buckets last used of a source stay in memory at any size, also aft
   add({ 3: [30] });
   expect(isHeld(state, 1, 10)).toBe(false);
 });
+
+test('records without a readable time do not evict the bucket last used', () => {
+  const state = seen(4);
+  state.add({ 5: [1, 2, 3, 4, 5, 6] });
+  state.add({ [-3]: [7] });
+  state.add({ [-4]: [8] });
+  expect(isHeld(state, 5, 1)).toBe(true);
+});
