@@ -209,7 +209,10 @@ function isOmission(text: string): boolean {
   return ['...', '***', 'xxx', ellipsis].includes(text.toLowerCase());
 }
 
-/** After the characters that depend only on the secret: one that depends on it in part, and the padding. */
+/**
+ * The characters that depend only on the secret may be followed by a character that depends on it
+ * in part, and by padding.
+ */
 function endOfBase64(bytes: string, at: number): number {
   return at + (/^[A-Za-z0-9+/_-]?={0,2}/.exec(bytes.slice(at, at + 3))?.[0].length ?? 0);
 }

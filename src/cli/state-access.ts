@@ -41,8 +41,8 @@ const unknownSettings =
   'the state does not contain the settings of its sources and sinks yet: assuming defaults, and that each sink receives every source unfiltered';
 
 /**
- * The settings of `--config` or its default places; with `--data-dir` alone, those that the daemon
- * stored in the state. Of a configuration, only the references in `dataDir` must resolve.
+ * The settings of `--config` or its default places; with `--data-dir` alone, the settings that the
+ * daemon stored in the state. Of a configuration, only the references in `dataDir` must resolve.
  */
 export async function settingsFor(values: StateValues, io: Pick<Io, 'env' | 'stderr'>): Promise<KnownSettings> {
   if (values['data-dir'] === undefined || values.config !== undefined) {

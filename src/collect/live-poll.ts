@@ -28,8 +28,8 @@ interface LivePollParts {
 const maxPages = 20;
 
 /**
- * Where the next poll continues after one that ended at its 20th page: `skip` pages into the query
- * from a time.
+ * The place where the next poll continues when a poll ended at its 20th page: `skip` pages into the
+ * query from a time.
  */
 export interface Resume {
   readonly from: Micros;

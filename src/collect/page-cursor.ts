@@ -263,10 +263,7 @@ export class PageCursor {
   }
 }
 
-/**
- * The largest proper divisor, so that pages of the smaller size stay aligned with those of the
- * larger.
- */
+/** The largest proper divisor: pages of the smaller size stay aligned with pages of the larger size. */
 function divisorOf(size: number): number {
   for (let parts = 2; parts <= size; parts += 1) if (size % parts === 0) return size / parts;
   return 1;

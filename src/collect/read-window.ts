@@ -45,9 +45,7 @@ export interface Caps {
  */
 export type Outcome = Verdict | Split | { readonly kind: 'suspended' };
 
-/**
- * The windows that may be split: any, only one that is too much for the service to answer, or none.
- */
+/** The windows that may be split: any window, only a window that the service cannot answer as a whole, or none. */
 export type Splitting = 'any' | 'refused' | 'none';
 
 /** One window while it is read. */

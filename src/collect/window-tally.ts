@@ -1,6 +1,6 @@
 /**
- * What the passes over the query of one window have received, and what a count after a pass
- * decides. It sends nothing: read-window.ts reads the pages and asks for the counts.
+ * Counts what the passes over the query of one window received, and decides by the total after each
+ * pass. It sends nothing: read-window.ts reads the pages and requests the totals.
  */
 import { createHash } from 'node:crypto';
 import type { Proof, Verdict, Window } from '../model/ledger.ts';

@@ -1,8 +1,8 @@
 /**
  * The arithmetic of windows, pure: the next window, its query, its next recount or retry. Edges are
  * whole seconds, so that a service that truncates times moves no record over an edge. They align
- * with the clock in UTC, so that days and hours of the ledger compare with those of the service and
- * of a SIEM.
+ * with the clock in UTC, so that days and hours of the ledger are also days and hours of the
+ * service and of a SIEM.
  */
 import type { Window } from '../model/ledger.ts';
 import type { WindowQuery } from '../model/source.ts';

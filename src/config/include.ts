@@ -1,6 +1,6 @@
 /**
- * Included files: their sources and sinks are appended to those of the main file. An included file
- * may contain nothing else. Messages name the file of a setting.
+ * Included files: their sources and sinks follow the sources and sinks of the main file. An
+ * included file may contain nothing else. Messages name the file of a setting.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';

@@ -40,7 +40,7 @@ export type SourceConfig = Omit<Given, 'proxy' | 'privacy'> & {
   readonly privacy: PrivacySettings;
 };
 
-/** A sink: the settings common to all sinks, and in `settings` those of its type. */
+/** A sink: the settings common to all sinks, and in `settings` the settings of its type. */
 export type SinkConfig = Common &
   Pick<Settings['sinks'][number], 'includeOriginal' | 'filter' | 'cef'> & {
     readonly type: string;
@@ -61,7 +61,7 @@ export interface Loaded {
   /** Warnings for `check` and the start, one line each. */
   readonly warnings: readonly string[];
   readonly file: string;
-  /** The files to watch: those of `include`, `${file:…}` and PEM settings. */
+  /** The files to watch: the files that `include`, `${file:…}` and PEM settings name. */
   readonly files: readonly string[];
 }
 

@@ -54,7 +54,7 @@ function lineAt(document: Document, path: Path): string {
   return place.file ? ` (${place.file.name}, line ${place.line})` : ` (line ${place.line})`;
 }
 
-/** Sorts problems by line, those of included files after those of the main file. */
+/** Sorts problems by line; problems of included files follow. */
 export function orderOf(document: Document, path: Path): number {
   const place = placeOf(document, path);
   return (place?.file?.turn ?? 0) * 1e9 + (place?.line ?? 0);

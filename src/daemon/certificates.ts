@@ -23,7 +23,7 @@ export class Certificates {
     this.#admin = path === undefined ? undefined : endOf('admin.tls.cert', readFileSync(path, 'utf8'));
   }
 
-  /** From now on, the certificates are those of this configuration. */
+  /** From now on, the certificates come from this configuration. */
   follow(config: Config): void {
     this.#config = config;
   }

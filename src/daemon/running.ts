@@ -1,6 +1,7 @@
 /**
- * The running sources and sinks. A start is a change from nothing: each loop starts in one way only. A change ends the loops that it concerns,
- * then starts those of the new configuration; every other loop continues.
+ * The running sources and sinks. A start is a change from nothing: each loop starts in one way
+ * only. A change ends the loops that it concerns, then starts the loops of the new configuration;
+ * every other loop continues.
  */
 import type { Config } from '../config/load.ts';
 import { settingsText } from '../config/state-settings.ts';
@@ -68,8 +69,8 @@ export class Running {
   }
 
   /**
-   * Ends the loops that a new configuration changes or removes, and starts those that it changes or adds. An error while they start is fatal, as
-   * at the start of the daemon.
+   * Ends the changed and removed loops of a new configuration, and starts the changed and added
+   * loops. An error while they start is fatal, as at the start of the daemon.
    */
   async change(config: Config, { sources, sinks }: Changes, signal: AbortSignal): Promise<void> {
     const { shutdownTimeout } = this.#config;

@@ -92,8 +92,8 @@ export class DeadLetters {
   }
 
   /**
-   * Stores the result of sending a dead letter again, with the sink's note. A delivered one is
-   * removed; one that was discarded meanwhile stays discarded.
+   * Stores the result of sending a dead letter again, with the sink's note. A delivered dead letter
+   * is removed; a dead letter that was discarded meanwhile stays discarded.
    */
   resolve(sink: string, seq: number, result: DeadLetterResult, operation: Operation): void {
     const detail = { sink, seq, delivered: result.delivered, ...operation.detail };

@@ -98,7 +98,7 @@ export interface SinkSnapshot {
    */
   readonly failingSince?: Micros | undefined;
   readonly nextAttempt?: Micros | undefined;
-  /** The replay that runs, or the last one that ended. Running daemon only. */
+  /** The replay that runs, or the last ended replay. Running daemon only. */
   readonly replay?: ReplayProgress | undefined;
 }
 

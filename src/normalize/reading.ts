@@ -6,10 +6,7 @@ import type { JsonValue } from '../model/record.ts';
 import type { MainField, NetworkField, PersonalField } from '../record/fields.ts';
 import { isAbsent, isRawNumber, type JsonObject, objectOf, textOf } from '../record/json.ts';
 
-/**
- * The fields of a record by name, including those of `userNetwork`; undefined when absent or not
- * text.
- */
+/** The fields of a record by name, including the fields of `userNetwork`; undefined when absent or not text. */
 export type Fields = Readonly<Record<MainField | PersonalField | NetworkField, string | undefined>> & {
   /** True if one of the nine main fields is absent and no privacy rule dropped it. */
   readonly missing: boolean;

@@ -79,7 +79,8 @@ const inexact = 1;
 const deep = 2;
 
 /**
- * Whether the value is as its text, holds a number whose digits were lost, or is nested too deep.
+ * Returns `plain` for a value that equals its text, and another constant when a number lost digits
+ * or the value is nested too deep.
  */
 function inspect(value: JsonValue, depth: number): number {
   if (typeof value === 'number') return isExact(value) ? plain : inexact;

@@ -51,10 +51,7 @@ export function timestampMicros(value: JsonValue | undefined): Micros | undefine
   return typeof value === 'string' ? scan(value)?.us : undefined;
 }
 
-/**
- * RFC 3339 in UTC with milliseconds and `Z`, for times of receipt. The time must be one that `Date`
- * can hold.
- */
+/** RFC 3339 in UTC with milliseconds and `Z`, for times of receipt. `Date` must be able to represent the time. */
 export function microsToIso(us: Micros): string {
   return new Date(Math.floor(us / 1000)).toISOString();
 }

@@ -166,7 +166,7 @@ function startText(addresses: Addresses, organisation: Organisation, visible: nu
     `  control           ${addresses.control}`,
     `  client            ${auditor?.clientId ?? ''} (Security Administrator), secret ${auditor?.clientSecret ?? ''}`,
     '',
-    'All credentials are generated from the seed; --json prints those of every role. Ctrl-C ends the service.',
+    'All credentials are generated from the seed; --json prints the credentials of every role. Ctrl-C ends the service.',
     '',
   ].join('\n');
 }

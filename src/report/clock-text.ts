@@ -5,7 +5,7 @@ import { span } from './format-time.ts';
 
 /** A `Date` header has whole seconds, and a response takes time. */
 const agreeSeconds = 1;
-/** With a larger difference, times of records cannot be compared with those of other systems. */
+/** With a larger difference, times of records cannot be compared with times of other systems. */
 const apartSeconds = 60;
 
 /** @param seconds  the clock of the service minus that of this machine */

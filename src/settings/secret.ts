@@ -53,7 +53,8 @@ export class Secret {
   }
 
   /**
-   * Two secrets with equal references are the same secret. One that is read from a file stays the same when the content of the file changes.
+   * Two secrets with equal references are the same secret. A secret in a file stays the same secret
+   * when the content of the file changes.
    */
   get reference(): { readonly template: string } | { readonly literal: string } {
     return this.#template ? { template: this.#template.text } : { literal: this.#literal };

@@ -260,8 +260,8 @@ export class ServerClock implements Boundary {
   }
 
   /**
-   * Counts a response that is too old. Returns true when such responses outnumber those of the bound,
-   * which is then measured again.
+   * Counts a response that is too old. Returns true when such responses outnumber the responses of
+   * the bound, which is then measured again.
    */
   #refuse(at: number): boolean {
     this.#refused = [...this.#refused.filter((each) => each >= at - windowMaxMs), at];

@@ -10,8 +10,8 @@ import { logEvents } from '../model/log-events.ts';
 const hidden = '[hidden]';
 
 /**
- * Field names whose text may appear: those of the event table. A name inside an object counts as a
- * field: text under a name that no event lists is hidden.
+ * Field names whose text may appear: the names in the event table. A name inside an object counts
+ * as a field: text under a name that no event lists is hidden.
  */
 const shownFields: ReadonlySet<string> = new Set(Object.values(logEvents).flatMap(({ fields }) => fields.split(' ')));
 

@@ -1,6 +1,6 @@
 /**
- * An OTLP/HTTP receiver with its own reader of the protobuf wire format. Field numbers are those of opentelemetry-proto 1.x
- * (trace.proto, metrics.proto, common.proto, resource.proto).
+ * An OTLP/HTTP receiver with its own reader of the protobuf wire format. Field numbers follow
+ * opentelemetry-proto 1.x (trace.proto, metrics.proto, common.proto, resource.proto).
  */
 import { createServer } from 'node:http';
 import type { Server } from 'node:http';

@@ -1,6 +1,7 @@
 /**
- * What the status page draws of the last hours: samples of the progress of each source and sink, in a bounded number. Each time the room is used up, two
- * samples become one, until a sample stands for the longest interval; from then on the oldest is dropped.
+ * The data of the pictures on the status page: a bounded number of samples of the progress of each
+ * source and sink. When the space is used up, two samples become one. Once a sample covers the
+ * longest interval, the oldest sample is dropped.
  */
 import type { Micros } from '../../model/time.ts';
 

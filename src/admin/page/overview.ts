@@ -1,6 +1,7 @@
 /**
- * What the status page shows, as JSON: `GET /status` with the most urgent problem, what the daemon waits for, the newest windows, rates, and the
- * history of one source. The summary is that of `status`; sources and sinks are in the order of `status`, those with trouble first. Pure.
+ * The data of the status page as JSON: `GET /status` with the most urgent problem, the waits of the
+ * daemon, the newest windows, rates, and the history of one source. Summary and order are the same
+ * as in `status`: sources and sinks with problems come first. Pure.
  */
 import type { LedgerReportState } from '../../model/ledger-report.ts';
 import type { SinkSnapshot, Snapshot, SourceSnapshot } from '../../model/snapshot.ts';

@@ -170,7 +170,8 @@ export function assertResolvable({ id, type }: Identified, configured: Configure
 }
 
 /**
- * Adoption needs a blocked sink that stores its position: with another sink, later writes would look like those of another state.
+ * Adoption needs a blocked sink that stores its position: with another sink, later writes would
+ * seem to come from another state.
  * @throws WaybillError `usage`
  */
 export function adoptable({ id, type, state }: Identified & { readonly state: string }, configured: Configured | undefined): void {

@@ -43,7 +43,7 @@ interface EndpointOptions<Query, Body> {
   readonly carriesFile?: boolean;
   /** The schema of the response for each status of success. */
   readonly answers: Readonly<Record<number, z.ZodType>>;
-  /** Further error statuses, in addition to those of every endpoint. */
+  /** Error statuses in addition to the statuses of every endpoint. */
   readonly refusals?: readonly number[];
   answer(call: Call<Query, Body>): Answer;
 }

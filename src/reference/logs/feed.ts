@@ -1,6 +1,6 @@
 /**
- * Adds records to the store: the initial ones, those at the rate of the switch, those of API calls,
- * and those of tests. It selects the node that collects a record, and the delay until the record is
+ * Adds records to the store: initial records, records at the rate of the switch, and records of API
+ * calls and tests. It selects the node that collects a record, and the delay until the record is
  * visible, which makes records late.
  */
 import { keysOf, RecordMaker, storedFrom, type Happening, type MadeRecord } from './records.ts';
@@ -63,7 +63,7 @@ export class Feed {
     await this.#store.addMany(this.#history(count, (spanMs * 1e6) / count, progress), this.#clock.now(), signal);
   }
 
-  /** Starts to generate records at the rate of the switch, and to show those that are due. */
+  /** Starts to generate records at the rate of the switch, and to show due records. */
   start(): void {
     this.#lastTick = this.#clock.nanos();
     // A manual clock only ticks in `advance`.

@@ -1,6 +1,6 @@
 /**
- * The stored log records. `records` holds exactly the visible ones, and `pending` those that become
- * visible later, so that no query checks visibility. A record is stored as JSON text, split by
+ * The stored log records. `records` holds exactly the visible records, and `pending` the records
+ * that become visible later: no query checks visibility. A record is stored as JSON text, split by
  * permission, with columns for filters and order. SQLite assembles a page as bytes.
  */
 import { setImmediate } from 'node:timers/promises';

@@ -252,7 +252,7 @@ export class IdentityProvider {
     return [...(kind === 'password' ? openIdScopes.filter((scope) => asked.includes(scope)) : []), ofApi];
   }
 
-  /** Claims of an ID token (OpenID Connect Core 2, 5.4), without those of every token. */
+  /** Claims of an ID token (OpenID Connect Core 2, 5.4), without the claims of every token. */
   #identity(user: User, username: string, scopes: readonly string[]): Record<string, unknown> {
     const name = { name: `${user.firstName} ${user.lastName}`, given_name: user.firstName, family_name: user.lastName };
     return {

@@ -1,7 +1,6 @@
 /**
  * The organisation of the service: people, applications and their secrets, all derived from the
- * seed, so that the same seed gives the same credentials. The names are obviously not those of real
- * persons.
+ * seed, so that the same seed gives the same credentials. The names are obviously invented.
  */
 import { hexOf, randomOf, uuidOf, type Random } from '../random.ts';
 import { roles, type Role } from './roles.ts';

@@ -106,7 +106,7 @@ export class ElasticsearchSink implements Sink {
     await this.#client[Symbol.asyncDispose]();
   }
 
-  /** The messages to create: those that may be stored already are searched for. */
+  /** The messages to create. The sink first searches for messages that may be stored already. */
   async #missing(batch: Batch, signal: AbortSignal): Promise<readonly Message[]> {
     const there = new Set<string>();
     for (const [target, messages] of Map.groupBy(batch.messages, this.#targetOf)) {

@@ -122,10 +122,7 @@ export async function checkCollector(settings: SplunkHecSettings, context: SinkC
   return findings;
 }
 
-/**
- * Splunk Cloud receives events at another host than its web pages, and acknowledges only those of
- * Firehose.
- */
+/** Splunk Cloud receives events at another host than its web pages, and acknowledges only events of Firehose. */
 function cloudFindings(settings: SplunkHecSettings, id: string): Finding[] {
   const { hostname } = new URL(settings.url);
   if (!hostname.endsWith('.splunkcloud.com')) return [];

@@ -156,9 +156,9 @@ class SplunkHecSink implements Sink {
   }
 
   /**
-   * The result of a request that failed. Splunk has accepted the events before the one that it
-   * names (moby/moby issue 35862) but does not acknowledge them, so with `indexerAcknowledgement`
-   * they are sent again. A named message is rejected only if it was the first of its request.
+   * The result of a request that failed. Splunk has accepted the events before the named event
+   * (moby/moby issue 35862) but does not acknowledge them, so with `indexerAcknowledgement` they
+   * are sent again. A named message is rejected only if it was the first of its request.
    */
   #stopped(asked: readonly Message[], later: readonly Message[], all: readonly Message[], answer: Answered): DeliveryResult {
     const { reply, retryAfterMs } = answer;

@@ -59,8 +59,9 @@ export class StreamSink implements Sink {
   }
 
   /**
-   * A batch is a connection. It is accepted when the kernel has sent everything, the client ended first, and the receiver then ended its side
-   * in TLS and TCP without an error. A receiver that closes with unread bytes causes a reset; one that ends first may have read less.
+   * A batch is a connection. It is accepted when the kernel has sent everything, the client ended
+   * first, and the receiver then ended its side in TLS and TCP without an error. A receiver that
+   * closes with unread bytes causes a reset. A receiver that ends first may have read less.
    */
   async #confirmed(frames: readonly Uint8Array[], signal: AbortSignal, reads: () => void): Promise<void> {
     const { clock } = this.#context;

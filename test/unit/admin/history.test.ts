@@ -44,7 +44,7 @@ test('a source whose ledger has not begun has no lag, and one beside a number is
   expect(lags(history)).toEqual([7]);
 });
 
-test('rates are those of the last minute, and never negative', () => {
+test('rates cover the last minute, and are never negative', () => {
   const history = new History(bounds);
   expect(history.sourceRate('production')).toBeUndefined();
   for (let at = 0; at <= 300; at += 2) history.add(sample(at, 0, at <= 240 ? at * 100 : 24_000 + (at - 240) * 5));

@@ -86,7 +86,7 @@ test('measures no delay before the first live poll', async () => {
   expect(delays).toEqual([3]);
 });
 
-test('waits up to 20 ms for sinks that fall behind while a window is read, and not again for one that makes no progress', async () => {
+test('waits up to 20 ms for sinks that fall behind while a window is read, and not again for a sink without progress', async () => {
   const { laggingPosition, clock, add } = await setup();
   const waited = async (work: () => Promise<unknown>): Promise<number> => {
     const before = clock.monotonic();

@@ -447,7 +447,7 @@ test.each([1, 7, 30, 60])(
   },
 );
 
-test('records that are shown next to one that is only counted are delivered, and the gap reports both numbers', async () => {
+test('records shown beside a record that is only counted are delivered, and the gap reports both numbers', async () => {
   const it = await world({ switches: { hidden: new Set([1]) } });
   fill(it);
   const gap = expectGap(await read(it));

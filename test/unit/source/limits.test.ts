@@ -39,7 +39,7 @@ test('less than one a second is possible', async () => {
   expect(await second).toBe(asked + 10_000);
 });
 
-test('waiting requests are served in order; one that leaves takes nothing and delays none', async () => {
+test('waiting requests are served in order; a request that leaves takes nothing and delays none', async () => {
   const clock = new VirtualClock();
   const budget = new Budget(clock, 1);
   await budget.take(never);
