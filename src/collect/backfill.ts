@@ -26,8 +26,8 @@ interface Pace {
   /** Monotonic, ms: when the next request of the range may be sent (`rate`). */
   notBefore: number;
   /**
-   * When the last windows began, and the records of the range that this process had appended by
-   * then.
+   * The start time of each recent window, and the number of records that this process had appended
+   * to the range at that time.
    */
   readonly progress: { readonly at: number; readonly records: number }[];
   records: number;

@@ -116,7 +116,7 @@ export class Requester {
    * answered.
    */
   #refusals = 0;
-  /** Usable answers to all requests. */
+  /** Number of usable responses so far. */
   #answers = 0;
   /** The smallest page size that the service is known to grant. */
   #minSize = 1;

@@ -55,7 +55,7 @@ export function queryFrom(from: Micros): WindowQuery {
   return { startTime: boundText(Math.max(0, wholeSecond(from))) };
 }
 
-/** All records up to a whole second. */
+/** The query for all records with an earlier time; `to` is a whole second. */
 export function queryUntil(to: Micros): WindowQuery {
   return { endTime: boundText(to) };
 }

@@ -38,7 +38,10 @@ const keepsUpBytes = 1024 * 1024;
  */
 const spaceBytes = 2 * 1024 * 1024;
 const unpackedHeld = 4;
-/** Limit for a search among the last segments: far fewer are written within a microsecond. */
+/**
+ * Number of newest segments to search for the ledger entries of one microsecond. The journal writes
+ * far fewer in that time.
+ */
 const momentsBack = 256;
 
 interface Head {

@@ -262,7 +262,7 @@ export interface DeliverJournal {
   /** Resolves when the journal has changed after this call. */
   changed(): Promise<unknown>;
   sinkProgress(sink: string): SinkProgress;
-  /** The chain of the segment that holds `seq`; undefined when this journal has no such position. */
+  /** The chain value of the segment that contains entry `seq`; undefined if this journal has no such entry. */
   chainAt(seq: number): Promise<Uint8Array | undefined>;
   /** Commits an acknowledgement with its dead letters. An acknowledgement never goes back. */
   acknowledge(sink: string, acknowledgement: Acknowledgement, deadLetters: readonly DeadLetter[]): Promise<void>;

@@ -267,7 +267,7 @@ export const logEvents = {
     level: 'info',
     message: 'fields visible again with a new token',
     fields: 'source fields',
-    meaning: 'Records read with a new token contain the missing fields again, so the source is not suspended.',
+    meaning: 'Records that were read with a new token contain the missing fields, so the source is not suspended.',
   },
   'source.fields_checked': {
     level: 'debug',
@@ -280,7 +280,7 @@ export const logEvents = {
     level: 'error',
     message: 'source ignores the time filter',
     fields: 'source reason detail',
-    meaning: 'Three windows in a row held records of other times. No window can be proven. Inform the operator of the service.',
+    meaning: 'Three windows in a row held records of other times. No window can be proven. Report it to the team that runs the service.',
   },
   'source.clock_measuring': {
     level: 'info',
@@ -323,13 +323,14 @@ export const logEvents = {
     level: 'info',
     message: 'totalRecords equals the records returned',
     fields: 'source from to received total',
-    meaning: 'A sample window was read, and its records were counted: `totalRecords` is correct.',
+    meaning: 'Waybill read a sample window and counted its records: `totalRecords` is correct, so it can prove windows.',
   },
   'source.total_wrong': {
     level: 'error',
     message: 'totalRecords differs from the records returned; windows cannot be verified',
     fields: 'source from to received total',
-    meaning: 'A sample window was read and holds another number of records than `totalRecords`. Inform the operator of the service.',
+    meaning:
+      'A sample window was read and holds another number of records than `totalRecords`. Report it to the team that runs the service.',
   },
   'source.late_records_found': {
     level: 'warn',
@@ -507,7 +508,8 @@ export const logEvents = {
     level: 'info',
     message: 'sink adopted',
     fields: 'sink acknowledged',
-    meaning: 'This journal continues the data of the sink after entry `acknowledged`.',
+    meaning:
+      'An operator assigned the data that the sink already holds to this journal (`sinks adopt`). Delivery starts after entry `acknowledged`.',
   },
   'sink.close_failed': {
     level: 'warn',

@@ -99,7 +99,7 @@ export interface ResumePoint {
   readonly journal: string;
   readonly position: Position;
   readonly resumeNote: string | undefined;
-  /** The chain of the segment that holds `seq`; undefined when this journal has no such position. */
+  /** The chain value of the segment that contains entry `seq`; undefined if this journal has no such entry. */
   chainAt(seq: number): Promise<Uint8Array | undefined>;
   /**
    * Commits the acknowledgements so far with a new note, before the sink continues, for example with

@@ -142,7 +142,7 @@ export interface SinkCoverage {
    * Records without a readable time, and so without a window, that are not delivered. Omitted when 0.
    */
   readonly undated?: number;
-  /** True when the sink has no window yet and records of the period are not delivered. */
+  /** True when the period has no window for this sink yet, and records of the period are not delivered. */
   readonly waits?: boolean;
 }
 

@@ -95,7 +95,10 @@ export interface ServerClock {
   ahead(): boolean;
 }
 
-/** What is needed before the clock of a service is known. Until then no window is proven. */
+/**
+ * The time and the responses that are still missing until the clock of a service is known. Until
+ * then no window is proven.
+ */
 export interface ClockMeasurement {
   /** Minimum time from now, ms. */
   readonly remainingMs: number;

@@ -30,7 +30,7 @@ export function recordParts(fields: Fields, hostIdFromUuid: boolean): RecordPart
   };
 }
 
-/** The record's own values, and values without a field in ECS. */
+/** The fields under `dpas`: values as the record has them, and values for which ECS has no field. */
 export function dpasOf(fields: Fields, uid: string): EcsDpas {
   const { payloadId, payloadName, userId, userLastNameFirstName: names } = fields;
   return {

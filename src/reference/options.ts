@@ -1,6 +1,7 @@
 /**
- * The command line of the reference service: its options, and every switch by its name. `--name
- * value` and `--name=value` are equivalent. An error is one line that names the option.
+ * Parses the command line of the reference service. Each fault switch is an option with the name of
+ * the switch. `--name value` and `--name=value` are equivalent. An error is one line that names the
+ * option.
  */
 import { resolve } from 'node:path';
 import { describeSwitches, optionOf, switchNames, Switches } from './switches.ts';

@@ -22,7 +22,10 @@ export interface Present {
   readonly sinks: readonly Pick<SinkSnapshot, 'id' | 'lastError'>[];
 }
 
-/** A period, the current facts, and the coverage of the period by the ledger. Times in µs. */
+/**
+ * The facts for the verdict on a period: the period, the current state, and the parts of the period
+ * that the ledger covers. Times in µs.
+ */
 export interface Facts extends Present {
   readonly now: Micros;
   /** undefined: from the start of each ledger. */

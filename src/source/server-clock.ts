@@ -277,8 +277,8 @@ export class ServerClock implements Boundary {
   }
 
   /**
-   * Compares a restored bound with the first responses after a restart; if they agree, it is
-   * established.
+   * After a restart, compares the stored bound of the clock with the first responses. If they
+   * agree, the stored bound is used.
    */
   #compare(page: Pick<Page, 'date' | 'received' | 'receivedMonotonic'>): void {
     const { offsetMs = 0, dated, bound: closedUntil } = this.#restored ?? {};

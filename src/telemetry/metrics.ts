@@ -179,7 +179,10 @@ export function withoutStaleGauges<Exporter extends PushMetricExporter>(exporter
   return exporter;
 }
 
-/** The names of the text for Prometheus end in the unit; its UNIT lines belong to OpenMetrics. */
+/**
+ * Removes the units: the metric names end in the unit already, and `# UNIT` lines belong to
+ * OpenMetrics, not to the Prometheus text format.
+ */
 function withoutUnits(resourceMetrics: ResourceMetrics): ResourceMetrics {
   const scopeMetrics = resourceMetrics.scopeMetrics.map((scope) => ({
     ...scope,

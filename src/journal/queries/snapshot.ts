@@ -195,8 +195,8 @@ function sinkSnapshots(db: Database, head: number, now: Micros, live: LiveFacts)
 }
 
 /**
- * The snapshot with the coverage of the whole ledger of each source, for the verdict.
- * @param query  `configured` gives the start of a source that is not in the state yet
+ * Adds to the snapshot, for the verdict, which times the whole ledger of each source covers.
+ * @param query `configured` gives the start of a source that is not in the state yet
  */
 export function withCoverage(db: Database, snapshot: Snapshot, query: Pick<ReportQuery, keyof CoverageQuery | 'configured'>): Snapshot {
   return db.transaction((): Snapshot => {

@@ -222,7 +222,7 @@ class Dictionary {
     return this.#codes.get(text) ?? -1;
   }
 
-  /** The rank of each code among the texts, by code point. */
+  /** For each text, by its index: its place when all texts are sorted by Unicode code point. */
   ranks(): Int32Array {
     const known = this.#ordered.length;
     if (known === this.#texts.length) return this.#ranks;

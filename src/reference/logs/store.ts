@@ -161,7 +161,7 @@ export class Store {
         ? this.#tally.near(selection, offset, order.descending)
         : { span: selection, offset };
     const { where, values } = conditionOf({ ...selection, ...near.span });
-    // The aggregate keeps the order of the inner query, which has a limit.
+    // SQLite does not reorder the rows of the inner query, because that query has a LIMIT.
     return this.#one<Buffer>(
       `SELECT CAST(? || ifnull(group_concat(text, ','), '') || ? AS BLOB)
        FROM (SELECT ${text} AS text FROM records ${where} ORDER BY ${orderOf(order, selection)} LIMIT ? OFFSET ?)`,

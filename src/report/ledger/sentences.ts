@@ -51,7 +51,7 @@ function stretchOf(from: string, to: string, tz: string): string {
   return stretchWords(Date.parse(from) * 1_000, Date.parse(to) * 1_000, tz);
 }
 
-/** The definition of proven follows only if a window is proven. */
+/** Defines "proven" only if the report contains a proven window. */
 function provenSentence({ windows, counts, reread }: LedgerTally): string[] {
   const proven = counts.proven + counts.final - reread;
   if (windows === 0) return ['No window is closed in this period, so nothing is proven.'];

@@ -44,7 +44,7 @@ export async function acknowledged(
   const count = waiting.size === 1 ? 'one request is' : `${waiting.size} requests are`;
   throw new WaybillError(
     'sink_outcome_unknown',
-    `cannot determine for sink "${id}" whether ${count} indexed, within ${maxWait / 60_000} min: ${lastReply}`,
+    `cannot determine for sink "${id}" whether ${count} indexed: no acknowledgement within ${maxWait / 60_000} min; ${lastReply}`,
   );
 }
 

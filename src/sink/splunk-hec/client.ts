@@ -21,7 +21,7 @@ const requestMs = 30_000;
 const maxAnswerBytes = 64 * 1024;
 
 const compressed = promisify(gzip);
-const ended = new WaybillError('aborted', 'the request has ended');
+const ended = new WaybillError('aborted', 'the HEC request ended already');
 
 export interface HecAnswer {
   readonly status: number;

@@ -146,9 +146,10 @@ export class Dialer {
   }
 
   /**
-   * The error that ended an open connection: `sink_blocked` for a rejected certificate, because nothing was read then; else the outcome is
-   * unknown. With TLS 1.3 the client finishes its handshake before the server verifies the certificate (RFC 8446 section 4.4.2.4), and the
-   * alert arrives after the end of the stream.
+   * The error for a connection that ended. With TLS 1.3 the client finishes its handshake before
+   * the server verifies the client certificate (RFC 8446 section 4.4.2.4), so the alert for a
+   * rejected certificate arrives on an open connection. That alert gives `sink_blocked`: the server
+   * has read nothing. Any other end leaves the outcome unknown.
    */
   async ended(thrown: unknown, { stream }: Line, clock: Clock): Promise<WaybillError> {
     if (this.target.isSecure && !stream.destroyed) {

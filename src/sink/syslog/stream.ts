@@ -160,7 +160,7 @@ export async function checkStream(settings: SyslogSettings, context: SinkContext
         ? { level: 'error', message, setting: `sinks.${context.id}.address` }
         : {
             level: 'error',
-            message: `${message}: with confirm: close every batch would be repeated`,
+            message: `${message}; with "confirm" set to "close", Waybill would send every batch again`,
             setting: `sinks.${context.id}.confirm`,
           };
     }
@@ -169,7 +169,7 @@ export async function checkStream(settings: SyslogSettings, context: SinkContext
     late.catch(() => undefined);
     const seen = await Promise.race([ended.then(() => 'ended' as const), late]);
     if (seen === 'ended') return { level: 'ok', message: `"${address}" is reachable, and ends a connection that Waybill ended${shown}` };
-    const message = `"${address}" was reached${shown}, but keeps a connection that Waybill ended open for more than ${closeEmptyMs / 1_000} s: with confirm: close every batch would be repeated`;
+    const message = `"${address}" was reached${shown}, but keeps a connection that Waybill ended open for more than ${closeEmptyMs / 1_000} s; with "confirm" set to "close", Waybill would send every batch again`;
     return settings.confirm === 'none'
       ? { level: 'ok', message: `"${address}" is reachable${shown}` }
       : { level: 'error', message, setting: `sinks.${context.id}.confirm` };

@@ -343,7 +343,7 @@ describe('acknowledgement', () => {
     rig.model.asksUntilIndexed = Infinity;
     await expect(sink.send(batchOf(messages(1, 3)), never)).rejects.toMatchObject({
       code: 'sink_outcome_unknown',
-      message: 'cannot determine for sink "siem" whether one request is indexed, within 5 min: not yet',
+      message: 'cannot determine for sink "siem" whether one request is indexed: no acknowledgement within 5 min; not yet',
     });
     expect(rig.clock.sleeps.slice(0, 12)).toEqual([...Array<number>(10).fill(1_000), 10_000, 10_000]);
     expect(rig.clock.sleeps.reduce((sum, ms) => sum + ms, 0)).toBeGreaterThanOrEqual(300_000);
