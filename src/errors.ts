@@ -30,6 +30,7 @@ export type ErrorCode =
   | 'state_unusable' // not a directory, not writable, not a state
   | 'state_corrupt' // reported by SQLite, or the hash chain is broken
   | 'state_missing' // a command reads a state, or --require-state requires one, and there is none
+  | 'backup_failed' // the copy of the state could not be written or verified
   | 'journal_full' // `journal.maxSize` is reached, or the disk is full
   | 'internal_error' // an assertion of docs/guarantees.md failed: the process exits
   // sinks

@@ -1,0 +1,69 @@
+/** `waybill backup`: a verified copy of the state, for a move to another machine. */
+import { systemClock } from '../../clock.ts';
+import { backUp } from '../../journal/backup.ts';
+import { grouped, span } from '../../report/format-time.ts';
+import { size } from '../../report/format-size.ts';
+import { defineCommand } from '../command.ts';
+import type { Io } from '../io.ts';
+import { required, text } from '../option.ts';
+import { jsonOption } from '../period-options.ts';
+import { settingsFor, stateOptions } from '../state-access.ts';
+
+export const command = defineCommand({
+  name: 'backup',
+  summary: 'copies the state to a new directory, also during a run of the daemon, and verifies the copy',
+  description: `Copies the state to a new directory, for a move to another machine. The daemon may run and collect. Verifies the copy: integrity of the
+database, hash chain and invariants of the journal, and its last entry. The copy has no configuration and no keys.`,
+  notes: `Records that the daemon collects or delivers after the copy are not in it. Before a daemon starts from the copy, stop the other one;
+docs/operations.md, "State lost", says what each sink then receives.`,
+  options: { to: required(text('DIR', 'new directory for the copy')), ...jsonOption, ...stateOptions },
+  examples: ['waybill backup --to /backup/waybill', 'waybill backup --data-dir /var/lib/waybill/state --to /mnt/new/state --json'],
+  run: async (values, io) => {
+    const { settings } = await settingsFor(values, io);
+    const progress = new Progress(io.stderr);
+    const { journal, bytes, seq, chain } = await backUp(settings.dataDir, values.to, {
+      clock: systemClock,
+      copied: (share, total) => progress.copied(share, total),
+      verifying: () => progress.verifying(),
+      signal: io.signal,
+    }).finally(() => progress.end());
+    const copied = { directory: values.to, journal, bytes, head: seq, chain: chain.toString('hex') };
+    if (values.json) io.stdout.write(`${JSON.stringify(copied, null, 2)}\n`);
+    else
+      io.stdout.write(
+        `copied the state in "${settings.dataDir}" to "${values.to}": ${size(bytes)}, last entry ${grouped(seq)}; verified\n`,
+      );
+    return 0;
+  },
+});
+
+/** A bar on a terminal, else a line every half minute. */
+class Progress {
+  readonly #stream: Io['stderr'];
+  readonly #isTerminal: boolean;
+  readonly #began = systemClock.monotonic();
+  #printedAt = this.#began;
+
+  constructor(stream: Io['stderr']) {
+    this.#stream = stream;
+    this.#isTerminal = 'isTTY' in stream && stream.isTTY === true;
+  }
+
+  copied(share: number, bytes: number): void {
+    const now = systemClock.monotonic();
+    if (now - this.#printedAt < (this.#isTerminal ? 200 : 30_000)) return;
+    this.#printedAt = now;
+    const seconds = (now - this.#began) / 1000;
+    const rate = `${Math.floor(share * 100)} % of ${size(bytes)}, ${size((bytes * share) / seconds)}/s, ${span((seconds * (1 - share)) / share)} left`;
+    const bar = '#'.repeat(Math.round(share * 30)).padEnd(30, '.');
+    this.#stream.write(this.#isTerminal ? `\r\u001b[K[${bar}] ${rate}` : `copied ${rate}\n`);
+  }
+
+  verifying(): void {
+    if (this.#isTerminal) this.#stream.write('\r\u001b[Kverifying the copy');
+  }
+
+  end(): void {
+    if (this.#isTerminal) this.#stream.write('\r\u001b[K');
+  }
+}
