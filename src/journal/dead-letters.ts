@@ -6,7 +6,7 @@ import type { Database, Statement } from 'better-sqlite3';
 import { WaybillError } from '../errors.ts';
 import type { Entry, DeadLetterResult, Operation } from '../model/journal.ts';
 import type { Micros } from '../model/time.ts';
-import { chainStart } from './segment.ts';
+import { chainStart, kindLedger } from './segment.ts';
 import type { Operations } from './operations.ts';
 import type { SinkPositions } from './sink-positions.ts';
 import type { Store } from './store.ts';
@@ -39,10 +39,11 @@ interface Row {
   message: string;
   attempts: number;
   state: 'kept' | 'discarded';
+  kind: number;
 }
 
 const columns =
-  "sink, seq, coalesce(id, '') AS source, uid, time_us, received_us, at_us, code, message, attempts, dead_letters.state AS state";
+  "sink, seq, coalesce(id, '') AS source, uid, time_us, received_us, at_us, code, message, attempts, dead_letters.state AS state, kind";
 /** `operations` lists at most this many dead letters by number. */
 const maxNamed = 100;
 const from = 'FROM dead_letters LEFT JOIN sources ON source_no = source';
@@ -77,7 +78,7 @@ export class DeadLetters {
     const row = this.#one.get(sink, seq);
     if (row?.state !== 'kept' || row.body === null) return undefined;
     return {
-      kind: 'record',
+      kind: /* mutant: dead-letter-kind */ row.kind === kindLedger ? 'ledger' : 'record',
       seq,
       number: numberOf(seq),
       source: row.source,

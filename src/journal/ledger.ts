@@ -116,7 +116,14 @@ export class Ledger {
       // An operator accepted the window while it was read. That is final, and the frontier has passed it.
       if (before?.state === 'accepted') return;
       const row = revisedRow(before, window, revision);
-      row.seq = this.#segments.writeLedgerEntry(source.n, source.id, ledgerLine(source.id, row), window.from, window.to, revision.at);
+      row.seq = this.#segments.writeLedgerEntry(
+        source.n,
+        source.id,
+        ledgerLine(source.id, before, row),
+        window.from,
+        window.to,
+        revision.at,
+      );
       this.#rows.write(source.n, row, isNew);
       this.#move(source, range, Math.max(range.closedUntil, window.to), lastAge);
     });
@@ -180,7 +187,7 @@ export class Ledger {
           ...{ total: null, records: 0, received: 0, digest: null, proof: null, closed_us: at, next_us: at, attempts: 0, message },
           ...(isNew ? { late: 0, late_delays: null, recounts: 0, revision: 1 } : { revision: before.revision + 1 }),
         };
-        row.seq = this.#segments.writeLedgerEntry(source.n, source.id, ledgerLine(source.id, row), row.from_us, row.to_us, at);
+        row.seq = this.#segments.writeLedgerEntry(source.n, source.id, ledgerLine(source.id, before, row), row.from_us, row.to_us, at);
         if (!isNew) this.#rows.narrow(source.n, row);
         this.#rows.write(source.n, row, isNew);
       }
@@ -267,7 +274,7 @@ export class Ledger {
       const before = this.#rows.get(source.n, from);
       if (!before) throw new WaybillError('internal_error', `window of "${source.id}" at ${from} is not in the ledger`);
       const row = { ...change(before), revision: before.revision + 1 };
-      row.seq = this.#segments.writeLedgerEntry(source.n, source.id, ledgerLine(source.id, row, extra), row.from_us, row.to_us, at);
+      row.seq = this.#segments.writeLedgerEntry(source.n, source.id, ledgerLine(source.id, before, row, extra), row.from_us, row.to_us, at);
       this.#rows.write(source.n, row, false);
       alsoWrite();
       this.#move(source, range, range.closedUntil, lastAge);

@@ -11,6 +11,7 @@ import type { Micros } from '../model/time.ts';
 import { storedJson } from './damage.ts';
 import { isSame, selectionOf, widened } from './selection.ts';
 import type { Selection, StoredSelection } from './selection.ts';
+import { kindLedger, kindRecords } from './segment.ts';
 import type { Store } from './store.ts';
 
 /** A sink in the state. */
@@ -64,8 +65,8 @@ export class SinkPositions {
     this.#write = store.db.prepare('UPDATE sinks SET acknowledged = ?, delivered = ?, delivered_chain = ?, resume_note = ? WHERE id = ?');
     this.#resumeNote = store.db.prepare('UPDATE sinks SET resume_note = ? WHERE id = ?');
     this.#deadLetter = store.db.prepare(
-      `INSERT INTO dead_letters (sink, seq, source, uid, time_us, received_us, body, code, message, attempts, at_us, state)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'kept') ON CONFLICT (sink, seq) DO NOTHING`,
+      `INSERT INTO dead_letters (sink, seq, source, uid, time_us, received_us, body, code, message, attempts, at_us, state, kind)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'kept', ?) ON CONFLICT (sink, seq) DO NOTHING`,
     );
     for (const row of store.db.prepare<[], SinkRow>('SELECT * FROM sinks').all()) this.#sinks.set(row.id, stateOf(row));
     const counts = store.db.prepare<[], { sink: string; n: number }>(
@@ -234,6 +235,7 @@ export class SinkPositions {
         const body = /* mutant: dead-letter-copy */ Buffer.from(entry.text, 'utf8');
         const { changes } = this.#deadLetter.run(
           id, entry.seq, source, uid, entry.time ?? null, entry.received, body, rejection.code, rejection.message, attempts, at,
+          entry.kind === 'record' ? kindRecords : kindLedger,
         ); // prettier-ignore
         added += changes;
       }

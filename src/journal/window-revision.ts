@@ -77,10 +77,22 @@ function proofText(proof: Proof): string {
   return JSON.stringify({ passes: proof.passes, requests: proof.requests, first: proof.first, last: proof.last });
 }
 
+/** What a revision changes, for the events of the ledger (docs/formats.md, "Ledger events"). */
+type WindowAction = 'proven' | 'recounted' | 'late' | 'gap' | 'in-doubt' | 'shrunk' | 'accepted';
+
+function actionOf(before: WindowDbRow | undefined, row: WindowDbRow): WindowAction {
+  if (row.state !== 'proven') return row.state;
+  if (row.reason === 'shrunk') return 'shrunk';
+  if (row.reason === 'reread') return 'in-doubt';
+  if (before?.state === 'proven' && before.proof === row.proof) return 'recounted';
+  return before?.state === 'proven' && (row.total ?? 0) > (before.total ?? 0) ? 'late' : 'proven';
+}
+
 /** The ledger entry with everything that the revision states about the window. */
-export function ledgerLine(sourceId: string, row: WindowDbRow, extra: object = {}): string {
+export function ledgerLine(sourceId: string, before: WindowDbRow | undefined, row: WindowDbRow, extra: object = {}): string {
   return JSON.stringify({
     ledger: 'window',
+    action: `window-${actionOf(before, row)}`,
     source: sourceId,
     from: row.from_us,
     to: row.to_us,

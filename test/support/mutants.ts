@@ -354,6 +354,12 @@ export const mutants: readonly Mutant[] = [
     changes: { 'dead-letter-copy': 'Buffer.alloc(0)' },
   },
   {
+    name: 'ledger-dead-letter-as-record',
+    what: 'a dead letter of a ledger entry is sent as a record',
+    suite: simulation,
+    changes: { 'dead-letter-kind': "'record'" },
+  },
+  {
     name: 'unknown-as-delivered',
     what: 'a batch with an unknown result counts as delivered',
     suite: simulation,

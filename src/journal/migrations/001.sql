@@ -34,7 +34,8 @@ CREATE TABLE sinks   (id TEXT PRIMARY KEY, type TEXT NOT NULL, destination TEXT 
 -- may have. The ledger does not count windows of that time as delivered.
 CREATE TABLE sink_losses (sink TEXT NOT NULL, source INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, from_us INTEGER NOT NULL,
                           to_us INTEGER NOT NULL, at_us INTEGER NOT NULL, message TEXT NOT NULL, PRIMARY KEY (sink, source, first)) STRICT, WITHOUT ROWID;
+-- kind: as in segments.
 CREATE TABLE dead_letters (sink TEXT NOT NULL, seq INTEGER NOT NULL, source INTEGER NOT NULL, uid BLOB NOT NULL, time_us INTEGER, received_us INTEGER NOT NULL,
                       body BLOB, code TEXT NOT NULL, message TEXT NOT NULL, attempts INTEGER NOT NULL, at_us INTEGER NOT NULL, state TEXT NOT NULL,
-                      PRIMARY KEY (sink, seq)) STRICT;
+                      kind INTEGER NOT NULL, PRIMARY KEY (sink, seq)) STRICT;
 CREATE TABLE operations (operation_no INTEGER PRIMARY KEY, at_us INTEGER NOT NULL, actor TEXT, operation TEXT NOT NULL, detail TEXT) STRICT;

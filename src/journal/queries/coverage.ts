@@ -281,7 +281,7 @@ export function unacknowledged(db: Database, source: number, acknowledged: numbe
 function undatedLacking(db: Database, source: number, { id, acknowledged }: SinkDbRow, filtered: boolean, from: Micros): number {
   const deadLetters = db
     .prepare<[string, number, number], { n: number }>(
-      'SELECT count(*) AS n FROM dead_letters WHERE sink = ? AND source = ? AND time_us IS NULL AND received_us >= ?',
+      `SELECT count(*) AS n FROM dead_letters WHERE sink = ? AND source = ? AND kind = ${kindRecords} AND time_us IS NULL AND received_us >= ?`,
     )
     .get(id, source, from);
   const segments = db

@@ -85,7 +85,7 @@ test('a sink lacks the windows of whose time it has not acknowledged a page, to 
 test('a dead letter is not delivered, but for a sink with a filter; it counts where its window is owed', async () => {
   const { db, at, of } = await ledger();
   const insert = db.prepare(
-    "INSERT INTO dead_letters (sink, seq, source, uid, time_us, received_us, code, message, attempts, at_us, state) VALUES ('siem', ?, ?, x'00', ?, 0, '400', '', 1, 0, ?)",
+    "INSERT INTO dead_letters (sink, seq, source, uid, time_us, received_us, code, message, attempts, at_us, state, kind) VALUES ('siem', ?, ?, x'00', ?, 0, '400', '', 1, 0, ?, 1)",
   );
   insert.run(1, 1, at(0) + second, 'kept');
   insert.run(2, 1, at(0) + 2 * second, 'discarded');
@@ -219,7 +219,7 @@ test('a record without a readable time is lacking while it waits, on a page with
   // It was received at 7 µs after `base`: it cannot be of a later time.
   expect([undated(3, { from: base + 7 }), undated(3, { from: base + 8 })]).toEqual([1, undefined]);
   db.prepare(
-    "INSERT INTO dead_letters (sink, seq, source, uid, time_us, received_us, code, message, attempts, at_us, state) VALUES ('siem', 4, 1, x'00', NULL, ?, '400', '', 1, 0, 'kept')",
+    "INSERT INTO dead_letters (sink, seq, source, uid, time_us, received_us, code, message, attempts, at_us, state, kind) VALUES ('siem', 4, 1, x'00', NULL, ?, '400', '', 1, 0, 'kept', 1)",
   ).run(base);
   expect([undated(4), undated(4, { from: base + 1 })]).toEqual([1, undefined]);
   db.prepare('UPDATE sinks SET acknowledged = 4').run();
