@@ -52,6 +52,7 @@ const rows = [
         'admin/settings.ts',
         'connect/settings.ts',
         'deliver/settings.ts',
+        'encode/index.ts',
         'encode/settings.ts',
         'journal/settings.ts',
         'telemetry/settings.ts',

@@ -7,10 +7,12 @@ import { nearestOrAll } from '../settings/nearest.ts';
 import { memberOf } from './schema-walk.ts';
 import { sinkPathFaults } from './sink-paths.ts';
 import { sinkTargetFaults } from './sink-targets.ts';
+import { formatOf, formats, isFormat } from '../encode/index.ts';
+import type { SinkDefinition } from '../sink/define.ts';
 import { shortNamePattern, unresolved } from '../settings/values.ts';
 
 /** @param read  every file from which the configuration is read */
-export function crossFaults(document: Document, read: readonly string[]): readonly Fault[] {
+export function crossFaults(document: Document, read: readonly string[], types: readonly SinkDefinition[]): readonly Fault[] {
   const { value } = document;
   const sources = itemsOf(memberOf(value, 'sources'));
   const sinks = itemsOf(memberOf(value, 'sinks'));
@@ -19,6 +21,7 @@ export function crossFaults(document: Document, read: readonly string[]): readon
     ...repeated(sinks, 'sinks', 'id', 'sink'),
     ...sinkPathFaults(document, read),
     ...sinkTargetFaults(document),
+    ...sinks.flatMap((sink, index) => ledgerFaults(sink, index, types)),
     ...sinks.flatMap((sink, index) => unknownSources(document, sink, index, sources)),
     ...sources.flatMap((source, index) => [...grantFaults(source, ['sources', index, 'auth']), ...groupFaults(sources, index)]),
     ...sources.flatMap((source, index) => [
@@ -27,6 +30,17 @@ export function crossFaults(document: Document, read: readonly string[]): readon
     ]),
     ...sinks.flatMap((sink, index) => pairFaults(memberOf(sink, 'tls'), ['sinks', index, 'tls'])),
   ];
+}
+
+/** A line format has keys for the fields of a record only. */
+function ledgerFaults(sink: unknown, index: number, types: readonly SinkDefinition[]): readonly Fault[] {
+  const type = types.find((each) => each.type === memberOf(sink, 'type'));
+  const format = memberOf(sink, 'format') ?? type?.formats[0];
+  if (memberOf(sink, 'ledger') !== true || typeof format !== 'string' || !isFormat(format) || formatOf(format).shape === 'document')
+    return [];
+  const possible = (type?.formats ?? formats).filter((name) => formatOf(name).shape === 'document');
+  const message = `true is not possible with the format ${format}, which holds records only: set "format" to one of ${possible.join(', ')}`;
+  return [{ path: ['sinks', index, 'ledger'], message }];
 }
 
 function itemsOf(value: unknown): readonly unknown[] {

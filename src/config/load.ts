@@ -124,7 +124,7 @@ export async function loadStateSettings(
   const faults = [
     ...document.faults.filter(known),
     ...schemaFaults(schema, document, result.error?.issues ?? []),
-    ...crossFaults(document, [file]),
+    ...crossFaults(document, [file], sinks),
   ];
   faults.sort((a, b) => orderOf(document, a.path) - orderOf(document, b.path));
   if (faults.length > 0) throw refusal(file, [...new Set(faults.map((fault) => problem(document, fault)))]);
@@ -184,7 +184,7 @@ function readConfig(
   const faults = [
     ...document.faults.filter((fault) => !tolerated(fault)),
     ...schemaFaults(schema, document, result.error?.issues ?? []),
-    ...crossFaults(document, [file, ...files]),
+    ...crossFaults(document, [file, ...files], sinks),
   ];
   faults.sort((a, b) => orderOf(document, a.path) - orderOf(document, b.path));
   const problems = [...faults.map((fault) => problem(document, fault)), ...environmentProblems(environment)];

@@ -7,10 +7,10 @@ import { silentLog } from '../telemetry/discard.ts';
 
 /** Without a log, for commands that print their findings themselves, the context drops log lines. */
 export function sinkContext(
-  { id, format, sources }: Pick<SinkConfig, 'id' | 'format' | 'sources'>,
+  { id, format, ledger, sources }: Pick<SinkConfig, 'id' | 'format' | 'ledger' | 'sources'>,
   config: Pick<Config, 'sources' | 'tls' | 'proxy'>,
   { clock, log = silentLog, shown }: { readonly clock: Clock; readonly log?: Log; readonly shown?: SinkContext['shown'] },
 ): SinkContext {
   const { tls, proxy } = config;
-  return { id, format, log, clock, sources: sources ?? config.sources.map((source) => source.id), ca: tls.ca, proxy, shown };
+  return { id, format, ledger, log, clock, sources: sources ?? config.sources.map((source) => source.id), ca: tls.ca, proxy, shown };
 }

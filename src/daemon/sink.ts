@@ -9,10 +9,12 @@ import type { EncodeSettings } from '../encode/define.ts';
 import { WaybillError } from '../errors.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { SinkState } from '../journal/sink-positions.ts';
-import type { EcsEvent, Encode, Normalize } from '../model/event.ts';
+import type { EcsEvent, Encode, NormalizeLedger } from '../model/event.ts';
 import type { Message, ResumePoint, SinkLoss } from '../model/sink.ts';
 import type { Log, Meters } from '../model/telemetry.ts';
+import { ledgerNormalizer } from '../normalize/ledger-event.ts';
 import { normalizer } from '../normalize/normalizer.ts';
+import type { NormalizeSettings } from '../normalize/normalizer.ts';
 import { compileWhere } from '../normalize/filter.ts';
 import type { Certificates } from './certificates.ts';
 import { sinkContext } from './open-sink.ts';
@@ -51,6 +53,7 @@ export function createDelivery(
   });
   const { encode } = writerOf(sink);
   const limit = limitOf(sink, meters);
+  const normalizeSettings = normalizeSettingsOf(sink, config, journal);
   const context = sinkContext(sink, config, { clock, log, shown: (host, peer) => certificates?.shown(id, host, peer) });
   const loop = new Delivery({
     settings: {
@@ -58,7 +61,8 @@ export function createDelivery(
       failReadinessAfter: sink.failReadinessAfter ?? Infinity,
     },
     pipeline: pipeline({
-      normalize: normalizersOf(sink, config, journal),
+      normalize: new Map([...normalizeSettings].map(([source, each]) => [source, normalizer(each)])),
+      ...(sink.ledger && { normalizeLedger: ledgerNormalizersOf(sink, normalizeSettings) }),
       matches: sink.filter ? compileWhere(sink.filter) : () => true,
       encode,
       limit,
@@ -113,17 +117,26 @@ function resumePointOf(state: SinkState, journal: Journal, lost: (loss: SinkLoss
 }
 
 /** By source: configured sources, and removed ones whose records may still be in the journal. */
-function normalizersOf(sink: SinkConfig, config: Config, journal: Journal): Map<string, Normalize> {
+function normalizeSettingsOf(sink: SinkConfig, config: Config, journal: Journal): Map<string, NormalizeSettings> {
   const isRequested = (id: string): boolean => sink.sources?.includes(id) ?? true;
   const removed = journal.sourceIds().filter((id) => /* mutant: unconfigured-source */ !config.sources.some((source) => source.id === id));
   return new Map([
     ...removed
       .filter(isRequested)
-      .map((id) => [id, normalizer(settingsOfRemoved(id, profileOf(journal.progress(id).profile).service, sink, config))] as const),
-    ...config.sources
-      .filter(({ id }) => isRequested(id))
-      .map((source) => [source.id, normalizer(settingsOf(source, sink, config))] as const),
+      .map((id) => [id, settingsOfRemoved(id, profileOf(journal.progress(id).profile).service, sink, config)] as const),
+    ...config.sources.filter(({ id }) => isRequested(id)).map((source) => [source.id, settingsOf(source, sink, config)] as const),
   ]);
+}
+
+/**
+ * By source. Operations on a sink or the daemon have no source: a sink receives them if it receives every source, at one place for all.
+ */
+function ledgerNormalizersOf(sink: SinkConfig, bySource: ReadonlyMap<string, NormalizeSettings>): Map<string, NormalizeLedger> {
+  const normalizers = new Map([...bySource].map(([source, settings]) => [source, ledgerNormalizer(settings)]));
+  const isPerSource = Object.values(sink.settings).some((value) => typeof value === 'string' && value.includes('{source}'));
+  const [any] = bySource.values();
+  if (sink.sources !== undefined || isPerSource || !any) return normalizers;
+  return normalizers.set('', ledgerNormalizer({ ...any, tenantId: undefined, baseUrl: undefined }));
 }
 
 /** The receiver's limit, and the encoder that fits a longer message into it. */

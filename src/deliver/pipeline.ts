@@ -1,5 +1,5 @@
 /** Turns a journal entry into a sink's message: select, normalize, encode. Pure, except that it counts unexpected records. Each sink has its own. */
-import type { EcsEvent, Encode, Normalize } from '../model/event.ts';
+import type { EcsEvent, Encode, Normalize, NormalizeLedger } from '../model/event.ts';
 import type { Entry } from '../model/journal.ts';
 import type { JsonValue } from '../model/record.ts';
 import type { Message } from '../model/sink.ts';
@@ -11,6 +11,8 @@ import type { Put } from './batch-space.ts';
 export interface PipelineParts {
   /** By source; the sink gets no records of a source that is missing. */
   readonly normalize: ReadonlyMap<string, Normalize>;
+  /** By source, with '' for entries on the daemon; a sink without `ledger: true` has none. */
+  readonly normalizeLedger?: ReadonlyMap<string, NormalizeLedger>;
   /** `filter` on the record as received, before privacy. */
   readonly matches: (value: JsonValue) => boolean;
   readonly encode: Encode;
@@ -37,7 +39,7 @@ export type Pipeline = (entry: Entry, put: Put) => Message | undefined;
 export function pipeline(parts: PipelineParts): Pipeline {
   const { normalize, matches, encode, limit, fromTime, withheld, unexpected } = parts;
   return (entry, put) => {
-    if (entry.kind === 'ledger') return undefined;
+    if (entry.kind === 'ledger') return /* mutant: ledger-entry */ ledgerMessage(parts, entry, put);
     const { seq, number, uid, source, text, received } = entry;
     const toEvent = normalize.get(source);
     if (!toEvent) return undefined;
@@ -52,6 +54,21 @@ export function pipeline(parts: PipelineParts): Pipeline {
     const undated = event.unexpected.includes('invalid_timestamp');
     return { seq, number, uid, source, time, undated, severity, action, key, bytes: put(textOf(event, encode, limit)) };
   };
+}
+
+/** `filter` names fields of records, so it does not apply. The start and the backfills of a sink do. */
+function ledgerMessage(parts: PipelineParts, entry: Entry, put: Put): Message | undefined {
+  const { normalizeLedger, encode, limit, fromTime, withheld } = parts;
+  const { seq, uid, source, text, received } = entry;
+  const toEvent = normalizeLedger?.get(source);
+  if (!toEvent) return undefined;
+  const event = toEvent({ text, uid, received });
+  const { from, to, severity, action, key } = event;
+  if (fromTime !== undefined && from < fromTime && to <= fromTime) return undefined;
+  if (withheld?.(source, () => from)) return undefined;
+  const bytes = put(textOf(event, encode, limit));
+  // Another state writes the same entry at another time.
+  return { seq, number: undefined, uid, source, time: received, undated: true, isLedger: true, severity, action, key, bytes };
 }
 
 /** @throws RangeError when the event cannot be shortened to the receiver's limit */

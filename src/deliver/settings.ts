@@ -36,9 +36,8 @@ export function deliverSettings(formats: readonly [Format, ...Format[]], batch: 
     format: z.enum(formats).default(formats[0]).describe('Format of messages'),
     ledger: z
       .boolean()
-      .refine((requested) => !requested, 'is not in this release yet')
       .default(false)
-      .describe('Also deliver proofs, gaps and operations; only `false` in this release'),
+      .describe('Also deliver each proof, gap, suspension and operation as an event of the dataset `dpas.ledger` (ecs, ocsf, raw)'),
     start: start
       .prefault('journal')
       .describe('Where a new sink starts: `journal` (the oldest record in the journal), `now`, or a time (skips records dated before it)'),

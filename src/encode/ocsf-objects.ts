@@ -57,6 +57,7 @@ export function unmappedOf(document: EcsDocument, places: 'file' | 'entity' | 'e
   const hasEndpoint = places === 'entity';
   const isBare = places === 'nothing';
   return present({
+    ledger: dpas.ledger && present({ ...dpas.ledger }),
     actionAttempted: dpas.action_attempted,
     result: dpas.result,
     resultReason: event.reason,

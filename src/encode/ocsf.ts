@@ -36,6 +36,7 @@ function encodeOcsf(settings: EncodeSettings): Encode {
     return JSON.stringify({
       time: Math.floor(time / 1000),
       timezone_offset: 0,
+      ...periodOf(document),
       severity_id: severityOf(severity),
       message: document.message,
       status_id: statusIds[outcome],
@@ -48,6 +49,11 @@ function encodeOcsf(settings: EncodeSettings): Encode {
       ...objectsOf(event, kind.class_uid),
     });
   };
+}
+
+/** Only a ledger entry has one. */
+function periodOf({ event: { start, end } }: EcsDocument): object | undefined {
+  return start === undefined || end === undefined ? undefined : { start_time: Date.parse(start), end_time: Date.parse(end) };
 }
 
 function classOf({ event, dpas }: EcsDocument): Class {
@@ -79,8 +85,8 @@ function metadataOf({ event, dpas, observer, organization }: EcsDocument, { clas
     original_event_uid: event.id,
     event_code: event.code,
     original_time: dpas.log_time,
-    log_name: 'audit',
-    log_provider: 'dpas',
+    log_name: dpas.ledger ? 'ledger' : 'audit',
+    log_provider: event.provider,
     logged_time: Date.parse(event.created),
     tenant_uid: organization?.id,
     profiles: class_uid === 1001 ? ['security_control'] : undefined,

@@ -31,7 +31,8 @@ export interface EcsDocument {
   readonly ecs: { readonly version: string };
   readonly data_stream: { readonly type: 'logs'; readonly dataset: string; readonly namespace: string };
   readonly event: {
-    readonly kind: 'event' | 'pipeline_error';
+    /** `state`: a ledger entry. */
+    readonly kind: 'event' | 'pipeline_error' | 'state';
     readonly category: readonly string[] | undefined;
     readonly type: readonly string[] | undefined;
     readonly action: string;
@@ -45,6 +46,9 @@ export interface EcsDocument {
     readonly severity: number;
     readonly timezone: string;
     readonly created: string;
+    /** The period of a ledger entry. */
+    readonly start?: string;
+    readonly end?: string;
     readonly original: string;
     readonly hash: string;
   };
@@ -137,10 +141,41 @@ export interface EcsDpas {
         readonly service_provider: string | undefined;
       }
     | undefined;
+  readonly ledger?: EcsLedger;
+}
+
+/** The statement of a ledger entry: docs/formats.md, "Ledger events". */
+export interface EcsLedger {
+  /** Undefined for an operation on a sink or the daemon. */
+  readonly source: string | undefined;
+  readonly state: string | undefined;
+  readonly revision: number | undefined;
+  readonly total: number | undefined;
+  readonly records: number | undefined;
+  readonly late: number | undefined;
+  readonly recounts: number | undefined;
+  readonly digest: string | undefined;
+  readonly operation: string | undefined;
+  /** Not authenticated. */
+  readonly actor: string | undefined;
+}
+
+/** The dataset of the ledger entries of a sink whose records have this dataset: `dpas.audit` gives `dpas.ledger`. */
+export function ledgerDataset(dataset: string): string {
+  return `${dataset.replace(/\.audit$/, '')}.ledger`;
+}
+
+/** A ledger entry as an event, with its period in µs: [from, to), or one moment. */
+export interface LedgerEvent extends EcsEvent {
+  readonly from: Micros;
+  readonly to: Micros;
 }
 
 /** Pure and total: an unexpected record yields a tag, never an exception. */
 export type Normalize = (record: AuditRecord) => EcsEvent;
+
+/** Pure and total. `text` is the ledger entry as the journal stores it. */
+export type NormalizeLedger = (entry: Pick<AuditRecord, 'text' | 'uid' | 'received'>) => LedgerEvent;
 
 /** Pure and total. Returns one well-formed line without a line break. */
 export type Encode = (event: EcsEvent) => string;

@@ -5,6 +5,7 @@ import type { Micros } from './time.ts';
 /** One encoded event, with what an envelope needs, so that a sink does not parse the text. */
 export interface Message {
   readonly seq: number;
+  /** Undefined for a ledger entry. */
   readonly number: number | undefined;
   readonly uid: string;
   readonly source: string;
@@ -19,6 +20,8 @@ export interface Message {
    * reads the record.
    */
   readonly undated?: boolean;
+  /** A ledger entry; undefined for a record. */
+  readonly isLedger?: true;
   /** payloadId, if the record has one. */
   readonly key: string | undefined;
   /** UTF-8, one line without a line break; valid until `send` of its batch settles. */

@@ -37,7 +37,7 @@ export interface NormalizeSettings {
   readonly privacy: Privacy;
 }
 
-const ecs = { version: '9.4.0' };
+export const ecs = { version: '9.4.0' };
 const forwarded: readonly string[] = ['forwarded'];
 const regular: readonly string[] = [];
 const noObject: readonly string[] = ['not_an_object'];
@@ -45,18 +45,12 @@ const noFields: JsonObject = {};
 
 /** Prepares the settings of a source once, with all constant parts of an event. */
 export function normalizer(settings: NormalizeSettings): Normalize {
-  const { tenantId, dataset, namespace, mapping, privacy } = settings;
+  const { dataset, namespace, mapping, privacy } = settings;
   const table = outcomesByCode(mapping.severity);
   const redact = redactor(privacy);
   const dropped = droppedFields(privacy);
-  const { vendor, product, version } = settings.observer;
-  const observer: EcsObserver = {
-    vendor,
-    product,
-    version,
-    hostname: settings.baseUrl === undefined ? undefined : hostOf(settings.baseUrl),
-  };
-  const organization = tenantId === undefined || tenantId === '' ? undefined : { id: tenantId };
+  const observer = observerOf(settings);
+  const organization = organizationOf(settings);
   const dataStream = { type: 'logs', dataset, namespace } as const;
   const createdOf = timeText();
 
@@ -117,6 +111,17 @@ export function normalizer(settings: NormalizeSettings): Normalize {
       unexpected,
     };
   };
+}
+
+export function observerOf({
+  baseUrl,
+  observer: { vendor, product, version },
+}: Pick<NormalizeSettings, 'baseUrl' | 'observer'>): EcsObserver {
+  return { vendor, product, version, hostname: baseUrl === undefined ? undefined : hostOf(baseUrl) };
+}
+
+export function organizationOf({ tenantId }: Pick<NormalizeSettings, 'tenantId'>): { readonly id: string } | undefined {
+  return tenantId === undefined || tenantId === '' ? undefined : { id: tenantId };
 }
 
 /** In the order of docs/formats.md, "Unexpected records". */

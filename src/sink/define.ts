@@ -33,6 +33,8 @@ export interface SinkContext {
   readonly clock: Clock;
   /** The format of its messages. */
   readonly format: Format;
+  /** True when it also gets ledger entries. */
+  readonly ledger?: boolean;
   /** Ids of the configured sources whose records it gets. */
   readonly sources?: readonly string[] | undefined;
   /** The top-level `tls.ca`. */

@@ -175,6 +175,8 @@ export interface SinkEnvironment {
   readonly partial: Level;
   /** Only records with this result are for it. */
   readonly filter: string | undefined;
+  /** Ledger entries are for it too. */
+  readonly ledger: boolean;
 }
 
 const second = 1_000;
@@ -219,7 +221,12 @@ export function drawEnvironment(seed: number): Environment {
   const isQuota = !isShort && chance.is(0.1);
   const aimed = chance.is(0.5);
   const pageCap = chance.pick([7, 10, 20, 50, 1000]);
-  const sink = (id: string, kind: SinkKind): SinkEnvironment => ({
+  const sink = (id: string, kind: SinkKind): SinkEnvironment => {
+    const drawn = drawSink(id, kind);
+    // A stream of its own: what it decides leaves all other draws as they were. A line format holds records only.
+    return { ...drawn, ledger: drawn.format !== 'cef' && new Chance(seed, `ledger ${id}`).is(0.5) };
+  };
+  const drawSink = (id: string, kind: SinkKind): Omit<SinkEnvironment, 'ledger'> => ({
     id,
     kind,
     format: chance.pick(['ecs', 'raw', 'raw', 'cef']),

@@ -303,6 +303,7 @@ export function configOf(base: Config, environment: Environment): Config {
         ...sink,
         ...filter,
         format: drawn.format,
+        ledger: drawn.ledger,
         batch: { maxRecords: drawn.batchRecords, maxBytes: 1_000_000, maxWait: drawn.waitMs },
       };
     }),

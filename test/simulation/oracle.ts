@@ -3,6 +3,7 @@
  * after every commit. It shares no code with the program. The names of properties are those of docs/guarantees.md.
  */
 import { createHash } from 'node:crypto';
+import { zstdDecompressSync } from 'node:zlib';
 import type Database from 'better-sqlite3';
 import type { Window } from '../../src/model/ledger.ts';
 import type { PageRequest, WindowQuery } from '../../src/model/source.ts';
@@ -68,6 +69,18 @@ interface SegmentRow {
   readonly kind: number;
   readonly flags: Buffer;
   readonly uids: Buffer;
+  /** Of a ledger entry: its period, and its text, compressed where the second byte of `kind` is 1. */
+  readonly from: number | null;
+  readonly to: number | null;
+  readonly body: Buffer | null;
+}
+
+/** A ledger entry of the journal. */
+interface LedgerEntry {
+  /** 32 hex digits. */
+  readonly uid: string;
+  readonly from: number;
+  readonly text: string;
 }
 
 interface WindowRow {
@@ -112,6 +125,8 @@ export class Oracle {
   readonly #twins: (readonly [Truth, Truth])[] = [];
   /** Entry to record; undefined: a line of the ledger. */
   readonly #entries: (Truth | undefined)[] = [undefined];
+  /** By the number of their entries. */
+  readonly #ledger = new Map<number, LedgerEntry>();
   readonly #stored = new Set<string>();
   #marks: Marks = { seq: 0, number: 0, pruned: 0, epoch: 0 };
   #source: SourceRow | undefined;
@@ -324,8 +339,9 @@ export class Oracle {
       if (id === this.settings.retired) continue;
       const acked = this.#sinks.get(id)?.acknowledged ?? 0;
       for (let seq = acked + 1; seq < this.#entries.length; seq += 1) {
-        if (this.#entries[seq] === undefined) continue;
-        found.push(`${id} is acknowledged up to ${acked}, entry ${seq} is a record`);
+        const isForIt = this.#entries[seq] !== undefined || (receiver.settings.ledger && this.#ledger.has(seq));
+        if (!isForIt) continue;
+        found.push(`${id} is acknowledged up to ${acked}, entry ${seq} is still to come`);
         break;
       }
     }
@@ -467,6 +483,7 @@ export class Oracle {
       if (row.seq !== this.#entries.length) this.fault(`I2: segment ${row.seq} does not follow entry ${this.#entries.length - 1}`);
       if ((row.kind & 255) === 2) {
         isLedger = true;
+        this.#newLedgerEntry(row);
         this.#entries.push(undefined);
         continue;
       }
@@ -480,6 +497,14 @@ export class Oracle {
       }
     }
     return isLedger;
+  }
+
+  #newLedgerEntry({ seq, kind, from, to, body }: SegmentRow): void {
+    const text = (kind >> 8 === 1 ? zstdDecompressSync(body ?? '') : (body ?? '')).toString('utf8');
+    const { source, revision } = JSON.parse(text) as { source: string; revision: number };
+    const uid = ledgerUidOf([source, String(from), String(to), String(revision)]);
+    if ([...this.#ledger.values()].some((other) => other.uid === uid)) this.fault(`ledger entry ${seq} has the identity of another one`);
+    this.#ledger.set(seq, { uid, from: from ?? 0, text });
   }
 
   #newRecord(truth: Truth, seq: number, isLate: boolean, source: SourceRow | undefined): void {
@@ -687,13 +712,25 @@ export class Oracle {
     if (this.settings.isAbsent && sink.delivered > (before?.delivered ?? 0)) this.#sometimes.count('delivered while its source is gone');
     for (let at = (before?.acknowledged ?? 0) + 1; at <= sink.acknowledged; at += 1) {
       const truth = this.#entries[at];
-      if (!truth || !this.#isFor(receiver, truth) || receiver.seqs.has(at)) continue;
+      const entry = this.#ledger.get(at);
+      if (receiver.seqs.has(at)) continue;
+      if (entry && this.#isLedgerFor(receiver, entry)) this.#rejected(receiver, at, entry, deadLetter.get(sink.id, at)?.body);
+      if (!truth || !this.#isFor(receiver, truth)) continue;
       const letter = deadLetter.get(sink.id, at);
       if (!letter) this.fault(`I8: ${sink.id} is acknowledged over entry ${at}, which it never took`);
       else if (!this.#texts(truth).includes(letter.body))
         this.fault(`I8: the dead letter of entry ${at} holds another record: ${letter.body.slice(0, 150)}`);
       else if (!receiver.refuses(truth.uid)) this.fault(`I8: entry ${at} is a dead letter of ${sink.id}, which never refused it`);
     }
+  }
+
+  /** I8 of a ledger entry that a receiver never took. */
+  #rejected(receiver: Receiver, seq: number, { uid, text }: LedgerEntry, letter: string | undefined): void {
+    const { id } = receiver.settings;
+    if (letter === undefined) this.fault(`I8: ${id} is acknowledged over ledger entry ${seq}, which it never took`);
+    else if (letter !== text) this.fault(`I8: the dead letter of ledger entry ${seq} holds another text: ${letter.slice(0, 150)}`);
+    else if (!receiver.refuses(uid)) this.fault(`I8: ledger entry ${seq} is a dead letter of ${id}, which never refused it`);
+    else this.#sometimes.count('ledger entry rejected');
   }
 
   /** P1, P2, P4 of one receiver. */
@@ -703,7 +740,12 @@ export class Oracle {
     let last = 0;
     for (const { seq, uid, text, behind, isBesides } of receiver.has) {
       const truth = this.#entries[seq];
-      if (truth?.uid !== uid) this.fault(`P4: ${id} holds entry ${seq} under another identity`);
+      const entry = this.#ledger.get(seq);
+      if (entry) {
+        if (entry.uid !== uid) this.fault(`P4: ${id} holds ledger entry ${seq} under another identity`);
+        else if (!this.#isLedgerFor(receiver, entry)) this.fault(`P1: ${id} holds ledger entry ${seq}, which is not for it`);
+        else if (originalOf(format, text) !== entry.text) this.fault(`P4: ${id} holds ledger entry ${seq} as ${text.slice(0, 300)}`);
+      } else if (truth?.uid !== uid) this.fault(`P4: ${id} holds entry ${seq} under another identity`);
       else if (!this.#isFor(receiver, truth)) this.fault(`P1: ${id} holds entry ${seq}, which is not for it`);
       else if (!this.#isWhole(truth, format, text)) this.fault(`P4: ${id} holds entry ${seq} as ${text.slice(0, 300)}`);
       const count = (counts.get(uid) ?? 0) + 1;
@@ -718,6 +760,11 @@ export class Oracle {
     if (kind !== 'plain' && twice > (kind === 'position' ? receiver.replayed : 0)) this.fault(`P2: ${id} holds ${twice} records twice`);
     if (kind === 'plain' && twice > receiver.allowance) this.fault(`P2: ${id} holds ${twice} twice, at most ${receiver.allowance} may be`);
     if (id === this.settings.retired) return;
+    for (const [seq, entry] of this.#ledger) {
+      if (!this.#isLedgerFor(receiver, entry)) continue;
+      if (counts.has(entry.uid)) this.#sometimes.count('ledger entry delivered');
+      else if (!receiver.refuses(entry.uid)) this.fault(`P1: ${id} has not got ledger entry ${seq}: ${entry.text.slice(0, 150)}`);
+    }
     for (const truth of this.#required()) {
       if (this.#isFor(receiver, truth) && !counts.has(truth.uid) && !receiver.refuses(truth.uid))
         this.fault(`P1: ${id} has not got ${truth.text.slice(0, 150)}`);
@@ -729,6 +776,11 @@ export class Oracle {
     const { filter, id } = receiver.settings;
     const range = time === undefined ? undefined : this.#rangeOf(time);
     return (filter === undefined || result === filter) && (range?.sinks?.includes(id) ?? true);
+  }
+
+  /** Whether a ledger entry is for this receiver: what it wants of records says nothing about them, whom history was asked for does. */
+  #isLedgerFor({ settings: { ledger, id } }: Receiver, { from }: LedgerEntry): boolean {
+    return ledger && (this.#rangeOf(from)?.sinks?.includes(id) ?? true);
   }
 
   /** P9: what could not be proven is a gap, and only that. */
@@ -797,6 +849,17 @@ function listedBy({ held, shrunk }: SourceRow): number[] {
   return [held, shrunk].flatMap((froms) => JSON.parse(froms ?? '[]') as number[]);
 }
 
+/** The identity of a ledger entry: docs/formats.md, "Ledger events". */
+function ledgerUidOf(parts: readonly string[]): string {
+  const hash = createHash('sha256');
+  for (const part of ['waybill/ledger/1', ...parts]) {
+    const length = Buffer.alloc(4);
+    length.writeUInt32BE(Buffer.byteLength(part));
+    hash.update(length).update(part);
+  }
+  return hash.digest('hex').slice(0, 32);
+}
+
 /** The record that a message carries, word for word; of CEF its uid. */
 function originalOf(format: string, text: string): string | undefined {
   switch (format) {
@@ -824,7 +887,10 @@ function prepare(db: Database.Database) {
        json_extract(profile, '$.visibility.fields') AS fields
        FROM sources JOIN ranges ON ranges.source = sources.source_no WHERE id = 'service' AND to_us IS NULL`,
     ),
-    segments: db.prepare<[number], SegmentRow>('SELECT seq, n, kind, flags, uids FROM segments WHERE seq > ? ORDER BY seq'),
+    segments: db.prepare<[number], SegmentRow>(
+      `SELECT seq, n, kind, flags, uids, min_us AS "from", max_us AS "to", iif(kind & 255 = 2, body, NULL) AS body
+       FROM segments WHERE seq > ? ORDER BY seq`,
+    ),
     windows: db.prepare<[number, number], WindowRow>(
       `SELECT from_us AS "from", to_us AS "to", query, state, total, records, received, digest, proof, next_us AS next, reason, recounts, seq
        FROM windows WHERE source = ? AND seq > ? ORDER BY seq`,

@@ -59,6 +59,8 @@ export const sometimesLeast = {
   'window vanished': 20,
   'window accepted': 20,
   'window too wide for the service': 100,
+  'ledger entry delivered': 60_000,
+  'ledger entry rejected': 2_400,
 } as const;
 
 export type State = keyof typeof sometimesLeast;

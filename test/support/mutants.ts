@@ -354,6 +354,12 @@ export const mutants: readonly Mutant[] = [
     changes: { 'dead-letter-copy': 'Buffer.alloc(0)' },
   },
   {
+    name: 'ledger-entry-skipped',
+    what: 'a sink with ledger: true steps over ledger entries',
+    suite: simulation,
+    changes: { 'ledger-entry': 'undefined' },
+  },
+  {
     name: 'ledger-dead-letter-as-record',
     what: 'a dead letter of a ledger entry is sent as a record',
     suite: simulation,

@@ -7,7 +7,7 @@ import { ElasticClient, understood } from './client.ts';
 import type { Answer } from './client.ts';
 import { greet } from './identify.ts';
 import { membersOf, plainText } from './items.ts';
-import { credentialsOf, patternOf } from './settings.ts';
+import { credentialsOf, patternOf, patternsOf } from './settings.ts';
 import type { ElasticsearchSettings } from './settings.ts';
 import { mappingOf, versionOf } from './templates.ts';
 
@@ -31,7 +31,9 @@ export async function check(settings: ElasticsearchSettings, context: SinkContex
     const greeting = await greet(client, settings, context, signal);
     findings.push(...ways(client), ...actor(greeting, settings, id));
     findings.push(await server(client, id, signal));
-    if (greeting.status === 200) findings.push(...(await privileges(client, settings, id, signal)));
+    if (greeting.status === 200)
+      for (const pattern of context.ledger ? patternsOf(settings) : [patternOf(settings)])
+        findings.push(...(await privileges(client, settings, pattern, id, signal)));
     findings.push(...(await mapping(client, settings, id, signal)), ...(await indexSettings(client, settings, id, signal)));
     findings.push(
       ...(settings.index === undefined ? await failureStore(client, settings, id, signal) : await aliases(client, settings, id, signal)),
@@ -87,8 +89,13 @@ async function server(client: ElasticClient, id: string, signal: AbortSignal): P
   };
 }
 
-async function privileges(client: ElasticClient, settings: ElasticsearchSettings, id: string, signal: AbortSignal): Promise<Finding[]> {
-  const pattern = patternOf(settings);
+async function privileges(
+  client: ElasticClient,
+  settings: ElasticsearchSettings,
+  pattern: string,
+  id: string,
+  signal: AbortSignal,
+): Promise<Finding[]> {
   const asked = { index: [{ names: [pattern], privileges: rights.map(([privilege]) => privilege) }] };
   const answer = await client.request({ method: 'POST', path: '/_security/user/_has_privileges', json: asked }, signal);
   const has = (answer.body as { readonly index?: Readonly<Record<string, Readonly<Record<string, boolean>>>> }).index?.[pattern];

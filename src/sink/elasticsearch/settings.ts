@@ -3,7 +3,8 @@ import { z } from 'zod';
 import { httpsUrl, line, oneOrMany, secret, text } from '../../settings/values.ts';
 import { remember } from '../../secrets.ts';
 import { proxySettings, tlsSettings } from '../../connect/settings.ts';
-import type { Micros } from '../../model/time.ts';
+import { ledgerDataset } from '../../model/event.ts';
+import type { Message } from '../../model/sink.ts';
 
 const part = String.raw`[a-z0-9_.][a-z0-9_.]*`;
 
@@ -60,21 +61,22 @@ export function dataStreamOf({ dataset, namespace }: ElasticsearchSettings, sour
   return { dataset, namespace: namespace.replaceAll('{source}', source.replaceAll('-', '_')) };
 }
 
-/** The data stream or index that a record goes to: from its source, and from its own time, never from now. */
-export function targeting(settings: ElasticsearchSettings): (source: string, time: Micros) => string {
+/** The data stream or index of a message: from its source and its own time, never from now. Ledger entries have a separate data stream. */
+export function targeting(settings: ElasticsearchSettings): (message: Pick<Message, 'source' | 'time' | 'isLedger'>) => string {
   const { index } = settings;
   const known = new Map<string, string>();
   if (index === undefined) {
-    return (source) => {
-      const found = known.get(source);
+    return ({ source, isLedger }) => {
+      const key = isLedger ? `ledger ${source}` : source;
+      const found = known.get(key);
       if (found !== undefined) return found;
       const { dataset, namespace } = dataStreamOf(settings, source);
-      const made = `logs-${dataset}-${namespace}`;
-      known.set(source, made);
-      return made;
+      const target = `logs-${isLedger ? ledgerDataset(dataset) : dataset}-${namespace}`;
+      known.set(key, target);
+      return target;
     };
   }
-  return (source, time) => {
+  return ({ source, time }) => {
     const day = new Date(time / 1000).toISOString().slice(0, 10).replaceAll('-', '.');
     return index
       .replaceAll('{source}', source)
@@ -84,7 +86,13 @@ export function targeting(settings: ElasticsearchSettings): (source: string, tim
   };
 }
 
-/** All that the sink may write to, as a pattern of the server. */
+/** The patterns of everything that the sink may write to. */
+export function patternsOf(settings: ElasticsearchSettings): readonly string[] {
+  const { index, dataset } = settings;
+  return [patternOf(settings), ...(index === undefined ? [patternOf({ ...settings, dataset: ledgerDataset(dataset) })] : [])];
+}
+
+/** The records that the sink may write, as a pattern of the server. */
 export function patternOf({ index, dataset, namespace }: ElasticsearchSettings): string {
   return (index ?? `logs-${dataset}-${namespace}`).replace(/\{[^}]+\}/g, '*');
 }

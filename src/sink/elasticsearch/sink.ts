@@ -70,8 +70,7 @@ export class ElasticsearchSink implements Sink {
     this.#client = client;
     this.#reader = new Reader(client, id);
     this.#resumePoint = kept;
-    const target = targeting(settings);
-    this.#targetOf = ({ source, time }) => target(source, time);
+    this.#targetOf = targeting(settings);
     this.#progress = marksOf(kept.resumeNote);
   }
 
@@ -194,17 +193,17 @@ export class ElasticsearchSink implements Sink {
     return {
       seqs: left.map(({ message: { seq } }) => seq),
       code: result === 'blocked' ? 'sink_blocked' : 'sink_unavailable',
-      message: `sink "${this.#id}" cannot write to "${this.#targetOf(message)}" (${left.length} of ${of}): ${status} ${plainText(error)}${this.#hint(status, error)}`,
+      message: `sink "${this.#id}" cannot write to "${this.#targetOf(message)}" (${left.length} of ${of}): ${status} ${plainText(error)}${this.#hint(status, error, message.isLedger && this.#targetOf(message))}`,
     };
   }
 
   /** The setting, privilege or command that fixes it. */
-  #hint(status: number, error: ItemError | undefined): string {
+  #hint(status: number, error: ItemError | undefined, pattern = patternOf(this.#settings)): string {
     const setting = (name: string): string => `sinks.${this.#id}.${name}`;
     const { type, reason = '' } = error ?? {};
     if (status === 401) return ` (${setting(credentialsOf(this.#settings))})`;
     if (status === 403 && type === 'security_exception')
-      return ` (${setting(credentialsOf(this.#settings))} needs create_doc and auto_configure on "${patternOf(this.#settings)}")`;
+      return ` (${setting(credentialsOf(this.#settings))} needs create_doc and auto_configure on "${pattern}")`;
     if (status === 404 || (status === 400 && reason.startsWith('pipeline ')))
       return ` ("waybill setup elasticsearch --sink ${this.#id}" installs the templates)`;
     if (status === 413) return ` (${setting('batch.maxBytes')})`;

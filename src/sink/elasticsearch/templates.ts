@@ -2,12 +2,13 @@
  * The mapping, the pipeline and the templates of `content/elasticsearch/`, adapted to a sink and to the version of its server: features that
  * the version lacks are omitted.
  */
+import { ledgerDataset } from '../../model/event.ts';
 import { readFileSync } from 'node:fs';
 import { quote } from '../../quote.ts';
 import { WaybillError } from '../../errors.ts';
 import type { ElasticClient } from './client.ts';
 import { membersOf, plainText } from './items.ts';
-import { credentialsOf, patternOf } from './settings.ts';
+import { credentialsOf, patternOf, patternsOf } from './settings.ts';
 import type { ElasticsearchSettings } from './settings.ts';
 
 /** The facts about a server that the installation depends on. */
@@ -72,7 +73,7 @@ export function stepsFor(settings: ElasticsearchSettings, id: string, server: Se
   const lifecycle = retention?.by === 'lifecycle' ? { lifecycle: { data_retention: retention.after } } : {};
   const common = {
     ...index,
-    index_patterns: isStream && dataset === 'dpas.audit' ? index.index_patterns : [isStream ? `logs-${dataset}-*` : patternOf(settings)],
+    index_patterns: isStream ? [dataset, ledgerDataset(dataset)].map((each) => `logs-${each}-*`) : [patternOf(settings)],
     composed_of: composed,
     ignore_missing_component_templates: ignoresMissing ? [custom] : undefined,
     data_stream: isStream ? {} : undefined,
@@ -161,7 +162,7 @@ const neededRights = ['create_doc', 'auto_configure', 'read', 'maintenance', 'vi
 
 /** Creates an API key with only the privileges of the sink. @returns its encoded form, which the server returns once */
 export async function makeKey(client: ElasticClient, settings: ElasticsearchSettings, id: string, signal: AbortSignal): Promise<string> {
-  const writer = { cluster: [], index: [{ names: [patternOf(settings)], privileges: neededRights }] };
+  const writer = { cluster: [], index: [{ names: patternsOf(settings), privileges: neededRights }] };
   const json = { name: `waybill-${id}`, role_descriptors: { writer }, metadata: { managed_by: 'waybill' } };
   const answer = await client.request({ method: 'POST', path: '/_security/api_key', json }, signal);
   const { encoded } = answer.body;

@@ -17,7 +17,7 @@ import type { Reply } from './reply.ts';
 import { requestsOf } from './request.ts';
 import type { HecRequest } from './request.ts';
 import { baseOf, metadataOf, maxRequests, splunkHecSettings } from './settings.ts';
-import type { Metadata, SplunkHecSettings } from './settings.ts';
+import type { SplunkHecSettings } from './settings.ts';
 
 /** Delay before the next request when Splunk's queue is nearly full, ms. */
 const crowdedMs = 1_000;
@@ -62,7 +62,7 @@ class SplunkHecSink implements Sink {
   readonly #client: HecClient;
   readonly #channel: string;
   readonly #kind: 'event' | 'raw';
-  readonly #metadataOf: (source: string) => Metadata;
+  readonly #metadataOf: ReturnType<typeof metadataOf>;
   /**
    * Messages at which Splunk stopped. Each begins a request, so that a second rejection applies to
    * it alone.

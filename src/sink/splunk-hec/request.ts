@@ -28,7 +28,7 @@ const lineBreak = Buffer.from('\n');
 export function requestsOf(
   kind: 'event' | 'raw',
   messages: readonly Message[],
-  metadataOf: (source: string) => Metadata,
+  metadataOf: (message: Pick<Message, 'source' | 'isLedger'>) => Metadata,
   first: ReadonlySet<number>,
 ): HecRequest[] {
   const requests: HecRequest[] = [];
@@ -41,7 +41,7 @@ export function requestsOf(
     [held, chunks, bytes] = [[], [], 0];
   };
   for (const message of messages) {
-    const metadata = metadataOf(message.source);
+    const metadata = metadataOf(message);
     const own = kind === 'event' ? eventOf(message, metadata) : [bytesOf(message), lineBreak];
     const length = own.reduce((sum, chunk) => sum + chunk.length, 0);
     const ownQuery = kind === 'event' ? '' : queryOf(metadata);

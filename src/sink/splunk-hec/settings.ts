@@ -2,6 +2,7 @@
 import { hostname } from 'node:os';
 import { z } from 'zod';
 import { httpsUrl, line, secret, text } from '../../settings/values.ts';
+import type { Message } from '../../model/sink.ts';
 import { proxySettings, tlsSettings } from '../../connect/settings.ts';
 
 const guid = /^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/;
@@ -45,20 +46,24 @@ export interface Metadata {
   readonly index?: string;
 }
 
+/** The sourcetype of ledger entries. */
+const ledgerSourcetype = 'dpas:ledger';
+
 /** The metadata for each source, cached. */
-export function metadataOf(settings: SplunkHecSettings): (source: string) => Metadata {
+export function metadataOf(settings: SplunkHecSettings): (message: Pick<Message, 'source' | 'isLedger'>) => Metadata {
   const made = new Map<string, Metadata>();
   const host = settings.host ?? hostname();
   const { sourcetype, index } = settings;
-  return (source) => {
+  return ({ source, isLedger }) => {
+    const key = isLedger ? `ledger ${source}` : source;
     const filled = (template: string): string => template.replaceAll('{source}', source);
-    const metadata = made.get(source) ?? {
+    const metadata = made.get(key) ?? {
       host,
       source: filled(settings.source),
-      sourcetype,
+      sourcetype: isLedger ? ledgerSourcetype : sourcetype,
       ...(index === undefined ? {} : { index: filled(index) }),
     };
-    made.set(source, metadata);
+    made.set(key, metadata);
     return metadata;
   };
 }

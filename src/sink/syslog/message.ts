@@ -51,7 +51,10 @@ export class Header {
     const { facility, enterpriseId } = this.#settings;
     this.#sequence = this.#sequence >= maxSequence ? 1 : this.#sequence + 1;
     const priority = facilities[facility] * 8 + severityOf(severity);
-    const own = enterpriseId === undefined ? '' : `[waybill@${enterpriseId} id="${uid}" number="${number}" source="${source}"]`;
+    const own =
+      enterpriseId === undefined
+        ? ''
+        : `[waybill@${enterpriseId} id="${uid}"${number === undefined ? '' : ` number="${number}"`} source="${source}"]`;
     return `<${priority}>1 ${timestamp(time)} ${this.#fixed} ${field(action, 32)} [meta sequenceId="${this.#sequence}"]${own} `;
   }
 }

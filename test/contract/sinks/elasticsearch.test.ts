@@ -513,6 +513,21 @@ describe('elasticsearch', () => {
     expect(dataStreamOf(given({ namespace: 'x_{source}' }), 'north-1')).toEqual({ dataset: 'dpas.audit', namespace: 'x_north_1' });
   });
 
+  test('ledger entries go to a separate data stream with its own mark, and are searched where the stream had any before', async () => {
+    const entry: Message = { ...message(1), number: undefined, undated: true, isLedger: true };
+    const [sink, ledger] = [await open(), 'logs-dpas.ledger-default'];
+    await send(sink, batchOf([entry, message(2)]));
+    expect([...model.targets].map(([name, { indices }]) => [name, indices[0]?.docs.size])).toEqual([
+      [ledger, 1],
+      [stream, 1],
+    ]);
+    expect(JSON.parse(kept.resumeNote ?? '')).toEqual({ resolveUntil: { [ledger]: null, [stream]: null } });
+    // After a lost state the same entry has another time, which says nothing.
+    kept.resumeNote = undefined;
+    const later = await open();
+    expect(await send(later, batchOf([{ ...entry, time: entry.time + 1e12 }]))).toMatchObject({ duplicates: 1 });
+  });
+
   test('a time-named index is that of the event, never of today', async () => {
     const sink = await open({ index: 'audit-{source}-{yyyy.MM}' });
     const old = { ...message(1), time: Date.UTC(2024, 1, 29, 23, 59) * 1000 };

@@ -318,6 +318,11 @@ describe('the header', () => {
     expect(receiver.messages[1]?.data.get('meta')).toEqual(new Map([['sequenceId', '2']]));
   });
 
+  test('names no number for a ledger entry, which has none', () => {
+    const own = { facility: 'local7', hostname: 'h', appName: 'a', processId: 1, enterpriseId: 32473 } as const;
+    expect(new Header(own).of({ ...message(1), number: undefined, source: 's', uid: 'u' })).toContain('[waybill@32473 id="u" source="s"] ');
+  });
+
   test('is never longer than the room that is left for it, whatever it has counted', () => {
     const own = { facility: 'local7', hostname: 'h', appName: 'a', processId: 4_194_304, enterpriseId: 32473 } as const;
     const longest = { ...message(1), number: Number.MAX_SAFE_INTEGER, source: 's'.repeat(32), action: 'a'.repeat(99), uid: 'u'.repeat(22) };

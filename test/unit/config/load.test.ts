@@ -135,7 +135,11 @@ const wrong: readonly (readonly [string, Parameters<typeof valid>[0], readonly s
     { top: 'telemetry: { otlp: { endpoint: "http://user:pw@otel:4318" } }' },
     ['telemetry.otlp.endpoint (line 1): "http://…@otel:4318" must not contain a user or password: set OTEL_EXPORTER_OTLP_HEADERS'],
   ],
-  ['ledger', { sink: 'ledger: true' }, ['sinks.out.ledger (line 15): true is not in this release yet']],
+  [
+    'ledger',
+    { sink: 'ledger: true\nformat: cef' },
+    ['sinks.out.ledger (line 15): true is not possible with the format cef, which holds records only: set "format" to one of ecs, ocsf, raw'],
+  ],
   ['start of a sink', { sink: 'start: archive' }, ['sinks.out.start (line 15): "archive" is not in this release yet']],
   [
     'a reference',

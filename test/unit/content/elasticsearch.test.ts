@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { encoder } from '../../../src/encode/index.ts';
+import { ledgerNormalizer } from '../../../src/normalize/ledger-event.ts';
 import { normalizer } from '../../../src/normalize/normalizer.ts';
 import { elasticsearchSettings } from '../../../src/sink/elasticsearch/settings.ts';
 import { stepsFor } from '../../../src/sink/elasticsearch/templates.ts';
@@ -17,6 +18,8 @@ interface Field {
   readonly index?: boolean;
   readonly doc_values?: boolean;
 }
+
+const counts = { revision: 1, total: 1, records: 1, late: 0, recounts: 0 };
 
 const read = (name: string): unknown =>
   JSON.parse(readFileSync(new URL(`../../../content/elasticsearch/${name}.json`, import.meta.url), 'utf8'));
@@ -39,6 +42,9 @@ function leaves(value: unknown, path: string, found: Set<string>): Set<string> {
   return found;
 }
 
+/** Counts of a ledger entry are numbers. */
+const ownTypeOf = (path: string): string => (/^dpas\.ledger\.(revision|total|records|late|recounts)$/.test(path) ? 'long' : 'keyword');
+
 const fields = mapped(component.template.mappings.properties);
 const types = ecs.fields as unknown as Readonly<Record<string, readonly [type: string, arity: string]>>;
 
@@ -47,6 +53,9 @@ describe('the mapping', () => {
     const written = new Set<string>();
     const encode = encoder('ecs', { includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
     for (const { text } of shapes) leaves(JSON.parse(encode(normalizer(settings)(recordOf(text)))), '', written);
+    const entry = { ...counts, ledger: 'window', action: 'window-gap', source: 's', state: 'gap', reason: 'count', digest: '00' };
+    for (const line of [entry, { ledger: 'operation', operation: 'replay', actor: 'root' }])
+      leaves(JSON.parse(encode(ledgerNormalizer(settings)({ text: JSON.stringify(line), uid: 'u', received: 0 }))), '', written);
     // `@timestamp` is left to Elasticsearch's own component, or to the template.
     expect([...written].filter((path) => path !== '@timestamp' && !fields.has(path))).toEqual([]);
     expect(written.size).toBeGreaterThan(60);
@@ -55,7 +64,7 @@ describe('the mapping', () => {
   test('gives each the type of ECS, and a keyword to what is ours', () => {
     const wrong = [...fields].filter(([path, { type }]) => {
       const expected =
-        types[path]?.[0] ?? (path.startsWith('dpas.') ? (path.endsWith('.text') ? 'match_only_text' : 'keyword') : 'nothing');
+        types[path]?.[0] ?? (path.startsWith('dpas.') ? (path.endsWith('.text') ? 'match_only_text' : ownTypeOf(path)) : 'nothing');
       return type !== expected;
     });
     expect(wrong).toEqual([]);
@@ -131,7 +140,10 @@ describe('the steps', () => {
   test('suit another dataset, and ordinary indices', () => {
     expect(template(given({ dataset: 'x.y' }), 'siem', at([9, 5]))).toMatchObject({
       path: '/_index_template/logs-x.y',
-      body: { index_patterns: ['logs-x.y-*'], template: { settings: { 'index.final_pipeline': 'logs-x.y@ingested' } } },
+      body: {
+        index_patterns: ['logs-x.y-*', 'logs-x.y.ledger-*'],
+        template: { settings: { 'index.final_pipeline': 'logs-x.y@ingested' } },
+      },
     });
     const { path, body } = template(given({ index: 'audit-{yyyy.MM}' }), 'siem', at([9, 5])) ?? {};
     expect(path).toBe('/_index_template/waybill-siem');

@@ -5,6 +5,7 @@ import type { PipelineParts } from '../../../src/deliver/pipeline.ts';
 import { raw } from '../../../src/encode/raw.ts';
 import type { Entry } from '../../../src/model/journal.ts';
 import type { JsonValue } from '../../../src/model/record.ts';
+import { ledgerNormalizer } from '../../../src/normalize/ledger-event.ts';
 import { normalizer } from '../../../src/normalize/normalizer.ts';
 import { append, committed, deadLetters, numberOf, range, record, source } from '../../support/model-journal.ts';
 import { settings } from '../normalize/records.ts';
@@ -31,6 +32,39 @@ function entry(n: number, besides: Partial<Entry> = {}): Entry {
   return { text, uid, value, time, received, seq: n, kind: 'record', number: n, source, late: false, chain: Buffer.alloc(32), ...besides };
 }
 
+describe('a ledger entry', () => {
+  const received = Date.UTC(2026, 10, 21) * 1000;
+  const [from, to] = [Date.UTC(2026, 10, 20) * 1000, Date.UTC(2026, 10, 20, 0, 0, 10) * 1000];
+  const line = (more: object = {}): Partial<Entry> => ({
+    kind: 'ledger',
+    number: undefined,
+    text: JSON.stringify({ ledger: 'window', action: 'window-gap', source, from, to, revision: 1, state: 'gap', ...more }),
+  });
+  const wanted = (besides: Partial<PipelineParts> = {}): PipelineParts =>
+    parts({ normalizeLedger: new Map([[source, ledgerNormalizer(settings)]]), ...besides });
+
+  test('has the time at which it was written, no number, and a mark for the receiver', () => {
+    const { text = '' } = line();
+    expect(pipeline(wanted({ matches: () => false }))(entry(7, line()), put)).toEqual({
+      ...{ seq: 7, number: undefined, uid: entry(7).uid, source, time: received, undated: true, isLedger: true },
+      ...{ severity: 6, action: 'window-gap', key: undefined, bytes: put(text) },
+    });
+  });
+
+  test.each<[string, Partial<PipelineParts>, Partial<Entry>]>([
+    ['of another source', {}, { source: 'other' }],
+    ['of a window before the start of the sink', { fromTime: to }, {}],
+    ['of a backfill for other sinks', { withheld: (id, time) => id === source && time() === from }, {}],
+  ])('%s is not for this sink', (_name, wish, besides) => {
+    expect(pipeline(wanted(wish))(entry(7, { ...line(), ...besides }), put)).toBeUndefined();
+  });
+
+  test('of a window in which the sink starts, and of a moment at its start, are for it', () => {
+    expect(pipeline(wanted({ fromTime: to - 1 }))(entry(7, line()), put)).toBeDefined();
+    expect(pipeline(wanted({ fromTime: to }))(entry(7, line({ from: to })), put)).toBeDefined();
+  });
+});
+
 describe('a pipeline', () => {
   test('gives an envelope that needs no second look at the text', () => {
     expect(pipeline(parts())(entry(7), put)).toEqual({
@@ -51,7 +85,7 @@ describe('a pipeline', () => {
   });
 
   test.each<[string, Partial<PipelineParts>, Partial<Entry>]>([
-    ['a line of the ledger', {}, { kind: 'ledger' }],
+    ['a ledger entry, without ledger: true', {}, { kind: 'ledger' }],
     ['a record of another source', {}, { source: 'other' }],
     ['a record that where leaves out', { matches: (value) => (value as { logId: number }).logId !== 7 }, {}],
     ['a record dated before the beginning', { fromTime: Date.UTC(2026, 10, 20, 0, 0, 8) * 1000 }, {}],

@@ -26,6 +26,13 @@ describe('events', () => {
     expect(event).not.toHaveProperty('index');
   });
 
+  test('a ledger entry has a separate sourcetype, and no number', () => {
+    const entry = { ...message(1), number: undefined, isLedger: true as const };
+    const [request] = requestsOf('event', [entry, message(2)], metadata, none);
+    const events = (request?.body.toString('utf8') ?? '').split(/(?<=\}\})(?=\{"time)/).map((text) => JSON.parse(text) as object);
+    expect(events).toMatchObject([{ sourcetype: 'dpas:ledger', fields: { id: entry.uid } }, { sourcetype: 'dpas:audit' }]);
+  });
+
   test.each(['null', '""', '42', '"***"', '[1]', '{"a":1}'])('a record that is no object goes as its text: %s', (text) => {
     const [request] = requestsOf('event', [message(1, text)], metadata, none);
     const { event } = JSON.parse(request?.body.toString('utf8') ?? '') as { event: unknown };
