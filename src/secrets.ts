@@ -10,8 +10,10 @@
 /** Replaces a removed secret. */
 export const removed = '[secret]';
 
-/** Earlier values that stay known for each owner: a server may still return a replaced secret or a renewed token. */
+/** Values that stay known for each owner: a server may still return a replaced secret or a renewed token. */
 const valuesPerOwner = 8;
+/** Values that stay known after their owner was collected as garbage, for the same reason. */
+const formerMax = 256;
 /** A shorter secret cannot be distinguished from ordinary text. */
 const shortest = 4;
 /** Up to this length, a secret of letters or of digits is removed only as a whole word: `elastic` stays in `elasticsearch`. */
@@ -49,16 +51,25 @@ interface View {
 }
 
 const valuesOf = new WeakMap<object, string[]>();
+/** The number of owners of each known value. The list of former values is an owner too. */
 const owners = new Map<string, number>();
+/** Oldest first. */
+const former: string[] = [];
+const collected = new FinalizationRegistry<readonly string[]>((values) => values.forEach(retire));
 let index: Index | undefined;
 
 /**
- * Adds a secret to those to remove. The last eight values of an owner stay known.
- * @param owner  the object that obtains the secret: a setting, a client of a token endpoint
+ * Adds a secret to those to remove. The last eight values of an owner stay known as long as the owner is reachable, and then until 256 later
+ * values have lost their owner.
+ * @param owner  the object that obtains the secret and lives as long as the secret is used: a setting, a client of a token endpoint
  */
 export function remember(owner: object, secret: string): void {
-  const values = valuesOf.get(owner) ?? [];
-  valuesOf.set(owner, values);
+  let values = valuesOf.get(owner);
+  if (values === undefined) {
+    values = [];
+    valuesOf.set(owner, values);
+    collected.register(owner, values);
+  }
   if (secret.length < shortest || values.at(-1) === secret) return;
   const known = values.indexOf(secret);
   if (known >= 0) values.splice(known, 1);
@@ -69,6 +80,12 @@ export function remember(owner: object, secret: string): void {
   }
   values.push(secret);
   if (values.length > valuesPerOwner) forget(values.shift() ?? '');
+}
+
+/** The owner of the value is gone. */
+function retire(secret: string): void {
+  if ((owners.get(secret) ?? 0) > 1) forget(secret);
+  else if (former.push(secret) > formerMax) forget(former.shift() ?? '');
 }
 
 function forget(secret: string): void {

@@ -180,7 +180,7 @@ function readConfig(
   const schema = configSchema(sinks);
   const tolerated = (fault: Fault) => !requireSecrets && fault.missing === true && isSecretAt(schema, fault.path, document.value);
   const result = schema.safeParse(document.value);
-  const files = [...referredBy(document), ...(result.success ? bind(result.data, document, schema) : []), ...included];
+  const files = [...referredBy(document), ...(result.success ? bind(result.data, document) : []), ...included];
   const faults = [
     ...document.faults.filter((fault) => !tolerated(fault)),
     ...schemaFaults(schema, document, result.error?.issues ?? []),
@@ -229,11 +229,10 @@ function referredBy({ places }: Document): readonly string[] {
 }
 
 /**
- * Registers every secret for masking, and gives secrets and PEM files the name of their setting and
- * their origin.
+ * Gives secrets and PEM files the name of their setting and their origin.
  * @returns the files from which they are read
  */
-function bind(settings: Settings, document: Document, schema: z.ZodType): readonly string[] {
+function bind(settings: Settings, document: Document): readonly string[] {
   const files = new Set<string>();
   const visit = (value: unknown, path: Path): void => {
     if (value instanceof Secret) {
@@ -242,9 +241,6 @@ function bind(settings: Settings, document: Document, schema: z.ZodType): readon
     } else if (value instanceof PemFiles) {
       value.bind(settingName(document, path));
       value.paths.forEach((file) => files.add(file));
-    } else if (typeof value === 'string') {
-      // The key of `privacy` is a secret that stays text.
-      if (isSecretAt(schema, path, document.value)) remember({}, value);
     } else if (Array.isArray(value)) {
       value.forEach((item, index) => visit(item, [...path, index]));
     } else if (typeof value === 'object' && value !== null) {
@@ -264,13 +260,13 @@ function complete(settings: Settings, document: Document, sinks: readonly SinkDe
   const sources = settings.sources.map((source, index) => ({
     ...source,
     proxy: direct(source.proxy ?? general),
-    privacy: { ...privacy, ...overriding(source.privacy, document, ['sources', index, 'privacy']) },
+    privacy: masked({ ...privacy, ...overriding(source.privacy, document, ['sources', index, 'privacy']) }),
   }));
   return {
     dataDir,
     journal,
     tls,
-    privacy,
+    privacy: masked(privacy),
     mapping,
     shutdownTimeout,
     admin,
@@ -288,11 +284,17 @@ function complete(settings: Settings, document: Document, sinks: readonly SinkDe
     const part = (requested: boolean) => Object.fromEntries(Object.entries(sink).filter(([key]) => own.includes(key) === requested));
     return {
       ...(part(false) as unknown as SinkConfig),
-      privacy: overriding(sink.privacy, document, ['sinks', index, 'privacy']),
+      privacy: masked(overriding(sink.privacy, document, ['sinks', index, 'privacy'])),
       definition,
       settings: part(true),
     };
   }
+}
+
+/** Registers the key for masking: it is the only secret that is not a `Secret`. */
+function masked<Privacy extends Partial<PrivacySettings>>(privacy: Privacy): Privacy {
+  if (privacy.key !== undefined) remember(privacy, privacy.key);
+  return privacy;
 }
 
 /** The settings that the file contains. Defaults from the schema must not override settings of a higher level. */

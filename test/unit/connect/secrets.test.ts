@@ -1,5 +1,8 @@
 /** Secrets in text of the other side: removed in every encoding, and nothing else removed. */
 import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { quote } from '../../../src/quote.ts';
 import { remember, removed, withoutSecrets } from '../../../src/secrets.ts';
@@ -121,6 +124,46 @@ describe('what is known', () => {
     remember(other, shared);
     for (let i = 0; i < 8; i += 1) remember(one, `${i}${i}Another~value_${i}`);
     expect(withoutSecrets(`(${shared})`, false)).toBe(`(${removed})`);
+  });
+});
+
+describe('secrets whose owners are gone', () => {
+  setFlagsFromString('--expose-gc');
+  const collectGarbage = runInNewContext('gc') as () => void;
+  const values = (name: string): string[] =>
+    Array.from({ length: 600 }, (_, i) => createHash('sha256').update(`${name} ${i}`).digest('base64url'));
+  const known = (secrets: readonly string[]): number =>
+    secrets.filter((secret) => withoutSecrets(`(${secret})`, false) === `(${removed})`).length;
+  /** The registry is notified some time after the garbage was collected. */
+  const untilKnown = (secrets: readonly string[], count: number): Promise<void> =>
+    expect
+      .poll(() => {
+        collectGarbage();
+        return known(secrets);
+      })
+      .toBe(count);
+
+  it('stay known until 256 others have lost theirs', async () => {
+    const owner = {};
+    keepers.push(owner);
+    remember(owner, 'Held#by~a-living_owner1');
+    const replaced = values('Replaced');
+    for (const secret of replaced) remember({}, secret);
+    expect(known(replaced)).toBe(600);
+    await untilKnown(replaced, 256);
+    expect(known(['Held#by~a-living_owner1'])).toBe(1);
+  });
+
+  it('stay known as long as another object has the same value', async () => {
+    const shared = 'Sh4red~by-a_file9';
+    const owner = {};
+    keepers.push(owner);
+    remember(owner, shared);
+    for (let i = 0; i < 300; i += 1) remember({}, shared);
+    const others = values('Others');
+    for (const secret of others) remember({}, secret);
+    await untilKnown(others, 256);
+    expect(known([shared])).toBe(1);
   });
 });
 
