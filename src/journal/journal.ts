@@ -126,7 +126,9 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
 
   /** See Sources.markUnconfigured. */
   markSourcesUnconfigured(configured: ReadonlySet<string>): string[] {
-    return this.#sources.markUnconfigured(configured);
+    const unconfigured = this.#sources.markUnconfigured(configured);
+    for (const id of unconfigured) this.#seen.release(this.#sources.get(id).row.n);
+    return unconfigured;
   }
 
   async setProfile(id: string, profile: string): Promise<void> {

@@ -27,6 +27,13 @@ function endOfNegativeBucket(bucket: number): Micros {
 /** The uids of one bucket, read-only. They change only here, after a COMMIT. */
 export type Known = Pick<UidSet, 'has'>;
 
+interface Limits {
+  /** Memory above which the buckets not in use are evicted. */
+  readonly idleBytes: number;
+  /** Memory above which every other bucket is evicted, of any source: many busy sources load theirs again for each page. */
+  readonly maxBytes: number;
+}
+
 export class SeenUids {
   readonly #load: Statement<[number, number], { uids: Buffer }>;
   readonly #count: Statement<[number, number], { n: number }>;
@@ -37,17 +44,17 @@ export class SeenUids {
   readonly #oldest: Statement<[number], { bucket: number | null }>;
   readonly #older: Statement<[number, number], { bucket: number }>;
   readonly #remove: Statement<[number, number]>;
-  readonly #capacity: number;
+  readonly #limits: Limits;
   /** In order of use: the first key is the least recently used. */
   readonly #sets = new Map<string, UidSet>();
-  #held = 0;
+  #bytes = 0;
   /**
-   * The two buckets last used of each source stay in memory at any size. A live poll and a window
-   * that is closed alternate between them: eviction would load the uids of ten minutes for each page.
+   * The two buckets last used of each source. A live poll and a window that is closed alternate
+   * between them: eviction would load the uids of ten minutes for each page.
    */
   readonly #lastUsed = new Map<number, readonly [number, number]>();
 
-  constructor(db: Database, capacity = 300_000) {
+  constructor(db: Database, limits: Limits = { idleBytes: 10 * 2 ** 20, maxBytes: 128 * 2 ** 20 }) {
     this.#load = db.prepare('SELECT uids FROM seen WHERE source = ? AND bucket = ?');
     this.#count = db.prepare('SELECT coalesce(sum(length(uids)), 0) / 16 AS n FROM seen WHERE source = ? AND bucket = ?');
     this.#negative = db.prepare('SELECT DISTINCT bucket FROM seen WHERE source = ? AND bucket < 0');
@@ -57,7 +64,7 @@ export class SeenUids {
     this.#oldest = db.prepare('SELECT min(bucket) AS bucket FROM seen WHERE source = ? AND bucket >= 0');
     this.#older = db.prepare('SELECT DISTINCT bucket FROM seen WHERE source = ? AND bucket >= 0 AND bucket < ?');
     this.#remove = db.prepare('DELETE FROM seen WHERE source = ? AND bucket = ?');
-    this.#capacity = capacity;
+    this.#limits = limits;
   }
 
   /** The uids of one bucket, loaded from the file if necessary. */
@@ -73,7 +80,7 @@ export class SeenUids {
     const uids = new UidSet(this.#count.get(source, bucket)?.n ?? 0);
     for (const row of this.#load.iterate(source, bucket)) uids.addBytes(row.uids);
     this.#sets.set(key, uids);
-    this.#held += uids.size;
+    this.#bytes += uids.bytes;
     return uids;
   }
 
@@ -125,33 +132,43 @@ export class SeenUids {
     this.#insert.run(source, bucket, seq ?? Math.min(0, this.#least.get(source, bucket)?.seq ?? 0) - 1, bytes);
   }
 
-  /** Called after COMMIT. Evicts the least recently used buckets, except those in `added` and `#lastUsed`. */
+  /** Called after COMMIT. Evicts the least recently used buckets, but none of `added`. */
   committed(source: number, added: ReadonlyMap<number, readonly string[]>): void {
     for (const [bucket, uids] of added) {
       const key = `${source}/${bucket}`;
       const held = this.#sets.get(key);
       if (!held) continue;
-      const before = held.size;
+      const before = held.bytes;
       for (const uid of uids) held.add(uid);
-      this.#held += held.size - before;
+      this.#bytes += held.bytes - before;
       this.#sets.delete(key);
       this.#sets.set(key, held);
     }
-    for (const [key, held] of this.#sets) {
-      if (this.#held <= this.#capacity) break;
-      const [of = NaN, bucket = NaN] = key.split('/').map(Number);
-      if ((of === source && added.has(bucket)) || this.#lastUsed.get(of)?.includes(bucket)) continue;
-      this.#sets.delete(key);
-      this.#held -= held.size;
+    const isAdded = (of: number, bucket: number): boolean => of === source && added.has(bucket);
+    this.#evict(this.#limits.idleBytes, (of, bucket) => isAdded(of, bucket) || this.#lastUsed.get(of)?.includes(bucket) === true);
+    this.#evict(this.#limits.maxBytes, isAdded);
+  }
+
+  #evict(maxBytes: number, isKept: (source: number, bucket: number) => boolean): void {
+    for (const key of this.#sets.keys()) {
+      if (this.#bytes <= maxBytes) break;
+      const [source = NaN, bucket = NaN] = key.split('/').map(Number);
+      if (!isKept(source, bucket)) this.forget(source, bucket);
     }
   }
 
-  /** Removes a bucket from memory after it was deleted from the file. */
+  /** Frees the memory of a source that is no longer collected. */
+  release(source: number): void {
+    this.#evict(-1, (of) => of !== source);
+    this.#lastUsed.delete(source);
+  }
+
+  /** Removes a bucket from memory. */
   forget(source: number, bucket: number): void {
     const key = `${source}/${bucket}`;
     const held = this.#sets.get(key);
     if (!held) return;
     this.#sets.delete(key);
-    this.#held -= held.size;
+    this.#bytes -= held.bytes;
   }
 }

@@ -27,6 +27,11 @@ export class UidSet {
     return this.#size;
   }
 
+  /** Memory of the set. */
+  get bytes(): number {
+    return this.#slots.byteLength;
+  }
+
   has(uid: string): boolean {
     this.#read(uid);
     if (this.#isZero()) return this.#hasZero;

@@ -5,13 +5,19 @@ import { uidOf } from '../../support/records.ts';
 
 const uid = (n: number): string => uidOf(undefined, `{"logId":${n}}`);
 
-function seen(capacity: number): { db: Database.Database; sets: SeenUids; add: (added: Record<number, number[]>) => void } {
+/** Memory of a set of up to twelve uids. */
+const setBytes = 256;
+
+function seen(
+  idleBytes: number,
+  maxBytes = 2 ** 30,
+): { db: Database.Database; sets: SeenUids; add: (added: Record<number, number[]>) => void } {
   const db = new Database(':memory:');
   onTestFinished(() => void db.close());
   db.exec(
     'CREATE TABLE seen (source INTEGER, bucket INTEGER, seq INTEGER, uids BLOB, PRIMARY KEY (source, bucket, seq)) STRICT, WITHOUT ROWID',
   );
-  const sets = new SeenUids(db, capacity);
+  const sets = new SeenUids(db, { idleBytes, maxBytes });
   let seq = 0;
   /** What a page does: every bucket is asked, the new uids are stored, and join the sets after the commit. */
   const add = (added: Record<number, number[]>): void => {
@@ -33,7 +39,7 @@ function isHeld({ db, sets }: ReturnType<typeof seen>, bucket: number, id: numbe
 }
 
 test('a uid is not known before its transaction has committed', () => {
-  const { sets, db } = seen(10);
+  const { sets, db } = seen(setBytes);
   sets.bucket(1, 5);
   db.exec('BEGIN');
   sets.store(1, 5, 1, [uid(1)]);
@@ -42,7 +48,7 @@ test('a uid is not known before its transaction has committed', () => {
 });
 
 test('the least recently used buckets leave memory, never one of the page under way, and nothing is forgotten by that (C46)', () => {
-  const state = seen(4);
+  const state = seen(2 * setBytes);
   const { sets, add } = state;
   add({ 1: [10, 11] });
   add({ 2: [20, 21] });
@@ -59,7 +65,7 @@ test('the least recently used buckets leave memory, never one of the page under 
 });
 
 test('a bucket that is not in use leaves memory', () => {
-  const state = seen(4);
+  const state = seen(2 * setBytes);
   state.add({ 1: [10, 11] });
   state.add({ 2: [20, 21, 22] });
   state.add({ 3: [30] });
@@ -67,7 +73,7 @@ test('a bucket that is not in use leaves memory', () => {
 });
 
 test('buckets of another source and of other sides of zero are apart', () => {
-  const { sets, add, db } = seen(100);
+  const { sets, add, db } = seen(4 * setBytes);
   add({ 7: [1], [-7]: [2] });
   expect(sets.bucket(2, 7).has(uid(1))).toBe(false);
   expect(sets.bucket(1, -7).has(uid(1))).toBe(false);
@@ -79,7 +85,7 @@ test('buckets of another source and of other sides of zero are apart', () => {
 });
 
 test('a deleted bucket leaves memory too', () => {
-  const { sets, add, db } = seen(100);
+  const { sets, add, db } = seen(4 * setBytes);
   add({ 7: [1] });
   db.exec('DELETE FROM seen');
   expect(sets.bucket(1, 7).has(uid(1))).toBe(true);
@@ -88,7 +94,7 @@ test('a deleted bucket leaves memory too', () => {
 });
 
 test('the two buckets last used of a source stay in memory at any size, also after a page that adds nothing', () => {
-  const state = seen(4);
+  const state = seen(2 * setBytes);
   const { sets, add } = state;
   add({ 1: [10, 11, 12, 13, 14, 15] });
   add({ 2: [20] });
@@ -108,9 +114,32 @@ test('the two buckets last used of a source stay in memory at any size, also aft
 });
 
 test('records without a readable time do not evict the bucket last used', () => {
-  const state = seen(4);
+  const state = seen(2 * setBytes);
   state.add({ 5: [1, 2, 3, 4, 5, 6] });
   state.add({ [-3]: [7] });
   state.add({ [-4]: [8] });
   expect(isHeld(state, 5, 1)).toBe(true);
+});
+
+test('the buckets last used of many sources stay within the bound, and the page under way is in memory', () => {
+  const { sets, db } = seen(2 * setBytes, 5 * setBytes);
+  const page = (source: number): void => {
+    sets.bucket(source, 1);
+    sets.store(source, 1, source, [uid(source)]);
+    sets.committed(source, new Map([[1, [uid(source)]]]));
+  };
+  const sources = Array.from({ length: 20 }, (_, i) => i + 1);
+  for (const source of sources) page(source);
+  // A bucket in memory does not notice that its rows are gone. Newest first: each look-up loads a bucket, which evicts nothing by itself.
+  db.exec('BEGIN; DELETE FROM seen');
+  const held = sources.toReversed().filter((source) => sets.bucket(source, 1).has(uid(source)));
+  db.exec('ROLLBACK');
+  expect(held).toEqual([20, 19, 18, 17, 16]);
+});
+
+test('a removed source leaves memory, also its buckets last used', () => {
+  const state = seen(4 * setBytes);
+  state.add({ 1: [10], 2: [20], [-3]: [30] });
+  state.sets.release(1);
+  expect([isHeld(state, 1, 10), isHeld(state, 2, 20), isHeld(state, -3, 30)]).toEqual([false, false, false]);
 });
