@@ -84,6 +84,8 @@ export interface LoadOptions {
   readonly now?: number;
   /** Called with what the configuration consists of, before its settings are checked. */
   readonly reads?: (watched: Watched) => void;
+  /** Reads the configuration itself; default from the file. */
+  readonly read?: (file: string) => string;
 }
 
 const usual = ['./waybill.yaml', '/etc/waybill/waybill.yaml'];
@@ -94,7 +96,7 @@ const usual = ['./waybill.yaml', '/etc/waybill/waybill.yaml'];
  * @throws WaybillError `config_invalid`, with every problem in `problems`
  */
 export async function loadConfig(path: string | undefined, environment: Environment, options: LoadOptions = {}): Promise<Loaded> {
-  const { file, text } = readFile(path ?? (environment['WAYBILL_CONFIG'] === '' ? undefined : environment['WAYBILL_CONFIG']));
+  const { file, text } = readConfigured(path, environment, options.read);
   options.reads?.({ files: [file], patterns: [], directory: dirname(file) });
   const sinks = options.sinks ?? (await import('../sink/index.ts')).sinks;
   return { ...readConfig(text, file, environment, sinks, options), file };
@@ -114,7 +116,7 @@ export async function loadStateSettings(
   path: string | undefined,
   environment: Environment,
 ): Promise<{ readonly settings: StateSettings; readonly warnings: readonly string[] }> {
-  const { file, text } = readFile(path ?? (environment['WAYBILL_CONFIG'] === '' ? undefined : environment['WAYBILL_CONFIG']));
+  const { file, text } = readConfigured(path, environment);
   const { sinks } = await import('../sink/index.ts');
   const { document } = withIncluded(parse(text, environment), file, (included) => parse(included, environment));
   if (document.errors.length > 0) throw refusal(file, document.errors);
@@ -198,11 +200,16 @@ function readConfig(
   };
 }
 
-function readFile(given: string | undefined): { readonly file: string; readonly text: string } {
+function readConfigured(
+  path: string | undefined,
+  environment: Environment,
+  read = (file: string): string => readFileSync(file, 'utf8'),
+): { readonly file: string; readonly text: string } {
+  const given = path ?? (environment['WAYBILL_CONFIG'] === '' ? undefined : environment['WAYBILL_CONFIG']);
   const candidates = given === undefined ? usual : [given];
   for (const file of candidates) {
     try {
-      return { file, text: readFileSync(file, 'utf8') };
+      return { file, text: read(file) };
     } catch (thrown) {
       const absent = thrown instanceof Error && 'code' in thrown && thrown.code === 'ENOENT';
       if (given !== undefined || !absent) {

@@ -4,7 +4,8 @@
  * noticeable: the file system calls run in the thread pool.
  */
 import { createHash } from 'node:crypto';
-import { glob, readFile } from 'node:fs/promises';
+import { readFileSync, statSync } from 'node:fs';
+import { glob, readFile, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { loadConfig } from '../../config/load.ts';
 import type { Loaded, Watched } from '../../config/load.ts';
@@ -29,6 +30,8 @@ export class ConfigFile implements ConfigSource {
   #watched: Watched | undefined;
   /** The content at the last load, or before it. Undefined: not known, so the first look is a change. */
   #seen: string | undefined;
+  /** The content of a configuration that is not a regular file: a pipe, such as `--config /dev/stdin`, has its content only once. */
+  #piped: string | undefined;
   #isRequested = false;
   #wake = (): void => undefined;
 
@@ -38,7 +41,14 @@ export class ConfigFile implements ConfigSource {
 
   load(): Promise<Loaded> {
     const { path, environment, clock } = this.#options;
-    return loadConfig(path, environment, { now: clock.now(), reads: (watched) => (this.#watched = watched) });
+    const read = (file: string): string => {
+      if (this.#piped !== undefined) return this.#piped;
+      const isPiped = !statSync(file).isFile();
+      const text = readFileSync(file, 'utf8');
+      if (isPiped) this.#piped = text;
+      return text;
+    };
+    return loadConfig(path, environment, { now: clock.now(), reads: (watched) => (this.#watched = watched), read });
   }
 
   /** SIGHUP: the configuration is due at once. */
@@ -92,10 +102,10 @@ export class ConfigFile implements ConfigSource {
   }
 }
 
-/** The reason in place of the content when a file cannot be read: `load` reports it. */
+/** The reason in place of the content when a file cannot be read: `load` reports it. A pipe is not read: that would block or empty it. */
 async function contentOf(file: string): Promise<Uint8Array | string> {
   try {
-    return await readFile(file);
+    return (await stat(file)).isFile() ? await readFile(file) : 'not a regular file';
   } catch (thrown) {
     return String(thrown);
   }

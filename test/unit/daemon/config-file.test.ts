@@ -1,3 +1,5 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -109,6 +111,31 @@ test('SIGHUP: the configuration is due at once, and its content counts as seen',
     expect(await script.play(file)).toEqual({ changed: false });
     expect(await script.play(file, wait, wait)).toBe('none');
   }));
+
+test('a configuration from a pipe is read once; its secrets and included files are still watched', async () => {
+  using directory = temporaryDirectory();
+  const at = (name: string): string => join(directory.path, name);
+  mkdirSync(at('tenants'));
+  writeFileSync(at('secret'), 'one');
+  execFileSync('mkfifo', [at('pipe')]);
+  const text = valid({ top: `include: ["${at('tenants')}/*.yaml"]`, auth: `clientSecret: \${file:${at('secret')}}` });
+  const script = new Script();
+  const file = new ConfigFile({ path: at('pipe'), environment: {}, clock: script });
+  const ids = async (): Promise<string[]> => (await file.load()).config.sinks.map(({ id }) => id);
+  // A program: this thread blocks until the pipe has a writer.
+  const writer = spawn('sh', ['-c', 'printf %s "$1" > "$2"', 'sh', text, at('pipe')]);
+  expect(await ids()).toEqual(['out']);
+  await once(writer, 'exit');
+  expect(await script.play(file, wait, wait)).toEqual(changed);
+  expect(await ids(), 'after the first look').toEqual(['out']);
+  expect(await script.play(file, wait, wait, wait)).toBe('none');
+  file.request();
+  expect(await script.play(file)).toEqual({ changed: false });
+  expect(await ids(), 'after SIGHUP').toEqual(['out']);
+  expect(await script.play(file, () => writeFileSync(at('secret'), 'two'), wait)).toEqual(changed);
+  expect(await script.play(file, () => writeFileSync(at('tenants/a.yaml'), included), wait)).toEqual(changed);
+  expect(await ids()).toEqual(['out', 'more']);
+});
 
 test('an included file that a rejected configuration names is watched before it exists', () =>
   inDirectory(async ({ at, file, script }) => {
