@@ -91,7 +91,7 @@ export class Delivery {
         await this.#pauses.afterFailure(thrown, stop).catch(() => undefined);
       }
     }
-    this.#sends.close(new WaybillError('sink_unavailable', `cannot send to sink "${this.#parts.settings.id}": delivery has stopped`));
+    this.onDemand.close(new WaybillError('sink_unavailable', `cannot send to sink "${this.#parts.settings.id}": delivery has stopped`));
     await this.#parts.journal.flush();
   }
 

@@ -114,6 +114,15 @@ export class OnDemand {
     pauses.wake();
   }
 
+  /** The loop has ended: rejects sends that wait, and reports a replay that is not complete. */
+  close(cause: WaybillError): void {
+    const { id, log, sends } = this.#parts;
+    sends.close(cause);
+    if (this.#replay?.isRunning !== true) return;
+    const { at, last, sent, rejected } = this.#replay.progress();
+    log.write('sink.replay_interrupted', { sink: id, from: at + 1, through: last, sent, rejected });
+  }
+
   /** Sends one batch on demand. Throws the sink's error when the outcome is unknown. */
   async step(open: OpenSink): Promise<void> {
     await this.#parts.acknowledger.flush(open.stop);

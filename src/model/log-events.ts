@@ -523,6 +523,14 @@ export const logEvents = {
     fields: 'sink from through sent rejected',
     meaning: 'The records of the range were sent again.',
   },
+  'sink.replay_interrupted': {
+    level: 'warn',
+    message: 'replay interrupted',
+    fields: 'sink from through sent rejected',
+    meaning:
+      'The daemon stopped, or a changed configuration restarted the sink. Entries `from` to `through` were not sent again: ' +
+      '`waybill replay` with this range sends them.',
+  },
   'sink.template_missing': {
     level: 'warn',
     message: 'index template of "waybill setup elasticsearch" missing',

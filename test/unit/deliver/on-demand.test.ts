@@ -240,6 +240,35 @@ describe('a replay', () => {
     expect(loop.counted.delays.length).toBe(5);
   });
 
+  test('that ends with the loop reports the entries that are left', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 4 });
+    await append(rig.journal, 20);
+    loop.run();
+    await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 20);
+    loop.receiver.answer = (batch) => {
+      if (loop.delivery.view().replay?.sent === 4) loop.stop.abort(new Error('stop'));
+      return loop.receiver.take(batch);
+    };
+    loop.delivery.onDemand.replay({ first: 3, last: 16, times: undefined }, 14, none);
+    await rig.clock.until(() => loop.hasEnded);
+    const reported = loop.lines.filter(({ event }) => event.startsWith('sink.replay'));
+    // Two batches of four were sent: 3 to 6, and 7 to 10 during the stop.
+    expect(reported).toMatchObject([{ event: 'sink.replay_interrupted', fields: { sink: 'sink', from: 11, through: 16, sent: 8 } }]);
+  });
+
+  test('that is complete when the loop ends reports nothing else', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 4 });
+    await append(rig.journal, 20);
+    loop.run();
+    await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 20);
+    loop.delivery.onDemand.replay({ first: 3, last: 16, times: undefined }, 14, none);
+    await rig.clock.until(() => loop.delivery.view().replay?.state === 'done', 10_000);
+    await loop.end();
+    expect(loop.lines.map(({ event }) => event).filter((event) => event.startsWith('sink.replay'))).toEqual(['sink.replay_completed']);
+  });
+
   test('lets new records pass in between, and sends none twice', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 10 });
