@@ -3,7 +3,7 @@
  * only. A change ends the loops that it concerns, then starts the loops of the new configuration;
  * every other loop continues.
  */
-import type { Config } from '../config/load.ts';
+import type { Config, SinkConfig, SourceConfig } from '../config/load.ts';
 import { settingsText } from '../config/state-settings.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { Log, Meters } from '../model/telemetry.ts';
@@ -15,6 +15,7 @@ import type { Changes } from './reload/changes.ts';
 import { createDelivery, type ConfiguredSink } from './sink.ts';
 import { runSource } from './source/run.ts';
 import type { Task, Tasks } from './tasks.ts';
+import { whenWritable } from './when-writable.ts';
 
 /** ms between the starts of two sources. */
 const maxSpread = 100;
@@ -62,73 +63,89 @@ export class Running {
     journal.storeSettings(settingsText(this.#config));
   }
 
-  /** Starts every source and sink. */
+  /** Starts every source and sink. Sinks are registered before the first record can arrive: `start: now` means this moment. */
   start(): void {
     const { sources, sinks } = this.#config;
-    this.#begin(new Set(sources.map(({ id }) => id)), new Set(sinks.map(({ id }) => id)));
+    for (const delivery of sinks.map((sink) => this.#createSink(sink))) this.#startSink(delivery);
+    this.#startSources(sources);
   }
 
   /**
-   * Ends the changed and removed loops of a new configuration, and starts the changed and added
-   * loops. An error while they start is fatal, as at the start of the daemon.
+   * Ends the changed and removed loops of a new configuration, and starts the changed and added loops. Sources and added sinks do not wait
+   * for a sink that hangs until the shutdown timeout.
    */
   async change(config: Config, { sources, sinks }: Changes, signal: AbortSignal): Promise<void> {
     const { shutdownTimeout } = this.#config;
-    const ending = [
-      ...[...sources.changed, ...sources.removed].map(async (id) => {
-        await this.#sources.get(id)?.end(shutdownTimeout);
-        this.#sources.delete(id);
-        this.#budgets.release(id);
-        this.liveStatus.remove(id);
-      }),
-      ...[...sinks.changed, ...sinks.removed].map(async (id) => {
-        await this.#deliveries.get(id)?.end(shutdownTimeout);
-        this.#deliveries.delete(id);
-        this.certificates.removeSink(id);
-      }),
-    ];
-    await Promise.all(ending);
+    const ended = new Map([...sinks.changed, ...sinks.removed].map((id) => [id, this.#endSink(id, shutdownTimeout)]));
+    await Promise.all([...sources.changed, ...sources.removed].map((id) => this.#endSource(id, shutdownTimeout)));
     // A daemon that stops meanwhile starts nothing.
     signal.throwIfAborted();
+    this.#config = config;
+    this.liveStatus.follow(config);
+    this.certificates.follow(config);
+    const isIn = (ids: readonly string[]) => (each: { readonly id: string }) => ids.includes(each.id);
+    for (const sink of config.sinks.filter(isIn(sinks.added))) await this.#startChangedSink(sink, signal);
+    this.#startSources(config.sources.filter(isIn([...sources.added, ...sources.changed])));
+    await Promise.all(
+      config.sinks.filter(isIn(sinks.changed)).map(async (sink) => {
+        await ended.get(sink.id);
+        await this.#startChangedSink(sink, signal);
+      }),
+    );
+    await Promise.all(ended.values());
     for (const id of sinks.removed) {
       this.#sinks.delete(id);
       this.liveStatus.deliveries.delete(id);
     }
-    this.#config = config;
-    this.liveStatus.follow(config);
-    this.certificates.follow(config);
-    this.register();
-    this.#begin(new Set([...sources.added, ...sources.changed]), new Set([...sinks.added, ...sinks.changed]));
+    await whenWritable(() => this.register(), this.#options, signal);
   }
 
-  #begin(sourceIds: ReadonlySet<string>, sinkIds: ReadonlySet<string>): void {
-    const config = this.#config;
-    const options = { ...this.#options, config };
+  async #endSource(id: string, shutdownTimeout: number): Promise<void> {
+    await this.#sources.get(id)?.end(shutdownTimeout);
+    this.#sources.delete(id);
+    this.#budgets.release(id);
+    this.liveStatus.remove(id);
+  }
+
+  async #endSink(id: string, shutdownTimeout: number): Promise<void> {
+    await this.#deliveries.get(id)?.end(shutdownTimeout);
+    this.#deliveries.delete(id);
+    this.certificates.removeSink(id);
+  }
+
+  #startSources(sources: readonly SourceConfig[]): void {
+    const options = { ...this.#options, config: this.#config };
     const { journal, meters, tasks } = this.#parts;
-    const { clock } = options;
-    // Sinks are registered before the first record can arrive: `start: now` means this moment.
-    const deliveries = config.sinks
-      .filter(({ id }) => sinkIds.has(id))
-      .map((sink) => createDelivery(sink, journal, options, meters, this.certificates));
-    const sources = config.sources.filter(({ id }) => sourceIds.has(id));
     for (const [index, source] of sources.entries()) {
       // The starts are spread over one poll interval: sources with the same interval would always poll together.
       const delayMs = index * Math.min(maxSpread, source.pollInterval / sources.length);
       const task = tasks.start('collect', async (stop) => {
-        await clock.sleep(delayMs, stop);
+        await options.clock.sleep(delayMs, stop);
         await runSource(source, journal, options, meters, this.#budgets, this.liveStatus, stop);
       });
       this.#sources.set(source.id, task);
     }
-    for (const sink of deliveries) {
-      const { id, loop } = sink;
-      this.#sinks.set(id, sink);
-      this.liveStatus.deliveries.set(id, loop);
-      this.#deliveries.set(
-        id,
-        tasks.start('deliver', (stop, abandon) => loop.run(stop, abandon)),
-      );
-    }
+  }
+
+  #createSink(sink: SinkConfig): ReturnType<typeof createDelivery> {
+    const { journal, meters } = this.#parts;
+    return createDelivery(sink, journal, { ...this.#options, config: this.#config }, meters, this.certificates);
+  }
+
+  async #startChangedSink(sink: SinkConfig, signal: AbortSignal): Promise<void> {
+    const delivery = await whenWritable(() => this.#createSink(sink), this.#options, signal);
+    signal.throwIfAborted();
+    this.#startSink(delivery);
+  }
+
+  #startSink(sink: ReturnType<typeof createDelivery>): void {
+    const { id, loop } = sink;
+    this.#sinks.set(id, sink);
+    this.liveStatus.deliveries.set(id, loop);
+    this.#deliveries.set(
+      id,
+      this.#parts.tasks.start('deliver', (stop, abandon) => loop.run(stop, abandon)),
+    );
   }
 }
 

@@ -123,6 +123,14 @@ export const logEvents = {
     fields: 'head',
     meaning: 'The self-check read the whole journal and found no damage.',
   },
+  'state.write_delayed': {
+    level: 'error',
+    message: 'cannot write the state, trying again',
+    fields: 'code error',
+    meaning:
+      'The disk or `journal.maxSize` is full while a source or sink of a changed configuration is stored. It starts when there is space ' +
+      'again. Look up `code` in operations.md.',
+  },
   'journal.pruned': {
     level: 'debug',
     message: 'journal pruned',

@@ -30,6 +30,7 @@ import { ProfileStore } from './profile.ts';
 import { factsOf } from './service-facts.ts';
 import { startOf } from './start.ts';
 import type { LiveStatus } from '../live-status.ts';
+import { whenWritable } from '../when-writable.ts';
 
 /** The client of a source, and the state that its loops share. */
 interface Connection {
@@ -85,7 +86,7 @@ export async function runSource(
   liveStatus.add(id, { source: client, collector, delays, calibrator, clock: serverClock });
 
   if (isKnown) {
-    journal.registerSource(id, destinationOf(settings), undefined);
+    await whenWritable(() => journal.registerSource(id, destinationOf(settings), undefined), { clock, log }, signal);
     if (settings.start.kind !== 'earliest') unreadStart.report();
     await store.setService(factsOf(settings, config));
     // The process ended between the registration and the first calibration. A later calibration is made by the loop: nothing waits for it.
@@ -166,7 +167,7 @@ async function startLedger(
     { settings, requester: access.requester, paging, unboundedQuery: source, serverClock, clock, log, awaits },
     signal,
   );
-  journal.registerSource(settings.id, destinationOf(settings), start);
+  await whenWritable(() => journal.registerSource(settings.id, destinationOf(settings), start), { clock, log }, signal);
   await store.setService(factsOf(settings, config));
   await store.setCalibration(calibration, now());
 }

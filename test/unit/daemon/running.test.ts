@@ -1,0 +1,122 @@
+/** A changed configuration: what ends, what starts, and what waits for what. */
+import { expect, onTestFinished, test, vi } from 'vitest';
+import type { Config, SinkConfig } from '../../../src/config/load.ts';
+import { changesBetween } from '../../../src/daemon/reload/changes.ts';
+import { Running } from '../../../src/daemon/running.ts';
+import { Tasks } from '../../../src/daemon/tasks.ts';
+import { WaybillError } from '../../../src/errors.ts';
+import type { PageRequest } from '../../../src/model/source.ts';
+import type { ComponentLog } from '../../../src/telemetry/log.ts';
+import { ModelSource } from '../../support/model-source.ts';
+import { uncounted } from '../../support/uncounted.ts';
+import { Lines } from '../collect/world.ts';
+import { load, valid } from '../config/loading.ts';
+import { opened } from '../journal/opening.ts';
+
+class ComponentLines extends Lines implements ComponentLog {
+  child(): ComponentLog {
+    return this;
+  }
+}
+
+const shutdownMs = 20_000;
+
+/** A daemon of one source and the sink `out`, which accepts everything. */
+async function started() {
+  const { journal, clock } = await opened();
+  const service = new ModelSource(clock);
+  const log = new ComponentLines();
+  const stop = new AbortController();
+  const opens: string[] = [];
+  const { config: loaded } = await load(valid({ top: `shutdownTimeout: ${shutdownMs / 1_000}s` }));
+  const [template] = loaded.sinks;
+  const [source] = loaded.sources;
+  if (!template || !source) throw new Error('the configuration lacks a source or a sink');
+  const sink = (id: string, hangs = false): SinkConfig => ({
+    ...template,
+    id,
+    definition: {
+      ...template.definition,
+      destination: () => id,
+      open: (...[, , , signal]) => {
+        opens.push(id);
+        // Until the loop abandons it.
+        if (hangs) return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)));
+        return Promise.resolve({ send: () => Promise.resolve({ rejections: [] }), [Symbol.asyncDispose]: () => Promise.resolve() });
+      },
+    },
+  });
+  const configured = (sinks: readonly SinkConfig[], pollInterval = source.pollInterval): Config => ({
+    ...loaded,
+    // The journal of the tests has a source "production", with another destination.
+    sources: [{ ...source, id: 'new', pollInterval }],
+    sinks,
+  });
+  let sourcesOpened = 0;
+  const options = {
+    ...{ version: '0.1.0', expectState: false, lockWait: 0, clock, random: () => 0.5, log },
+    openSource: () => {
+      sourcesOpened += 1;
+      return {
+        page: (request: PageRequest, signal: AbortSignal) => service.page(request, signal),
+        renew: () => undefined,
+        authenticate: () => Promise.resolve(),
+        routes: () => [],
+        [Symbol.asyncDispose]: () => Promise.resolve(),
+      };
+    },
+  };
+  const tasks = new Tasks(stop.signal, clock, log);
+  const start = (config: Config): Running => {
+    const running = new Running({ ...options, config }, { journal, meters: uncounted, tasks });
+    running.register();
+    running.start();
+    return running;
+  };
+  const change = (running: Running, config: Config): Promise<void> =>
+    running.change(config, changesBetween(running.config, config), stop.signal);
+  onTestFinished(async () => {
+    stop.abort(new Error('the test is over'));
+    expect((await tasks.ended(() => 0)) ?? 'no failure').toBe('no failure');
+  });
+  const pass = (ms: number): Promise<void> => clock.sleep(ms, stop.signal);
+  return { journal, log, opens, sink, configured, start, change, pass, openedSources: () => sourcesOpened };
+}
+
+test('a changed source and an added sink do not wait for a removed sink that hangs; a changed sink waits for its own loop', async () => {
+  const it = await started();
+  const running = it.start(it.configured([it.sink('out'), it.sink('stuck', true), it.sink('changed', true)]));
+  await it.pass(1_000);
+  expect([it.openedSources(), it.opens.toSorted()]).toEqual([1, ['changed', 'out', 'stuck']]);
+  it.opens.length = 0;
+  const changed = { ...it.sink('changed'), failReadinessAfter: 1 };
+  const done = it.change(running, it.configured([it.sink('out'), it.sink('added'), changed], 7_000));
+  await it.pass(shutdownMs / 2);
+  expect([it.openedSources(), it.opens]).toEqual([2, ['added']]);
+  await done;
+  await it.pass(1_000);
+  expect(it.opens).toEqual(['added', 'changed']);
+  expect([...it.journal.sinkPositions.sinks()].map(({ id, state }) => `${id} ${state}`).toSorted()).toEqual([
+    'added active',
+    'changed active',
+    'out active',
+    'stuck unconfigured',
+  ]);
+});
+
+test('a disk that is full while a new sink is stored delays the change and does not end the daemon', async () => {
+  const it = await started();
+  const running = it.start(it.configured([it.sink('out')]));
+  await it.pass(1_000);
+  const full = vi.spyOn(it.journal.sinkPositions, 'register').mockImplementation(() => {
+    throw new WaybillError('journal_full', 'cannot write the state: database or disk is full');
+  });
+  const done = it.change(running, it.configured([it.sink('out'), it.sink('added')], 7_000));
+  await it.pass(10_000);
+  expect(it.opens).toEqual(['out']);
+  full.mockRestore();
+  await done;
+  await it.pass(1_000);
+  expect([it.openedSources(), it.opens]).toEqual([2, ['out', 'added']]);
+  expect(it.log.lines.filter(({ event }) => event === 'state.write_delayed')).toMatchObject([{ fields: { code: 'journal_full' } }]);
+});
