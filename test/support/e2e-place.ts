@@ -42,6 +42,8 @@ export class Place implements AsyncDisposable {
   readonly chance: Chance;
   /** Variables of every program that starts here. */
   environment: Readonly<Record<string, string>> = {};
+  /** A command that executes every program that starts here, such as `prlimit --nofile=96`. */
+  launcher: readonly string[] = [];
   readonly #name: string;
   readonly #children = new Set<ChildProcess>();
   /** Works that have begun and not succeeded. */
@@ -68,7 +70,8 @@ export class Place implements AsyncDisposable {
   /** Starts the program in this directory. The environment has no proxy and no setting of Waybill but those given. */
   spawn(args: readonly string[], env: Readonly<Record<string, string>> = {}): ChildProcess {
     const { PATH = '', NODE_COMPILE_CACHE = '' } = process.env;
-    const child = spawn(process.execPath, args, {
+    const [command, ...before] = [...this.launcher, process.execPath];
+    const child = spawn(command, [...before, ...args], {
       cwd: this.directory,
       env: { PATH, NODE_COMPILE_CACHE, TMPDIR: this.directory, ...this.environment, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],

@@ -88,6 +88,8 @@ export class AdminServer implements AsyncDisposable {
         return;
       } catch (next) {
         failed = next;
+        // A thread that cannot listen is still running.
+        await this.#thread.close(clock);
       }
     }
   }

@@ -1,8 +1,12 @@
 /** The admin server as the daemon runs it: in a thread that answers whatever the daemon's own thread does, and takes little of its time. */
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { request } from 'node:http';
+import type { Worker } from 'node:worker_threads';
 import { onTestFinished, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { AdminServer } from '../../../src/daemon/admin/server.ts';
@@ -15,6 +19,7 @@ const token = 'admin-token-1';
 
 async function started(
   facts: Partial<AdminFacts> = {},
+  listen = '127.0.0.1:0',
 ): Promise<{ url: string; socketPath: string; state: string; logged: object[]; admin: AdminServer }> {
   const logged: object[] = [];
   // The thread reads what the ledger covers from the state itself.
@@ -31,7 +36,7 @@ async function started(
     },
   });
   onTestFinished(() => admin[Symbol.asyncDispose]());
-  const [url = ''] = await admin.listen({ place: 'network', listen: '127.0.0.1:0', tls: undefined, tokens: ['token'] });
+  const [url = ''] = await admin.listen({ place: 'network', listen, tls: undefined, tokens: ['token'] });
   const socketPath = join(state, 'waybill.sock');
   await admin.listen({ place: 'socket', path: socketPath });
   return { url, socketPath, state, logged, admin };
@@ -142,6 +147,38 @@ test('a listen error names the setting', async () => {
     code: 'admin_listen_failed',
     message: `cannot listen on admin.listen "${listen}": another process listens there already`,
   });
+});
+
+test('a thread that ends is replaced by one that listens on the same addresses, as soon as they are free', async () => {
+  const other = createServer();
+  const occupy = async (port: number): Promise<number> => {
+    await once(other.listen(port, '127.0.0.1'), 'listening');
+    return (other.address() as AddressInfo).port;
+  };
+  const free = (): Promise<unknown> => once(other.close(), 'close');
+  const port = await occupy(0);
+  await free();
+  const threads: Worker[] = [];
+  const ended: Worker[] = [];
+  const follow = (thread: Worker): void => {
+    threads.push(thread);
+    thread.once('exit', () => ended.push(thread));
+  };
+  process.on('worker', follow);
+  onTestFinished(() => void process.off('worker', follow));
+  const { url, socketPath, logged } = await started({}, `127.0.0.1:${port}`);
+  const fromSocket = (): Promise<unknown> => once(request({ socketPath, path: '/healthz' }).end(), 'response');
+  await fromSocket();
+  await threads[0]?.terminate();
+  await expect.poll(() => logged).toMatchObject([{ event: 'admin.failed' }]);
+  await occupy(port);
+  await expect.poll(() => logged).toMatchObject([{}, { event: 'admin.failed', error: { code: 'admin_listen_failed' } }]);
+  await free();
+  await expect.poll(() => logged.at(-1)).toMatchObject({ event: 'admin.restarted' });
+  expect((await ask(url, '/status')).status).toBe(200);
+  await fromSocket();
+  // A thread that cannot listen must not stay beside its successor.
+  expect(threads.length - ended.length).toBe(1);
 });
 
 test('a token that cannot be read allows nothing, and the error is logged', async () => {
