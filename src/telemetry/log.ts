@@ -2,8 +2,8 @@
  * The log: one line for each event on standard error, as JSON, ECS JSON or text. log-fields.ts redacts the fields. The same failure of
  * the same source or sink is written at most once a minute, with the number of omitted lines.
  */
+import { createRequire } from 'node:module';
 import { pino } from 'pino';
-import { prettyFactory } from 'pino-pretty';
 import { WaybillError } from '../errors.ts';
 import { logEvents } from '../model/log-events.ts';
 import type { Level, LogEventCode } from '../model/log-events.ts';
@@ -145,6 +145,8 @@ function formatter(
 
 /** Runs in this thread, not in a worker: the last line before an exit must not be lost. */
 function prettyLine(colorize: boolean): (line: string) => string {
+  // Loaded only for a terminal: the log of a service is JSON.
+  const { prettyFactory } = createRequire(import.meta.url)('pino-pretty') as typeof import('pino-pretty');
   return prettyFactory({
     colorize,
     messageKey: 'message',
