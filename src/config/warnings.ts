@@ -6,7 +6,8 @@ import { environmentProxyProblem } from './environment-proxy.ts';
 import type { Environment } from '../settings/reference.ts';
 import type { Settings } from './schema.ts';
 import { memberOf, typesAt } from './schema-walk.ts';
-import { durationText, isLoopback } from '../settings/values.ts';
+import { durationText } from '../settings/units.ts';
+import { isLoopback } from '../settings/values.ts';
 
 /** ms that `start` may be in the future, because clocks differ. */
 const maxAhead = 3_600_000;

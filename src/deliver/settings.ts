@@ -1,6 +1,7 @@
 /** The settings common to every type of sink. A type adds its own in its definition, with its formats and default batch. */
 import { z } from 'zod';
-import { duration, durationText, facts, parseInstant, shortName, size, sizeText } from '../settings/values.ts';
+import { durationText, parseInstant, sizeText } from '../settings/units.ts';
+import { duration, facts, shortName, size } from '../settings/values.ts';
 import type { Micros } from '../model/time.ts';
 import type { Format } from '../encode/index.ts';
 import type { BatchDefaults } from '../sink/define.ts';

@@ -1,5 +1,5 @@
 /** The times that reports take: an instant, a date, a quarter, or a span before now. */
-import { parseDuration, parseInstant } from './values.ts';
+import { parseDuration, parseInstant } from './units.ts';
 import { WaybillError } from '../errors.ts';
 import type { Micros } from '../model/time.ts';
 

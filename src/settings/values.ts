@@ -4,10 +4,9 @@
  */
 import { isIP } from 'node:net';
 import { z } from 'zod';
-import type { Micros } from '../model/time.ts';
-import { parseTimestamp } from '../record/timestamp.ts';
 import { PemFiles } from './pem.ts';
 import { Secret } from './secret.ts';
+import { bytesOf, durationPattern, instantPattern, longestMs, parseDuration, parseInstant } from './units.ts';
 
 /** Facts about a setting that its type does not express. */
 export interface Facts {
@@ -25,29 +24,6 @@ export interface Facts {
 
 export const facts = z.registry<Facts>();
 
-const durationPattern = String.raw`(\d+(ms|s|m|h|d))+`;
-const msOf: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-const longestMs = 36_500 * 86_400_000;
-
-/** ms of `10s`, `5m`, `2h`, `30d`, `1h30m`; undefined for anything else. */
-export function parseDuration(text: string): number | undefined {
-  if (!new RegExp(`^${durationPattern}$`).test(text)) return undefined;
-  let total = 0;
-  for (const [, digits = '', unit = ''] of text.matchAll(/(\d+)(ms|[smhd])/g)) total += Number(digits) * (msOf[unit] ?? Number.NaN);
-  return total <= longestMs ? total : undefined;
-}
-
-/** A duration as written in the configuration: `1h30m`. */
-export function durationText(ms: number): string {
-  let left = ms;
-  const parts = ['d', 'h', 'm', 's', 'ms'].flatMap((unit) => {
-    const count = Math.floor(left / (msOf[unit] ?? 1));
-    left -= count * (msOf[unit] ?? 1);
-    return count > 0 ? [`${count}${unit}`] : [];
-  });
-  return parts.join('') || '0s';
-}
-
 /** A duration in ms; bounds are written in the same form. */
 export function duration(bounds: { readonly min?: string; readonly max?: string } = {}) {
   const min = parseDuration(bounds.min ?? '0s') ?? 0;
@@ -63,8 +39,6 @@ export function duration(bounds: { readonly min?: string; readonly max?: string 
     })
     .register(facts, { expects: expectations.duration, pattern: `^${durationPattern}$` });
 }
-
-const unitBytes: Readonly<Record<string, number>> = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40 };
 
 /** Bytes of `512KiB`, `2GiB`. */
 export function size(bounds: { readonly min?: string } = {}) {
@@ -101,25 +75,6 @@ export function correctedUnit(text: string, refusal: string): string | undefined
   const corrected = `${digits}${prefix === '' ? 'B' : `${prefix.toUpperCase()}iB`}`;
   return bytesOf(corrected) === undefined || name === '' ? undefined : corrected;
 }
-
-/** A size as written in the configuration, in the largest unit that divides it: `512KiB`. */
-export function sizeText(bytes: number): string {
-  const unit = ['TiB', 'GiB', 'MiB', 'KiB'].find((each) => bytes > 0 && bytes % (unitBytes[each] ?? 1) === 0) ?? 'B';
-  return `${bytes / (unitBytes[unit] ?? 1)}${unit}`;
-}
-
-function bytesOf(text: string): number | undefined {
-  const [, digits, unit = ''] = /^(\d+)(B|KiB|MiB|GiB|TiB)$/.exec(text) ?? [];
-  const bytes = digits === undefined ? Number.NaN : Number(digits) * (unitBytes[unit] ?? Number.NaN);
-  return Number.isSafeInteger(bytes) ? bytes : undefined;
-}
-
-/** µs of an RFC 3339 time with `Z` or an offset; undefined for anything else, and outside 1970 to 2254. */
-export function parseInstant(text: string): Micros | undefined {
-  return instantPattern.test(text) ? parseTimestamp(text)?.us : undefined;
-}
-
-const instantPattern = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
 
 export function instant() {
   return z

@@ -1,6 +1,7 @@
 /** The settings of a source (`sources[]`). normalize/settings.ts has the settings for its records. */
 import { z } from 'zod';
-import { duration, facts, httpsUrl, line, parseDuration, parseInstant, secret, shortName, text } from '../settings/values.ts';
+import { parseDuration, parseInstant } from '../settings/units.ts';
+import { duration, facts, httpsUrl, line, secret, shortName, text } from '../settings/values.ts';
 import { proxySettings, tlsSettings } from '../connect/settings.ts';
 import type { Micros } from '../model/time.ts';
 

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { loadConfig } from '../../config/load.ts';
 import type { Config } from '../../config/load.ts';
-import { parseInstant } from '../../settings/values.ts';
+import { parseInstant } from '../../settings/units.ts';
 import { WaybillError, messageOf } from '../../errors.ts';
 import { gapsOf } from '../../journal/queries/gaps.ts';
 import type { Gap } from '../../journal/queries/gaps.ts';

@@ -1,6 +1,6 @@
 /** `waybill run`: the daemon. It ends by a signal or a fatal error. */
 import { systemClock, systemRandom } from '../../clock.ts';
-import { parseDuration } from '../../settings/values.ts';
+import { parseDuration } from '../../settings/units.ts';
 import { runDaemon } from '../../daemon/daemon.ts';
 import { ConfigFile } from '../../daemon/reload/config-file.ts';
 import { codeOf } from '../../errors.ts';

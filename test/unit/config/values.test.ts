@@ -1,15 +1,6 @@
 import { expect, test } from 'vitest';
-import {
-  duration,
-  durationText,
-  httpsUrl,
-  instant,
-  listenAddress,
-  parseDuration,
-  shortName,
-  size,
-  sizeText,
-} from '../../../src/settings/values.ts';
+import { durationText, parseDuration, sizeText } from '../../../src/settings/units.ts';
+import { duration, httpsUrl, instant, listenAddress, shortName, size } from '../../../src/settings/values.ts';
 
 const messageOf = (
   schema: { safeParse(value: unknown): { error?: { issues: readonly { message: string }[] } | undefined } },

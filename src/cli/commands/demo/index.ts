@@ -11,7 +11,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { systemClock, systemRandom } from '../../../clock.ts';
 import { loadConfig } from '../../../config/load.ts';
-import { parseDuration } from '../../../settings/values.ts';
+import { parseDuration } from '../../../settings/units.ts';
 import { runDaemon } from '../../../daemon/daemon.ts';
 import { WaybillError } from '../../../errors.ts';
 import { createLog } from '../../../telemetry/log.ts';
