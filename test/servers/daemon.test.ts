@@ -4,7 +4,7 @@
  * number of kills of Elasticsearch (5); the broker is killed twice as often, the daemon ten times.
  */
 import { expect, test } from 'vitest';
-import { ago, Daemon } from '../support/e2e-daemon.ts';
+import { ago, caughtUp, Daemon } from '../support/e2e-daemon.ts';
 import { inPlace, pause, until } from '../support/e2e-place.ts';
 import type { Place } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
@@ -12,7 +12,7 @@ import { CuttingProxy } from './cutting-proxy.ts';
 import { Elasticsearch, elasticsearchMissing } from './elasticsearch.ts';
 import { KafkaBroker, kafkaMissing } from './kafka-broker.ts';
 import { notAsked } from './programs.ts';
-import { allOnce, caughtUp, counted, differences, setUp, sinkIds, stream, topic } from './three-receivers.ts';
+import { allOnce, counted, differences, setUp, sinkIds, stream, topic } from './three-receivers.ts';
 import type { SinkId } from './three-receivers.ts';
 
 const missing = notAsked() ?? kafkaMissing('4.4.0') ?? elasticsearchMissing('elasticsearch-9.5.3');

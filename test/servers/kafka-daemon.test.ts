@@ -5,7 +5,7 @@
 import { rmSync } from 'node:fs';
 import kafkajs from 'kafkajs';
 import { expect, test } from 'vitest';
-import { ago, configure, Daemon, sourceOf } from '../support/e2e-daemon.ts';
+import { ago, caughtUp, configure, Daemon, sourceOf } from '../support/e2e-daemon.ts';
 import { originalOf } from '../support/e2e-oracle.ts';
 import { inPlace, until } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
@@ -13,7 +13,6 @@ import { administer, createTopic } from './kafka-admin.ts';
 import { KafkaBroker, kafkaMissing } from './kafka-broker.ts';
 import { KafkaProxy } from './kafka-proxy.ts';
 import { notAsked } from './programs.ts';
-import { caughtUp } from './three-receivers.ts';
 
 const missing = notAsked() ?? kafkaMissing('4.4.0');
 const patient = 300_000;

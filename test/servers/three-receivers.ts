@@ -7,7 +7,6 @@ import { configure, sourceOf } from '../support/e2e-daemon.ts';
 import type { Daemon, Settings } from '../support/e2e-daemon.ts';
 import { compare, exactlyOnce, linesOf, originalOf } from '../support/e2e-oracle.ts';
 import type { Difference } from '../support/e2e-oracle.ts';
-import { until } from '../support/e2e-place.ts';
 import type { Place } from '../support/e2e-place.ts';
 import type { Service } from '../support/e2e-service.ts';
 import { password as administratorPassword } from './elasticsearch.ts';
@@ -62,25 +61,6 @@ export async function setUp(place: Place, service: Service, start: string, { bro
   configure(place, [sourceOf(service, start)], sinks);
   await waybill(place, 'setup', 'kafka', '--sink', 'lake');
   writeFileSync(place.path('key'), (await waybill(place, 'setup', 'elasticsearch', '--sink', 'siem', '--key', '--yes')).trim());
-}
-
-/** Waits until every record that the service shows is collected, and acknowledged by each sink but these; nothing is made meanwhile. */
-export async function caughtUp(daemon: Daemon, service: Service, ms: number, except: readonly string[] = []): Promise<void> {
-  let last = '';
-  await until(
-    () => `everything acknowledged: ${last}\n${daemon.words()}`,
-    ms,
-    async () => {
-      const { visible, total } = (await service.stats()).records;
-      const collected = (await daemon.ledger()).sources[0]?.collected;
-      const { sinks } = JSON.parse((await daemon.get('/status')).text) as {
-        readonly sinks: readonly { readonly id: string; readonly lagRecords: number }[];
-      };
-      last = JSON.stringify({ visible, total, collected, sinks });
-      const isDone = sinks.every(({ id, lagRecords }) => lagRecords === 0 || except.includes(id));
-      return (visible === total && collected === total && isDone) || undefined;
-    },
-  );
 }
 
 /** A counter of a sink since the daemon was started (docs/metrics.md). */

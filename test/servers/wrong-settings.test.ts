@@ -5,7 +5,7 @@
 import { appendFileSync, rmSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { createAuthority } from '../support/certificates.ts';
-import { ago, configure, Daemon, sourceOf } from '../support/e2e-daemon.ts';
+import { ago, caughtUp, configure, Daemon, sourceOf } from '../support/e2e-daemon.ts';
 import type { LogLine, Settings } from '../support/e2e-daemon.ts';
 import { compare, exactlyOnce, linesOf, originalOf } from '../support/e2e-oracle.ts';
 import { inPlace, until } from '../support/e2e-place.ts';
@@ -15,7 +15,7 @@ import { Elasticsearch, elasticsearchMissing, password as elasticPassword } from
 import { allow, createTopic } from './kafka-admin.ts';
 import { KafkaBroker, kafkaMissing, password as kafkaPassword } from './kafka-broker.ts';
 import { notAsked } from './programs.ts';
-import { caughtUp, waybill } from './three-receivers.ts';
+import { waybill } from './three-receivers.ts';
 
 const missing =
   notAsked() ?? kafkaMissing('4.4.0') ?? elasticsearchMissing('elasticsearch-9.5.3') ?? elasticsearchMissing('opensearch-3.8.0');

@@ -203,6 +203,25 @@ export async function readLedgerOf(place: Place, ...options: string[]): Promise<
   return ledgerOf(place, ...options, '--to', new Date(Math.min(...reached)).toISOString());
 }
 
+/** Waits until every record that the service shows is collected, and acknowledged by each sink but these; nothing is made meanwhile. */
+export async function caughtUp(daemon: Daemon, service: Service, ms: number, except: readonly string[] = []): Promise<void> {
+  let last = '';
+  await until(
+    () => `everything acknowledged: ${last}\n${daemon.words()}`,
+    ms,
+    async () => {
+      const { visible, total } = (await service.stats()).records;
+      const collected = (await daemon.ledger()).sources[0]?.collected;
+      const { sinks } = JSON.parse((await daemon.get('/status')).text) as {
+        readonly sinks: readonly { readonly id: string; readonly lagRecords: number }[];
+      };
+      last = JSON.stringify({ visible, total, collected, sinks });
+      const isDone = sinks.every(({ id, lagRecords }) => lagRecords === 0 || except.includes(id));
+      return (visible === total && collected === total && isDone) || undefined;
+    },
+  );
+}
+
 /**
  * Waits until every window that begins before `end` is final (or a gap, where gaps are allowed), and each sink has it.
  * @param end  a whole second in ms since 1970
