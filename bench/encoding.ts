@@ -9,7 +9,7 @@ import { recordText } from './record.ts';
 /** The same for each record: a floor looks nothing up. */
 export const uid = 'AAAAAAAAAAAAAAAAAAAAAA';
 
-const normalize = normalizer({
+export const normalize = normalizer({
   tenantId: 'bench',
   baseUrl: 'http://127.0.0.1',
   observer: { vendor: 'Waybill', product: 'Data Protection and Audit Service', version: '1.0' },
