@@ -1,4 +1,4 @@
-/** Every YAML block with sinks in docs/ that is for readers to copy: `waybill check --offline` accepts it, with one source added. */
+/** Every YAML block with sinks in docs/ that is for readers to copy: `waybill check --offline` accepts it. A block without a source gets one. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
@@ -8,13 +8,12 @@ import { command } from '../../../src/cli/commands/check/index.ts';
 import { temporaryDirectory } from '../config/loading.ts';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
-const pages = ['receivers'];
-const source = `dataDir: ./state
-sources:
+const pages = ['receivers', 'privacy', 'migrating'];
+const source = `sources:
   - id: production
     baseUrl: https://service.example/v2/api
     auth: { authUrl: https://login.example, tenantId: t, clientId: c, clientSecret: '\${env:SECRET}', scopeAddress: s }
-    start: 2026-11-21T00:00:00Z
+    start: 2026-01-01T00:00:00Z
 `;
 
 const blocks = pages.flatMap((page) =>
@@ -34,7 +33,7 @@ test('the pages have configurations', () => {
 test.each(blocks)('%s', async (_, text) => {
   using directory = temporaryDirectory();
   const file = join(directory.path, 'waybill.yaml');
-  writeFileSync(file, source + text);
+  writeFileSync(file, `dataDir: ./state\n${text.includes('sources:') ? '' : source}${text}`);
   const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
   const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
   const code = await command.run(['--config', file, '--offline', '--json'], io);
