@@ -24,6 +24,10 @@ const rows = [
   ['journal/', ['journal/', 'record/', 'lock.ts', ...ground, 'better-sqlite3', 'node']],
   ['normalize/', ['normalize/', 'record/', ...ground, 'node:crypto']],
   ['encode/', ['encode/', 'record/', 'model/', 'node:crypto']],
+  ['archive/', ['archive/', 'record/', ...ground, 'quote.ts', 'node']],
+  ['archive/merkle.ts', ['node:crypto']],
+  ['archive/tiles.ts', ['archive/merkle.ts']],
+  ['archive/tiled-tree.ts', ['archive/merkle.ts', 'archive/tiles.ts']],
   ['deliver/', ['deliver/', 'record/', ...ground]],
   // A sink knows no other sink.
   ['sink/define.ts', ['connect/', 'encode/index.ts', 'model/', 'zod']],

@@ -3,7 +3,7 @@ export default {
   testRunner: 'vitest',
   plugins: ['@stryker-mutator/vitest-runner'],
   vitest: { configFile: 'vitest.mutation.config.ts' },
-  mutate: ['src/{collect,journal,deliver,encode,normalize,record,report}/**/*.ts'],
+  mutate: ['src/{archive,collect,journal,deliver,encode,normalize,record,report}/**/*.ts'],
   coverageAnalysis: 'perTest',
   concurrency: 2,
   tempDirName: '.stryker-tmp',

@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
-    include: ['test/unit/{collect,journal,deliver,encode,normalize,record,report}/**/*.test.ts'],
+    include: ['test/unit/{archive,collect,journal,deliver,encode,normalize,record,report}/**/*.test.ts'],
     // Stryker runs tests in threads, which cannot set the umask.
     exclude: ['test/unit/journal/state.test.ts'],
     testTimeout: 120_000,
