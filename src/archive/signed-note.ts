@@ -1,0 +1,123 @@
+/**
+ * Signed notes of C2SP signed-note, with Ed25519 keys: a text, an empty line, and a line for each
+ * signature. Pure.
+ */
+import { createPublicKey, sign, verify } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
+import { WaybillError } from '../errors.ts';
+import { equal, sha256 } from './merkle.ts';
+
+/** The public half of a key: `name+id+base64` as text. */
+export interface Verifier {
+  readonly name: string;
+  /** The first four bytes of a SHA-256 over name and key. */
+  readonly id: Buffer;
+  readonly key: KeyObject;
+}
+
+export interface Signer extends Verifier {
+  readonly privateKey: KeyObject;
+}
+
+export interface OpenedNote {
+  readonly text: string;
+  /** The known keys whose signatures are valid, in the order of the lines. */
+  readonly signedBy: readonly Verifier[];
+  /** Keys of signatures that no verifier knows, as `name+id`. */
+  readonly unknown: readonly string[];
+}
+
+/** The signature type of Ed25519 in C2SP signed-note. */
+const ed25519 = Buffer.of(0x01);
+/** What stands before the 32 bytes of a key in its DER form (RFC 8410). */
+const derPrefix = Buffer.from('302a300506032b6570032100', 'hex');
+/** A key name has neither blanks nor a plus sign. */
+const namePattern = /^[^\s+]+$/u;
+const signatureLine = /^\u2014 ([^\s+]+) ([A-Za-z0-9+/]+={0,2})$/u;
+/** A verifier limits the signatures of a note, and accepts at least 16. */
+const maxSignatures = 64;
+
+/** @throws WaybillError `config_invalid` for a key that is not Ed25519 */
+export function signerOf(name: string, privateKey: KeyObject): Signer {
+  if (privateKey.asymmetricKeyType !== 'ed25519')
+    throw new WaybillError(
+      'config_invalid',
+      `cannot sign with a key of type "${privateKey.asymmetricKeyType ?? 'secret'}": use an Ed25519 key`,
+    );
+  return { ...verifierOf(name, createPublicKey(privateKey)), privateKey };
+}
+
+function verifierOf(name: string, key: KeyObject): Verifier {
+  const id = sha256(Buffer.concat([Buffer.from(`${name}\n`), ed25519, rawKey(key)])).subarray(0, 4);
+  return { name, id, key };
+}
+
+/** The text of a verifier key, without a line break. */
+export function formatVerifier({ name, id, key }: Verifier): string {
+  return `${keyName({ name, id })}+${Buffer.concat([ed25519, rawKey(key)]).toString('base64')}`;
+}
+
+/** @returns undefined for a text that is not an Ed25519 verifier key */
+export function parseVerifier(text: string): Verifier | undefined {
+  const [, name = '', id = '', encoded = ''] = /^([^+]*)\+([0-9a-f]{8})\+([^\s]*)\n?$/.exec(text) ?? [];
+  const bytes = decodeBase64(encoded);
+  if (!namePattern.test(name) || bytes?.length !== 33 || !equal(bytes.subarray(0, 1), ed25519)) return undefined;
+  const der = Buffer.concat([derPrefix, bytes.subarray(1)]);
+  const verifier = verifierOf(name, createPublicKey({ key: der, format: 'der', type: 'spki' }));
+  return verifier.id.toString('hex') === id ? verifier : undefined;
+}
+
+/** `name+id`, which identifies a key. */
+export function keyName({ name, id }: Pick<Verifier, 'name' | 'id'>): string {
+  return `${name}+${id.toString('hex')}`;
+}
+
+/** @param text  ends with a line break */
+export function signNote(text: string, signers: readonly Signer[]): string {
+  const lines = signers.map(({ name, id, privateKey }) => {
+    const signature = Buffer.concat([id, sign(undefined, Buffer.from(text), privateKey)]);
+    return `\u2014 ${name} ${signature.toString('base64')}\n`;
+  });
+  return `${text}\n${lines.join('')}`;
+}
+
+/**
+ * Checks the signatures of known keys. The caller trusts the text only if `signedBy` has a key.
+ * @returns the reason as text for bytes that are not a signed note, or whose signature by a known key is invalid
+ */
+export function openNote(bytes: Uint8Array, verifiers: readonly Verifier[]): OpenedNote | string {
+  const note = decodeText(bytes);
+  if (note === undefined) return 'it is not UTF-8 text without control characters';
+  const end = note.lastIndexOf('\n\n');
+  if (end < 0 || !note.endsWith('\n')) return 'it has no signature after an empty line';
+  const text = note.slice(0, end + 1);
+  const lines = note.slice(end + 2, -1).split('\n');
+  if (lines.length > maxSignatures) return `it has more than ${maxSignatures} signatures`;
+  const [signedBy, unknown]: [Verifier[], string[]] = [[], []];
+  for (const line of lines) {
+    const [, name = '', encoded = ''] = signatureLine.exec(line) ?? [];
+    const signature = decodeBase64(encoded);
+    if (signature === undefined || signature.length < 5) return 'a line after the empty line is not a signature';
+    const id = signature.subarray(0, 4);
+    const verifier = verifiers.find((each) => each.name === name && equal(each.id, id));
+    if (!verifier) unknown.push(keyName({ name, id }));
+    else if (verify(undefined, Buffer.from(text), verifier.key, signature.subarray(4))) signedBy.push(verifier);
+    else return `the signature by "${keyName(verifier)}" is invalid`;
+  }
+  return { text, signedBy, unknown };
+}
+
+/** Decodes standard base64 in its only canonical form; undefined for anything else. */
+export function decodeBase64(text: string): Buffer | undefined {
+  const bytes = Buffer.from(text, 'base64');
+  return text !== '' && bytes.toString('base64') === text ? bytes : undefined;
+}
+
+function rawKey(key: KeyObject): Buffer {
+  return key.export({ format: 'der', type: 'spki' }).subarray(derPrefix.length);
+}
+
+function decodeText(bytes: Uint8Array): string | undefined {
+  const text = Buffer.from(bytes).toString('utf8');
+  return Buffer.from(text).equals(bytes) && !/[\u0000-\u0009\u000b-\u001f]/.test(text) ? text : undefined;
+}
