@@ -24,7 +24,7 @@ const rows = [
   ['journal/', ['journal/', 'record/', 'lock.ts', ...ground, 'better-sqlite3', 'node']],
   ['normalize/', ['normalize/', 'record/', ...ground, 'node:crypto']],
   ['encode/', ['encode/', 'record/', 'model/', 'node:crypto']],
-  ['archive/', ['archive/', 'record/', ...ground, 'quote.ts', 'node']],
+  ['archive/', ['archive/', 'record/', ...ground, 'zod', 'node']],
   ['archive/merkle.ts', ['node:crypto']],
   ['archive/tiles.ts', ['archive/merkle.ts']],
   ['archive/tiled-tree.ts', ['archive/merkle.ts', 'archive/tiles.ts']],

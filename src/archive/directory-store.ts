@@ -1,0 +1,96 @@
+/** An archive in a local directory. A reader never finds a part of a file, and a power cut leaves no part. */
+import { randomUUID } from 'node:crypto';
+import { constants } from 'node:fs';
+import { link, mkdir, open, readdir, readFile, rename, unlink } from 'node:fs/promises';
+import { dirname, join, relative, resolve } from 'node:path';
+import type { WritableArchiveStore } from './store.ts';
+
+export class DirectoryStore implements WritableArchiveStore {
+  readonly #root: string;
+  /** Folders whose names are on disk. */
+  readonly #folders = new Set<string>();
+
+  constructor(root: string) {
+    this.#root = resolve(root);
+  }
+
+  async read(path: string): Promise<Buffer | undefined> {
+    return unlessAbsent(readFile(join(this.#root, path), { flag: constants.O_RDONLY | constants.O_NOFOLLOW }));
+  }
+
+  async *list(folder: string): AsyncGenerator<string> {
+    const found = await unlessAbsent(readdir(join(this.#root, folder), { recursive: true, withFileTypes: true }));
+    for (const each of found ?? []) if (!each.isDirectory()) yield relative(this.#root, join(each.parentPath, each.name));
+  }
+
+  async create(path: string, bytes: Uint8Array): Promise<boolean> {
+    return this.#write(path, bytes, async (temporary, target) => {
+      try {
+        await link(temporary, target);
+        return true;
+      } catch (cause) {
+        if (codeOf(cause) !== 'EEXIST') throw cause;
+        return (await this.read(path))?.equals(bytes) === true;
+      } finally {
+        await unlink(temporary);
+      }
+    });
+  }
+
+  async replace(path: string, bytes: Uint8Array): Promise<void> {
+    await this.#write(path, bytes, rename);
+  }
+
+  /** Writes a temporary file in the same folder, syncs it, gives it its name, and syncs the name. */
+  async #write<Result>(path: string, bytes: Uint8Array, name: (temporary: string, target: string) => Promise<Result>): Promise<Result> {
+    const target = join(this.#root, path);
+    const folder = dirname(target);
+    await this.#makeFolder(folder);
+    const temporary = join(folder, `.${randomUUID()}.part`);
+    const handle = await open(temporary, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, 0o600);
+    try {
+      await handle.writeFile(bytes);
+      await handle.chmod(0o440);
+      await handle.sync();
+    } catch (cause) {
+      await unlink(temporary);
+      throw cause;
+    } finally {
+      await handle.close();
+    }
+    const named = await name(temporary, target);
+    await syncFolder(folder);
+    return named;
+  }
+
+  /** Creates a folder, and syncs its name and those of the folders above it up to the root. */
+  async #makeFolder(folder: string): Promise<void> {
+    if (this.#folders.has(folder)) return;
+    const first = await mkdir(folder, { recursive: true, mode: 0o700 });
+    const top = first !== undefined && first.length < this.#root.length ? first : this.#root;
+    for (let at = folder; at.length >= top.length; at = dirname(at)) await syncFolder(dirname(at));
+    this.#folders.add(folder);
+  }
+}
+
+async function syncFolder(path: string): Promise<void> {
+  const handle = await open(path, constants.O_RDONLY);
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+async function unlessAbsent<Result>(work: Promise<Result>): Promise<Result | undefined> {
+  try {
+    return await work;
+  } catch (cause) {
+    if (codeOf(cause) === 'ENOENT') return undefined;
+    throw cause;
+  }
+}
+
+function codeOf(cause: unknown): unknown {
+  return (cause as { code?: unknown }).code;
+}

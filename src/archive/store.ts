@@ -1,0 +1,18 @@
+/**
+ * The boundary to the place of an archive: a directory or a bucket. Paths are those of the archive,
+ * such as `checkpoints/0000000001`.
+ */
+export interface ArchiveStore {
+  /** @returns undefined when there is no such object */
+  read(path: string): Promise<Buffer | undefined>;
+  /** The paths that begin with a folder such as `segments/`, in any order; '' lists all. */
+  list(folder: string): AsyncIterable<string>;
+}
+
+/** An archive that can be written. Both methods return when the object survives a power cut. */
+export interface WritableArchiveStore extends ArchiveStore {
+  /** Creates an object. @returns false when the path holds other bytes; nothing was written */
+  create(path: string, bytes: Uint8Array): Promise<boolean>;
+  /** Creates an object, or replaces it at once: a reader finds the old bytes or the new ones. */
+  replace(path: string, bytes: Uint8Array): Promise<void>;
+}

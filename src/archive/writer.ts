@@ -1,0 +1,115 @@
+/**
+ * Appends segments to an archive. The checkpoint is the commit: a segment, tiles and entries without
+ * a checkpoint belong to an unfinished attempt, and nothing reads them.
+ */
+import type { KeyObject } from 'node:crypto';
+import { WaybillError } from '../errors.ts';
+import { checkpointPath, formatCheckpoint } from './checkpoint.ts';
+import type { Checkpoint } from './checkpoint.ts';
+import { formatEntry } from './entry.ts';
+import type { EntryLog } from './entry-log.ts';
+import { openHead } from './head.ts';
+import type { Head } from './head.ts';
+import { formatLine } from './line.ts';
+import type { EntryLine, PositionLine } from './line.ts';
+import { consistencyRanges, provesExtension } from './merkle.ts';
+import { formatSegment } from './segment.ts';
+import { formatVerifier, keyName, signerOf, signNote } from './signed-note.ts';
+import type { Signer } from './signed-note.ts';
+import type { WritableArchiveStore } from './store.ts';
+import { rangeHash, tilePath } from './tiles.ts';
+import type { Tile } from './tiles.ts';
+
+/** The position up to which a segment archives the journal. */
+export type Through = Omit<PositionLine, 'kind' | 'after'>;
+
+export class ArchiveWriter {
+  readonly #store: WritableArchiveStore;
+  readonly #signer: Signer;
+  readonly #random: (bytes: number) => Uint8Array;
+  #head: Head;
+
+  private constructor(store: WritableArchiveStore, signer: Signer, random: (bytes: number) => Uint8Array, head: Head) {
+    this.#store = store;
+    this.#signer = signer;
+    this.#random = random;
+    this.#head = head;
+  }
+
+  /**
+   * Opens an archive, or begins one where the store has none.
+   * @throws WaybillError `sink_blocked` when the newest checkpoint is not signed with the key, or the archive is not the one that it describes
+   */
+  static async open(store: WritableArchiveStore, key: KeyObject, random: (bytes: number) => Uint8Array): Promise<ArchiveWriter> {
+    const head = await openHead(store, key, () => `waybill/${Buffer.from(random(12)).toString('base64url')}`);
+    return new ArchiveWriter(store, signerOf(head.origin, key), random, head);
+  }
+
+  /** The last archived position; undefined for a new archive. */
+  get position(): PositionLine | undefined {
+    return this.#head.position;
+  }
+
+  /**
+   * Archives the lines and the position as one segment. On return they are durable and signed.
+   *
+   * After an error the outcome is unknown: open the archive again, and continue after its position.
+   * @param lines  in the order of the journal, above the last archived position
+   * @throws WaybillError `sink_blocked` when another writer has created the next checkpoint
+   */
+  async append(lines: readonly EntryLine[], through: Through): Promise<Checkpoint> {
+    const before = this.#head;
+    const all = [...lines, { kind: 'position' as const, after: before.position?.seq ?? 0, ...through }];
+    assertOrder(before.position, all);
+    const texts = all.map((line) => formatLine(line, this.#random(16)));
+    const entries = all.map((line, i) => formatEntry(line, texts[i] ?? Buffer.alloc(0)));
+
+    const log = before.log.copy();
+    for (const entry of entries) log.append(entry);
+    const { tiles, objects } = log.take();
+    const checkpoint = { origin: before.origin, size: log.size, root: log.root() };
+    assertExtension(before.log, checkpoint, tiles);
+
+    const segment = await formatSegment(before.log.size, texts);
+    await this.#create(segment.path, segment.bytes);
+    const publicKey = { path: `keys/${keyName(this.#signer)}`, bytes: Buffer.from(`${formatVerifier(this.#signer)}\n`) };
+    await Promise.all([...objects, publicKey].map(({ path, bytes }) => this.#store.replace(path, bytes)));
+    const note = Buffer.from(signNote(formatCheckpoint(checkpoint), [this.#signer]));
+    await this.#create(checkpointPath(before.number + 1), note);
+    await this.#store.replace('checkpoint', note);
+
+    this.#head = { origin: before.origin, number: before.number + 1, log, position: all.at(-1) as PositionLine };
+    return checkpoint;
+  }
+
+  async #create(path: string, bytes: Uint8Array): Promise<void> {
+    if (await this.#store.create(path, bytes)) return;
+    throw new WaybillError(
+      'sink_blocked',
+      `cannot create "${path}" of the archive: another writer created it; only one daemon may write an archive`,
+    );
+  }
+}
+
+function assertOrder(position: PositionLine | undefined, lines: readonly (EntryLine | PositionLine)[]): void {
+  let last = position?.seq ?? 0;
+  for (const { kind, seq } of lines) {
+    if (seq < last || (seq === last && kind !== 'position'))
+      throw new WaybillError('internal_error', `cannot archive entry ${seq} after entry ${last}: entries must follow the journal`);
+    last = seq;
+  }
+}
+
+/** A checkpoint that does not extend the one before is never signed. */
+function assertExtension(before: EntryLog, after: Checkpoint, tiles: readonly Tile[]): void {
+  if (before.size === 0) return;
+  const hashes = new Map(tiles.map((tile) => [tilePath(tile), tile.hashes]));
+  const proof = consistencyRanges({ from: before.size, to: after.size }).map((range) =>
+    rangeHash(range, after.size, (tile) => hashes.get(tilePath(tile)) ?? []),
+  );
+  if (!provesExtension({ size: before.size, root: before.root() }, after, proof))
+    throw new WaybillError(
+      'internal_error',
+      `cannot sign a checkpoint of ${after.size} leaves: it does not extend the one of ${before.size}`,
+    );
+}

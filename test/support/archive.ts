@@ -1,0 +1,121 @@
+/** Small archives for tests: their lines are written here, and the writer of the archive signs them. */
+import { createHash, createPrivateKey } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
+import type { EntryLine, LedgerLine, RecordLine } from '../../src/archive/line.ts';
+import type { WritableArchiveStore } from '../../src/archive/store.ts';
+import { ArchiveWriter } from '../../src/archive/writer.ts';
+import type { Through } from '../../src/archive/writer.ts';
+
+/** 2026-07-01T00:00:00Z in µs. */
+export const start = 1_782_864_000_000_000;
+export const minute = 60_000_000;
+
+/** An Ed25519 key from a seed (RFC 8410). */
+export function keyFrom(seed: number): KeyObject {
+  const der = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), Buffer.alloc(32, seed)]);
+  return createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
+}
+
+/** Bytes that look random and are the same in every run. */
+export function seededBytes(seed: string): (bytes: number) => Uint8Array {
+  let calls = 0;
+  return (bytes) =>
+    createHash('sha256')
+      .update(`${seed} ${(calls += 1)}`)
+      .digest()
+      .subarray(0, bytes);
+}
+
+export function through(seq: number): Through {
+  const chain = createHash('sha256').update(`chain ${seq}`).digest('hex');
+  return { journal: 'journal-1', seq, chain, at: start + seq * 1_000_000, sources: null, filtered: false };
+}
+
+/** A record whose time is `at`, with text that a careless reader breaks at. */
+export function recordLine(seq: number, at: number, source = 'production'): RecordLine {
+  const uid = createHash('sha256').update(`${source} ${seq}`).digest().subarray(0, 16).toString('base64url');
+  const time = new Date(at / 1000).toISOString().slice(0, 23);
+  const record = `{"logId":${seq},\n "logTimestamp":"${time}","userName":"Łucja \\n \u2028 \\",\\"record\\":{"}`;
+  return { kind: 'record', seq, uid, source, received: at + 1_000_000, late: false, record: Buffer.from(record) };
+}
+
+/** The proof of a window over these records. */
+export function provenLine(
+  seq: number,
+  from: number,
+  to: number,
+  records: readonly RecordLine[],
+  more: Partial<LedgerLine> = {},
+): LedgerLine {
+  const uids = records.map(({ uid }) => Buffer.from(uid, 'base64url')).sort((a, b) => Buffer.compare(a, b));
+  return {
+    kind: 'ledger',
+    seq,
+    source: 'production',
+    from,
+    to,
+    state: 'proven',
+    query: { startTime: new Date(from / 1000).toISOString() },
+    total: records.length,
+    records: records.length,
+    digest: createHash('sha256').update(Buffer.concat(uids)).digest('hex'),
+    passes: 1,
+    recounts: 0,
+    reason: null,
+    at: to + minute,
+    ...more,
+  };
+}
+
+/** Windows of a minute, `perWindow` records each, every window with its proof after its records. */
+export function windowLines(windows: number, perWindow: number): EntryLine[] {
+  const lines: EntryLine[] = [];
+  for (let i = 0; i < windows; i += 1) {
+    const from = start + i * minute;
+    const records = Array.from({ length: perWindow }, (_, k) => recordLine(lines.length + k + 1, from + k * 1_000_000));
+    lines.push(...records, provenLine(lines.length + perWindow + 1, from, from + minute, records));
+  }
+  return lines;
+}
+
+/** Appends the lines in segments of `perSegment`. */
+export async function writeArchive(
+  store: WritableArchiveStore,
+  lines: readonly EntryLine[],
+  perSegment: number,
+  key = keyFrom(1),
+): Promise<void> {
+  const writer = await ArchiveWriter.open(store, key, seededBytes('archive'));
+  for (let i = 0; i < lines.length; i += perSegment) {
+    const batch = lines.slice(i, i + perSegment);
+    await writer.append(batch, through(batch.at(-1)?.seq ?? 0));
+  }
+}
+
+/** An archive in memory. */
+export class MemoryStore implements WritableArchiveStore {
+  readonly files: Map<string, Buffer>;
+
+  constructor(files: Iterable<readonly [string, Buffer]> = []) {
+    this.files = new Map(files);
+  }
+
+  read(path: string): Promise<Buffer | undefined> {
+    return Promise.resolve(this.files.get(path));
+  }
+
+  async *list(folder: string): AsyncGenerator<string> {
+    for (const path of [...this.files.keys()]) if (path.startsWith(folder)) yield path;
+  }
+
+  create(path: string, bytes: Uint8Array): Promise<boolean> {
+    const found = this.files.get(path);
+    if (found === undefined) this.files.set(path, Buffer.from(bytes));
+    return Promise.resolve(found === undefined || found.equals(bytes));
+  }
+
+  replace(path: string, bytes: Uint8Array): Promise<void> {
+    this.files.set(path, Buffer.from(bytes));
+    return Promise.resolve();
+  }
+}

@@ -1,0 +1,158 @@
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { createHash } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { formatBundle, formatEntry, parseBundle } from '../../../src/archive/entry.ts';
+import { formatLine } from '../../../src/archive/line.ts';
+import type { Line, LedgerLine, PositionLine } from '../../../src/archive/line.ts';
+import { parseLine } from '../../../src/archive/parse-line.ts';
+import { formatSegment, parseSegmentPath, SegmentError, segmentLines } from '../../../src/archive/segment.ts';
+import { recordLine, start, provenLine } from '../../support/archive.ts';
+
+const salt = Buffer.alloc(16, 0xff);
+const uid = 'AAECAwQFBgcICQoLDA0ODw';
+const record = {
+  kind: 'record',
+  seq: 81,
+  uid,
+  source: 'production',
+  received: start + 7,
+  late: false,
+  record: Buffer.from('{"logId":9007199254740993}'),
+} as const;
+const position: PositionLine = {
+  kind: 'position',
+  journal: 'j',
+  after: 3,
+  seq: 9,
+  chain: 'ab'.repeat(32),
+  at: start,
+  sources: null,
+  filtered: false,
+};
+const ledger: LedgerLine = provenLine(82, start, start + 5, []);
+
+async function linesOf(bytes: Uint8Array): Promise<string[]> {
+  const found: string[] = [];
+  for await (const lines of segmentLines(bytes)) found.push(...lines.map(String));
+  return found;
+}
+
+describe('a line', () => {
+  it('has the fields of its record, its salt, and last the record as received', () => {
+    expect(formatLine(record, salt).toString()).toBe(
+      `{"kind":"record","seq":81,"uid":"${uid}","source":"production","received":"2026-07-01T00:00:00.000007Z","late":false,"salt":"_____________________w","record":{"logId":9007199254740993}}`,
+    );
+  });
+
+  it('states a ledger entry with times in RFC 3339', () => {
+    expect(JSON.parse(formatLine(ledger, salt).toString())).toEqual({
+      ...ledger,
+      from: '2026-07-01T00:00:00.000000Z',
+      to: '2026-07-01T00:00:00.000005Z',
+      at: '2026-07-01T00:01:00.000005Z',
+      salt: '_____________________w',
+    });
+  });
+
+  it('stays one line where its record has line breaks between tokens', () => {
+    const broken = Buffer.from('{"a":\n1,\r\n"b":"\\n\u2028"}');
+    const text = formatLine({ ...record, record: broken }, salt).toString();
+    expect(text).not.toMatch(/[\r\n]/);
+    expect((JSON.parse(text) as { record: unknown }).record).toEqual(JSON.parse(broken.toString()));
+  });
+
+  it('is read with the time of its record', () => {
+    const line = recordLine(5, start + 1_234_000);
+    expect(parseLine(formatLine(line, salt))).toEqual({
+      kind: 'record',
+      seq: 5,
+      uid: line.uid,
+      source: 'production',
+      time: start + 1_234_000,
+    });
+    expect(parseLine(formatLine(ledger, salt))).toMatchObject({ kind: 'ledger', from: start, to: start + 5, digest: ledger.digest });
+    expect(parseLine(formatLine(position, salt))).toEqual(position);
+  });
+
+  it('of a record without a readable time has none', () => {
+    for (const text of ['"text"', '7', '{"logTimestamp":"yesterday"}', '{"logTimestamp":7}', '{}', `${'['.repeat(200)}${']'.repeat(200)}`])
+      expect(parseLine(formatLine({ ...record, record: Buffer.from(text) }, salt)), text).toEqual({
+        kind: 'record',
+        seq: 81,
+        uid,
+        source: 'production',
+        time: undefined,
+      });
+  });
+
+  it('of an operation may have the key of a record in its detail', () => {
+    const operation: Line = {
+      kind: 'operation',
+      seq: 4,
+      at: start,
+      actor: 'j.doe',
+      operation: 'accept',
+      detail: { a: 1, record: { b: 2 } },
+    };
+    expect(parseLine(formatLine(operation, salt))).toEqual({ kind: 'operation', seq: 4 });
+  });
+
+  it.each([
+    '',
+    'null',
+    '[]',
+    '{"kind":"record","seq":1}',
+    '{"kind":"other","seq":1}',
+    '{"kind":"operation","seq":-1}',
+    '{"kind":"operation"',
+  ])('is not read from %j', (text) => {
+    expect(parseLine(Buffer.from(text))).toBeUndefined();
+  });
+});
+
+describe('an entry', () => {
+  it('is kind, uid, sequence number and SHA-256 of the line', () => {
+    const line = Buffer.from('a line');
+    const digest = createHash('sha256').update(line).digest('hex');
+    expect(formatEntry(record, line).toString('hex')).toBe(`01000102030405060708090a0b0c0d0e0f0000000000000051${digest}`);
+    expect(formatEntry({ kind: 'position', seq: 2 ** 40 }, line).toString('hex')).toBe(`04${'00'.repeat(16)}0000010000000000${digest}`);
+  });
+
+  it('stands in a bundle after its length', () => {
+    const entries = [formatEntry(record, Buffer.from('a')), formatEntry(record, Buffer.from('b'))];
+    const bundle = formatBundle(entries);
+    expect(bundle.subarray(0, 2).toString('hex')).toBe('0039');
+    expect(bundle.length).toBe(118);
+    expect(parseBundle(bundle)).toEqual(entries);
+    expect(parseBundle(bundle.subarray(1))).toBeUndefined();
+    expect(parseBundle(Buffer.concat([bundle, Buffer.of(0)]))).toBeUndefined();
+  });
+});
+
+describe('a segment', () => {
+  it('is gzipped NDJSON under the index of its first leaf and its SHA-256', async () => {
+    const { path, bytes } = await formatSegment(70_000, [Buffer.from('one'), Buffer.from('two')]);
+    expect(gunzipSync(bytes).toString()).toBe('one\ntwo\n');
+    const digest = createHash('sha256').update(bytes).digest('hex');
+    expect(path).toBe(`segments/0000000000070000-${digest}.ndjson.gz`);
+    expect(parseSegmentPath(path)).toEqual({ path, firstLeaf: 70_000, digest });
+    expect(parseSegmentPath(`${path}.part`)).toBeUndefined();
+  });
+
+  it('gives its lines wherever the unpacked blocks end', async () => {
+    const lines = Array.from({ length: 60 }, (_, i) => `${i}:${'x'.repeat(i * 3_001)}`);
+    const { bytes } = await formatSegment(
+      0,
+      lines.map((line) => Buffer.from(line)),
+    );
+    expect(await linesOf(bytes)).toEqual(lines);
+  });
+
+  it.each([
+    ['is not gzip', Buffer.from('text')],
+    ['is cut', gzipSync('one\ntwo\n').subarray(0, -5)],
+    ['has no line break at its end', gzipSync('one\ntwo')],
+  ])('that %s is refused', async (_, bytes) => {
+    await expect(linesOf(bytes)).rejects.toThrow(SegmentError);
+  });
+});
