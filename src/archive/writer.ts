@@ -11,7 +11,7 @@ import type { EntryLog } from './entry-log.ts';
 import { openHead } from './head.ts';
 import type { Head } from './head.ts';
 import { formatLine } from './line.ts';
-import type { EntryLine, PositionLine } from './line.ts';
+import type { EntryLine, Line, PositionLine } from './line.ts';
 import { consistencyRanges, provesExtension } from './merkle.ts';
 import { formatSegment } from './segment.ts';
 import { formatVerifier, keyName, signerOf, signNote } from './signed-note.ts';
@@ -23,16 +23,24 @@ import type { Tile } from './tiles.ts';
 /** The position up to which a segment archives the journal. */
 export type Through = Omit<PositionLine, 'kind' | 'after'>;
 
+export interface WriterOptions {
+  /** An Ed25519 key. */
+  readonly key: KeyObject;
+  readonly random: (bytes: number) => Uint8Array;
+  /** A new archive holds the entries of the journal above this sequence number. */
+  readonly beginsAfter: number;
+}
+
 export class ArchiveWriter {
   readonly #store: WritableArchiveStore;
+  readonly #options: WriterOptions;
   readonly #signer: Signer;
-  readonly #random: (bytes: number) => Uint8Array;
   #head: Head;
 
-  private constructor(store: WritableArchiveStore, signer: Signer, random: (bytes: number) => Uint8Array, head: Head) {
+  private constructor(store: WritableArchiveStore, options: WriterOptions, head: Head) {
     this.#store = store;
-    this.#signer = signer;
-    this.#random = random;
+    this.#options = options;
+    this.#signer = signerOf(head.origin, options.key);
     this.#head = head;
   }
 
@@ -40,9 +48,9 @@ export class ArchiveWriter {
    * Opens an archive, or begins one where the store has none.
    * @throws WaybillError `sink_blocked` when the newest checkpoint is not signed with the key, or the archive is not the one that it describes
    */
-  static async open(store: WritableArchiveStore, key: KeyObject, random: (bytes: number) => Uint8Array): Promise<ArchiveWriter> {
-    const head = await openHead(store, key, () => `waybill/${Buffer.from(random(12)).toString('base64url')}`);
-    return new ArchiveWriter(store, signerOf(head.origin, key), random, head);
+  static async open(store: WritableArchiveStore, options: WriterOptions): Promise<ArchiveWriter> {
+    const newOrigin = (): string => `waybill/${Buffer.from(options.random(12)).toString('base64url')}`;
+    return new ArchiveWriter(store, options, await openHead(store, options.key, newOrigin));
   }
 
   /** The last archived position; undefined for a new archive. */
@@ -59,9 +67,9 @@ export class ArchiveWriter {
    */
   async append(lines: readonly EntryLine[], through: Through): Promise<Checkpoint> {
     const before = this.#head;
-    const all = [...lines, { kind: 'position' as const, after: before.position?.seq ?? 0, ...through }];
-    assertOrder(before.position, all);
-    const texts = all.map((line) => formatLine(line, this.#random(16)));
+    const all = [...lines, { kind: 'position' as const, after: before.position?.seq ?? this.#options.beginsAfter, ...through }];
+    assertOrder(all);
+    const texts = all.map((line) => formatLine(line, this.#options.random(16)));
     const entries = all.map((line, i) => formatEntry(line, texts[i] ?? Buffer.alloc(0)));
 
     const log = before.log.copy();
@@ -91,8 +99,9 @@ export class ArchiveWriter {
   }
 }
 
-function assertOrder(position: PositionLine | undefined, lines: readonly (EntryLine | PositionLine)[]): void {
-  let last = position?.seq ?? 0;
+function assertOrder(lines: readonly Line[]): void {
+  const position = lines.at(-1);
+  let last = position?.kind === 'position' ? position.after : 0;
   for (const { kind, seq } of lines) {
     if (seq < last || (seq === last && kind !== 'position'))
       throw new WaybillError('internal_error', `cannot archive entry ${seq} after entry ${last}: entries must follow the journal`);

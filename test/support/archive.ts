@@ -4,7 +4,7 @@ import type { KeyObject } from 'node:crypto';
 import type { EntryLine, LedgerLine, RecordLine } from '../../src/archive/line.ts';
 import type { WritableArchiveStore } from '../../src/archive/store.ts';
 import { ArchiveWriter } from '../../src/archive/writer.ts';
-import type { Through } from '../../src/archive/writer.ts';
+import type { Through, WriterOptions } from '../../src/archive/writer.ts';
 
 /** 2026-07-01T00:00:00Z in µs. */
 export const start = 1_782_864_000_000_000;
@@ -78,6 +78,10 @@ export function windowLines(windows: number, perWindow: number): EntryLine[] {
   return lines;
 }
 
+export function openWriter(store: WritableArchiveStore, seed: string, options: Partial<WriterOptions> = {}): Promise<ArchiveWriter> {
+  return ArchiveWriter.open(store, { key: keyFrom(1), random: seededBytes(seed), beginsAfter: 0, ...options });
+}
+
 /** Appends the lines in segments of `perSegment`. */
 export async function writeArchive(
   store: WritableArchiveStore,
@@ -85,7 +89,7 @@ export async function writeArchive(
   perSegment: number,
   key = keyFrom(1),
 ): Promise<void> {
-  const writer = await ArchiveWriter.open(store, key, seededBytes('archive'));
+  const writer = await openWriter(store, 'archive', { key });
   for (let i = 0; i < lines.length; i += perSegment) {
     const batch = lines.slice(i, i + perSegment);
     await writer.append(batch, through(batch.at(-1)?.seq ?? 0));

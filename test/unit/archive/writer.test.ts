@@ -6,8 +6,8 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { DirectoryStore } from '../../../src/archive/directory-store.ts';
 import { segmentLines } from '../../../src/archive/segment.ts';
 import type { WritableArchiveStore } from '../../../src/archive/store.ts';
-import { ArchiveWriter } from '../../../src/archive/writer.ts';
-import { keyFrom, MemoryStore, recordLine, seededBytes, start, through, windowLines, writeArchive } from '../../support/archive.ts';
+import type { ArchiveWriter } from '../../../src/archive/writer.ts';
+import { keyFrom, MemoryStore, openWriter, recordLine, start, through, windowLines, writeArchive } from '../../support/archive.ts';
 
 const folders: string[] = [];
 afterEach(async () => {
@@ -20,8 +20,7 @@ function newFolder(): string {
   return folder;
 }
 
-const key = keyFrom(1);
-const open = (store: WritableArchiveStore, seed = 'reopened'): Promise<ArchiveWriter> => ArchiveWriter.open(store, key, seededBytes(seed));
+const open = (store: WritableArchiveStore, seed = 'reopened'): Promise<ArchiveWriter> => openWriter(store, seed);
 const blocked = expect.objectContaining({ code: 'sink_blocked' }) as Error;
 
 /** The sequence numbers of the lines that checkpoints commit, in order, read without the code under test. */

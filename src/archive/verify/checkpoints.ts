@@ -1,0 +1,97 @@
+/** Reads the signed checkpoints of an archive, and compares the objects that only repeat them. */
+import { checkpointNumber, checkpointPath, parseCheckpoint } from '../checkpoint.ts';
+import type { Checkpoint } from '../checkpoint.ts';
+import { equal } from '../merkle.ts';
+import { formatVerifier, keyName, openNote } from '../signed-note.ts';
+import type { Verifier } from '../signed-note.ts';
+import type { ArchiveStore } from '../store.ts';
+import type { Findings } from './findings.ts';
+
+/** A checkpoint whose signature by a known key is valid. */
+export interface SignedCheckpoint extends Checkpoint {
+  readonly path: string;
+}
+
+/** @returns the checkpoints that prove something, with growing sizes; the findings name the others */
+export async function readCheckpoints(
+  store: ArchiveStore,
+  verifiers: readonly Verifier[],
+  findings: Findings,
+): Promise<readonly SignedCheckpoint[]> {
+  const signed: SignedCheckpoint[] = [];
+  const last = await lastNumber(store, findings);
+  for (let number = 1; number <= last; number += 1) {
+    const path = checkpointPath(number);
+    const bytes = await store.read(path);
+    const checkpoint = bytes ? openCheckpoint(bytes, path, verifiers, findings) : undefined;
+    const before = signed.at(-1);
+    if (!bytes) findings.altered(path, 'it is missing');
+    else if (checkpoint && before && checkpoint.origin !== before.origin)
+      findings.altered(path, `its origin "${checkpoint.origin}" is not "${before.origin}"`);
+    else if (checkpoint && checkpoint.size <= (before?.size ?? 0))
+      findings.altered(path, `its size ${checkpoint.size} is not above that of the checkpoint before`);
+    else if (checkpoint) signed.push(checkpoint);
+  }
+  if (last === 0) findings.altered(checkpointPath(1), 'it is missing');
+  return signed;
+}
+
+/** @returns undefined, with a finding, for bytes that are no checkpoint signed with a known key */
+export function openCheckpoint(
+  bytes: Uint8Array,
+  path: string,
+  verifiers: readonly Verifier[],
+  findings: Findings,
+): SignedCheckpoint | undefined {
+  const note = openNote(bytes, verifiers);
+  if (typeof note === 'string') {
+    findings.altered(path, note);
+    return undefined;
+  }
+  if (note.signedBy.length === 0) {
+    findings.unproven(path, `no key signed it that --key names; signed with "${note.unknown.join('", "')}"`);
+    return undefined;
+  }
+  const checkpoint = parseCheckpoint(note.text);
+  if (!checkpoint) findings.altered(path, 'it is signed, and is not a checkpoint');
+  return checkpoint && { ...checkpoint, path };
+}
+
+async function lastNumber(store: ArchiveStore, findings: Findings): Promise<number> {
+  let last = 0;
+  for await (const path of store.list('checkpoints/')) {
+    const number = checkpointNumber(path);
+    if (number === undefined) findings.note(path, 'it is not a checkpoint, and no evidence');
+    else last = Math.max(last, number);
+  }
+  return last;
+}
+
+/**
+ * Compares the copy of the newest checkpoint. It is no evidence, unless it is signed for a larger
+ * tree: then checkpoints were removed.
+ */
+export async function compareCopy(
+  store: ArchiveStore,
+  signed: readonly SignedCheckpoint[],
+  verifiers: readonly Verifier[],
+  findings: Findings,
+): Promise<void> {
+  const bytes = await store.read('checkpoint');
+  const note = bytes && openNote(bytes, verifiers);
+  const copy = typeof note === 'object' && note.signedBy.length > 0 ? parseCheckpoint(note.text) : undefined;
+  const newest = signed.at(-1);
+  if (copy && copy.size > (newest?.size ?? 0))
+    findings.altered('checkpoint', `it is signed for ${copy.size} leaves, and the checkpoint with a number is missing`);
+  else if (!copy || !newest || copy.size !== newest.size || !equal(copy.root, newest.root))
+    findings.note('checkpoint', 'it is not a copy of the newest checkpoint, and no evidence');
+}
+
+/** The keys in an archive are there for convenience: an auditor brings his own. */
+export async function compareKeys(store: ArchiveStore, verifiers: readonly Verifier[], findings: Findings): Promise<void> {
+  for await (const path of store.list('keys/')) {
+    const verifier = verifiers.find((each) => path === `keys/${keyName(each)}`);
+    const isSame = verifier !== undefined && (await store.read(path))?.toString() === `${formatVerifier(verifier)}\n`;
+    if (!isSame) findings.note(path, 'it is not a key that --key names, and no evidence');
+  }
+}

@@ -1,0 +1,34 @@
+/** What `archive verify` finds. */
+
+/**
+ * `altered`: an object contradicts a signature, a hash or a proof, or is missing. `unproven`:
+ * nothing contradicts, but something stays open. `note`: worth knowing, and no evidence.
+ */
+export type Severity = 'altered' | 'unproven' | 'note';
+
+export interface Finding {
+  readonly severity: Severity;
+  /** The path of the object, or the window as `source from/to`. */
+  readonly object: string;
+  readonly message: string;
+}
+
+export class Findings {
+  readonly all: Finding[] = [];
+
+  altered(object: string, message: string): void {
+    this.all.push({ severity: 'altered', object, message });
+  }
+
+  unproven(object: string, message: string): void {
+    this.all.push({ severity: 'unproven', object, message });
+  }
+
+  note(object: string, message: string): void {
+    this.all.push({ severity: 'note', object, message });
+  }
+
+  has(severity: Severity): boolean {
+    return this.all.some((finding) => finding.severity === severity);
+  }
+}

@@ -1,0 +1,156 @@
+/**
+ * Checks the archived ledger against the archived records: a proven window has as many records
+ * before its line as the line states, with the digest that it states.
+ */
+import { createHash } from 'node:crypto';
+import type { Micros } from '../../model/time.ts';
+import { uidBytes } from '../../record/identity.ts';
+import { microsToIso } from '../../record/timestamp.ts';
+import type { PositionLine } from '../line.ts';
+import type { LedgerFacts, LineFacts } from '../parse-line.ts';
+import type { Findings } from './findings.ts';
+import { RecordIndex } from './record-index.ts';
+
+export interface Period {
+  readonly from?: Micros | undefined;
+  readonly to?: Micros | undefined;
+}
+
+/** The windows of a source whose last line proves them, and all. */
+export interface SourceWindows {
+  readonly source: string;
+  readonly windows: number;
+  readonly proven: number;
+  readonly from: Micros;
+  readonly to: Micros;
+}
+
+/** The last line of a window, and what it leaves open. */
+interface Verdict {
+  readonly line: LedgerFacts;
+  readonly open: string | undefined;
+  /** Records around the window when it was counted. */
+  readonly around: number;
+}
+
+export class LedgerCheck implements Disposable {
+  readonly #findings: Findings;
+  readonly #period: Period;
+  readonly #records = new RecordIndex();
+  /** By source, then by the start of the window. */
+  readonly #windows = new Map<string, Map<Micros, Verdict>>();
+  /** Why records may be missing that nobody removed. */
+  #begin: PositionLine | undefined;
+  #isFiltered = false;
+  #lacksLines = false;
+
+  constructor(findings: Findings, period: Period) {
+    this.#findings = findings;
+    this.#period = period;
+  }
+
+  /** The lines of the next segment. */
+  add(facts: readonly LineFacts[]): void {
+    const position = facts.at(-1);
+    if (position?.kind === 'position') {
+      this.#begin ??= position;
+      this.#isFiltered ||= position.filtered;
+    }
+    for (const fact of facts) {
+      if (fact.kind === 'record' && fact.time !== undefined) this.#records.add(fact.source, fact.time, uidBytes(fact.uid));
+      if (fact.kind === 'ledger' && fact.from < fact.to && this.#isInPeriod(fact)) this.#check(fact);
+    }
+  }
+
+  /** Lines of the log are lost: a window that lacks records is not contradicted again. */
+  lacksLines(): void {
+    this.#lacksLines = true;
+  }
+
+  finish(): readonly SourceWindows[] {
+    for (const windows of this.#windows.values())
+      for (const { line, open } of windows.values()) if (open !== undefined) this.#findings.unproven(nameOf(line), open);
+    return [...this.#windows]
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([source, windows]) => this.#summarize(source, [...windows.values()]));
+  }
+
+  [Symbol.dispose](): void {
+    this.#records[Symbol.dispose]();
+  }
+
+  #isInPeriod({ from, to }: LedgerFacts): boolean {
+    return to > (this.#period.from ?? -Infinity) && from < (this.#period.to ?? Infinity);
+  }
+
+  #check(line: LedgerFacts): void {
+    const windows = this.#windows.get(line.source) ?? new Map<Micros, Verdict>();
+    this.#windows.set(line.source, windows);
+    const around = this.#records.countAround(line.source, line.from, line.to);
+    const before = windows.get(line.from);
+    const isCounted = before?.open === undefined && before?.around === around && isSameProof(before.line, line);
+    windows.set(line.from, { line, around, open: openReason(line) ?? (isCounted ? undefined : this.#count(line)) });
+  }
+
+  /** @returns what the count leaves open */
+  #count(line: LedgerFacts): string | undefined {
+    const uids = this.#records.uidsIn(line.source, line.from, line.to);
+    if (uids.length > line.records)
+      return `the archive has ${uids.length} records, and the service counted ${line.records}: it withdrew records`;
+    const digest = createHash('sha256').update(Buffer.concat(uids)).digest('hex');
+    if (uids.length === line.records && digest === line.digest) return undefined;
+    const reason =
+      uids.length < line.records
+        ? `${line.records - uids.length} of ${line.records} records are missing`
+        : 'its records are not those of its proof';
+    const excuse = this.#excuse(line);
+    if (excuse !== undefined) return `${reason}: ${excuse}`;
+    this.#findings.altered(nameOf(line), reason);
+    return undefined;
+  }
+
+  #excuse({ from }: LedgerFacts): string | undefined {
+    if (this.#lacksLines) return 'lines of the archive are lost';
+    if (this.#isFiltered) return 'the filter of the sink excluded records';
+    const begin = this.#begin;
+    return begin && begin.after > 0 && from < begin.at
+      ? `the archive began at ${microsToIso(begin.at)}, after entry ${begin.after} of the journal`
+      : undefined;
+  }
+
+  /** Time between windows belongs to no proof. */
+  #summarize(source: string, verdicts: readonly Verdict[]): SourceWindows {
+    const lines = verdicts.map(({ line }) => line).sort((a, b) => a.from - b.from);
+    let to = this.#period.from ?? lines[0]?.from ?? 0;
+    const end = this.#period.to ?? 0;
+    for (const window of [...lines, { from: end, to: end }]) {
+      if (window.from > to) {
+        const object = `${source} ${microsToIso(to)}/${microsToIso(window.from)}`;
+        if (this.#period.from === undefined) this.#findings.note(object, 'no window covers this time');
+        else this.#findings.unproven(object, 'no window covers this time');
+      }
+      to = Math.max(to, window.to);
+    }
+    return {
+      source,
+      windows: lines.length,
+      proven: verdicts.filter(({ open }) => open === undefined).length,
+      from: lines[0]?.from ?? 0,
+      to,
+    };
+  }
+}
+
+function isSameProof(a: LedgerFacts, b: LedgerFacts): boolean {
+  return a.to === b.to && a.records === b.records && a.digest === b.digest && b.state === 'proven';
+}
+
+function openReason({ state, reason }: LedgerFacts): string | undefined {
+  if (state === 'accepted') return 'an operator accepted the window without a proof';
+  if (state !== 'proven') return `it is a gap${reason === null ? '' : ` (${reason})`}`;
+  return reason === null ? undefined : `a later count did not confirm its proof (${reason})`;
+}
+
+function nameOf({ source, from, to }: LedgerFacts): string {
+  return `${source} ${microsToIso(from)}/${microsToIso(to)}`;
+}

@@ -1,0 +1,41 @@
+/** Checks that the segments continue each other in the journal, entry by entry. */
+import type { PositionLine } from '../line.ts';
+import type { LineFacts } from '../parse-line.ts';
+import type { Findings } from './findings.ts';
+
+export class Order {
+  readonly #findings: Findings;
+  #position: PositionLine | undefined;
+
+  constructor(findings: Findings) {
+    this.#findings = findings;
+  }
+
+  /** The lines of the next segment. */
+  add(path: string, facts: readonly LineFacts[]): void {
+    const position = facts.at(-1);
+    if (position?.kind !== 'position') {
+      this.#findings.altered(path, 'its last line is not a position');
+      return;
+    }
+    const before = this.#position;
+    if (before && before.journal !== position.journal)
+      this.#findings.unproven(path, `journal "${position.journal}" follows "${before.journal}"`);
+    else if (before && before.seq !== position.after)
+      this.#findings.altered(
+        path,
+        `it continues after entry ${position.after} of the journal, and the segment before ends with ${before.seq}`,
+      );
+    let last = position.after;
+    for (const { kind, seq } of facts) {
+      if (seq < last || (seq === last && kind !== 'position')) this.#findings.altered(path, `entry ${seq} follows entry ${last}`);
+      last = seq;
+    }
+    this.#position = position;
+  }
+
+  /** Lines of the log are lost. */
+  lacksLines(): void {
+    this.#position = undefined;
+  }
+}

@@ -1,0 +1,125 @@
+/**
+ * Follows the log from one signed checkpoint to the next: recomputes the leaves from the lines of
+ * the segments, and the root from the leaves.
+ */
+import { formatEntry, parseBundle } from '../entry.ts';
+import { EntryLog } from '../entry-log.ts';
+import type { Growth } from '../entry-log.ts';
+import { equal, sha256 } from '../merkle.ts';
+import { parseLine } from '../parse-line.ts';
+import type { LineFacts } from '../parse-line.ts';
+import { parseSegmentPath, SegmentError, segmentLines } from '../segment.ts';
+import type { SegmentName } from '../segment.ts';
+import type { ArchiveStore } from '../store.ts';
+import { bundlePath, tileAt, tileWidth } from '../tiles.ts';
+import type { SignedCheckpoint } from './checkpoints.ts';
+import type { Findings } from './findings.ts';
+
+/** A part of the log that leads to a signed root. */
+interface Step {
+  readonly log: EntryLog;
+  readonly growth: Growth;
+  /** Undefined where the lines are not those of the log, so that only the entries are known. */
+  readonly segment: { readonly path: string; readonly facts: readonly LineFacts[] } | undefined;
+}
+
+export class Segments {
+  readonly #store: ArchiveStore;
+  readonly #findings: Findings;
+  readonly #byLeaf: ReadonlyMap<number, readonly SegmentName[]>;
+  readonly #committed = new Set<string>();
+
+  private constructor(store: ArchiveStore, findings: Findings, byLeaf: ReadonlyMap<number, readonly SegmentName[]>) {
+    this.#store = store;
+    this.#findings = findings;
+    this.#byLeaf = byLeaf;
+  }
+
+  static async list(store: ArchiveStore, findings: Findings): Promise<Segments> {
+    const byLeaf = new Map<number, SegmentName[]>();
+    for await (const path of store.list('segments/')) {
+      const name = parseSegmentPath(path);
+      if (name) byLeaf.set(name.firstLeaf, [...(byLeaf.get(name.firstLeaf) ?? []), name]);
+      else findings.note(path, 'it is not a segment, and no evidence');
+    }
+    return new Segments(store, findings, byLeaf);
+  }
+
+  /** @returns undefined, with a finding, when neither lines nor entries lead to the signed root */
+  async follow(from: EntryLog, to: SignedCheckpoint): Promise<readonly Step[] | undefined> {
+    const problems: string[] = [];
+    const steps = await this.#lead(from, to, problems);
+    if (steps) {
+      for (const { segment } of steps) if (segment) this.#committed.add(segment.path);
+      return steps;
+    }
+    const [named] = this.#byLeaf.get(from.size) ?? [];
+    this.#findings.altered(
+      named?.path ?? `segments/${String(from.size).padStart(16, '0')}-…`,
+      problems[0] ?? `it is missing: "${to.path}" commits ${to.size - from.size} lines from leaf ${from.size} on`,
+    );
+    const step = await this.#leadByEntries(from, to);
+    if (!step) this.#findings.altered(to.path, 'neither lines nor entries lead to its root: nothing after it was checked');
+    return step && [step];
+  }
+
+  /** Segments of unfinished attempts. */
+  noteUncommitted(): void {
+    for (const { path } of [...this.#byLeaf.values()].flat())
+      if (!this.#committed.has(path)) this.#findings.note(path, 'no checkpoint commits it: it is no evidence');
+  }
+
+  /** A checkpoint that cannot be read lies between two segments, so several may lead to the next one. */
+  async #lead(from: EntryLog, to: SignedCheckpoint, problems: string[]): Promise<readonly Step[] | undefined> {
+    for (const name of this.#byLeaf.get(from.size) ?? []) {
+      const step = await this.#read(name, from, problems);
+      if (!step || step.log.size > to.size) continue;
+      if (step.log.size < to.size) {
+        const rest = await this.#lead(step.log, to, problems);
+        if (rest) return [step, ...rest];
+      } else if (equal(step.log.root(), to.root)) {
+        return [step];
+      } else {
+        problems.push(`its lines do not have the root that "${to.path}" signs`);
+      }
+    }
+    return undefined;
+  }
+
+  async #read({ path, digest }: SegmentName, from: EntryLog, problems: string[]): Promise<Step | undefined> {
+    const bytes = await this.#store.read(path);
+    if (!bytes) return undefined;
+    if (sha256(bytes).toString('hex') !== digest) {
+      problems.push('its SHA-256 is not the one in its name');
+      return undefined;
+    }
+    const log = from.copy();
+    const facts: LineFacts[] = [];
+    try {
+      for await (const lines of segmentLines(bytes))
+        for (const line of lines) {
+          const fact = parseLine(line);
+          if (!fact) throw new SegmentError(`line ${facts.length + 1} is not a line of an archive`);
+          facts.push(fact);
+          log.append(formatEntry(fact, line));
+        }
+    } catch (thrown) {
+      if (!(thrown instanceof SegmentError)) throw thrown;
+      problems.push(thrown.message);
+      return undefined;
+    }
+    return { log, growth: log.take(), segment: { path, facts } };
+  }
+
+  /** The entries of the log stay where lines are lost, so that everything after them can be checked. */
+  async #leadByEntries(from: EntryLog, to: SignedCheckpoint): Promise<Step | undefined> {
+    const log = from.copy();
+    for (let index = Math.floor(from.size / tileWidth); log.size < to.size; index += 1) {
+      const { width } = tileAt(0, index, to.size);
+      const entries = parseBundle((await this.#store.read(bundlePath({ index, width }))) ?? Buffer.alloc(0));
+      if (entries?.length !== width) return undefined;
+      for (const entry of entries.slice(log.size - index * tileWidth)) log.append(entry);
+    }
+    return equal(log.root(), to.root) ? { log, growth: log.take(), segment: undefined } : undefined;
+  }
+}

@@ -1,0 +1,113 @@
+/**
+ * Verifies an archive against public keys: signatures, hashes, and the ledger. Tiles and entries
+ * are compared with what the lines give, and prove nothing themselves.
+ */
+import type { Micros } from '../../model/time.ts';
+import { EntryLog } from '../entry-log.ts';
+import type { Growth } from '../entry-log.ts';
+import { equal } from '../merkle.ts';
+import type { Verifier } from '../signed-note.ts';
+import type { ArchiveStore } from '../store.ts';
+import { compareCopy, compareKeys, openCheckpoint, readCheckpoints } from './checkpoints.ts';
+import type { SignedCheckpoint } from './checkpoints.ts';
+import { Findings } from './findings.ts';
+import type { Finding } from './findings.ts';
+import { LedgerCheck } from './ledger.ts';
+import type { SourceWindows } from './ledger.ts';
+import { Order } from './order.ts';
+import { Segments } from './segments.ts';
+
+export interface VerifyOptions {
+  /** Windows outside this period are not checked. */
+  readonly from?: Micros | undefined;
+  readonly to?: Micros | undefined;
+  /** A checkpoint that was stored elsewhere. */
+  readonly since?: Uint8Array | undefined;
+  /** Called after each checkpoint. */
+  readonly onProgress?: (done: { readonly lines: number; readonly of: number }) => void;
+}
+
+export interface VerifyReport {
+  readonly result: 'intact' | 'altered' | 'unproven';
+  readonly origin: string | undefined;
+  readonly checkpoints: number;
+  readonly lines: number;
+  readonly records: number;
+  readonly sources: readonly SourceWindows[];
+  readonly findings: readonly Finding[];
+  /** Lines that the checkpoint from elsewhere confirms. */
+  readonly confirmed: number;
+}
+
+export async function verifyArchive(
+  store: ArchiveStore,
+  verifiers: readonly Verifier[],
+  options: VerifyOptions = {},
+): Promise<VerifyReport> {
+  const findings = new Findings();
+  const signed = await readCheckpoints(store, verifiers, findings);
+  await compareCopy(store, signed, verifiers, findings);
+  await compareKeys(store, verifiers, findings);
+  const segments = await Segments.list(store, findings);
+  const order = new Order(findings);
+  using ledger = new LedgerCheck(findings, options);
+  const newest = signed.at(-1);
+  let log = new EntryLog();
+  let records = 0;
+  for (const checkpoint of signed) {
+    const steps = await segments.follow(log, checkpoint);
+    if (!steps) break;
+    for (const { segment, growth, log: after } of steps) {
+      log = after;
+      await compareObjects(store, growth, findings, checkpoint === newest);
+      if (segment) {
+        order.add(segment.path, segment.facts);
+        ledger.add(segment.facts);
+        records += segment.facts.filter(({ kind }) => kind === 'record').length;
+      } else {
+        order.lacksLines();
+        ledger.lacksLines();
+      }
+    }
+    options.onProgress?.({ lines: log.size, of: newest?.size ?? 0 });
+  }
+  segments.noteUncommitted();
+  const confirmed = options.since ? confirmedLines(options.since, signed, verifiers, findings) : 0;
+  const sources = ledger.finish();
+  return {
+    result: findings.has('altered') ? 'altered' : findings.has('unproven') ? 'unproven' : 'intact',
+    origin: newest?.origin,
+    checkpoints: signed.length,
+    lines: log.size,
+    records,
+    sources,
+    findings: findings.all,
+    confirmed,
+  };
+}
+
+/** A partial tile or bundle of an older checkpoint may be missing: a later one holds its hashes. */
+async function compareObjects(store: ArchiveStore, { objects }: Growth, findings: Findings, isNewest: boolean): Promise<void> {
+  for (const { path, bytes } of objects) {
+    const found = await store.read(path);
+    if (found === undefined && (isNewest || !path.includes('.p/'))) findings.altered(path, 'it is missing');
+    else if (found !== undefined && !found.equals(bytes)) findings.altered(path, 'it differs from what the lines give');
+  }
+}
+
+/** The checkpoint from elsewhere must be one of the archive. */
+function confirmedLines(
+  since: Uint8Array,
+  signed: readonly SignedCheckpoint[],
+  verifiers: readonly Verifier[],
+  findings: Findings,
+): number {
+  const elsewhere = openCheckpoint(since, '--since', verifiers, findings);
+  if (!elsewhere) return 0;
+  const { origin, size, root } = elsewhere;
+  const found = signed.find((each) => each.size === size);
+  if (found && found.origin === origin && equal(found.root, root)) return size;
+  const reason = size > (signed.at(-1)?.size ?? 0) ? 'the archive ends before it' : 'the archive does not contain it';
+  findings.altered('--since', `${reason}: it is signed for ${size} lines of "${origin}"`);
+  return 0;
+}

@@ -1,0 +1,196 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { EntryLine } from '../../../src/archive/line.ts';
+import { formatVerifier, parseVerifier, signerOf } from '../../../src/archive/signed-note.ts';
+import type { Verifier } from '../../../src/archive/signed-note.ts';
+import type { Finding } from '../../../src/archive/verify/findings.ts';
+import { verifyArchive } from '../../../src/archive/verify/verify.ts';
+import type { VerifyOptions, VerifyReport } from '../../../src/archive/verify/verify.ts';
+import {
+  keyFrom,
+  MemoryStore,
+  minute,
+  openWriter,
+  provenLine,
+  recordLine,
+  start,
+  through,
+  windowLines,
+  writeArchive,
+} from '../../support/archive.ts';
+
+const originOf = (store: MemoryStore): string => store.files.get('checkpoints/0000000001')?.toString().split('\n')[0] ?? '';
+
+function verifierOf(store: MemoryStore, seed = 1): Verifier {
+  const verifier = parseVerifier(formatVerifier(signerOf(originOf(store), keyFrom(seed))));
+  if (!verifier) throw new Error('expected a verifier key');
+  return verifier;
+}
+
+const verify = (store: MemoryStore, options: VerifyOptions = {}): Promise<VerifyReport> =>
+  verifyArchive(store, [verifierOf(store)], options);
+
+async function archiveOf(lines: readonly EntryLine[], perSegment = lines.length): Promise<MemoryStore> {
+  const store = new MemoryStore();
+  await writeArchive(store, lines, perSegment);
+  return store;
+}
+
+const summaries = ({ findings }: VerifyReport): string[] => findings.map(({ severity, object }: Finding) => `${severity} ${object}`);
+
+describe('an archive', () => {
+  const lines = windowLines(60, 9);
+  let store: MemoryStore;
+  beforeAll(async () => {
+    store = await archiveOf(lines, 170);
+  });
+
+  it('as it was written is intact', async () => {
+    expect(await verify(store)).toEqual({
+      result: 'intact',
+      origin: originOf(store),
+      checkpoints: 4,
+      lines: 604,
+      records: 540,
+      sources: [{ source: 'production', windows: 60, proven: 60, from: start, to: start + 60 * minute }],
+      findings: [],
+      confirmed: 0,
+    });
+  });
+
+  it('whose superseded partial tiles were removed is intact', async () => {
+    const pruned = new MemoryStore([...store.files].filter(([path]) => !path.includes('.p/') || /\.p\/(92|2)$/.test(path)));
+    expect(pruned.files.size).toBeLessThan(store.files.size);
+    expect(await verify(pruned)).toMatchObject({ result: 'intact', findings: [] });
+  });
+
+  it('is not altered by files of unfinished attempts', async () => {
+    const files = new MemoryStore(store.files);
+    const [segment] = [...files.files].find(([path]) => path.startsWith('segments/')) ?? [''];
+    const attempt = segment.replace(/-.*/, `-${'0'.repeat(64)}.ndjson.gz`);
+    files.files.set(attempt, Buffer.from('unfinished'));
+    files.files.set('segments/.1234.part', Buffer.from(''));
+    files.files.set('checkpoints/.1234.part', Buffer.from(''));
+    const report = await verify(files);
+    expect(report.result).toBe('intact');
+    expect(summaries(report).sort()).toEqual(['note checkpoints/.1234.part', 'note segments/.1234.part', `note ${attempt}`]);
+  });
+
+  it('without the key that signed it proves nothing', async () => {
+    const report = await verifyArchive(store, [verifierOf(store, 2)]);
+    expect(report).toMatchObject({ result: 'unproven', lines: 0, checkpoints: 0 });
+    expect(await verifyArchive(new MemoryStore(), [verifierOf(store)])).toMatchObject({ result: 'altered' });
+  });
+
+  it('names the segment that is missing, and checks the rest by its entries', async () => {
+    const files = new MemoryStore(store.files);
+    const path = [...files.files.keys()].filter((each) => each.startsWith('segments/')).sort()[1] ?? '';
+    files.files.delete(path);
+    const report = await verify(files);
+    expect(report).toMatchObject({ result: 'altered', lines: 604 });
+    expect(summaries(report)[0]).toBe('altered segments/0000000000000171-…');
+    expect(summaries(report).filter((each) => each.startsWith('altered'))).toHaveLength(1);
+  });
+
+  it('continues after a checkpoint that is missing', async () => {
+    const files = new MemoryStore(store.files);
+    files.files.delete('checkpoints/0000000002');
+    const report = await verify(files);
+    expect(report).toMatchObject({ result: 'altered', lines: 604, checkpoints: 3 });
+    expect(summaries(report)).toEqual(['altered checkpoints/0000000002']);
+  });
+});
+
+describe('a checkpoint from elsewhere', () => {
+  const lines = windowLines(4, 3);
+
+  it('confirms the lines that it signs', async () => {
+    const store = await archiveOf(lines, 4);
+    for (const [number, confirmed] of [
+      [2, 10],
+      [4, 20],
+    ] as const) {
+      const since = store.files.get(`checkpoints/000000000${number}`);
+      expect(await verify(store, { since })).toMatchObject({ result: 'intact', confirmed });
+    }
+  });
+
+  it('shows that the newest part was removed', async () => {
+    const [store, earlier] = [await archiveOf(lines, 4), await archiveOf(lines.slice(0, 12), 4)];
+    const report = await verify(earlier, { since: store.files.get('checkpoints/0000000004') });
+    expect(report).toMatchObject({ result: 'altered', confirmed: 0 });
+  });
+
+  it('shows that another history was signed', async () => {
+    const [store, other] = [await archiveOf(lines, 4), await archiveOf([recordLine(1, start), ...lines.slice(1)], 8)];
+    expect(originOf(other)).toBe(originOf(store));
+    expect(await verify(other, { since: store.files.get('checkpoints/0000000001') })).toMatchObject({ result: 'altered' });
+  });
+});
+
+describe('the ledger of an archive', () => {
+  const records = [1, 2, 3].map((seq) => recordLine(seq, start + seq));
+  const [first, second, third] = records as [(typeof records)[0], (typeof records)[0], (typeof records)[0]];
+  const window = [start, start + minute] as const;
+  const name = 'production 2026-07-01T00:00:00.000Z/2026-07-01T00:01:00.000Z';
+
+  it.each([
+    ['lacks a record that was proven', [first, second, provenLine(4, ...window, records)], 'altered'],
+    ['has another record than was proven', [first, second, { ...third, uid: first.uid }, provenLine(4, ...window, records)], 'altered'],
+    ['has a record before its window', [first, second, recordLine(3, start - 1), provenLine(4, ...window, records)], 'altered'],
+    ['has the record of another source', [first, second, recordLine(3, start, 'test'), provenLine(4, ...window, records)], 'altered'],
+    ['has the last record after its proof', [first, second, provenLine(3, ...window, records), { ...third, seq: 4 }], 'altered'],
+    ['has more records than the service counted', [...records, provenLine(4, ...window, [first, second])], 'unproven'],
+    ['has an open gap', [...records, provenLine(4, ...window, records, { state: 'gap', reason: 'total' })], 'unproven'],
+    ['has an accepted gap', [...records, provenLine(4, ...window, records, { state: 'accepted' })], 'unproven'],
+    ['has a proof that a later count did not confirm', [...records, provenLine(4, ...window, records, { reason: 'reread' })], 'unproven'],
+    [
+      'has a gap that a later line proves',
+      [first, second, provenLine(3, ...window, [first], { state: 'gap' }), { ...third, seq: 4 }, provenLine(5, ...window, records)],
+      'intact',
+    ],
+    [
+      'has a late record, and a recount that proves it',
+      [first, second, provenLine(3, ...window, [first, second]), { ...third, seq: 4, late: true }, provenLine(5, ...window, records)],
+      'intact',
+    ],
+    [
+      'has a suspension and an operation',
+      [...records, provenLine(4, ...window, records), provenLine(5, start, start, [], { state: 'suspended' })],
+      'intact',
+    ],
+  ] as const)('that %s', async (_, lines, result) => {
+    const report = await verify(await archiveOf(lines));
+    expect(report.result).toBe(result);
+    if (result !== 'intact') expect(summaries(report)).toEqual([`${result} ${name}`]);
+  });
+
+  it('proves only what it holds since it began', async () => {
+    const store = new MemoryStore();
+    const writer = await openWriter(store, 'late', { beginsAfter: 2 });
+    // The daemon sent entries before the sink existed: the first segment follows entry 2.
+    const later = [recordLine(5, start + 2 * minute), recordLine(6, start + 2 * minute + 1)];
+    await writer.append(
+      [third, provenLine(4, ...window, records), ...later, provenLine(7, start + 2 * minute, start + 3 * minute, later)],
+      { ...through(7), at: start + minute },
+    );
+    const report = await verify(store);
+    expect(report).toMatchObject({ result: 'unproven', sources: [{ windows: 2, proven: 1 }] });
+    expect(summaries(report)).toContain(`unproven ${name}`);
+  });
+
+  it('is excused by the filter of the sink', async () => {
+    const store = new MemoryStore();
+    const writer = await openWriter(store, 'filtered');
+    await writer.append([first, provenLine(4, ...window, records)], { ...through(4), filtered: true });
+    expect(await verify(store)).toMatchObject({ result: 'unproven' });
+  });
+
+  it('leaves time open that no window covers', async () => {
+    const store = await archiveOf([provenLine(1, start, start + minute, []), provenLine(2, start + 2 * minute, start + 3 * minute, [])]);
+    expect(await verify(store)).toMatchObject({ result: 'intact', findings: [{ severity: 'note' }] });
+    expect(await verify(store, { from: start, to: start + 3 * minute })).toMatchObject({ result: 'unproven' });
+    expect(await verify(store, { from: start, to: start + minute })).toMatchObject({ result: 'intact', findings: [] });
+    expect(await verify(store, { from: start - 1, to: start + minute })).toMatchObject({ result: 'unproven' });
+    expect(await verify(store, { from: start + 2 * minute, to: start + 4 * minute })).toMatchObject({ result: 'unproven' });
+  });
+});
