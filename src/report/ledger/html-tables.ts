@@ -1,13 +1,16 @@
 /**
  * The tables of the report page: sinks, late records, windows, periods and suspensions of a source.
  */
-import type { LedgerReportSinkWindow, LedgerReportWindow, LongLedgerReportSource } from '../../model/ledger-report.ts';
+import type { LedgerReportWindow, LongLedgerReportSource } from '../../model/ledger-report.ts';
 import { mapped } from '../chunks.ts';
-import { counted, grouped } from '../format-time.ts';
+import { grouped } from '../format-time.ts';
 import { lines, markup, none } from '../markup.ts';
 import type { Html } from '../markup.ts';
+import { periodColumns, shownColumns, sinkIds, windowColumns } from './columns.ts';
+import type { ShownColumn } from './columns.ts';
 import { byPeriod } from './periods.ts';
-import { delayText, endText, local, suspensionText } from './sentences.ts';
+import type { LedgerPeriod } from './periods.ts';
+import { capital, local, suspensionText } from './sentences.ts';
 import type { LedgerTally } from './tally.ts';
 
 export function sinkTable(source: LongLedgerReportSource): Html {
@@ -43,67 +46,32 @@ export function windowTable(
   /** The windows to add up. */
   tally?: LedgerTally,
 ): Html {
-  const sinks = source.sinks.map(({ id }) => id);
-  const rows = mapped(windows, (window) => [
-    markup`<th scope="row" class="t">${local(window.from, tz)}</th>`,
-    to(window, tz),
-    stateCell(window.state, window.reason, undefined, window.message),
-    number(window.total === null ? '-' : grouped(window.total)),
-    number(grouped(window.received)),
-    number(grouped(window.records)),
-    number(window.late === 0 ? '0' : `${grouped(window.late)} (${delayText(window.lateLongestSeconds ?? 0)})`),
-    ...sinks.map((id) => text(sinkText(window.sinks[id]))),
-    number(recountText(window)),
-    window.nextRecount === null ? text('-') : time(window.nextRecount, tz),
-  ]);
-  const heads = [
-    ...[`From (${tz})`, 'To', 'State', '#Counted', '#Received', '#Records', '#Late (longest)'],
-    ...sinks,
-    ...['#Recounts (done + due)', 'Next'],
-  ];
-  const foot = tally && [
-    ...[rowHead('Sum'), text(''), text(counted(tally.windows, 'window')), number(''), number(''), number(grouped(source.collected))],
-    number(grouped(source.late)),
-    ...sinks.map(() => text('')),
-    ...[number(grouped(tally.recounts)), text('')],
-  ];
-  return table(caption, heads, rows, foot);
+  return ledgerTable(caption, shownColumns(windowColumns(sinkIds([source]), tz)), windows, tally);
 }
 
-export function periodTable(source: LongLedgerReportSource, by: 'day' | 'month', tz: string): Html {
-  const sinks = source.sinks.map(({ id }) => id);
-  const periods = byPeriod(source.windows, by, tz);
-  const rows = periods.map((period) => [
-    rowHead(period.name),
-    time(period.from, tz),
-    to(period, tz),
-    number(grouped(period.windows)),
-    stateCell(
-      period.state,
-      period.reasons.join(', ') || null,
-      period.counts[period.state] === period.windows ? undefined : period.counts[period.state],
-    ),
-    number(grouped(period.records)),
-    number(period.late === 0 ? '0' : `${grouped(period.late)} (${delayText(period.lateLongestSeconds ?? 0)})`),
-    ...sinks.map((id) => text(sinkText(period.sinks[id]))),
-    number(recountText(period)),
-    period.nextRecount === null ? text('-') : time(period.nextRecount, tz),
-  ]);
-  const heads = [
-    ...[by === 'day' ? 'Day' : 'Month', `From (${tz})`, 'To', '#Windows', 'State', '#Records', '#Late (longest)'],
-    ...sinks,
-    ...['#Recounts (done + due)', 'Next'],
-  ];
-  const sum = (of: (period: (typeof periods)[number]) => number): string =>
-    grouped(periods.reduce((total, period) => total + of(period), 0));
-  const foot = [
-    ...[rowHead('Sum'), text(''), text(''), number(sum(({ windows }) => windows)), text(''), number(sum(({ records }) => records))],
-    number(sum(({ late }) => late)),
-    ...sinks.map(() => text('')),
-    ...[number(sum(({ recounts }) => recounts)), text('')],
-  ];
+export function periodTable(source: LongLedgerReportSource, tally: LedgerTally, by: 'day' | 'month', tz: string): Html {
   const caption = `By ${by}; a window belongs to the ${by} in which it starts`;
-  return table(caption, heads, rows, foot);
+  return ledgerTable(caption, shownColumns(periodColumns(sinkIds([source]), by, tz)), byPeriod(source.windows, by, tz), tally);
+}
+
+function ledgerTable<Row extends LedgerReportWindow | LedgerPeriod>(
+  caption: string,
+  columns: readonly ShownColumn<Row>[],
+  rows: Iterable<Row>,
+  tally: LedgerTally | undefined,
+): Html {
+  const heads = columns.map(({ head, kind }) => `${kind === 'number' ? '#' : ''}${head(capital)}`);
+  const cells = mapped(rows, (row) => columns.map((column, i) => (i === 0 ? rowHead(column.show(row)) : cell(column, row))));
+  const foot =
+    tally && columns.map(({ kind, sum }, i) => (i === 0 ? rowHead('Sum') : (kind === 'number' ? number : text)(sum?.(tally) ?? '')));
+  return table(caption, heads, cells, foot);
+}
+
+function cell<Row extends LedgerReportWindow | LedgerPeriod>({ kind, show }: ShownColumn<Row>, row: Row): Html {
+  const shown = show(row);
+  if (kind === 'number') return number(shown);
+  if (kind === 'time') return markup`<td class="t">${shown}</td>`;
+  return kind === 'state' ? stateCell(row, shown) : text(shown);
 }
 
 export function suspensionTable(source: LongLedgerReportSource, tz: string): Html {
@@ -136,21 +104,11 @@ function columnHead(name: string): Html {
   return name.startsWith('#') ? markup`<th scope="col" class="n">${name.slice(1)}</th>` : markup`<th scope="col">${name}</th>`;
 }
 
-function sinkText(has: LedgerReportSinkWindow | undefined): string {
-  if (!has) return 'not owed';
-  const deadLetters = has.deadLetters === 0 ? '' : `, ${counted(has.deadLetters, 'dead letter')}`;
-  return `${has.complete ? 'complete' : has.lost ? 'lost' : 'not yet'}${deadLetters}`;
-}
-
-function stateCell(state: string, reason: string | null, count?: number, message: string | null = null): Html {
-  const tone = state === 'gap' ? 'bad' : state === 'accepted' || reason !== null ? 'warn' : 'good';
-  const known = message === null ? none : markup`<small>${message}</small>`;
-  const number = count === undefined ? '' : `${grouped(count)} `;
-  return markup`<td class="${tone}">${number}${state}${reason === null ? '' : ` (${reason})`}${known}</td>`;
-}
-
-function recountText({ recounts, recountsDue }: { readonly recounts: number; readonly recountsDue: number | null }): string {
-  return recountsDue === null ? grouped(recounts) : `${grouped(recounts)} + ${grouped(recountsDue)}`;
+function stateCell(row: LedgerReportWindow | LedgerPeriod, shown: string): Html {
+  const isChanged = 'reason' in row ? row.reason !== null : row.reasons.length > 0;
+  const tone = row.state === 'gap' ? 'bad' : row.state === 'accepted' || isChanged ? 'warn' : 'good';
+  const message = 'message' in row && row.message !== null ? markup`<small>${row.message}</small>` : none;
+  return markup`<td class="${tone}">${shown}${message}</td>`;
 }
 
 function rowHead(value: string): Html {
@@ -163,12 +121,4 @@ export function text(value: string): Html {
 
 function number(value: string): Html {
   return markup`<td class="n">${value}</td>`;
-}
-
-function time(value: string, tz: string): Html {
-  return markup`<td class="t">${local(value, tz)}</td>`;
-}
-
-function to(row: { readonly from: string; readonly to: string }, tz: string): Html {
-  return markup`<td class="t">${endText(row, tz)}</td>`;
 }

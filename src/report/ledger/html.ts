@@ -8,7 +8,7 @@ import { ledgerHtmlPolicy, style } from './html-style.ts';
 import { lateTable, periodTable, sinkTable, suspensionTable, table, text, windowTable } from './html-tables.ts';
 import { isNotable, tallyOf } from './tally.ts';
 import type { LedgerTally } from './tally.ts';
-import { delayText, detailText, local, quotable, reach, unproven } from './sentences.ts';
+import { capital, delayText, detailText, local, quotable, reach, unproven } from './sentences.ts';
 import { joined } from '../chunks.ts';
 import { grouped } from '../format-time.ts';
 import { lines, markup, none, trusted } from '../markup.ts';
@@ -113,7 +113,7 @@ function sourcePart(
           `Windows of ${id} to review: gaps, late records, changes after closing`,
           tz,
         ),
-    by === 'window' ? windowTable(source, source.windows, `Every window of ${id}`, tz, tally) : periodTable(source, by, tz),
+    by === 'window' ? windowTable(source, source.windows, `Every window of ${id}`, tz, tally) : periodTable(source, tally, by, tz),
     suspensionTable(source, tz),
     markup`</section>`,
   ]);
@@ -159,15 +159,19 @@ function digestPart(report: LongLedgerReport): Html {
 /** Terms of the tables. */
 const glossary: readonly (readonly [word: string, meaning: string])[] = [
   ['Window', 'A range of time that includes its start and excludes its end. The windows of a source are contiguous.'],
-  ['Counted', 'The number of records that the service counted for the query of the window. The query extends one second beyond both ends.'],
+  ['Total', 'The number of records that the service counted for the query of the window. The query extends one second beyond both ends.'],
   ['Received', 'The number of distinct records that the service returned for that query.'],
   ['Records', 'The received records with a time inside the window. Only these are added up.'],
-  ['Late', 'Records first seen after their window was closed.'],
+  ['Late', 'Records first seen after their window was closed, and the longest delay.'],
+  ['Passes', 'How often Waybill read all pages of the window.'],
   ['Proven', 'The service returned as many records for the query of the window as it counted.'],
   ['Final', 'Proven, and the last recount is done.'],
-  ['Gap', 'The counted and received numbers of the window differ. The window is read again.'],
+  ['Gap', 'The total of the window and the number of received records differ. The window is read again.'],
   ['Accepted', 'A gap that an operator accepted. It remains a gap in this report.'],
-  ['Recount', 'Waybill asks the service again for the number of records of a proven window.'],
+  [
+    'Recounts',
+    'Waybill asks the service again for the number of records of a proven window. 2 of 7: two of seven planned recounts are done.',
+  ],
   ['Frontier', 'The time before which every window is proven or accepted.'],
   ['Lost', 'The sink reported the loss of delivered records that may belong to this window. The window counts as not delivered.'],
   ['Dead letter', 'A record that a sink rejected for good. It counts as not delivered.'],
@@ -176,10 +180,6 @@ const glossary: readonly (readonly [word: string, meaning: string])[] = [
 function glossaryPart(): Html {
   const items = glossary.map(([word, meaning]) => markup`<dt>${word}</dt><dd>${meaning}</dd>`);
   return markup`<section aria-labelledby="glossary"><h2 id="glossary">Glossary</h2><dl>${items}</dl></section>`;
-}
-
-function capital(message: string): string {
-  return message.charAt(0).toUpperCase() + message.slice(1);
 }
 
 function filtered<Item>(items: Iterable<Item>, isRequested: (item: Item) => boolean): Iterable<Item> {

@@ -165,3 +165,8 @@ export function reach(source: LongLedgerReportSource, tz: string, generatedAt?: 
     ? `frontier ${at(source.frontier)}${age}`
     : `frontier ${at(source.frontier)}${age}, closed until ${at(source.closedUntil)} (the windows between wait for a gap)`;
 }
+
+/** The first letter as a capital. */
+export function capital(message: string): string {
+  return message.charAt(0).toUpperCase() + message.slice(1);
+}

@@ -2,12 +2,13 @@
  * `waybill ledger` as text: the verdict on the period, then for each source a table by window, day
  * or month, and sums. It has the same numbers as the JSON.
  */
-import type { LedgerReportSinkWindow, LongLedgerReport, LongLedgerReportSource } from '../../model/ledger-report.ts';
+import type { LongLedgerReport, LongLedgerReportSource } from '../../model/ledger-report.ts';
+import { periodColumns, shownColumns, sinkIds, windowColumns } from './columns.ts';
+import type { ShownColumn } from './columns.ts';
 import { byPeriod } from './periods.ts';
-import type { LedgerPeriod } from './periods.ts';
 import { tallyOf } from './tally.ts';
 import type { LedgerTally } from './tally.ts';
-import { delayText, detailText, endText, holesOf, local, reach, suspensionText } from './sentences.ts';
+import { delayText, detailText, holesOf, local, reach, suspensionText } from './sentences.ts';
 import { joined, mapped } from '../chunks.ts';
 import { printable } from '../../escape.ts';
 import { table, tableLines, type Column } from '../text-table.ts';
@@ -30,7 +31,11 @@ export function* ledgerText(report: LongLedgerReport, options: LedgerTextOptions
   yield paragraph(report, tallies, color);
   for (const [i, source] of report.sources.entries()) {
     const tally = tallies[i] ?? tallyOf(source.windows);
-    const lines = by === 'window' ? windowTable(source, tally, tz) : periodTable(tally, byPeriod(source.windows, by, tz), by, tz);
+    const sinks = sinkIds([source]);
+    const lines =
+      by === 'window'
+        ? tableOf(shownColumns(windowColumns(sinks, tz)), source.windows)
+        : tableOf(shownColumns(periodColumns(sinks, by, tz)), byPeriod(source.windows, by, tz));
     yield '\n\n';
     yield* joined(
       [`Source ${printable(source.id)}: ${reach(source, tz)}`, joined(lines, '\n'), sums(tally), ...notes(report, source, tz)],
@@ -70,60 +75,16 @@ function paragraph(report: LongLedgerReport, tallies: readonly LedgerTally[], co
   const sentences = [
     ...(windows === 0 ? ['No window is closed in this period, so gaps are unknown.'] : numbers),
     ...(empty.length === 0 || windows === 0 ? [] : [`Nothing is proven for ${empty.join(', ')}: no window is closed in this period.`]),
-    ...(changed === 0 ? [] : [`${counted(changed, 'proven window')} changed later (reread, shrunk); see REASON.`]),
+    ...(changed === 0 ? [] : [`${counted(changed, 'proven window')} changed later (reread, shrunk); see STATE.`]),
   ];
   return `${color ? `\u001b[${tone};1m${summary}\u001b[0m` : summary}\n${sentences.join(' ')}`;
 }
 
-function windowTable(source: LongLedgerReportSource, tally: LedgerTally, tz: string): Iterable<string> {
-  const sinks = [...tally.sinks.keys()];
-  const columns: Column[] = [
-    ...heads([`FROM (${tz})`, 'TO', 'STATE', 'REASON'], 'left'),
-    ...heads(['TOTAL', 'RECORDS', 'LATE', 'PASSES', 'RECOUNTS'], 'right'),
-    ...heads(['NEXT RECOUNT', ...sinks.map(printable)], 'left'),
-  ];
+function tableOf<Row>(columns: readonly ShownColumn<Row>[], rows: Iterable<Row>): Iterable<string> {
   return tableLines(
-    columns,
-    mapped(source.windows, (window) => [
-      local(window.from, tz),
-      endText(window, tz),
-      window.state,
-      window.reason ?? '-',
-      window.total === null ? '-' : grouped(window.total),
-      ...[window.records, window.late, window.passes].map(grouped),
-      recountText(window),
-      window.nextRecount === null ? '-' : local(window.nextRecount, tz),
-      ...sinks.map((id) => sinkText(window.sinks[id])),
-    ]),
+    columns.map(({ head, kind }) => ({ head: printable(head((word) => word.toUpperCase())), align: kind === 'number' ? 'right' : 'left' })),
+    mapped(rows, (row) => columns.map(({ show }) => show(row))),
   );
-}
-
-function periodTable(tally: LedgerTally, periods: readonly LedgerPeriod[], by: 'day' | 'month', tz: string): string[] {
-  const sinks = [...tally.sinks.keys()];
-  const columns: Column[] = [
-    ...heads([`${by.toUpperCase()} (${tz})`, 'FROM', 'TO', 'STATE', 'REASON'], 'left'),
-    ...heads(['WINDOWS', 'RECORDS', 'LATE', 'PASSES', 'RECOUNTS'], 'right'),
-    ...heads(['NEXT RECOUNT', ...sinks.map(printable)], 'left'),
-  ];
-  return table(
-    columns,
-    periods.map((period) => [
-      period.name,
-      by === 'day' ? local(period.from, tz).slice(11) : local(period.from, tz),
-      endText(period, tz),
-      period.counts[period.state] === period.windows ? period.state : `${grouped(period.counts[period.state])} ${period.state}`,
-      period.reasons.length === 0 ? '-' : period.reasons.join(','),
-      ...[period.windows, period.records, period.late, period.passes].map(grouped),
-      recountText(period),
-      period.nextRecount === null ? '-' : local(period.nextRecount, tz),
-      ...sinks.map((id) => sinkText(period.sinks[id])),
-    ]),
-  );
-}
-
-/** `2 of 7`: completed recounts of all planned ones. */
-function recountText({ recounts, recountsDue }: { readonly recounts: number; readonly recountsDue: number | null }): string {
-  return recountsDue === null ? grouped(recounts) : `${grouped(recounts)} of ${grouped(recounts + recountsDue)}`;
 }
 
 function sums(tally: LedgerTally): string {
@@ -166,13 +127,6 @@ function operationLines({ operations }: LongLedgerReport, tz: string): string {
     columns,
     operations.map((operation) => [local(operation.at, tz), operation.actor ?? '-', operation.operation, detailText(operation)]),
   ).join('\n');
-}
-
-function sinkText(has: LedgerReportSinkWindow | undefined): string {
-  if (!has) return '-';
-  if (has.complete) return has.deadLetters === 0 ? 'complete' : `all but ${grouped(has.deadLetters)}`;
-  const what = has.lost ? 'lost' : 'not yet';
-  return has.deadLetters === 0 ? what : `${what}, ${grouped(has.deadLetters)} dead`;
 }
 
 function heads(names: readonly string[], align: 'left' | 'right'): Column[] {

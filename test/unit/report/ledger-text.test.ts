@@ -18,11 +18,11 @@ test('by window: a paragraph, an aligned table, sums over the records of the win
     '2 of 4 windows are proven, 1 of them final. 1,431 records collected, each once; 3 of them late. 1 gap, 1 gap accepted by an operator.',
     '',
     'Source production: frontier 2026-11-19 22:30 UTC, closed until 2026-11-20 00:15 UTC (the windows between wait for a gap)',
-    'FROM (UTC)        TO                STATE     REASON  TOTAL  RECORDS  LATE  PASSES  RECOUNTS  NEXT RECOUNT         siem             lake',
-    '2026-11-19 22:15  22:30             final     -         420      412     0       1    7 of 7  -                    all but 2        complete',
-    '2026-11-19 22:30  23:30             gap       total       -    1,000     0       6         1  2026-11-20 05:30     complete         complete',
-    '2026-11-19 23:30  2026-11-20 00:00  accepted  count     420       17     0       1    7 of 7  -                    complete         complete',
-    '2026-11-20 00:00  00:00:01          proven    -           3        2     3       1    2 of 7  2026-11-20 06:00:01  not yet, 1 dead  -',
+    'FROM (UTC)        TO                STATE             TOTAL  RECEIVED  RECORDS            LATE  siem                    lake      PASSES  RECOUNTS  NEXT RECOUNT',
+    '2026-11-19 22:15  22:30             final               420       420      412               0  all but 2               complete       1    7 of 7  -',
+    '2026-11-19 22:30  23:30             gap (total)           -     1,009    1,000               0  complete                complete       6         1  2026-11-20 05:30',
+    '2026-11-19 23:30  2026-11-20 00:00  accepted (count)    420       420       17               0  complete                complete       1    7 of 7  -',
+    '2026-11-20 00:00  00:00:01          proven                3         3        2  3 (6 h 12 min)  not yet, 1 dead letter  -              1    2 of 7  2026-11-20 06:00:01',
     'Sum: 4 windows, 1,431 records, 3 late; siem has 3 of 4 windows, without 3 dead letters; lake has each of 3 windows that it owes',
     'Late: 2 within 1h, 1 within 1d; the longest by 6 h 12 min',
     'Lifetime: 5,000 records = 1,431 in windows + 3,569 outside (window not closed yet, found after the last count, or without a readable time)',
@@ -34,10 +34,10 @@ test('a lost window is lost, not on its way; so is the day that has it', () => {
     ledgerText(withLoss, { by, tz: 'UTC' })
       .split('\n')
       .filter((line) => line.startsWith('2026-'))
-      .map((line) => line.split(/ {2,}/).at(-1) ?? '');
+      .map((line) => line.split(/ {2,}/).at(-4) ?? '');
   expect([cells('window'), cells('day')]).toEqual([
-    ['complete', 'lost, 1 dead', 'not yet'],
-    ['lost, 1 dead', 'not yet'],
+    ['complete', 'lost, 1 dead letter', 'not yet'],
+    ['lost, 1 dead letter', 'not yet'],
   ]);
   expect(ledgerText(withLoss, { by: 'window', tz: 'UTC' })).toContain('; siem has 1 of 3 windows (1 lost), without 1 dead letter\n');
 });
@@ -45,9 +45,9 @@ test('a lost window is lost, not on its way; so is the day that has it', () => {
 test('by day in another zone: a window belongs to the day in which it begins there', () => {
   // Berlin is one hour ahead in November: 22:15Z is still the 19th, 23:30Z is the 20th.
   expect(ledgerText(report, { by: 'day', tz: 'Europe/Berlin' }).split('\n').slice(4, 7)).toEqual([
-    'DAY (Europe/Berlin)  FROM   TO                STATE       REASON  WINDOWS  RECORDS  LATE  PASSES  RECOUNTS  NEXT RECOUNT         siem             lake',
-    '2026-11-19           23:15  2026-11-20 00:30  1 gap       total         2    1,412     0       7         8  2026-11-20 06:30     all but 2        complete',
-    '2026-11-20           00:30  01:00:01          1 accepted  count         2       19     3       2   9 of 14  2026-11-20 07:00:01  not yet, 1 dead  not yet',
+    'DAY (Europe/Berlin)  FROM   TO                STATE               WINDOWS  RECORDS            LATE  siem                    lake      PASSES  RECOUNTS  NEXT RECOUNT',
+    '2026-11-19           23:15  2026-11-20 00:30  1 gap (total)             2    1,412               0  all but 2               complete       7         8  2026-11-20 06:30',
+    '2026-11-20           00:30  01:00:01          1 accepted (count)        2       19  3 (6 h 12 min)  not yet, 1 dead letter  not yet        2   9 of 14  2026-11-20 07:00:01',
   ]);
 });
 
@@ -124,7 +124,7 @@ test('where days take the place of many windows, the last line says so', () => {
 test('a proven window that changed since is pointed out', () => {
   const changed = [window('2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z', { reason: 'shrunk' })];
   const text = ledgerText(reportOf([reportSource(changed, { id: 'a', frontier: null, closedUntil: null })]), { by: 'window', tz: 'UTC' });
-  expect(text).toContain('1 proven window changed later (reread, shrunk); see REASON.');
+  expect(text).toContain('1 proven window changed later (reread, shrunk); see STATE.');
   expect(text).toContain('Source a: frontier not started');
 });
 

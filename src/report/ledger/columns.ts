@@ -1,0 +1,195 @@
+/**
+ * The columns of the completeness report by window, day or month. CSV prints the values; the text
+ * and the page print the same cells for people. Pure.
+ */
+import type { LedgerReportSinkWindow, LedgerReportWindow, LongLedgerReportSource } from '../../model/ledger-report.ts';
+import type { LedgerPeriod } from './periods.ts';
+import { delayText, endText, local } from './sentences.ts';
+import type { LedgerTally } from './tally.ts';
+import { counted, grouped } from '../format-time.ts';
+
+export type Cell = string | number | boolean | null;
+
+/** A column of CSV. */
+interface ValueColumn<Row> {
+  readonly name: string;
+  readonly value: (row: Row) => Cell;
+}
+
+/** A column of the text and of the page. */
+export interface ShownColumn<Row> {
+  /** `cased` gives a word of Waybill the case of the format; ids and zones keep theirs. */
+  readonly head: (cased: (word: string) => string) => string;
+  readonly kind: 'text' | 'number' | 'time' | 'state';
+  readonly show: (row: Row) => string;
+  /** The sum over the windows; absent where numbers must not be added up. */
+  readonly sum?: (tally: LedgerTally) => string;
+}
+
+type Column<Row> = ValueColumn<Row> | ShownColumn<Row> | (ValueColumn<Row> & ShownColumn<Row>);
+
+/** In groups, because CSV has the sinks last, and people look for them before the recounts. */
+export interface LedgerColumns<Row> {
+  readonly counts: readonly Column<Row>[];
+  readonly recounts: readonly Column<Row>[];
+  readonly evidence: readonly Column<Row>[];
+  readonly sinks: readonly Column<Row>[];
+}
+
+export function csvColumns<Row>({ counts, recounts, evidence, sinks }: LedgerColumns<Row>): ValueColumn<Row>[] {
+  return [...counts, ...recounts, ...evidence, ...sinks].filter((column) => 'value' in column);
+}
+
+export function shownColumns<Row>({ counts, sinks, recounts }: LedgerColumns<Row>): ShownColumn<Row>[] {
+  return [...counts, ...sinks, ...recounts].filter((column) => 'show' in column);
+}
+
+/** The part that a window and a period share. */
+type LedgerRow = Pick<
+  LedgerReportWindow,
+  'from' | 'to' | 'records' | 'late' | 'lateLongestSeconds' | 'passes' | 'recounts' | 'recountsDue' | 'nextRecount' | 'sinks'
+>;
+
+/** @param tz  zone of the times for people; the values of CSV are UTC */
+export function windowColumns(sinks: readonly string[], tz: string): LedgerColumns<LedgerReportWindow> {
+  return {
+    counts: [
+      {
+        name: 'from',
+        value: ({ from }) => from,
+        head: (cased) => `${cased('from')} (${tz})`,
+        kind: 'time',
+        show: ({ from }) => local(from, tz),
+      },
+      endColumn(tz),
+      { name: 'state', value: ({ state }) => state },
+      { name: 'reason', value: ({ reason }) => reason },
+      {
+        head: (cased) => cased('state'),
+        kind: 'state',
+        show: ({ state, reason }) => withReason(state, reason),
+        sum: ({ windows }) => counted(windows, 'window'),
+      },
+      { name: 'message', value: ({ message }) => message },
+      number('total', ({ total }) => total),
+      number('received', ({ received }) => received),
+      ...recordColumns,
+    ],
+    recounts: recountColumns(tz),
+    evidence: [
+      { name: 'closed_at', value: ({ closedAt }) => closedAt },
+      { name: 'start_time', value: ({ query }) => query.startTime ?? null },
+      { name: 'end_time', value: ({ query }) => query.endTime ?? null },
+      { name: 'digest', value: ({ digest }) => digest },
+    ],
+    sinks: sinkColumns(sinks),
+  };
+}
+
+export function periodColumns(sinks: readonly string[], by: 'day' | 'month', tz: string): LedgerColumns<LedgerPeriod> {
+  return {
+    counts: [
+      { name: by, value: ({ name }) => name, head: (cased) => `${cased(by)} (${tz})`, kind: 'text', show: ({ name }) => name },
+      {
+        name: 'from',
+        value: ({ from }) => from,
+        head: (cased) => cased('from'),
+        kind: 'time',
+        show: ({ from }) => local(from, tz).slice(by === 'day' ? 11 : 0),
+      },
+      endColumn(tz),
+      { name: 'state', value: ({ state }) => state },
+      { name: 'reasons', value: ({ reasons }) => reasons.join(' ') },
+      { head: (cased) => cased('state'), kind: 'state', show: periodState },
+      number('windows', ({ windows }) => windows, 'windows'),
+      { name: 'final', value: ({ counts }) => counts.final },
+      { name: 'proven', value: ({ counts }) => counts.proven },
+      { name: 'accepted', value: ({ counts }) => counts.accepted },
+      { name: 'gaps', value: ({ counts }) => counts.gap },
+      ...recordColumns,
+    ],
+    recounts: recountColumns(tz),
+    evidence: [],
+    sinks: sinkColumns(sinks),
+  };
+}
+
+const recordColumns: readonly Column<LedgerRow>[] = [
+  number('records', ({ records }) => records, 'records'),
+  {
+    ...number<LedgerRow>('late', ({ late }) => late, 'late'),
+    show: ({ late, lateLongestSeconds }) => `${grouped(late)}${late === 0 ? '' : ` (${delayText(lateLongestSeconds ?? 0)})`}`,
+  },
+  { name: 'late_longest_seconds', value: ({ lateLongestSeconds }) => lateLongestSeconds },
+];
+
+function recountColumns(tz: string): readonly Column<LedgerRow>[] {
+  return [
+    number('passes', ({ passes }) => passes),
+    { ...number<LedgerRow>('recounts', ({ recounts }) => recounts, 'recounts'), show: recountText },
+    { name: 'recounts_due', value: ({ recountsDue }) => recountsDue },
+    {
+      ...{ name: 'next_recount', value: ({ nextRecount }) => nextRecount },
+      ...{
+        head: (cased) => cased('next recount'),
+        kind: 'time',
+        show: ({ nextRecount }) => (nextRecount === null ? '-' : local(nextRecount, tz)),
+      },
+    },
+  ];
+}
+
+function sinkColumns(ids: readonly string[]): readonly Column<Pick<LedgerRow, 'sinks'>>[] {
+  return ids.flatMap((id) => [
+    {
+      name: `${id}.complete`,
+      value: ({ sinks }) => sinks[id]?.complete ?? null,
+      head: () => id,
+      kind: 'text',
+      show: ({ sinks }) => sinkText(sinks[id]),
+    },
+    { name: `${id}.dead_letters`, value: ({ sinks }) => sinks[id]?.deadLetters ?? null },
+  ]);
+}
+
+function endColumn(tz: string): Column<LedgerRow> {
+  return { name: 'to', value: ({ to }) => to, head: (cased) => cased('to'), kind: 'time', show: (row) => endText(row, tz) };
+}
+
+function number<Row>(
+  name: string,
+  value: (row: Row) => number | null,
+  sum?: 'windows' | 'records' | 'late' | 'recounts',
+): ValueColumn<Row> & ShownColumn<Row> {
+  const show = (row: Row): string => {
+    const count = value(row);
+    return count === null ? '-' : grouped(count);
+  };
+  return { name, value, head: (cased) => cased(name), kind: 'number', show, ...(sum && { sum: (tally) => grouped(tally[sum]) }) };
+}
+
+/** `2 gap (total, count)`: the number of windows in that state, unless all are. */
+function periodState({ state, counts, windows, reasons }: LedgerPeriod): string {
+  const count = counts[state] === windows ? '' : `${grouped(counts[state])} `;
+  return withReason(`${count}${state}`, reasons.length === 0 ? null : reasons.join(', '));
+}
+
+function withReason(state: string, reason: string | null): string {
+  return reason === null ? state : `${state} (${reason})`;
+}
+
+/** `2 of 7`: completed recounts of all planned ones. */
+function recountText({ recounts, recountsDue }: LedgerRow): string {
+  return recountsDue === null ? grouped(recounts) : `${grouped(recounts)} of ${grouped(recounts + recountsDue)}`;
+}
+
+function sinkText(delivery: LedgerReportSinkWindow | undefined): string {
+  if (!delivery) return '-';
+  const { complete, lost, deadLetters } = delivery;
+  if (complete) return deadLetters === 0 ? 'complete' : `all but ${grouped(deadLetters)}`;
+  return `${lost ? 'lost' : 'not yet'}${deadLetters === 0 ? '' : `, ${counted(deadLetters, 'dead letter')}`}`;
+}
+
+export function sinkIds(sources: readonly Pick<LongLedgerReportSource, 'sinks'>[]): string[] {
+  return [...new Set(sources.flatMap(({ sinks }) => sinks.map(({ id }) => id)))];
+}
