@@ -67,7 +67,9 @@ export class DeadLetters {
     this.#refuse = db.prepare(
       "UPDATE dead_letters SET code = ?, message = ?, attempts = attempts + 1, at_us = ? WHERE sink = ? AND seq = ? AND state = 'kept'",
     );
-    this.#discard = db.prepare("UPDATE dead_letters SET body = NULL, state = 'discarded' WHERE sink = ? AND seq = ? AND state = 'kept'");
+    this.#discard = db.prepare(
+      "UPDATE dead_letters SET body = NULL, message = '', state = 'discarded' WHERE sink = ? AND seq = ? AND state = 'kept'",
+    );
   }
 
   /**
@@ -107,8 +109,8 @@ export class DeadLetters {
   }
 
   /**
-   * Deletes the copies of the records; the rows stay. @throws WaybillError `usage` when one of them
-   * has no copy
+   * Deletes the copies of the records, and the messages of the sink, which may quote them; the rows
+   * stay. @throws WaybillError `usage` when one of them has no copy
    */
   discard(sink: string, seqs: readonly number[], operation: Operation): void {
     const kept = new Set(this.kept(sink));

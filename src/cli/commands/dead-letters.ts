@@ -165,9 +165,12 @@ function show(config: Pick<StateSettings, 'dataDir'>, deadLetters: readonly Dead
     }
     for (const { deadLetter, record } of shown) {
       const { sink, seq, at, code, message, attempts } = deadLetter;
-      io.stderr.write(`${sink}, entry ${seq}, rejected ${rfc3339(at)} (${counted(attempts, 'attempt')}), ${code}: ${printable(message)}\n`);
-      if (record === undefined) io.stderr.write('  its copy was discarded\n');
-      else io.stdout.write(`${record}\n`);
+      const rejected = `${sink}, entry ${seq}, rejected ${rfc3339(at)} (${counted(attempts, 'attempt')}), ${code}`;
+      if (record === undefined) io.stderr.write(`${rejected}\n  its copy and the message of the sink were discarded\n`);
+      else {
+        io.stderr.write(`${rejected}: ${printable(message)}\n`);
+        io.stdout.write(`${record}\n`);
+      }
     }
     return 0;
   });
