@@ -62,7 +62,7 @@ function formatTable(): string {
 async function stateTable(): Promise<string> {
   const rows: string[][] = [];
   for (const size of [1, 10, 100, 1000].filter((size) => size <= records.length)) {
-    const used = records.slice(0, size === 1 ? 5_000 : records.length);
+    const used = records.slice(0, size === 1 ? 1_000 : records.length);
     rows.push([`${size}`, ((await stateBytes(used, size)) / used.length).toFixed(0)]);
   }
   return table(['records a page', 'bytes a record in the state'], rows);
@@ -79,7 +79,7 @@ async function stateBytes(used: readonly CollectedRecord[], pageSize: number): P
 }
 
 async function windowBytes(): Promise<string> {
-  const windows = 1000;
+  const windows = 200;
   const size = await sizeAfter(async (journal) => {
     for (let i = 0; i < windows; i += 1) {
       const window = { from: begin + i * windowWidth, to: begin + (i + 1) * windowWidth };
@@ -99,8 +99,12 @@ async function windowBytes(): Promise<string> {
   return (size / windows).toFixed(0);
 }
 
-/** The bytes of a new state after this work. */
+/** The bytes that this work adds to an empty state. */
 async function sizeAfter(work: (journal: Journal) => Promise<void>): Promise<number> {
+  return (await sizeOfState(work)) - (await sizeOfState(() => Promise.resolve()));
+}
+
+async function sizeOfState(work: (journal: Journal) => Promise<void>): Promise<number> {
   const directory = mkdtempSync(join(tmpdir(), 'waybill-sizing-'));
   try {
     const options = { directory, maxSize: 2 ** 40, retention: 86_400_000, version: '0.0.0', expectState: false, lockWait: 0 };
