@@ -22,6 +22,7 @@ export const files = {
   'dead-letters': () => import('./commands/dead-letters.ts'),
   replay: () => import('./commands/replay.ts'),
   operations: () => import('./commands/operations.ts'),
+  log: () => import('./commands/log.ts'),
   explain: () => import('./commands/explain.ts'),
   backup: () => import('./commands/backup.ts'),
   compare: () => import('./commands/compare/index.ts'),

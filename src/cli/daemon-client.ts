@@ -1,6 +1,7 @@
 /** The client of the socket on which a running daemon serves commands, in its state directory. */
 import { request } from 'node:http';
 import { join } from 'node:path';
+import type { LogLevelRequest } from '../daemon/operations/log-level.ts';
 import type { OperationRequest, OperationResult } from '../daemon/operations/requests.ts';
 import { codeOf, WaybillError, messageOf } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
@@ -38,8 +39,16 @@ export async function isRunning(dataDir: string): Promise<boolean> {
 
 /** Requests an operation from the running daemon. @returns undefined when none runs */
 export async function performLive(dataDir: string, operation: OperationRequest): Promise<OperationResult | undefined> {
-  const timeoutMs = sendingOperations.has(operation.operation) ? timeouts.send : timeouts.operation;
-  const answer = await ask(dataDir, '/operations', timeoutMs, JSON.stringify(operation));
+  return post(dataDir, operation, sendingOperations.has(operation.operation) ? timeouts.send : timeouts.operation);
+}
+
+/** Changes the log level of the running daemon. @returns false when none runs */
+export async function setLogLevel(dataDir: string, request: LogLevelRequest): Promise<boolean> {
+  return (await post(dataDir, request, timeouts.operation)) !== undefined;
+}
+
+async function post(dataDir: string, request: OperationRequest | LogLevelRequest, timeoutMs: number): Promise<OperationResult | undefined> {
+  const answer = await ask(dataDir, '/operations', timeoutMs, JSON.stringify(request));
   if (answer === undefined) return undefined;
   const result = JSON.parse(answer.body) as OperationResult & { readonly error?: string; readonly code?: ErrorCode };
   if (answer.status !== 200)

@@ -15,6 +15,7 @@ import { AdminServer, type AdminFacts } from './admin/server.ts';
 import { reportSettings, serviceWords } from './live-status.ts';
 import { maintainJournal } from './maintenance.ts';
 import { openJournal } from './open-journal.ts';
+import { logLevelRequest, setLogLevel } from './operations/log-level.ts';
 import { operationOf, perform } from './operations/perform.ts';
 import type { DaemonOptions } from './options.ts';
 import { followConfig } from './reload/reload.ts';
@@ -118,7 +119,12 @@ function snapshot({ version, clock }: DaemonOptions, journal: Journal, running: 
   return snapshotOf(journal.db, version, clock.now() * 1000, running.liveStatus.live(journal));
 }
 
-async function operate(request: unknown, { clock, log }: DaemonOptions, { open }: Parts): Promise<unknown> {
+async function operate(request: unknown, { clock, log, logs }: DaemonOptions, { open }: Parts): Promise<unknown> {
+  const level = logLevelRequest(request);
+  if (level && logs) {
+    setLogLevel(level, logs);
+    return {};
+  }
   if (!open) throw new WaybillError('state_unusable', 'cannot perform the operation: the state is not open yet');
   const { journal, running } = open;
   const result = await perform(

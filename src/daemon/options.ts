@@ -3,7 +3,7 @@ import type { Config, Loaded } from '../config/load.ts';
 import type { Clock, Random } from '../model/time.ts';
 import type { createSource } from '../source/client.ts';
 import type { Tracer } from '../model/telemetry.ts';
-import type { ComponentLog } from '../telemetry/log.ts';
+import type { ComponentLog, Logs } from '../telemetry/log.ts';
 
 /** Where changed configurations come from. */
 export interface ConfigSource {
@@ -26,6 +26,8 @@ export interface DaemonOptions {
   readonly openSource?: typeof createSource;
   /** Default: no traces. */
   readonly tracer?: Tracer | undefined;
+  /** For `waybill log level`; undefined: refused. */
+  readonly logs?: Pick<Logs, 'setLevel' | 'components'>;
   /** Log lines that could not be written since the start. */
   readonly lostLines?: () => number;
   /** Changed configurations; default none. */

@@ -99,6 +99,20 @@ export const logEvents = {
     fields: 'lines',
     meaning: 'The daemon never waits for the reader of its log. `lines` is the number of dropped lines.',
   },
+  'log.level_changed': {
+    level: 'info',
+    message: 'log level changed',
+    fields: 'minimum seconds actor',
+    meaning:
+      '`waybill log level` set the minimum level for `seconds`: of the component of this line, or of all. `actor` is not authenticated. ' +
+      'Written at any level.',
+  },
+  'log.level_restored': {
+    level: 'info',
+    message: 'log level restored',
+    fields: '',
+    meaning: 'The time of `log.level_changed` is over, and the configured level applies again. Written at any level.',
+  },
   'state.waiting_for_lock': {
     level: 'info',
     message: 'waiting for another process to release the state',

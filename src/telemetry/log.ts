@@ -29,12 +29,23 @@ export interface ComponentLog extends Log {
 
 export interface Logs {
   readonly root: ComponentLog;
-  /** Sets the level of every component, for `forMs` if given. */
-  readonly setLevel: (level: Level, forMs?: number) => void;
+  /** Overrides the configured levels for a while. The log records the start and the end. */
+  readonly setLevel: (chosen: TemporaryLevel) => void;
+  /** The components that exist. */
+  readonly components: () => readonly string[];
   /** Writes the pending counts of repeated failures. Call before the process ends. */
   readonly flush: () => void;
   /** Lines that could not be written since the start. */
   readonly lost: () => number;
+}
+
+export interface TemporaryLevel {
+  readonly level: Level;
+  /** A component and those below it; undefined: all. */
+  readonly component?: string | undefined;
+  readonly forMs: number;
+  /** Not authenticated. */
+  readonly actor: string;
 }
 
 /** How long a repeated failure is suppressed, ms. */
@@ -60,12 +71,16 @@ export function createLog(
     output.write(line(...parts));
   };
   const overriding = levelOf(environment['LOG_LEVEL']);
-  let chosen: { level: Level; to: number } | undefined;
+  /** By component, '' for all. */
+  const chosen = new Map<string, TemporaryLevel>();
+  const components = new Set<string>();
   const quiet = new Map<string, Repeated>();
+  /** Aborted by `flush`. */
+  const ended = new AbortController();
 
   const threshold = (component: string): number => {
-    if (chosen && clock.monotonic() >= chosen.to) chosen = undefined;
-    return levels.indexOf(chosen?.level ?? nearest(settings.levels, component) ?? overriding ?? settings.level);
+    const temporary = nearest((name) => chosen.get(name)?.level, component) ?? chosen.get('')?.level;
+    return levels.indexOf(temporary ?? nearest((name) => settings.levels[name], component) ?? overriding ?? settings.level);
   };
   const writeRepeated = (key: string, repeated: Repeated): void => {
     quiet.delete(key);
@@ -90,14 +105,32 @@ export function createLog(
     write(event, component, known && known.count > 0 ? { ...shown, repeated: known.count } : shown);
     if (key !== undefined) quiet.set(key, { event, component, fields: shown, since: now, count: 0 });
   };
-  const componentLog = (component: string): ComponentLog => ({
-    write: (event, fields) => report(event, component, fields ?? {}),
-    child: (inner) => componentLog(component === '' ? inner : `${component}/${inner}`),
-  });
+  const componentLog = (component: string): ComponentLog => {
+    if (component !== '') components.add(component);
+    return {
+      write: (event, fields) => report(event, component, fields ?? {}),
+      child: (inner) => componentLog(component === '' ? inner : `${component}/${inner}`),
+    };
+  };
+  // Both lines are written at any level: the log shows when its level changed.
+  const setLevel = (temporary: TemporaryLevel): void => {
+    const { component = '', level, forMs, actor } = temporary;
+    chosen.set(component, temporary);
+    write('log.level_changed', component, presentable({ minimum: level, seconds: forMs / 1000, actor }));
+    const restore = (): void => {
+      // A later choice replaced this one.
+      if (chosen.get(component) !== temporary) return;
+      chosen.delete(component);
+      write('log.level_restored', component, {});
+    };
+    clock.sleep(forMs, ended.signal).then(restore, () => undefined);
+  };
   return {
     root: componentLog(''),
-    setLevel: (level, forMs = Infinity) => (chosen = { level, to: clock.monotonic() + forMs }),
+    setLevel,
+    components: () => [...components],
     flush: () => {
+      ended.abort();
       for (const [key, repeated] of [...quiet]) writeRepeated(key, repeated);
     },
     lost: () => output.lost,
@@ -207,8 +240,11 @@ function isErrorFields(value: unknown): value is { message: string; code?: strin
   return typeof value === 'object' && value !== null && 'message' in value && typeof value.message === 'string';
 }
 
-function nearest(byComponent: Readonly<Record<string, Level>>, component: string): Level | undefined {
-  for (let at = component; at !== ''; at = at.slice(0, Math.max(0, at.lastIndexOf('/')))) if (byComponent[at]) return byComponent[at];
+function nearest(levelOfComponent: (name: string) => Level | undefined, component: string): Level | undefined {
+  for (let at = component; at !== ''; at = at.slice(0, Math.max(0, at.lastIndexOf('/')))) {
+    const level = levelOfComponent(at);
+    if (level) return level;
+  }
   return undefined;
 }
 

@@ -69,6 +69,7 @@ async function run(values: RunValues, io: Io): Promise<number> {
           random: systemRandom,
           log: logs.root,
           lostLines: logs.lost,
+          logs,
         },
         expectState: values['require-state'],
         configSource,

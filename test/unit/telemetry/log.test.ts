@@ -12,8 +12,18 @@ class TestClock implements Clock {
   monotonic(): number {
     return this.ms;
   }
-  async sleep(): Promise<void> {
-    throw new Error('unexpected sleep');
+  readonly #sleeps: { readonly due: number; readonly wake: () => void }[] = [];
+  sleep(ms: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#sleeps.push({ due: this.ms + ms, wake: resolve });
+      signal.addEventListener('abort', () => reject(signal.reason as Error));
+    });
+  }
+  async advance(ms: number): Promise<void> {
+    this.ms += ms;
+    for (const { due, wake } of this.#sleeps) if (due <= this.ms) wake();
+    await Promise.resolve();
+    await Promise.resolve();
   }
 }
 
@@ -75,15 +85,48 @@ describe('levels', () => {
     expect(() => start({}, { LOG_LEVEL: 'loud' })).toThrow('cannot read LOG_LEVEL "loud": not one of debug, info, warn, error');
   });
 
-  test('a temporary level ends after its time', () => {
-    const { root, setLevel, clock, lines } = start();
-    setLevel('debug', 900_000);
+  test('a temporary level ends after its time, and the log records both at any level', async () => {
+    const { root, setLevel, clock, lines } = start({ level: 'error' });
+    setLevel({ level: 'debug', forMs: 900_000, actor: 'j.doe' });
     root.write('window.proven', { source: 'a' });
-    clock.ms = 899_999;
+    await clock.advance(899_999);
     root.write('window.proven', { source: 'b' });
-    clock.ms = 900_000;
+    await clock.advance(1);
     root.write('window.proven', { source: 'c' });
-    expect(lines().map((l) => l['source'])).toEqual(['a', 'b']);
+    expect(lines().map(({ event, source }) => [event, source])).toEqual([
+      ['log.level_changed', undefined],
+      ['window.proven', 'a'],
+      ['window.proven', 'b'],
+      ['log.level_restored', undefined],
+    ]);
+    expect(lines()[0]).toMatchObject({ minimum: 'debug', seconds: 900, actor: 'j.doe' });
+  });
+
+  test('a temporary level of a component wins for its parts, over that of all; a later one replaces it and its end', async () => {
+    const { root, setLevel, components, clock, lines, flush } = start({ levels: { 'sink/kafka': 'error' } });
+    const [kafka, file] = [root.child('sink/kafka'), root.child('sink').child('file')];
+    expect(components()).toEqual(['sink/kafka', 'sink', 'sink/file']);
+    setLevel({ level: 'error', forMs: 1_000, actor: 'root' });
+    setLevel({ level: 'debug', component: 'sink', forMs: 1_000, actor: 'root' });
+    kafka.write('kafka.client', { name: '1' });
+    root.write('source.recovered', { source: '1' });
+    await clock.advance(500);
+    setLevel({ level: 'warn', component: 'sink', forMs: 1_000, actor: 'root' });
+    await clock.advance(500);
+    kafka.write('kafka.client', { name: '2' });
+    file.write('sink.compression_failed');
+    root.write('source.recovered', { source: '2' });
+    flush();
+    await clock.advance(5_000);
+    expect(lines().map(({ event, component, name, source }) => [event, component, name ?? source])).toEqual([
+      ['log.level_changed', undefined, undefined],
+      ['log.level_changed', 'sink', undefined],
+      ['kafka.client', 'sink/kafka', '1'],
+      ['log.level_changed', 'sink', undefined],
+      ['log.level_restored', undefined, undefined],
+      ['sink.compression_failed', 'sink/file', undefined],
+      ['source.recovered', undefined, '2'],
+    ]);
   });
 });
 
