@@ -8,7 +8,7 @@ import { sha256 } from './merkle.ts';
 const compress = promisify(gzip);
 const lineFeed = 0x0a;
 /** Bytes unpacked at once. */
-const blockBytes = 1024 * 1024;
+const blockBytes = 64 * 1024;
 /** Far above the largest record. */
 const maxLineBytes = 64 * 1024 * 1024;
 const namePattern = /^segments\/(\d{16})-([0-9a-f]{64})\.ndjson\.gz$/;

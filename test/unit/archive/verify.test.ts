@@ -17,6 +17,7 @@ import {
   windowLines,
   writeArchive,
 } from '../../support/archive.ts';
+import { hasPython, resultOf, secondVerifier } from '../../support/second-verifier.ts';
 
 const originOf = (store: MemoryStore): string => store.files.get('checkpoints/0000000001')?.toString().split('\n')[0] ?? '';
 
@@ -26,8 +27,16 @@ function verifierOf(store: MemoryStore, seed = 1): Verifier {
   return verifier;
 }
 
-const verify = (store: MemoryStore, options: VerifyOptions = {}): Promise<VerifyReport> =>
-  verifyArchive(store, [verifierOf(store)], options);
+/** Both verifiers agree on every archive here; verify.py has no period. */
+async function verify(store: MemoryStore, options: VerifyOptions = {}): Promise<VerifyReport> {
+  const verifier = verifierOf(store);
+  const report = await verifyArchive(store, [verifier], options);
+  if (hasPython && options.from === undefined) {
+    const [judgement = []] = await secondVerifier(store.files, { key: formatVerifier(verifier), since: options.since });
+    expect(resultOf(judgement)).toBe(report.result);
+  }
+  return report;
+}
 
 async function archiveOf(lines: readonly EntryLine[], perSegment = lines.length): Promise<MemoryStore> {
   const store = new MemoryStore();

@@ -1,0 +1,198 @@
+/**
+ * Changed copies of a small archive, judged by both verifiers: `verifyArchive`, and
+ * content/archive/verify.py, which shares no code with it. WAYBILL_ARCHIVE_TAMPERINGS sets the
+ * number of random changes, and `all` flips every bit.
+ */
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { formatVerifier, parseVerifier, signerOf } from '../../../src/archive/signed-note.ts';
+import { verifyArchive } from '../../../src/archive/verify/verify.ts';
+import { keyFrom, MemoryStore, windowLines, writeArchive } from '../../support/archive.ts';
+import { hasPython, resultOf, secondVerifier, verifyProgram } from '../../support/second-verifier.ts';
+import type { Changes, Judgement } from '../../support/second-verifier.ts';
+
+const setting = process.env['WAYBILL_ARCHIVE_TAMPERINGS'] ?? '300';
+const everyBit = setting === 'all';
+const randomChanges = everyBit ? 100_000 : Number(setting);
+const timeout = everyBit ? 7_200_000 : undefined;
+
+const store = new MemoryStore();
+let verifierKey = '';
+let since: Buffer = Buffer.alloc(0);
+beforeAll(async () => {
+  await writeArchive(store, windowLines(3, 2), 4);
+  since = store.files.get('checkpoint') ?? since;
+  verifierKey = formatVerifier(signerOf(since.toString().split('\n')[0] ?? '', keyFrom(1)));
+});
+
+async function byWaybill(cases: readonly Changes[]): Promise<Judgement[]> {
+  const verifier = parseVerifier(verifierKey);
+  if (!verifier) throw new Error('expected a verifier key');
+  const judgements: Judgement[] = [];
+  for (const changes of cases) {
+    const files = new Map(store.files);
+    for (const [path, bytes] of Object.entries(changes)) {
+      if (bytes === null) files.delete(path);
+      else files.set(path, bytes);
+    }
+    const { findings } = await verifyArchive(new MemoryStore(files), [verifier], { since });
+    judgements.push(findings.map(({ severity, object }) => [severity, object] as const));
+  }
+  return judgements;
+}
+
+const byPython = (cases: readonly Changes[]): Promise<readonly Judgement[]> =>
+  secondVerifier(store.files, { key: verifierKey, since }, cases);
+
+/** Files that prove nothing, and that no verifier needs. */
+const isNoEvidence = (path: string): boolean => path === 'checkpoint' || path.startsWith('keys/');
+/** Partial tiles and bundles of older checkpoints, which may be deleted. */
+const isSuperseded = (path: string): boolean =>
+  /\.p\/\d+$/.test(path) && !store.files.has(path.replace(/\d+$/, '')) && !path.endsWith('.p/12');
+
+interface Case {
+  readonly name: string;
+  readonly changes: Changes;
+  readonly isHarmless: boolean;
+  /** An object that both must name. */
+  readonly object?: string;
+}
+
+/** @returns the cases that a verifier judges wrong */
+async function misjudged(cases: readonly Case[]): Promise<string[]> {
+  const changes = cases.map((each) => each.changes);
+  const [ours, theirs] = await Promise.all([byWaybill(changes), byPython(changes)]);
+  return cases.flatMap(({ name, isHarmless, object }, i) => {
+    const both = [ours[i] ?? [], theirs[i] ?? []];
+    const [one = '', other = ''] = both.map(resultOf);
+    if (one !== other) return [`${name}: ${one} by Waybill, ${other} by Python`];
+    if ((one === 'intact') !== isHarmless) return [`${name}: ${one}`];
+    const isNamed = object === undefined || both.every((judgement) => judgement.some(([, each]) => each === object));
+    return isNamed ? [] : [`${name}: a verifier does not name ${object}`];
+  });
+}
+
+describe.skipIf(!hasPython)('both verifiers', () => {
+  it('find nothing in the archive as it was written', async () => {
+    expect([await byWaybill([{}]), await byPython([{}])]).toEqual([[[]], [[]]]);
+  });
+
+  it('agree when verify.py runs as a program on a directory', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'waybill-verify-'));
+    try {
+      for (const [path, bytes] of store.files) {
+        mkdirSync(join(folder, 'archive', dirname(path)), { recursive: true });
+        writeFileSync(join(folder, 'archive', path), bytes);
+      }
+      writeFileSync(join(folder, 'key'), `${verifierKey}\n`);
+      const run = (...args: string[]): number | null =>
+        spawnSync('python3', [verifyProgram, '--directory', join(folder, 'archive'), '--key', join(folder, 'key'), ...args]).status;
+      expect(run('--since', join(folder, 'archive/checkpoint'))).toBe(0);
+      expect(run('--since', join(folder, 'key'))).toBe(1);
+      expect(run('--key', join(folder, 'missing'))).toBe(2);
+      writeFileSync(join(folder, 'key'), `${formatVerifier(signerOf('waybill/other', keyFrom(1)))}\n`);
+      expect(run()).toBe(3);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  it(
+    'report every flipped bit, and name a file that is no evidence',
+    async () => {
+      const cases = [...store.files].flatMap(([path, bytes]) =>
+        Array.from({ length: bytes.length * 8 }, (_, bit) => bit)
+          .filter((bit) => everyBit || bit % 41 === 0)
+          .map((bit) => {
+            const changed = Buffer.from(bytes);
+            changed[bit >> 3] = (changed[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+            return { name: `bit ${bit} of ${path}`, object: path, changes: { [path]: changed }, isHarmless: isNoEvidence(path) };
+          }),
+      );
+      expect(await misjudged(cases)).toEqual([]);
+    },
+    timeout,
+  );
+
+  it('report what is missing', async () => {
+    const cases = [...store.files.keys()].map((path) => ({
+      name: `without ${path}`,
+      changes: { [path]: null },
+      isHarmless: isNoEvidence(path) || isSuperseded(path),
+    }));
+    expect(cases.filter(({ isHarmless }) => isHarmless).length).toBeLessThan(cases.length / 2);
+    expect(await misjudged(cases)).toEqual([]);
+  });
+
+  it('report lines that were removed, reordered, repeated or changed under a new name', async () => {
+    const segments = [...store.files].filter(([path]) => path.startsWith('segments/'));
+    const cases = segments.flatMap(([path, bytes]) => {
+      const lines = gunzipSync(bytes).toString().trimEnd().split('\n');
+      const altered = lines.flatMap((line, i) => [
+        lines.toSpliced(i, 1),
+        lines.toSpliced(i, 1, line, line),
+        lines.toSpliced(i, 1, line.replace('production', 'test')),
+        lines.toSpliced(i, 1, `${line} `),
+        lines.toSpliced(i, 2, ...lines.slice(i, i + 2).toReversed()).concat(i === lines.length - 1 ? [line] : []),
+      ]);
+      return altered
+        .filter((each) => each.join('\n') !== lines.join('\n'))
+        .map((each, i) => {
+          const file = gzipSync(`${each.join('\n')}\n`);
+          const renamed = path.replace(/-.*/, `-${createHash('sha256').update(file).digest('hex')}.ndjson.gz`);
+          return { name: `change ${i} of ${path}`, changes: { [path]: null, [renamed]: file }, isHarmless: false };
+        });
+    });
+    expect(cases.length).toBeGreaterThan(40);
+    expect(await misjudged(cases)).toEqual([]);
+  });
+
+  it('report an archive that another key signed anew, and one that ends earlier', async () => {
+    const foreign = new MemoryStore();
+    await writeArchive(foreign, windowLines(3, 2).slice(0, 8), 4, keyFrom(2));
+    const replaced = Object.fromEntries([...[...store.files.keys()].map((path) => [path, null] as const), ...foreign.files]);
+    const newest = [...store.files.keys()].filter((path) => /checkpoints\/0+3$|segments\/0+10-|^checkpoint$/.test(path));
+    expect(newest).toHaveLength(3);
+    const cut = Object.fromEntries(newest.map((path) => [path, null] as const));
+    expect(
+      await misjudged([
+        { name: 'another key', changes: replaced, isHarmless: false },
+        { name: 'cut', changes: cut, isHarmless: false },
+      ]),
+    ).toEqual([]);
+  });
+
+  it(
+    `report ${randomChanges} random deletions, cuts, swaps and repetitions`,
+    async () => {
+      let calls = 0;
+      const below = (max: number): number =>
+        createHash('sha256')
+          .update(`tampering ${(calls += 1)}`)
+          .digest()
+          .readUInt32BE() % max;
+      const files = [...store.files].filter(([path]) => !isNoEvidence(path) && !isSuperseded(path));
+      const anyFile = (): [string, Buffer] => files[below(files.length)] ?? ['', Buffer.alloc(0)];
+      const cases = Array.from({ length: randomChanges }, (_, i) => {
+        const [[path, bytes], [other, content]] = [anyFile(), anyFile()];
+        const at = below(bytes.length);
+        const changes: readonly Changes[] = [
+          { [path]: null, [other]: null },
+          { [path]: bytes.subarray(0, at) },
+          { [path]: Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + 1 + below(40))]) },
+          { [path]: Buffer.concat([bytes.subarray(0, at + 1), bytes.subarray(at)]) },
+          path === other ? { [path]: null } : { [path]: content, [other]: bytes },
+          path === other || content.equals(bytes) ? { [path]: null } : { [path]: content },
+        ];
+        return { name: `change ${i}`, changes: changes[below(changes.length)] ?? {}, isHarmless: false };
+      });
+      expect(await misjudged(cases)).toEqual([]);
+    },
+    timeout,
+  );
+});
