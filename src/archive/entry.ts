@@ -3,7 +3,7 @@ import { uidBytes } from '../record/identity.ts';
 import type { Line } from './line.ts';
 import { sha256 } from './merkle.ts';
 
-export const entryBytes = 57;
+const entryBytes = 57;
 
 const kinds = { record: 1, ledger: 2, operation: 3, position: 4 } as const;
 

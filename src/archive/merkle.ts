@@ -82,7 +82,7 @@ export function provesInclusion(
   tree: { readonly size: number; readonly root: Uint8Array },
   proof: readonly Uint8Array[],
 ): boolean {
-  if (leaf.index >= tree.size || leaf.hash.length !== hashBytes) return false;
+  if (leaf.index >= tree.size || ![leaf.hash, ...proof].every(isHash)) return false;
   let [at, last] = [leaf.index, tree.size - 1];
   let root = leaf.hash;
   for (const sibling of proof) {
@@ -104,7 +104,7 @@ export function provesExtension(
   after: { readonly size: number; readonly root: Uint8Array },
   proof: readonly Uint8Array[],
 ): boolean {
-  if (before.size === 0 || before.size > after.size) return false;
+  if (before.size === 0 || before.size > after.size || !proof.every(isHash)) return false;
   if (before.size === after.size) return proof.length === 0 && equal(before.root, after.root);
   let [at, last] = [before.size - 1, after.size - 1];
   while (at % 2 === 1) [at, last] = [half(at), half(last)];
@@ -128,6 +128,10 @@ export function provesExtension(
 
 export function equal(a: Uint8Array, b: Uint8Array): boolean {
   return Buffer.compare(a, b) === 0;
+}
+
+function isHash(bytes: Uint8Array): boolean {
+  return bytes.length === hashBytes;
 }
 
 function half(number: number): number {

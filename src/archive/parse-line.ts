@@ -9,7 +9,7 @@ import { recordKey } from './line.ts';
 import type { LedgerLine, OperationLine, PositionLine, RecordLine } from './line.ts';
 
 /** A line of a record. */
-export interface RecordFacts extends Pick<RecordLine, 'kind' | 'seq' | 'uid' | 'source'> {
+interface RecordFacts extends Pick<RecordLine, 'kind' | 'seq' | 'uid' | 'source'> {
   /** `logTimestamp`; undefined when it is unreadable. */
   readonly time: Micros | undefined;
 }

@@ -19,7 +19,7 @@ export interface Signer extends Verifier {
   readonly privateKey: KeyObject;
 }
 
-export interface OpenedNote {
+interface OpenedNote {
   readonly text: string;
   /** The known keys whose signatures are valid, in the order of the lines. */
   readonly signedBy: readonly Verifier[];

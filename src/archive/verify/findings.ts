@@ -4,7 +4,7 @@
  * `altered`: an object contradicts a signature, a hash or a proof, or is missing. `unproven`:
  * nothing contradicts, but something stays open. `note`: worth knowing, and no evidence.
  */
-export type Severity = 'altered' | 'unproven' | 'note';
+type Severity = 'altered' | 'unproven' | 'note';
 
 export interface Finding {
   readonly severity: Severity;

@@ -11,7 +11,7 @@ import type { LedgerFacts, LineFacts } from '../parse-line.ts';
 import type { Findings } from './findings.ts';
 import { RecordIndex } from './record-index.ts';
 
-export interface Period {
+interface Period {
   readonly from?: Micros | undefined;
   readonly to?: Micros | undefined;
 }

@@ -1,0 +1,82 @@
+/**
+ * A proof that one record is in an archive, without any other record: the line, its entry, the path
+ * to a root, and the checkpoint that signs the root. Pure.
+ */
+import { z } from 'zod';
+import { parseCheckpoint } from './checkpoint.ts';
+import { formatEntry } from './entry.ts';
+import { equal, leafHash, provesInclusion } from './merkle.ts';
+import { parseLine } from './parse-line.ts';
+import { decodeBase64, openNote } from './signed-note.ts';
+import type { Verifier } from './signed-note.ts';
+
+export interface InclusionProof {
+  /** As it stands in its segment, without the line break. */
+  readonly line: Buffer;
+  readonly entry: Buffer;
+  /** The index of its leaf. */
+  readonly index: number;
+  readonly hashes: readonly Uint8Array[];
+  /** A signed note. */
+  readonly checkpoint: Buffer;
+}
+
+const base64 = z.string().transform((text, context) => {
+  const bytes = decodeBase64(text);
+  if (!bytes) context.addIssue({ code: 'custom', message: 'is not base64' });
+  return bytes ?? z.NEVER;
+});
+const text = z.string().transform((value) => Buffer.from(value));
+
+/** Another form would have another number. */
+const proofSchema = z.strictObject({
+  format: z.literal('waybill-proof/1'),
+  line: text,
+  entry: base64,
+  index: z.int().nonnegative(),
+  hashes: z.array(base64),
+  checkpoint: text,
+});
+
+export function formatProof({ line, entry, index, hashes, checkpoint }: InclusionProof): string {
+  const fields = {
+    format: 'waybill-proof/1',
+    line: line.toString(),
+    entry: entry.toString('base64'),
+    index,
+    hashes: hashes.map((hash) => Buffer.from(hash).toString('base64')),
+    checkpoint: checkpoint.toString(),
+  };
+  return `${JSON.stringify(fields, undefined, 2)}\n`;
+}
+
+/** @returns undefined for a text that is not a proof */
+export function parseProof(json: string): InclusionProof | undefined {
+  try {
+    return proofSchema.safeParse(JSON.parse(json)).data;
+  } catch (thrown) {
+    if (thrown instanceof SyntaxError) return undefined;
+    throw thrown;
+  }
+}
+
+/** The result of a proof: `unproven` where no known key signed its checkpoint. */
+interface ProofResult {
+  readonly result: 'intact' | 'altered' | 'unproven';
+  /** The reason, unless the proof is intact. */
+  readonly message: string | undefined;
+}
+
+export function checkProof({ line, entry, index, hashes, checkpoint }: InclusionProof, verifiers: readonly Verifier[]): ProofResult {
+  const altered = (message: string): ProofResult => ({ result: 'altered', message });
+  const facts = parseLine(line);
+  if (!facts || !equal(formatEntry(facts, line), entry)) return altered('the entry is not that of the line');
+  const note = openNote(checkpoint, verifiers);
+  if (typeof note === 'string') return altered(`the checkpoint: ${note}`);
+  const tree = parseCheckpoint(note.text);
+  if (!tree) return altered('the signed text is not a checkpoint');
+  if (!provesInclusion({ index, hash: leafHash(entry) }, tree, hashes))
+    return altered('the hashes do not lead from the entry to the root of the checkpoint');
+  if (note.signedBy.length > 0) return { result: 'intact', message: undefined };
+  return { result: 'unproven', message: `no key signed the checkpoint that --key names; signed with "${note.unknown.join('", "')}"` };
+}
