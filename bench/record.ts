@@ -16,13 +16,13 @@ const outcomes = [
   ['Decrypt', 'AccessDenied', 'GeoValidationFailed'],
 ] as const;
 
-/** Record `i` of a log that begins at `beginMs`. */
-export function recordText(i: number, beginMs: number): string {
+/** Record `i` of a log that begins at `beginMs`. @param rate  records a second */
+export function recordText(i: number, beginMs: number, rate = perSecond): string {
   const [action, result, reason] = outcomes[i % outcomes.length] ?? outcomes[0];
   const [latLong, address] = places[i % places.length] ?? places[0];
   const user = i % 997;
   const owner = i % 89;
-  const micros = Math.floor((i * 1_000_000) / perSecond);
+  const micros = Math.floor((i * 1_000_000) / rate);
   const at = new Date(beginMs + Math.floor(micros / 1000)).toISOString().slice(0, 23);
   return JSON.stringify({
     logId: 1_000_000 + i,

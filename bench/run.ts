@@ -1,11 +1,11 @@
 /**
- * `npm run bench [-- collection | delivery | backfill | logs-endpoint | flood | sizing] [options]`: the benchmarks, each a program of its own with its floor
+ * `npm run bench [-- collection | delivery | backfill | logs-endpoint | flood | sizing | live] [options]`: the benchmarks, each a program of its own with its floor
  * measured in the same run. Without a name, collection and then delivery; options are for a benchmark that is named, `--records` is for all.
  */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-const names = ['collection', 'delivery', 'backfill', 'logs-endpoint', 'flood', 'sizing'];
+const names = ['collection', 'delivery', 'backfill', 'logs-endpoint', 'flood', 'sizing', 'live'];
 const given = process.argv.slice(2);
 const [first = ''] = given;
 const asked = names.includes(first) ? [first] : ['collection', 'delivery'];

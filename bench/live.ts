@@ -1,0 +1,188 @@
+/**
+ * `npm run bench -- live`: one source of so many records a second with default settings, in real time. Prints how often each record was read, the CPU
+ * that 100,000 records cost, and the delay from visible at the service to written in the file. Exits 1 when a bound is missed.
+ */
+import { closeSync, mkdtempSync, openSync, readSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import type { Snapshot } from '../src/model/snapshot.ts';
+import { ask, cpuSeconds, memoryMiB, sleep, start } from './process.ts';
+import { table } from './table.ts';
+import { visibleAfterMs } from './visibility.ts';
+
+const { values } = parseArgs({
+  options: {
+    /** Records a second. */
+    rate: { type: 'string', default: '100' },
+    /** How long is measured, once the history before the start is closed. */
+    seconds: { type: 'string', default: '1800' },
+    pollInterval: { type: 'string', default: '10' },
+    closeDelay: { type: 'string', default: '900' },
+    json: { type: 'boolean', default: false },
+  },
+});
+const rate = Number(values.rate);
+const seconds = Number(values.seconds);
+const pollSeconds = Number(values.pollInterval);
+const closeDelay = Number(values.closeDelay);
+const maxReads = 3;
+const maxCpu = 8;
+const maxP99 = pollSeconds + 1;
+const firstLogId = 1_000_000;
+const root = fileURLToPath(new URL('..', import.meta.url));
+const directory = mkdtempSync(join(tmpdir(), 'waybill-live-'));
+const out = join(directory, 'events.ndjson');
+// Enough history that windows are closed from the start of the measurement on.
+const beginMs = Math.floor(Date.now() / 1000) * 1000 - 3 * closeDelay * 1000;
+
+interface Stats {
+  readonly requests: number;
+  readonly counts: number;
+  readonly polled: number;
+  readonly closed: number;
+}
+
+/** The numbers of the records in the lines that a file gained. */
+class Delivered {
+  readonly #buffer = Buffer.alloc(1_048_576);
+  #at = 0;
+  #rest = '';
+
+  read(): number[] {
+    const found: number[] = [];
+    const file = openSync(out, 'r');
+    for (;;) {
+      const read = readSync(file, this.#buffer, 0, this.#buffer.length, this.#at);
+      if (read === 0) break;
+      this.#at += read;
+      const lines = (this.#rest + this.#buffer.toString('latin1', 0, read)).split('\n');
+      this.#rest = lines.pop() ?? '';
+      for (const line of lines) found.push(Number(/logId\\?":(\d+)/.exec(line)?.[1]) - firstLogId);
+    }
+    closeSync(file);
+    return found;
+  }
+}
+
+const server = start(process.execPath, [join(root, 'bench/live-server.ts'), String(beginMs), String(rate)]);
+try {
+  const { port } = JSON.parse(await server.firstLine) as { port: number };
+  writeFileSync(join(directory, 'waybill.yaml'), configuration(port));
+  await using daemon = start(join(root, 'bin/waybill.js'), ['run', '--config', 'waybill.yaml'], directory);
+  daemon.firstLine.catch(() => undefined);
+  const socketPath = join(directory, 'state', 'waybill.sock');
+  const stats = async (): Promise<Stats> => (await ask<Stats>({ port }, '/stats')) ?? { requests: 0, counts: 0, polled: 0, closed: 0 };
+  const closedUntil = async (): Promise<number> => (await ask<Snapshot>({ socketPath }, '/snapshot'))?.sources[0]?.closedUntil ?? 0;
+  // A window is as wide as the close delay at most, and narrower at this rate.
+  const lagMs = (closeDelay + Math.min(closeDelay, 180)) * 1000;
+  while ((await closedUntil()) < (Date.now() - lagMs) * 1000) await sleep(1_000);
+  const delivered = new Delivered();
+  delivered.read();
+  const before = { at: Date.now(), cpu: cpuSeconds(daemon.pid), stats: await stats() };
+  process.stderr.write(`history is closed; measuring for ${seconds} s\n`);
+  const delays: number[] = [];
+  let inTime = 0;
+  const endAt = before.at + seconds * 1000;
+  while (Date.now() < endAt) {
+    await sleep(100);
+    const now = Date.now();
+    for (const i of delivered.read()) {
+      const visibleAt = beginMs + (i * 1000) / rate + visibleAfterMs(i);
+      if (visibleAt < before.at) continue;
+      delays.push((now - visibleAt) / 1000);
+      inTime += Number(now - visibleAt <= maxP99 * 1000);
+    }
+  }
+  const after = { at: Date.now(), cpu: cpuSeconds(daemon.pid), stats: await stats() };
+  const records = ((after.at - before.at) / 1000) * rate;
+  const since = (name: keyof Stats): number => after.stats[name] - before.stats[name];
+  report({
+    records: Math.round(records),
+    polls: since('polled') / records,
+    windows: since('closed') / records,
+    requests: (since('requests') / records) * 100_000,
+    counts: (since('counts') / records) * 100_000,
+    cpu: ((after.cpu - before.cpu) / records) * 100_000,
+    p50: quantile(delays, 0.5),
+    p99: quantile(delays, 0.99),
+    inTime: inTime / delays.length,
+    memory: memoryMiB(daemon.pid).peak,
+  });
+} finally {
+  await server[Symbol.asyncDispose]();
+  rmSync(directory, { recursive: true, force: true });
+}
+
+interface Result {
+  readonly records: number;
+  /** Records that live polls and windows read, per record. */
+  readonly polls: number;
+  readonly windows: number;
+  /** Requests per 100,000 records, and those of them that only count. */
+  readonly requests: number;
+  readonly counts: number;
+  readonly cpu: number;
+  readonly p50: number;
+  readonly p99: number;
+  readonly inTime: number;
+  readonly memory: number;
+}
+
+function report(result: Result): void {
+  const { records, polls, windows, requests, counts, cpu, p50, p99, inTime, memory } = result;
+  const reads = polls + windows;
+  if (values.json) process.stdout.write(`${JSON.stringify(result)}\n`);
+  else
+    process.stdout.write(
+      `${table(
+        ['records', 'read per record', 'by polls', 'by windows', 'requests/100k', 'counts', 'CPU s/100k', 'p50 s', 'p99 s', 'peak MiB'],
+        [
+          [
+            ...[
+              records.toLocaleString('en'),
+              reads.toFixed(2),
+              polls.toFixed(2),
+              windows.toFixed(2),
+              requests.toFixed(0),
+              counts.toFixed(0),
+            ],
+            ...[cpu.toFixed(2), p50.toFixed(1), p99.toFixed(1), memory.toFixed(0)],
+          ],
+        ],
+      )}\nDelay from visible to written; ${(inTime * 100).toFixed(2)} % within ${maxP99} s.\n`,
+    );
+  const faults = [
+    ...(reads > maxReads ? [`each record was read ${reads.toFixed(2)} times, at most ${maxReads} is the bound`] : []),
+    ...(cpu > maxCpu ? [`100,000 records cost ${cpu.toFixed(2)} s of CPU, at most ${maxCpu} is the bound`] : []),
+    ...(p99 > maxP99 ? [`p99 of the delay is ${p99.toFixed(1)} s, at most ${maxP99} s is the bound`] : []),
+  ];
+  for (const fault of faults) process.stderr.write(`${fault}\n`);
+  if (faults.length > 0) process.exitCode = 1;
+}
+
+function quantile(sorted: number[], share: number): number {
+  sorted.sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN;
+}
+
+function configuration(port: number): string {
+  const address = `http://127.0.0.1:${port}`;
+  return JSON.stringify({
+    dataDir: './state',
+    sources: [
+      {
+        id: 'bench',
+        baseUrl: `${address}/v2/api`,
+        auth: { authUrl: address, tenantId: 'bench', clientId: 'bench', clientSecret: 'bench', scopeAddress: 'bench' },
+        start: new Date(beginMs).toISOString(),
+        pollInterval: `${pollSeconds}s`,
+        closeDelay: `${closeDelay}s`,
+      },
+    ],
+    sinks: [{ id: 'file', type: 'file', path: out }],
+    admin: { listen: '127.0.0.1:0' },
+    log: { level: 'error' },
+  });
+}
