@@ -4,13 +4,15 @@
  */
 import type { CollectJournal } from '../model/journal.ts';
 import type { Log } from '../model/telemetry.ts';
-import type { Micros } from '../model/time.ts';
+import type { Clock, Micros } from '../model/time.ts';
 import type { Requester } from './requester.ts';
 import type { VisibilityCheck } from './visibility.ts';
 import { pass } from './read-pages.ts';
 import type { Paging } from './page-cursor.ts';
 import type { PageStore } from './page-store.ts';
-import { filterSlack, queryFrom, secondMicros, livePollOverlap, wholeSecond } from './windows.ts';
+import { fullOverlap } from './poll-overlap.ts';
+import type { PollOverlap } from './poll-overlap.ts';
+import { filterSlack, queryFrom, secondMicros, wholeSecond } from './windows.ts';
 
 interface LivePollParts {
   readonly sourceId: string;
@@ -18,10 +20,10 @@ interface LivePollParts {
   readonly paging: Paging;
   readonly journal: Pick<CollectJournal, 'progress'>;
   readonly visibility: Pick<VisibilityCheck, 'isPlain' | 'admits'>;
-  readonly pages: Pick<PageStore, 'store'>;
+  readonly pages: Pick<PageStore, 'store' | 'polledFrom'>;
   readonly closeDelay: Micros;
-  /** `polledUntil` before the first poll. */
-  readonly begin: Micros;
+  readonly overlap: PollOverlap;
+  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
   readonly log: Log;
 }
 
@@ -36,74 +38,101 @@ export interface Resume {
   readonly skip: number;
 }
 
-/** The begin of a poll that does not continue another, µs. */
-export function beginOf({ journal, sourceId, closeDelay, begin }: LivePollParts, serverNow: Micros): Micros {
-  const { polledUntil, live } = journal.progress(sourceId);
-  const mark = polledUntil === 0 ? begin : polledUntil;
-  return wholeSecond(
-    /* mutant: poll-overlap */ Math.max(Math.min(live.closedUntil, serverNow - closeDelay), Math.min(mark, serverNow) - livePollOverlap),
-  );
-}
+export class LivePoll {
+  readonly #parts: LivePollParts;
+  #resume: Resume | undefined;
 
-/**
- * Reads up to 20 pages. If there are more, the next poll begins 2 s before the newest time read,
- * without the overlap. Where that is no later than this poll began, more than 20 pages share two
- * seconds, and the next poll skips the pages read. After unreadable pages the next poll continues
- * in the same way, but at the latest after the second of the newest time read.
- * @returns where the next poll continues; undefined when this one ended at a short page
- */
-export async function pollLive(
-  parts: LivePollParts,
-  serverNow: Micros,
-  resume: Resume | undefined,
-  signal: AbortSignal,
-): Promise<Resume | undefined> {
-  const mark = parts.journal.progress(parts.sourceId).polledUntil || parts.begin;
-  // mutant: poll-begin
-  const from = resume?.from ?? beginOf(parts, serverNow);
-  const query = /* mutant: poll-query */ queryFrom(from);
-  let newest: Micros | undefined;
-  let ended = false;
-  let pages = 0;
-  const unreadable: number[] = [];
-  let half: Resume | undefined;
-  const markAfter = (): Micros => /* mutant: poll-progress */ Math.min(serverNow, newest ?? mark);
-  const read = pass({
-    requester: parts.requester,
-    paging: parts.paging,
-    query,
-    pagesMax: maxPages,
-    skip: resume?.skip ?? 0,
-    ahead: (answer) => parts.visibility.isPlain(answer),
-    log: parts.log,
-    signal,
-    unreadable: (page, error) => {
-      unreadable.push(page);
-      parts.log.write('source.page_unreadable', { source: parts.sourceId, page, error });
-    },
-    isTooMuch: ({ isDeep }) => {
-      // The next poll requests half the time; closing the windows reads what it skips.
-      if (!isDeep && serverNow - from > livePollOverlap) half = { from: wholeSecond(from + (serverNow - from) / 2), skip: 0 };
-      return Promise.resolve(half !== undefined);
-    },
-  });
-  for await (const { answer, isLast } of read) {
-    pages += 1;
-    for (const { time } of answer.records) if (time !== undefined && (newest === undefined || time > newest)) newest = time;
-    ended = isLast;
-    // `polledUntil` stays: the next poll reads the refused page and the pages after it.
-    if (!(await parts.visibility.admits(answer, signal))) return undefined;
-    await parts.pages.store(answer, { polledUntil: isLast || pages === maxPages ? markAfter() : undefined });
+  constructor(parts: LivePollParts) {
+    this.#parts = parts;
   }
-  if (half) return half;
-  if (ended) return undefined;
-  // The pass ended at a page past the end: `polledUntil` moves all the same.
-  if (pages < maxPages) await parts.pages.store({ records: [], received: serverNow, serverNow }, { polledUntil: markAfter() });
-  if (newest === undefined || (pages < maxPages && unreadable.length === 0)) return undefined;
-  const next = wholeSecond(newest - filterSlack);
-  if (next > from) return { from: next, skip: 0 };
-  // The poll skips what the service does not show after these pages: closing the window reports
-  // what is missing.
-  if (unreadable.length > 0) return { from: wholeSecond(newest) + secondMicros, skip: 0 };
-  return { from, skip: (resume?.skip ?? 0) + pages };
+
+  /** Where the next poll continues; undefined when the last one ended at a short page. */
+  get resume(): Resume | undefined {
+    return this.#resume;
+  }
+
+  /**
+   * Reads up to 20 pages. If there are more, the next poll begins 2 s before the newest time read,
+   * without the overlap. Where that is no later than this poll began, more than 20 pages share two
+   * seconds, and the next poll skips the pages read. After unreadable pages the next poll continues
+   * in the same way, but at the latest after the second of the newest time read.
+   */
+  async poll(serverNow: Micros, signal: AbortSignal): Promise<void> {
+    const { journal, sourceId, clock, pages, overlap } = this.#parts;
+    const { polledUntil } = journal.progress(sourceId);
+    const isFirst = polledUntil === 0;
+    // If the clock of the service is hours ahead, the first poll must not begin in the future.
+    const mark = isFirst ? Math.min(serverNow, clock.now() * 1000) : polledUntil;
+    const resume = this.#resume;
+    // mutant: poll-begin
+    const from = resume?.from ?? this.#begin(mark, serverNow);
+    pages.polledFrom ??= from;
+    // What the first poll finds did not become visible since a poll before it.
+    const found = (time: Micros): void => (isFirst ? undefined : overlap.found(mark - time));
+    this.#resume = await this.#read({ from, skip: resume?.skip ?? 0 }, mark, serverNow, found, signal);
+  }
+
+  /** The begin of a poll that does not continue another, µs. */
+  #begin(mark: Micros, serverNow: Micros): Micros {
+    const { journal, sourceId, closeDelay, clock, overlap } = this.#parts;
+    const { live } = journal.progress(sourceId);
+    return wholeSecond(
+      /* mutant: poll-overlap */ Math.max(
+        Math.min(live.closedUntil, serverNow - closeDelay),
+        Math.min(mark, serverNow) - overlap.next(clock.monotonic()),
+      ),
+    );
+  }
+
+  /** @returns where the next poll continues; undefined when this one ended at a short page */
+  async #read(
+    { from, skip }: Resume,
+    mark: Micros,
+    serverNow: Micros,
+    found: (time: Micros) => void,
+    signal: AbortSignal,
+  ): Promise<Resume | undefined> {
+    const { requester, paging, visibility, pages, sourceId, log } = this.#parts;
+    const query = /* mutant: poll-query */ queryFrom(from);
+    let newest: Micros | undefined;
+    let ended = false;
+    let pagesRead = 0;
+    const unreadable: number[] = [];
+    let half: Resume | undefined;
+    const markAfter = (): Micros => /* mutant: poll-progress */ Math.min(serverNow, newest ?? mark);
+    const read = pass({
+      ...{ requester, paging, query, skip, log, signal },
+      pagesMax: maxPages,
+      ahead: (answer) => visibility.isPlain(answer),
+      unreadable: (page, error) => {
+        unreadable.push(page);
+        log.write('source.page_unreadable', { source: sourceId, page, error });
+      },
+      isTooMuch: ({ isDeep }) => {
+        // The next poll requests half the time; closing the windows reads what it skips.
+        if (!isDeep && serverNow - from > fullOverlap) half = { from: wholeSecond(from + (serverNow - from) / 2), skip: 0 };
+        return Promise.resolve(half !== undefined);
+      },
+    });
+    for await (const { answer, isLast } of read) {
+      pagesRead += 1;
+      for (const { time } of answer.records) if (time !== undefined && (newest === undefined || time > newest)) newest = time;
+      ended = isLast;
+      // `polledUntil` stays: the next poll reads the refused page and the pages after it.
+      if (!(await visibility.admits(answer, signal))) return undefined;
+      const { fresh } = await pages.store(answer, { polledUntil: isLast || pagesRead === maxPages ? markAfter() : undefined });
+      for (const { time } of fresh) if (time !== undefined) found(time);
+    }
+    if (half) return half;
+    if (ended) return undefined;
+    // The pass ended at a page past the end: `polledUntil` moves all the same.
+    if (pagesRead < maxPages) await pages.store({ records: [], received: serverNow, serverNow }, { polledUntil: markAfter() });
+    if (newest === undefined || (pagesRead < maxPages && unreadable.length === 0)) return undefined;
+    const next = wholeSecond(newest - filterSlack);
+    if (next > from) return { from: next, skip: 0 };
+    // The poll skips what the service does not show after these pages: closing the window reports
+    // what is missing.
+    if (unreadable.length > 0) return { from: wholeSecond(newest) + secondMicros, skip: 0 };
+    return { from, skip: skip + pagesRead };
+  }
 }

@@ -76,12 +76,23 @@ export class PageStore {
     if (late > 0) meters.recordsLate(sourceId, late);
     if (window !== undefined) this.#windowRecords += appended;
     const polledFrom = this.polledFrom ?? Infinity;
-    if (!this.#isHistory(window, serverNow))
+    if (!this.#isHistory(window, serverNow)) {
+      const longest = this.#longestDelay(window);
       for (const { time } of fresh)
-        if (time !== undefined && time >= polledFrom) meters.recordDelay(sourceId, Math.max(0, received - time) / 1e6);
+        if (time !== undefined && time >= polledFrom) meters.recordDelay(sourceId, Math.min(longest, Math.max(0, received - time)) / 1e6);
+    }
     if (this.#hasRecords) return;
     this.#hasRecords = true;
     log.write('source.first_record', { source: sourceId, records: appended });
+  }
+
+  /**
+   * A record that no live poll reached may be visible long before its window is closed. It is not
+   * late, so its delay counts as `closeDelay` at most.
+   */
+  #longestDelay(window: CollectedPage['window']): Micros {
+    const { sourceId, journal, closeDelay } = this.#parts;
+    return window !== undefined && window.from >= journal.progress(sourceId).live.closedUntil ? closeDelay : Infinity;
   }
 
   /**

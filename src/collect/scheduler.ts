@@ -23,8 +23,8 @@ import type { Suspensions } from './suspension.ts';
 import type { Paging } from './page-cursor.ts';
 import type { Caps } from './read-window.ts';
 import { steppedMicros } from './recount.ts';
-import { beginOf, pollLive } from './live-poll.ts';
-import type { Resume } from './live-poll.ts';
+import { LivePoll } from './live-poll.ts';
+import { PollOverlap } from './poll-overlap.ts';
 import { endOf, widestMicros } from './windows.ts';
 
 export interface CollectSettings {
@@ -49,6 +49,8 @@ export interface CollectorParts {
   readonly meters: Meters;
   /** What `visibilityProfile` gave before a restart. */
   readonly visibility?: VisibilityProfile | undefined;
+  /** Default: one that measures many records first. */
+  readonly pollOverlap?: PollOverlap | undefined;
   /** See VisibilityParts. */
   readonly learned?: () => Promise<void>;
   /** Requests that are not about records, such as calibration. @returns false when none is due */
@@ -107,14 +109,13 @@ export class Collector {
   readonly #suspensions: Suspensions;
   readonly #visibility: VisibilityCheck;
   readonly #pages: PageStore;
+  readonly #poll: LivePoll;
   readonly #closer: WindowCloser;
   readonly backfiller: Backfiller;
-  readonly #journal: CollectJournal;
   readonly #closeDelay: Micros;
   #pollAt = 0;
   /** When a poll may interrupt the reading of a window. */
   #cutInAt = 0;
-  #resume: Resume | undefined;
   /** Before the loop begins, the source may not be in the journal yet. */
   #isRunning = false;
   /** The largest page size that was in use, and when it is tried again. */
@@ -137,12 +138,13 @@ export class Collector {
     this.#suspensions = suspensions;
     this.#requester = requester;
     this.#handoff = handoff;
-    this.#journal = journal;
     const seeing = { profile: parts.visibility?.fields, learned: parts.learned };
     this.#visibility = new VisibilityCheck({ sourceId, requester, paging, journal, suspensions, log, ...seeing });
     const { polledFrom } = parts.visibility ?? {};
     const storing = { sourceId, journal, visibility: this.#visibility, meters, clock, log, closeDelay: this.#closeDelay, polledFrom };
     this.#pages = new PageStore(storing);
+    const polling = { sourceId, requester, paging, journal, visibility: this.#visibility, pages: this.#pages, clock, log };
+    this.#poll = new LivePoll({ ...polling, closeDelay: this.#closeDelay, overlap: parts.pollOverlap ?? new PollOverlap() });
     const reading = {
       ...{ requester, paging, pages: this.#pages, caps, clock, log, visibility: this.#visibility },
       // 2 s with the default closeDelay; in proportion where everything is shortened.
@@ -234,7 +236,7 @@ export class Collector {
       await this.#livePoll(signal);
       // After a poll that ended at its 20th page, or took longer than the poll interval, one other
       // item gets a turn.
-      if (this.#resume === undefined && !this.#livePollIsDue()) return true;
+      if (this.#poll.resume === undefined && !this.#livePollIsDue()) return true;
     }
     let isBusy = false;
     const steps = this.#handoff.run(
@@ -371,7 +373,7 @@ export class Collector {
    * take.
    */
   #livePollMayCutIn(): boolean {
-    return this.#resume === undefined && this.#livePollIsDue() && this.#parts.clock.monotonic() >= this.#cutInAt;
+    return this.#poll.resume === undefined && this.#livePollIsDue() && this.#parts.clock.monotonic() >= this.#cutInAt;
   }
 
   #livePollIsDue(): boolean {
@@ -379,31 +381,16 @@ export class Collector {
   }
 
   async #livePoll(signal: AbortSignal): Promise<void> {
-    const { settings, clock, serverClock, log, paging } = this.#parts;
+    const { settings, clock, serverClock } = this.#parts;
     const began = clock.monotonic();
     this.#pollAt = began + settings.pollInterval;
-    const wall = clock.now() * 1000;
-    const serverNow = serverClock.now() ?? wall;
-    const livePoll = {
-      sourceId: settings.id,
-      requester: this.#requester,
-      paging,
-      journal: this.#journal,
-      visibility: this.#visibility,
-      pages: this.#pages,
-      closeDelay: this.#closeDelay,
-      // If the clock of the service is hours ahead, the first poll must not begin in the future.
-      begin: Math.min(serverNow, wall),
-      log,
-    };
-    this.#pages.polledFrom ??= beginOf(livePoll, serverNow);
     try {
-      this.#resume = await pollLive(livePoll, serverNow, this.#resume, signal);
+      await this.#poll.poll(serverClock.now() ?? clock.now() * 1000, signal);
     } finally {
       const ended = clock.monotonic();
       this.#cutInAt = ended + Math.min(ended - began, maxCutInMs);
     }
-    if (this.#resume !== undefined) this.#pollAt = began + Math.min(resumeMs, settings.pollInterval);
+    if (this.#poll.resume !== undefined) this.#pollAt = began + Math.min(resumeMs, settings.pollInterval);
   }
 
   async #pause(signal: AbortSignal): Promise<boolean> {

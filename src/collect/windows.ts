@@ -30,8 +30,6 @@ export const recordsMax = 5_000;
 const recordsFew = 2_000;
 /** A window of one second cannot be split: with more records it is a gap (`size`). */
 export const recordsOfSecondMax = 500_000;
-/** The live poll reaches back so far for records that become visible out of order. */
-export const livePollOverlap = 120 * secondMicros;
 /** A record further outside the window shows that the service ignores the time filter. */
 export const filterSlack = 2 * secondMicros;
 

@@ -1,4 +1,5 @@
 /** The options of the daemon. The simulation passes its own clock, randomness and source. */
+import type { PollOverlap } from '../collect/poll-overlap.ts';
 import type { Config, Loaded } from '../config/load.ts';
 import type { Clock, Random } from '../model/time.ts';
 import type { createSource } from '../source/client.ts';
@@ -24,6 +25,8 @@ export interface DaemonOptions {
   readonly log: ComponentLog;
   /** Default: a client over HTTPS. */
   readonly openSource?: typeof createSource;
+  /** Called for each source; default: an overlap that measures many records first. */
+  readonly pollOverlap?: () => PollOverlap;
   /** Default: no traces. */
   readonly tracer?: Tracer | undefined;
   /** For `waybill log level`; undefined: refused. */

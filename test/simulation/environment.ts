@@ -23,6 +23,8 @@ export interface Environment {
     /** Pages of 4096 bytes that the state may use; undefined: enough. */
     readonly quotaPages: number | undefined;
     readonly retentionMs: number;
+    /** Live polls reach back as far as records were measured to be out of order. */
+    readonly measuresOverlap: boolean;
   };
   readonly records: {
     readonly count: number;
@@ -267,6 +269,7 @@ export function drawEnvironment(seed: number): Environment {
       quotaPages: isQuota ? chance.whole(64, 70) : undefined,
       // Drawn all the same, so that the draws behind it stay as they are.
       retentionMs: [chance.pick([minute, 30 * day]), ...(changes?.sink ? [3 * second] : [])].reduce((a, b) => Math.min(a, b)),
+      measuresOverlap: new Chance(seed, 'overlap').is(0.5),
     },
     records: {
       count: isCapped || isQuota ? chance.whole(120, 220) : isShort ? chance.whole(8, 50) : chance.whole(20, 140),

@@ -41,6 +41,7 @@ export const scene: Environment = {
     historyMs: 60 * seconds,
     quotaPages: undefined,
     retentionMs: 30 * seconds,
+    measuresOverlap: true,
   },
   records: {
     count: 160,

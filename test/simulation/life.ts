@@ -10,6 +10,7 @@ import type { Config, SinkConfig, SourceConfig } from '../../src/config/load.ts'
 import type { DaemonOptions } from '../../src/daemon/options.ts';
 import { createDelivery } from '../../src/daemon/sink.ts';
 import type { ConfiguredSink } from '../../src/daemon/sink.ts';
+import { PollOverlap } from '../../src/collect/poll-overlap.ts';
 import { runSource } from '../../src/daemon/source/run.ts';
 import { LiveStatus } from '../../src/daemon/live-status.ts';
 import { Journal } from '../../src/journal/journal.ts';
@@ -158,6 +159,8 @@ export class Life {
       lockWait: 0,
       clock,
       random: chance.next,
+      // Runs have few records: the measured overlap is in effect after three.
+      ...(environment.daemon.measuresOverlap && { pollOverlap: () => new PollOverlap(3, 30_000) }),
       log: quietLog,
       openSource: () => ({ ...this.#source(), authenticate: () => Promise.resolve(), routes: () => [] }),
     };

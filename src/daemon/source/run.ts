@@ -79,6 +79,7 @@ export async function runSource(
   };
   const collector: Collector = new Collector({
     ...{ settings, access, serverClock, journal, paging, caps, clock, random, log, meters, visibility },
+    pollOverlap: options.pollOverlap?.(),
     learned: () => store.save(measured),
     maintenance: (stop) => calibrator.whenDue(stop),
     whenIdle: async (stop, records) => (source.isWhole && (await unreadStart.whenDue(stop))) || calibrator.countWhenDue(records, stop),

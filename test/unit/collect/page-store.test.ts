@@ -2,11 +2,12 @@ import { expect, test } from 'vitest';
 import { PageStore } from '../../../src/collect/page-store.ts';
 import type { CollectedPage } from '../../../src/model/journal.ts';
 import { base, day, hour, minute, second } from '../../support/records.ts';
-import { source as sourceId } from '../journal/opening.ts';
+import { lastAge, proven, source as sourceId } from '../journal/opening.ts';
 import { closeDelay, Lines, span, world } from './world.ts';
 
 interface Setup {
   readonly store: PageStore;
+  readonly close: (to: number) => Promise<void>;
   readonly pages: CollectedPage[];
   readonly collected: number[];
   readonly delays: number[];
@@ -48,7 +49,8 @@ async function setup(polledFrom?: number): Promise<Setup> {
     const records = [{ uid, time, text, bytes: Buffer.from(text), isObject: true }];
     return store.store({ records, received: time + 3 * second, serverNow }, place);
   };
-  return { store, pages: it.pages, collected, delays, informed, lines, laggingPosition, clock: it.clock, add };
+  const close = (to: number): Promise<void> => it.journal.close(sourceId, span(0, to), proven(), lastAge);
+  return { store, close, pages: it.pages, collected, delays, informed, lines, laggingPosition, clock: it.clock, add };
 }
 
 test('stores a page with its place, counts it, and informs the visibility check', async () => {
@@ -75,6 +77,20 @@ test('measures the delay of new records that a live poll could have waited for',
   // The live range is days laggingPosition: this is history, read for the first time.
   await add(4, base + 2 * second, { window: span(0, 60) }, base + day);
   expect(delays).toEqual([3, 3]);
+});
+
+test('a record found when its window is closed counts with closeDelay at most, a late one with its whole delay', async () => {
+  const { delays, store, close } = await setup(base);
+  const page = (id: number): Parameters<PageStore['store']>[0] => {
+    const text = `{"logId":${id}}`;
+    const record = { uid: Buffer.alloc(16, id).toString('base64url'), time: base, text, bytes: Buffer.from(text), isObject: true };
+    return { records: [record], received: base + closeDelay + minute, serverNow: base };
+  };
+  await store.store(page(1), { window: span(0, 60) });
+  await close(60);
+  await store.store(page(2), { window: span(0, 60) });
+  await store.store(page(3));
+  expect(delays).toEqual([900, 960, 960]);
 });
 
 test('measures no delay before the first live poll', async () => {

@@ -1,7 +1,6 @@
 /** Windows of which the query itself is refused, or not answered in time, while narrower ones are answered. */
 import { expect, test } from 'vitest';
 import type { LedgerWindow } from '../../../src/model/ledger.ts';
-import { pollLive } from '../../../src/collect/live-poll.ts';
 import { base, day, hour, minute, second } from '../../support/records.ts';
 import { source as sourceId } from '../journal/opening.ts';
 import { tilingFaults } from '../journal/recompute.ts';
@@ -98,22 +97,13 @@ test.each([false, true])(
   'a poll that is refused for its width, or not answered in time, asks for half as much next (slow: %s)',
   async (slow) => {
     const it = await twoDays();
-    const { requester, paging, journal, visibility, log } = it;
-    const { pages } = it.reading;
-    const poll = (resume?: Parameters<typeof pollLive>[2]): ReturnType<typeof pollLive> =>
-      pollLive(
-        { sourceId, requester, paging, journal, pages, visibility, closeDelay, begin: it.source.now(), log },
-        it.source.now(),
-        resume,
-        it.signal,
-      );
-    await poll();
+    await it.poll();
     it.clock.wall += 6 * 3_600_000;
     Object.assign(it.source.switches, { widest: 6 * minute, slow });
     it.source.add(9_999, it.source.now() - minute, 0);
-    let resume = await poll();
+    let resume = await it.poll();
     let polls = 1;
-    for (; resume !== undefined && polls < 20; polls += 1) resume = await poll(resume);
+    for (; resume !== undefined && polls < 20; polls += 1) resume = await it.poll();
     // Six hours, halved until they are less than six minutes.
     expect(polls).toBe(7);
     expect(appended(it.beside()).length).toBeGreaterThan(0);

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { VisibilityCheck } from '../../../src/collect/visibility.ts';
 import { queryOf } from '../../../src/collect/windows.ts';
-import { pollLive } from '../../../src/collect/live-poll.ts';
 import { readWindow } from '../../../src/collect/read-window.ts';
 import type { Micros } from '../../../src/model/time.ts';
 import { base, day, hour, minute, recordText, second } from '../../support/records.ts';
@@ -37,17 +36,6 @@ async function watched(): Promise<World> {
   return it;
 }
 
-function poll(it: World): Promise<unknown> {
-  const { requester, paging, journal, visibility, log } = it;
-  const { pages } = it.reading;
-  return pollLive(
-    { sourceId, requester, paging, journal, pages, visibility, closeDelay, begin: it.source.now(), log },
-    it.source.now(),
-    undefined,
-    it.signal,
-  );
-}
-
 function add(it: World, id: number, time: Micros, more: Readonly<Record<string, unknown>> = rich): void {
   it.source.add(id, time, 0, more);
 }
@@ -57,7 +45,7 @@ test('a page without a usual field waits for the reference record; if that lacks
   const { polledUntil: tip } = it.journal.progress(sourceId);
   const restore = hide(it);
   add(it, 50, it.source.now() - second);
-  await poll(it);
+  await it.poll();
   expect(appended(it.beside())).toHaveLength(20);
   expect(it.journal.progress(sourceId).polledUntil).toBe(tip);
   expect(it.source.renewed).toBe(3);
@@ -70,7 +58,7 @@ test('a page without a usual field waits for the reference record; if that lacks
   expect(asked.every(({ query }) => JSON.stringify(query) === JSON.stringify(queryOf({ from: at, to: at + second })))).toBe(true);
   // In hold nothing more is asked about it, and a window is not read to its end.
   it.source.requests.length = 0;
-  await poll(it);
+  await it.poll();
   expect(it.source.requests).toHaveLength(1);
   const window = { from: it.journal.progress(sourceId).live.closedUntil, to: it.source.now() };
   expect(await readWindow(it.reading, window, queryOf(window), 'any', it.signal)).toEqual({ kind: 'suspended' });
@@ -79,7 +67,7 @@ test('a page without a usual field waits for the reference record; if that lacks
   expect(await it.visibility.test(it.suspensions.current?.fields ?? [], it.signal)).toBe(false);
   restore();
   expect(await it.visibility.test(it.suspensions.current?.fields ?? [], it.signal)).toBe(true);
-  await poll(it);
+  await it.poll();
   expect(appended(it.beside())).toEqual(owned(it.source.records, everything));
   const kept = await it.journal.read(it.journal.head().seq - 1, { records: 1, bytes: 1e6 });
   const texts = [...kept, ...(await it.journal.read(0, { records: 1_000, bytes: 1e7 }))].filter(({ kind }) => kind === 'record');
@@ -90,9 +78,9 @@ test('during a suspension a page with the fields is appended and ends the suspen
   const it = await watched();
   const restore = hide(it);
   add(it, 50, it.source.now() - second);
-  await poll(it);
+  await it.poll();
   restore();
-  await poll(it);
+  await it.poll();
   expect(it.suspensions.current).toBeUndefined();
   expect(it.journal.progress(sourceId)).toMatchObject({ state: 'active' });
   expect(appended(it.beside())).toHaveLength(21);
@@ -101,7 +89,7 @@ test('during a suspension a page with the fields is appended and ends the suspen
 test('records that lack the field themselves are appended: the reference record shows it before and after, and they are checked only once', async () => {
   const it = await watched();
   add(it, 50, it.source.now() - second, {});
-  await poll(it);
+  await it.poll();
   // The page, its witness, the page once more, and the witness.
   expect(it.source.requests.map(({ query }) => (query.endTime === undefined ? 'page' : 'referenceRecord'))).toEqual([
     'page',
@@ -112,7 +100,7 @@ test('records that lack the field themselves are appended: the reference record 
   expect(appended(it.beside())).toHaveLength(21);
   expect(it.suspensions.current).toBeUndefined();
   it.source.requests.length = 0;
-  await poll(it);
+  await it.poll();
   expect(it.source.requests).toHaveLength(1);
 });
 
@@ -123,11 +111,11 @@ test('when rights come back between a page and the reference record, the page is
   it.source.before = (_request, count) => {
     if (count === 2) restore();
   };
-  await poll(it);
+  await it.poll();
   expect(it.source.requests.length).toBeGreaterThan(2);
   expect(it.suspensions.current).toBeUndefined();
   expect(appended(it.beside())).toHaveLength(20);
-  await poll(it);
+  await it.poll();
   const [last] = await it.journal.read(it.journal.head().seq - 1, { records: 1, bytes: 1e6 });
   expect(last).toMatchObject({ kind: 'record', text: expect.stringContaining('userNetwork') as string });
 });
@@ -139,10 +127,10 @@ test('when a page differs at the second request, only records of both answers ar
     if (count === 3) it.source.records.pop();
     if (count === 4) add(it, 50, it.source.now() - second, {});
   };
-  await poll(it);
+  await it.poll();
   expect(appended(it.beside())).toHaveLength(20);
   expect(it.suspensions.current).toBeUndefined();
-  await poll(it);
+  await it.poll();
   expect(appended(it.beside())).toHaveLength(21);
 });
 
@@ -171,10 +159,10 @@ test('a field that a fresh token shows again does not suspend the source, and th
   const restore = hide(it);
   it.source.renewing = restore;
   add(it, 50, it.source.now() - second);
-  await poll(it);
+  await it.poll();
   expect(it.suspensions.current).toBeUndefined();
   expect(appended(it.beside())).toHaveLength(20);
-  await poll(it);
+  await it.poll();
   expect(appended(it.beside())).toHaveLength(21);
 });
 
@@ -186,7 +174,7 @@ test('a suspension survives a restart, and so do shares and reference records', 
   expect(JSON.parse(JSON.stringify(it.visibility.profile()))).toEqual(it.visibility.profile());
   hide(it);
   add(it, 50, it.source.now() - second);
-  await poll(it);
+  await it.poll();
   expect(it.journal.progress(sourceId).suspension).toEqual(it.suspensions.current);
 });
 
@@ -195,7 +183,7 @@ test('one request at a time: no page is requested ahead of one without a usual f
   it.source.delay = 20;
   hide(it);
   for (let i = 0; i < 40; i += 1) add(it, 100 + i, it.source.now() - second);
-  await poll(it);
+  await it.poll();
   expect(it.suspensions.current).toMatchObject({ reason: 'fields' });
   expect(it.source.mostAtOnce).toBe(1);
 });
@@ -215,28 +203,28 @@ function timeless(it: World, count: number): void {
 test('a page of a hundred records without a readable time suspends the source; the first page with readable times ends it', async () => {
   const it = await world({ after: 2 * hour, pageSize: 1000 });
   timeless(it, 100);
-  await poll(it);
+  await it.poll();
   expect(it.suspensions.current).toMatchObject({ reason: 'timestamp' });
   // They are kept and flagged all the same.
   expect(appended(it.beside())).toHaveLength(100);
   add(it, 1, it.source.now() - second);
-  await poll(it);
+  await it.poll();
   expect(it.suspensions.current).toBeUndefined();
   // The same page again brings nothing new: no second hold.
   it.source.records.length = 0;
-  await poll(it);
+  await it.poll();
   expect(it.reported.suspensions).toEqual(['timestamp']);
 });
 
 test('ninety-nine such records, or a hundred and a readable one, do not suspend the source', async () => {
   const few = await world({ after: 2 * hour, pageSize: 1000 });
   timeless(few, 99);
-  await poll(few);
+  await few.poll();
   expect(few.suspensions.current).toBeUndefined();
   const mixed = await world({ after: 2 * hour, pageSize: 1000 });
   timeless(mixed, 100);
   add(mixed, 1, mixed.source.now() - second);
-  await poll(mixed);
+  await mixed.poll();
   expect(mixed.suspensions.current).toBeUndefined();
 });
 
@@ -247,7 +235,7 @@ test('more than 100,000 uids without a readable time suspend the source, and no 
     .prepare('INSERT INTO seen VALUES (1, ?, 0, ?)')
     .run(-Math.floor(base / day), uids);
   timeless(it, 3);
-  await poll(it);
+  await it.poll();
   expect(it.suspensions.current).toMatchObject({ reason: 'timestamp' });
   expect(appended(it.beside())).toHaveLength(3);
   const page = it.source.page.bind(it.source);
@@ -255,6 +243,6 @@ test('more than 100,000 uids without a readable time suspend the source, and no 
     const answer = await page(request, signal);
     return { ...answer, items: answer.items.map((item) => Buffer.from(Buffer.from(item).toString().replace('"logId":1', '"logId":2'))) };
   };
-  await poll(it);
+  await it.poll();
   expect(appended(it.beside())).toHaveLength(3);
 });

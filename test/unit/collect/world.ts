@@ -4,6 +4,9 @@ import type { Database } from 'better-sqlite3';
 import { Handoff } from '../../../src/collect/handoff.ts';
 import { Requester } from '../../../src/collect/requester.ts';
 import { WindowCloser } from '../../../src/collect/close.ts';
+import { LivePoll } from '../../../src/collect/live-poll.ts';
+import type { Resume } from '../../../src/collect/live-poll.ts';
+import { PollOverlap } from '../../../src/collect/poll-overlap.ts';
 import { PageStore } from '../../../src/collect/page-store.ts';
 import { VisibilityCheck } from '../../../src/collect/visibility.ts';
 import { Suspensions, waitsFor } from '../../../src/collect/suspension.ts';
@@ -43,6 +46,8 @@ export interface World {
   readonly caps: Caps;
   readonly reading: Reading;
   readonly pageStore: PageStore;
+  /** One live poll. @returns where the next one continues */
+  readonly poll: () => Promise<Resume | undefined>;
   readonly suspensions: Suspensions;
   readonly visibility: VisibilityCheck;
   readonly closer: WindowCloser;
@@ -119,6 +124,22 @@ export async function world(options: Options = {}): Promise<World> {
   });
   const visibility = new VisibilityCheck({ sourceId, requester, paging, journal, suspensions, log });
   const pageStore = new PageStore({ sourceId, journal, visibility, meters, clock, log, closeDelay });
+  const livePoll = new LivePoll({
+    sourceId,
+    requester,
+    paging,
+    journal,
+    visibility,
+    pages: pageStore,
+    closeDelay,
+    overlap: new PollOverlap(),
+    clock,
+    log,
+  });
+  const poll = async (): Promise<Resume | undefined> => {
+    await livePoll.poll(source.now(), abort.signal);
+    return livePoll.resume;
+  };
   const reading: Reading = {
     requester,
     paging,
@@ -156,6 +177,7 @@ export async function world(options: Options = {}): Promise<World> {
     caps,
     reading,
     pageStore,
+    poll,
     suspensions,
     visibility,
     closer,
