@@ -6,7 +6,6 @@ import { messageOf } from '../errors.ts';
 import type { Entry, Limit } from '../model/journal.ts';
 import type { Position } from '../model/ledger.ts';
 import type { Batch, Message, Rejection } from '../model/sink.ts';
-import type { Micros } from '../model/time.ts';
 import { BatchSpace } from './batch-space.ts';
 import type { Pipeline } from './pipeline.ts';
 
@@ -45,7 +44,6 @@ export class Batches {
   #entries = new Map<number, Entry>();
   #bytes = 0;
   /** The first and last entry of the next batch, and its number of entries. */
-  #first: Entry | undefined;
   #last: Entry | undefined;
   #count = 0;
   #unmade: Rejection | undefined;
@@ -92,11 +90,6 @@ export class Batches {
     return this.#messages.length > 0 || this.#unmade !== undefined;
   }
 
-  /** When the first entry of the next batch was received. */
-  get received(): Micros | undefined {
-    return this.#first?.received;
-  }
-
   /** @returns the batch as it is; undefined when nothing was read. The previous batch must be acknowledged first. */
   take(): Prepared | undefined {
     const last = this.#last;
@@ -115,7 +108,7 @@ export class Batches {
     this.#messages = [];
     this.#entries = new Map();
     this.#bytes = this.#count = 0;
-    this.#first = this.#last = this.#unmade = undefined;
+    this.#last = this.#unmade = undefined;
     this.#isFull = false;
   }
 
@@ -143,7 +136,6 @@ export class Batches {
       this.#entries.set(entry.seq, entry);
       this.#bytes += length;
     }
-    this.#first ??= entry;
     this.#last = entry;
     this.#cursor = entry.seq;
     this.#count += 1;

@@ -8,7 +8,7 @@ import type { Sink } from '../model/sink.ts';
 import type { SinkSnapshot } from '../model/snapshot.ts';
 import { noTracer } from '../model/telemetry.ts';
 import type { Log, Meters, Tracer } from '../model/telemetry.ts';
-import type { Clock, Micros, Random } from '../model/time.ts';
+import type { Clock, Random } from '../model/time.ts';
 import { Acknowledger } from './acknowledger.ts';
 import { BatchLimit } from './batch-limit.ts';
 import { Batches } from './batcher.ts';
@@ -56,8 +56,6 @@ export class Delivery {
   readonly #sender: Sender;
   readonly #opener: Opener;
   readonly onDemand: OnDemand;
-  /** When the oldest entry that is not acknowledged was received. */
-  #oldest: Micros | undefined;
   /** When the next batch got its first message, by the monotonic clock. */
   #since: number | undefined;
   /** When the journal was read for the next batch. */
@@ -121,20 +119,19 @@ export class Delivery {
     return this.#isOpen;
   }
 
-  view(): Omit<SinkSnapshot, 'deadLetters' | 'hasDelivered'> {
-    const { settings, journal, clock } = this.#parts;
+  /** The journal determines the rest of the snapshot, also before the sink was opened. */
+  view(): Omit<SinkSnapshot, 'lagSeconds' | 'deadLetters' | 'hasDelivered'> {
+    const { settings, journal } = this.#parts;
     const { state, lastError, troubleMs, attempts, failingSince, nextAttempt } = this.#retryPolicy;
     const isUnready = troubleMs !== undefined && troubleMs > settings.failReadinessAfter;
     const { acknowledged } = this.#acknowledger;
-    const lag = journal.head().seq - acknowledged;
     return {
       id: settings.id,
       type: settings.type,
       state,
       trouble: isUnready ? (lastError ?? state) : undefined,
       acknowledged,
-      lagRecords: lag,
-      lagSeconds: lag === 0 || this.#oldest === undefined ? 0 : Math.max(0, clock.now() / 1000 - this.#oldest / 1e6),
+      lagRecords: journal.head().seq - acknowledged,
       lastSuccess: this.#sender.lastSuccess,
       lastError,
       attempts,
@@ -162,7 +159,6 @@ export class Delivery {
     this.#batches.restart(acknowledged);
     this.#since = undefined;
     this.#read = undefined;
-    this.#oldest = (await this.#parts.journal.read(acknowledged, { records: 1, bytes: 1 }))[0]?.received;
     // A sink that was blocked opens now; the next batch shows if it accepts messages.
     if (this.#retryPolicy.state === 'blocked') this.#retryPolicy.recovered();
   }
@@ -173,7 +169,6 @@ export class Delivery {
     while (!stop.aborted) {
       const changed = journal.changed();
       await this.#fill();
-      this.#oldest = this.#batches.received ?? this.#oldest;
       const isDue = this.#isDue();
       if (isDue) await this.#deliverBatch(open);
       else if (!this.#batches.hasMessages) {

@@ -174,16 +174,18 @@ function sinkSnapshots(db: Database, head: number, now: Micros, live: LiveFacts)
       .map((row) => [row.sink, row.n]),
   );
   return sinkRows(db).map((row): SinkSnapshot => {
-    const lag = head - row.acknowledged;
     const view = live.sink(row.id);
+    // The daemon may not have stored its last acknowledgements yet.
+    const { acknowledged = row.acknowledged } = view ?? {};
+    const lag = Math.max(0, head - acknowledged);
     return {
       id: row.id,
       type: row.type,
       state: live.stopped && row.state === 'active' ? 'stopped' : row.state,
       trouble: undefined,
-      acknowledged: row.acknowledged,
+      acknowledged,
       lagRecords: lag,
-      lagSeconds: lag === 0 ? 0 : lagSeconds(db, row.acknowledged, now),
+      lagSeconds: lag === 0 ? 0 : lagSeconds(db, acknowledged, now),
       deadLetters: deadLetters.get(row.id) ?? 0,
       lastSuccess: undefined,
       lastError: undefined,

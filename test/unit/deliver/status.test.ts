@@ -1,8 +1,24 @@
 /** What people see of a loop: its lag, its state, and what is counted. */
 import { expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
+import { snapshotOf } from '../../../src/journal/queries/snapshot.ts';
+import type { SinkSnapshot } from '../../../src/model/snapshot.ts';
 import { append } from '../../support/model-journal.ts';
 import { plain, Rig } from './rig.ts';
+import type { Loop } from './rig.ts';
+
+/** The sink as `status` and the metrics show it. */
+function shown({ journal, clock }: Rig, { delivery }: Loop): SinkSnapshot | undefined {
+  const live = {
+    source: () => undefined,
+    sink: () => delivery.view(),
+    closeDelaySeconds: () => 900,
+    paused: undefined,
+    maxSize: 1,
+    configured: undefined,
+  };
+  return snapshotOf(journal.db, '0.1.0', clock.now() * 1000, live).sinks[0];
+}
 
 test('the lag is that of the oldest entry that is not acknowledged', async () => {
   await using rig = await Rig.make();
@@ -16,16 +32,16 @@ test('the lag is that of the oldest entry that is not acknowledged', async () =>
   await append(rig.journal, 4, undefined, rig.clock.now());
   loop.run();
   await rig.clock.advance(1_000);
-  expect(loop.delivery.view()).toMatchObject({ acknowledged: 0, lagRecords: 6, lagSeconds: 5, state: 'active', lastSuccess: undefined });
+  expect(shown(rig, loop)).toMatchObject({ acknowledged: 0, lagRecords: 6, lagSeconds: 5, state: 'active', lastSuccess: undefined });
   await rig.clock.advance(10_000);
-  expect(loop.delivery.view()).toMatchObject({
+  expect(shown(rig, loop)).toMatchObject({
     acknowledged: 2,
     lagRecords: 4,
     lagSeconds: 11,
     lastSuccess: (rig.clock.now() - 1_000) * 1000,
   });
   await rig.clock.advance(20_000);
-  expect(loop.delivery.view()).toMatchObject({ acknowledged: 6, lagRecords: 0, lagSeconds: 0 });
+  expect(shown(rig, loop)).toMatchObject({ acknowledged: 6, lagRecords: 0, lagSeconds: 0 });
 });
 
 test('a quiet day does not make the next record old', async () => {
@@ -35,7 +51,7 @@ test('a quiet day does not make the next record old', async () => {
   await rig.clock.advance(86_400_000);
   await append(rig.journal, 1, undefined, rig.clock.now());
   await rig.clock.advance(3_000);
-  expect(loop.delivery.view()).toMatchObject({ lagRecords: 1, lagSeconds: 3 });
+  expect(shown(rig, loop)).toMatchObject({ lagRecords: 1, lagSeconds: 3 });
 });
 
 test('a sink with where has no lag of what is not for it, and that of what it waits to send', async () => {
@@ -44,12 +60,44 @@ test('a sink with where has no lag of what is not for it, and that of what it wa
   for (let minute = 0; minute < 5; minute += 1) {
     await append(rig.journal, 1, undefined, rig.clock.now());
     await rig.clock.advance(30_000);
-    expect(loop.delivery.view()).toMatchObject({ lagRecords: 0, lagSeconds: 0 });
+    expect(shown(rig, loop)).toMatchObject({ lagRecords: 0, lagSeconds: 0 });
     await append(rig.journal, 1, undefined, rig.clock.now());
     await rig.clock.advance(2_000);
-    expect(loop.delivery.view()).toMatchObject({ lagRecords: 1, lagSeconds: 2 });
+    expect(shown(rig, loop)).toMatchObject({ lagRecords: 1, lagSeconds: 2 });
     await rig.clock.advance(30_000);
   }
+});
+
+test('a sink that was never opened lags by the age of the first record that waits for it', async () => {
+  await using rig = await Rig.make();
+  const loop = rig.loop({ records: 2 });
+  loop.receiver.opening = () => {
+    throw new WaybillError('sink_unavailable', 'connect ECONNREFUSED');
+  };
+  loop.run();
+  await rig.clock.advance(60_000);
+  expect(shown(rig, loop)).toMatchObject({ state: 'retrying', lagRecords: 0, lagSeconds: 0 });
+  await append(rig.journal, 2, undefined, rig.clock.now());
+  await rig.clock.advance(700_000);
+  await append(rig.journal, 1, undefined, rig.clock.now());
+  expect(shown(rig, loop)).toMatchObject({ state: 'retrying', lagRecords: 3, lagSeconds: 700, hasDelivered: false });
+});
+
+test('after a restart, a sink that cannot be opened lags by the age of the first record that waits for it', async () => {
+  await using rig = await Rig.make();
+  const before = rig.loop({ records: 2 }).run();
+  await append(rig.journal, 2, undefined, rig.clock.now());
+  await rig.clock.advance(5_000);
+  await before.end();
+  await append(rig.journal, 1, undefined, rig.clock.now());
+  await rig.clock.advance(840_000);
+  const after = rig.loop({ receiver: before.receiver });
+  after.receiver.opening = () => {
+    throw new WaybillError('sink_unavailable', 'connect ECONNREFUSED');
+  };
+  after.run();
+  await rig.clock.advance(60_000);
+  expect(shown(rig, after)).toMatchObject({ state: 'retrying', acknowledged: 2, lagRecords: 1, lagSeconds: 900 });
 });
 
 test('a failing sink is active again when it turns out to have everything', async () => {
