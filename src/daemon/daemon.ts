@@ -22,6 +22,10 @@ import { followConfig } from './reload/reload.ts';
 import { Running } from './running.ts';
 import { Tasks } from './tasks.ts';
 
+/** How long a daemon that waited for the lock tries to listen on the port of the previous owner. */
+const portWaitMs = 10_000;
+const portRetryMs = 200;
+
 /** The parts that the admin server reads. */
 interface Parts {
   /** Undefined until the state is open. */
@@ -47,11 +51,14 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
   // The admin server listens first: probes are answered while the daemon waits for another owner of the state.
   const admin = resources.use(createAdmin(options, parts, metrics));
   const listening = await listenOnNetwork(admin, options);
-  const journal = resources.use(await openState(options, signal));
+  const owner = { waited: false };
+  const journal = resources.use(await openState(options, () => (owner.waited = true), signal));
+  // Frees the port before the lock: the daemon that waits for the lock listens on the same port.
+  resources.defer(() => admin[Symbol.asyncDispose]());
   // The last export reads no gauge: the journal is closed.
   resources.defer(() => metrics.bind(undefined));
-  // Thrown only now: another daemon that has both the port and the state is reported as the owner of the state.
-  if ('thrown' in listening) throw listening.thrown;
+  // Only now: another daemon that has both the port and the state is reported as the owner of the state.
+  if ('thrown' in listening) await listenAgain(admin, options, listening, owner.waited ? portWaitMs : 0, signal);
   const tasks = new Tasks(signal, clock, log);
   const running = new Running({ ...options, tracer }, { journal, meters: metrics.meters, tasks });
   running.register();
@@ -106,9 +113,35 @@ async function listenOnNetwork(
   return addresses;
 }
 
-async function openState({ config, version, clock, log, expectState, lockWait }: DaemonOptions, signal: AbortSignal): Promise<Journal> {
+/** The previous owner of the state may need some time to free the port. @throws the last error after `waitMs` */
+async function listenAgain(
+  admin: AdminServer,
+  options: DaemonOptions,
+  failed: { readonly thrown: unknown },
+  waitMs: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const { clock } = options;
+  const deadline = clock.monotonic() + waitMs;
+  for (let { thrown } = failed; ;) {
+    if (clock.monotonic() >= deadline) throw thrown;
+    await clock.sleep(portRetryMs, signal);
+    const listening = await listenOnNetwork(admin, options);
+    if (!('thrown' in listening)) return;
+    thrown = listening.thrown;
+  }
+}
+
+async function openState(
+  { config, version, clock, log, expectState, lockWait }: DaemonOptions,
+  waited: () => void,
+  signal: AbortSignal,
+): Promise<Journal> {
   const { dataDir } = config;
-  const waits = (): void => log.write('state.waiting_for_lock', { dataDir, lockWaitMs: lockWait });
+  const waits = (): void => {
+    waited();
+    log.write('state.waiting_for_lock', { dataDir, lockWaitMs: lockWait });
+  };
   const journal = await openJournal(config, { clock, release: version, expectState, lockWait, waits }, signal);
   if (journal.fresh) log.write('state.created', { dataDir, journal: journal.id });
   else log.write('state.opened', { dataDir, journal: journal.id, head: journal.head().seq });

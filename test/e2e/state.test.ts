@@ -5,11 +5,13 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
+import { tryLock } from '../../src/lock.ts';
 import { ago, configure, Daemon, readLedgerOf, sourceOf } from '../support/e2e-daemon.ts';
 import { compare, delivered, exactlyOnce, linesOf, originalOf } from '../support/e2e-oracle.ts';
 import { inPlace, pause } from '../support/e2e-place.ts';
 import type { Place } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
+import { freePort } from '../servers/ports.ts';
 
 const records = 2_000;
 const startService = (place: Place): Promise<Service> => Service.start(place, '--records', String(records), '--span', '2m');
@@ -85,6 +87,29 @@ describe.concurrent('the state', () => {
       await third.logged('state.opened');
       await third.ready(200);
       expect(await third.stop()).toMatchObject({ code: 0, signal: null });
+    }),
+  );
+
+  test('a daemon that waits for the state takes over the port of its owner too', { timeout: 300_000 }, () =>
+    inPlace('takeover', async (place) => {
+      const service = await startService(place);
+      const port = await freePort();
+      configure(place, [sourceOf(service, ago(150_000), quick)], [file], { admin: { listen: `127.0.0.1:${port}` } });
+      const first = new Daemon(place);
+      await first.ready(200);
+      const second = new Daemon(place, '--lock-wait', '60s');
+      await second.logged('state.waiting_for_lock');
+      const stopped = first.stop();
+      await second.ready(200);
+      expect((await stopped).code).toBe(0);
+      expect(second.find('admin.listening')).toMatchObject({ addresses: [`http://127.0.0.1:${port}`] });
+      // The port is free when the lock is, also for another program.
+      const ended = second.stop();
+      let lock = tryLock(place.path('state/lock.db'));
+      for (; !lock; lock = tryLock(place.path('state/lock.db'))) await pause(1);
+      await expect(fetch(`http://127.0.0.1:${port}/healthz`)).rejects.toMatchObject({ cause: { code: 'ECONNREFUSED' } });
+      lock.close();
+      expect(await ended).toMatchObject({ code: 0, signal: null });
     }),
   );
 
