@@ -3,7 +3,7 @@ import { maxLevelMs } from '../../daemon/operations/log-level.ts';
 import { WaybillError } from '../../errors.ts';
 import { span } from '../../report/format-time.ts';
 import { nearestOrAll } from '../../settings/nearest.ts';
-import { parseDuration } from '../../settings/values.ts';
+import { parseDuration } from '../../settings/units.ts';
 import { defineCommand, subcommand } from '../command.ts';
 import { setLogLevel } from '../daemon-client.ts';
 import { actor, operationOptions } from '../operation.ts';
