@@ -6,10 +6,15 @@ if (major < 24) {
   process.exit(2);
 }
 // A debugger that another process opens with SIGUSR1 could read every secret; the limits bound the memory of the daemon.
-const flags = ['--disable-sigusr1', '--max-semi-space-size=16', '--max-old-space-size=1024', '--v8-pool-size=1'];
+const flags = ['--disable-sigusr1', '--max-semi-space-size=2', '--max-old-space-size=1024', '--v8-pool-size=1'];
+// glibc (mallopt(3)): large buffers return to the system when they are freed. By default its threshold grows up to 32 MiB, and the heap with it.
+const allocator = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '262144', MALLOC_TRIM_THRESHOLD_: '262144' };
 if (!process.execArgv.includes(flags[0]) && process.platform !== 'win32') {
   // Replaces the process image: signals and exit code need no parent process.
-  process.execve(process.execPath, [process.execPath, ...flags, ...process.execArgv, ...process.argv.slice(1)], process.env);
+  process.execve(process.execPath, [process.execPath, ...flags, ...process.execArgv, ...process.argv.slice(1)], {
+    ...allocator,
+    ...process.env,
+  });
 }
 const { existsSync } = await import('node:fs');
 // In a checkout the sources run as they are; the package holds the build.

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
@@ -63,6 +64,24 @@ async function run(file: string, argv: readonly string[], drive: Drive = () => u
 test('the release is that of the package', async () => {
   const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string };
   for (const flag of ['--version', '-v']) expect(await dispatched(flag)).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
+});
+
+test('the program bounds its heap, and the allocator of glibc returns memory unless the environment decides', async ({ skip }) => {
+  skip(process.platform !== 'linux', 'needs /proc of Linux');
+  const environment = { ...process.env, MALLOC_ARENA_MAX: '7', MALLOC_TRIM_THRESHOLD_: undefined, MALLOC_MMAP_THRESHOLD_: undefined };
+  const child = spawn(process.execPath, [program, 'reference', '--json'], { stdio: ['ignore', 'pipe', 'inherit'], env: environment });
+  try {
+    await once(child.stdout, 'data');
+    const read = (name: string): string[] => readFileSync(`/proc/${child.pid ?? 0}/${name}`, 'utf8').split('\0');
+    expect(read('cmdline')).toEqual(expect.arrayContaining(['--disable-sigusr1', '--max-semi-space-size=2', '--max-old-space-size=1024']));
+    expect(
+      read('environ')
+        .filter((each) => each.startsWith('MALLOC_'))
+        .toSorted(),
+    ).toEqual(['MALLOC_ARENA_MAX=7', 'MALLOC_MMAP_THRESHOLD_=262144', 'MALLOC_TRIM_THRESHOLD_=262144']);
+  } finally {
+    child.kill('SIGKILL');
+  }
 });
 
 test('an unknown command names the nearest and ends with 2', async () => {

@@ -118,7 +118,7 @@ class AdminThread {
     this.#worker = new Worker(program, {
       name: 'admin',
       workerData: data,
-      resourceLimits: { maxOldGenerationSizeMb: heapMiB, maxYoungGenerationSizeMb: 16 },
+      resourceLimits: { maxOldGenerationSizeMb: heapMiB, maxYoungGenerationSizeMb: 6 },
     });
     this.#worker.on('message', (message: FromThread) => this.#receive(message));
     this.#worker.once('error', (thrown) => {
