@@ -194,6 +194,13 @@ export const logEvents = {
     fields: 'source',
     meaning: 'The state holds a source that the configuration lacks. Restore it in the configuration, or run `waybill sources retire`.',
   },
+  'source.first_token': {
+    level: 'info',
+    message: 'first token obtained',
+    fields: 'source seconds',
+    meaning:
+      'The token endpoint accepted the credentials for the first time since the source was started. The token is valid for `seconds`.',
+  },
   'source.first_record': {
     level: 'info',
     message: 'first record collected',

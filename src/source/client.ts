@@ -84,7 +84,7 @@ class HttpSource implements ServiceSource {
     this.#service = new Connection({ setting: this.#setting, url: settings.baseUrl, tls, ...shared });
     const trusting = auth.tls === undefined ? this.#setting : `${this.#setting}.auth`;
     this.#login = new Connection({ setting: trusting, url: auth.authUrl, tls: auth.tls ?? tls, ...shared });
-    this.#tokens = new TokenStore(`${this.#setting}.auth`, auth, this.#login, context.clock, requests.timeout, context.log);
+    this.#tokens = new TokenStore(settings.id, auth, this.#login, context.clock, requests.timeout, context.log);
   }
 
   async page(request: PageRequest, signal: AbortSignal): Promise<Page> {

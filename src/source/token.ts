@@ -44,6 +44,8 @@ export interface AuthSettings {
 }
 
 export class TokenStore implements AsyncDisposable {
+  readonly #source: string;
+  /** The path of `auth`: `sources.production.auth`. */
   readonly #setting: string;
   readonly #auth: AuthSettings;
   readonly #connection: Connection;
@@ -57,13 +59,15 @@ export class TokenStore implements AsyncDisposable {
   /** The earliest time to replace a token that was never accepted, ms of the monotonic clock. */
   #replaceAt = -Infinity;
   #renewal: Promise<string> | undefined;
+  #hasObtained = false;
 
   /**
-   * @param setting    the path of `auth`: `sources.production.auth`
+   * @param source     the id of the source
    * @param timeoutMs  the limit for one token request
    */
-  constructor(setting: string, auth: AuthSettings, connection: Connection, clock: Clock, timeoutMs: number, log?: Log) {
-    this.#setting = setting;
+  constructor(source: string, auth: AuthSettings, connection: Connection, clock: Clock, timeoutMs: number, log?: Log) {
+    this.#source = source;
+    this.#setting = `sources.${source}.auth`;
     this.#auth = auth;
     this.#connection = connection;
     this.#clock = clock;
@@ -149,6 +153,8 @@ export class TokenStore implements AsyncDisposable {
       if (!/^[\x21-\x7e]+$/.test(token)) throw this.#unreachable('the response has no usable access_token');
       const life = lifeMs(granted.expires_in, token, this.#clock.now());
       this.#current = { token, renewAt: this.#clock.monotonic() + life * 0.8, isAccepted: false };
+      if (!this.#hasObtained) this.#log?.write('source.first_token', { source: this.#source, seconds: Math.round(life / 1000) });
+      this.#hasObtained = true;
       return token;
     } catch (thrown) {
       if (failure !== undefined) throw failure;

@@ -380,9 +380,10 @@ describe('a token', () => {
     expect(made.outcomes).toEqual(['ok', 'ok', 'ok']);
   });
 
-  test('is renewed at four fifths of its life', async () => {
+  test('is renewed at four fifths of its life, and the log names the first one alone', async () => {
     const clock = new MovableClock();
-    const made = make({ clock });
+    const lines: unknown[] = [];
+    const made = make({ clock, log: { write: (event, fields) => void lines.push([event, fields]) } });
     await made.page();
     clock.advance(0.8 * 3_600_000 - 60_000);
     await made.page();
@@ -390,6 +391,7 @@ describe('a token', () => {
     clock.advance(60_000);
     await made.page();
     expect(service.tokens).toHaveLength(2);
+    expect(lines).toEqual([['source.first_token', { source: 'production', seconds: 3_600 }]]);
   });
 
   test('a subscription key changed on disk takes effect after its refusal; a wrong one is named', async () => {

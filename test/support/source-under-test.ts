@@ -1,5 +1,6 @@
 /** Puts the real client in front of a test's service: secrets that a test can change, certificates from memory, and the real clock, which a test can move. */
 import { systemClock } from '../../src/clock.ts';
+import type { Log } from '../../src/model/telemetry.ts';
 import type { Clock } from '../../src/model/time.ts';
 import type { Page, PageRequest } from '../../src/model/source.ts';
 import { createSource } from '../../src/source/client.ts';
@@ -69,11 +70,12 @@ export interface Wish extends Omit<Partial<ClientSettings>, 'auth'> {
   readonly auth?: Partial<ClientSettings['auth']>;
   readonly sharedCa?: Pem;
   readonly clock?: Clock;
+  readonly log?: Log;
   /** `host:port` in the URLs. */
   readonly at: string;
 }
 
-export function sourceUnderTest({ auth, sharedCa, at, clock = systemClock, ...wish }: Wish): UnderTest {
+export function sourceUnderTest({ auth, sharedCa, at, clock = systemClock, log, ...wish }: Wish): UnderTest {
   const clientSecret = secretOf('secret-1');
   const subscriptionKey = secretOf('key-1');
   const outcomes: string[] = [];
@@ -99,6 +101,7 @@ export function sourceUnderTest({ auth, sharedCa, at, clock = systemClock, ...wi
     budget: new Budget(clock, 1000),
     meters: { sourceRequest: (_source, outcome) => void outcomes.push(outcome) },
     ca: sharedCa,
+    ...(log && { log }),
   });
   return {
     source,
