@@ -158,6 +158,8 @@ export interface Snapshot {
     readonly setAside?: number;
     readonly maxSize: number;
     readonly head: number;
+    /** The last pruned entry. */
+    readonly pruned?: number;
     /** `journal_full` or `disk`; text may follow. */
     readonly paused: string | undefined;
     /** The state directory. */

@@ -5,6 +5,7 @@
  */
 import type { SinkSnapshot, Snapshot, SourceSnapshot } from '../model/snapshot.ts';
 import type { Micros } from '../model/time.ts';
+import { journalForecast } from './journal-forecast.ts';
 import { worst } from './advice.ts';
 import { backfillLines } from './backfills.ts';
 import { samples, seenWithin } from '../telemetry/delays.ts';
@@ -186,11 +187,14 @@ export function byTrouble<Item>(trouble: (item: Item) => number): (a: Item, b: I
   return (a, b) => trouble(b) - trouble(a);
 }
 
-function journalLine({ journal, created, now, version }: Snapshot): string {
+function journalLine(snapshot: Snapshot): string {
+  const { journal, created, now, version } = snapshot;
   const { bytes, maxSize, setAside = 0, head } = journal;
   const limit = maxSize > 0 ? ` of ${size(maxSize)}` : '';
   const aside = setAside > 0 ? ` (${size(setAside)} more reserved)` : '';
   const paused = journal.paused === undefined ? '' : `, PAUSED: ${printable(journal.paused)}`;
+  const forecast = journalForecast(snapshot);
+  const full = forecast ? `, full in about ${span(forecast.seconds)} unless ${forecast.sink} resumes` : '';
   const age = span((now - created) / 1e6);
-  return `JOURNAL  ${size(bytes - setAside)}${limit} used${aside}, ${counted(head, 'entry', 'entries')} in ${age}${paused}  waybill ${version}`;
+  return `JOURNAL  ${size(bytes - setAside)}${limit} used${aside}, ${counted(head, 'entry', 'entries')} in ${age}${full}${paused}  waybill ${version}`;
 }

@@ -73,7 +73,9 @@ export interface LiveFacts {
 
 /** The state of everything at one moment: the file, combined with the facts of the running daemon. */
 export function snapshotOf(db: Database, version: string, now: Micros, live: LiveFacts): Snapshot {
-  const head = db.prepare<[], { seq: number }>('SELECT seq FROM head WHERE one = 1').get()?.seq ?? 0;
+  const { seq: head, pruned } = db
+    .prepare<[], { seq: number; pruned: number }>('SELECT seq, pruned_seq AS pruned FROM head WHERE one = 1')
+    .get() ?? { seq: 0, pruned: 0 };
   const used = db
     .prepare<[], { pages: number }>('SELECT page_count - freelist_count AS pages FROM pragma_page_count, pragma_freelist_count')
     .get();
@@ -88,6 +90,7 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
       setAside: setAsideBytes(db, diskBudgetOf(live.maxSize)),
       maxSize: live.maxSize,
       head,
+      pruned,
       paused: live.paused,
       directory: resolve(dirname(db.name)),
       ...(live.commits === undefined ? {} : { commits: live.commits }),

@@ -431,3 +431,9 @@ test('a service whose clock is hours behind is told: nothing of the present can 
   const ahead = lines({ sources: [source({ clockOffsetSeconds: 720 })] }, { width: 200 }).join('\n');
   expect(ahead).toContain('The clock of the service of production is 12 min ahead of the clock of this machine.');
 });
+
+test('the journal line names when it is full, and the sink that keeps it growing', () => {
+  const journal = { bytes: 200 * 2 ** 20, maxSize: 1_000 * 2 ** 20, head: 3_000, pruned: 1_000, paused: undefined, directory: '/s' };
+  const all = lines({ journal, sinks: [sink({ state: 'blocked', lagRecords: 1_000, lagSeconds: 3_600 })] });
+  expect(block(all, 'JOURNAL').join(' ').replace(/ +/g, ' ')).toMatch(/entries in 19 d, full in about 9 h unless siem resumes waybill/);
+});

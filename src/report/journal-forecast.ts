@@ -1,0 +1,26 @@
+/** When the journal will be full, while it keeps records for a sink that does not accept them. Pure. */
+import type { Snapshot } from '../model/snapshot.ts';
+
+interface JournalForecast {
+  readonly seconds: number;
+  /** The sink that lags most. */
+  readonly sink: string;
+}
+
+const growing: ReadonlySet<string> = new Set(['retrying', 'blocked', 'unconfigured']);
+/** A shorter time gives no usable rate. */
+const minSeconds = 600;
+
+/**
+ * The journal prunes what every sink has accepted, so it fills only with what a failing sink lacks.
+ * The rate is that of the entries since the sink stopped.
+ * @returns undefined while no sink fails, and once collection is paused
+ */
+export function journalForecast({ journal, sinks }: Pick<Snapshot, 'journal' | 'sinks'>): JournalForecast | undefined {
+  const { bytes, setAside = 0, maxSize, head, pruned = 0, paused } = journal;
+  const failing = sinks.filter(({ state, lagSeconds, lagRecords }) => growing.has(state) && lagSeconds >= minSeconds && lagRecords > 0);
+  const [slowest] = failing.toSorted((one, other) => other.lagRecords - one.lagRecords);
+  if (!slowest || maxSize === 0 || paused !== undefined || head <= pruned) return undefined;
+  const kept = slowest.lagRecords * ((bytes - setAside) / (head - pruned));
+  return { seconds: Math.max(0, ((maxSize - setAside - kept) * slowest.lagSeconds) / kept), sink: slowest.id };
+}

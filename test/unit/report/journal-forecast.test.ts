@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest';
+import type { Snapshot } from '../../../src/model/snapshot.ts';
+import { journalForecast } from '../../../src/report/journal-forecast.ts';
+import { sink } from './snapshots.ts';
+
+const mib = 2 ** 20;
+const journal = (change: Partial<Snapshot['journal']> = {}): Snapshot['journal'] => ({
+  ...{ bytes: 200 * mib, maxSize: 1_000 * mib, head: 3_000, pruned: 1_000, paused: undefined, directory: '/state' },
+  ...change,
+});
+const blocked = sink({ state: 'blocked', lagRecords: 1_000, lagSeconds: 3_600 });
+
+test('the room is divided by the rate since the sink stopped', () => {
+  // 2,000 entries take 200 MiB. 1,000 of them, 100 MiB, came within the hour; 900 MiB are left for the next.
+  expect(journalForecast({ journal: journal(), sinks: [sink(), blocked] })).toEqual({ seconds: 9 * 3_600, sink: blocked.id });
+  expect(journalForecast({ journal: journal({ bytes: 300 * mib, setAside: 100 * mib }), sinks: [blocked] })?.seconds).toBe(8 * 3_600);
+});
+
+test('the sink that lags most decides; one that is delivering does not', () => {
+  const slow = { ...blocked, id: 'slow', state: 'retrying', lagRecords: 2_000, lagSeconds: 7_200 };
+  const busy = { ...blocked, id: 'busy', state: 'active', lagRecords: 2_900 };
+  expect(journalForecast({ journal: journal(), sinks: [busy, blocked, slow] })).toEqual({ seconds: 8 * 3_600, sink: 'slow' });
+});
+
+test.each<[string, Partial<Snapshot['journal']>, object]>([
+  ['no sink fails', {}, { state: 'active' }],
+  ['no daemon runs', {}, { state: 'stopped' }],
+  ['a sink has failed for minutes', {}, { lagSeconds: 599 }],
+  ['a failing sink lacks nothing', {}, { lagRecords: 0 }],
+  ['collection is paused', { paused: 'journal_full' }, {}],
+  ['the limit is unknown', { maxSize: 0 }, {}],
+])('no forecast while %s', (_what, of, change) => {
+  expect(journalForecast({ journal: journal(of), sinks: [{ ...blocked, ...change }] })).toBeUndefined();
+});
+
+test('a journal that is over its limit is full now', () => {
+  expect(journalForecast({ journal: journal({ bytes: 2_000 * mib }), sinks: [blocked] })?.seconds).toBe(0);
+});
