@@ -28,6 +28,7 @@ import { certificateLines } from './certificates.ts';
 import { messageLines } from './messages.ts';
 import { checkSink, settingLines } from './sink.ts';
 import { checkText } from './text.ts';
+import { sizingLines } from './sizing.ts';
 import { knownState, writableLines } from './state.ts';
 import type { Line } from './state.ts';
 import { defineCommand } from '../../command.ts';
@@ -43,7 +44,7 @@ export const command = defineCommand({
   summary: 'checks the configuration, then every connection and permission',
   description: `Checks the configuration and reports every error at once. Then, unless --offline is given: checks that the state is writable, obtains a token,
 reads one page of each source, and checks each sink. Sends no record. It also reports how often each idle source is polled, whether the
-measured delays suggest another closeDelay, and whether a source was renamed.
+measured delays suggest another closeDelay, what the measured rate needs (journal, requests, outage), and whether a source was renamed.
 
 Exits with 2 when the configuration is wrong, with 1 when a server or a permission is.`,
   options: {
@@ -84,6 +85,7 @@ async function run(values: CheckValues, io: Io): Promise<number> {
   const known = knownState(config);
   lines.push(...known.lines);
   for (const source of sources) lines.push(...idleLines(source, known.delays));
+  if (!only) lines.push(...sizingLines(known.measured, config.journal.maxSize));
   lines.push(...groupLines(config.sources));
   for (const sink of sinks) lines.push(...messageLines(sink, config));
   if (values.offline) {

@@ -15,21 +15,36 @@ import { unreadOf } from '../../../journal/backfills.ts';
 import { storedSinks, storedSources } from '../../../journal/queries/stored.ts';
 import type { StoredSink } from '../../../journal/queries/stored.ts';
 import { movedMessage } from '../../../journal/sink-positions.ts';
+import type { Volume } from '../../../journal/queries/volume.ts';
+import { volumeOf } from '../../../journal/queries/volume.ts';
 import { openReadOnly } from '../../../journal/state.ts';
 import type { DelayMeasure } from '../../../model/telemetry.ts';
 import { unreadText } from '../../../report/backfills.ts';
 import { size } from '../../../report/format-size.ts';
+import { requestsADay } from './idle-requests.ts';
 import type { Finding } from '../../../sink/define.ts';
 
 export interface Line extends Finding {
   readonly subject: string;
 }
 
+/** The measured volume of a source, and its settings that decide the number of requests. */
+export interface Measured extends Volume {
+  readonly source: string;
+  /** Requests a day when idle. */
+  readonly idleRequests: number;
+  readonly pageSize: number;
+}
+
 interface KnownState {
   readonly lines: readonly Line[];
   /** Measured delays of records, by source. */
   readonly delays: ReadonlyMap<string, DelayMeasure>;
+  readonly measured: readonly Measured[];
 }
+
+/** The smallest page of `pageSize: auto`. */
+const usualPageSize = 100;
 
 const files = ['waybill.db', 'waybill.db-wal', 'lock.db'];
 
@@ -68,7 +83,7 @@ export function knownState(config: Config): KnownState {
   } catch (thrown) {
     if (!(thrown instanceof WaybillError)) throw thrown;
     const lines: Line[] = thrown.code === 'state_missing' ? [] : [{ subject: 'state', level: 'warning', message: messageOf(thrown) }];
-    return { lines, delays: new Map() };
+    return { lines, delays: new Map(), measured: [] };
   }
   try {
     const rows = storedSources(db);
@@ -84,7 +99,14 @@ export function knownState(config: Config): KnownState {
       const part = from && unreadOf(db, id, from);
       return part ? [{ subject: `source ${id}`, level: 'warning', message: unreadText(id, part) }] : [];
     });
-    return { lines: [...renamedLines(config, rows), ...unread, ...movedLines(config, sinks)], delays: new Map(delays) };
+    const measured = config.sources.flatMap((source): Measured[] => {
+      const volume = db && volumeOf(db, source.id);
+      const profile = rows.find(({ id }) => id === source.id)?.profile;
+      const { calibration } = storedJson(profile ?? '{}') as { calibration?: { pageSize?: number } };
+      const pageSize = calibration?.pageSize ?? (source.pageSize === 'auto' ? usualPageSize : source.pageSize);
+      return volume ? [{ ...volume, source: source.id, idleRequests: requestsADay(source), pageSize }] : [];
+    });
+    return { lines: [...renamedLines(config, rows), ...unread, ...movedLines(config, sinks)], delays: new Map(delays), measured };
   } finally {
     db.close();
   }
