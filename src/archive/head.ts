@@ -116,12 +116,11 @@ async function committedSegment(
 async function appendLines(tree: TiledTree, segment: Uint8Array): Promise<PositionLine | undefined> {
   let last: LineFacts | undefined;
   try {
-    for await (const lines of segmentLines(segment))
-      for (const line of lines) {
-        last = parseLine(line);
-        if (!last) return undefined;
-        tree.append(leafHash(formatEntry(last, line)));
-      }
+    for (const line of await segmentLines(segment)) {
+      last = parseLine(line);
+      if (!last) return undefined;
+      tree.append(leafHash(formatEntry(last, line)));
+    }
   } catch (thrown) {
     if (thrown instanceof SegmentError) return undefined;
     throw thrown;

@@ -66,6 +66,10 @@ export interface PositionLine {
 export type EntryLine = RecordLine | LedgerLine | OperationLine;
 export type Line = EntryLine | PositionLine;
 
+const lineFeed = 0x0a;
+const carriageReturn = 0x0d;
+const blank = 0x20;
+
 /** The key of the received record, which is the last of its line. */
 export const recordKey = Buffer.from(',"record":');
 
@@ -92,6 +96,6 @@ function timeText(at: Micros): string {
 
 /** JSON allows a line break only between tokens, where a blank means the same. */
 function onOneLine(json: Uint8Array): Uint8Array {
-  const isBreak = (byte: number): boolean => byte === 0x0a || byte === 0x0d;
-  return json.some(isBreak) ? json.map((byte) => (isBreak(byte) ? 0x20 : byte)) : json;
+  if (!json.includes(lineFeed) && !json.includes(carriageReturn)) return json;
+  return json.map((byte) => (byte === lineFeed || byte === carriageReturn ? blank : byte));
 }

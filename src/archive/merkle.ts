@@ -27,12 +27,13 @@ export function leafHash(entry: Uint8Array): Buffer {
   return sha256(bytes);
 }
 
+/** The prefix of a node, and room for its children: every node is hashed from here. */
+const nodeInput = Buffer.alloc(1 + 2 * hashBytes, 0x01);
+
 export function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
-  const bytes = Buffer.allocUnsafe(65);
-  bytes[0] = 0x01;
-  bytes.set(left, 1);
-  bytes.set(right, 33);
-  return sha256(bytes);
+  nodeInput.set(left, 1);
+  nodeInput.set(right, 1 + hashBytes);
+  return sha256(nodeInput);
 }
 
 /** The root over hashes of complete subtrees, from left to right, each smaller than the one before. */

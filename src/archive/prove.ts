@@ -70,12 +70,8 @@ async function findLine(store: ArchiveStore, index: number, entry: Buffer): Prom
   const names = (await Array.fromAsync(store.list('segments/'))).flatMap((path) => parseSegmentPath(path) ?? []);
   const first = Math.max(...names.map(({ firstLeaf }) => firstLeaf).filter((leaf) => leaf <= index));
   for (const { path } of names.filter(({ firstLeaf }) => firstLeaf === first)) {
-    let at = first;
-    for await (const lines of segmentLines(await needed(store, path))) {
-      const line = lines[index - at];
-      if (line && equal(sha256(line), entry.subarray(25))) return line;
-      at += lines.length;
-    }
+    const line = (await segmentLines(await needed(store, path)))[index - first];
+    if (line && equal(sha256(line), entry.subarray(25))) return line;
   }
   throw new ArchiveDamaged(`segments/${String(first).padStart(16, '0')}-…`, `it has no line for leaf ${index}`);
 }

@@ -1,16 +1,14 @@
 /** Archive segments: the lines of one checkpoint as gzipped NDJSON. The name has the SHA-256 of the file. */
-import { Readable } from 'node:stream';
 import { promisify } from 'node:util';
-import { createGunzip, gzip } from 'node:zlib';
+import { gunzip, gzip } from 'node:zlib';
 import { messageOf } from '../errors.ts';
 import { sha256 } from './merkle.ts';
 
 const compress = promisify(gzip);
+const decompress = promisify(gunzip);
 const lineFeed = 0x0a;
-/** Bytes unpacked at once. */
-const blockBytes = 64 * 1024;
-/** Far above the largest record. */
-const maxLineBytes = 64 * 1024 * 1024;
+/** A writer ends a segment far below this. */
+const maxBytes = 256 * 1024 * 1024;
 const namePattern = /^segments\/(\d{16})-([0-9a-f]{64})\.ndjson\.gz$/;
 
 export interface SegmentName {
@@ -40,30 +38,24 @@ export function parseSegmentPath(path: string): SegmentName | undefined {
 export class SegmentError extends Error {}
 
 /**
- * Unpacks a segment block by block, so that memory does not depend on its size.
- * @returns the complete lines of each block
- * @throws SegmentError for a file that is not gzip, a last line without a line break, or a line that is too long
+ * The lines of a segment.
+ * @throws SegmentError for a file that is not gzip, unpacks to more than 256 MiB, or has a last line without a line break
  */
-export async function* segmentLines(bytes: Uint8Array): AsyncGenerator<readonly Buffer[]> {
-  let rest = Buffer.alloc(0);
-  for await (const block of unpacked(bytes)) {
-    const text = Buffer.concat([rest, block]);
-    const lines: Buffer[] = [];
-    let start = 0;
-    for (let end = text.indexOf(lineFeed); end >= 0; end = text.indexOf(lineFeed, start)) {
-      lines.push(text.subarray(start, end));
-      start = end + 1;
-    }
-    rest = text.subarray(start);
-    if (rest.length > maxLineBytes) throw new SegmentError(`a line is longer than ${maxLineBytes} bytes`);
-    yield lines;
+export async function segmentLines(bytes: Uint8Array): Promise<readonly Buffer[]> {
+  const text = await unpack(bytes);
+  const lines: Buffer[] = [];
+  let start = 0;
+  for (let end = text.indexOf(lineFeed); end >= 0; end = text.indexOf(lineFeed, start)) {
+    lines.push(text.subarray(start, end));
+    start = end + 1;
   }
-  if (rest.length > 0) throw new SegmentError('the last line has no line break');
+  if (start < text.length) throw new SegmentError('the last line has no line break');
+  return lines;
 }
 
-async function* unpacked(bytes: Uint8Array): AsyncGenerator<Buffer> {
+async function unpack(bytes: Uint8Array): Promise<Buffer> {
   try {
-    yield* Readable.from([bytes]).pipe(createGunzip({ chunkSize: blockBytes })) as AsyncIterable<Buffer>;
+    return await decompress(bytes, { maxOutputLength: maxBytes });
   } catch (cause) {
     throw new SegmentError(`cannot unpack it: ${messageOf(cause)}`, { cause });
   }

@@ -96,13 +96,12 @@ export class Segments {
     const log = from.copy();
     const facts: LineFacts[] = [];
     try {
-      for await (const lines of segmentLines(bytes))
-        for (const line of lines) {
-          const fact = parseLine(line);
-          if (!fact) throw new SegmentError(`line ${facts.length + 1} is not a line of an archive`);
-          facts.push(fact);
-          log.append(formatEntry(fact, line));
-        }
+      for (const line of await segmentLines(bytes)) {
+        const fact = parseLine(line);
+        if (!fact) throw new SegmentError(`line ${facts.length + 1} is not a line of an archive`);
+        facts.push(fact);
+        log.append(formatEntry(fact, line));
+      }
     } catch (thrown) {
       if (!(thrown instanceof SegmentError)) throw thrown;
       problems.push(thrown.message);
