@@ -62,6 +62,16 @@ otelcol() {
   rm -rf "$folder" && mv "$work" "$folder"
 }
 
+# A client of C2SP logs, built from c2sp-client/go.mod: about 40 s of CPU.
+c2sp_client() {
+  local folder=$cache/c2sp-client-1.0.0 work
+  [ ! -x "$folder/c2sp-client" ] || return 0
+  command -v go >/dev/null || { echo 'no go on the path: the C2SP client is built from source' >&2; exit 3; }
+  work=$(mktemp -d "$cache/unpacking.XXXXXX")
+  (cd "$here/c2sp-client" && nice -n 10 go build -mod=readonly -trimpath -o "$work/c2sp-client" .)
+  rm -rf "$folder" && mv "$work" "$folder"
+}
+
 for name in "$@"; do
   case $name in
     rsyslog) [ -e "$(echo /usr/lib/*/rsyslog/imrelp.so)" ] || packages rsyslog rsyslog-gnutls rsyslog-relp ;;
@@ -85,6 +95,7 @@ for name in "$@"; do
     elasticsearch-8) POM=8.19.5 java_server elasticsearch 8.19.5 "$here/elasticsearch/node" ;;
     opensearch) POM=opensearch-3.8.0 java_server opensearch 3.8.0 "$here/elasticsearch/opensearch" ;;
     otelcol) otelcol ;;
+    c2sp-client) c2sp_client ;;
     *)
       echo "unknown receiver: $name" >&2
       exit 2
