@@ -5,7 +5,7 @@ import { TiledTree } from './tiled-tree.ts';
 import { bundlePath, tilePath, tileWidth } from './tiles.ts';
 import type { Tile } from './tiles.ts';
 
-interface StoredObject {
+export interface StoredObject {
   readonly path: string;
   readonly bytes: Buffer;
 }

@@ -7,7 +7,7 @@ import { WaybillError } from '../errors.ts';
 import { checkpointPath, formatCheckpoint } from './checkpoint.ts';
 import type { Checkpoint } from './checkpoint.ts';
 import { formatEntry } from './entry.ts';
-import type { EntryLog } from './entry-log.ts';
+import type { EntryLog, StoredObject } from './entry-log.ts';
 import { openHead } from './head.ts';
 import type { Head } from './head.ts';
 import { formatLine } from './line.ts';
@@ -81,13 +81,20 @@ export class ArchiveWriter {
     const segment = await formatSegment(before.log.size, texts);
     await this.#create(segment.path, segment.bytes);
     const publicKey = { path: `keys/${keyName(this.#signer)}`, bytes: Buffer.from(`${formatVerifier(this.#signer)}\n`) };
-    await Promise.all([...objects, publicKey].map(({ path, bytes }) => this.#store.replace(path, bytes)));
+    await this.#replaceAll([...objects, publicKey]);
     const note = Buffer.from(signNote(formatCheckpoint(checkpoint), [this.#signer]));
     await this.#create(checkpointPath(before.number + 1), note);
     await this.#store.replace('checkpoint', note);
 
     this.#head = { origin: before.origin, number: before.number + 1, log, position: all.at(-1) as PositionLine };
     return checkpoint;
+  }
+
+  /** Waits for every write, also after a failure: a late one would replace what the next attempt wrote. */
+  async #replaceAll(objects: readonly StoredObject[]): Promise<void> {
+    const writes = await Promise.allSettled(objects.map(({ path, bytes }) => this.#store.replace(path, bytes)));
+    const failed = writes.find((write) => write.status === 'rejected');
+    if (failed) throw failed.reason;
   }
 
   async #create(path: string, bytes: Uint8Array): Promise<void> {

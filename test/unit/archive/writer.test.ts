@@ -114,6 +114,25 @@ describe('the writer', () => {
     }
   });
 
+  it('fails only after its last write has ended, so that none replaces what the next attempt writes', async () => {
+    class SlowStore extends MemoryStore {
+      running = 0;
+      override async replace(path: string, bytes: Uint8Array): Promise<void> {
+        this.running += 1;
+        const turns = this.running;
+        for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
+        this.running -= 1;
+        if (turns === 1) throw new Error('the disk is full');
+        await super.replace(path, bytes);
+      }
+    }
+    const store = new SlowStore();
+    const writer = await open(store);
+    await expect(writer.append(windowLines(60, 9), through(600))).rejects.toThrow('the disk is full');
+    expect(store.running).toBe(0);
+    expect(store.files.has('checkpoints/0000000001')).toBe(false);
+  });
+
   it('is blocked when another writer created the next checkpoint, and signs nothing', async () => {
     const store = new MemoryStore();
     await writeArchive(store, windowLines(1, 3), 4);
