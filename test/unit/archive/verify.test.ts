@@ -150,6 +150,7 @@ describe('the ledger of an archive', () => {
     ['has the last record after its proof', [first, second, provenLine(3, ...window, records), { ...third, seq: 4 }], 'altered'],
     ['has more records than the service counted', [...records, provenLine(4, ...window, [first, second])], 'unproven'],
     ['has an open gap', [...records, provenLine(4, ...window, records, { state: 'gap', reason: 'total' })], 'unproven'],
+    ['has an open gap without a reason', [...records, provenLine(4, ...window, records, { state: 'gap' })], 'unproven'],
     ['has an accepted gap', [...records, provenLine(4, ...window, records, { state: 'accepted' })], 'unproven'],
     ['has a proof that a later count did not confirm', [...records, provenLine(4, ...window, records, { reason: 'reread' })], 'unproven'],
     [
