@@ -17,7 +17,8 @@ export const hashBytes = 32;
 export const emptyRoot: Uint8Array = sha256(new Uint8Array());
 
 export function sha256(bytes: Uint8Array): Buffer {
-  return hash('sha256', bytes, 'buffer');
+  // Half the time of the encoding `buffer` in Node 24.
+  return Buffer.from(hash('sha256', bytes, 'binary'), 'latin1');
 }
 
 export function leafHash(entry: Uint8Array): Buffer {
