@@ -19,6 +19,7 @@ import type { Changes, Judgement } from '../../support/second-verifier.ts';
 const setting = process.env['WAYBILL_ARCHIVE_TAMPERINGS'] ?? '300';
 const everyBit = setting === 'all';
 const randomChanges = everyBit ? 100_000 : Number(setting);
+const untouched = Math.ceil(randomChanges / 10);
 const timeout = everyBit ? 7_200_000 : undefined;
 
 const store = new MemoryStore();
@@ -75,6 +76,16 @@ async function misjudged(cases: readonly Case[]): Promise<string[]> {
     const isNamed = object === undefined || both.every((judgement) => judgement.some(([, each]) => each === object));
     return isNamed ? [] : [`${name}: a verifier does not name ${object}`];
   });
+}
+
+/** @returns a function that gives integers below its argument, the same in every run */
+function randomNumbers(seed: string): (below: number) => number {
+  let calls = 0;
+  return (below) =>
+    createHash('sha256')
+      .update(`${seed} ${(calls += 1)}`)
+      .digest()
+      .readUInt32BE() % below;
 }
 
 describe.skipIf(!hasPython)('both verifiers', () => {
@@ -168,14 +179,29 @@ describe.skipIf(!hasPython)('both verifiers', () => {
   });
 
   it(
+    `find nothing in ${untouched} other archives as they were written`,
+    async () => {
+      const faults: string[] = [];
+      for (let i = 0; i < untouched; i += 1) {
+        const below = randomNumbers(`archive ${i}`);
+        const [windows, perWindow, perSegment] = [1 + below(40), below(12), 1 + below(150)];
+        const other = new MemoryStore();
+        await writeArchive(other, windowLines(windows, perWindow), perSegment);
+        const verifier = signerOf(other.files.get('checkpoint')?.toString().split('\n')[0] ?? '', keyFrom(1));
+        const { findings } = await verifyArchive(other, [verifier], { since: other.files.get('checkpoints/0000000001') });
+        const judgements = i % 50 === 0 ? await secondVerifier(other.files, { key: formatVerifier(verifier) }) : [[]];
+        if (findings.length + judgements.flat().length > 0)
+          faults.push(`${windows} windows of ${perWindow} records, ${perSegment} a segment`);
+      }
+      expect(faults).toEqual([]);
+    },
+    timeout,
+  );
+
+  it(
     `report ${randomChanges} random deletions, cuts, swaps and repetitions`,
     async () => {
-      let calls = 0;
-      const below = (max: number): number =>
-        createHash('sha256')
-          .update(`tampering ${(calls += 1)}`)
-          .digest()
-          .readUInt32BE() % max;
+      const below = randomNumbers('tampering');
       const files = [...store.files].filter(([path]) => !isNoEvidence(path) && !isSuperseded(path));
       const anyFile = (): [string, Buffer] => files[below(files.length)] ?? ['', Buffer.alloc(0)];
       const cases = Array.from({ length: randomChanges }, (_, i) => {
