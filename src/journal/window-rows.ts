@@ -98,7 +98,8 @@ export class WindowRows {
 
   /** The window due first at `now`. Recounts, one request each, come before attempts of gaps. */
   due(source: number, now: Micros): WindowDbRow | undefined {
-    return this.#dueRecount.get(source, now) ?? this.#due.get(source, now);
+    const first = this.#due.get(source, now);
+    return first && (this.#dueRecount.get(source, now) ?? first);
   }
 
   closedSince(source: number, since: Micros): WindowDbRow[] {
