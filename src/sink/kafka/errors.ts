@@ -70,7 +70,7 @@ export function translate(thrown: unknown, { id, what, setting }: Attempt, sent:
   const own = causesOf(thrown).find((cause) => cause instanceof WaybillError);
   if (own instanceof WaybillError) return own;
   const type = protocolError(thrown);
-  const say = (code: ErrorCode, at: string | undefined, message: string): WaybillError =>
+  const failure = (code: ErrorCode, at: string | undefined, message: string): WaybillError =>
     new WaybillError(code, `cannot ${what} for sink "${id}"${at === undefined ? '' : ` (sinks.${id}.${at})`}: ${message}`, {
       cause: bare(thrown),
     });
@@ -79,16 +79,16 @@ export function translate(thrown: unknown, { id, what, setting }: Attempt, sent:
     ? `the connection ended before a response was complete (kafkajs: ${messageOfCauses(thrown)})`
     : messageOfCauses(thrown);
   const isAuthentication = isNamed(thrown, 'KafkaJSSASLAuthenticationError');
-  if (isAuthentication) return say('sink_blocked', /mechanism is not supported/.test(message) ? 'sasl.mechanism' : 'sasl', message);
+  if (isAuthentication) return failure('sink_blocked', /mechanism is not supported/.test(message) ? 'sasl.mechanism' : 'sasl', message);
   if (type !== undefined && type in blocked) {
     const right = rights[type] === undefined ? '' : `; needs ${rights[type]}`;
-    return say('sink_blocked', blocked[type] ?? setting, `${plainer[type] ?? message}${right} (${type})`);
+    return failure('sink_blocked', blocked[type] ?? setting, `${plainer[type] ?? message}${right} (${type})`);
   }
-  if (type !== undefined && refused.has(type)) return say('sink_refused', undefined, `${message} (${type})`);
+  if (type !== undefined && refused.has(type)) return failure('sink_refused', undefined, `${message} (${type})`);
   const more = type === undefined ? message : `${plainer[type] ?? message} (${type})`;
-  if (sent) return say('sink_outcome_unknown', undefined, more);
+  if (sent) return failure('sink_outcome_unknown', undefined, more);
   const isConnection = isNamed(thrown, 'KafkaJSConnectionError') || isNamed(thrown, 'TypeError');
-  return say('sink_unavailable', isConnection ? 'brokers' : undefined, more);
+  return failure('sink_unavailable', isConnection ? 'brokers' : undefined, more);
 }
 
 interface Cause {

@@ -23,8 +23,9 @@ const once = { retries: 0 };
 const connectMs = 10_000;
 const closeMs = 2_000;
 /**
- * Longer waits for records hold up the end of the reader. When its connection breaks it joins its group once more, as another member, and waits for the first
- * one as long as a session may take: 6 s is the least that brokers grant by themselves.
+ * A longer wait for records delays the end of the reader. If its connection breaks, the reader joins
+ * its group as a new member, after the session of the old member has expired: 6 s is the shortest
+ * session that brokers permit by default.
  */
 const readTimes = { maxWaitTimeInMs: 100, sessionTimeout: 6_000, rebalanceTimeout: 6_000, heartbeatInterval: 2_000 };
 /** Maximum reads of a topic after its creation, and the time between two. */
@@ -69,7 +70,7 @@ export class KafkaJsClient implements KafkaClient {
     const config: KafkaConfig = {
       brokers: settings.brokers,
       clientId: settings.clientId,
-      // Said so that a mechanism that sends a password knows; the connection itself is made by `socketFactory`.
+      // Informs a mechanism that sends a password; `socketFactory` creates the connection itself.
       ...(settings.tls === undefined ? {} : { ssl: true }),
       ...(sasl === undefined ? {} : { sasl }),
       socketFactory: this.#sockets.connect,
@@ -120,7 +121,7 @@ export class KafkaJsClient implements KafkaClient {
       const producer = this.#producer({ transactionalId, transactionTimeout: transactionTimeoutMs, maxInFlightRequests: 1 });
       await producer.connect();
       // kafkajs requests the producer id, which fences the previous owner, at the first transaction.
-      let first: Transaction | undefined = await this.#telling(() => producer.transaction());
+      let first: Transaction | undefined = await this.#withDebugLog(() => producer.transaction());
       const begin = async (): Promise<OpenTransaction> => {
         // mutant: open-transaction
         const transaction = first ?? (await producer.transaction());
@@ -226,7 +227,7 @@ export class KafkaJsClient implements KafkaClient {
       });
       running.catch(reject);
       consumer.seek({ topic, partition: 0, offset: String(from) });
-      await this.#telling(() => this.#orOver(promise));
+      await this.#withDebugLog(() => this.#orOver(promise));
     } finally {
       isRead = true;
       await this.#soon(consumer.disconnect());
@@ -290,8 +291,8 @@ export class KafkaJsClient implements KafkaClient {
     return Promise.race([work, this.#refusal.promise]);
   }
 
-  /** Has the client say what it says at debug alone, for as long as this takes. */
-  async #telling<Result>(work: () => Promise<Result>): Promise<Result> {
+  /** Raises the client's log level to debug while the call runs. */
+  async #withDebugLog<Result>(work: () => Promise<Result>): Promise<Result> {
     const logger = this.#kafka.logger();
     logger.setLogLevel(kafkajs.logLevel.DEBUG);
     try {

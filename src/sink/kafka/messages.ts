@@ -1,4 +1,4 @@
-/** What becomes of a batch: records with key, partition and headers, and which of them go together in one request. Pure. */
+/** Converts a batch to records with key, partition and headers, and groups them into requests. Pure. */
 import type { Message } from '../../model/sink.ts';
 import type { KafkaSettings } from './settings.ts';
 
@@ -25,7 +25,10 @@ export function keyed(message: Message, { topic, key }: Pick<KafkaSettings, 'top
   };
 }
 
-/** The partition of a key as the clients of Kafka choose it: murmur2 of its UTF-8, without the sign, modulo the number of partitions. */
+/**
+ * The partition of a key, as Kafka's own clients choose it: murmur2 of its UTF-8 bytes, without the
+ * sign, modulo the number of partitions.
+ */
 export function partitionFor(key: string, partitions: number): number {
   return (murmur2(Buffer.from(key)) & 0x7fffffff) % partitions;
 }
@@ -48,14 +51,15 @@ export function murmur2(bytes: Uint8Array): number {
   return hash ^ (hash >>> 15);
 }
 
-/** Records of one partition and request at most: the client copies what it has for each further one. */
+/** Maximum records of a partition in a request: for each record, the client copies all earlier ones. */
 const maxRecords = 1_000;
-/** What a record needs besides key, value and headers, at most (docs of Kafka, "Record Batch": five varints, attributes, lengths). */
+/** Maximum bytes of a record in addition to key, value and headers (Kafka documentation, "Record Batch"). */
 const recordOverhead = 70;
 
 /**
- * Requests one after another, each with at most so many bytes for any partition, in the order of the messages of each partition. A record that is longer by
- * itself goes alone: compressed it may fit.
+ * The requests for a batch, in order; within a partition the messages keep their order. A request has
+ * at most the allowed bytes for each partition. A longer record has its own request: compression may
+ * make it fit.
  * @param bytesOf  the largest batch of a topic, in bytes
  */
 export function rounds(records: readonly KafkaRecord[], bytesOf: (topic: string) => number): KafkaRecord[][] {
@@ -77,11 +81,15 @@ export function rounds(records: readonly KafkaRecord[], bytesOf: (topic: string)
   return made;
 }
 
-/** What a batch of one record needs besides key, value and headers, at least (docs of Kafka, "Record Batch": 61 bytes, and 7 of the record). */
+/**
+ * Minimum bytes of a batch of one record in addition to key, value and headers (Kafka documentation,
+ * "Record Batch": 61 bytes, and 7 of the record).
+ */
 const batchOverhead = 68;
 
 /**
- * Whether no batch of at most so many bytes can hold the record. Brokers compare `max.message.bytes` with the compressed batch.
+ * True if the record exceeds the limit even in a batch of its own. Brokers compare
+ * `max.message.bytes` with the compressed batch.
  * @param compressed  the value as the batch would hold it
  */
 export function isTooLong({ key, value, headers }: KafkaRecord, most: number, compressed: (value: Uint8Array) => Uint8Array): boolean {

@@ -1,11 +1,12 @@
 /**
- * What stands in the progress topic: under the sink's id its position, in the transaction of the messages that it settles; under `<id>/open` what each
- * opening wrote, which marks the end of what is to be read. Pure.
+ * The records of the progress topic. The key `<id>` holds the position of a sink; it is written in
+ * the transaction of the messages that it acknowledges. Each open writes `<id>/open`, which marks the
+ * end for the reader. Pure.
  */
 import { WaybillError } from '../../errors.ts';
 import type { Position } from '../../model/ledger.ts';
 
-/** A record as it is read back. */
+/** A record as read from the topic. */
 export interface ReadRecord {
   readonly offset: bigint;
   readonly key: string | undefined;
@@ -15,9 +16,9 @@ export interface ReadRecord {
 export interface Progress {
   readonly journal: string;
   readonly position: Position;
-  /** The entry of the dead letter that was taken in this transaction; what moves the position has none. */
+  /** The entry of the dead letter that this transaction delivered; absent if the position moves. */
   readonly retried?: number | undefined;
-  /** Its journal takes over: what stands before it, of whatever journal, counts no more. */
+  /** This journal becomes the owner: earlier records, of any journal, no longer apply. */
   readonly adopted?: boolean | undefined;
 }
 
@@ -29,14 +30,14 @@ export function openKey(id: string): string {
   return `${id}/open`;
 }
 
-/** Whether these hold a position of the sink: else what lies before them must be read too. */
+/** True if the records include a position of the sink; otherwise earlier ones must be read too. */
 export function holdsPosition(records: readonly ReadRecord[], id: string): boolean {
   return records.some(({ key }) => key === id);
 }
 
 /**
- * The last position in a progress topic, which is the sink's own.
- * @throws WaybillError `sink_blocked`: another sink, or another journal, writes there too
+ * The last position of the sink in a progress topic.
+ * @throws WaybillError `sink_blocked`: another sink or journal also writes to the topic
  */
 export function lastProgress(records: readonly ReadRecord[], id: string, journal: string, topic: string): Progress | undefined {
   const all = ownProgress(records, id, topic);
@@ -63,7 +64,10 @@ interface Found {
   readonly progress: Progress;
 }
 
-/** What a topic holds of positions of this sink, of whatever journal. @throws WaybillError `sink_blocked`: something else writes there too */
+/**
+ * The positions of this sink in a topic, of any journal.
+ * @throws WaybillError `sink_blocked`: another program also writes to the topic
+ */
 export function ownProgress(records: readonly ReadRecord[], id: string, topic: string): readonly Found[] {
   return records.flatMap(({ offset, key, value }) => {
     if (key === openKey(id)) return [];

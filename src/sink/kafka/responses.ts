@@ -1,19 +1,20 @@
 /**
- * The lengths that the answers of a broker announce, read from its bytes as they come: each answer is a length of four bytes and so many bytes
- * (Kafka protocol, "Protocol Primitive Types" and "Common Request and Response Structure"). The client keeps an answer until it is whole.
+ * Reads the announced lengths of a broker's responses from the stream. A response is a length of four
+ * bytes and that many bytes (Kafka protocol, "Protocol Primitive Types" and "Common Request and
+ * Response Structure"). The client holds a response in memory until it is complete.
  */
 
-/** More than any answer to us: a fetch brings 10 MiB at most. */
+/** More than any expected response: a fetch returns at most 10 MiB. */
 export const maxAnswerBytes = 64 * 1024 * 1024;
 
 export class AnswerLengths {
   readonly #head = Buffer.alloc(4);
-  /** Bytes of the length that are there. */
+  /** Received bytes of the length. */
   #known = 0;
-  /** Bytes of the answer that are still to come. */
+  /** Missing bytes of the response. */
   #left = 0;
 
-  /** Reads on. @returns the first length above `answerMost`; what comes behind it is not looked at */
+  /** Reads the next bytes. @returns the first length above `answerMost`; later bytes are not read */
   read(bytes: Buffer): number | undefined {
     for (let at = 0; at < bytes.length;) {
       if (this.#left > 0) {

@@ -1,9 +1,9 @@
-/** The settings of the sink `kafka`, and what follows from them alone. */
+/** The settings of the sink `kafka`, and values derived from them. */
 import { z } from 'zod';
 import { facts, httpsUrl, line, secret, text } from '../../settings/values.ts';
 import { tlsSettings } from '../../connect/settings.ts';
 
-/** SASL mechanisms by the names that Kafka has for them. */
+/** SASL mechanisms by Kafka's names. */
 const mechanisms = ['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512', 'OAUTHBEARER'] as const;
 const brokerExpects = 'host:port, a name or an IPv4 address (the client does not support IPv6 addresses: use a name)';
 const topicName = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}$/;
@@ -75,7 +75,7 @@ export const kafkaSettings = z.strictObject({
 
 export type KafkaSettings = z.output<typeof kafkaSettings>;
 
-/** Every topic that messages of these sources go to. */
+/** Every topic that receives messages of these sources. */
 export function topicsOf(topic: string, sources: readonly string[]): readonly string[] {
   return topic.includes('{source}') ? sources.map((source) => topic.replaceAll('{source}', source)) : [topic];
 }
@@ -84,7 +84,10 @@ export function progressTopicOf(id: string, { progressTopic }: KafkaSettings): s
   return progressTopic ?? `waybill-progress-${id}`;
 }
 
-/** How the progress topic is made: compacted soon, or opening would read 170,000 records for each day (two transactions a second). */
+/**
+ * Settings of a new progress topic. It is compacted soon: at two transactions a second, an open would
+ * otherwise read 170,000 records for each day.
+ */
 export const progressConfig: Readonly<Record<string, string>> = {
   'cleanup.policy': 'compact',
   'segment.bytes': '16777216',
@@ -92,11 +95,11 @@ export const progressConfig: Readonly<Record<string, string>> = {
   'min.cleanable.dirty.ratio': '0.01',
 };
 
-/** One owner of a journal's sink: whoever comes later fences the one before. */
+/** Identifies the sink of a journal. A producer that uses the id later fences the earlier one. */
 export function transactionalIdOf(journal: string, id: string): string {
   return `waybill-${journal}-${id}`;
 }
 
-/** ms a transaction may take before the broker ends it: longer than our own deadline by a minute. */
+/** ms after which the broker aborts a transaction: a minute longer than the deadline of a send. */
 export const transactionTimeoutMs = 90_000;
 export const sendDeadlineMs = 30_000;

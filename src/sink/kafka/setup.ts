@@ -1,10 +1,13 @@
-/** What `waybill setup kafka` prints for the administrator of a cluster: topics, rights, and a consumer that sees only what was committed. Reads no file but `tls.cert`. */
+/**
+ * The output of `waybill setup kafka` for the administrator of a cluster: topics, privileges, and a
+ * consumer that reads committed records. Reads no file except `tls.cert`.
+ */
 import { X509Certificate } from 'node:crypto';
 import { messageOf } from '../../errors.ts';
 import { progressConfig, progressTopicOf, topicsOf } from './settings.ts';
 import type { KafkaSettings } from './settings.ts';
 
-/** @param sources  ids of the sources that the sink takes: each has a topic where `{source}` stands in its name */
+/** @param sources  ids of the sink's sources: each has a topic if the topic's name has `{source}` */
 export function setupText(id: string, settings: KafkaSettings, sources: readonly string[]): string {
   const { brokers, topic, exactlyOnce } = settings;
   const server = `--bootstrap-server ${brokers.join(',')}`;
@@ -49,17 +52,20 @@ export function setupText(id: string, settings: KafkaSettings, sources: readonly
   return `${lines.join('\n')}\n`;
 }
 
-/** Attribute types that Java writes by name in RFC 2253 (X500Principal.getName); others it writes as an OID with a value in hex. */
+/**
+ * Attribute types that Java writes by name in RFC 2253 (X500Principal.getName). It writes others as
+ * an OID with a hexadecimal value.
+ */
 const namedTypes = new Set(['CN', 'C', 'L', 'ST', 'O', 'OU', 'STREET', 'DC', 'UID']);
 
-/** Whom the brokers take the sink for: its SASL user, else the subject of its client certificate in the order of RFC 2253. */
+/** The sink's principal at the brokers: its SASL user, else the subject of its client certificate. */
 function principalOf({ sasl, tls }: KafkaSettings): { readonly name: string; readonly remarks: readonly string[] } {
   const user = sasl?.username ?? sasl?.oauth?.clientId;
   if (user !== undefined) return { name: user, remarks: [] };
   if (tls?.cert === undefined) return { name: 'ANONYMOUS', remarks: ['Without SASL and without tls.cert the brokers see User:ANONYMOUS.'] };
   const remark = 'The principal is the subject of tls.cert; ssl.principal.mapping.rules of the brokers may change it.';
   try {
-    // Node gives a line for each relative name, first to last, escaped as in RFC 2253; that standard begins with the last.
+    // Node returns one line for each relative name, first to last. RFC 2253 begins with the last.
     const parts = new X509Certificate(tls.cert.read().join('\n')).subject.split('\n').reverse();
     const isNamed = parts.flatMap((part) => part.split(' + ')).every((part) => namedTypes.has(part.split('=', 1)[0] ?? ''));
     const odd =

@@ -1,6 +1,7 @@
 /**
- * The connections of one client of Kafka. They are made here, so that trust is that of every other connection, so that a refused certificate keeps its
- * reason, and so that a client that was given up can send nothing more: its connections are cut, and it gets no new ones.
+ * The connections of one Kafka client. Waybill creates them, for three reasons. They verify
+ * certificates like every other connection. The reason for a rejected certificate is not lost. A
+ * client that is no longer used cannot send: its connections are cut, and it obtains no new ones.
  */
 import { connect as connectTcp, isIP } from 'node:net';
 import type { Socket } from 'node:net';
@@ -14,12 +15,12 @@ import type { SinkContext } from '../define.ts';
 import { AnswerLengths, maxAnswerBytes } from './responses.ts';
 
 const keepAliveMs = 60_000;
-/** How long the first answer of all may take, TLS included; the client gives a connection up after 10 s, and tries the next. */
+/** Timeout of the very first response, including TLS. The client tries another connection after 10 s. */
 const silenceMs = 8_000;
-/** One that is being started may look the same. */
+/** A broker that is starting may look the same: retry soon. */
 const silenceAgainMs = 5_000;
 const heard = new WaybillError('aborted', 'it has answered, or ended');
-/** The first byte of an alert of TLS (RFC 8446 section 5.1), which no answer of Kafka begins with: it would be 352 MB long. */
+/** The first byte of a TLS alert (RFC 8446 section 5.1). A Kafka response with it would have 352 MB. */
 const tlsAlert = 21;
 
 interface Target {
@@ -36,12 +37,12 @@ export class Sockets {
   readonly #refused: (reason: WaybillError) => void;
   readonly #open = new Set<Socket>();
   #isOver = false;
-  /** `host:port` of the last connection that was made and ended without a byte of the other side, while none has ever brought one. */
+  /** `host:port` of the last connection that ended without a response; undefined after any response. */
   silent: string | undefined;
   #hasHeard = false;
   peer: Peer | undefined;
 
-  /** @param refused  told once a broker's certificate is refused, or it refuses ours */
+  /** @param refused  called when a certificate is rejected: the broker's, or the client's */
   constructor({ id, ca, shown, clock }: SinkContext, tls: TlsSettings | undefined, refused: (reason: WaybillError) => void) {
     this.#id = id;
     this.#shown = shown;
@@ -51,7 +52,7 @@ export class Sockets {
   }
 
   readonly connect = ({ host, port, onConnect }: Target): Socket => {
-    // Thrown into the client, which tries again for a while and gives up.
+    // The client retries this error for a while, then fails.
     if (this.#isOver) throw new WaybillError('aborted', 'this client has ended');
     const socket = this.#made(host, port, onConnect);
     socket.setKeepAlive(true, keepAliveMs).setNoDelay(true);
@@ -85,13 +86,13 @@ export class Sockets {
     return socket;
   };
 
-  /** Cuts everything. With an error, for a client that hears of an end by nothing else would wait for its answers. */
+  /** Cuts every connection with an error: without one, the client would wait for its responses. */
   end(): void {
     this.#isOver = true;
     for (const socket of this.#open) socket.destroy(new Error('this client has ended'));
   }
 
-  /** What the end of every connection without an answer most likely means. */
+  /** The likely cause if every connection ends without a response. */
   mismatch(): string {
     const expected =
       this.#trust === undefined
@@ -127,7 +128,7 @@ export class Sockets {
     return socket;
   }
 
-  /** Thrown into the client, files that cannot be used would be tried again like a broker that is away. */
+  /** Checked before connecting: the client would retry an unusable file like an unreachable broker. */
   #contextOf(trust: Trust): SecureContext {
     try {
       return trust.context();
@@ -137,7 +138,7 @@ export class Sockets {
     }
   }
 
-  /** Whoever takes connections and says nothing would be waited for until nobody can tell any more what it was. */
+  /** Limits the wait for a server that accepts connections and sends nothing, so that the error names it. */
   async #listen(address: string, signal: AbortSignal): Promise<void> {
     try {
       await this.#clock.sleep(silenceMs, signal);

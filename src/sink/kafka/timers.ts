@@ -1,7 +1,7 @@
 /**
- * kafkajs 2.2.4 asks for a timer after each answer, whether or not a request waits, with a delay that is negative when nothing is throttled: Node 24
- * prints a warning, and since each of these timers asks for the next one the process wakes up a thousand times a second for nothing. A timer is needed
- * only while a request waits.
+ * kafkajs 2.2.4 starts a timer after each response, even if no request waits. Without throttling its
+ * delay is negative, and Node 24 prints a warning. Each timer starts the next one, so the process
+ * wakes up a thousand times a second. A timer is needed only while a request waits.
  */
 import { createRequire } from 'node:module';
 
@@ -12,7 +12,7 @@ interface RequestQueue {
 
 const require = createRequire(import.meta.url);
 
-/** Once for the process. */
+/** Done once for the process. */
 export function quietTimers(): void {
   const { prototype } = require('kafkajs/src/network/requestQueue') as { readonly prototype: RequestQueue & { isQuiet?: boolean } };
   if (prototype.isQuiet) return;

@@ -1,4 +1,7 @@
-/** Tokens for SASL OAUTHBEARER, by the grant client_credentials (RFC 6749 section 4.4). One serves all connections until 80 % of its life are over. */
+/**
+ * Tokens for SASL OAUTHBEARER by the grant client_credentials (RFC 6749 section 4.4). All connections
+ * share a token until 80 % of its lifetime.
+ */
 import { request } from 'undici';
 import { Connection } from '../../connect/connection.ts';
 import { quote } from '../../quote.ts';
@@ -10,7 +13,7 @@ import type { KafkaSettings } from './settings.ts';
 type Oauth = NonNullable<NonNullable<KafkaSettings['sasl']>['oauth']>;
 
 const timeoutMs = 10_000;
-/** Of a token that says nothing about its life. */
+/** The assumed lifetime of a token without `expires_in`. */
 const lifeUnknownMs = 5 * 60_000;
 const maxAnswerBytes = 64 * 1024;
 
@@ -55,7 +58,7 @@ export class TokenSource implements AsyncDisposable {
     const pair = `${encodeURIComponent(clientId)}:${encodeURIComponent(secret)}`;
     remember(this, pair);
     const basic = Buffer.from(pair).toString('base64');
-    const say = (code: 'sink_unavailable' | 'sink_blocked', message: string, at = 'tokenUrl'): WaybillError => {
+    const failure = (code: 'sink_unavailable' | 'sink_blocked', message: string, at = 'tokenUrl'): WaybillError => {
       const { id } = this.#context;
       return new WaybillError(code, `cannot get a token from "${tokenUrl}" for sink "${id}" (sinks.${id}.sasl.oauth.${at}): ${message}`);
     };
@@ -73,22 +76,22 @@ export class TokenSource implements AsyncDisposable {
       body = (await answer.body.text()).slice(0, maxAnswerBytes);
     } catch (thrown) {
       const reason = this.#connection.translate(thrown);
-      throw say(codeOf(reason) === 'tls_untrusted' ? 'sink_blocked' : 'sink_unavailable', messageOf(reason));
+      throw failure(codeOf(reason) === 'tls_untrusted' ? 'sink_blocked' : 'sink_unavailable', messageOf(reason));
     }
-    const said = json(body);
-    if (status === 200 && typeof said['access_token'] === 'string' && /^[\x21-\x7e]+$/.test(said['access_token'])) {
-      const seconds = Number(said['expires_in']);
-      remember(this.#oauth, said['access_token']);
-      return { token: said['access_token'], lifeMs: seconds > 0 ? seconds * 1_000 : lifeUnknownMs };
+    const fields = json(body);
+    if (status === 200 && typeof fields['access_token'] === 'string' && /^[\x21-\x7e]+$/.test(fields['access_token'])) {
+      const seconds = Number(fields['expires_in']);
+      remember(this.#oauth, fields['access_token']);
+      return { token: fields['access_token'], lifeMs: seconds > 0 ? seconds * 1_000 : lifeUnknownMs };
     }
-    const message = [said['error'], said['error_description']].filter((word) => typeof word === 'string').join(': ');
+    const message = [fields['error'], fields['error_description']].filter((word) => typeof word === 'string').join(': ');
     const isSuccess = status >= 200 && status <= 299;
     const shown = isSuccess ? 'the response contains no usable access_token' : quote(message, 300) || `status ${status}`;
-    if (status === 429 || status >= 500) throw say('sink_unavailable', shown);
-    throw say(
+    if (status === 429 || status >= 500) throw failure('sink_unavailable', shown);
+    throw failure(
       'sink_blocked',
       shown,
-      said['error'] === 'invalid_scope' ? 'scope' : status === 401 || status === 400 ? 'clientSecret' : 'tokenUrl',
+      fields['error'] === 'invalid_scope' ? 'scope' : status === 401 || status === 400 ? 'clientSecret' : 'tokenUrl',
     );
   }
 }

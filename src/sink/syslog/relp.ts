@@ -11,11 +11,12 @@ import type { SyslogSettings } from './settings.ts';
 import { hangUp } from './socket.ts';
 import type { Line } from './socket.ts';
 
-/** How long a receiver of RELP may take to answer that a session is closed, ms: everything is acknowledged by then. */
+/** Timeout of the response to `close`, ms: by then every message is acknowledged. */
 const closeSessionMs = 1_000;
 /**
- * A message that the receiver cannot take while it takes others behind it counts as refused when it says so as often as this: for about a minute, as
- * the loop waits. A receiver whose disk is full says the same of every message, and that is no fault of theirs.
+ * A message is refused after this many rejections, if the receiver accepted later messages: about a
+ * minute, given the waits of the delivery loop. A receiver with a full disk rejects every message,
+ * which says nothing about a single one.
  */
 const maxAttempts = 10;
 
@@ -39,7 +40,7 @@ export class RelpSink implements Sink {
       hangUp(line);
       signal.throwIfAborted();
       if (codeOf(thrown) === 'sink_blocked') throw thrown;
-      // Before the first message nothing can have been taken.
+      // Before the first message, the receiver cannot have accepted any.
       const cause = dialer.translate(thrown instanceof WaybillError && thrown.cause !== undefined ? thrown.cause : thrown);
       const plainHint = `sinks.${context.id}.address begins with relp: perhaps the port speaks TLS`;
       const hint = session.isOver ? `; ${dialer.target.isSecure ? dialer.endedEarly : plainHint}` : '';
@@ -70,7 +71,7 @@ export class RelpSink implements Sink {
     }
   }
 
-  /** Every message was answered: those that were not taken are wanted again. */
+  /** The receiver answered every message: rejected ones are sent again. */
   #judge(messages: readonly Message[], answers: readonly { code: number; message: string }[]): DeliveryResult {
     const reasons = messages.flatMap(({ seq }, i): Rejection[] => {
       const { code, message } = answers[i] ?? { code: 0, message: '' };

@@ -1,17 +1,18 @@
 /**
- * One session of RELP, the reliable event logging protocol (rsyslog/librelp `doc/relp.md`): each message has a number, and the receiver answers
- * each number when it has the message. A frame is `TXNR SP COMMAND SP DATALEN [SP DATA] LF`; DATALEN counts bytes.
+ * A session of RELP, the reliable event logging protocol (rsyslog/librelp `doc/relp.md`). Each
+ * message has a number, and the receiver acknowledges each number. A frame is
+ * `TXNR SP COMMAND SP DATALEN [SP DATA] LF`; DATALEN counts bytes.
  */
 import type { Socket } from 'node:net';
 import { quote } from '../../quote.ts';
 import { WaybillError } from '../../errors.ts';
 import { version } from '../../version.ts';
 
-/** Numbers follow one another up to here, and then begin with 1 again; 0 is for what the receiver says by itself. */
+/** The last transaction number; the next one is 1. The receiver uses 0 for unsolicited commands. */
 const maxNumber = 999_999_999;
-/** Messages that may wait for their answers: one at a time would cost a delayed acknowledgement of TCP, 40 ms, each. */
+/** Maximum unanswered messages. With one, each would cost a delayed acknowledgement of TCP: 40 ms. */
 const maxWindow = 128;
-/** The header of an answer, and what it may say, is short. */
+/** Maximum bytes of a response: its header and text are short. */
 const maxAnswerBytes = 128 * 1024;
 
 const lineFeed = 0x0a;
@@ -22,7 +23,7 @@ interface Answer {
   readonly message: string;
 }
 
-/** A break of the session, or of the protocol: what was not answered is unknown. */
+/** The session ended, or the receiver violated the protocol: the outcome of unanswered messages is unknown. */
 const broken = (message: string, cause?: unknown): WaybillError => new WaybillError('sink_outcome_unknown', message, { cause });
 
 export class RelpSession {
@@ -34,7 +35,10 @@ export class RelpSession {
   #failure: WaybillError | undefined;
   #room: (() => void) | undefined;
 
-  /** @param name  what it is, for messages: `"relp://siem:2514" of sink "siem"`; `first` is the number of the first command */
+  /**
+   * @param name   the receiver, for messages: `"relp://siem:2514" of sink "siem"`
+   * @param first  the number of the first command
+   */
   constructor(socket: Socket, name: string, first = 1) {
     this.#socket = socket;
     this.#name = name;
@@ -50,7 +54,7 @@ export class RelpSession {
   }
 
   /**
-   * Says who we are and what we will send; nothing else is sent before the answer.
+   * Opens the session with the client's name and commands; sends nothing else before the response.
    * @throws WaybillError `sink_blocked` when the receiver offers no `syslog`
    */
   async open(): Promise<void> {
@@ -64,8 +68,8 @@ export class RelpSession {
   }
 
   /**
-   * Sends all of them, 128 unanswered at most; resolves with the answers in the order of the messages.
-   * @param onProgress  told with each answer how many messages, from the first on without a break, are taken
+   * Sends all messages, at most 128 unanswered. Resolves with the responses in the order of the messages.
+   * @param onProgress  called for each response with the number of accepted messages from the first on, without a break
    */
   async send(messages: readonly Uint8Array[], onProgress: (certain: number) => void = () => undefined): Promise<Answer[]> {
     const answers: Promise<Answer>[] = [];
@@ -80,7 +84,7 @@ export class RelpSession {
     for (const [i, message] of messages.entries()) {
       while (this.#waiting.size >= maxWindow) await new Promise<void>((resolve) => (this.#room = resolve));
       const answer = this.#command('syslog', message);
-      // Each is awaited below; until then nobody must miss a handler.
+      // Awaited below; until then an unhandled rejection would end the process.
       answer.then((said) => heard(i, said)).catch(() => undefined);
       answers.push(answer);
       if (this.#failure) break;
@@ -88,7 +92,7 @@ export class RelpSession {
     return Promise.all(answers);
   }
 
-  /** Ends the session in order; the receiver answers when it is done. */
+  /** Closes the session; the receiver responds when it has closed its side. */
   async close(): Promise<void> {
     await this.#command('close', new Uint8Array());
   }
@@ -111,7 +115,7 @@ export class RelpSession {
     }
   }
 
-  /** The next whole frame of what was received. */
+  /** The next complete frame among the received bytes. */
   #next(): { number: number; command: string; data: Buffer } | undefined {
     const head = /^(\d{1,9}) ([A-Za-z]{1,32}) (\d{1,9})([ \n])/.exec(this.#rest.subarray(0, 64).toString('latin1'));
     if (!head) {
@@ -121,7 +125,7 @@ export class RelpSession {
     const [text, number, command = '', size, end] = head;
     const length = Number(size);
     if (length > maxAnswerBytes) throw broken(`${this.#name} answers with ${length} bytes`);
-    // Some receivers write a blank behind a length of 0, some do not.
+    // After a length of 0, some receivers write a blank, others do not.
     const from = end === '\n' ? text.length - 1 : text.length;
     if (this.#rest.length < from + length + 1) return undefined;
     if (this.#rest[from + length] !== lineFeed) throw broken(`${this.#name} does not speak RELP`);
@@ -134,11 +138,11 @@ export class RelpSession {
     if (number === 0 && command === 'serverclose') throw broken(`${this.#name} closes the session`);
     if (number === 0) return;
     const waiting = /* mutant: relp-number */ this.#waiting.get(number);
-    // The answer to `close` is empty.
-    const said = data.length === 0 ? ['', '0', ''] : /^(\d{3})(?: |\n|$)([^]*)$/.exec(data.toString('utf8'));
-    if (command !== 'rsp' || !waiting || !said) throw broken(`${this.#name} does not speak RELP: "${command}" for ${number}`);
+    // The response to `close` is empty.
+    const response = data.length === 0 ? ['', '0', ''] : /^(\d{3})(?: |\n|$)([^]*)$/.exec(data.toString('utf8'));
+    if (command !== 'rsp' || !waiting || !response) throw broken(`${this.#name} does not speak RELP: "${command}" for ${number}`);
     this.#waiting.delete(number);
-    waiting.resolve({ code: Number(said[1]), message: said[2] ?? '' });
+    waiting.resolve({ code: Number(response[1]), message: response[2] ?? '' });
     this.#room?.();
   }
 

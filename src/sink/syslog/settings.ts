@@ -1,4 +1,4 @@
-/** The settings of the sink `syslog`, and what follows from them alone. */
+/** The settings of the sink `syslog`, and values derived from them. */
 import { hostname } from 'node:os';
 import { z } from 'zod';
 import { line, text } from '../../settings/values.ts';
@@ -54,7 +54,7 @@ export type SyslogSettings = z.output<typeof syslogSettings>;
 
 export type Scheme = 'udp' | 'tcp' | 'tls' | 'relp' | 'relp+tls';
 
-/** The parts of an address that the settings have let in; an IPv6 address without its brackets. */
+/** The parts of a valid address; an IPv6 address without its brackets. */
 export function partsOf(address: string): { readonly scheme: Scheme; readonly host: string; readonly port: number } {
   const [, scheme = 'tcp', bracketed, name = '', port] = addressPattern.exec(address) ?? [];
   return { scheme: scheme as Scheme, host: bracketed ?? name, port: Number(port) };

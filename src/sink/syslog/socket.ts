@@ -128,14 +128,14 @@ export class Dialer {
     return `the receiver ends the connection right after the TLS handshake: it may want ${requested} (sinks.${this.target.id}.tls.cert)`;
   }
 
-  /** A receiver without TLS takes the handshake for a long message and waits for more. */
+  /** A receiver without TLS reads the handshake as the start of a long message, and waits. */
   async #handshake(secure: TLSSocket, signal: AbortSignal): Promise<void> {
-    const patience = AbortSignal.timeout(handshakeMs);
-    const shaken = happened(secure, 'secureConnect', AbortSignal.any([signal, patience]));
-    const isLate = await shaken.then(
+    const timeout = AbortSignal.timeout(handshakeMs);
+    const handshake = happened(secure, 'secureConnect', AbortSignal.any([signal, timeout]));
+    const isLate = await handshake.then(
       () => false,
       (thrown: unknown) => {
-        if (!patience.aborted || signal.aborted) throw thrown;
+        if (!timeout.aborted || signal.aborted) throw thrown;
         return true;
       },
     );
