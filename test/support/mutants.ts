@@ -27,7 +27,7 @@ const removeProperty = '...{}';
 export const mutants: readonly Mutant[] = [
   {
     name: 'timestamp-cursor',
-    what: 'the live poll goes on from the last timestamp, and windows store nothing',
+    what: 'the live poll starts at the last timestamp, and windows store nothing',
     suite: simulation,
     changes: { 'poll-overlap': '$(arguments[1].left.arguments[0])', 'store-page': remove },
   },
@@ -116,7 +116,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'pass-ends-at-total',
-    what: 'a pass ends where the total says so',
+    what: 'a pass ends at the record whose number is the total',
     suite: simulation,
     changes: {
       'counted-end':
@@ -148,13 +148,13 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'uids-forgotten-by-age',
-    what: 'uids of a window with a recount ahead are forgotten',
+    what: 'uids of a window with a pending recount are forgotten',
     suite: simulation,
     changes: { 'uids-kept': '$(expression)($(arguments[0]), $(arguments[1].arguments[0]))' },
   },
   {
     name: 'other-recount-query',
-    what: 'a recount asks another query than the proof',
+    what: 'a recount sends another query than the proof',
     suite: simulation,
     changes: {
       'recount-query': "{ ...$(), startTime: new Date(Date.parse(`${$().startTime}Z`) + 3_000).toISOString().slice(0, 19) + '.00' }",
@@ -217,19 +217,19 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'unbounded-poll-progress',
-    what: 'the live poll goes on from a time in the future',
+    what: 'the live poll starts at a time in the future',
     suite: simulation,
     changes: { 'poll-progress': '$(arguments[1])' },
   },
   {
     name: 'prune-beyond-sink',
-    what: 'pruning goes beyond the slowest sink',
+    what: 'pruning deletes entries that the slowest sink has not acknowledged',
     suite: simulation,
     changes: { 'prune-limit': '$(arguments[0])' },
   },
   {
     name: 'prune-unconfigured-sink',
-    what: 'pruning goes beyond a sink that is not configured',
+    what: 'pruning deletes entries that an unconfigured sink has not acknowledged',
     suite: simulation,
     changes: { 'prune-sinks': "$(left) === 'active'" },
   },
@@ -289,25 +289,25 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'history-forgotten-early',
-    what: 'a backfill with a recount ahead is forgotten',
+    what: 'a backfill with a pending recount is forgotten',
     suite: simulation,
     changes: { 'history-settled': '$(left)' },
   },
   {
     name: 'no-poll-between-pages',
-    what: 'no live poll comes between two pages of a window',
+    what: 'no live poll is sent between two pages of a window',
     suite: simulation,
     changes: { 'poll-between-pages': '$(thenStatement)' },
   },
   {
     name: 'retry-dropped',
-    what: 'messages that a sink asks for again count as delivered',
+    what: 'messages that a sink requests again count as delivered',
     suite: simulation,
     changes: { 'nothing-to-retry': 'true' },
   },
   {
     name: 'retry-whole-batch',
-    what: 'a batch of which a sink asks for some again is sent whole',
+    what: 'a batch is sent whole when a sink requests a part of it again',
     suite: simulation,
     changes: { 'messages-to-retry': '$(expression.expression)' },
   },
@@ -400,7 +400,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'sink-position-ignored',
-    what: 'the position that a sink keeps is ignored',
+    what: 'the position that a sink stores is ignored',
     suite: simulation,
     changes: { 'sink-position': 'false' },
   },
@@ -428,7 +428,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'client-retries',
-    what: 'the Elasticsearch client retries on its own account',
+    what: 'the Elasticsearch client retries in addition to the delivery loop',
     suite: elasticsearch,
     changes: { 'client-retries': '3' },
   },
@@ -452,7 +452,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'acknowledged-asked-again',
-    what: 'an acknowledged request is asked for again',
+    what: 'the acknowledgement of an acknowledged request is queried again',
     suite: splunkHec,
     changes: {
       'acknowledged-requests':
@@ -548,7 +548,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'other-opening-record',
-    what: 'reading ends before the opening record of this sink',
+    what: 'the reader stops before the open record of this sink',
     suite: kafka,
     changes: { 'opening-record': '$(left.left) !== undefined || $(right)' },
   },
@@ -569,19 +569,19 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'relp-by-order',
-    what: 'answers of RELP are matched by their order',
+    what: 'responses of RELP are matched by their order',
     suite: syslog,
     changes: { 'relp-number': '(($(arguments[0]) = $(expression.expression).keys().next().value ?? $(arguments[0])), $())' },
   },
   {
     name: 'relp-before-open',
-    what: 'RELP sends before its opening is answered',
+    what: 'RELP sends messages before the response to open',
     suite: syslog,
     changes: { 'open-session': 'void $(expression.expression).catch(() => undefined);' },
   },
   {
     name: 'certain-behind-rejected',
-    what: 'a message behind a rejected one counts as certain',
+    what: 'a message after a rejected one counts as certain',
     suite: syslog,
     changes: { 'certain-messages': '$(statement.expression.left) = $(expression.expression.expression).size;' },
   },
