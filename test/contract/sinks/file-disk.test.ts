@@ -69,7 +69,7 @@ describe('on open', () => {
     },
   );
 
-  test('a file that was there before is never cut, and lines go behind what it holds', async () => {
+  test('an existing file is never truncated, and lines are appended to it', async () => {
     fs.writeFileSync(path, 'of somebody else\n');
     const sink = await openSink();
     await send(sink, 1, 2);
@@ -77,7 +77,7 @@ describe('on open', () => {
     expect(read()).toBe(`of somebody else\n${text(1, 2)}`);
   });
 
-  test('the slot beside the file is believed when it is ahead and the journal has its chain', async () => {
+  test('the slot of the position file is used if it is newer and its chain is in the journal', async () => {
     const first = await openSink();
     await send(first, 1, 3);
     await send(first, 4, 6, { acknowledge: false });
@@ -98,7 +98,7 @@ describe('on open', () => {
     expect(read()).toBe(text(1, 6));
   });
 
-  test('a slot of another journal blocks the sink, even one that is behind', async () => {
+  test('a slot of another journal blocks the sink, even an older one', async () => {
     await send(await openSink(), 1, 3);
     kept = new ModelKept('b'.repeat(32));
     kept.position = positionOf(10);
@@ -106,7 +106,7 @@ describe('on open', () => {
     expect(read()).toBe(text(1, 3));
   });
 
-  test('an older slot is only old: the note of the journal is the later one', async () => {
+  test('an older slot is ignored: the resume note of the journal is newer', async () => {
     const first = await openSink();
     await send(first, 1, 3);
     const old = fs.readFileSync(slots());
@@ -119,7 +119,7 @@ describe('on open', () => {
     expect(read()).toBe(text(1, 7));
   });
 
-  test('with equal positions the note of the journal wins over the slot', async () => {
+  test('of equal positions, the resume note of the journal is used', async () => {
     const first = await openSink();
     await send(first, 1, 3);
     fs.renameSync(path, `${path}.1`);
@@ -132,7 +132,7 @@ describe('on open', () => {
     expect(read('audit.log.1')).toBe(text(1, 3));
   });
 
-  test.each([0, 1])('a torn slot counts as absent, and the other one holds (slot %i)', async (torn) => {
+  test.each([0, 1])('a torn slot counts as absent, and the other one is used (slot %i)', async (torn) => {
     const first = await openSink();
     await send(first, 1, 3);
     await send(first, 4, 6, { acknowledge: false });
@@ -151,7 +151,7 @@ describe('on open', () => {
     expect(read()).toBe(text(1, 8));
   });
 
-  test.each(['', '{}', 'x'.repeat(2_000), '\0'.repeat(1_024)])('a slot file that is none is ignored (%#)', async (content) => {
+  test.each(['', '{}', 'x'.repeat(2_000), '\0'.repeat(1_024)])('an invalid position file is ignored (%#)', async (content) => {
     fs.writeFileSync(slots(), content);
     const sink = await openSink();
     await send(sink, 1, 2);
@@ -159,14 +159,14 @@ describe('on open', () => {
     expect(read()).toBe(text(1, 2));
   });
 
-  test('a file of ours that is shorter than what it had taken has lost data, and is left as it is', async () => {
+  test('a file that is shorter than its accepted length has lost data, and is not changed', async () => {
     await send(await openSink(), 1, 3);
     fs.truncateSync(path, 20);
     await expect(openSink()).rejects.toMatchObject({ code: 'file_truncated', message: expect.stringContaining('20 bytes') as string });
     expect(fs.statSync(path).size).toBe(20);
   });
 
-  test('two at once do not cut what the other wrote: the second waits for the first', async () => {
+  test('of two instances at once, the second waits for the first and truncates none of its lines', async () => {
     await send(await openSink(), 1, 3);
     fs.appendFileSync(path, 'torn');
     const prototype = await handles();
@@ -194,7 +194,7 @@ describe('on open', () => {
 });
 
 describe('while open', () => {
-  test('a file renamed away is followed by a new one', async () => {
+  test('after a rename, the sink writes a new file', async () => {
     const sink = await openSink();
     await send(sink, 1, 3);
     fs.renameSync(path, `${path}.1`);
@@ -204,7 +204,7 @@ describe('while open', () => {
     expect([read('audit.log.1'), read()]).toEqual([text(1, 3), text(4, 6)]);
   });
 
-  test('a file cut by copytruncate is written from its new end, without a hole', async () => {
+  test('a file that copytruncate emptied is written from its new end, without a hole', async () => {
     const sink = await openSink();
     await send(sink, 1, 3);
     fs.copyFileSync(path, `${path}.1`);
@@ -215,7 +215,7 @@ describe('while open', () => {
     expect(read()).toBe(text(4, 6));
   });
 
-  test('a deleted file is made again, and one put in its place is written behind its end', async () => {
+  test('a deleted file is created again, and a file in its place is appended to', async () => {
     const sink = await openSink();
     await send(sink, 1, 3);
     fs.unlinkSync(path);
@@ -258,7 +258,7 @@ describe('while open', () => {
     expect(kept.losses.slice(1)).toMatchObject([{ first: 7, last: 9 }]);
   });
 
-  test('a file with a second hard link is refused, by check and before anything is written', async () => {
+  test('check refuses a file with a second hard link, and so does the sink before it writes', async () => {
     await (await openSink())[Symbol.asyncDispose]();
     fs.linkSync(path, join(folder, 'second.log'));
     for (const name of ['audit.log', 'second.log'])
@@ -276,7 +276,7 @@ describe('while open', () => {
     expect(kept.losses).toEqual([]);
   });
 
-  test('the journal knows the new file before the first line is in it: after a kill the lines are not there twice', async () => {
+  test('the journal has the new file before its first line: after a kill no line is repeated', async () => {
     const sink = await openSink();
     await send(sink, 1, 3);
     fs.renameSync(path, `${path}.1`);
@@ -299,7 +299,7 @@ describe('while open', () => {
     expect(read()).toBe(`first line of the new file\n${text(4, 6)}`);
   });
 
-  test('a directory that is gone blocks the sink until it is back', async () => {
+  test('a missing directory blocks the sink until it exists again', async () => {
     const sink = await openSink();
     await send(sink, 1, 1);
     fs.renameSync(folder, `${folder}.away`);
@@ -310,7 +310,7 @@ describe('while open', () => {
   });
 });
 
-describe('who may read and write', () => {
+describe('permissions', () => {
   test('both files are 0600, whatever the umask', async () => {
     // The umask belongs to a process, and the workers of the tests share theirs: so this is asked in a process of its own.
     const made = execFileSync(
@@ -324,7 +324,7 @@ describe('who may read and write', () => {
     expect([path, slots()].map((each) => (fs.statSync(each).mode & 0o777).toString(8))).toEqual(['600', '600']);
   });
 
-  test.each(['audit.log', 'audit.log.position'])('a link in the place of %s is refused, and nothing behind it is touched', async (name) => {
+  test.each(['audit.log', 'audit.log.position'])('a link in place of %s is refused, and its target is not changed', async (name) => {
     const secret = join(folder, 'secret');
     fs.writeFileSync(secret, 'untouched');
     fs.symlinkSync(secret, join(folder, name));
@@ -332,7 +332,7 @@ describe('who may read and write', () => {
     expect(fs.readFileSync(secret, 'utf8')).toBe('untouched');
   });
 
-  test('a directory that is missing, or in the place of the file, blocks the sink by the name of its setting', async () => {
+  test('a missing directory, or a directory in place of the file, blocks the sink; the error names the setting', async () => {
     fs.mkdirSync(path);
     await expect(openSink()).rejects.toMatchObject({
       code: 'sink_blocked',
@@ -343,7 +343,7 @@ describe('who may read and write', () => {
   });
 });
 
-describe('a path that cannot hold the promise', () => {
+describe('an unsuitable path', () => {
   const check = (): ReturnType<typeof file.check> => file.check({ path, compression: 'none' }, contextOf('siem'), never);
   const made: Record<string, () => void> = {
     'a directory': () => fs.mkdirSync(path),
@@ -374,7 +374,7 @@ describe('a path that cannot hold the promise', () => {
     },
   );
 
-  test('a name that is too long to be put aside is wrong at once, and not when the file is full', async () => {
+  test('a name that is too long for rotation is refused at the start', async () => {
     path = join(folder, 'n'.repeat(235));
     const rotate = { size: 4_096 };
     const words = 'its name is 1 bytes too long for rotate, which renames it to <path>.20261121T230000.000Z';
@@ -391,7 +391,7 @@ describe('a path that cannot hold the promise', () => {
     expect(await file.check({ path, rotate, compression: 'gzip' }, contextOf('siem'), never)).toMatchObject([{ level: 'error' }]);
   });
 
-  test('what stands in the place of the position is looked at as well', async () => {
+  test('the path of the position file is checked too', async () => {
     fs.mkdirSync(slots());
     expect(await check()).toMatchObject([{ level: 'error', setting: 'sinks.siem.path' }]);
     fs.rmdirSync(slots());
@@ -400,7 +400,7 @@ describe('a path that cannot hold the promise', () => {
     expect(await check()).toEqual([{ level: 'ok', message: `"${path}" exists and is writable` }]);
   });
 
-  test('the file of another sink, by a link to its directory or a second name, blocks the one that comes second', async () => {
+  test('the file of another sink, by a link to its directory or a second name, blocks the later sink', async () => {
     await send(await openSink(), 1, 3);
     fs.symlinkSync(folder, join(folder, 'again'));
     fs.linkSync(path, join(folder, 'second.log'));
@@ -447,7 +447,7 @@ describe('another process', () => {
   const words = (id: string): string =>
     `cannot open "${path}" for sink "${id}" (sinks.${id}.path): another running process writes it and holds "${fs.realpathSync(folder)}/audit.log.lock"`;
 
-  test('that writes the file blocks the sink, before a line is in it, until that process has ended, however it ends', async () => {
+  test('that writes the file blocks the sink, before its first line, until that process ends in any way', async () => {
     const other = await openElsewhere('b'.repeat(32));
     try {
       expect(other.said).toBe('open');
@@ -460,7 +460,7 @@ describe('another process', () => {
     expect((fs.statSync(`${path}.lock`).mode & 0o777).toString(8)).toBe('600');
   });
 
-  test('is kept out over rotation and a new life of the sink, and is not by one that could not be opened', async () => {
+  test('stays locked out after rotation and reopening; a sink that failed to open locks nothing', async () => {
     const first = await openSink();
     await send(first, 1, 3);
     fs.renameSync(path, `${path}.1`);
@@ -481,7 +481,7 @@ describe('another process', () => {
     kept = own;
   });
 
-  test('is kept out by a new lock where somebody deleted the first', async () => {
+  test('is locked out by a new lock after the first was deleted', async () => {
     await openSink();
     fs.unlinkSync(`${path}.lock`);
     await openSink();
@@ -491,8 +491,8 @@ describe('another process', () => {
   });
 });
 
-describe('the order in which things reach the disk', () => {
-  test('a cut is synced before anything is written; then data, sync, position', async () => {
+describe('the order of writes to disk', () => {
+  test('a truncation is synced before the next write; then data, sync, position', async () => {
     await send(await openSink(), 1, 3);
     fs.appendFileSync(path, 'torn');
     const calls = await observed();
@@ -503,7 +503,7 @@ describe('the order in which things reach the disk', () => {
     expect(calls).toEqual(['truncate audit.log', 'sync audit.log', ...each, ...each]);
   });
 
-  test('a new file and its directory are synced before the journal learns of it, and before a line is in it', async () => {
+  test('a new file and its directory are synced before the journal stores it, and before its first line', async () => {
     const sink = await openSink();
     await send(sink, 1, 3);
     fs.renameSync(path, `${path}.1`);
@@ -515,7 +515,7 @@ describe('the order in which things reach the disk', () => {
     expect(calls).toEqual([...begin, 'write audit.log', 'datasync audit.log', 'write audit.log.position']);
   });
 
-  test('a batch is not taken before its sync has returned', async () => {
+  test('a batch is accepted only after its sync has returned', async () => {
     const sink = await openSink();
     const prototype = await handles();
     vi.spyOn(prototype, 'datasync').mockRejectedValueOnce(new Error('EIO: i/o error'));
@@ -525,7 +525,7 @@ describe('the order in which things reach the disk', () => {
     expect(read()).toBe('');
   });
 
-  test('a sink that is opened while an earlier life still writes waits for it', async () => {
+  test('an open waits for the writes of an earlier instance', async () => {
     const first = await openSink();
     await send(first, 1, 3);
     const prototype = await handles();
@@ -548,7 +548,7 @@ describe('the order in which things reach the disk', () => {
   });
 });
 
-test('a full disk: the sink waits, goes on by itself when there is room, and nothing is lost or there twice', async ({ skip }) => {
+test('a full disk: the sink retries, resumes when there is space, and loses and repeats no line', async ({ skip }) => {
   const disk = join(folder, 'small');
   fs.mkdirSync(disk);
   try {

@@ -135,8 +135,8 @@ async function compressed(): Promise<void> {
   }
 }
 
-describe('when a file is put aside', () => {
-  test('before it grows beyond its size, between two batches', async () => {
+describe('rotation', () => {
+  test('comes before the file exceeds its size, between two batches', async () => {
     const sink = await openSink({ rotate: { size: 100 } });
     for (const from of [1, 4, 7]) await send(sink, batchOf(messages(from, from + 2)));
     expect(aside().map(read)).toEqual([text(1, 3), text(4, 6)]);
@@ -147,7 +147,7 @@ describe('when a file is put aside', () => {
     }
   });
 
-  test('a batch that is larger than a file has one of its own', async () => {
+  test('gives a batch that exceeds the size a separate file', async () => {
     const sink = await openSink({ rotate: { size: text(31, 32).length } });
     await send(sink, batchOf(messages(1, 30)));
     await send(sink, batchOf(messages(31, 31)));
@@ -156,7 +156,7 @@ describe('when a file is put aside', () => {
     expect(read('audit.log')).toBe(text(31, 32));
   });
 
-  test('by the first batch after the end of an interval, counted from 1970; an empty one never, nor by a clock that was set back', async () => {
+  test('comes with the first batch after an interval, counted from 1970; never for an empty file or a clock that was set back', async () => {
     const hour = 3_600_000;
     const begun = Math.floor(Date.now() / hour) * hour;
     let now = Date.now();
@@ -175,7 +175,7 @@ describe('when a file is put aside', () => {
     expect([read(aside()[0] ?? ''), read('audit.log')]).toEqual([text(1, 3), text(4, 4)]);
   });
 
-  test('a name that is taken is never replaced, nor one that was compressed', async () => {
+  test('never replaces an existing file, compressed or not', async () => {
     const now = Date.parse('2026-11-21T23:00:00.500Z');
     const clock: Clock = { ...systemClock, now: () => now };
     for (const taken of ['500Z', '501Z.gz']) fs.writeFileSync(`${path}.20261121T230000.${taken}`, 'of somebody else');
@@ -186,7 +186,7 @@ describe('when a file is put aside', () => {
     expect(read('audit.log.20261121T230000.502Z')).toBe(text(1, 1));
   });
 
-  test('without rotate never', async () => {
+  test('is off without the setting', async () => {
     const sink = await openSink();
     await send(sink, batchOf(messages(1, 3_000)));
     await send(sink, batchOf(messages(3_001, 3_001)));
@@ -195,7 +195,7 @@ describe('when a file is put aside', () => {
 });
 
 describe('gzip', () => {
-  test('a file that was put aside is compressed with nothing left over, also what an earlier life left', async () => {
+  test('every rotated file is compressed completely, also those of an earlier instance', async () => {
     fs.writeFileSync(`${path}.20261121T220000.000Z`, text(91, 92));
     fs.writeFileSync(`${path}.20261121T220000.000Z.gz.part`, 'half');
     fs.writeFileSync(`${path}.20261121T210000.000Z.gz.part`, 'half');
@@ -225,7 +225,7 @@ describe('gzip', () => {
     expect(read('audit.log')).toBe(text(1, 3));
   });
 
-  test('closing ends it at once, and the next life goes on', async () => {
+  test('close ends a compression at once, and the next instance resumes it', async () => {
     fs.writeFileSync(`${path}.20261121T220000.000Z`, Buffer.alloc(30_000_000, 'line\n'));
     const sink = await openSink({ rotate: { size: 100 }, compression: 'gzip' });
     const at = performance.now();
@@ -238,7 +238,7 @@ describe('gzip', () => {
     expect(aside().map(read)).toEqual([text(91, 92)]);
   });
 
-  test('check says when it has no effect', async () => {
+  test('check reports when it has no effect', async () => {
     const found = await file.check({ path, compression: 'gzip' }, contextOf('siem'), never);
     expect(found.at(-1)).toEqual({
       level: 'warning',
@@ -249,8 +249,8 @@ describe('gzip', () => {
   });
 });
 
-describe('the order in which things reach the disk', () => {
-  test('acknowledgements first, then the old name, the new file, its note, the line; the plain file goes last', async () => {
+describe('the order of writes to disk', () => {
+  test('acknowledgements first, then the rename, the new file, its resume note, the line; the plain file is deleted last', async () => {
     const sink = await openSink({ rotate: { size: 100 }, compression: 'gzip' });
     await send(sink, batchOf(messages(1, 3)));
     world.begin();
@@ -324,10 +324,10 @@ describe('a kill between any two steps', () => {
   });
 });
 
-describe('a file of somebody else that ends within a line', () => {
+describe('a file of another program that ends within a line', () => {
   const foreign = '{"of":"somebody else"}';
 
-  test('our first line begins a line of its own, at open', async () => {
+  test('the first line of the sink starts a new line, after open', async () => {
     fs.writeFileSync(path, foreign);
     const sink = await openSink();
     // Nothing is written before there is something to write.
@@ -337,7 +337,7 @@ describe('a file of somebody else that ends within a line', () => {
     expect(read('audit.log')).toBe(`${foreign}\n${text(1, 3)}`);
   });
 
-  test('also after a kill in the middle of the first batch, and when it is put in our place while open', async () => {
+  test('so it does after a kill within the first batch, and when such a file appears at the path', async () => {
     fs.writeFileSync(path, foreign);
     await openSink();
     fs.appendFileSync(path, '\n{"half a');
@@ -351,7 +351,7 @@ describe('a file of somebody else that ends within a line', () => {
     expect(read('audit.log')).toBe(`${foreign}\n${text(3, 4)}`);
   });
 
-  test('a large first batch does not run over what it is put together in', async () => {
+  test('a large first batch does not overflow its buffer', async () => {
     fs.writeFileSync(path, foreign);
     const sink = await openSink();
     const line = 'x'.repeat(256 * 1024 - 1);

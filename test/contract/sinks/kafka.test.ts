@@ -135,8 +135,8 @@ describe('kafka', () => {
     }
   }
 
-  describe('what is sent', () => {
-    test('key, headers and partition; each partition in order', async () => {
+  describe('records', () => {
+    test('have key, headers and partition; each partition keeps their order', async () => {
       broker.create('audit', 5);
       await using sink = await opened();
       const many = messages(1, 200).map((one) => ({ ...one, key: one.seq % 3 === 0 ? undefined : `payload ${one.seq % 20}` }));
@@ -156,7 +156,7 @@ describe('kafka', () => {
       expect(first).toMatchObject({ key: 'payload 1', headers: { id: message(1).uid, number: '1', source: 'records' } });
     });
 
-    test.each(['none', 'gzip', 'zstd'])('compression %s arrives readable', async (compression) => {
+    test.each(['none', 'gzip', 'zstd'])('with compression %s are readable at the consumer', async (compression) => {
       await using sink = await opened({ compression });
       await sink.send(batchOf(messages(1, 300)), never);
       expect(seqs()).toEqual(range(1, 300));
@@ -174,14 +174,14 @@ describe('kafka', () => {
       expect(broker.committed('audit')[0]?.[0]?.key).toBe(expected);
     });
 
-    test('{source} is a topic for each source', async () => {
+    test('go to one topic for each source if the topic has {source}', async () => {
       broker.create('audit.a').create('audit.b');
       await using sink = await opened({ topic: 'audit.{source}' });
       await sink.send(batchOf(messages(1, 10).map((one) => ({ ...one, source: one.seq % 2 === 0 ? 'a' : 'b' }))), never);
       expect([broker.committed('audit.a')[0]?.length, broker.committed('audit.b')[0]?.length]).toEqual([5, 5]);
     });
 
-    test('no batch is longer than the topic takes, and all requests of a batch are one transaction', async () => {
+    test('stay below the maximum of the topic; all requests of a batch are one transaction', async () => {
       broker.create('audit', 1, { 'max.message.bytes': '5000' });
       broker.batchBytes = 5_000;
       await using sink = await opened();
@@ -193,8 +193,8 @@ describe('kafka', () => {
     });
   });
 
-  describe('the transaction', () => {
-    test('ended at any of its requests, on the way there or back, every message is there once', async () => {
+  describe('a transaction', () => {
+    test('cut at any request, before or after the broker read it, leaves every message once', async () => {
       // What one batch asks for once the sink is open: partitions, messages with the position, and the end.
       const steps: readonly Api[] = ['AddPartitionsToTxn', 'Produce', 'EndTxn'];
       const ends: readonly ('lost' | 'answer lost')[] = ['lost', 'answer lost'];
@@ -220,7 +220,7 @@ describe('kafka', () => {
       }
     });
 
-    test('ended while it is opened, at any request, it loses and doubles nothing', async () => {
+    test('cut at any request of the open, loses and repeats no message', async () => {
       await deliver(10);
       for (const step of ['InitProducerId', 'AddPartitionsToTxn', 'Produce', 'EndTxn', 'Fetch', 'JoinGroup'] as const) {
         const abort = new AbortController();
@@ -237,7 +237,7 @@ describe('kafka', () => {
       expect(seqs()).toEqual(range(1, 20));
     });
 
-    test('a batch of several requests whose first answer is lost arrives whole, once and in order', async () => {
+    test('of several requests, whose first response is lost, delivers the batch once and in order', async () => {
       broker.create('audit', 1, { 'max.message.bytes': '5000' });
       await using sink = await opened();
       let isFirst = true;
@@ -251,7 +251,7 @@ describe('kafka', () => {
       expect(seqs()).toEqual(range(1, 100));
     });
 
-    test('a request that is under way for longer than its sender lives comes to nothing', async () => {
+    test('rejects a request that arrives after its sender has ended', async () => {
       await deliver(10);
       const late = Promise.withResolvers<undefined>();
       const abort = new AbortController();
@@ -276,7 +276,7 @@ describe('kafka', () => {
       expect(broker.seen.filter(({ api, about }) => api === 'EndTxn' && about === 'abort')).toEqual([]);
     });
 
-    test('an owner that commits at the last moment is found: the position is read behind the fence', async () => {
+    test('of an earlier owner may commit until it is fenced: the position is read after that', async () => {
       const first = await opened();
       await first.send(batchOf(messages(1, 10)), never);
       broker.fault = (api): Fault | undefined => {
@@ -292,7 +292,7 @@ describe('kafka', () => {
       await first[Symbol.asyncDispose]();
     });
 
-    test('an owner that was fenced sends nothing more', async () => {
+    test('of a fenced owner sends no more records', async () => {
       const first = await opened();
       await first.send(batchOf(messages(1, 10)), never);
       await using second = await opened();
@@ -303,7 +303,7 @@ describe('kafka', () => {
       await first[Symbol.asyncDispose]();
     });
 
-    test('what is not committed is seen by nobody', async () => {
+    test('is invisible to consumers until it is committed', async () => {
       const sink = await opened();
       const abort = new AbortController();
       broker.fault = (api) => (api === 'EndTxn' ? 'silent' : undefined);
@@ -317,7 +317,7 @@ describe('kafka', () => {
   });
 
   describe('the position', () => {
-    test('is that of the last batch, however many there were', async () => {
+    test('is that of the last batch, after any number of batches', async () => {
       {
         await using sink = await opened();
         for (let i = 0; i < 7; i += 1) await sink.send(batchOf(messages(i * 10 + 1, i * 10 + 10)), never);
@@ -334,7 +334,7 @@ describe('kafka', () => {
       expect((await sink.position?.(never))?.position.seq).toBe(10);
     });
 
-    test('its topic is made as it must be, when it is not there', async () => {
+    test('has a topic that the sink creates with the required settings if it is missing', async () => {
       await using sink = await opened();
       expect(sink).toBeDefined();
       expect(broker.topics.get('waybill-progress-siem')).toHaveLength(1);
@@ -351,7 +351,7 @@ describe('kafka', () => {
       expect(messageOf(thrown)).toMatch(/sink "siem" \(sinks\.siem\.progressTopic\): "waybill-progress-siem" belongs to another state/);
     });
 
-    test('behind one of another state is ours: that one was taken over', async () => {
+    test('after one of another state is valid: this state has adopted the sink', async () => {
       await deliver(10);
       const [log] = broker.topics.get('waybill-progress-siem') ?? [];
       const other = log?.stored.find(({ batch }) => batch?.records[0]?.key === 'siem')?.bytes ?? Buffer.alloc(0);
@@ -370,7 +370,7 @@ describe('kafka', () => {
       expect(messageOf(await errorOf(opened()))).toMatch(/is shared: another state wrote record \d+ after one of ours/);
     });
 
-    test('is taken over by an order: from then on the topic is that of the present state, and the one before is refused', async () => {
+    test('is adopted by an operation: then the topic belongs to the present state, and the former state is refused', async () => {
       await deliver(10);
       const before = kept;
       kept = new ModelKept('b'.repeat(32));
@@ -396,7 +396,7 @@ describe('kafka', () => {
       expect((await usual.position?.(never))?.position).toEqual(positionOf(10));
     });
 
-    test('that was lost is taken as the state has it, by an order; a topic of several writers is not adopted', async () => {
+    test('that was lost is restored from the state by adopt; a topic of several writers is not adopted', async () => {
       await deliver(10);
       const adopting = Object.assign(kept, { adopt: true });
       {
@@ -409,11 +409,11 @@ describe('kafka', () => {
       expect(messageOf(thrown)).toMatch(/"progress" is not its own/);
     });
 
-    test('is kept in transactions alone: without them there is nothing to adopt', () => {
+    test('is stored by transactions only: without them adopt does not apply', () => {
       expect([true, false].map((exactlyOnce) => kafka.keepsPosition?.(settingsOf(broker, { exactlyOnce })))).toEqual([true, false]);
     });
 
-    test('says which dead letter was taken last of all, although the answer was lost', async () => {
+    test('names the dead letter that was delivered last, even if the response was lost', async () => {
       await deliver(10);
       const retry = (seq: number): Batch => ({ ...batchOf(messages(seq, seq), true), through: kept.position, onDemand: 'retry' });
       const abort = new AbortController();
@@ -459,7 +459,7 @@ describe('kafka', () => {
       expect(messageOf(await errorOf(opened({ progressTopic: 'elsewhere' })))).toMatch(/has 2 partitions and must have one/);
     });
 
-    test('from before a time without transactions is of no use', async () => {
+    test('is not used if batches without a transaction followed it', async () => {
       await deliver(10);
       {
         await using plain = await opened({ exactlyOnce: false });
@@ -471,12 +471,12 @@ describe('kafka', () => {
       expect(seqs()).toEqual(range(1, 60));
     });
 
-    test('tells what became of a batch in transactions alone: only then acknowledgements may wait', () => {
+    test('shows the outcome of a batch only with transactions: only then may acknowledgements wait', () => {
       expect([kafka.resolvable(settingsOf(broker)), kafka.resolvable(settingsOf(broker, { exactlyOnce: false }))]).toEqual([true, false]);
     });
   });
 
-  describe('what stands in the way', () => {
+  describe('errors', () => {
     test.each([
       ['a topic that is not there', 'topic', () => broker.topics.delete('audit'), () => broker.create('audit')],
       [
@@ -501,7 +501,7 @@ describe('kafka', () => {
       expect(seqs()).toEqual(range(1, 10));
     });
 
-    test('no right to write, taken away while it runs: blocked, and the same sink goes on when it is back', async () => {
+    test('a revoked privilege to write blocks the sink; delivery resumes once it is granted again', async () => {
       await using sink = await opened();
       await sink.send(batchOf(messages(1, 10)), never);
       broker.denied.add('audit');
@@ -517,7 +517,7 @@ describe('kafka', () => {
       expect(seqs()).toEqual(range(1, 20));
     });
 
-    test('a message that is too long for the broker is refused, by a producer that is not used again', async () => {
+    test('the broker refuses a message that is too long, and the producer is not used again', async () => {
       await using sink = await opened();
       broker.isRefused = (value) => value.includes('"seq":3,');
       const before = broker.requests('InitProducerId');
@@ -557,7 +557,7 @@ describe('kafka', () => {
       },
     );
 
-    test('a broker that ends connections while it restarts is tried again, once the sink was open; before that it may want SASL', async () => {
+    test('a broker that ends connections during its restart is retried if the sink was open before; else it may require SASL', async () => {
       broker.fault = (api) => (api === 'Metadata' ? 'ended' : undefined);
       const first = await errorOf(opened({}, 'never-open'));
       expect([codeOf(first), messageOf(first)]).toEqual(['sink_blocked', expect.stringContaining('does it want SASL') as string]);
@@ -608,7 +608,7 @@ describe('kafka', () => {
       expect(sent).toBeLessThan(64);
     });
 
-    test('the length of an answer is read from pieces of any size', () => {
+    test('the length of a response is read from chunks of any size', () => {
       const answers = Buffer.concat([1, 0, 300, 5].map((length) => Buffer.concat([Buffer.from([0, 0, length >> 8, length & 255]), Buffer.alloc(length, 255)]))); // prettier-ignore
       const large = Buffer.concat([answers, Buffer.from([4, 0, 0, 1])]);
       for (const size of [1, 3, 7, large.length]) {
@@ -620,7 +620,7 @@ describe('kafka', () => {
       }
     });
 
-    test('a broker that accepts the connection and never answers is named, with the setting', async () => {
+    test('a broker that accepts the connection and never responds is named, with the setting', async () => {
       await using deaf = await portThat((socket) => socket.resume());
       const sleep = (ms: number, signal: AbortSignal) => (ms === 8_000 ? Promise.resolve() : systemClock.sleep(ms, signal));
       const open = kafka.open(settingsOf(broker, { brokers: [`127.0.0.1:${deaf.port}`] }), contextOf('siem', { clock: { ...systemClock, sleep } }), kept, never); // prettier-ignore
@@ -629,7 +629,7 @@ describe('kafka', () => {
       expect(messageOf(thrown)).toMatch(/sinks\.siem\.brokers: "127\.0\.0\.1:\d+" accepted the connection but did not respond within 8 s/);
     });
 
-    test('SASL without a user, or with a wrong password: blocked, and no password in the words', async () => {
+    test('SASL without a user, or with a wrong password, blocks; the message has no password', async () => {
       await using guarded = await new KafkaModel({ user: { name: 'alice', password: 'open sesame' } }).create('audit').listen();
       const sasl = (password: string) => ({ sasl: { mechanism: 'PLAIN', username: 'alice', password: secret(password) } });
       const open = (besides: object) => kafka.open(settingsOf(guarded, besides), contextOf('siem'), kept, never);
@@ -652,7 +652,7 @@ describe('kafka', () => {
       authority = await createAuthority('Example root');
     });
 
-    test('a broker whose certificate nobody vouches for is blocked with words; with its authority it is taken', async () => {
+    test('an untrusted certificate of a broker blocks with a reason; with its authority it is accepted', async () => {
       const tls = await authority.issue({ name: 'broker', hosts: ['127.0.0.1'] });
       await using secure = await new KafkaModel({ tls }).create('audit').listen();
       const thrown = await errorOf(kafka.open(settingsOf(secure, { tls: {} }), contextOf('siem'), kept, never));
@@ -665,7 +665,7 @@ describe('kafka', () => {
       expect(secure.committed('audit')[0]).toHaveLength(3);
     });
 
-    test('TLS to a port without, and the other way round: blocked', { timeout: 300_000 }, async () => {
+    test('TLS to a plain text port blocks, and plain text to a TLS port', { timeout: 300_000 }, async () => {
       const tls = await authority.issue({ name: 'broker', hosts: ['127.0.0.1'] });
       await using secure = await new KafkaModel({ tls }).create('audit').listen();
       const [plainToTls, tlsToPlain] = await Promise.all([
@@ -683,7 +683,7 @@ describe('kafka', () => {
   describe('check', () => {
     const find = (besides: object = {}) => kafka.check(settingsOf(broker, besides), contextOf('siem'), never);
 
-    test('says what is there and what weakens it, and sends no record', async () => {
+    test('reports the topics and the settings that weaken the guarantee, and sends no record', async () => {
       broker.create('audit', 3, { 'min.insync.replicas': '1', 'unclean.leader.election.enable': 'true' });
       await deliver(10);
       const before = broker.committed('audit').flat().length;
@@ -713,7 +713,7 @@ describe('kafka', () => {
       });
     });
 
-    test('looks at the topic of each source where {source} stands in its name', async () => {
+    test('checks the topic of each source if its name has {source}', async () => {
       broker.create('audit.berlin', 2);
       const sources = { sources: ['berlin', 'paris'] };
       const found = await kafka.check(settingsOf(broker, { topic: 'audit.{source}' }), contextOf('siem', sources), never);
@@ -727,14 +727,14 @@ describe('kafka', () => {
       ]);
     });
 
-    test('fences nobody', async () => {
+    test('fences no running sink', async () => {
       await using sink = await opened();
       await find();
       await sink.send(batchOf(messages(1, 10)), never);
       expect(seqs()).toEqual(range(1, 10));
     });
 
-    test('names each right that is missing', async () => {
+    test('names each missing privilege', async () => {
       broker.create('waybill-progress-siem', 1);
       broker.denied.add('audit').add('waybill-check-siem').add('config of audit');
       const errors = (await find()).filter(({ level }) => level === 'error');
@@ -742,7 +742,7 @@ describe('kafka', () => {
       expect(errors[1]?.message).toMatch(/needs Write on transactional ids that begin with "waybill-"/);
     });
 
-    test('a topic that is not there, and one that is not made for it', async () => {
+    test('reports a missing topic, and one with unsuitable settings', async () => {
       broker.topics.delete('audit');
       broker.create('waybill-progress-siem', 2);
       expect((await find()).filter(({ level }) => level === 'error').map(({ message: words }) => words)).toEqual([

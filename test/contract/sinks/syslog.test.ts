@@ -218,7 +218,7 @@ async function errorOf(promise: Promise<unknown>): Promise<unknown> {
 }
 
 describe('a batch is a connection (confirm: close)', () => {
-  test('each is read to its end before the next begins', async () => {
+  test('the receiver reads each to its end before the next starts', async () => {
     await using receiver = await new StreamReceiver().listen();
     await using sink = await opened(`tcp://127.0.0.1:${receiver.port}`);
     for (let i = 0; i < 5; i += 1) {
@@ -238,7 +238,7 @@ describe('a batch is a connection (confirm: close)', () => {
     expect(codeOf(thrown)).toBe('sink_outcome_unknown');
   });
 
-  test('a reset behind our end is no confirmation: unknown', async () => {
+  test('a reset after the client ended its side confirms nothing: unknown', async () => {
     await using receiver = await new StreamReceiver().listen();
     await using sink = await opened(`tcp://127.0.0.1:${receiver.port}`);
     receiver.ending = 'reset';
@@ -250,7 +250,7 @@ describe('a batch is a connection (confirm: close)', () => {
     expect(receiver.messages).toHaveLength(3);
   });
 
-  test('a receiver that reads slowly is seen to go on', async () => {
+  test('a slow receiver counts as reading', async () => {
     let read = 0;
     const server = createServer({ allowHalfOpen: true }, (socket) => {
       socket.on('error', () => undefined).on('end', () => socket.end());
@@ -272,7 +272,7 @@ describe('a batch is a connection (confirm: close)', () => {
     server.close();
   });
 
-  test('a process that dies with bytes unread takes nothing: what the kernel took for it does not count', async () => {
+  test('a killed receiver with unread bytes confirms nothing, even if its kernel had acknowledged them', async () => {
     const sockets: Socket[] = [];
     const server = createServer((socket) => {
       socket.pause();
@@ -323,7 +323,7 @@ describe('the header', () => {
     expect(new Header(own).of({ ...message(1), number: undefined, source: 's', uid: 'u' })).toContain('[waybill@32473 id="u" source="s"] ');
   });
 
-  test('is never longer than the room that is left for it, whatever it has counted', () => {
+  test('never exceeds its maximum, whatever the sequence number', () => {
     const own = { facility: 'local7', hostname: 'h', appName: 'a', processId: 4_194_304, enterpriseId: 32473 } as const;
     const longest = { ...message(1), number: Number.MAX_SAFE_INTEGER, source: 's'.repeat(32), action: 'a'.repeat(99), uid: 'u'.repeat(22) };
     const header = new Header(own, 2_147_483_645);
@@ -332,7 +332,7 @@ describe('the header', () => {
     expect(Math.max(...written.map(({ length }) => length))).toBe(headerBytes(own));
   });
 
-  test('leaves room for the message: together they are never longer than the frame', async () => {
+  test('and the message together never exceed the frame', async () => {
     await using receiver = await new UdpReceiver().listen();
     const settings = settingsOf(`udp://127.0.0.1:${receiver.port}`, { enterpriseId: 4_294_967_295, appName: 'a'.repeat(60) });
     const room = syslog.messageBytes?.(settings) ?? 0;
@@ -346,7 +346,7 @@ describe('the header', () => {
 });
 
 describe('TLS', () => {
-  test('a receiver whose certificate nobody vouches for is blocked, and told why', async () => {
+  test('an untrusted certificate of the receiver blocks with the reason', async () => {
     const other = await createAuthority('Another root');
     await using receiver = await new StreamReceiver(
       'octet-counting',
@@ -359,7 +359,7 @@ describe('TLS', () => {
     });
   });
 
-  test('one for another name is blocked', async () => {
+  test('a certificate for another name blocks', async () => {
     await using receiver = await new StreamReceiver(
       'octet-counting',
       await authority.issue({ name: 'x', hosts: ['other.example'] }),
@@ -369,7 +369,7 @@ describe('TLS', () => {
     expect(messageOf(thrown)).toMatch(/sinks\.siem\.tls\.serverName: .* expected 127\.0\.0\.1, got DNS:other\.example/);
   });
 
-  test('a pinned certificate is trusted for itself, and no other is', async () => {
+  test('a pinned certificate is trusted, and no other', async () => {
     const lone = await (await createAuthority('Nobody')).issue({ name: 'x', hosts: ['other.example'] });
     await using receiver = await new StreamReceiver('octet-counting', lone).listen();
     const fingerprint = createHash('sha256').update(new X509Certificate(lone.cert).raw).digest('hex');
@@ -382,7 +382,7 @@ describe('TLS', () => {
     expect(messageOf(thrown)).toContain(fingerprint);
   });
 
-  test('mutual TLS: without a certificate of ours blocked, with one taken', async () => {
+  test('mutual TLS blocks without a client certificate and accepts a valid one', async () => {
     const client = await authority.issue({ name: 'waybill' });
     await using receiver = await new StreamReceiver('octet-counting', {
       ...served,
@@ -406,7 +406,7 @@ describe('TLS', () => {
   });
 });
 
-test.each(['tcp', 'relp'])('after the state was lost every message comes a second time by %s, with the same uid', async (scheme) => {
+test.each(['tcp', 'relp'])('after the state was lost, every message is sent again by %s with the same uid', async (scheme) => {
   await using receiver = await (scheme === 'tcp' ? new StreamReceiver() : new RelpReceiver()).listen();
   for (let state = 0; state < 2; state += 1) {
     await using sink = await opened(`${scheme}://127.0.0.1:${receiver.port}`, { enterpriseId: 32473 });
@@ -422,25 +422,28 @@ describe('a receiver that ends a connection right after the TLS handshake, witho
   // As rsyslog with gtls refuses a client certificate.
   const start = (scheme: string) => (scheme === 'tls' ? new StreamReceiver('octet-counting', served) : new RelpReceiver(served)).listen();
 
-  test.each(['tls', 'relp+tls'])('%s: twice in a row it blocks, and names the client certificate; no record was sent', async (scheme) => {
-    await using receiver = await start(scheme);
-    receiver.endsAtOnce = Infinity;
-    const address = `${scheme}://127.0.0.1:${receiver.port}`;
-    const bare = await errorOf(opened(address));
-    expect([codeOf(bare), receiver.connections]).toEqual(['sink_blocked', 2]);
-    expect(messageOf(bare)).toMatch(
-      /ends the connection right after the TLS handshake: it may want a client certificate \(sinks\.siem\.tls\.cert\)/,
-    );
-    const client = await authority.issue({ name: 'waybill' });
-    const tls = { cert: pem(client.cert), key: pem(client.key) } as unknown as Settings['tls'];
-    expect(messageOf(await errorOf(opened(address, { tls })))).toContain('it may want another client certificate (sinks.siem.tls.cert)');
-    expect((await syslog.check(settingsOf(address), contextOf('siem', { ca: pem(authority.cert) }), never)).at(-1)).toMatchObject({
-      level: 'error',
-      message: expect.stringContaining('(sinks.siem.tls.cert)') as string,
-    });
-  });
+  test.each(['tls', 'relp+tls'])(
+    '%s: twice in a row, the sink blocks and names the client certificate; no record was sent',
+    async (scheme) => {
+      await using receiver = await start(scheme);
+      receiver.endsAtOnce = Infinity;
+      const address = `${scheme}://127.0.0.1:${receiver.port}`;
+      const bare = await errorOf(opened(address));
+      expect([codeOf(bare), receiver.connections]).toEqual(['sink_blocked', 2]);
+      expect(messageOf(bare)).toMatch(
+        /ends the connection right after the TLS handshake: it may want a client certificate \(sinks\.siem\.tls\.cert\)/,
+      );
+      const client = await authority.issue({ name: 'waybill' });
+      const tls = { cert: pem(client.cert), key: pem(client.key) } as unknown as Settings['tls'];
+      expect(messageOf(await errorOf(opened(address, { tls })))).toContain('it may want another client certificate (sinks.siem.tls.cert)');
+      expect((await syslog.check(settingsOf(address), contextOf('siem', { ca: pem(authority.cert) }), never)).at(-1)).toMatchObject({
+        level: 'error',
+        message: expect.stringContaining('(sinks.siem.tls.cert)') as string,
+      });
+    },
+  );
 
-  test.each(['tls', 'relp+tls'])('%s: once is no refusal', async (scheme) => {
+  test.each(['tls', 'relp+tls'])('%s: once, the sink retries', async (scheme) => {
     await using receiver = await start(scheme);
     receiver.endsAtOnce = 1;
     await using sink = await opened(`${scheme}://127.0.0.1:${receiver.port}`);
@@ -449,8 +452,8 @@ describe('a receiver that ends a connection right after the TLS handshake, witho
   });
 });
 
-describe('a port that is not what the address says', () => {
-  test('plain text where TLS is expected is blocked, and names the setting', async () => {
+describe('a port that does not match the address', () => {
+  test('plain text where TLS is expected blocks and names the setting', async () => {
     const server = createServer((socket) => {
       socket.on('error', () => undefined);
       socket.on('data', () => socket.end('1 rsp 92 500 this is no RELP\n'));
@@ -467,7 +470,7 @@ describe('a port that is not what the address says', () => {
     server.close();
   });
 
-  test('a receiver that reads the handshake and waits for more is left in the end, and names the setting', async () => {
+  test('a receiver that reads the handshake and sends nothing times out, and the error names the setting', async () => {
     const sockets: Socket[] = [];
     const server = createServer((socket) => void sockets.push(socket.on('error', () => undefined).resume())).listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -488,7 +491,7 @@ describe('a port that is not what the address says', () => {
     }
   });
 
-  test('TLS where plain text is expected is guessed, until something was taken', async () => {
+  test('TLS where plain text is expected is reported as likely, until a message was accepted', async () => {
     await using secure = await new StreamReceiver('octet-counting', served).listen();
     const hint = /; sinks\.siem\.address begins with (relp|tcp): perhaps the port speaks TLS$/;
     expect(messageOf(await errorOf(opened(`relp://127.0.0.1:${secure.port}`)))).toMatch(hint);
@@ -503,7 +506,7 @@ describe('a port that is not what the address says', () => {
     expect(messageOf(thrown)).not.toMatch(hint);
   });
 
-  test('a name that does not resolve is said to be that by UDP too', async () => {
+  test('UDP reports a name that does not resolve', async () => {
     const address = 'udp://receiver.invalid:514';
     const thrown = await errorOf(opened(address));
     expect(codeOf(thrown)).toBe('sink_unavailable');
@@ -515,7 +518,7 @@ describe('a port that is not what the address says', () => {
 });
 
 describe('RELP', () => {
-  test('answers are matched by their numbers, in whatever order they come', async () => {
+  test('responses are matched by their numbers, in any order', async () => {
     await using receiver = await new RelpReceiver().listen();
     receiver.reversed = 10;
     receiver.answer = (_frame, { text }) => ([3, 17].includes((JSON.parse(text) as { seq: number }).seq) ? '500 disk full' : '200 OK');
@@ -529,7 +532,7 @@ describe('RELP', () => {
     expect(first.retryable).toMatchObject({ attempts: 10, suspects: [3, 17], reasons: [{ seq: 3, code: '500' }, { seq: 17 }] });
   });
 
-  test('each answer says that it goes on, and how many messages are certain from the first on without a break', async () => {
+  test('each response reports progress: the number of accepted messages from the first on without a break', async () => {
     await using receiver = await new RelpReceiver().listen();
     receiver.answer = (_frame, { text }) => ((JSON.parse(text) as { seq: number }).seq === 5 ? '500 disk full' : '200 OK');
     await using sink = await opened(`relp://127.0.0.1:${receiver.port}`);
@@ -538,7 +541,7 @@ describe('RELP', () => {
     expect(heard).toEqual([1, 2, 3, 4, 4, 4, 4, 4]);
   });
 
-  test('what is refused behind the last that was taken is the trouble of the receiver, not of the messages', async () => {
+  test('rejections after the last accepted message are a fault of the receiver, not of the messages', async () => {
     await using receiver = await new RelpReceiver().listen();
     receiver.answer = (_frame, { text }) => {
       const { seq } = JSON.parse(text) as { seq: number };
@@ -551,7 +554,7 @@ describe('RELP', () => {
     expect(none.retryable).toMatchObject({ suspects: [] });
   });
 
-  test('nothing is sent before the answer to open, and no receiver without syslog is spoken to', async () => {
+  test('the client sends nothing before the response to open, and nothing to a receiver without syslog', async () => {
     await using receiver = await new RelpReceiver().listen();
     const address = `relp://127.0.0.1:${receiver.port}`;
     await using sink = await opened(address);
@@ -567,7 +570,7 @@ describe('RELP', () => {
     }
   });
 
-  test('numbers begin anew with 1 behind 999,999,999', async () => {
+  test('after 999,999,999, numbers start again with 1', async () => {
     await using receiver = await new RelpReceiver().listen();
     const server = `127.0.0.1:${receiver.port}`;
     const { connect } = await import('node:net');
@@ -582,7 +585,7 @@ describe('RELP', () => {
     await session.close();
   });
 
-  test('a server that closes the session leaves what was not answered unknown', async () => {
+  test('after the server closed the session, unanswered messages are unknown', async () => {
     await using receiver = await new RelpReceiver().listen();
     await using sink = await opened(`relp://127.0.0.1:${receiver.port}`);
     let taken = 0;
@@ -613,7 +616,7 @@ describe('RELP', () => {
 describe('check', () => {
   const find = async (settings: Settings) => syslog.check(settings, contextOf('siem', { ca: pem(authority.cert) }), never);
 
-  test('says what it saw', async () => {
+  test('reports the findings', async () => {
     await using receiver = await new StreamReceiver('octet-counting', served).listen();
     expect(await find(settingsOf(`tls://127.0.0.1:${receiver.port}`))).toMatchObject([
       {
@@ -625,7 +628,7 @@ describe('check', () => {
     ]);
   });
 
-  test.each(['tcp', 'tls'])('a receiver by %s that ends each connection by itself is an error', async (scheme) => {
+  test.each(['tcp', 'tls'])('reports an error for a receiver by %s that ends each connection', async (scheme) => {
     await using receiver = await new StreamReceiver('octet-counting', scheme === 'tls' ? served : undefined).listen();
     receiver.ending = 'end at once';
     const address = `${scheme}://127.0.0.1:${receiver.port}`;
@@ -635,7 +638,7 @@ describe('check', () => {
     expect((await find(settingsOf(address, { confirm: 'none' })))[0]).toMatchObject({ level: 'error', setting: setting('address') });
   });
 
-  test('names the setting that weakens the guarantee, or stands in the way', async () => {
+  test('names the setting that weakens the guarantee or prevents delivery', async () => {
     await using receiver = await new UdpReceiver().listen();
     expect(await find(settingsOf(`udp://127.0.0.1:${receiver.port}`))).toMatchObject([{ level: 'warning', setting: 'sinks.siem.address' }]);
     await using stream = await new StreamReceiver().listen();
