@@ -1,7 +1,7 @@
 /**
- * Removes the secrets that this process knows from text. A server may return a request in any encoding: the text is decoded layer by layer
- * (percent, form, JSON, HTML, folded lines), and each decoded view is searched for each secret in plain form, base64 and hex. Parts of a
- * secret are removed too: servers truncate and mask what they return.
+ * Removes the secrets that this process knows from text. A server may return a request in many encodings: the text is decoded layer by
+ * layer (`decoders`), and each decoded view is searched for each secret in plain form, base64 and hex. Parts of a secret are removed too:
+ * servers truncate and mask what they return. docs/operations.md lists the encodings.
  *
  * The work is bounded: no view is longer than the text, there are at most `viewsMax` views, and one table look-up per character finds
  * the few places to compare.
@@ -333,13 +333,20 @@ function decoded({ bytes, from, to }: View, { pattern, read }: Decoder): View {
 const controls: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', b: '\b', f: '\f' };
 
 const decoders: readonly Decoder[] = [
-  { pattern: /%([0-9a-f]{2})/gi, read: ([, hex = '']) => String.fromCharCode(parseInt(hex, 16)) },
   {
-    // JSON (RFC 8259 section 7), a surrogate pair as one character; and `\xNN`, the byte escape of server logs.
-    pattern: /\\(?:u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|u([0-9a-f]{4})|x([0-9a-f]{2})|([^ux]))/gi,
-    read: ([, high, low, unit, byte, character = '']) => {
+    // `%uXXXX` is `escape` of JavaScript.
+    pattern: /%(?:u([0-9a-f]{4})|([0-9a-f]{2}))/gi,
+    read: ([, unit, byte = '']) => (unit === undefined ? String.fromCharCode(parseInt(byte, 16)) : pointText(unit)),
+  },
+  {
+    // JSON (RFC 8259 section 7), a surrogate pair as one character; `\u{…}` and `\UXXXXXXXX`; `\xNN` and octal, the byte escapes of server logs.
+    pattern:
+      /\\(?:[uU]([dD][89abAB][\da-fA-F]{2})\\[uU]([dD][c-fC-F][\da-fA-F]{2})|u\{([\da-fA-F]{1,6})\}|U([\da-fA-F]{8})|[uU]([\da-fA-F]{4})|[xX]([\da-fA-F]{2})|([0-3][0-7]{2})|([^uUxX]))/g,
+    read: ([, high, low, braced, long, unit, byte, octal, character = '']) => {
       if (high !== undefined && low !== undefined) return utf8(String.fromCharCode(parseInt(high, 16), parseInt(low, 16)));
-      if (unit !== undefined) return utf8(String.fromCharCode(parseInt(unit, 16)));
+      const point = braced ?? long ?? unit;
+      if (point !== undefined) return pointText(point);
+      if (octal !== undefined) return String.fromCharCode(parseInt(octal, 8));
       return byte === undefined ? (controls[character] ?? character) : String.fromCharCode(parseInt(byte, 16));
     },
   },
@@ -353,7 +360,40 @@ const decoders: readonly Decoder[] = [
   },
   // A folded header, or base64 in lines of 76 characters.
   { pattern: /\r?\n[ \t]*|(?<=[A-Za-z0-9+/_=-]{16})[ \t]+(?=[A-Za-z0-9+/_=-]{4})/g, read: () => '' },
+  { pattern: /[A-Za-z0-9+/_-]{10,}={0,2}/g, read: ([run]) => textInBase64(run) },
+  {
+    // Hex, also with separators: `74 6f`, `74:6f`, `746f 6b2d`, `0x74, 0x6f`.
+    pattern: /(?:0x)?[0-9a-f]{2}(?:(?:, ?|[ :-])?(?:0x)?[0-9a-f]{2}){5,}/gi,
+    read: ([run]) => Buffer.from(run.replace(/0x|[ :,-]/gi, ''), 'hex').toString('latin1'),
+  },
+  {
+    // A list of bytes: `[116,111,107]`.
+    pattern: /\b\d{1,3}(?:(?:, ?| )\d{1,3}){5,}\b/g,
+    read: ([run]) => {
+      const bytes = run.split(/, ?| /).map(Number);
+      return bytes.every((byte) => byte <= 0xff) ? String.fromCharCode(...bytes) : undefined;
+    },
+  },
+  // Quoted-printable (RFC 2045 section 6.7).
+  { pattern: /=(?:([0-9a-f]{2})|\r?\n)/gi, read: ([, byte]) => (byte === undefined ? '' : String.fromCharCode(parseInt(byte, 16))) },
+  // NUL (the other half of UTF-16), a soft hyphen and characters of no width, in UTF-8.
+  { pattern: /\0|\u00c2\u00ad|\u00e2\u0080[\u008b-\u008f]|\u00e2\u0081\u00a0|\u00ef\u00bb\u00bf/g, read: () => '' },
 ];
+
+function pointText(hex: string): string | undefined {
+  const code = parseInt(hex, 16);
+  return code > 0x10ffff ? undefined : utf8(String.fromCodePoint(code));
+}
+
+/** The longest stretch of ASCII text in a run of base64. Other characters before it may move its first character. */
+function textInBase64(run: string): string | undefined {
+  let longest = '';
+  for (let start = 0; start < 4; start += 1) {
+    const bytes = Buffer.from(run.slice(start), 'base64').toString('latin1');
+    for (const [text] of bytes.matchAll(/[\0\t\r\n -~]{8,}/g)) if (text.length > longest.length) longest = text;
+  }
+  return longest === '' ? undefined : longest;
+}
 
 /** HTML named character references of printable ASCII and Latin-1: first code point, names of it and its successors. */
 const namedFrom: readonly (readonly [first: number, names: string])[] = [

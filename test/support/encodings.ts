@@ -88,6 +88,24 @@ export const encodings: readonly Encoding[] = [
   { name: 'hex, lower', encode: (s) => bytesOf(s).map(hexOf).join('') },
   { name: 'hex, upper', encode: (s) => bytesOf(s).map(hexOf).join('').toUpperCase() },
   { name: 'bytes as \\x', encode: (s) => bytesOf(s).map((byte) => `\\x${hexOf(byte)}`).join('') },
+  { name: 'base64, twice', encode: (s) => base64(bytesOf(base64(bytesOf(s)))) },
+  { name: 'base64, three times', encode: (s) => base64(bytesOf(base64(bytesOf(base64(bytesOf(s)))))) },
+  { name: 'base64, twice, behind a path', encode: (s) => `v2/${base64(bytesOf(base64(bytesOf(s))))}` },
+  { name: 'base64 of hex', encode: (s) => base64(bytesOf(bytesOf(s).map(hexOf).join(''))) },
+  { name: 'base64 of HTML', encode: (s) => base64(bytesOf(points(s).map((point) => `&#${point};`).join(''))) },
+  { name: 'base64 of UTF-16', encode: (s) => base64([...Buffer.from(s, 'utf16le')]) },
+  { name: 'hex of base64', encode: (s) => bytesOf(base64(bytesOf(s))).map(hexOf).join('') },
+  { name: 'hex of percent', encode: (s) => bytesOf(percent(s, /[A-Za-z0-9._~-]/)).map(hexOf).join('') },
+  { name: 'hex, spaces', encode: (s) => bytesOf(s).map(hexOf).join(' ') },
+  { name: 'hex, colons, upper', encode: (s) => bytesOf(s).map(hexOf).join(':').toUpperCase() },
+  { name: 'hex, 0x and commas', encode: (s) => bytesOf(s).map((byte) => `0x${hexOf(byte)}`).join(', ') },
+  { name: 'hex, groups of two bytes', encode: (s) => bytesOf(s).map(hexOf).join('').replace(/(.{4})(?=.)/g, '$1 ') },
+  { name: 'bytes, decimal', encode: (s) => `[${bytesOf(s).join(',')}]` },
+  { name: 'bytes as octal', encode: (s) => bytesOf(s).map((byte) => `\\${byte.toString(8).padStart(3, '0')}`).join('') },
+  { name: 'percent, UTF-16 units', encode: (s) => units(s).replaceAll('\\', '%') },
+  { name: 'code points in braces', encode: (s) => points(s).map((point) => `\\u{${point.toString(16)}}`).join('') },
+  { name: 'code points of eight digits', encode: (s) => points(s).map((point) => `\\U${point.toString(16).padStart(8, '0')}`).join('') },
+  { name: 'quoted-printable', encode: (s) => bytesOf(s).map((byte) => `=${hexOf(byte).toUpperCase()}`).join('') },
   { name: 'HTML, named', encode: named },
   { name: 'HTML, decimal', encode: (s) => points(s).map((point) => `&#${point};`).join('') },
   { name: 'HTML, hex', encode: (s) => points(s).map((point) => `&#x${point.toString(16)};`).join('') },
@@ -101,21 +119,36 @@ export const encodings: readonly Encoding[] = [
 /** Decoders of another program, as the check on the encoders above: Python's standard library. */
 export function decodedByPython(pairs: readonly { readonly name: string; readonly text: string }[]): readonly (string | null)[] {
   const program = `
-import sys, json, base64, html, urllib.parse, binascii
+import sys, json, base64, html, quopri, urllib.parse, binascii
 def read(name, text):
     if name.startswith('cut') or name.startswith('plain'): return None
     if name == 'percent, twice': return urllib.parse.unquote(urllib.parse.unquote(text))
+    if name == 'percent, UTF-16 units': return json.loads('"' + text.replace('%', '\\\\') + '"')
     if name.startswith('percent'): return urllib.parse.unquote(text)
     if name.startswith('form'): return urllib.parse.unquote_plus(text)
     if name == 'JSON, twice': return json.loads('"' + json.loads('"' + text + '"') + '"')
     if name.startswith('JSON'): return json.loads('"' + text + '"')
     if name == 'base64, percent': return base64.b64decode(urllib.parse.unquote(text)).decode()
+    if name.startswith('base64, t'):
+        text = text.removeprefix('v2/')
+        for _ in range(3 if name == 'base64, three times' else 2): text = base64.b64decode(text).decode()
+        return text
+    if name == 'base64 of hex': return binascii.unhexlify(base64.b64decode(text)).decode()
+    if name == 'base64 of HTML': return html.unescape(base64.b64decode(text).decode())
+    if name == 'base64 of UTF-16': return base64.b64decode(text).decode('utf-16-le')
+    if name == 'hex of base64': return base64.b64decode(binascii.unhexlify(text)).decode()
+    if name == 'hex of percent': return urllib.parse.unquote(binascii.unhexlify(text).decode())
+    if name == 'bytes, decimal': return bytes(json.loads(text)).decode()
+    if name == 'bytes as octal': return text.encode().decode('unicode_escape').encode('latin-1').decode()
+    if name == 'code points of eight digits': return text.encode().decode('unicode_escape')
+    if name == 'code points in braces': return ''.join(chr(int(point, 16)) for point in text[3:-1].split('}\\\\u{'))
+    if name == 'quoted-printable': return quopri.decodestring(text).decode()
     if name == 'base64 of form': return urllib.parse.unquote_plus(base64.b64decode(text).decode())
     if name.startswith('base64url'): return base64.urlsafe_b64decode(text.rstrip('=') + '=' * (-len(text.rstrip('=')) % 4)).decode()
     if name.startswith('base64'):
         text = text.replace('\\r\\n', '').rstrip('=')
         return base64.b64decode(text + '=' * (-len(text) % 4)).decode()
-    if name.startswith('hex'): return binascii.unhexlify(text).decode()
+    if name.startswith('hex'): return bytes.fromhex(text.replace('0x', '').replace(',', '').replace(':', '')).decode()
     if name.startswith('bytes'): return binascii.unhexlify(text.replace('\\\\x', '')).decode()
     if name == 'HTML, then percent': return html.unescape(urllib.parse.unquote(text))
     if name.startswith('HTML'): return html.unescape(text)

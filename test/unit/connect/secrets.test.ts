@@ -88,6 +88,13 @@ describe('parts of a secret', () => {
   });
 });
 
+describe('characters of no width', () => {
+  it.each(['\0', '\u00ad', '\u200b', '\u200d', '\u2060', '\ufeff'])('between those of a secret do not hide it: %j', (separator) => {
+    const secret = secrets['a client secret of Entra ID'];
+    expect(withoutSecrets(`key ${[...secret].join(separator)} is wrong`, true)).toBe(`key ${removed} is wrong`);
+  });
+});
+
 describe('ordinary text', () => {
   it('stays as it is: short secrets and words are removed only as whole words, and never from text of ours', () => {
     known('elastic', 'abc', 'prod', '12345', 'my-client-secret-123', 'tiny1');
@@ -176,7 +183,8 @@ describe('a quotation', () => {
 
   it('takes a bounded time, whatever the text and the secrets repeat', () => {
     known('a'.repeat(3_000), 'ab'.repeat(1_500), '\\'.repeat(2_000), '%25'.repeat(700));
-    for (const each of ['aaaaaaaaaaab', '%25', '\\\\u005c', '&amp;', '\\', 'ab', '%2525252525']) {
+    const nested = Buffer.from(Buffer.from('=41%25\\\\101&amp;65,66,67,68,69,70').toString('base64')).toString('base64');
+    for (const each of ['aaaaaaaaaaab', '%25', '\\\\u005c', '&amp;', '\\', 'ab', '%2525252525', '74 6f ', '116, ', `${nested} %41 `]) {
       const before = process.cpuUsage();
       quote(each.repeat(100_000), 200);
       const { user, system } = process.cpuUsage(before);
