@@ -18,7 +18,7 @@ import { isCountable, maxTotalOf, Recounter } from './recount.ts';
 import { EarlyWindows } from './early.ts';
 import type { EarlyWindow } from './early.ts';
 import { Widths } from './window-width.ts';
-import { lowerHalf, nextRecount, nextTry, nextWindow, queryOf, upperHalf, widestMicros, widthWithin } from './windows.ts';
+import { lowerHalf, nextRecount, nextTry, nextWidth, nextWindow, queryOf, upperHalf, widestMicros, widthWithin } from './windows.ts';
 
 interface CloserParts {
   readonly sourceId: string;
@@ -186,8 +186,10 @@ export class WindowCloser {
         widths.refused(window.to - window.from);
         this.#parts.log.write('window.too_wide', { source: this.#source, ...this.#edges(window), detail: outcome.message });
       } else widths.crowded(outcome.records);
-      requested = widthWithin((window.to - window.from) / 2);
-      window = half;
+      const width = window.to - window.from;
+      const fitting = outcome.records === undefined ? width : nextWidth(width, outcome.records);
+      requested = widthWithin(Math.min(fitting, width / 2));
+      window = lowerHalf(window, fitting) ?? half;
     }
   }
 

@@ -179,6 +179,10 @@ export class WindowTally {
    * Nothing is assumed about order, page numbers, retries or restarts: a record that a pass misses
    * makes the number smaller, so the window is read again. Where one answer holds an identity twice
    * there are fewer identities than records, and equal numbers prove nothing.
+   *
+   * The total of the last page itself does not serve, although it saves a request: the service may
+   * count before it reads the page. A record that becomes visible in between is on the page and not
+   * in the total, and would hide one that is in the total and not on the page.
    * @param largestTotal  the largest total that the source has ever given: a total that equals it
    * may be a cap
    */

@@ -46,8 +46,8 @@ export class Widths {
     if (width >= this.#refused.least) this.#refused.lift();
     this.#refused.passed();
     this.#crowded.passed();
-    const next = nextWidth(requested, records);
-    this.#width = next > requested && this.#crowded.forbids(records * 2) ? requested : next;
+    const next = nextWidth(requested, records, width);
+    this.#width = next > requested && this.#crowded.forbids((records * next) / width) ? requested : next;
   }
 }
 

@@ -26,8 +26,9 @@ const widths: readonly Micros[] = Array.from({ length: dayMicros / secondMicros 
  * A window with more records is split if it can be: this stays below the usual caps of 10,000 on
  * deep paging and on counting.
  */
-export const recordsMax = 5_000;
-const recordsFew = 2_000;
+export const recordsMax = 9_900;
+/** The records that a width is chosen for: density varies. */
+export const recordsAimed = 9_000;
 /** A window of one second cannot be split: with more records it is a gap (`size`). */
 export const recordsOfSecondMax = 500_000;
 /** A record further outside the window shows that the service ignores the time filter. */
@@ -117,20 +118,25 @@ export function nextWindow(
   return to <= closeDue ? { from: closedUntil, to } : undefined;
 }
 
-/** The width after a window that held `total` records. */
-export function nextWidth(width: Micros, total: number): Micros {
-  if (total > recordsMax) return Math.max(secondMicros, wholeSecond(width / 2));
-  if (total < recordsFew) return Math.min(dayMicros, width * 2);
-  return width;
+/**
+ * The width for the next window: as wide as its records fit at the density of the last window, but
+ * at most twice the width chosen before, because the next records may be denser.
+ * @param total  the records of the last window, with the padding of its query
+ * @param width  the width of the last window, which may have ended earlier than chosen
+ */
+export function nextWidth(chosen: Micros, total: number, width: Micros = chosen): Micros {
+  const padding = 2 * secondMicros;
+  const fitting = wholeSecond((recordsAimed * (width + padding)) / Math.max(1, total) - padding);
+  return Math.min(Math.max(secondMicros, fitting), 2 * chosen, dayMicros);
 }
 
 /**
- * The lower half of a window, or less: up to the first edge of windows of at most half its width.
- * Undefined for a window of one second.
+ * The lower half of a window, or less: up to the first edge of windows of at most half its width,
+ * and of at most `widest`. Undefined for a window of one second.
  */
-export function lowerHalf({ from, to }: Window): Window | undefined {
+export function lowerHalf({ from, to }: Window, widest: Micros = Infinity): Window | undefined {
   if (to - from <= secondMicros) return undefined;
-  return { from, to: endOf(from, (to - from) / 2) };
+  return { from, to: endOf(from, Math.min(widest, (to - from) / 2)) };
 }
 
 /** The rest of a window after `lowerHalf`. */

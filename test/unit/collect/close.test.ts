@@ -76,21 +76,21 @@ test('windows are closed once closeDelay has passed, and not before; they tile (
 test('a crowded stretch is split down to the second, nothing is lost at the cuts, and width comes back (C35)', async () => {
   const it = await world({ after: 2 * hour, pageSize: 1000 });
   let id = 0;
-  // 6,000 in one second in the middle, its edges among them, and some around it.
-  for (let i = 0; i < 6_000; i += 1) it.source.add((id += 1), base + 600 * second + Math.floor((i * (second - 1)) / 5_999));
+  // 12,000 in one second in the middle, its edges among them, and some around it.
+  for (let i = 0; i < 12_000; i += 1) it.source.add((id += 1), base + 600 * second + Math.floor((i * (second - 1)) / 11_999));
   for (let i = 0; i < 1_200; i += 1) it.source.add((id += 1), base + i * second);
   it.source.add((id += 1), base + 7_100 * second, 0);
   await closeAll(it);
   expect(tilingFaults(it.beside())).toEqual([]);
   const all = rows(it);
   expect(all.every(({ state }) => state === 'proven')).toBe(true);
-  // Only a window of a second may hold more than 5,000.
-  const crowded = all.filter(({ records: own }) => own > 5_000);
-  expect(crowded).toMatchObject([{ from: base + 600 * second, to: base + 601 * second, records: 6_001 }]);
+  // Only a window of a second may hold more than 9,900.
+  const crowded = all.filter(({ records: own }) => own > 9_900);
+  expect(crowded).toMatchObject([{ from: base + 600 * second, to: base + 601 * second, records: 12_001 }]);
   const { closedUntil: reached } = it.journal.progress(sourceId).live;
   const own = owned(it.source.records, { from: base, to: reached });
-  expect(own).toHaveLength(7_200);
-  expect(all.reduce((sum, { records: own }) => sum + own, 0)).toBe(7_200);
+  expect(own).toHaveLength(13_200);
+  expect(all.reduce((sum, { records: own }) => sum + own, 0)).toBe(13_200);
   expect(appended(it.beside())).toEqual(own);
   expect(Math.max(...all.slice(-3).map(({ from, to: until }) => until - from))).toBeGreaterThan(60 * second);
 });

@@ -322,15 +322,15 @@ test('a service that ignores the time filter makes a gap (out_of_range), and rec
   expectProven(near, await read(near));
 });
 
-test('more than 5,000 by the first page: the window is split after that page; exactly 5,000 are read', async () => {
+test('more than 9,900 by the first page: the window is split after that page; exactly 9,900 are read', async () => {
   const it = await world({ pageSize: 1000 });
-  for (let id = 1; id <= 5_000; id += 1) it.source.add(id, base + id * 10_000);
+  for (let id = 1; id <= 9_900; id += 1) it.source.add(id, base + id * 6_000);
   // Elsewhere, so that the window is not all there is.
-  [6_001, 6_002].forEach((id) => it.source.add(id, base + 3_600 * second));
+  [10_001, 10_002].forEach((id) => it.source.add(id, base + 3_600 * second));
   expectProven(it, await read(it));
-  it.source.add(5_001, base);
+  it.source.add(9_901, base);
   const before = it.source.requests.length;
-  expect(await read(it)).toMatchObject({ kind: 'split', records: 5_001 });
+  expect(await read(it)).toMatchObject({ kind: 'split', records: 9_901 });
   // The page that was asked ahead has been answered; nothing else.
   expect(it.source.requests.length - before).toBeLessThanOrEqual(2);
   expect(it.source.mostAtOnce).toBe(1);
@@ -338,9 +338,9 @@ test('more than 5,000 by the first page: the window is split after that page; ex
 
 test('a window of the ledger is never split', async () => {
   const it = await world({ pageSize: 1000 });
-  for (let id = 1; id <= 5_001; id += 1) it.source.add(id, base + id * 10_000);
-  it.source.add(6_001, base + 3_600 * second);
-  expect(expectProven(it, await read(it, window, 'none')).total).toBe(5_001);
+  for (let id = 1; id <= 9_901; id += 1) it.source.add(id, base + id * 6_000);
+  it.source.add(10_001, base + 3_600 * second);
+  expect(expectProven(it, await read(it, window, 'none')).total).toBe(9_901);
 });
 
 test('a total below what was received in two passes running is a capped total: the window is split', async () => {

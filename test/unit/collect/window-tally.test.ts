@@ -138,11 +138,11 @@ test('one identity in two answers is one record', () => {
   expect(tally.counted(3, undefined, 0)).toMatchObject({ kind: 'complete' });
 });
 
-test('more than 5,000 by the first page split the window, if it may be split', () => {
-  expect(new WindowTally(window, true).page(page([1], { total: 5_000 }), true)).toBeUndefined();
-  expect(new WindowTally(window, true).page(page([1], { total: 5_001 }), true)).toMatchObject({ kind: 'split', records: 5_001 });
-  expect(new WindowTally(window, true).page(page([1], { total: 5_001 }), false)).toBeUndefined();
-  expect(new WindowTally(window, false).page(page([1], { total: 5_001 }), true)).toBeUndefined();
+test('more than 9,900 by the first page split the window, if it may be split', () => {
+  expect(new WindowTally(window, true).page(page([1], { total: 9_900 }), true)).toBeUndefined();
+  expect(new WindowTally(window, true).page(page([1], { total: 9_901 }), true)).toMatchObject({ kind: 'split', records: 9_901 });
+  expect(new WindowTally(window, true).page(page([1], { total: 9_901 }), false)).toBeUndefined();
+  expect(new WindowTally(window, false).page(page([1], { total: 9_901 }), true)).toBeUndefined();
 });
 
 test.each([
@@ -157,9 +157,9 @@ test.each([
   expect(tally.received).toBe(reason === undefined ? 1 : 0);
 });
 
-test('more than 5,000 records out of range end the reading at once', () => {
+test('more than 9,900 records out of range end the reading at once', () => {
   const tally = new WindowTally(window, true);
-  const ids = Array.from({ length: 5_001 }, (_, i) => i % 256);
+  const ids = Array.from({ length: 9_901 }, (_, i) => i % 256);
   expect(tally.page(page(ids, { seconds: -60 }), true)).toMatchObject({ kind: 'gap', reason: 'out_of_range' });
 });
 

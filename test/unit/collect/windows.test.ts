@@ -153,16 +153,23 @@ test.each([
 });
 
 test.each([
-  [600, 5_001, 300],
-  [600, 5_000, 600],
-  [600, 2_000, 600],
-  [600, 1_999, 1_200],
+  [600, 602 * 15, 598],
+  [600, 602 * 100, 88],
+  [600, 602 * 8, 1_123],
+  [600, 602, 1_200],
+  [600, 0, 1_200],
   [1, 9_999, 1],
-  [3, 9_999, 1],
+  [3, 99_999, 1],
   [86_400, 0, 86_400],
 ])('after a window of %i s with %i records the next is %i s wide', (width, total, next) => {
   expect(nextWidth(width * second, total)).toBe(next * second);
-  expect(recordsMax).toBe(5_000);
+  // The next window of the same density, with its padding, is proven without a split.
+  if (next > 1) expect(((next + 2) * total) / (width + 2)).toBeLessThanOrEqual(recordsMax);
+});
+
+test('the density is that of the window as it was, the bound that of the width chosen before', () => {
+  expect(nextWidth(600 * second, 62 * 100, 60 * second)).toBe(88 * second);
+  expect(nextWidth(600 * second, 62, 60 * second)).toBe(1_200 * second);
 });
 
 test('a recount is at the first age still ahead, and after the last there is none', () => {

@@ -75,12 +75,12 @@ describe('what a backfill will take', () => {
 
   test('windows by records or by days, whichever are more; requests by windows and pages; the rate rules', () => {
     expect(estimate(0, days(30), pace(10), long)).toEqual({ records: 0, windows: 30, requests: 60, seconds: 6, bytes: 0 });
-    // A window of 3,500 records spans 151.2 s: the widest that divides a quarter of an hour is 150 s, 576 of them a day.
+    // A window of 9,000 records spans 388.8 s: the widest that divides a quarter of an hour is 300 s, 288 of them a day.
     expect(estimate(2_000_000, days(1), pace(2, 90), long)).toEqual({
       records: 2_000_000,
-      windows: 576,
-      requests: 3_152,
-      seconds: 1_576,
+      windows: 288,
+      requests: 2_576,
+      seconds: 1_288,
       bytes: 180_000_000,
     });
     // Where requests are many a second it takes as long as records take.
@@ -103,7 +103,7 @@ describe('what a backfill will take', () => {
 
   test('in one line', () => {
     expect(estimateText(estimate(2_000_000, days(1), pace(2, 90), long))).toBe(
-      'about 2,000,000 records, 576 windows, 3,152 requests, 26 min (0.44 hours) at least, 172 MiB in the journal',
+      'about 2,000,000 records, 288 windows, 2,576 requests, 21 min (0.36 hours) at least, 172 MiB in the journal',
     );
   });
 });

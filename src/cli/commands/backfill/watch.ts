@@ -5,7 +5,7 @@
 import { systemClock } from '../../../clock.ts';
 import type { Config } from '../../../config/load.ts';
 import { WaybillError } from '../../../errors.ts';
-import { endOf, secondMicros, widestMicros } from '../../../collect/windows.ts';
+import { endOf, recordsAimed, secondMicros, widestMicros } from '../../../collect/windows.ts';
 import { backfillsOf } from '../../../journal/backfills.ts';
 import type { BackfillProgress, Window } from '../../../model/ledger.ts';
 import type { Micros } from '../../../model/time.ts';
@@ -25,8 +25,6 @@ export interface Estimate {
   readonly bytes: number;
 }
 
-/** Windows aim at 2,000 to 5,000 records. */
-const recordsAWindow = 3_500;
 /** Throughput of a daemon that nothing delays (measured: docs/guarantees.md). */
 const recordsASecond = 20_000;
 /** When the journal has too few records to measure. */
@@ -44,7 +42,7 @@ export function estimate(
 ): Estimate {
   const span = parts.reduce((sum, part) => sum + part.to - part.from, 0);
   // Assumes evenly spread records; bursts make more windows.
-  const crowded = records === 0 ? Infinity : Math.max(secondMicros, (span * recordsAWindow) / records);
+  const crowded = records === 0 ? Infinity : Math.max(secondMicros, (span * recordsAimed) / records);
   let windows = 0;
   for (const { from, to } of parts)
     for (let at = from; at < to; windows += 1) at = endOf(at, Math.min(crowded, widestMicros(at, Math.max(at, settled), closeDelay)));
