@@ -14,7 +14,7 @@ const rows = [
   ['clock.ts', ['model/', 'node']],
   // An exclusive transaction is the lock that the operating system releases with the process.
   ['lock.ts', ['better-sqlite3', 'node']],
-  ['record/', ['record/', 'model/', 'node:crypto']],
+  ['record/', ['record/', 'model/', 'node:buffer', 'node:crypto']],
   ['settings/', ['settings/', ...ground, 'record/timestamp.ts', 'secrets.ts', 'zod', 'node']],
   // From the service to the journal and on to a message.
   ['connect/', ['connect/', ...ground, 'quote.ts', 'undici', 'node']],

@@ -6,14 +6,12 @@
 import { codeOf, WaybillError, messageOf } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
 import type { CollectedRecord } from '../model/journal.ts';
-import type { JsonValue } from '../model/record.ts';
 import type { Page, PageRequest, ServerClock, Source } from '../model/source.ts';
 import { noTracer } from '../model/telemetry.ts';
 import type { Log, Span, Tracer } from '../model/telemetry.ts';
 import type { Clock, Micros, Random } from '../model/time.ts';
-import { scanFields } from '../record/field-scan.ts';
-import { objectOf, parseRecord } from '../record/json.ts';
-import { timeOfRecord } from '../record/time-of.ts';
+import { readRecord } from '../record/read.ts';
+import type { RecordFields } from '../record/read.ts';
 import type { Handoff } from './handoff.ts';
 import { freshAttempts, waitsFor } from './suspension.ts';
 import type { Suspensions, Waits } from './suspension.ts';
@@ -90,19 +88,15 @@ class ReceivedRecord implements CollectedRecord {
   }
 
   get text(): string {
-    return textOf(this.bytes);
+    return textDecoder.decode(this.bytes);
   }
-}
-
-function textOf(bytes: Uint8Array): string {
-  return textDecoder.decode(bytes);
 }
 
 export class Requester {
   readonly health: SourceHealth = { trouble: undefined, lastSuccess: undefined, lastError: undefined, requests: 0 };
   readonly #source: Source;
   readonly #sourceId: string;
-  readonly #uidOf: (value: JsonValue, text: () => string) => string;
+  readonly #uidOf: (record: RecordFields) => string;
   readonly #serverClock: ServerClock;
   readonly #clock: Clock;
   readonly #random: Random;
@@ -124,7 +118,7 @@ export class Requester {
   constructor(parts: {
     source: Source;
     sourceId: string;
-    uidOf: (value: JsonValue, text: () => string) => string;
+    uidOf: (record: RecordFields) => string;
     serverClock: ServerClock;
     clock: Clock;
     random: Random;
@@ -377,15 +371,11 @@ export class Requester {
     let newest: Micros | undefined;
     const records = page.items.map((bytes, i): CollectedRecord => {
       try {
-        // Identity and time need five fields; each sink reads the text and the other fields where
-        // it uses them.
-        const text = (): string => textOf(bytes);
-        const value = scanFields(bytes) ?? parseRecord(text());
-        const time = timeOfRecord(value);
+        const record = readRecord(bytes);
+        const time = record.time;
         if (time !== undefined && (newest === undefined || time > newest)) newest = time;
-        return new ReceivedRecord(bytes, this.#uidOf(value, text), time, objectOf(value) !== undefined);
+        return new ReceivedRecord(bytes, this.#uidOf(record), time, record.isObject);
       } catch (cause) {
-        // The message of JSON.parse quotes the record.
         const message = cause instanceof SyntaxError ? 'expected JSON' : messageOf(cause);
         throw new WaybillError('page_malformed', `cannot read record ${i + 1} of a page of "${this.#sourceId}": ${message}`);
       }

@@ -5,7 +5,7 @@ import type { JsonValue } from '../model/record.ts';
 import type { Message } from '../model/sink.ts';
 import type { Micros } from '../model/time.ts';
 import { parseRecord } from '../record/json.ts';
-import { timeOfRecord } from '../record/time-of.ts';
+import { readText } from '../record/read.ts';
 import type { Put } from './batch-space.ts';
 
 export interface PipelineParts {
@@ -46,8 +46,8 @@ export function pipeline(parts: PipelineParts): Pipeline {
     // Parsed once per sink: keeping the parsed value since collection costs more in garbage collection.
     const value = parseRecord(text);
     if (!matches(value)) return undefined;
-    if (fromTime !== undefined && (timeOfRecord(value) ?? fromTime) < fromTime) return undefined;
-    if (withheld?.(source, () => timeOfRecord(value))) return undefined;
+    if (fromTime !== undefined && (readText(text).time ?? fromTime) < fromTime) return undefined;
+    if (withheld?.(source, () => readText(text).time)) return undefined;
     const event = toEvent({ text, uid, received, value });
     if (event.unexpected.length > 0) unexpected(source, event.unexpected);
     const { time, severity, action, key } = event;

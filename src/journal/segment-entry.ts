@@ -1,8 +1,7 @@
 /** A segment in memory, and the entries that sinks read from it. */
 import type { Entry } from '../model/journal.ts';
 import type { Micros } from '../model/time.ts';
-import { parseRecord } from '../record/json.ts';
-import { timeOfRecord } from '../record/time-of.ts';
+import { readRecord } from '../record/read.ts';
 import { flagLate, flagNoTime, kindLedger, ledgerUid } from './segment.ts';
 import type { SegmentContent } from './segment.ts';
 
@@ -36,10 +35,14 @@ export class SegmentEntry implements Entry {
     this.#segment = segment;
   }
 
-  get text(): string {
+  get bytes(): Uint8Array {
     const { body, ends } = this.#segment;
     const i = this.seq - this.#segment.seq;
-    return bufferOf(body).toString('utf8', beginOf(ends, i), beginOf(ends, i + 1));
+    return body.subarray(beginOf(ends, i), beginOf(ends, i + 1));
+  }
+
+  get text(): string {
+    return bufferOf(this.bytes).toString('utf8');
   }
 
   get uid(): string {
@@ -49,7 +52,7 @@ export class SegmentEntry implements Entry {
 
   get time(): Micros | undefined {
     const flags = this.#segment.flags[this.seq - this.#segment.seq] ?? 0;
-    return this.kind === 'record' && (flags & flagNoTime) === 0 ? timeOfRecord(parseRecord(this.text)) : undefined;
+    return this.kind === 'record' && (flags & flagNoTime) === 0 ? readRecord(this.bytes).time : undefined;
   }
 }
 

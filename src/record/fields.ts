@@ -52,10 +52,15 @@ export type NetworkField = (typeof networkFields)[number];
 /** A field as a setting names it: `userId`, `userNetwork`, `userNetwork.ipAddress`. */
 export type FieldPath = MainField | PersonalField | 'userNetwork' | `userNetwork.${NetworkField}`;
 
-/** Every field that a setting can name. */
+/** Every field that a setting can name. The fields of `userNetwork` follow it. */
 export const fieldPaths: readonly FieldPath[] = [
   ...mainFields,
   ...personalFields,
   'userNetwork',
   ...networkFields.map((field): FieldPath => `userNetwork.${field}`),
 ];
+
+/** The numbers of the fields: their places in `fieldPaths`. The fields of `userNetwork` have their short names. */
+export const fieldNumbers = Object.fromEntries(fieldPaths.map((path, number) => [path.slice(path.indexOf('.') + 1), number])) as Readonly<
+  Record<MainField | PersonalField | 'userNetwork' | NetworkField, number>
+>;

@@ -5,8 +5,12 @@
  */
 import { hash } from 'node:crypto';
 import type { JsonValue } from '../model/record.ts';
-import { isAbsent, isRawNumber, objectOf } from './json.ts';
-import { parseTimestamp } from './timestamp.ts';
+import { fieldNumbers } from './fields.ts';
+import { isRawNumber, objectOf } from './json.ts';
+import type { RecordFields } from './read.ts';
+import { kinds } from './walk.ts';
+
+const { logId, logTimestamp, actionAttempted, result, resultReason } = fieldNumbers;
 
 /** The first hashed part: another rule would have another number. */
 const rule = 'waybill/1';
@@ -19,24 +23,21 @@ const rule = 'waybill/1';
  * - a record: `waybill/1`, source id, logId, time, actionAttempted, result, resultReason
  * - a record without logId: `waybill/1`, source id, the record as canonical JSON
  * - what is not an object: `waybill/1`, source id, its text
- * @returns a function of the record's value, as `parseRecord` reads it, and of its text, which is
- * asked for where it is needed
  */
-export function identify(sourceId: string): (value: JsonValue, text: () => string) => string {
+export function identify(sourceId: string): (record: RecordFields) => string {
   const parts = new Parts([rule, sourceId]);
-  return (value, text) => {
-    const record = objectOf(value);
+  return (record) => {
     parts.reset();
-    if (record === undefined) {
-      parts.add(text());
-    } else if (isAbsent(record.logId)) {
-      parts.add(canonical(record));
+    if (!record.isObject) {
+      parts.addBytes(record.bytes, 0, record.bytes.length);
+    } else if (record.isAbsent(logId)) {
+      parts.add(canonical(record.tree()));
     } else {
-      parts.add(partOf(record.logId));
-      parts.add(timeOf(record.logTimestamp));
-      parts.add(partOf(record.actionAttempted));
-      parts.add(partOf(record.result));
-      parts.add(partOf(record.resultReason));
+      addField(parts, record, logId);
+      parts.add(timeOf(record));
+      addField(parts, record, actionAttempted);
+      addField(parts, record, result);
+      addField(parts, record, resultReason);
     }
     return parts.digest();
   };
@@ -61,15 +62,24 @@ export function canonical(value: JsonValue): string {
   return `{${pairs.map((key) => `${JSON.stringify(key)}:${canonical(object[key] ?? null)}`).join(',')}}`;
 }
 
-function partOf(value: JsonValue | undefined): string | undefined {
+/** A field's value as a part. Most values are hashed as the bytes that they are written with. */
+function addField(parts: Parts, record: RecordFields, field: number): void {
+  const kind = record.kind(field);
+  if (kind === kinds.plain || kind === kinds.unescaped || kind === kinds.integer) {
+    parts.addBytes(record.bytes, record.from(field), record.to(field));
+  } else {
+    parts.add(partOf(record.value(field)));
+  }
+}
+
+function partOf(value: JsonValue): string | undefined {
   if (typeof value === 'string') return value;
-  if (value === undefined || value === null) return undefined;
+  if (value === null) return undefined;
   return isRawNumber(value) ? value.rawJSON : JSON.stringify(value);
 }
 
-function timeOf(value: JsonValue | undefined): string | undefined {
-  const text = partOf(value);
-  return text === undefined ? undefined : (parseTimestamp(text)?.identity ?? text);
+function timeOf(record: RecordFields): string | undefined {
+  return record.timestamp?.identity ?? partOf(record.value(logTimestamp));
 }
 
 /** Collects parts in one buffer, reused for every record, so that one call computes the hash. */
@@ -90,34 +100,36 @@ class Parts {
   }
 
   add(part: string | undefined): void {
-    const length = part === undefined ? 0 : part.length;
+    const length = part?.length ?? 0;
     this.#reserve(4 + 3 * length);
     const from = this.#end + 4;
-    const written = part === undefined ? 0 : this.#write(part, from);
-    const prefix = part === undefined ? 0xffffffff : written;
+    this.#close(part === undefined ? undefined : this.#bytes.write(part, from, 'utf8'));
+  }
+
+  addBytes(bytes: Uint8Array, from: number, to: number): void {
+    this.#reserve(4 + to - from);
+    const target = this.#bytes;
+    const start = this.#end + 4;
+    // A loop is faster than a call out of JavaScript for a short part.
+    if (to - from > 64) target.set(bytes.subarray(from, to), start);
+    else for (let i = from; i < to; i += 1) target[start + i - from] = bytes[i] ?? 0;
+    this.#close(to - from);
+  }
+
+  /** Writes the length in front of a part that follows it; undefined: the part is missing. */
+  #close(length: number | undefined): void {
+    const prefix = length ?? 0xffffffff;
     this.#bytes[this.#end] = prefix >>> 24;
     this.#bytes[this.#end + 1] = prefix >>> 16;
     this.#bytes[this.#end + 2] = prefix >>> 8;
     this.#bytes[this.#end + 3] = prefix;
-    this.#end = from + written;
+    this.#end += 4 + (length ?? 0);
   }
 
   digest(): string {
     const sum = hash('sha256', this.#bytes.subarray(0, this.#end), 'base64url');
     // 16 bytes are 21 characters and the upper two bits of the next one.
     return sum.slice(0, 21) + lastOf(sum.charCodeAt(21));
-  }
-
-  /** Short ASCII, the usual case, is copied here: faster than a call out of JavaScript. */
-  #write(part: string, from: number): number {
-    const bytes = this.#bytes;
-    if (part.length > 64) return bytes.write(part, from, 'utf8');
-    for (let i = 0; i < part.length; i += 1) {
-      const code = part.charCodeAt(i);
-      if (code > 0x7f) return bytes.write(part, from, 'utf8');
-      bytes[from + i] = code;
-    }
-    return part.length;
   }
 
   #reserve(more: number): void {

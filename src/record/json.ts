@@ -117,7 +117,14 @@ function keepDigits(_key: string, value: unknown, context: { readonly source?: s
   return json.rawJSON(context.source);
 }
 
-function isBlank(text: string): boolean {
+/** The text of a number as `parseRecord` reads it. */
+export function exactText(text: string): string {
+  const value = Number(text);
+  return isExact(value) ? String(value) : text;
+}
+
+/** Text of nothing but white space. */
+export function isBlank(text: string): boolean {
   const first = text.charCodeAt(0);
   // Nearly every value begins with a visible ASCII character.
   return first > 0x20 && first < 0x7f ? false : text.trim() === '';

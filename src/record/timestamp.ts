@@ -3,21 +3,48 @@
  * number of fraction digits (specification 2.7), and `new Date(text)` would take it for local time.
  * The same reading gives the window that owns a record, its identity and `@timestamp`.
  */
-import type { JsonValue } from '../model/record.ts';
 import type { Micros } from '../model/time.ts';
 
-interface Timestamp {
-  /** Microseconds since 1970, cut, not rounded. */
+/** A time that was read. Its texts are built only where they are used. */
+export class Timestamp {
+  /** Microseconds since 1970; smaller fractions are truncated. */
   readonly us: Micros;
+  readonly #text: string;
+  readonly #scan: Scan;
+
+  constructor(text: string, scan: Scan) {
+    this.us = scan.us;
+    this.#text = text;
+    this.#scan = scan;
+  }
+
   /** Milliseconds since 1970; smaller fractions are truncated. */
-  readonly ms: number;
+  get ms(): number {
+    return Math.floor(this.us / 1000);
+  }
+
   /** RFC 3339 in UTC with `Z` and no fraction or 3 to 9 digits of one: `@timestamp`. */
-  readonly iso: string;
+  get iso(): string {
+    return this.#scan.leap ? `${this.#seconds.slice(0, 17)}59.999999Z` : `${this.#seconds}${isoFraction(this.#digits)}Z`;
+  }
+
   /**
-   * In UTC with all digits but no trailing zeros in the fraction, and no `Z`: a part of the
-   * record's identity.
+   * In UTC with all digits but no trailing zeros in the fraction, and no `Z`: a part of the record's
+   * identity. The digits of a leap second stay, although it counts as the last microsecond of its
+   * minute.
    */
-  readonly identity: string;
+  get identity(): string {
+    return identityOf(this.#scan.leap ? `${this.#seconds.slice(0, 17)}60` : this.#seconds, this.#digits);
+  }
+
+  get #seconds(): string {
+    return this.#scan.shifted ? isoSeconds(this.us) : this.#text.slice(0, 19);
+  }
+
+  /** The digits of the fraction. */
+  get #digits(): string {
+    return this.#text.slice(20, Math.max(20, this.#scan.fractionEnd));
+  }
 }
 
 /**
@@ -32,23 +59,8 @@ export const microsEnd: Micros = 8_993_721_600_000_000;
  * from 2255 on
  */
 export function parseTimestamp(text: string): Timestamp | undefined {
-  const at = scan(text);
-  if (at === undefined) return undefined;
-  const seconds = at.shifted ? isoSeconds(at.us) : text.slice(0, 19);
-  const digits = at.fractionEnd - 20;
-  const fraction = digits > 0 ? text.slice(20, at.fractionEnd) : '';
-  return {
-    us: at.us,
-    ms: Math.floor(at.us / 1000),
-    iso: at.leap ? `${seconds.slice(0, 17)}59.999999Z` : `${seconds}${isoFraction(fraction)}Z`,
-    // The digits of a leap second stay, although it counts as the last microsecond of its minute.
-    identity: identityOf(at.leap ? `${seconds.slice(0, 17)}60` : seconds, fraction),
-  };
-}
-
-/** The time of a field's value in µs, without building a text. */
-export function timestampMicros(value: JsonValue | undefined): Micros | undefined {
-  return typeof value === 'string' ? scan(value)?.us : undefined;
+  const found = scan(text);
+  return found && new Timestamp(text, found);
 }
 
 /** RFC 3339 in UTC with milliseconds and `Z`, for times of receipt. `Date` must be able to represent the time. */

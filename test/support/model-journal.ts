@@ -10,6 +10,7 @@ import type { CollectedRecord } from '../../src/model/journal.ts';
 import type { Message } from '../../src/model/sink.ts';
 import type { Clock } from '../../src/model/time.ts';
 import { identify } from '../../src/record/identity.ts';
+import { readText } from '../../src/record/read.ts';
 
 export const source = 'records';
 const begin = Date.UTC(2026, 10, 20);
@@ -36,7 +37,7 @@ export function record(n: number, besides: Readonly<Record<string, string>> = {}
   const logTimestamp = new Date(time).toISOString().slice(0, 19);
   const value = { logId: n, actionAttempted: 'Open', result: 'Success', resultReason: '', logTimestamp, ...besides };
   const text = JSON.stringify(value);
-  return { bytes: Buffer.from(text), text, uid: uidOf(value, () => text), time: time * 1000, isObject: true };
+  return { bytes: Buffer.from(text), text, uid: uidOf(readText(text)), time: time * 1000, isObject: true };
 }
 
 /** Appends `count` records behind those that are there, in pages of at most 1,000. */

@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { CollectedRecord } from '../../src/model/journal.ts';
+import type { RecordFields } from '../../src/record/read.ts';
 import type { Micros } from '../../src/model/time.ts';
 
 export const second = 1_000_000;
@@ -30,6 +31,11 @@ export function uidOf(_value: unknown, text: string): string {
   const id = /"logId":(\d+)/.exec(text)?.[1] ?? text;
   const at = /"logTimestamp":"([^"]*)"/.exec(text)?.[1] ?? '';
   return createHash('sha256').update(`${id} ${at}`).digest().subarray(0, 16).toString('base64url');
+}
+
+/** `uidOf` of a record that was read. */
+export function uidOfRecord({ bytes }: RecordFields): string {
+  return uidOf(undefined, bytes.toString());
 }
 
 /** A record as collect hands it to the journal; `time` undefined: one whose time cannot be read. */

@@ -13,7 +13,7 @@ import { outcomeCodes, outcomes } from '../../normalize/outcomes.ts';
 import { mappingSettings, observerSettings, privacySettings } from '../../normalize/settings.ts';
 import { exampleRecord } from '../../record/example.ts';
 import { identify } from '../../record/identity.ts';
-import { parseRecord } from '../../record/json.ts';
+import { readText } from '../../record/read.ts';
 import { quote } from '../../quote.ts';
 import { defineCommand } from '../command.ts';
 import type { Command } from '../form.ts';
@@ -105,10 +105,7 @@ function recordEncoder(format: Format, source: string, clock: Clock): (text: str
     privacy: privacySettings.parse({}),
   });
   const encode: Encode = encoder(format, { includeOriginal: true, cef: cefSettings.parse({}) });
-  return (text) => {
-    const value = parseRecord(text);
-    return encode(normalize({ text, value, uid: uidOf(value, () => text), received: clock.now() * 1000 }));
-  };
+  return (text) => encode(normalize({ text, uid: uidOf(readText(text)), received: clock.now() * 1000 }));
 }
 
 function examplesOf(code: string): readonly string[] {

@@ -3,12 +3,11 @@
  * encoder of real records and are not in the journal.
  */
 import type { Encode, Normalize } from '../../model/event.ts';
-import type { JsonValue } from '../../model/record.ts';
 import type { Message } from '../../model/sink.ts';
 import { outcomes } from '../../normalize/outcomes.ts';
 import { exampleRecord } from '../../record/example.ts';
 import { identify } from '../../record/identity.ts';
-import { parseRecord } from '../../record/json.ts';
+import { readText } from '../../record/read.ts';
 
 const tag = 'waybill_test';
 
@@ -34,9 +33,8 @@ export function testEvents({ source, normalize, write, code, count, now }: TestE
       logTimestamp: new Date(now).toISOString().slice(0, 23),
     };
     const text = JSON.stringify({ ...(JSON.parse(exampleRecord(outcome, 0)) as object), ...unique });
-    const value: JsonValue = parseRecord(text);
-    const uid = uidOf(value, () => text);
-    const event = normalize({ text, uid, received: now * 1000, value });
+    const uid = uidOf(readText(text));
+    const event = normalize({ text, uid, received: now * 1000 });
     const { time, severity, action, key } = event;
     const written = write({ ...event, document: { ...event.document, tags: [...event.document.tags, tag] } });
     return { seq: index + 1, number: undefined, uid, source, time, severity, action, key, bytes: Buffer.from(written, 'utf8') };

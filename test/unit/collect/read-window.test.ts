@@ -5,6 +5,7 @@ import { readWindow } from '../../../src/collect/read-window.ts';
 import type { Outcome, Splitting, Reading } from '../../../src/collect/read-window.ts';
 import { queryOf } from '../../../src/collect/windows.ts';
 import type { Verdict, Window } from '../../../src/model/ledger.ts';
+import type { RecordFields } from '../../../src/record/read.ts';
 import type { ServerClock, Source } from '../../../src/model/source.ts';
 import type { Switches } from '../../support/model-source.ts';
 import { base, between, recordText, second, seeded, uidOf } from '../../support/records.ts';
@@ -592,7 +593,7 @@ test('a second with more than 500,000 records is a gap (size), read no further',
     [Symbol.asyncDispose]: () => Promise.resolve(),
   };
   // Only counted here: neither hashed nor stored.
-  const uidOf = (_value: unknown, text: () => string): string => text().slice(9, 16);
+  const uidOf = ({ bytes }: RecordFields): string => bytes.toString('latin1', 9, 16);
   const serverClock: ServerClock = {
     observe: () => 'accepted',
     now: () => base,

@@ -7,7 +7,7 @@ import type { CollectJournal } from '../../../src/model/journal.ts';
 import type { PageRequest } from '../../../src/model/source.ts';
 import type { Meters } from '../../../src/model/telemetry.ts';
 import { ServerClock } from '../../../src/source/server-clock.ts';
-import { minute, uidOf } from '../../support/records.ts';
+import { minute, uidOfRecord } from '../../support/records.ts';
 import { source as sourceId } from '../journal/opening.ts';
 import { ages, Lines, world } from './world.ts';
 import type { Options, World } from './world.ts';
@@ -44,7 +44,7 @@ export function running(
   const random = (): number => 0.5;
   const access = accessSource({
     ...{ sourceId, source, journal, serverClock, clock, random, log: lines, meters, closeDelay: own.closeDelay },
-    uidOf: (_value, text) => uidOf(undefined, text()),
+    uidOf: uidOfRecord,
     lastFullVisibility: parts.visibility?.lastFullVisibility,
   });
   const collector = new Collector({

@@ -22,7 +22,7 @@ import type { LogEventCode } from '../../../src/model/log-events.ts';
 import type { Micros } from '../../../src/model/time.ts';
 import { ModelSource } from '../../support/model-source.ts';
 import type { Served, Switches } from '../../support/model-source.ts';
-import { base, day, hour, minute, second, uidOf } from '../../support/records.ts';
+import { base, day, hour, minute, second, uidOf, uidOfRecord } from '../../support/records.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { opened, source as sourceId } from '../journal/opening.ts';
 
@@ -114,7 +114,7 @@ export async function world(options: Options = {}): Promise<World> {
   const requester = new Requester({
     source,
     sourceId,
-    uidOf: (_value, text) => uidOf(undefined, text()),
+    uidOf: uidOfRecord,
     serverClock,
     clock,
     random: () => 0.5,

@@ -5,7 +5,7 @@ import { command, encodeCommand } from '../../../src/cli/commands/encode.ts';
 import { codeOf } from '../../../src/errors.ts';
 import type { Clock } from '../../../src/model/time.ts';
 import { identify } from '../../../src/record/identity.ts';
-import { parseRecord } from '../../../src/record/json.ts';
+import { readText } from '../../../src/record/read.ts';
 import { fullest, rows } from '../normalize/records.ts';
 import { readStrictly } from './cef-strict.ts';
 
@@ -47,13 +47,13 @@ describe('records on standard input', () => {
     expect(JSON.parse(lines[0] ?? '')).toMatchObject({
       '@timestamp': '2024-05-01T12:34:56.1234567Z',
       event: { created: '2024-05-01T12:35:10.000Z', original: text },
-      dpas: { uid: identify('production')(parseRecord(text), () => text) },
+      dpas: { uid: identify('production')(readText(text)) },
     });
   });
 
   test('are of the source "default" unless another is named', async () => {
     const { lines } = await encode(['--format', 'cef'], [`${text}\r\n`]);
-    expect(readStrictly(lines[0] ?? '').values.get('WaybillDpasUid')).toBe(identify('default')(parseRecord(text), () => text));
+    expect(readStrictly(lines[0] ?? '').values.get('WaybillDpasUid')).toBe(identify('default')(readText(text)));
   });
 
   test('may come in pieces of bytes, and hold line separators that are none to NDJSON', async () => {

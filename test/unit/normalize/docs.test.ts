@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { outcomes } from '../../../src/normalize/outcomes.ts';
 import { identify } from '../../../src/record/identity.ts';
-import { parseRecord } from '../../../src/record/json.ts';
+import { readText } from '../../../src/record/read.ts';
 
 const docs = readFileSync(new URL('../../../docs/formats.md', import.meta.url), 'utf8');
 
@@ -19,5 +19,5 @@ test('the table of outcomes in docs/formats.md is the one in force', () => {
 test('the test vector in docs/formats.md holds', () => {
   const [, record = '', uid = ''] = /```json\n(\{.*\})\n```\n\nThis gives the uid `(\S{22})`/.exec(docs) ?? [];
   expect(uid).toBe('_pq6YGDVI8RYNcYPzrxbow');
-  expect(identify('production')(parseRecord(record), () => record)).toBe(uid);
+  expect(identify('production')(readText(record))).toBe(uid);
 });

@@ -5,7 +5,7 @@
 import type { AuditRecord } from '../../../src/model/record.ts';
 import type { NormalizeSettings } from '../../../src/normalize/normalizer.ts';
 import { identify } from '../../../src/record/identity.ts';
-import { parseRecord } from '../../../src/record/json.ts';
+import { readText } from '../../../src/record/read.ts';
 
 interface Row {
   readonly triple: readonly [action: string, result: string, reason: string];
@@ -117,5 +117,5 @@ export const received = Date.parse('2024-05-01T12:35:10.000Z') * 1000;
 
 /** A record as the journal hands it on. */
 export function recordOf(text: string): AuditRecord {
-  return { text, uid: identify('production')(parseRecord(text), () => text), received };
+  return { text, uid: identify('production')(readText(text)), received };
 }

@@ -10,7 +10,7 @@ import { normalizer } from '../../../normalize/normalizer.ts';
 import { outcomes } from '../../../normalize/outcomes.ts';
 import { exampleRecord } from '../../../record/example.ts';
 import { identify } from '../../../record/identity.ts';
-import { parseRecord } from '../../../record/json.ts';
+import { readText } from '../../../record/read.ts';
 import type { Line } from './state.ts';
 
 /** Characters of each text in a long record: the longest file name of common file systems. */
@@ -27,10 +27,7 @@ export function messageLines(sink: SinkConfig, config: Config): Line[] {
   const subject = `sink ${sink.id}`;
   const normalize = normalizer(settingsOf(source, sink, config));
   const uidOf = identify(source.id);
-  const eventOf = (text: string): EcsEvent => {
-    const value = parseRecord(text);
-    return normalize({ text, value, uid: uidOf(value, () => text), received: Date.UTC(2024, 4, 1) * 1000 });
-  };
+  const eventOf = (text: string): EcsEvent => normalize({ text, uid: uidOf(readText(text)), received: Date.UTC(2024, 4, 1) * 1000 });
   const typical = outcomes.map((outcome, index) => eventOf(exampleRecord(outcome, index)));
   const long = outcomes.map((outcome, index) => eventOf(lengthened(exampleRecord(outcome, index))));
 

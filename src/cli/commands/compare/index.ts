@@ -21,7 +21,8 @@ import type { Micros } from '../../../model/time.ts';
 import { printable } from '../../../escape.ts';
 import { counted, grouped, rfc3339, span } from '../../../report/format-time.ts';
 import { identify } from '../../../record/identity.ts';
-import { objectOf, parseRecord, textOf } from '../../../record/json.ts';
+import { fieldNumbers } from '../../../record/fields.ts';
+import { readRecord } from '../../../record/read.ts';
 import { calibrate } from '../../../source/calibrate.ts';
 import { ServerClock } from '../../../source/server-clock.ts';
 import { idsOf } from './ids.ts';
@@ -246,9 +247,8 @@ function remember(
   own: Map<string, { id: string | undefined; time: Micros }>,
 ): Appended {
   const fresh = records.filter(({ uid, time }) => time !== undefined && window !== undefined && owns(window, time) && !own.has(uid));
-  for (const { uid, text, time } of fresh) {
-    const id = textOf(objectOf(parseRecord(text))?.['logId']);
-    own.set(uid, { id: id?.trim() === '' ? undefined : id, time: time ?? 0 });
+  for (const { uid, bytes, time } of fresh) {
+    own.set(uid, { id: readRecord(bytes).text(fieldNumbers.logId), time: time ?? 0 });
   }
   return { received: records.length, appended: fresh.length, known: 0, outside: records.length - fresh.length, late: 0, fresh };
 }

@@ -1,0 +1,133 @@
+/**
+ * Reads a record from its bytes: where the value of each known field lies, decoded only where a
+ * caller asks. Every record is read this way, so its identity and its time do not depend on how it is
+ * written.
+ */
+import { isUtf8 } from 'node:buffer';
+import type { JsonValue } from '../model/record.ts';
+import type { Micros } from '../model/time.ts';
+import { fieldNumbers } from './fields.ts';
+import { exactText, isBlank, parseRecord } from './json.ts';
+import { parseTimestamp, type Timestamp } from './timestamp.ts';
+import { blankColumns, columnsPerField, kinds, Walk } from './walk.ts';
+
+/** Deeper nesting is rare; then `parseRecord` decides what the record is. */
+const usualDepth = 64;
+const walk = new Walk();
+
+/**
+ * @param received  UTF-8; an invalid sequence is read as U+FFFD
+ * @throws SyntaxError when the bytes are not JSON
+ */
+export function readRecord(received: Uint8Array): RecordFields {
+  const { columns, isObject, depth, isAscii } = walk.over(received);
+  if (!isAscii && !isUtf8(received)) return readRecord(Buffer.from(viewOf(received).toString()));
+  const bytes = viewOf(received);
+  const isRead = isObject && (depth <= usualDepth || typeof parseRecord(bytes.toString()) === 'object');
+  return new RecordFields(bytes, isRead ? columns : blankColumns, isRead);
+}
+
+/** The record of a text; a lone surrogate is read as U+FFFD. */
+export function readText(text: string): RecordFields {
+  return readRecord(Buffer.from(text));
+}
+
+/** A record that was read. A field is named by its number: `fieldNumbers`. */
+export class RecordFields {
+  /** The record as valid UTF-8, one JSON value. */
+  readonly bytes: Buffer;
+  /** False also for an object that is nested too deep: such a record is identified by its text. */
+  readonly isObject: boolean;
+  readonly #columns: readonly number[];
+  #timestamp: Timestamp | undefined | 'unread' = 'unread';
+
+  constructor(bytes: Buffer, columns: readonly number[], isObject: boolean) {
+    this.bytes = bytes;
+    this.isObject = isObject;
+    this.#columns = columns;
+  }
+
+  /** How the value of a field is written: one of `kinds`. */
+  kind(field: number): number {
+    return this.#columns[field * columnsPerField] ?? 0;
+  }
+
+  /** The first byte of a field's value, within the quotation marks of a string. */
+  from(field: number): number {
+    return this.#columns[field * columnsPerField + 1] ?? 0;
+  }
+
+  /** The byte after the last of a field's value, within the quotation marks of a string. */
+  to(field: number): number {
+    return this.#columns[field * columnsPerField + 2] ?? 0;
+  }
+
+  /** True for a field that is missing, null, or a string of nothing but white space. */
+  isAbsent(field: number): boolean {
+    const kind = this.kind(field);
+    return isString(kind) ? isBlank(this.#string(field)) : kind === kinds.absent;
+  }
+
+  /**
+   * A field as text: a string as it is (a lone surrogate becomes U+FFFD), a number or a boolean as its
+   * JSON text. Undefined for what is absent, for objects and for arrays.
+   */
+  text(field: number): string | undefined {
+    const kind = this.kind(field);
+    if (isString(kind)) {
+      const text = this.#string(field);
+      return isBlank(text) ? undefined : text.toWellFormed();
+    }
+    if (kind === kinds.absent || kind === kinds.object || kind === kinds.array) return undefined;
+    const text = this.bytes.toString('latin1', this.from(field), this.to(field));
+    return kind === kinds.number ? exactText(text) : text;
+  }
+
+  /** A field as `parseRecord` reads it; null when it is missing. */
+  value(field: number): JsonValue {
+    const kind = this.kind(field);
+    if (kind === kinds.absent) return null;
+    return isString(kind) ? this.#string(field) : parseRecord(this.bytes.toString('utf8', this.from(field), this.to(field)));
+  }
+
+  /** The complete record as `parseRecord` reads it. */
+  tree(): JsonValue {
+    return parseRecord(this.bytes.toString());
+  }
+
+  /** `logTimestamp`; undefined when there is none that can be read. */
+  get timestamp(): Timestamp | undefined {
+    if (this.#timestamp === 'unread') {
+      const field = fieldNumbers.logTimestamp;
+      this.#timestamp = isString(this.kind(field)) ? parseTimestamp(this.#string(field)) : undefined;
+    }
+    return this.#timestamp;
+  }
+
+  /** `logTimestamp`, by which a window owns the record. */
+  get time(): Micros | undefined {
+    return this.timestamp?.us;
+  }
+
+  /** The value of a field that is a string. */
+  #string(field: number): string {
+    const from = this.from(field);
+    const to = this.to(field);
+    switch (this.kind(field)) {
+      case kinds.plain:
+        return this.bytes.toString('latin1', from, to);
+      case kinds.unescaped:
+        return this.bytes.toString('utf8', from, to);
+      default:
+        return JSON.parse(this.bytes.toString('utf8', from - 1, to + 1)) as string;
+    }
+  }
+}
+
+function isString(kind: number): boolean {
+  return kind === kinds.plain || kind === kinds.unescaped || kind === kinds.escaped;
+}
+
+function viewOf(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}

@@ -1,0 +1,338 @@
+/**
+ * Walks once over the bytes of a record: checks them against the grammar of JSON (RFC 8259) and
+ * notes where the value of each known field lies. It decodes nothing and builds no value: collect
+ * needs only identity and time, and parsing all fields would be most of its work.
+ */
+import { fieldNumbers, fieldPaths } from './fields.ts';
+
+/** How the value of a field is written. */
+export const kinds = {
+  /** The field is missing or null. */
+  absent: 0,
+  /** A string of printable ASCII without escapes. */
+  plain: 1,
+  /** A string without escapes that is not plain. */
+  unescaped: 2,
+  /** A string with escapes. */
+  escaped: 3,
+  /** At most 15 digits: a number holds every such integer exactly. */
+  integer: 4,
+  number: 5,
+  boolean: 6,
+  object: 7,
+  array: 8,
+} as const;
+
+/**
+ * The columns of a field: the kind of its value, its first byte, and the byte after its last. The
+ * quotation marks of a string are excluded.
+ */
+export const columnsPerField = 3;
+/** The columns of a record without fields. */
+export const blankColumns: readonly number[] = Array.from({ length: fieldPaths.length * columnsPerField }, () => 0);
+
+interface Walked {
+  readonly columns: readonly number[];
+  readonly isObject: boolean;
+  /** The largest number of objects and arrays inside one another. */
+  readonly depth: number;
+  /** False when a string holds bytes above 0x7f: they may be invalid UTF-8. */
+  readonly isAscii: boolean;
+}
+
+const quotation = 0x22;
+const backslash = 0x5c;
+const comma = 0x2c;
+const colon = 0x3a;
+const minus = 0x2d;
+const zero = 0x30;
+const openObject = 0x7b;
+const closeObject = 0x7d;
+const openArray = 0x5b;
+const closeArray = 0x5d;
+const maxExactDigits = 15;
+
+/** Bytes in a string: 0 plain, 1 end, escape or control character, 2 not ASCII. */
+const inString = new Uint8Array(256);
+inString.fill(1, 0, 0x20);
+inString[quotation] = inString[backslash] = 1;
+inString.fill(2, 0x80);
+
+const hex = /^[0-9A-Fa-f]{4}$/;
+const escapes = '"\\/bfnrt';
+
+const nothing = new Uint8Array();
+/** No field. */
+const none = -1;
+const network = fieldNumbers.userNetwork;
+/** The places before the first field of a record, and of `userNetwork`. */
+const beforeRecord = fieldPaths.length;
+const beforeNetwork = beforeRecord + 1;
+/** The keys of the fields, as bytes, by field. */
+const keys: readonly Buffer[] = fieldPaths.map((path) => Buffer.from(path.slice(path.indexOf('.') + 1)));
+
+/** The fields by level and key, for a key that is not the expected one. */
+const fieldsOf = [false, true].map(
+  (inNetwork) => new Map(keys.flatMap((key, field) => (field > network === inNetwork ? [[key.toString(), field] as const] : []))),
+);
+/**
+ * The keys as they usually stand in a record, `"logId":`, and where each begins. One array is several
+ * times faster to compare with than one for each key.
+ */
+const quotedKeys = Buffer.concat(keys.map((key) => Buffer.from(`"${key.toString()}":`)));
+const quotedFrom: readonly number[] = keys.reduce((starts, key) => [...starts, (starts.at(-1) ?? 0) + key.length + 3], [0]);
+const longestKey = Math.max(...keys.map(({ length }) => length));
+
+export class Walk {
+  #bytes: Uint8Array = nothing;
+  #at = 0;
+  /** Of each open object and array: its closing bracket, and the field whose value it is. */
+  readonly #closers: number[] = [];
+  readonly #fields: number[] = [];
+  #columns: number[] = [];
+  #isAscii = true;
+  /** The field that followed each field in the last record: a guess, checked against the bytes. */
+  readonly #followers = new Int8Array(fieldPaths.length + 2).fill(none);
+
+  /** @throws SyntaxError when the bytes are not one JSON value with optional white space around it */
+  over(bytes: Uint8Array): Walked {
+    this.#bytes = bytes;
+    this.#closers.length = this.#fields.length = 0;
+    this.#columns = blankColumns.slice();
+    this.#isAscii = true;
+    this.#at = 0;
+    this.#space();
+    const isObject = bytes[this.#at] === openObject;
+    let depth = 0;
+    let field = none;
+    let previous = none;
+    for (;;) {
+      const isOpened = this.#value(field);
+      if (isOpened) {
+        depth = Math.max(depth, this.#closers.length);
+        previous = this.#closers.length === 1 ? beforeRecord : beforeNetwork;
+      }
+      const level = this.#next(isOpened);
+      if (level === 0) break;
+      field = none;
+      if (this.#closers[level - 1] !== closeObject) continue;
+      // The fields of the record stand at level 1, those of `userNetwork` at level 2.
+      const isKnown = isObject && (level === 1 || (level === 2 && this.#fields[1] === network));
+      if (isKnown) previous = field = this.#field(previous, level === 2);
+      else this.#key();
+    }
+    // The record is a view of a page, which may be large.
+    this.#bytes = nothing;
+    return { columns: this.#columns, isObject, depth, isAscii: this.#isAscii };
+  }
+
+  /** Steps over a string, number or literal, or into an object or array: then true. */
+  #value(field: number): boolean {
+    const from = this.#at;
+    const first = this.#bytes[from];
+    if (first === quotation) {
+      const kind = this.#string();
+      if (field !== none) this.#note(field, kind, from + 1, this.#at - 1);
+      return false;
+    }
+    if (first === openObject || first === openArray) {
+      this.#closers.push(first === openObject ? closeObject : closeArray);
+      this.#fields.push(field);
+      this.#at += 1;
+      if (field !== none) this.#note(field, first === openObject ? kinds.object : kinds.array, from, from);
+      return true;
+    }
+    const kind = this.#scalar(first);
+    if (field !== none) this.#note(field, kind, from, this.#at);
+    return false;
+  }
+
+  #scalar(first: number | undefined): number {
+    switch (first) {
+      case 0x6e:
+        return this.#word('null', kinds.absent);
+      case 0x74:
+        return this.#word('true', kinds.boolean);
+      case 0x66:
+        return this.#word('false', kinds.boolean);
+      default:
+        return this.#number();
+    }
+  }
+
+  /** The last of several equal keys counts, as in JSON.parse. */
+  #note(field: number, kind: number, from: number, to: number): void {
+    const columns = this.#columns;
+    const at = field * columnsPerField;
+    if (field === network && columns[at] !== kinds.absent) columns.fill(0, at);
+    columns[at] = kind;
+    columns[at + 1] = from;
+    columns[at + 2] = to;
+  }
+
+  /**
+   * Steps to the next key or item. Returns the number of open objects and arrays: 0 at the end of the
+   * record.
+   */
+  #next(isOpened: boolean): number {
+    const closers = this.#closers;
+    let isFirst = isOpened;
+    for (;;) {
+      const level = closers.length;
+      this.#space();
+      const byte = this.#bytes[this.#at];
+      if (byte === undefined && level === 0) return 0;
+      if (level > 0 && byte === closers[level - 1]) {
+        this.#at += 1;
+        closers.pop();
+        const field = this.#fields.pop() ?? none;
+        if (field !== none) this.#columns[field * columnsPerField + 2] = this.#at;
+        isFirst = false;
+        continue;
+      }
+      if (isFirst) return level;
+      if (byte !== comma || level === 0) throw this.#unexpected();
+      this.#at += 1;
+      this.#space();
+      return level;
+    }
+  }
+
+  /** Steps over a key and its colon. Returns the field that it names. */
+  #field(previous: number, inNetwork: boolean): number {
+    const bytes = this.#bytes;
+    const from = this.#at;
+    const guess = this.#followers[previous] ?? none;
+    if (guess !== none && guess > network === inNetwork) {
+      const end = quotedFrom[guess + 1] ?? 0;
+      let at = from;
+      let i = quotedFrom[guess] ?? 0;
+      while (i < end && bytes[at] === quotedKeys[i]) {
+        i += 1;
+        at += 1;
+      }
+      if (i === end) {
+        this.#at = at;
+        this.#space();
+        return guess;
+      }
+    }
+    const [kind, to] = this.#key();
+    // An escape has six bytes at most.
+    if (to - from > 6 * longestKey) return none;
+    const text = Buffer.from(bytes.subarray(from + 1, to)).toString('latin1');
+    const key = kind === kinds.escaped ? (JSON.parse(`"${text}"`) as string) : text;
+    const field = fieldsOf[inNetwork ? 1 : 0]?.get(key) ?? none;
+    if (previous !== none) this.#followers[previous] = field;
+    return field;
+  }
+
+  /** Steps over a key and its colon. Returns the kind of the key, and where it ends. */
+  #key(): readonly [kind: number, to: number] {
+    if (this.#bytes[this.#at] !== quotation) throw this.#unexpected();
+    const kind = this.#string();
+    const to = this.#at - 1;
+    this.#space();
+    if (this.#bytes[this.#at] !== colon) throw this.#unexpected();
+    this.#at += 1;
+    this.#space();
+    return [kind, to];
+  }
+
+  /** Steps over a string with its quotation marks. Returns its kind. */
+  #string(): number {
+    const bytes = this.#bytes;
+    let at = this.#at + 1;
+    let kind: number = kinds.plain;
+    for (;;) {
+      // The end of the bytes counts as a control character.
+      while (inString[bytes[at] ?? 0] === 0) at += 1;
+      const byte = bytes[at] ?? 0;
+      if (byte === quotation) break;
+      this.#at = at;
+      if (byte >= 0x80) {
+        at += 1;
+        this.#isAscii = false;
+        if (kind === kinds.plain) kind = kinds.unescaped;
+      } else {
+        if (byte !== backslash) throw this.#unexpected();
+        at += this.#escape();
+        kind = kinds.escaped;
+      }
+    }
+    this.#at = at + 1;
+    return kind;
+  }
+
+  /** The length of an escape. */
+  #escape(): number {
+    const bytes = this.#bytes;
+    this.#at += 1;
+    const letter = String.fromCharCode(bytes[this.#at] ?? 0);
+    if (escapes.includes(letter)) return 2;
+    const digits = String.fromCharCode(...bytes.subarray(this.#at + 1, this.#at + 5));
+    if (letter !== 'u' || !hex.test(digits)) throw this.#unexpected();
+    return 6;
+  }
+
+  /** Steps over a number: `-`, an integer without leading zeros, a fraction, an exponent. */
+  #number(): number {
+    const from = this.#at;
+    const bytes = this.#bytes;
+    let kind: number = kinds.integer;
+    if (bytes[this.#at] === minus) {
+      this.#at += 1;
+      kind = kinds.number;
+    }
+    if (bytes[this.#at] === zero) this.#at += 1;
+    else this.#digits();
+    if (bytes[this.#at] === 0x2e) {
+      this.#at += 1;
+      this.#digits();
+      kind = kinds.number;
+    }
+    const exponent = bytes[this.#at];
+    if (exponent === 0x65 || exponent === 0x45) {
+      this.#at += 1;
+      const sign = bytes[this.#at];
+      if (sign === 0x2b || sign === minus) this.#at += 1;
+      this.#digits();
+      kind = kinds.number;
+    }
+    return this.#at - from > maxExactDigits ? kinds.number : kind;
+  }
+
+  #digits(): void {
+    const bytes = this.#bytes;
+    const from = this.#at;
+    let at = from;
+    for (;;) {
+      const digit = bytes[at];
+      if (digit === undefined || digit < zero || digit > 0x39) break;
+      at += 1;
+    }
+    this.#at = at;
+    if (at === from) throw this.#unexpected();
+  }
+
+  #word(word: string, kind: number): number {
+    for (let i = 0; i < word.length; i += 1, this.#at += 1) if (this.#bytes[this.#at] !== word.charCodeAt(i)) throw this.#unexpected();
+    return kind;
+  }
+
+  #space(): void {
+    for (;;) {
+      const byte = this.#bytes[this.#at];
+      if (byte === undefined || byte > 0x20) return;
+      if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return;
+      this.#at += 1;
+    }
+  }
+
+  #unexpected(): SyntaxError {
+    const byte = this.#bytes[this.#at];
+    return new SyntaxError(
+      byte === undefined ? 'unexpected end' : `unexpected byte 0x${byte.toString(16).padStart(2, '0')} at ${this.#at}`,
+    );
+  }
+}
