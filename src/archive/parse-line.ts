@@ -1,9 +1,7 @@
 /** Reads the facts of an archived line that `archive verify` checks. Pure. */
 import { z } from 'zod';
 import type { Micros } from '../model/time.ts';
-import { scanFields } from '../record/field-scan.ts';
-import { parseRecord } from '../record/json.ts';
-import { timeOfRecord } from '../record/time-of.ts';
+import { readRecord } from '../record/read.ts';
 import { parseTimestamp } from '../record/timestamp.ts';
 import { recordKey } from './line.ts';
 import type { LedgerLine, OperationLine, PositionLine, RecordLine } from './line.ts';
@@ -64,7 +62,7 @@ export function parseLine(line: Buffer): LineFacts | undefined {
 
 function timeOf(record: Buffer): Micros | undefined {
   try {
-    return timeOfRecord(scanFields(record) ?? parseRecord(record.toString()));
+    return readRecord(record).time;
   } catch (thrown) {
     if (thrown instanceof SyntaxError) return undefined;
     throw thrown;

@@ -5,7 +5,6 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
-import { tryLock } from '../../src/lock.ts';
 import { ago, configure, Daemon, readLedgerOf, sourceOf } from '../support/e2e-daemon.ts';
 import { compare, delivered, exactlyOnce, linesOf, originalOf } from '../support/e2e-oracle.ts';
 import { inPlace, pause } from '../support/e2e-place.ts';
@@ -18,6 +17,17 @@ const startService = (place: Place): Promise<Service> => Service.start(place, '-
 /** Quick: no recounts, so that windows of the past are final at once. */
 const quick = { closeDelay: '1s', recountAfter: [] };
 const file = { id: 'siem', type: 'file', path: './siem.ndjson' };
+
+/** @returns false while another process has the lock of a state */
+function takes(lock: Database.Database): boolean {
+  try {
+    lock.exec('BEGIN EXCLUSIVE');
+    return true;
+  } catch (thrown) {
+    if ((thrown as { code?: unknown }).code === 'SQLITE_BUSY') return false;
+    throw thrown;
+  }
+}
 
 // Each has a place and programs of its own, and mostly waits.
 describe.concurrent('the state', () => {
@@ -105,8 +115,8 @@ describe.concurrent('the state', () => {
       expect(second.find('admin.listening')).toMatchObject({ addresses: [`http://127.0.0.1:${port}`] });
       // The port is free when the lock is, also for another program.
       const ended = second.stop();
-      let lock = tryLock(place.path('state/lock.db'));
-      for (; !lock; lock = tryLock(place.path('state/lock.db'))) await pause(1);
+      const lock = new Database(place.path('state/lock.db'), { timeout: 0 });
+      while (!takes(lock)) await pause(1);
       await expect(fetch(`http://127.0.0.1:${port}/healthz`)).rejects.toMatchObject({ cause: { code: 'ECONNREFUSED' } });
       lock.close();
       expect(await ended).toMatchObject({ code: 0, signal: null });
