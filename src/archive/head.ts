@@ -7,8 +7,8 @@ import { WaybillError } from '../errors.ts';
 import { checkpointNumber, checkpointPath, parseCheckpoint } from './checkpoint.ts';
 import type { Checkpoint } from './checkpoint.ts';
 import { formatEntry, parseBundle } from './entry.ts';
-import type { PositionLine } from './line.ts';
 import { EntryLog } from './entry-log.ts';
+import type { PositionLine } from './line.ts';
 import { emptyRoot, equal, hashBytes, leafHash } from './merkle.ts';
 import { parseLine } from './parse-line.ts';
 import type { LineFacts } from './parse-line.ts';
@@ -39,8 +39,8 @@ export async function openHead(store: ArchiveStore, key: KeyObject, newOrigin: (
   }
   const newest = await readCheckpoint(store, number, key);
   await assertNewest(store, number, newest.size);
-  const before = number === 1 ? { size: 0, root: emptyRoot } : await readCheckpoint(store, number - 1);
-  const { tree, position } = await committedSegment(store, await treeBefore(store, before.size, newest.size), newest);
+  const sizeBefore = number === 1 ? 0 : (await readCheckpoint(store, number - 1)).size;
+  const { tree, position } = await committedSegment(store, await treeBefore(store, sizeBefore, newest.size), newest);
   return { origin: newest.origin, number, log: new EntryLog(tree, await lastBundle(store, tree)), position };
 }
 
@@ -51,11 +51,8 @@ async function newestNumber(store: ArchiveStore): Promise<number> {
     const number = checkpointNumber(path);
     if (number !== undefined) numbers.push(number);
   }
-  const missing = Array.from(
-    numbers.sort((a, b) => a - b),
-    (number, i) => (number === i + 1 ? undefined : i + 1),
-  ).find((each) => each !== undefined);
-  if (missing !== undefined) throw broken(checkpointPath(missing), 'it is missing');
+  const hole = numbers.sort((a, b) => a - b).findIndex((number, i) => number !== i + 1);
+  if (hole >= 0) throw broken(checkpointPath(hole + 1), 'it is missing');
   return numbers.length;
 }
 
