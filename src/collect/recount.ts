@@ -197,22 +197,21 @@ export class Recounter {
 
   /**
    * After time went back: both clocks were ahead, and one was corrected. Windows closed at a time
-   * that is now in the future keep their proofs. A window whose close delay has not passed is
-   * listed as open, and read again when it has. The others are recounted at the ages still ahead of
-   * them.
+   * that is now in the future keep their proofs. A window whose close delay has not passed is in
+   * doubt, and counted again when it has: an equal count proves it, also where its uids are
+   * forgotten. The others are recounted at the ages still ahead of them.
    */
   async closedAhead(at: Micros): Promise<void> {
     const { sourceId, journal, log, closeDelay, ages } = this.#parts;
     for (const window of await journal.closedSince(sourceId, at + steppedMicros)) {
-      const isForgotten = this.#isForgotten(window);
       const isEarly = window.to + closeDelay > at;
       const due = isEarly ? window.to + closeDelay : nextRecount(window.to, ages, at);
-      if (!isEarly && (isForgotten || due === window.next)) continue;
-      const message = `closed at ${microsToIso(window.closed)} by clocks that were ahead${isForgotten ? '; its uids are forgotten, so it cannot be read again' : ''}`;
+      if (!isEarly && (due === window.next || this.#isForgotten(window))) continue;
+      const message = `closed at ${microsToIso(window.closed)}, which is in the future by the present time of the service`;
       const remark = {
         reason: isEarly ? ('reread' as const) : undefined,
         message,
-        next: isForgotten ? undefined : due,
+        next: due,
         attempts: window.attempts,
       };
       await journal.remark(sourceId, window, remark, at, this.#lastAge);

@@ -442,9 +442,9 @@ export const logEvents = {
   },
   'window.closed_early': {
     level: 'error',
-    message: 'window closed before its time; reading again',
+    message: 'window closed at a time in the future; counting again',
     fields: 'source from to stored total detail',
-    meaning: 'The clock of the service was ahead when the window was closed.',
+    meaning: 'The clock of the service was ahead when the window was closed, or is behind now.',
   },
   'window.recounted': {
     level: 'debug',
