@@ -100,7 +100,7 @@ export function knownState(config: Config): KnownState {
       return part ? [{ subject: `source ${id}`, level: 'warning', message: unreadText(id, part) }] : [];
     });
     const measured = config.sources.flatMap((source): Measured[] => {
-      const volume = db && volumeOf(db, source.id);
+      const volume = volumeOf(db, source.id);
       const profile = rows.find(({ id }) => id === source.id)?.profile;
       const { calibration } = storedJson(profile ?? '{}') as { calibration?: { pageSize?: number } };
       const pageSize = calibration?.pageSize ?? (source.pageSize === 'auto' ? usualPageSize : source.pageSize);
