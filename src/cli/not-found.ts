@@ -1,5 +1,8 @@
 /** Selects a source or sink by the id that a user typed. */
+import type { StateSettings } from '../config/state-settings.ts';
 import { WaybillError } from '../errors.ts';
+import { storedSources } from '../journal/queries/stored.ts';
+import type { openReadOnly } from '../journal/state.ts';
 import { nearestOrAll } from '../settings/nearest.ts';
 
 /** @throws WaybillError `usage` that names the nearest id, or all */
@@ -16,4 +19,14 @@ export function byId<Item extends { readonly id: string }>(kind: string, items: 
 
 export function notFound(kind: string, id: string, known: readonly string[]): WaybillError {
   return new WaybillError('usage', `cannot find the ${kind} "${id}": ${known.length === 0 ? 'there is none' : nearestOrAll(id, known)}`);
+}
+
+/** The ledger of a source outlives its configuration. @throws WaybillError `usage` */
+export function assertKnownSource(
+  source: string | undefined,
+  { sources }: Pick<StateSettings, 'sources'>,
+  db: ReturnType<typeof openReadOnly>,
+): void {
+  const known = new Set([...sources.map(({ id }) => id), ...storedSources(db).map(({ id }) => id)]);
+  if (source !== undefined && !known.has(source)) throw notFound('source', source, [...known]);
 }

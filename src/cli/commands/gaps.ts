@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { loadConfig } from '../../config/load.ts';
 import type { Config } from '../../config/load.ts';
+import type { StateSettings } from '../../config/state-settings.ts';
 import { parseInstant } from '../../settings/units.ts';
 import { WaybillError, messageOf } from '../../errors.ts';
 import { gapsOf } from '../../journal/queries/gaps.ts';
@@ -13,6 +14,7 @@ import { counted } from '../../report/format-time.ts';
 import { adminOptions, adminServer } from '../admin-client.ts';
 import { defineCommand, subcommand } from '../command.ts';
 import type { Io } from '../io.ts';
+import { assertKnownSource } from '../not-found.ts';
 import { operation, actor, operationOptions, confirmed } from '../operation.ts';
 import type { OperationValues } from '../operation.ts';
 import { required, text, toggle } from '../option.ts';
@@ -82,7 +84,7 @@ async function choose(
   given: readonly string[],
 ): Promise<{ config: Config; gaps: Gap[] }> {
   const { config } = await loadConfig(file, io.env, { requireSecrets: false });
-  const known = readState(config, (db) => gapsOf(db, id));
+  const known = localGaps(config, id);
   return { config, gaps: chosen(verb, known, given, all) };
 }
 
@@ -161,7 +163,7 @@ async function list(values: ListValues, io: Io): Promise<number> {
   const server = adminServer(values, io.env);
   const gaps = server
     ? (await server.get<{ readonly gaps: readonly Gap[] }>('/gaps', { gaps: 'objects' }, { source: id })).gaps
-    : readState((await settingsFor(values, io)).settings, (db) => gapsOf(db, id));
+    : localGaps((await settingsFor(values, io)).settings, id);
   if (json) io.stdout.write(jsonText({ gaps }));
   else if (gaps.length === 0) io.stdout.write('no gaps\n');
   else {
@@ -170,6 +172,13 @@ async function list(values: ListValues, io: Io): Promise<number> {
     io.stdout.write(`${table(columns, rows).join('\n')}\n`);
   }
   return 0;
+}
+
+function localGaps(settings: Pick<StateSettings, 'dataDir' | 'sources'>, id: string | undefined): Gap[] {
+  return readState(settings, (db) => {
+    assertKnownSource(id, settings, db);
+    return gapsOf(db, id);
+  });
 }
 
 /** The code first, as docs/operations.md lists it; then the message, or both counts. */

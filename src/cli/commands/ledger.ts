@@ -4,11 +4,9 @@
  */
 import { writeFile } from 'node:fs/promises';
 import { systemClock } from '../../clock.ts';
-import type { StateSettings } from '../../config/state-settings.ts';
 import { reportSettings, serviceWords } from '../../daemon/live-status.ts';
 import { WaybillError, messageOf } from '../../errors.ts';
 import { openLedgerReport } from '../../journal/queries/ledger.ts';
-import { storedSources } from '../../journal/queries/stored.ts';
 import { openReadOnly } from '../../journal/state.ts';
 import { ledgerDocument, zoneOfWords } from '../../report/ledger/document.ts';
 import { gathered, joined } from '../../report/chunks.ts';
@@ -25,12 +23,12 @@ import { writeResult } from '../io.ts';
 import type { Io } from '../io.ts';
 import { ledgerText } from '../../report/ledger/text.ts';
 import { localSnapshot } from './status.ts';
-import { notFound } from '../not-found.ts';
+import { assertKnownSource } from '../not-found.ts';
 import { choice, text, toggle, withDefault } from '../option.ts';
-import { assertForward, timeOptions } from '../period-options.ts';
+import { timeOptions } from '../period-options.ts';
 import { settingsFor, stateOptions } from '../state-access.ts';
 import type { StateValues } from '../state-access.ts';
-import { parseTime, parseZone } from '../../settings/period.ts';
+import { assertForward, parseTime, parseZone } from '../../settings/period.ts';
 
 const units = ['window', 'day', 'month'] as const;
 const formats = ['text', 'csv', 'html', 'json'] as const;
@@ -49,7 +47,10 @@ when the period is complete and delivered, else with 3.`,
     ...timeOptions,
     by: choice('UNIT', units, 'rows: window, day or month; default window; text of more than 100 windows: day'),
     tz: withDefault(
-      text('ZONE', 'time zone of days and months, and of the times in text and html; default UTC; csv and json use UTC'),
+      text(
+        'ZONE',
+        'time zone of days and months, of dates in --from and --to, and of the times in text and html; default UTC; csv and json show UTC',
+      ),
       'UTC',
     ),
     format: choice('FORMAT', formats, 'text (default), csv, html (one self-contained page) or json'),
@@ -88,8 +89,8 @@ async function run(values: LedgerValues, io: Io): Promise<number> {
   const format = values.format ?? (values.json ? 'json' : 'text');
   const tz = parseZone(values.tz);
   const now = systemClock.now() * 1000;
-  const from = values.from === undefined ? undefined : parseTime(values.from, '--from', now, false);
-  const to = values.to === undefined ? undefined : parseTime(values.to, '--to', now, true);
+  const from = values.from === undefined ? undefined : parseTime(values.from, '--from', now, false, tz);
+  const to = values.to === undefined ? undefined : parseTime(values.to, '--to', now, true, tz);
   if (from !== undefined && to !== undefined) assertForward('report', from, to, values);
   using open = await openReport(values, { source: values.source, from, to, now }, zoneOfWords(format, tz), io);
   const { report, windows, services } = open;
@@ -132,7 +133,7 @@ async function openReport(values: StateValues & AdminValues, period: Period, tz:
   const present = presentOf(await localSnapshot(known));
   using opened = new DisposableStack();
   const db = opened.adopt(openReadOnly(settings.dataDir), (each) => each.close());
-  if (period.source !== undefined) assertKnown(period.source, settings, db);
+  assertKnownSource(period.source, settings, db);
   const reading = opened.use(openLedgerReport(db, { ...period, ...reportSettings(settings) }));
   const { report, found } = assessed(reading, period, present, tz);
   const kept = opened.move();
@@ -146,12 +147,6 @@ function reportOf(server: AdminServer, { source, from, to }: Period): Promise<Le
     { sources: 'objects' },
     { source, from: time(from), to: time(to), by: 'window', format: 'json' },
   );
-}
-
-/** The ledger of a source outlives its configuration. */
-function assertKnown(source: string, { sources }: StateSettings, db: ReturnType<typeof openReadOnly>): void {
-  const known = new Set([...sources.map(({ id }) => id), ...storedSources(db).map(({ id }) => id)]);
-  if (!known.has(source)) throw notFound('source', source, [...known]);
 }
 
 async function writeOut(path: string, chunks: Iterable<string>, signal: AbortSignal): Promise<void> {

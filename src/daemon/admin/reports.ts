@@ -1,8 +1,9 @@
 /** Parses the parameters of a report and orders it from a report thread. */
-import { parseTime, parseZone } from '../../settings/period.ts';
+import { nearestOrAll } from '../../settings/nearest.ts';
+import { assertForward, parseTime, parseZone } from '../../settings/period.ts';
 import { WaybillError } from '../../errors.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
-import type { Clock } from '../../model/time.ts';
+import type { Clock, Micros } from '../../model/time.ts';
 import type { AdminSources } from '../../admin/routes.ts';
 import { presentOf } from '../../report/completeness.ts';
 import type { Reported } from './messages.ts';
@@ -26,28 +27,48 @@ export function adminReports(
     ledger: async ({ source, from, to, by = 'window', format = 'json', tz = 'UTC' }) => {
       const now = clock.now() * 1000;
       const { settings, services } = reported();
-      const query = {
-        source,
-        from: from === undefined ? undefined : parseTime(from, 'from', now, false),
-        to: to === undefined ? undefined : parseTime(to, 'to', now, true),
-        now,
-        ...settings,
-      };
-      const known = await snapshot();
-      if (!known) throw new WaybillError('usage', 'cannot create the report: the state is not open yet');
+      const zone = parseZone(tz, 'tz');
+      const query = { source, ...periodOf({ from, to }, now, zone), now, ...settings };
+      const known = await opened(snapshot);
+      assertKnown(source, known);
       return reports.make({
         ...{ kind: 'ledger', state, query, present: presentOf(known), format },
-        options: { by, tz: parseZone(tz), version, services },
+        options: { by, tz: zone, version, services },
       });
     },
-    gaps: async ({ source }) => reports.make({ kind: 'gaps', state, source }),
-    operations: async ({ from, to }) => {
-      const now = clock.now() * 1000;
-      return reports.make({
-        ...{ kind: 'operations', state },
-        from: from === undefined ? 0 : parseTime(from, 'from', now, false),
-        to: to === undefined ? Number.MAX_SAFE_INTEGER : parseTime(to, 'to', now, true),
-      });
+    gaps: async ({ source }) => {
+      if (source !== undefined) assertKnown(source, await opened(snapshot));
+      return reports.make({ kind: 'gaps', state, source });
+    },
+    operations: async (given) => {
+      const { from = 0, to = Number.MAX_SAFE_INTEGER } = periodOf(given, clock.now() * 1000, 'UTC');
+      return reports.make({ ...{ kind: 'operations', state }, from, to });
     },
   };
+}
+
+interface GivenPeriod {
+  readonly from?: string | undefined;
+  readonly to?: string | undefined;
+}
+
+/** @throws WaybillError `usage` */
+function periodOf(given: GivenPeriod, now: Micros, tz: string): { readonly from: Micros | undefined; readonly to: Micros | undefined } {
+  const from = given.from === undefined ? undefined : parseTime(given.from, 'from', now, false, tz);
+  const to = given.to === undefined ? undefined : parseTime(given.to, 'to', now, true, tz);
+  if (from !== undefined && to !== undefined) assertForward('report', from, to, given);
+  return { from, to };
+}
+
+async function opened(snapshot: AdminReportsOptions['snapshot']): Promise<Snapshot> {
+  const known = await snapshot();
+  if (!known) throw new WaybillError('usage', 'cannot create the report: the state is not open yet');
+  return known;
+}
+
+/** The ledger of a source outlives its configuration. */
+function assertKnown(source: string | undefined, { sources }: Snapshot): void {
+  const ids = sources.map(({ id }) => id);
+  if (source === undefined || ids.includes(source)) return;
+  throw new WaybillError('usage', `cannot find the source "${source}": ${ids.length === 0 ? 'there is none' : nearestOrAll(source, ids)}`);
 }

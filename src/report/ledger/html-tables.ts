@@ -10,7 +10,7 @@ import { periodColumns, shownColumns, sinkIds, windowColumns } from './columns.t
 import type { ShownColumn } from './columns.ts';
 import { byPeriod } from './periods.ts';
 import type { LedgerPeriod } from './periods.ts';
-import { capital, local, suspensionText } from './sentences.ts';
+import { capital, crossingSentence, local, suspensionText } from './sentences.ts';
 import type { LedgerTally } from './tally.ts';
 
 export function sinkTable(source: LongLedgerReportSource): Html {
@@ -50,8 +50,9 @@ export function windowTable(
 }
 
 export function periodTable(source: LongLedgerReportSource, tally: LedgerTally, by: 'day' | 'month', tz: string): Html {
-  const caption = `By ${by}; a window belongs to the ${by} in which it starts`;
-  return ledgerTable(caption, shownColumns(periodColumns(sinkIds([source]), by, tz)), byPeriod(source.windows, by, tz), tally);
+  const periods = byPeriod(source.windows, by, tz);
+  const caption = [`By ${by}; a window belongs to the ${by} in which it starts`, ...crossingSentence(periods, by, tz)].join('. ');
+  return ledgerTable(caption, shownColumns(periodColumns(sinkIds([source]), by, tz)), periods, tally);
 }
 
 function ledgerTable<Row extends LedgerReportWindow | LedgerPeriod>(

@@ -13,6 +13,8 @@ export interface LedgerPeriod {
   readonly from: string;
   readonly to: string;
   readonly windows: number;
+  /** Windows that end in a later day or month of the zone. They count here alone. */
+  readonly crossing: number;
   /** The worst state of its windows, in the order gap, accepted, proven, final. */
   readonly state: LedgerReportState;
   readonly counts: Readonly<Record<LedgerReportState, number>>;
@@ -35,10 +37,12 @@ export function byPeriod(windows: Iterable<LedgerReportWindow>, by: 'day' | 'mon
   const length = by === 'day' ? 10 : 7;
   const sums = new Map<string, PeriodSums>();
   for (const window of windows) {
-    const name = zoned(Date.parse(window.from) * 1_000, tz).date.slice(0, length);
+    const nameAt = (ms: number): string => zoned(ms * 1_000, tz).date.slice(0, length);
+    const name = nameAt(Date.parse(window.from));
     const sum = sums.get(name) ?? new PeriodSums(window);
     sums.set(name, sum);
-    sum.add(window);
+    // In UTC no window crosses midnight.
+    sum.add(window, tz !== 'UTC' && nameAt(Date.parse(window.to) - 1) !== name);
   }
   return [...sums].map(([name, sum]) => sum.period(name)).sort((a, b) => (a.name < b.name ? -1 : 1));
 }
@@ -50,6 +54,7 @@ class PeriodSums {
   #from: string;
   #to: string;
   #windows = 0;
+  #crossing = 0;
   readonly #counts = { gap: 0, accepted: 0, proven: 0, final: 0 };
   readonly #reasons = new Set<string>();
   #records = 0;
@@ -66,10 +71,11 @@ class PeriodSums {
     this.#to = to;
   }
 
-  add(window: LedgerReportWindow): void {
+  add(window: LedgerReportWindow, isCrossing: boolean): void {
     this.#from = earlier(this.#from, window.from);
     this.#to = later(this.#to, window.to);
     this.#windows += 1;
+    if (isCrossing) this.#crossing += 1;
     this.#counts[window.state] += 1;
     if (window.reason !== null) this.#reasons.add(window.reason);
     this.#records += window.records;
@@ -94,6 +100,7 @@ class PeriodSums {
       from: this.#from,
       to: this.#to,
       windows: this.#windows,
+      crossing: this.#crossing,
       state: worstFirst.find((state) => this.#counts[state] > 0) ?? 'final',
       counts: this.#counts,
       reasons: [...this.#reasons],

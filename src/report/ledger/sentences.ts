@@ -1,5 +1,6 @@
 /** The sentences of the completeness report, for the terminal and the page. Pure. */
 import type { LedgerReportSuspension, LedgerReportOperation, LongLedgerReport, LongLedgerReportSource } from '../../model/ledger-report.ts';
+import type { LedgerPeriod } from './periods.ts';
 import type { LedgerTally } from './tally.ts';
 import { counted, grouped, span, stretchWords, zoned } from '../format-time.ts';
 
@@ -31,6 +32,7 @@ export function quotable(report: LongLedgerReport, source: LongLedgerReportSourc
   return [
     `Source ${source.id}, ${stretches.length === 0 ? 'no time covered' : stretches.join(' and ')}.`,
     `Collected: ${counted(source.collected, 'record')}, each once.`,
+    ...overlapSentence(report, [tally], tz),
     ...provenSentence(tally),
     ...holesOf(report, source.id, tz).map((hole) => `Not covered: ${hole}.`),
     ...(tally.windows === 0 ? [] : gapSentences(tally, acceptances(report, source), tz)),
@@ -39,6 +41,30 @@ export function quotable(report: LongLedgerReport, source: LongLedgerReportSourc
       : `${counted(source.late, 'record')} ${source.late === 1 ? 'was' : 'were'} late, the longest by ${delayText(source.lateDelays.longestSeconds ?? 0)}.`,
     ...deliveredSentences(source),
     ...(source.state === 'suspended' ? ['Collection is suspended: no window is closed at present.'] : []),
+  ];
+}
+
+/** The numbers of a report count each window whole, also beyond the ends of its period. */
+export function overlapSentence(
+  { from, to }: Pick<LongLedgerReport, 'from' | 'to'>,
+  tallies: readonly Pick<LedgerTally, 'first' | 'last'>[],
+  tz: string,
+): string[] {
+  const starts = tallies.flatMap(({ first }) => (first === undefined ? [] : [Date.parse(first)]));
+  const ends = tallies.flatMap(({ last }) => (last === undefined ? [] : [Date.parse(last)]));
+  const [first, last] = [Math.min(...starts), Math.max(...ends)];
+  const isOverlapped = (from !== null && first < Date.parse(from)) || (to !== null && last > Date.parse(to));
+  if (!isOverlapped) return [];
+  return [`Windows that overlap the ends of the period count whole: the numbers are for ${stretchWords(first * 1_000, last * 1_000, tz)}.`];
+}
+
+/** Where days or months of the zone are not whole windows. */
+export function crossingSentence(periods: readonly LedgerPeriod[], by: 'day' | 'month', tz: string): string[] {
+  const crossing = periods.reduce((sum, period) => sum + period.crossing, 0);
+  if (crossing === 0) return [];
+  const head = crossing === 1 ? '1 window crosses' : `${grouped(crossing)} windows cross`;
+  return [
+    `${head} midnight at the end of a ${by} in ${tz}: ${crossing === 1 ? 'it counts' : 'each counts'} for the ${by} in which it starts. In UTC no window crosses midnight.`,
   ];
 }
 

@@ -8,7 +8,7 @@ import type { ShownColumn } from './columns.ts';
 import { byPeriod } from './periods.ts';
 import { tallyOf } from './tally.ts';
 import type { LedgerTally } from './tally.ts';
-import { delayText, detailText, holesOf, local, reach, suspensionText } from './sentences.ts';
+import { crossingSentence, delayText, detailText, holesOf, local, overlapSentence, reach, suspensionText } from './sentences.ts';
 import { joined, mapped } from '../chunks.ts';
 import { printable } from '../../escape.ts';
 import { table, tableLines, type Column } from '../text-table.ts';
@@ -28,17 +28,19 @@ interface LedgerTextOptions {
 export function* ledgerText(report: LongLedgerReport, options: LedgerTextOptions): Generator<string, void, void> {
   const { by, tz, color = false, isShortened = false } = options;
   const tallies = report.sources.map(({ windows }) => tallyOf(windows));
-  yield paragraph(report, tallies, color);
+  yield paragraph(report, tallies, tz, color);
   for (const [i, source] of report.sources.entries()) {
     const tally = tallies[i] ?? tallyOf(source.windows);
     const sinks = sinkIds([source]);
+    const periods = by === 'window' ? [] : byPeriod(source.windows, by, tz);
     const lines =
       by === 'window'
         ? tableOf(shownColumns(windowColumns(sinks, tz)), source.windows)
-        : tableOf(shownColumns(periodColumns(sinks, by, tz)), byPeriod(source.windows, by, tz));
+        : tableOf(shownColumns(periodColumns(sinks, by, tz)), periods);
+    const crossing = by === 'window' ? [] : crossingSentence(periods, by, tz);
     yield '\n\n';
     yield* joined(
-      [`Source ${printable(source.id)}: ${reach(source, tz)}`, joined(lines, '\n'), sums(tally), ...notes(report, source, tz)],
+      [`Source ${printable(source.id)}: ${reach(source, tz)}`, joined(lines, '\n'), sums(tally), ...crossing, ...notes(report, source, tz)],
       '\n',
     );
   }
@@ -51,7 +53,7 @@ export function* ledgerText(report: LongLedgerReport, options: LedgerTextOptions
 }
 
 /** A line with the verdict, then the counts of windows, records, gaps and late records. */
-function paragraph(report: LongLedgerReport, tallies: readonly LedgerTally[], color: boolean): string {
+function paragraph(report: LongLedgerReport, tallies: readonly LedgerTally[], tz: string, color: boolean): string {
   const sum = (of: (tally: LedgerTally) => number): number => tallies.reduce((total, tally) => total + of(tally), 0);
   const windows = sum((tally) => tally.windows);
   const final = sum(({ counts }) => counts.final);
@@ -74,6 +76,7 @@ function paragraph(report: LongLedgerReport, tallies: readonly LedgerTally[], co
   const tone = !report.complete ? '31' : report.delivered ? '32' : '33';
   const sentences = [
     ...(windows === 0 ? ['No window is closed in this period, so gaps are unknown.'] : numbers),
+    ...overlapSentence(report, tallies, tz),
     ...(empty.length === 0 || windows === 0 ? [] : [`Nothing is proven for ${empty.join(', ')}: no window is closed in this period.`]),
     ...(changed === 0 ? [] : [`${counted(changed, 'proven window')} changed later (reread, shrunk); see STATE.`]),
   ];

@@ -19,6 +19,22 @@ test.for([
   expect(parseTime(text, '--from', now, isEnd)).toBe(at(expected));
 });
 
+test.for([
+  ['2026-11-22', false, 'America/New_York', '2026-11-22T05:00:00Z'],
+  ['2026-11-22', true, 'America/New_York', '2026-11-23T05:00:00Z'],
+  // The day on which summer time ends has 25 hours.
+  ['2026-10-25', false, 'Europe/Berlin', '2026-10-24T22:00:00Z'],
+  ['2026-10-25', true, 'Europe/Berlin', '2026-10-25T23:00:00Z'],
+  ['2026-11', false, 'Asia/Kolkata', '2026-10-31T18:30:00Z'],
+  ['2026-Q3', true, 'Europe/Berlin', '2026-09-30T22:00:00Z'],
+  // Summer time starts at midnight: the day starts at 01:00.
+  ['2018-11-04', false, 'America/Sao_Paulo', '2018-11-04T03:00:00Z'],
+  ['2026-11-20T08:30:00Z', false, 'America/New_York', '2026-11-20T08:30:00Z'],
+  ['-7d', false, 'America/New_York', '2026-11-14T12:00:00Z'],
+] as const)('%s (end: %s) in %s is %s', ([text, isEnd, tz, expected]) => {
+  expect(parseTime(text, '--from', now, isEnd, tz)).toBe(at(expected));
+});
+
 test.for(['2026-02-30', '2026-13', '2026-Q5', '7d', 'yesterday', '-7', ''])('%s is refused, and the option named', (text) => {
   expect(() => parseTime(text, '--to', now, false)).toThrow(`cannot read --to "${text}": not a time`);
 });

@@ -10,7 +10,10 @@ import { systemClock } from '../../../src/clock.ts';
 import { command as gapsCommand } from '../../../src/cli/commands/gaps.ts';
 import type { Command } from '../../../src/cli/form.ts';
 import { command as operationsCommand } from '../../../src/cli/commands/operations.ts';
+import type { Reported } from '../../../src/daemon/admin/messages.ts';
+import { adminReports } from '../../../src/daemon/admin/reports.ts';
 import { Reports } from '../../../src/daemon/admin/report-maker.ts';
+import type { Snapshot } from '../../../src/model/snapshot.ts';
 import { ledgerDocument } from '../../../src/report/ledger/document.ts';
 import { ledgerReport, running } from '../../support/ledger-report.ts';
 import { base, collected, day, minute } from '../../support/records.ts';
@@ -130,4 +133,23 @@ test('gaps and operations equal the output of the commands', async () => {
   const operationsText = await text(operations.text);
   expect(JSON.parse(operationsText)).toMatchObject({ operations: [{ actor: 'j.doe', operation: 'backfill', reason: 'ticket 4711' }] });
   expect(operationsText).toBe(await printed(operationsCommand));
+});
+
+test('a source that does not exist, a period that ends before it starts and an unknown zone are refused', async () => {
+  const snapshot = { sources: [{ id: 'production' }, { id: 'other' }] } as unknown as Snapshot;
+  const reported = { settings: {}, services: {} } as unknown as Reported;
+  const reports = adminReports(new Reports(systemClock), {
+    ...{ state: '/nowhere', version: '0.1.0', clock: systemClock },
+    reported: () => reported,
+    snapshot: () => Promise.resolve(snapshot),
+  });
+  for (const source of ['nope', '']) {
+    const refused = { code: 'usage', message: expect.stringContaining(`cannot find the source "${source}"`) as string };
+    await expect(reports.ledger({ source })).rejects.toMatchObject(refused);
+    await expect(reports.gaps({ source })).rejects.toMatchObject(refused);
+  }
+  const reversed = { from: '2026-11-22', to: '2026-11-21' };
+  await expect(reports.ledger(reversed)).rejects.toMatchObject({ code: 'usage' });
+  await expect(reports.operations(reversed)).rejects.toMatchObject({ code: 'usage' });
+  await expect(reports.ledger({ tz: 'X' })).rejects.toThrow('cannot use tz "X"');
 });

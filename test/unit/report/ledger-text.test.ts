@@ -42,6 +42,29 @@ test('a lost window is lost, not on its way; so is the day that has it', () => {
   expect(ledgerText(withLoss, { by: 'window', tz: 'UTC' })).toContain('; siem has 1 of 3 windows (1 lost), without 1 dead letter\n');
 });
 
+test('windows that overlap an end of the period count whole, and the report says which time they cover', () => {
+  const cut = { ...report, from: '2026-11-19T22:20:00Z', to: '2026-11-20T00:00:00Z' };
+  const sentence = 'Windows that overlap the ends of the period count whole: the numbers are for 2026-11-19 22:15–2026-11-20 00:00:01 UTC.';
+  expect(ledgerText(cut, { by: 'window', tz: 'UTC' }).split('\n')[1]).toContain(sentence);
+  expect(ledgerHtml(cut, { by: 'window', tz: 'UTC', version: '0.1.0' })).toContain(sentence);
+  const whole = { ...report, from: '2026-11-19T22:15:00Z', to: '2026-11-20T00:00:01Z' };
+  expect(ledgerText(whole, { by: 'window', tz: 'UTC' })).not.toContain('overlap');
+});
+
+test('by day in a zone where windows cross midnight: the report says how many', () => {
+  const days = [window('2026-10-23T00:00:00Z', '2026-10-24T00:00:00Z'), window('2026-10-24T00:00:00Z', '2026-10-25T00:00:00Z')];
+  const history = reportOf([reportSource(days)]);
+  const sentence = '2 windows cross midnight at the end of a day in America/New_York: each counts for the day in which it starts.';
+  for (const render of [ledgerText, (...given: Parameters<typeof ledgerText>) => ledgerHtml(given[0], { ...given[1], version: '0.1.0' })]) {
+    expect(render(history, { by: 'day', tz: 'America/New_York' })).toContain(sentence);
+    expect(render(history, { by: 'day', tz: 'UTC' })).not.toContain('midnight');
+  }
+  expect(byPeriod(days, 'day', 'America/New_York').map(({ name, crossing }) => [name, crossing])).toEqual([
+    ['2026-10-22', 1],
+    ['2026-10-23', 1],
+  ]);
+});
+
 test('by day in another zone: a window belongs to the day in which it begins there', () => {
   // Berlin is one hour ahead in November: 22:15Z is still the 19th, 23:30Z is the 20th.
   expect(ledgerText(report, { by: 'day', tz: 'Europe/Berlin' }).split('\n').slice(4, 7)).toEqual([

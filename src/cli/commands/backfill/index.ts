@@ -22,9 +22,9 @@ import { estimate, estimateText, watch } from './watch.ts';
 import type { Estimate } from './watch.ts';
 import type { Io } from '../../io.ts';
 import { parsed, text, toggle } from '../../option.ts';
-import { assertForward, jsonOption } from '../../period-options.ts';
+import { jsonOption } from '../../period-options.ts';
 import { readState, settingsFor, stateOptions } from '../../state-access.ts';
-import { parseTime } from '../../../settings/period.ts';
+import { assertForward, parseTime } from '../../../settings/period.ts';
 
 const sourceOption = { source: text('ID', 'source') };
 const changeOptions = {

@@ -34,9 +34,8 @@ import type { Io } from '../../io.ts';
 import { linesOf } from '../../lines.ts';
 import { byId } from '../../not-found.ts';
 import { required, text, toggle, withDefault } from '../../option.ts';
-import { assertForward } from '../../period-options.ts';
 import { configOption } from '../../state-access.ts';
-import { parseTime } from '../../../settings/period.ts';
+import { assertForward, parseTime } from '../../../settings/period.ts';
 
 export const command = defineCommand({
   name: 'compare',
