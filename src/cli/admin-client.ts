@@ -42,12 +42,16 @@ export interface AdminServer {
  * @returns undefined without `--admin`.
  * @throws WaybillError `usage` for an unusable address or token
  */
-export function adminServer(values: AdminValues, env: NodeJS.ProcessEnv): AdminServer | undefined {
+export function adminServer(
+  values: AdminValues & { readonly 'data-dir'?: string | undefined },
+  env: NodeJS.ProcessEnv,
+): AdminServer | undefined {
   const { admin: given, 'admin-ca': caFile } = values;
   if (given === undefined) {
     if (caFile !== undefined) throw new WaybillError('usage', 'cannot use --admin-ca without --admin');
     return undefined;
   }
+  if (values['data-dir'] !== undefined) throw new WaybillError('usage', 'cannot use --data-dir with --admin: choose one of them');
   const base = addressOf(given);
   const token = env['WAYBILL_ADMIN_TOKEN'];
   if (token !== undefined && !/^[\x21-\x7e]*$/.test(token))

@@ -65,6 +65,8 @@ export function shrinkLosses({ db }: Store, sink: string, { first, last, times, 
 interface LossRow {
   readonly sink: string;
   readonly source: number;
+  readonly first: number;
+  readonly last: number;
   readonly from_us: Micros;
   readonly to_us: Micros;
   readonly message: string;
@@ -78,15 +80,15 @@ export class Losses {
     // The table is missing until a daemon of this release has opened the state.
     const exists = db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'sink_losses'").get() !== undefined;
     this.#rows = exists
-      ? db.prepare<[], LossRow>('SELECT sink, source, from_us, to_us, message FROM sink_losses ORDER BY at_us, first').all()
+      ? db.prepare<[], LossRow>('SELECT sink, source, first, last, from_us, to_us, message FROM sink_losses ORDER BY at_us, first').all()
       : [];
   }
 
-  /** The times [from, to) of lost records of a source, oldest loss first. */
-  of(sink: string, source: number): (Window & { readonly message: string })[] {
+  /** The times [from, to) and the entries of lost records of a source, oldest loss first. */
+  of(sink: string, source: number): (Window & Pick<LossRow, 'first' | 'last' | 'message'>)[] {
     return this.#rows
       .filter((row) => row.sink === sink && row.source === source)
-      .map((row) => ({ from: row.from_us, to: row.to_us + 1, message: row.message }));
+      .map(({ first, last, message, from_us, to_us }) => ({ from: from_us, to: to_us + 1, first, last, message }));
   }
 
   has(sink: string, source: number, from: Micros, to: Micros): boolean {

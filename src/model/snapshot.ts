@@ -136,6 +136,8 @@ export interface SinkCoverage {
   readonly lost: number;
   /** Set when `lost` is: the last loss, as text. */
   readonly loss?: string;
+  /** Set when `lost` is: the first and the last entry of all these losses, for a replay. */
+  readonly lostEntries?: { readonly first: number; readonly last: number };
   /** Dead letters in these windows; 0 for a sink with a filter. */
   readonly deadLetters: number;
   /**

@@ -252,14 +252,19 @@ function undatedAndQuiet(snapshot: Snapshot): Advice | undefined {
 
 function sinkLostRecords({ sources }: Snapshot): Advice | undefined {
   const polled = sources.filter((source) => !isUnconfigured(source) && !isRetired(source));
-  const found = polled.flatMap(({ coverage }) => coverage?.sinks ?? []).find(({ lost }) => lost > 0);
-  return (
-    found && {
-      what: `Sink ${found.id} lost delivered records: ${found.loss ?? 'its receiver no longer has them'}.`,
-      lost: 'Nothing is lost that the journal still holds: a replay sends it again.',
-      operation: `waybill replay --sink ${found.id} --from POSITION, the first lost entry; after the replay these records count as delivered`,
-    }
-  );
+  const losing = polled.flatMap(({ coverage }) => coverage?.sinks ?? []).filter(({ lost }) => lost > 0);
+  const [found] = losing;
+  if (!found) return undefined;
+  const { id, loss } = found;
+  // A sink has a loss for each source; one replay covers all of them.
+  const ranges = losing.flatMap((each) => (each.id === id ? (each.lostEntries ?? []) : []));
+  const first = Math.min(...ranges.map((range) => range.first));
+  const last = Math.max(...ranges.map((range) => range.last));
+  return {
+    what: `Sink ${id} lost delivered records: ${loss ?? 'its receiver no longer has them'}.`,
+    lost: 'Nothing is lost that the journal still holds: a replay sends it again.',
+    operation: `waybill replay --sink ${id} --from ${first} --to ${last}; after the replay these records count as delivered`,
+  };
 }
 
 function startIsUnread({ sources }: Snapshot): Advice | undefined {

@@ -4,8 +4,12 @@
  */
 import { endOf, secondMicros, steadyWidth } from '../collect/windows.ts';
 import type { Window } from '../model/ledger.ts';
+import { cut } from '../record/text.ts';
 import type { Coverage, SinkCoverage, SinkSnapshot, Snapshot, SourceSnapshot } from '../model/snapshot.ts';
 import type { Micros } from '../model/time.ts';
+
+/** Characters of the last error of a source in a verdict, which is one line. */
+const maxTroubleLength = 160;
 
 type SourceFacts = Pick<
   SourceSnapshot,
@@ -83,6 +87,8 @@ export interface Completeness {
   readonly uncovered: readonly Hole[];
   /** Sources whose ledger has not started. */
   readonly unknown: readonly string[];
+  /** For a period without a start: the sources whose ledger starts after it, when that leaves no other source. */
+  readonly later: readonly { readonly id: string; readonly startsAt: Micros }[];
   /** Set when the period has no window and no part of it is due. `firstProof`: if known. */
   readonly nothingDue?: { readonly firstProof: Micros | undefined; readonly now: Micros };
   readonly shortfalls: readonly Shortfall[];
@@ -114,6 +120,10 @@ export function completeness(facts: Facts): Completeness {
   const inDoubt = sum((coverage) => coverage.windows.inDoubt);
   const uncovered = parts.flatMap((part) => part.uncovered);
   const unknown = parts.filter(({ isUnknown }) => isUnknown).map(({ id }) => id);
+  // With a start of the period, the time before the ledger is uncovered.
+  const later = parts.flatMap(({ id, takesPart, coverage: { startsAt } }) =>
+    takesPart || facts.from !== undefined || startsAt === undefined || startsAt < (facts.to ?? facts.now) ? [] : [{ id, startsAt }],
+  );
   const soFar = parts.some(({ isPending }) => isPending);
   const isNothingDue = windows === 0 && parts.length > 0 && parts.every(({ isAllPending }) => isAllPending);
   const proofs = parts.flatMap(({ firstProof }) => firstProof ?? []);
@@ -132,7 +142,7 @@ export function completeness(facts: Facts): Completeness {
       uncovered.length === 0 &&
       // Without a requested end, the open end does not make the period provisional.
       (facts.to === undefined || !soFar),
-    ...{ windows, gaps, accepted, inDoubt, uncovered, unknown, shortfalls },
+    ...{ windows, gaps, accepted, inDoubt, uncovered, unknown, later, shortfalls },
     ...(isNothingDue && { nothingDue: { firstProof, now: facts.now } }),
     isOfSeveral: parts.length > 1,
     isStopped: facts.stopped !== undefined,
@@ -229,8 +239,13 @@ function reasonAt(
   if (stopped) return { reason: 'daemon_stopped', message: 'the daemon is not running' };
   if (paused !== undefined) return { reason: 'journal_full', message: `collection is paused (${paused})` };
   if (held) return { reason: 'suspended', message: `collection is suspended (${held.reason}): ${held.message}` };
-  if (trouble !== undefined) return { reason: 'source_failing', message: `the source fails: ${trouble}` };
+  if (trouble !== undefined) return { reason: 'source_failing', message: `the source fails: ${shortened(trouble)}` };
   return { reason: 'behind', message: clock ? 'the clock of the service is being measured' : 'collection is behind' };
+}
+
+/** The message may quote a long response; `status` and the log have all of it. */
+function shortened(message: string): string {
+  return message.length <= maxTroubleLength ? message : `${cut(message, maxTroubleLength)}…`;
 }
 
 /** Sums the shortfalls of all sources for each sink. */

@@ -108,7 +108,7 @@ export function waitLines(snapshot: Snapshot, tz: string): string[] {
   return waiting.slice(0, waitsMax).map((source) => {
     const { id, clock, nextProof } = source;
     const { remainingMs = 0, answersMissing = 0 } = clock ?? {};
-    const left = remainingMs > 0 || answersMissing === 0 ? `, ${span(remainingMs / 1000)} left` : '';
+    const left = remainingMs > 0 || answersMissing === 0 ? `, at least ${span(remainingMs / 1000)} left` : '';
     const answers = answersMissing === 0 ? '' : `, ${counted(answersMissing, 'more response')} needed`;
     const proof = nextProof === undefined ? '' : `; next window proven ${whenDue(nextProof, serverTime(source, snapshot), tz)}`;
     return `${id} waits: the clock of the service is being measured${left}${answers}${proof}`;

@@ -6,7 +6,7 @@ import type { LedgerReportWindows, LedgerTables, LongLedgerReport } from '../mod
 import type { Micros } from '../model/time.ts';
 import { completeness } from './completeness.ts';
 import type { Completeness, Facts, Present, Shortfall } from './completeness.ts';
-import { clockTime, counted, grouped, rfc3339, stretchWords } from './format-time.ts';
+import { clockTime, counted, grouped, rfc3339, stretchWords, zoned } from './format-time.ts';
 
 /** Further items are counted, not named. */
 const maxNamed = 3;
@@ -23,7 +23,7 @@ export function summaryOf(found: Completeness, tz: string): string {
   return `${head}, NOT ALL DELIVERED: ${named(found.shortfalls.map((one) => shortfallWords(one, found)))}`;
 }
 
-function missing({ windows, gaps, accepted, inDoubt, unknown, uncovered, isOfSeveral }: Completeness, tz: string): string[] {
+function missing({ windows, gaps, accepted, inDoubt, unknown, later, uncovered, isOfSeveral }: Completeness, tz: string): string[] {
   const open = [
     ...(gaps === 0 ? [] : [counted(gaps, 'gap')]),
     ...(accepted === 0 ? [] : [counted(accepted, 'accepted gap')]),
@@ -36,8 +36,16 @@ function missing({ windows, gaps, accepted, inDoubt, unknown, uncovered, isOfSev
     ...(windows === 0 ? ['nothing is proven'] : []),
     ...(open.length === 0 ? [] : [open.join(', ')]),
     ...unknown.map((id) => `nothing is known of ${id}: its ledger has not started`),
+    ...later.map(
+      ({ id, startsAt }) => `the ledger${isOfSeveral ? ` of ${id}` : ''} starts after this period, at ${timeWords(startsAt, tz)}`,
+    ),
     ...(holes.length === 0 ? [] : [`not covered: ${named(holes)}`]),
   ];
+}
+
+function timeWords(at: Micros, tz: string): string {
+  const { date, time } = zoned(at, tz);
+  return `${date} ${time} ${tz}`;
 }
 
 function shortfallWords(

@@ -200,8 +200,10 @@ test.each([
   expect(stderr).not.toContain('hush');
 });
 
-test('--admin-ca without --admin, and a token that no header can carry, are refused', async () => {
+test('--admin-ca without --admin, --data-dir with it, and a token that no header can carry, are refused', async () => {
   expect(await waybill({}, 'status', '--admin-ca', 'ca.pem')).toMatchObject({ code: 2, stderr: 'cannot use --admin-ca without --admin\n' });
+  const both = await waybill({}, 'status', '--admin', 'http://127.0.0.1:9', '--data-dir', 'state');
+  expect(both).toMatchObject({ code: 2, stderr: 'cannot use --data-dir with --admin: choose one of them\n' });
   const { code, stderr } = await waybill({ WAYBILL_ADMIN_TOKEN: 'a\nb' }, 'status', '--admin', 'http://127.0.0.1:1');
   expect([code, stderr]).toEqual([2, expect.stringMatching(/a character that an HTTP header cannot carry/)]);
 });

@@ -105,6 +105,10 @@ async function run(values: LedgerValues, io: Io): Promise<number> {
   if (values.out === undefined) await writeResult(io, chunks);
   else await writeOut(values.out, chunks, io.signal);
   const { complete, delivered, final } = report;
+  if (complete && !final && values['require-final'])
+    io.stderr.write(
+      'the period is not final: windows will be counted again, or its end is not covered yet; --require-final exits with 3\n',
+    );
   return complete && (delivered || values['collected-only']) && (final || !values['require-final']) ? 0 : 3;
 }
 

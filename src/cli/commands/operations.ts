@@ -53,7 +53,7 @@ async function operations(values: Values, io: Io): Promise<readonly OperationIte
   return readState((await settingsFor(values, io)).settings, (db) => operationList(db, from, to));
 }
 
-/** Operations of one command are at most this far apart. */
+/** Operations of one command are at most this far apart. Each replay is a command of its own, whose range matters. */
 const togetherMs = 60_000;
 
 function operationsText(found: readonly OperationItem[]): string[] {
@@ -85,7 +85,12 @@ function operationsText(found: readonly OperationItem[]): string[] {
 function isTogether(before: OperationItem | undefined, after: OperationItem): boolean {
   const key = ({ actor, operation: what, source, sink, reason }: OperationItem): string =>
     JSON.stringify([actor, what, source, sink, reason]);
-  return before !== undefined && key(before) === key(after) && Date.parse(after.at) - Date.parse(before.at) <= togetherMs;
+  return (
+    before !== undefined &&
+    after.operation !== 'replay' &&
+    key(before) === key(after) &&
+    Date.parse(after.at) - Date.parse(before.at) <= togetherMs
+  );
 }
 
 /** Windows, records or events of the operation. */
@@ -105,7 +110,7 @@ function outcomeOf(group: readonly OperationItem[]): string {
     if (typeof outcome === 'string') return outcome;
     if (what === 'dead-letters retry' && typeof delivered === 'boolean') return delivered ? 'accepted' : 'rejected';
     if (what === 'sinks test') return 'unknown';
-    return what === 'replay' ? 'started' : 'done';
+    return what === 'replay' ? 'requested' : 'done';
   });
   const [first = '', ...others] = [...new Set(outcomes)];
   if (others.length === 0) return first;

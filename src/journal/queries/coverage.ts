@@ -205,7 +205,7 @@ function sinkCoverage(
   const waiting = unsent.flatMap(({ from, to }) => touched.all(source, to, from));
   const losing = losses
     .of(sink.id, source)
-    .map(({ from, to, message }) => ({ message, startsAt: touched.all(source, to, from).map((row) => row.from_us) }));
+    .map(({ from, to, ...loss }) => ({ ...loss, startsAt: touched.all(source, to, from).map((row) => row.from_us) }));
   const lostBegins = new Set(losing.flatMap(({ startsAt: some }) => some));
   const deadLetters = isFiltered ? [] : deadLettersOf(db, source, sink.id);
   const lacked = new Set([...waiting.map((row) => row.from_us), ...lostBegins, ...deadLetters.map(({ from }) => from)]);
@@ -223,10 +223,19 @@ function sinkCoverage(
     for (const at of lostBegins) if (isHere(at)) lost.add(at);
     deadLetterCount += deadLetters.reduce((sum, deadLetter) => sum + (isHere(deadLetter.from) ? deadLetter.records : 0), 0);
   }
-  const newest = losing.findLast(({ startsAt: some }) => some.some((at) => lost.has(at)));
+  const found = losing.filter(({ startsAt: some }) => some.some((at) => lost.has(at)));
+  const newest = found.at(-1);
+  const lostEntries = { first: Math.min(...found.map(({ first }) => first)), last: Math.max(...found.map(({ last }) => last)) };
   const undated = undatedLacking(db, source, sink, isFiltered, query.from ?? 0);
   return {
-    ...{ id: sink.id, windows, lacking, lost: lost.size, ...(newest ? { loss: newest.message } : {}), deadLetters: deadLetterCount },
+    ...{
+      id: sink.id,
+      windows,
+      lacking,
+      lost: lost.size,
+      ...(newest ? { loss: newest.message, lostEntries } : {}),
+      deadLetters: deadLetterCount,
+    },
     ...(undated === 0 ? {} : { undated }),
     ...(windows === 0 && isWaiting ? { waits: true } : {}),
   };

@@ -85,12 +85,15 @@ test('the text has an outcome, one row for what one command did to several windo
   const taken = await journal.operate({ ...test, at: base + 3 * day });
   await journal.writeOutcome(taken, 'accepted');
   await journal.operate({ ...test, at: base + 4 * day });
+  const replay = { actor: 'j.doe', operation: 'replay' };
+  await journal.operate({ ...replay, at: base + 5 * day, detail: { sink: 'siem', first: 2347, last: 2484 } });
+  await journal.operate({ ...replay, at: base + 5 * day + 13_000_000, detail: { sink: 'siem', first: 1, last: 2346 } });
   await close();
   const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
   const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
   expect(await operationsCommand.run(['list', '--data-dir', directory], io)).toBe(0);
   const [head = '', ...rows] = String(stdout.read()).trimEnd().split('\n');
-  expect(rows).toHaveLength(4);
+  expect(rows).toHaveLength(6);
   const cell = (row: string, from: string, to?: string): string =>
     row.slice(head.indexOf(from), to === undefined ? undefined : head.indexOf(to)).trim();
   expect(rows.map((row) => cell(row, 'time', 'actor'))).toEqual([
@@ -98,14 +101,26 @@ test('the text has an outcome, one row for what one command did to several windo
     '2026-11-22T02:00:00.000Z',
     '2026-11-23T02:00:00.000Z',
     '2026-11-24T02:00:00.000Z',
+    '2026-11-25T02:00:00.000Z',
+    '2026-11-25T02:00:13.000Z',
   ]);
   expect(rows.map((row) => cell(row, 'source or sink', 'outcome').replace(/ +/, ' '))).toEqual([
     `${source} 3`,
     'siem 3',
     'siem 3',
     'siem 3',
+    'siem 1',
+    'siem 1',
   ]);
-  expect(rows.map((row) => cell(row, 'outcome', 'reason'))).toEqual(['done', 'failed: sink_blocked', 'accepted', 'unknown']);
+  expect(rows.map((row) => cell(row, 'outcome', 'reason'))).toEqual([
+    'done',
+    'failed: sink_blocked',
+    'accepted',
+    'unknown',
+    'requested',
+    'requested',
+  ]);
+  expect(rows.slice(4).map((row) => cell(row, 'detail'))).toEqual(['first 2347, last 2484', 'first 1, last 2346']);
   expect(cell(rows[0] ?? '', 'detail')).toBe('between 2026-11-20T02:00:00Z and 2026-11-20T05:00:00Z');
   expect(rows.join()).not.toContain('reason count');
 });

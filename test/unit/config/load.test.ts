@@ -138,7 +138,9 @@ const wrong: readonly (readonly [string, Parameters<typeof valid>[0], readonly s
   [
     'ledger',
     { sink: 'ledger: true\nformat: cef' },
-    ['sinks.out.ledger (line 15): true is not possible with the format cef, which holds records only: set "format" to one of ecs, ocsf, raw'],
+    [
+      'sinks.out.ledger (line 15): true is not possible with the format cef, which holds records only: set "format" to one of ecs, ocsf, raw',
+    ],
   ],
   ['start of a sink', { sink: 'start: archive' }, ['sinks.out.start (line 15): "archive" is not in this release yet']],
   [

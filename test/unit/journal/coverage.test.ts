@@ -173,16 +173,19 @@ test('windows of the time that a sink lost are lacking at that sink, with what h
   insert.run('siem', 1, 1, 3, at(0) + second, at(1) - 1, 10, 'was truncated');
   insert.run('siem', 2, 1, 3, at(8), at(9), 30, 'of another source');
   insert.run('lake', 1, 1, 3, at(9), at(9), 5, 'was emptied');
-  expect(siem()).toEqual({ id: 'siem', windows: 10, lacking: 3, lost: 3, loss: 'was deleted', deadLetters: 0 });
+  const loss = { loss: 'was deleted', lostEntries: { first: 1, last: 6 } };
+  expect(siem()).toEqual({ id: 'siem', windows: 10, lacking: 3, lost: 3, ...loss, deadLetters: 0 });
   expect(of().sinks.find(({ id }) => id === 'lake')).toEqual({
     id: 'lake',
     windows: 10,
     lacking: 1,
     lost: 1,
     loss: 'was emptied',
+    lostEntries: { first: 1, last: 3 },
     deadLetters: 0,
   });
-  expect(siem({ to: at(3) })).toEqual({ id: 'siem', windows: 3, lacking: 1, lost: 1, loss: 'was truncated', deadLetters: 0 });
+  const truncated = { loss: 'was truncated', lostEntries: { first: 1, last: 3 } };
+  expect(siem({ to: at(3) })).toEqual({ id: 'siem', windows: 3, lacking: 1, lost: 1, ...truncated, deadLetters: 0 });
   expect(siem({ from: at(1), to: at(3) })).toEqual({ id: 'siem', windows: 2, lacking: 0, lost: 0, deadLetters: 0 });
   // A filter does not bring back what is gone.
   expect(siem({ filteredSinks: new Set(['siem']) })).toMatchObject({ lacking: 3, lost: 3 });

@@ -6,14 +6,17 @@ import { verdict } from '../../../src/report/headline.ts';
 import { statusJson } from '../../../src/report/status-json.ts';
 import { coverage, sink, snapshot, source } from './snapshots.ts';
 
-const short = { id: 'siem', windows: 4, lacking: 4, lost: 4, loss: '"a.ndjson" was truncated: entries 3 to 9 may be lost', deadLetters: 0 };
+const loss = { loss: '"a.ndjson" was truncated: entries 3 to 9 may be lost', lostEntries: { first: 1, last: 9 } };
+const short = { id: 'siem', windows: 4, lacking: 4, lost: 4, ...loss, deadLetters: 0 };
 
 test('a loss of delivered records is said in the verdict and in the advice, with the command that sends them again', () => {
-  const lost = snapshot({ sources: [source({ coverage: coverage({ sinks: [short] }) })] });
+  const other = { ...short, lostEntries: { first: 5, last: 12 } };
+  const sources = [short, other].map((lacking, i) => source({ id: `s${i}`, coverage: coverage({ sinks: [lacking] }) }));
+  const lost = snapshot({ sources });
   const advice = worst(lost);
   expect(advice?.what).toBe(`Sink siem lost delivered records: ${short.loss}.`);
-  expect(advice?.operation).toContain('waybill replay --sink siem');
-  expect(verdict(lost)).toContain(`siem lacks 4 of 4 windows (lost 4: ${short.loss})`);
+  expect(advice?.operation).toContain('waybill replay --sink siem --from 1 --to 12;');
+  expect(verdict(lost)).toContain(`siem lacks 8 of 8 windows (lost 8: ${short.loss})`);
   expect(statusJson(lost).delivered).toBe(false);
   expect(worst(snapshot())).toBeUndefined();
 });

@@ -194,6 +194,17 @@ test('time is cut where its reason changes: at the begin of the ledger, and wher
   ]);
 });
 
+test('a period that ends before the ledger starts names that start', () => {
+  const none = { windows: { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 }, read: [] };
+  const before = facts(covered('11:15:00', none), { to: at('00:00:00') - 3_600_000_000 });
+  expect(said(before)).toBe('INCOMPLETE: nothing is proven; the ledger starts after this period, at 2026-11-20 00:00:00 UTC');
+});
+
+test('a long error of the source is shortened in the verdict', () => {
+  const failing = facts(covered('09:00:00'), { sources: [polled({ trouble: 'x'.repeat(500) })] });
+  expect(said(failing)).toMatch(/, the source fails: x{160}…$/);
+});
+
 test('a period of which nothing is due says when the first proof is due, and is not complete', () => {
   const none = { windows: { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 } };
   const of = (from: string, to: string | undefined, change: Partial<SourceFacts> = {}): string =>

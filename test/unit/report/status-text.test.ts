@@ -351,7 +351,7 @@ test('while the clock of the service is measured, a line says how long, and when
   const waiting = source({ clock: { remainingMs: 180_000, answersMissing: 0 }, nextProof: micros('2026-11-20T03:08:00Z') });
   const all = lines({ sources: [waiting] }, { width: 120 });
   expect(block(all, 'SOURCE').at(-1)).toBe(
-    'production waits: the clock of the service is being measured, 3 min left; next window proven about 03:08 UTC',
+    'production waits: the clock of the service is being measured, at least 3 min left; next window proven about 03:08 UTC',
   );
   const few = source({ clock: { remainingMs: 0, answersMissing: 4 } });
   expect(block(lines({ sources: [few] }, { width: 120 }), 'SOURCE').at(-1)).toBe(
@@ -359,7 +359,7 @@ test('while the clock of the service is measured, a line says how long, and when
   );
   // At any width the time can be read.
   const narrow = block(lines({ sources: [waiting] }, { width: 60 }), 'SOURCE');
-  expect(narrow.join(' ').replace(/\s+/g, ' ')).toContain('being measured, 3 min left; next window proven about 03:08 UTC');
+  expect(narrow.join(' ').replace(/\s+/g, ' ')).toContain('being measured, at least 3 min left; next window proven about 03:08 UTC');
 });
 
 test('at 80 columns a column that does not fit is left out, and the journal is wrapped', () => {
