@@ -23,7 +23,7 @@ test('from the copy: the file is blocked, and after adopt receives again only wh
     expect(readdirSync(place.path('copy'))).toEqual(['waybill.db']);
     expect((await place.waybill('backup', '--to', 'copy')).code).toBe(2);
     // The daemon was not disturbed, and delivers beyond the copy.
-    await until('records after the copy', 60_000, () => (linesOf(place.path('siem.ndjson')).length > head + 200 ? true : undefined));
+    await until('records after the copy', 180_000, () => (linesOf(place.path('siem.ndjson')).length > head + 200 ? true : undefined));
     await service.set({ rate: 0 });
     await delivered(service, [place.path('siem.ndjson')]);
     expect(first.log.filter(({ level }) => level === 'error')).toEqual([]);
@@ -37,7 +37,7 @@ test('from the copy: the file is blocked, and after adopt receives again only wh
     await delivered(service, [place.path('other.ndjson')]);
     expect(linesOf(place.path('siem.ndjson'))).toHaveLength(truth.length);
     expect((await place.waybill('sinks', 'adopt', '--sink', 'siem', '--yes')).code).toBe(0);
-    await settled(second, Math.floor(Date.now() / 1000) * 1000 - 5_000, 60_000);
+    await settled(second, Math.floor(Date.now() / 1000) * 1000 - 5_000, 180_000);
     expect(await second.stop()).toMatchObject({ code: 0 });
     // Nothing lost, and twice at most what the copy did not know as delivered.
     const lines = linesOf(place.path('siem.ndjson'));
