@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseAllDocuments } from 'yaml';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { cacheFolder } from '../servers/programs.ts';
 import { notRun, programPath, run } from './programs.ts';
 
@@ -15,7 +15,11 @@ const analyze = programPath('systemd-analyze', 'systemd') ?? '';
 const schemas = join(cacheFolder(), 'kubernetes-schemas-1.37.0');
 const skipped = notRun({ kubeconform, schemas, systemd: analyze });
 
-describe.skipIf(skipped !== undefined)(`manifests${skipped === undefined ? '' : ` (${skipped})`}`, () => {
+describe('manifests', () => {
+  beforeEach(({ skip }) => {
+    if (skipped !== undefined) skip(skipped);
+  });
+
   const text = readFileSync(sidecar, 'utf8');
   const [configMap, statefulSet] = parseAllDocuments(text).map((document) => document.toJS() as unknown) as [
     { data: Record<string, string> },
