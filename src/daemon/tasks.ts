@@ -46,7 +46,6 @@ export class Tasks {
     await this.#stopped();
     this.#log.write('daemon.stopping', { reason: messageOf(this.#stop.reason) });
     await this.#abandonAfter(shutdownTimeout(), this.#abandon, this.#allEnded());
-    this.#log.write('daemon.stopped');
     return this.#failure.signal.aborted ? this.#failure.signal.reason : undefined;
   }
 

@@ -224,6 +224,7 @@ describe.concurrent('the state', () => {
         const { code, signal, ms } = await daemon.stop();
         expect({ code, signal }, after).toEqual({ code: 0, signal: null });
         expect(ms, after).toBeLessThan(20_000);
+        expect(daemon.log.at(-1), after).toMatchObject({ event: 'daemon.stopped' });
         if (existsSync(place.path('siem.ndjson'))) {
           const found = compare(linesOf(place.path('siem.ndjson')), await service.truth(), originalOf);
           expect({ ...found, missing: [] }, after).toEqual(exactlyOnce);

@@ -77,6 +77,9 @@ async function run(values: RunValues, io: Io): Promise<number> {
       },
       io.signal,
     );
+    // The last line: the state is closed, and no count of repeated failures is pending.
+    logs.flush();
+    logs.root.write('daemon.stopped');
     return failure === undefined ? 0 : exitCodeOf(failure);
   } catch (thrown) {
     // As a log line: the collector of the log reads standard error.

@@ -30,7 +30,7 @@ test('a loop ends alone: its batch is abandoned after the timeout, and the other
 
   whole.abort(new Error('SIGTERM'));
   expect(await tasks.ended(() => 5_000)).toBeUndefined();
-  expect(events.slice(3)).toEqual(['daemon.stopping', 'daemon.stopped']);
+  expect(events.slice(3)).toEqual(['daemon.stopping']);
 });
 
 test('an error of a loop that is ended by a reload is fatal for all', async () => {
