@@ -10,7 +10,7 @@ import type { Script } from './simulate.ts';
 const seconds = 1_000;
 
 const sink = (id: string, kind: SinkKind, more: Partial<SinkEnvironment>): SinkEnvironment => ({
-  ...{ id, kind, format: 'raw', batchRecords: 25, waitMs: 1_000, latencyMs: 20, filter: undefined, ledger: true },
+  ...{ id, kind, format: 'raw', batchRecords: 25, waitMs: 1_000, latencyMs: 20, filter: undefined, ledger: more.format !== 'cef' },
   ...{
     down: 'off',
     slow: 'off',
