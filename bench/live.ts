@@ -120,7 +120,7 @@ interface Result {
   /** Records that live polls and windows read, per record. */
   readonly polls: number;
   readonly windows: number;
-  /** Requests per 100,000 records, and those of them that only count. */
+  /** Requests per 100,000 records, and how many of them only count. */
   readonly requests: number;
   readonly counts: number;
   readonly cpu: number;

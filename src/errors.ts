@@ -90,7 +90,7 @@ export function messageOf(thrown: unknown): string {
   return message.join(': ');
 }
 
-/** @returns the message of one error, without those of its causes */
+/** @returns the message of one error, without the messages of its causes */
 export function wordOf(thrown: unknown): string {
   if (thrown instanceof WaybillError) return thrown.message;
   if (thrown instanceof Error) return quote(thrown.message || thrown.name, foreignMax);

@@ -63,7 +63,7 @@ export class DirectoryStore implements WritableArchiveStore {
     return named;
   }
 
-  /** Creates a folder, and syncs its name and those of the folders above it up to the root. */
+  /** Creates a folder. Syncs its parent folders up to the root, so that every name is on disk. */
   async #makeFolder(folder: string): Promise<void> {
     if (this.#folders.has(folder)) return;
     const first = await mkdir(folder, { recursive: true, mode: 0o700 });

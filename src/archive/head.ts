@@ -132,7 +132,7 @@ async function lastBundle(store: ArchiveStore, tree: TiledTree): Promise<readonl
   const entries = parseBundle((await store.read(path)) ?? Buffer.alloc(0));
   const [leaves] = tree.takeTiles().filter(({ level, width: hashes }) => level === 0 && hashes === width);
   const isSame = entries?.length === width && entries.every((entry, i) => equal(leafHash(entry), leaves?.hashes[i] ?? emptyRoot));
-  if (!isSame) throw broken(path, 'its entries are not those of the newest checkpoint');
+  if (!isSame) throw broken(path, 'its entries differ from the newest checkpoint');
   return entries;
 }
 

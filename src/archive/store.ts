@@ -1,6 +1,6 @@
 /**
- * The boundary to the place of an archive: a directory or a bucket. Paths are those of the archive,
- * such as `checkpoints/0000000001`.
+ * The boundary to the storage of an archive: a directory or a bucket. Paths are relative to the
+ * archive: `checkpoints/0000000001`.
  */
 export interface ArchiveStore {
   /** @returns undefined when there is no such object */

@@ -21,7 +21,7 @@ export class TiledTree {
     return new TiledTree(0, []);
   }
 
-  /** @param tiles  those of `edgeTiles(size)`, each with at least its hashes */
+  /** @param tiles the tiles that `edgeTiles(size)` names, each with at least its hashes */
   static from(size: number, tiles: readonly Tile[]): TiledTree {
     const edge = Array.from({ length: Math.max(0, ...tiles.map(({ level }) => level + 1)) }, (): Uint8Array[] => []);
     for (const { level, width } of edgeTiles(size))

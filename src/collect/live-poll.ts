@@ -67,7 +67,7 @@ export class LivePoll {
     // mutant: poll-begin
     const from = resume?.from ?? this.#begin(mark, serverNow);
     pages.polledFrom ??= from;
-    // What the first poll finds did not become visible since a poll before it.
+    // Records of the first poll may have been visible for a long time, so they measure nothing.
     const found = (time: Micros): void => (isFirst ? undefined : overlap.found(mark - time));
     this.#resume = await this.#read({ from, skip: resume?.skip ?? 0 }, mark, serverNow, found, signal);
   }

@@ -49,7 +49,7 @@ export interface CollectorParts {
   readonly meters: Meters;
   /** What `visibilityProfile` gave before a restart. */
   readonly visibility?: VisibilityProfile | undefined;
-  /** Default: one that measures many records first. */
+  /** Default: an overlap that is full until many records were measured. */
   readonly pollOverlap?: PollOverlap | undefined;
   /** See VisibilityParts. */
   readonly learned?: () => Promise<void>;

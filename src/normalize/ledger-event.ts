@@ -37,7 +37,7 @@ const unknownKind: Kind = { name: 'Ledger entry', outcome: 'unknown', severity: 
 const tags: readonly string[] = ['forwarded'];
 const noFields = readFields({}, new Set());
 
-/** @param settings  those of the records of the source; privacy rules concern records only */
+/** @param settings the settings for the records of the source, without privacy rules: these concern records only */
 export function ledgerNormalizer(settings: Omit<NormalizeSettings, 'privacy' | 'mapping'>): NormalizeLedger {
   const organization = organizationOf(settings);
   const observer = observerOf(settings);

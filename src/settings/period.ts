@@ -72,7 +72,10 @@ function offsetMs(at: number, tz: string): number {
   return Date.parse(`${format.format(at).replace(' ', 'T')}Z`) - at;
 }
 
-/** The name as it was given, for the one that the library prefers may be an older one; or UTC, whatever that was called. @throws WaybillError `usage` when the zone is none that is known */
+/**
+ * The name as given, because the library may prefer an older name; `UTC` for every alias of UTC.
+ * @throws WaybillError `usage` when the zone is none that is known
+ */
 export function parseZone(tz: string, option = '--tz'): string {
   try {
     const { timeZone } = new Intl.DateTimeFormat('en', { timeZone: tz }).resolvedOptions();

@@ -102,7 +102,7 @@ export class LedgerCheck implements Disposable {
     const reason =
       uids.length < line.records
         ? `${line.records - uids.length} of ${line.records} records are missing`
-        : 'its records are not those of its proof';
+        : 'its records differ from its proof';
     const excuse = this.#excuse(line);
     if (excuse !== undefined) return `${reason}: ${excuse}`;
     this.#findings.altered(nameOf(line), reason);

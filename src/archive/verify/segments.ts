@@ -19,7 +19,7 @@ import type { Findings } from './findings.ts';
 interface Step {
   readonly log: EntryLog;
   readonly growth: Growth;
-  /** Undefined where the lines are not those of the log, so that only the entries are known. */
+  /** Undefined where the lines do not match the log, so that only the entries are known. */
   readonly segment: { readonly path: string; readonly facts: readonly LineFacts[] } | undefined;
 }
 
