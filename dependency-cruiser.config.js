@@ -66,7 +66,19 @@ const rows = [
   ],
   // Looking at the daemon.
   ['telemetry/', ['telemetry/', 'escape.ts', 'secrets.ts', ...ground, 'pino', 'pino-pretty', '@opentelemetry/', 'node']],
-  ['report/', ['report/', 'collect/windows.ts', 'settings/nearest.ts', 'telemetry/delays.ts', 'escape.ts', ...ground, 'node:crypto']],
+  [
+    'report/',
+    [
+      'report/',
+      'collect/windows.ts',
+      'settings/nearest.ts',
+      'telemetry/delays.ts',
+      'escape.ts',
+      'record/text.ts',
+      ...ground,
+      'node:crypto',
+    ],
+  ],
   ['admin/', ['admin/', 'report/', ...ground, 'fastify', 'node']],
   // The wiring and the command line know every room but the reference service, which they start as a program.
   ['daemon/', ['', 'zod', 'node']],
