@@ -31,7 +31,7 @@ import { batchOf, contextOf, messages, ModelKept } from './sink-batches.ts';
 import { RelpReceiver } from './sinks/syslog-receivers.ts';
 
 /**
- * One case of so many is tried. 97 and 389 are coprime with the numbers of encodings, secrets, statuses and forms, so that all of them come in
+ * One case of so many is tried. 13, 97 and 389 are coprime with the numbers of encodings, secrets, statuses and forms, so that all of them come in
  * turn. `npm test` takes the larger step.
  */
 const step = Number(process.env['WAYBILL_CANARY'] ?? 389);
