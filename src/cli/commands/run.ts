@@ -84,10 +84,10 @@ async function run(values: RunValues, io: Io): Promise<number> {
   } catch (thrown) {
     // As a log line: the collector of the log reads standard error.
     const defect = codeOf(thrown) === undefined && thrown instanceof Error ? { stack: thrown.stack } : {};
+    logs.flush();
     logs.root.write('daemon.not_started', { code: codeOf(thrown), error: thrown, ...defect });
     return exitCodeOf(thrown);
   } finally {
     process.off('SIGHUP', onHangUp);
-    logs.flush();
   }
 }
