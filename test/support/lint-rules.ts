@@ -45,7 +45,7 @@ const programFaults: readonly Fault[] = [
   {
     name: 'a log line without an event',
     plant: (copy) => replace(copy, 'src/cli/commands/run.ts', "write('daemon.stopped')", "write('the daemon has stopped')"),
-    expected: /src\/daemon\/tasks\.ts:\d+ writes a log line without an event/,
+    expected: /src\/cli\/commands\/run\.ts:\d+ writes a log line without an event/,
   },
   {
     name: 'a metric without an instrument',
