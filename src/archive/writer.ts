@@ -46,7 +46,8 @@ export class ArchiveWriter {
 
   /**
    * Opens an archive, or begins one where the store has none.
-   * @throws WaybillError `sink_blocked` when the newest checkpoint is not signed with the key, or the archive is not the one that it describes
+   * @throws WaybillError `sink_blocked` when the newest checkpoint is not signed with the key, or does
+   * not match the archive
    */
   static async open(store: WritableArchiveStore, options: WriterOptions): Promise<ArchiveWriter> {
     const newOrigin = (): string => `waybill/${Buffer.from(options.random(12)).toString('base64url')}`;

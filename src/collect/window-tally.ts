@@ -182,7 +182,7 @@ export class WindowTally {
    *
    * The total of the last page itself does not serve, although it saves a request: the service may
    * count before it reads the page. A record that becomes visible in between is on the page and not
-   * in the total, and would hide one that is in the total and not on the page.
+   * in the total. It would hide another record that is in the total and not on the page.
    * @param largestTotal  the largest total that the source has ever given: a total that equals it
    * may be a cap
    */

@@ -116,7 +116,7 @@ export class Walk {
       if (level === 0) break;
       field = none;
       if (this.#closers[level - 1] !== closeObject) continue;
-      // The fields of the record stand at level 1, those of `userNetwork` at level 2.
+      // The fields of the record are at level 1, the fields of `userNetwork` at level 2.
       const isKnown = isObject && (level === 1 || (level === 2 && this.#fields[1] === network));
       if (isKnown) previous = field = this.#field(previous, level === 2);
       else this.#key();

@@ -1,6 +1,7 @@
 /**
- * The uids of archived records by source and time, for the proofs of windows. What was not used
- * lately lies in an unnamed temporary file, so that memory does not depend on the size of the archive.
+ * The uids of archived records by source and time, for the proofs of windows. Uids that
+ * were not used recently move to an unnamed temporary file, so that memory does not grow with the
+ * archive.
  */
 import { closeSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -195,7 +195,7 @@ describe('rotation', () => {
 });
 
 describe('gzip', () => {
-  test('every rotated file is compressed completely, also those of an earlier instance', async () => {
+  test('every rotated file is compressed completely, also the files of an earlier instance', async () => {
     fs.writeFileSync(`${path}.20261121T220000.000Z`, text(91, 92));
     fs.writeFileSync(`${path}.20261121T220000.000Z.gz.part`, 'half');
     fs.writeFileSync(`${path}.20261121T210000.000Z.gz.part`, 'half');

@@ -86,7 +86,7 @@ function hashesIn(size: number): (tile: TileId) => readonly Uint8Array[] {
 }
 
 describe('hashes', () => {
-  it('are those of RFC 6962', () => {
+  it('equal the vectors of RFC 6962', () => {
     expect(hex(emptyRoot)).toBe('e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855');
     expect(hex(leafHash(Buffer.alloc(0)))).toBe('6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d');
     expect(hex(leafHash(Buffer.from('L123456')))).toBe('395aa064aa4c29f7010acfe3f25db9485bbd4b91897b6ad7ad547639252b4d56');
@@ -184,7 +184,7 @@ describe('tiles', () => {
     expect(tileAt(0, 272, 70_000)).toEqual({ level: 0, index: 272, width: 256 });
   });
 
-  it.each(vectors.growths)('that a log needs when it grows from $from to $to leaves are those of Go', ({ from, to, tiles }) => {
+  it.each(vectors.growths)('that a log needs when it grows from $from to $to leaves equal the tiles of Go', ({ from, to, tiles }) => {
     const { tree } = logOf(from);
     for (const leaf of leaves.slice(from, to)) tree.append(leaf);
     const written = new Map(tree.takeTiles().map((tile) => [tilePath(tile), tile]));

@@ -25,7 +25,7 @@ const known = verifierFrom(vector.verifierKey);
 const open = (note: string, ...keys: Verifier[]): ReturnType<typeof openNote> => openNote(Buffer.from(note), keys);
 
 describe('a signed note', () => {
-  it('is the one that Go signs with the same key', () => {
+  it('equals the note that Go signs with the same key', () => {
     const signer = signerOf(name, privateKey);
     expect(formatVerifier(signer)).toBe(vector.verifierKey);
     expect(signNote(vector.text, [signer])).toBe(vector.signed);

@@ -163,7 +163,7 @@ describe.skipIf(!hasPython)('both verifiers', () => {
     expect(await misjudged(cases)).toEqual([]);
   });
 
-  it('report an archive that another key signed anew, and one that ends earlier', async () => {
+  it('report an archive that another key signed again, and an archive that ends earlier', async () => {
     const foreign = new MemoryStore();
     await writeArchive(foreign, windowLines(3, 2).slice(0, 8), 4, keyFrom(2));
     const replaced = Object.fromEntries([...[...store.files.keys()].map((path) => [path, null] as const), ...foreign.files]);

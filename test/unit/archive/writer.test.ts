@@ -31,7 +31,7 @@ function committed(store: MemoryStore): number[] {
   for (const [i, end] of ends.entries()) {
     const first = String(i === 0 ? 0 : ends[i - 1]).padStart(16, '0');
     const candidates = [...store.files].filter(([path]) => path.startsWith(`segments/${first}-`));
-    // The last attempt is the one that reached its checkpoint.
+    // Only the last attempt reached its checkpoint.
     const lines = gunzipSync(candidates.at(-1)?.[1] ?? Buffer.alloc(0))
       .toString()
       .trimEnd()

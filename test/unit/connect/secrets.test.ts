@@ -89,10 +89,13 @@ describe('parts of a secret', () => {
 });
 
 describe('characters of no width', () => {
-  it.each(['\0', '\u00ad', '\u200b', '\u200d', '\u2060', '\ufeff'])('between those of a secret do not hide it: %j', (separator) => {
-    const secret = secrets['a client secret of Entra ID'];
-    expect(withoutSecrets(`key ${Array.from(secret).join(separator)} is wrong`, true)).toBe(`key ${removed} is wrong`);
-  });
+  it.each(['\0', '\u00ad', '\u200b', '\u200d', '\u2060', '\ufeff'])(
+    'between the characters of a secret do not hide it: %j',
+    (separator) => {
+      const secret = secrets['a client secret of Entra ID'];
+      expect(withoutSecrets(`key ${Array.from(secret).join(separator)} is wrong`, true)).toBe(`key ${removed} is wrong`);
+    },
+  );
 });
 
 describe('ordinary text', () => {

@@ -149,7 +149,7 @@ test('a listen error names the setting', async () => {
   });
 });
 
-test('a thread that ends is replaced by one that listens on the same addresses, as soon as they are free', async () => {
+test('a new thread replaces a thread that ends, and listens on the same addresses as soon as they are free', async () => {
   const other = createServer();
   const occupy = async (port: number): Promise<number> => {
     await once(other.listen(port, '127.0.0.1'), 'listening');

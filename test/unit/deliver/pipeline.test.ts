@@ -14,22 +14,35 @@ import { Rig } from './rig.ts';
 const encodeRaw = raw.encoder({ includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
 
 const normalize = normalizer(settings);
-const parts = (besides: Partial<PipelineParts> = {}): PipelineParts => ({
+const parts = (overrides: Partial<PipelineParts> = {}): PipelineParts => ({
   normalize: new Map([[source, normalize]]),
   matches: () => true,
   encode: encodeRaw,
   fromTime: undefined,
   unexpected: () => undefined,
-  ...besides,
+  ...overrides,
 });
 
 const put = (text: string): Uint8Array => Buffer.from(text, 'utf8');
 
-function entry(n: number, besides: Partial<Entry> = {}): Entry {
+function entry(n: number, overrides: Partial<Entry> = {}): Entry {
   const { text, uid, time } = record(n, { payloadId: 'p-1' });
   const value = JSON.parse(text) as JsonValue;
   const received = Date.UTC(2026, 10, 21) * 1000;
-  return { text, uid, value, time, received, seq: n, kind: 'record', number: n, source, late: false, chain: Buffer.alloc(32), ...besides };
+  return {
+    text,
+    uid,
+    value,
+    time,
+    received,
+    seq: n,
+    kind: 'record',
+    number: n,
+    source,
+    late: false,
+    chain: Buffer.alloc(32),
+    ...overrides,
+  };
 }
 
 describe('a ledger entry', () => {
@@ -40,8 +53,8 @@ describe('a ledger entry', () => {
     number: undefined,
     text: JSON.stringify({ ledger: 'window', action: 'window-gap', source, from, to, revision: 1, state: 'gap', ...more }),
   });
-  const wanted = (besides: Partial<PipelineParts> = {}): PipelineParts =>
-    parts({ normalizeLedger: new Map([[source, ledgerNormalizer(settings)]]), ...besides });
+  const wanted = (overrides: Partial<PipelineParts> = {}): PipelineParts =>
+    parts({ normalizeLedger: new Map([[source, ledgerNormalizer(settings)]]), ...overrides });
 
   test('has the time at which it was written, no number, and a mark for the receiver', () => {
     const { text = '' } = line();
@@ -55,8 +68,8 @@ describe('a ledger entry', () => {
     ['of another source', {}, { source: 'other' }],
     ['of a window before the start of the sink', { fromTime: to }, {}],
     ['of a backfill for other sinks', { withheld: (id, time) => id === source && time() === from }, {}],
-  ])('%s is not for this sink', (_name, wish, besides) => {
-    expect(pipeline(wanted(wish))(entry(7, { ...line(), ...besides }), put)).toBeUndefined();
+  ])('%s is not for this sink', (_name, wish, overrides) => {
+    expect(pipeline(wanted(wish))(entry(7, { ...line(), ...overrides }), put)).toBeUndefined();
   });
 
   test('of a window in which the sink starts, and of a moment at its start, are for it', () => {
@@ -89,8 +102,8 @@ describe('a pipeline', () => {
     ['a record of another source', {}, { source: 'other' }],
     ['a record that where leaves out', { matches: (value) => (value as { logId: number }).logId !== 7 }, {}],
     ['a record dated before the beginning', { fromTime: Date.UTC(2026, 10, 20, 0, 0, 8) * 1000 }, {}],
-  ])('says that %s is not for this sink', (_name, wish, besides) => {
-    expect(pipeline(parts(wish))(entry(7, besides), put)).toBeUndefined();
+  ])('says that %s is not for this sink', (_name, wish, overrides) => {
+    expect(pipeline(parts(wish))(entry(7, overrides), put)).toBeUndefined();
   });
 
   test('takes a record dated at the beginning, and one whose date cannot be read', () => {
