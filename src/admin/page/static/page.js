@@ -182,12 +182,16 @@ function tiles({ sources, sinks, journal, delivered, lacking, complete, firstPro
     .at(-1);
   const waiting = Math.max(0, ...active.map(({ lagRecords }) => lagRecords));
   const last = newest === undefined ? 'no delivery since the start' : `last delivery ${span((now() - Date.parse(newest)) / 1000)} ago`;
+  const pending = `${lacking.join(', ')}: ${counted(waiting, 'record')} to deliver`;
   const delivery =
     active.length === 0
       ? tile('Delivered', 'no sink', '')
-      : delivered
-        ? tile('Delivered', known.length === 0 ? 'nothing due yet' : 'everything proven', last, known.length === 0 ? '' : 'good')
-        : tile('Delivered', 'not all', `${lacking.join(', ')}: ${counted(waiting, 'record')} to deliver`, 'warning');
+      : known.length === 0
+        ? // Records on their way to a sink are usual, and no window lacks them yet.
+          tile('Delivered', 'nothing due yet', delivered ? last : pending)
+        : delivered
+          ? tile('Delivered', 'everything proven', last, 'good')
+          : tile('Delivered', 'not all', pending, 'warning');
   const needy = [...sources, ...sinks].filter(({ needsAttention }) => needsAttention).map(({ id }) => id);
   const names = needy.length > 3 ? `${needy.slice(0, 3).join(', ')} and ${needy.length - 3} more` : needy.join(', ');
   const needs = tile('Needs attention', needy.length === 0 ? 'nothing' : names, `${counted(polled.length, 'source')}, ${counted(active.length, 'sink')}`, needy.length === 0 ? 'good' : 'bad'); // prettier-ignore
