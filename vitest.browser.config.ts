@@ -8,6 +8,7 @@ export default defineConfig({
     maxWorkers: 2,
     testTimeout: 180_000,
     hookTimeout: 180_000,
+    retry: Number(process.env['WAYBILL_TEST_RETRY'] ?? 0),
     expect: { poll: { timeout: 60_000 } },
     reporters: ['default', './test/support/skip-reporter.ts'],
   },
