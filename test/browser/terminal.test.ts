@@ -13,7 +13,7 @@ test('the demo prints denials as they arrive, then a ledger whose windows are pr
   skip(missing !== undefined, missing);
   await inPlace('terminal', async (place) => {
     const demo = spawn(process.execPath, [program, 'demo', '--dir', place.path('demo')], {
-      env: { ...process.env, COLUMNS: '110', NO_COLOR: '1' },
+      env: { ...process.env, NO_COLOR: '1' },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     let printed = '';

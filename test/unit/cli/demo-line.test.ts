@@ -15,7 +15,7 @@ test('time, reason, user, file and delay', () => {
     '15:03:59 DENIED UserPayloadNoAccess  echo-sample@…    Review 5407.txt  0.2 s',
   );
   expect(denialLine(denial('GeoValidationFailed'), (word) => `<${word}>`)).toMatch(
-    /^15:03:59 <DENIED> GeoValidationFailed {2}- +- {2}0\.2 s$/,
+    /^15:03:59 <DENIED> GeoValidationFailed {2}- +- +0\.2 s$/,
   );
 });
 
@@ -36,6 +36,24 @@ test('no line is wider than 78 columns, and the reason is whole in each', () => 
   }
   const late = { ...denial('UserPayloadNoAccess', 'a@b', 'x'), '@timestamp': '2026-11-22T13:03:59Z' };
   expect(denialLine(late)).toMatch(/ {2}120 min$/);
+});
+
+test('the columns of two lines are the same, and use a wider terminal', () => {
+  const lines = (width?: number): string[] => [
+    denialLine(denial('UserPayloadNoAccess', 'a@b', 'a very long name of a file in a folder.docx'), undefined, width),
+    denialLine(denial('GeoValidationFailed', 'application.service-user-administrator@example.com', 'x'), undefined, width),
+  ];
+  for (const [width, columns] of [
+    [undefined, 78],
+    [20, 78],
+    [100, 100],
+    [200, 110],
+  ] as const) {
+    const [short = '', long = ''] = lines(width);
+    expect(short.indexOf('0.2 s')).toBe(long.indexOf('0.2 s'));
+    expect(short.indexOf('a very')).toBe(long.indexOf('  x ') + 2);
+    expect(short).toHaveLength(columns - 2);
+  }
 });
 
 test('what stands in a record cannot steer the terminal', () => {

@@ -1,4 +1,4 @@
-/** One denial on a line of 78 columns: when, why, who, what, and how soon it was read. Pure. */
+/** One denial on a line of 78 to 110 columns: when, why, who, what, and how soon it was read. Pure. */
 import { printable } from '../../../escape.ts';
 import { cut } from '../../../report/text-table.ts';
 
@@ -10,30 +10,37 @@ export interface Denial {
   readonly file?: { readonly name?: string };
 }
 
-/**
- * Columns of everything but reason, user and file: time, word, delay, and the blanks between them.
- */
-const fixed = 28;
-const width = 78;
+/** Columns of the time, the word `DENIED`, the delay and the blanks between the parts. */
+const fixed = 29;
+const narrowest = 78;
+const widest = 110;
+/** Of most reasons, and of the longest one, GeoValidationCountryExclusionFailed. */
 const reasonLeast = 19;
+const reasonLongest = 35;
 
 /**
  * `15:03:59 DENIED UserPayloadNoAccess  echo-sample@…  Review 5407.txt  0.2 s`.
- * @param mark  colours the word
+ *
+ * @param mark   colours the word
+ * @param width  columns of the terminal
  */
-export function denialLine({ '@timestamp': at, event, user, file }: Denial, mark = (word: string): string => word): string {
+export function denialLine(
+  { '@timestamp': at, event, user, file }: Denial,
+  mark = (word: string): string => word,
+  width: number = narrowest,
+): string {
   const seconds = (Date.parse(event.created) - Date.parse(at)) / 1000;
   const delay = seconds < 60 ? `${seconds.toFixed(1)} s` : `${Math.round(seconds / 60)} min`;
-  const reason = printable(event.reason ?? 'no reason given').padEnd(reasonLeast);
-  const left = Math.max(0, width - fixed - reason.length);
+  const columns = Math.min(widest, Math.max(narrowest, width));
+  const reason = printable(event.reason ?? 'no reason given').padEnd(columns === widest ? reasonLongest : reasonLeast);
+  const left = Math.max(0, columns - fixed - reason.length);
+  const forWho = Math.floor(left / 2);
   const who = printable(user?.email ?? user?.id ?? '-').replace(/@.*/, '@…');
   const what = printable(file?.name ?? '-');
-  const forWho = Math.max(Math.floor(left / 2), left - what.length);
-  const shownWho = cut(who, forWho);
   return [
     `${at.slice(11, 19)} ${mark('DENIED')} ${reason}`,
-    shownWho.padEnd(Math.floor(left / 2)),
-    cut(what, left - Math.max(shownWho.length, Math.floor(left / 2))),
+    cut(who, forWho).padEnd(forWho),
+    cut(what, left - forWho).padEnd(left - forWho),
     delay,
   ].join('  ');
 }

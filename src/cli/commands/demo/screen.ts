@@ -13,11 +13,11 @@ import { snapshotOf, withCoverage } from '../../../journal/queries/snapshot.ts';
 import type { LongLedgerReport } from '../../../model/ledger-report.ts';
 import { counted } from '../../../report/format-time.ts';
 import { presentOf } from '../../../report/completeness.ts';
-import { verdict } from '../../../report/headline.ts';
 import { assessed } from '../../../report/verdict.ts';
 import { version } from '../../../version.ts';
 import { denialLine } from './line.ts';
 import type { Denial } from './line.ts';
+import { widthOf } from '../../io.ts';
 import type { Io } from '../../io.ts';
 import { readState } from '../../state-access.ts';
 import { ledgerText } from '../../../report/ledger/text.ts';
@@ -76,7 +76,7 @@ export class DemoScreen {
       // Only the newest are shown.
       unshown += Math.max(0, denials.length - linesPerLook);
       for (const denial of denials.slice(-linesPerLook)) {
-        this.say(denialLine(denial, (word) => this.#red(word)));
+        this.say(denialLine(denial, (word) => this.#red(word), widthOf(this.#io.stdout)));
       }
       if (systemClock.monotonic() >= ledgerAt) {
         ledgerAt = systemClock.monotonic() + ledgerEveryMs;
@@ -108,7 +108,6 @@ export class DemoScreen {
       using reading = openLedgerReport(db, { now, ...reportSettings(config) });
       const { report, found } = assessed(reading, { now, from: undefined, to: undefined }, presentOf(snapshot), 'UTC');
       this.say('');
-      this.say(verdict(snapshot));
       this.say([...ledgerText(lastWindows(report), { by: 'window', tz: 'UTC', color: this.#color })].join('').trimEnd());
       const whole = found.windows;
       if (whole > windowsShown)
