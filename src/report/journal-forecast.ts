@@ -1,9 +1,9 @@
 /** When the journal will be full, while it keeps records for a sink that does not accept them. Pure. */
 import type { Snapshot } from '../model/snapshot.ts';
 
-interface JournalForecast {
-  readonly seconds: number;
-  /** The sink that lags most. */
+export interface JournalForecast {
+  readonly secondsUntilFull: number;
+  /** The failing sink that lags most. */
   readonly sink: string;
 }
 
@@ -22,5 +22,5 @@ export function journalForecast({ journal, sinks }: Pick<Snapshot, 'journal' | '
   const [slowest] = failing.toSorted((one, other) => other.lagRecords - one.lagRecords);
   if (!slowest || maxSize === 0 || paused !== undefined || head <= pruned) return undefined;
   const kept = slowest.lagRecords * ((bytes - setAside) / (head - pruned));
-  return { seconds: Math.max(0, ((maxSize - setAside - kept) * slowest.lagSeconds) / kept), sink: slowest.id };
+  return { secondsUntilFull: Math.max(0, ((maxSize - setAside - kept) * slowest.lagSeconds) / kept), sink: slowest.id };
 }

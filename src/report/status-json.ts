@@ -6,6 +6,8 @@ import type { Snapshot, SourceSnapshot } from '../model/snapshot.ts';
 import type { Micros } from '../model/time.ts';
 import { samples, seenWithin } from '../telemetry/delays.ts';
 import { rfc3339 } from './format-time.ts';
+import { journalForecast } from './journal-forecast.ts';
+import type { JournalForecast } from './journal-forecast.ts';
 import { begun, serverTime, statusVerdict, verdict } from './headline.ts';
 
 interface StatusJson {
@@ -14,7 +16,13 @@ interface StatusJson {
   readonly complete: boolean;
   readonly delivered: boolean;
   readonly version: string;
-  readonly journal: { readonly bytes: number; readonly maxSize: number; readonly head: number };
+  readonly journal: {
+    readonly bytes: number;
+    readonly maxSize: number;
+    readonly head: number;
+    /** Set while a failing sink makes the journal grow. */
+    readonly forecast: JournalForecast | null;
+  };
   readonly sources: readonly {
     readonly id: string;
     readonly state: string;
@@ -73,12 +81,13 @@ interface StatusJson {
 
 export function statusJson(snapshot: Snapshot): StatusJson {
   const found = statusVerdict(snapshot);
+  const { bytes, maxSize, head } = snapshot.journal;
   return {
     summary: verdict(snapshot),
     complete: found?.complete ?? false,
     delivered: found?.delivered ?? false,
     version: snapshot.version,
-    journal: { bytes: snapshot.journal.bytes, maxSize: snapshot.journal.maxSize, head: snapshot.journal.head },
+    journal: { bytes, maxSize, head, forecast: journalForecast(snapshot) ?? null },
     sources: snapshot.sources.map((source) => ({
       id: source.id,
       state: source.state,

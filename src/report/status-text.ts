@@ -194,7 +194,7 @@ function journalLine(snapshot: Snapshot): string {
   const aside = setAside > 0 ? ` (${size(setAside)} more reserved)` : '';
   const paused = journal.paused === undefined ? '' : `, PAUSED: ${printable(journal.paused)}`;
   const forecast = journalForecast(snapshot);
-  const full = forecast ? `, full in about ${span(forecast.seconds)} unless ${forecast.sink} resumes` : '';
+  const full = forecast ? `, full in about ${span(forecast.secondsUntilFull)} unless ${forecast.sink} resumes` : '';
   const age = span((now - created) / 1e6);
   return `JOURNAL  ${size(bytes - setAside)}${limit} used${aside}, ${counted(head, 'entry', 'entries')} in ${age}${full}${paused}  waybill ${version}`;
 }

@@ -15,6 +15,7 @@ const ids = Array.from({ length: 97 }, (_, i) => `tenant-${String(i).padStart(2,
 const open = coverage({ windows: { all: 412, final: 300, gaps: 1, accepted: 1, inDoubt: 1 } });
 
 const many: Snapshot = snapshot({
+  journal: { ...snapshot().journal, pruned: 10_000 },
   sources: [
     ...ids.map((id) => source({ id })),
     source({ id: 'suspended-one', state: 'suspended', held: { reason: 'rows', message: 'the service shows fewer records than before' } }),
@@ -23,7 +24,15 @@ const many: Snapshot = snapshot({
   ],
   sinks: [
     sink({ id: 'lake', type: 'file' }),
-    sink({ id: 'siem', state: 'retrying', attempts: 2, lagRecords: 1_234, lagSeconds: 95, lastError: '503 <b>busy</b>', deadLetters: 3 }),
+    sink({
+      id: 'siem',
+      state: 'retrying',
+      attempts: 2,
+      lagRecords: 1_234,
+      lagSeconds: 1_200,
+      lastError: '503 <b>busy</b>',
+      deadLetters: 3,
+    }),
     sink({ id: 'old', type: 'syslog', state: 'retired', hasDelivered: false, lastSuccess: undefined }),
   ],
 });
@@ -97,6 +106,7 @@ test('trouble stands first, a filter finds one of a hundred, and keys alone choo
   expect([...sources.slice(0, 2), sources.at(-1)]).toEqual(['suspended-one', 'with-a-gap', 'retired-one']);
   expect((await firstCells(page, 'sinks')).map((text) => text.split(/\s/)[0])).toEqual(['siem', 'lake', 'old']);
   expect(await page.locator('#sinks').innerText()).toContain('503 <b>busy</b>');
+  expect(await page.locator('#tiles').innerText()).toContain('full in about 5 d unless siem resumes');
   expect(await page.locator('#picture svg').getAttribute('aria-label')).toMatch(
     /^Windows of suspended-one: 4 proven, 20 final\..*: lake 1 s, siem 20 min\.$/,
   );

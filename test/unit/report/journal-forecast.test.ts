@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import type { Snapshot } from '../../../src/model/snapshot.ts';
 import { journalForecast } from '../../../src/report/journal-forecast.ts';
-import { sink } from './snapshots.ts';
+import { statusJson } from '../../../src/report/status-json.ts';
+import { sink, snapshot } from './snapshots.ts';
 
 const mib = 2 ** 20;
 const journal = (change: Partial<Snapshot['journal']> = {}): Snapshot['journal'] => ({
@@ -12,14 +13,16 @@ const blocked = sink({ state: 'blocked', lagRecords: 1_000, lagSeconds: 3_600 })
 
 test('the room is divided by the rate since the sink stopped', () => {
   // 2,000 entries take 200 MiB. 1,000 of them, 100 MiB, came within the hour; 900 MiB are left for the next.
-  expect(journalForecast({ journal: journal(), sinks: [sink(), blocked] })).toEqual({ seconds: 9 * 3_600, sink: blocked.id });
-  expect(journalForecast({ journal: journal({ bytes: 300 * mib, setAside: 100 * mib }), sinks: [blocked] })?.seconds).toBe(8 * 3_600);
+  expect(journalForecast({ journal: journal(), sinks: [sink(), blocked] })).toEqual({ secondsUntilFull: 9 * 3_600, sink: blocked.id });
+  expect(journalForecast({ journal: journal({ bytes: 300 * mib, setAside: 100 * mib }), sinks: [blocked] })?.secondsUntilFull).toBe(
+    8 * 3_600,
+  );
 });
 
 test('the sink that lags most decides; one that is delivering does not', () => {
   const slow = { ...blocked, id: 'slow', state: 'retrying', lagRecords: 2_000, lagSeconds: 7_200 };
   const busy = { ...blocked, id: 'busy', state: 'active', lagRecords: 2_900 };
-  expect(journalForecast({ journal: journal(), sinks: [busy, blocked, slow] })).toEqual({ seconds: 8 * 3_600, sink: 'slow' });
+  expect(journalForecast({ journal: journal(), sinks: [busy, blocked, slow] })).toEqual({ secondsUntilFull: 8 * 3_600, sink: 'slow' });
 });
 
 test.each<[string, Partial<Snapshot['journal']>, object]>([
@@ -34,5 +37,11 @@ test.each<[string, Partial<Snapshot['journal']>, object]>([
 });
 
 test('a journal that is over its limit is full now', () => {
-  expect(journalForecast({ journal: journal({ bytes: 2_000 * mib }), sinks: [blocked] })?.seconds).toBe(0);
+  expect(journalForecast({ journal: journal({ bytes: 2_000 * mib }), sinks: [blocked] })?.secondsUntilFull).toBe(0);
+});
+
+test('the JSON of status carries the forecast, and null while the journal does not grow', () => {
+  const forecast = (...sinks: Snapshot['sinks']) => statusJson(snapshot({ journal: journal(), sinks })).journal.forecast;
+  expect(forecast(sink(), blocked)).toEqual({ secondsUntilFull: 9 * 3_600, sink: blocked.id });
+  expect(forecast(sink())).toBeNull();
 });

@@ -169,7 +169,7 @@ test('status as JSON has the shape of the contract, to the letter', () => {
     complete: false,
     delivered: true,
     version: '0.1.0',
-    journal: { bytes: 52_428_800, maxSize: 10_737_418_240, head: 12_345 },
+    journal: { bytes: 52_428_800, maxSize: 10_737_418_240, head: 12_345, forecast: null },
     sources: [
       {
         id: 'production',

@@ -196,16 +196,19 @@ function tiles({ sources, sinks, journal, delivered, lacking, complete, firstPro
   const names = needy.length > 3 ? `${needy.slice(0, 3).join(', ')} and ${needy.length - 3} more` : needy.join(', ');
   const needs = tile('Needs attention', needy.length === 0 ? 'nothing' : names, `${counted(polled.length, 'source')}, ${counted(active.length, 'sink')}`, needy.length === 0 ? 'good' : 'bad'); // prettier-ignore
   const meter = html('progress', { max: journal.maxSize, value: journal.bytes, 'aria-label': 'Journal used' });
-  const space = tile(
-    'Journal',
-    `${size(journal.bytes)} of ${size(journal.maxSize)}`,
-    journal.paused === null
-      ? counted(journal.head, 'entr').replace(/entrs?$/, journal.head === 1 ? 'entry' : 'entries')
-      : `collection is paused: ${printable(journal.paused)}`,
-    journal.paused === null ? '' : 'bad',
-    [meter],
-  );
+  const [more, tone] = journalState(journal);
+  const space = tile('Journal', `${size(journal.bytes)} of ${size(journal.maxSize)}`, more, tone, [meter]);
   return [until, delivery, needs, space];
+}
+
+/**
+ * @param {OverviewJson['journal']} journal
+ * @returns {[text: string, tone: string]}
+ */
+function journalState({ paused, forecast, head }) {
+  if (paused !== null) return [`collection is paused: ${printable(paused)}`, 'bad'];
+  if (forecast) return [`full in about ${span(forecast.secondsUntilFull)} unless ${forecast.sink} resumes`, 'warning'];
+  return [`${grouped(head)} ${head === 1 ? 'entry' : 'entries'}`, ''];
 }
 
 function showPicture() {
