@@ -1,0 +1,97 @@
+/** docs/denials.md: its outcomes are those of the specification, and its queries find the events that it promises. */
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { rows } from '../normalize/records.ts';
+import type { Row } from './events.ts';
+import { eventOf, recordFor, start } from './events.ts';
+import { esql } from './esql.ts';
+import { kql } from './kql.ts';
+import { mappedFields } from './mapped-fields.ts';
+import { spl } from './spl.ts';
+
+const page = readFileSync(new URL('../../../docs/denials.md', import.meta.url), 'utf8');
+const blocks = (language: string): readonly string[] =>
+  [...page.matchAll(/^```(\w+)\n([^]*?)\n```$/gm)].filter(([, found]) => found === language).map(([, , text = '']) => text);
+
+const day = 86_400;
+const denied = 'Decrypt:AccessDenied:UserPayloadNoAccess';
+const events: readonly Row[] = [
+  ...rows.map(({ triple }, index) => ({ code: triple.join(':'), user: 'u-1', file: `p-${index}`, at: index })),
+  { code: denied, user: 'u-2', file: 'p-91c2', at: 100 },
+  { code: denied, user: 'u-2', file: 'p-91c2', at: 101 },
+  { code: 'Audit:AuthorChanged:Changed', user: 'u-3', file: 'p-91c2', at: 99 },
+  { code: denied, user: 'u-4', file: 'p-1', at: -day },
+].map((happening) => eventOf(recordFor(happening)));
+const now = start + 200_000;
+
+const codesOf = (found: readonly Row[]): readonly unknown[] => found.map((row) => row['event.code']);
+const deniedCodes = rows.filter(({ triple }) => triple[1] === 'AccessDenied').map(({ triple }) => triple.join(':'));
+
+describe('the table', () => {
+  test('has the 17 outcomes of the specification, in its order, with their severities', () => {
+    const listed = [...page.matchAll(/^\| `(\w+:\w+:\w+)` \| (\d+) \|/gm)].map(([, code, severity]) => [code, Number(severity)]);
+    expect(listed).toEqual(rows.map(({ triple, severity }) => [triple.join(':'), severity]));
+    expect(listed).toHaveLength(17);
+  });
+});
+
+describe('the queries', () => {
+  test('are three in each language, and read only fields that Elasticsearch maps', () => {
+    const read = [...blocks('kql').map(kql), ...blocks('esql').map(esql), ...blocks('spl').map(spl)];
+    expect(read).toHaveLength(9);
+    expect(read.flatMap(({ fields }) => fields).filter((field) => !mappedFields.has(field))).toEqual([]);
+  });
+
+  test('of denials find each denial, and nothing else', () => {
+    const expected = [...deniedCodes, denied, denied];
+    const [byKql = '', byEsql = '', bySpl = ''] = [blocks('kql')[0], blocks('esql')[0], blocks('spl')[0]];
+    expect(codesOf(events.filter(kql(byKql).matches))).toEqual([...expected, denied]);
+    const found = esql(byEsql).run(events, now);
+    expect(found).toHaveLength(expected.length);
+    expect(found.map((row) => row['event.reason'])).toEqual(expected.map((code) => code.split(':')[2]).toReversed());
+    expect(spl(bySpl).limits).toEqual({ index: 'dpas', sourcetype: 'dpas:audit', earliest: '-24h' });
+    expect(spl(bySpl).run([...events, ...events])).toHaveLength(expected.length + 1);
+  });
+
+  test('of users count the denied opens and their files', () => {
+    const [, byKql = ''] = blocks('kql');
+    expect(codesOf(events.filter(kql(byKql).matches)).every((code) => String(code).startsWith('Decrypt:AccessDenied:'))).toBe(true);
+    const newest = start + 101_000;
+    expect(esql(blocks('esql')[1] ?? '').run(events, now)).toEqual([
+      { 'user.id': 'u-1', denials: 4, files: 4, newest: start + 6_000 },
+      { 'user.id': 'u-2', denials: 2, files: 1, newest },
+    ]);
+    const bySpl = spl(blocks('spl')[1] ?? '').run([...events, ...events]);
+    expect(bySpl.slice(0, 1)).toEqual([{ 'user.id': 'u-1', denials: 4, files: 4, newest: start / 1000 + 6 }]);
+    expect(bySpl).toContainEqual({ 'user.id': 'u-2', denials: 2, files: 1, newest: newest / 1000 });
+  });
+
+  test('of a file find its history in order', () => {
+    const expected = ['Audit:AuthorChanged:Changed', denied, denied];
+    expect(codesOf(events.filter(kql(blocks('kql')[2] ?? '').matches)).toSorted()).toEqual(expected);
+    expect(codesOf(esql(blocks('esql')[2] ?? '').run(events, now))).toEqual(expected);
+    expect(codesOf(spl(blocks('spl')[2] ?? '').run([...events, ...events]))).toEqual(expected);
+  });
+});
+
+describe('the readers of queries', () => {
+  test.each([
+    ['KQL', () => kql('event.code "a"')],
+    ['KQL', () => kql('(event.code: "a"')],
+    ['ES|QL', () => esql('FROM a | WHERE b = 1 c')],
+    ['ES|QL', () => esql('FROM a | GROK b "%{WORD}"')],
+    ['SPL', () => spl('index=a | transaction user')],
+    ['SPL', () => spl('`macro` a=b')],
+  ])('of %s refuse what they do not implement', (language, read) => {
+    expect(read).toThrow(`cannot read ${language}`);
+  });
+
+  test('evaluate KQL by its precedence, with wildcards and arrays', () => {
+    const row = { a: 'x', b: ['y', 'zeta'], n: 7 };
+    expect(kql('a: "x" or a: "q" and b: "q"').matches(row)).toBe(true);
+    expect(kql('(a: "x" or a: "q") and b: "q"').matches(row)).toBe(false);
+    expect(kql('b: z* and not a: q and n >= 7 and n < 8').matches(row)).toBe(true);
+    expect(kql('b: ("q" or "y")').matches(row)).toBe(true);
+    expect(kql('missing: *').matches(row)).toBe(false);
+  });
+});
