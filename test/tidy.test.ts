@@ -98,8 +98,8 @@ describe('the journal boundary', () => {
     },
     DeliverJournal: {
       id: 'constant',
-      head: 'follows the COMMIT of each append',
       sinkProgress: 'written by the loop of the sink and by operations, after their COMMIT',
+      withheld: 'computed from the ranges of the source, which operations write after their COMMIT',
       acknowledgeLater: 'keeps an acknowledgement in memory; `flush` stores it',
     },
   };

@@ -63,8 +63,8 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
   const running = new Running({ ...options, tracer }, { journal, meters: metrics.meters, tasks });
   running.register();
   parts.open = { journal, running };
-  metrics.bind(() => ({
-    ...{ ...snapshot(options, journal, running), isConfigCurrent: parts.isConfigCurrent },
+  metrics.bind(async () => ({
+    ...{ ...(await snapshot(options, journal, running)), isConfigCurrent: parts.isConfigCurrent },
     certificates: running.certificates.ends(),
   }));
   admin.opened();
@@ -148,8 +148,10 @@ async function openState(
   return journal;
 }
 
-function snapshot({ version, clock }: DaemonOptions, journal: Journal, running: Running): Snapshot {
-  return snapshotOf(journal.db, version, clock.now() * 1000, running.liveStatus.live(journal));
+async function snapshot({ version, clock }: DaemonOptions, journal: Journal, running: Running): Promise<Snapshot> {
+  const { liveStatus } = running;
+  const sinks = await liveStatus.sinkViews();
+  return snapshotOf(journal.db, version, clock.now() * 1000, liveStatus.live(journal, sinks));
 }
 
 async function operate(request: unknown, { clock, log, logs }: DaemonOptions, { open }: Parts): Promise<unknown> {

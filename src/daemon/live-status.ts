@@ -2,13 +2,13 @@
 import type { Collector } from '../collect/scheduler.ts';
 import type { Config } from '../config/load.ts';
 import type { StateSettings } from '../config/state-settings.ts';
-import type { Delivery } from '../deliver/delivery.ts';
+import type { LoopView, SinkLoop } from '../deliver/sink-loop.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { ReportQuery } from '../journal/queries/ledger.ts';
 import type { LiveFacts } from '../journal/queries/snapshot.ts';
 import { secondsLeft } from '../report/backfills.ts';
 import type { ReportedService } from '../report/ledger/html.ts';
-import type { SinkSnapshot, SourceSnapshot } from '../model/snapshot.ts';
+import type { SourceSnapshot } from '../model/snapshot.ts';
 import { requestedStartOf } from './source/unread-start.ts';
 import type { Delays } from '../telemetry/delays.ts';
 import type { ServerClock } from '../source/server-clock.ts';
@@ -61,7 +61,7 @@ interface RunningSource {
 
 export class LiveStatus {
   readonly collectors = new Map<string, Collector>();
-  readonly deliveries = new Map<string, Delivery>();
+  readonly deliveries = new Map<string, SinkLoop>();
   readonly sources = new Map<string, ServiceSource>();
   readonly #running = new Map<string, RunningSource>();
   readonly #awaited = new Map<string, string>();
@@ -93,7 +93,12 @@ export class LiveStatus {
     else this.#awaited.set(id, message);
   }
 
-  live(journal: Journal): LiveFacts {
+  /** The state of every delivery loop. A loop may run in another thread. */
+  async sinkViews(): Promise<ReadonlyMap<string, LoopView>> {
+    return new Map(await Promise.all([...this.deliveries].map(async ([id, loop]) => [id, await loop.view()] as const)));
+  }
+
+  live(journal: Journal, sinks: Awaited<ReturnType<LiveStatus['sinkViews']>>): LiveFacts {
     const closeDelay = new Map(this.#config.sources.map((source) => [source.id, source.closeDelay / 1000]));
     return {
       source: (id) => this.#source(id),
@@ -101,7 +106,7 @@ export class LiveStatus {
         const perSecond = range.state === 'running' ? this.collectors.get(id)?.backfiller.perSecond(range.from) : undefined;
         return perSecond === undefined ? {} : { perSecond, secondsLeft: secondsLeft(range, perSecond) };
       },
-      sink: (id): Partial<SinkSnapshot> | undefined => this.deliveries.get(id)?.view(),
+      sink: (id) => sinks.get(id),
       closeDelaySeconds: (id) => closeDelay.get(id) ?? 0,
       paused: journal.refuses(),
       maxSize: this.#config.journal.maxSize,

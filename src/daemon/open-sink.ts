@@ -8,7 +8,7 @@ import { silentLog } from '../telemetry/discard.ts';
 /** Without a log, for commands that print their findings themselves, the context drops log lines. */
 export function sinkContext(
   { id, format, ledger, sources }: Pick<SinkConfig, 'id' | 'format' | 'ledger' | 'sources'>,
-  config: Pick<Config, 'sources' | 'tls' | 'proxy'>,
+  config: Pick<Config, 'tls' | 'proxy'> & { readonly sources: readonly { readonly id: string }[] },
   { clock, log = silentLog, shown }: { readonly clock: Clock; readonly log?: Log; readonly shown?: SinkContext['shown'] },
 ): SinkContext {
   const { tls, proxy } = config;

@@ -5,7 +5,6 @@
 import { isFinal, WaybillError } from '../errors.ts';
 import type { DeliverJournal } from '../model/journal.ts';
 import type { Sink } from '../model/sink.ts';
-import type { SinkSnapshot } from '../model/snapshot.ts';
 import { noTracer } from '../model/telemetry.ts';
 import type { Log, Meters, Tracer } from '../model/telemetry.ts';
 import type { Clock, Random } from '../model/time.ts';
@@ -20,6 +19,7 @@ import { RetryPolicy } from './retry-policy.ts';
 import { SendQueue } from './send-queue.ts';
 import { Sender } from './sender.ts';
 import type { OpenSink, ReadTime } from './sender.ts';
+import type { LoopView, SinkLoop } from './sink-loop.ts';
 
 export interface DeliverSettings {
   readonly id: string;
@@ -46,7 +46,7 @@ interface DeliveryParts {
   readonly tracer?: Tracer;
 }
 
-export class Delivery {
+export class Delivery implements SinkLoop {
   readonly #parts: DeliveryParts;
   readonly #batches: Batches;
   readonly #retryPolicy: RetryPolicy;
@@ -109,29 +109,24 @@ export class Delivery {
     return result;
   }
 
-  /** Ends the present wait, so that the loop tries at once. */
   wake(): void {
     this.#pauses.wake();
   }
 
-  /** The sink is open, and its position fits the journal. */
   get isOpen(): boolean {
     return this.#isOpen;
   }
 
-  /** The journal determines the rest of the snapshot, also before the sink was opened. */
-  view(): Omit<SinkSnapshot, 'lagSeconds' | 'deadLetters' | 'hasDelivered'> {
-    const { settings, journal } = this.#parts;
+  view(): LoopView {
+    const { settings } = this.#parts;
     const { state, lastError, troubleMs, attempts, failingSince, nextAttempt } = this.#retryPolicy;
     const isUnready = troubleMs !== undefined && troubleMs > settings.failReadinessAfter;
-    const { acknowledged } = this.#acknowledger;
     return {
       id: settings.id,
       type: settings.type,
       state,
       trouble: isUnready ? (lastError ?? state) : undefined,
-      acknowledged,
-      lagRecords: journal.head().seq - acknowledged,
+      acknowledged: this.#acknowledger.acknowledged,
       lastSuccess: this.#sender.lastSuccess,
       lastError,
       attempts,

@@ -105,12 +105,12 @@ export class OnDemand {
   }
 
   /** Starts a replay, up to the last acknowledged entry. @throws WaybillError `usage` while a replay is under way, `sink_unavailable` when the loop has ended */
-  replay(range: ReplayRange, expected: number, isDeadLetter: (seq: number) => boolean): void {
+  replay(range: ReplayRange, expected: number, deadLetters: ReadonlySet<number>): void {
     if (this.#replay?.isRunning) throw new WaybillError('usage', 'cannot start a replay: one is under way for this sink');
     const { journal, pipeline, limit, clock, acknowledger, pauses, sends } = this.#parts;
     if (sends.closed) throw sends.closed;
     const last = Math.min(range.last, acknowledger.acknowledged);
-    this.#replay = new Replay({ journal, pipeline, limit, range: { ...range, last }, expected, isDeadLetter, began: clock.now() });
+    this.#replay = new Replay({ journal, pipeline, limit, range: { ...range, last }, expected, deadLetters, began: clock.now() });
     pauses.wake();
   }
 

@@ -6,14 +6,14 @@ import { Batches, type Prepared } from './batcher.ts';
 import type { Pipeline } from './pipeline.ts';
 
 interface ReplayParts {
-  readonly journal: Pick<DeliverJournal, 'read' | 'pruned' | 'segmentOf'>;
+  readonly journal: Pick<DeliverJournal, 'readRange'>;
   readonly pipeline: Pipeline;
   readonly limit: Limit;
   readonly range: ReplayRange;
   /** Approximate number of entries. */
   readonly expected: number;
   /** Dead letters are skipped: a separate command retries them. */
-  readonly isDeadLetter: (seq: number) => boolean;
+  readonly deadLetters: ReadonlySet<number>;
   /** Wall clock, ms. */
   readonly began: number;
 }
@@ -31,11 +31,11 @@ export class Replay {
   #ended: number | undefined;
 
   constructor(parts: ReplayParts) {
-    const { pipeline, limit, range, isDeadLetter } = parts;
+    const { pipeline, limit, range, deadLetters } = parts;
     this.#parts = parts;
     this.#from = range.first;
     this.#at = range.first - 1;
-    const isRequested = (entry: Entry): boolean => this.#isInTime(entry) && !isDeadLetter(entry.seq);
+    const isRequested = (entry: Entry): boolean => this.#isInTime(entry) && !deadLetters.has(entry.seq);
     const requested: Pipeline = (entry, put) => (isRequested(entry) ? pipeline(entry, put) : undefined);
     this.#batches = new Batches((after, most) => this.#read(after, most), requested, limit, this.#at);
   }
@@ -86,14 +86,9 @@ export class Replay {
   /** Skips entries that were pruned since the replay began. */
   async #read(given: number, limit: Limit): Promise<readonly Entry[]> {
     const { journal, range } = this.#parts;
-    const after = Math.max(given, await journal.pruned());
+    const { after, entries } = await journal.readRange(given, range, limit);
     if (after > given) this.#from = after + 1;
-    if (after >= range.last) return [];
-    if (!range.times) return journal.read(after, { ...limit, records: Math.min(limit.records, range.last - after) });
-    const segment = await journal.segmentOf(after, range.times);
-    if (!segment || segment.first > range.last) return [];
-    const from = Math.max(after, segment.first - 1);
-    return journal.read(from, { ...limit, records: Math.min(limit.records, segment.last - from, range.last - from) });
+    return entries;
   }
 
   #isInTime(entry: Entry): boolean {

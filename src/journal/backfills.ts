@@ -10,7 +10,7 @@ import type { Unread, RequestedStart } from '../model/snapshot.ts';
 import type { Clock, Micros } from '../model/time.ts';
 import type { RangeRow } from './ledger.ts';
 import type { Operations } from './operations.ts';
-import { isBackfill, rangeOf, uncovered } from './sources.ts';
+import { isBackfill, uncovered } from './sources.ts';
 import type { Sources, SourceState } from './sources.ts';
 import type { Store } from './store.ts';
 import { storedJson } from './damage.ts';
@@ -73,16 +73,13 @@ export class History {
     return parts;
   }
 
-  /**
-   * True if a sink does not receive records of this time because they belong to a backfill for
-   * other sinks.
-   */
-  withheld(sink: string, id: string, time: () => Micros | undefined): boolean {
-    const ranges = this.#sources.has(id) ? this.#sources.get(id).ranges : [];
-    if (!ranges.some(({ order }) => order?.sinks !== undefined && !order.sinks.includes(sink))) return false;
-    const at = time();
-    const range = at === undefined ? undefined : rangeOf(ranges, at);
-    return range?.order?.sinks !== undefined && !range.order.sinks.includes(sink);
+  /** See DeliverJournal.withheld. */
+  withheld(sink: string, id: string): readonly Window[] {
+    if (!this.#sources.has(id)) return [];
+    return this.#sources
+      .get(id)
+      .ranges.filter(isBackfill)
+      .filter(({ order: { sinks } }) => sinks !== undefined && !sinks.includes(sink));
   }
 
   pause(id: string, from: Micros, paused: boolean, operation: GapOperation): void {

@@ -19,6 +19,7 @@ import type {
   DeadLetterResult,
   Limit,
   Operation,
+  ReplayRange,
   Resent,
   SinkProgress,
 } from '../model/journal.ts';
@@ -348,6 +349,10 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     return this.sinkPositions.sink(id);
   }
 
+  withheld(id: string, source: string): readonly Window[] {
+    return this.#history.withheld(id, source);
+  }
+
   async acknowledge(id: string, acknowledgement: Acknowledgement, deadLetters: readonly DeadLetter[]): Promise<void> {
     this.#assertWithin(id, acknowledgement);
     this.sinkPositions.now(id, acknowledgement, deadLetters, this.#clock.now() * 1000);
@@ -366,7 +371,6 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.sinkPositions.commitResumeNote(id, resumeNote);
   }
 
-  /** See ResumePoint.lost. */
   async lost(id: string, loss: SinkLoss, resumeNote: string): Promise<void> {
     this.#store.transaction(() => {
       this.sinkPositions.writeResumeNote(id, resumeNote);
@@ -397,12 +401,13 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.sinkPositions.adopted(id);
   }
 
-  async pruned(): Promise<number> {
-    return this.#segments.pruned();
+  async readRange(after: number, range: ReplayRange, limit: Limit): Promise<{ after: number; entries: readonly Entry[] }> {
+    return this.#segments.readRange(after, range, limit);
   }
 
-  async segmentOf(after: number, times: Window): Promise<{ readonly first: number; readonly last: number } | undefined> {
-    return this.#segments.withTimes(after, times);
+  /** The last pruned entry. */
+  pruned(): number {
+    return this.#segments.pruned();
   }
 
   /** The approximate number of entries in a range of the journal. */

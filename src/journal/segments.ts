@@ -6,7 +6,7 @@
  */
 import type { Statement } from 'better-sqlite3';
 import type { WaybillError } from '../errors.ts';
-import type { CollectedRecord, Entry, Limit } from '../model/journal.ts';
+import type { CollectedRecord, Entry, Limit, ReplayRange } from '../model/journal.ts';
 import type { Position, Window } from '../model/ledger.ts';
 import type { Micros } from '../model/time.ts';
 import { damaged } from './damage.ts';
@@ -276,10 +276,14 @@ export class Segments {
     return this.#pruned.get()?.pruned_seq ?? 0;
   }
 
-  /** See DeliverJournal.segmentOf. */
-  withTimes(after: number, { from, to }: Window): { first: number; last: number } | undefined {
-    const row = this.#timed.get(after + 1, after, to, from);
-    return row && { first: row.seq, last: row.seq + row.n - 1 };
+  /** See DeliverJournal.readRange. */
+  readRange(given: number, { last, times }: ReplayRange, limit: Limit): { after: number; entries: readonly Entry[] } {
+    const after = Math.max(given, this.pruned());
+    const row = times && this.#timed.get(after + 1, after, times.to, times.from);
+    const from = row ? Math.max(after, row.seq - 1) : after;
+    const end = row ? Math.min(last, row.seq + row.n - 1) : last;
+    if (from >= end || (times && !row)) return { after, entries: [] };
+    return { after, entries: this.read(from, { ...limit, records: Math.min(limit.records, end - from) }) };
   }
 
   /**

@@ -1,7 +1,7 @@
 /** The boundary to the journal, as the collecting and the delivering rooms see it. */
 import type { Backfill, GapPart, Suspension, LedgerWindow, Position, Remark, SourceProgress, WindowStep, Window } from './ledger.ts';
 import type { AuditRecord } from './record.ts';
-import type { Rejection } from './sink.ts';
+import type { Rejection, SinkLoss } from './sink.ts';
 import type { Micros } from './time.ts';
 
 /** A record on its way from the collector to the journal. */
@@ -250,18 +250,19 @@ export interface ReplayProgress extends ReplayRange {
  * The journal as the loop of one sink sees it.
  *
  * Every member that reads or writes the store returns a promise and is one transaction. The members
- * without a promise (`head`, `sinkProgress`, `acknowledgeLater`) use values in memory, which follow
- * each committed transaction. Only the loop of that sink and the operations of operators change the
- * progress of a sink.
+ * without a promise (`sinkProgress`, `withheld`, `acknowledgeLater`) use values in memory, which
+ * follow each committed transaction. Only the loop of that sink and the operations of operators
+ * change the progress of a sink.
  */
 export interface DeliverJournal {
   readonly id: string;
-  head(): Position;
   /** The entries after `after`, in order, up to a limit; at least one if one exists. */
   read(after: number, limit: Limit): Promise<readonly Entry[]>;
   /** Resolves when the journal has changed after this call. */
   changed(): Promise<unknown>;
   sinkProgress(sink: string): SinkProgress;
+  /** The backfills of a source that were requested for other sinks only: their records are not for this sink. */
+  withheld(sink: string, source: string): readonly Window[];
   /** The chain value of the segment that contains entry `seq`; undefined if this journal has no such entry. */
   chainAt(seq: number): Promise<Uint8Array | undefined>;
   /** Commits an acknowledgement with its dead letters. An acknowledgement never goes back. */
@@ -275,6 +276,8 @@ export interface DeliverJournal {
   flush(): Promise<void>;
   /** Commits a new resume note for the delivered position, for example the start of another file. */
   commitResumeNote(sink: string, resumeNote: string): Promise<void>;
+  /** Commits a loss of delivered records with a new resume note; see ResumePoint.lost. */
+  lost(sink: string, loss: SinkLoss, resumeNote: string): Promise<void>;
   /** The entry of a dead letter; undefined when its copy of the record is gone. */
   deadLetter(sink: string, seq: number): Promise<Entry | undefined>;
   /**
@@ -286,8 +289,10 @@ export interface DeliverJournal {
   adopted(sink: string): Promise<void>;
   /** Resolves the recorded losses of the sink, for the part of the lost range that it accepted again. */
   resent(sink: string, sent: Resent): Promise<void>;
-  /** The last pruned entry. */
-  pruned(): Promise<number>;
-  /** The first segment of records after `after` that may hold records of these times. */
-  segmentOf(after: number, times: Window): Promise<{ readonly first: number; readonly last: number } | undefined>;
+  /**
+   * The next entries of a replay after `after`, which may have been pruned since the replay began. With `times`,
+   * the entries of the next segment that may hold such records.
+   * @returns `after`: the last pruned entry where that is later than the given position
+   */
+  readRange(after: number, range: ReplayRange, limit: Limit): Promise<{ readonly after: number; readonly entries: readonly Entry[] }>;
 }

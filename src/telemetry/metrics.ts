@@ -24,7 +24,7 @@ import type { NameOf } from './metric-table.ts';
 export interface Metrics extends AsyncDisposable {
   readonly meters: Meters;
   /** Sets the source of the gauges. Before it is set, only process metrics, `waybill_build_info` and counters are served. */
-  readonly bind: (snapshot: (() => Snapshot) | undefined) => void;
+  readonly bind: (snapshot: (() => Snapshot | Promise<Snapshot>) | undefined) => void;
   /** Prometheus text format 0.0.4. Rejects when the snapshot fails. */
   readonly text: () => Promise<string>;
 }
@@ -58,7 +58,7 @@ export function createMetrics(
   const meter = provider.getMeter('waybill');
   // No scope labels and no target_info: the exposed names are a contract.
   const serializer = new PrometheusSerializer(undefined, false, undefined, true, true);
-  let snapshot: (() => Snapshot) | undefined;
+  let snapshot: (() => Snapshot | Promise<Snapshot>) | undefined;
 
   const instruments = createInstruments(meter);
   observeProcess(meter, lostLines);
@@ -139,11 +139,11 @@ function observeProcess(meter: Meter, lostLines: () => number): void {
 }
 
 /** One callback for all gauges: each snapshot queries the journal. */
-function observeSnapshot(meter: Meter, instruments: Instruments, snapshot: () => Snapshot | undefined): void {
+function observeSnapshot(meter: Meter, instruments: Instruments, snapshot: () => Snapshot | Promise<Snapshot> | undefined): void {
   const gauges = Object.entries(snapshotGauges).map(([name, observe]) => ({ gauge: gauge(meter, name as NameOf<'gauge'>), observe }));
   meter.addBatchObservableCallback(
-    (result) => {
-      const now = snapshot();
+    async (result) => {
+      const now = await snapshot();
       if (!now) return;
       for (const { gauge: observed, observe } of gauges) observe(now, (value, labels) => result.observe(observed, value, labels));
       // Callbacks run before counters are read.

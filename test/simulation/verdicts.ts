@@ -475,7 +475,7 @@ class Day {
     const { journal, views } = this.#life ?? {};
     const live =
       isRunning && journal && views
-        ? views.live(journal)
+        ? views.live(journal, new Map())
         : {
             source: () => ({ trouble: 'the daemon does not run' }),
             sink: () => undefined,

@@ -144,7 +144,7 @@ async function order(verb: Change, values: Values, io: Io, since?: string): Prom
   // Refused before the user is asked to confirm.
   if (verb === 'reconcile') assertResolvable(sink, target);
   if (verb === 'adopt') {
-    adoptable(sink, target);
+    await adoptable(sink, target);
     const live = await liveSink(config.dataDir, id);
     if (live && live.state !== 'blocked') throw fits(id);
   }

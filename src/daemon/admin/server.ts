@@ -13,7 +13,7 @@ import type { AdminThreadData, FromThread, Listen, Question, Reported, ToThread,
 /** The answers to the requests of the thread. */
 export interface AdminFacts {
   /** Undefined while the state is not open. */
-  readonly snapshot: () => Snapshot | undefined;
+  readonly snapshot: () => Snapshot | undefined | Promise<Snapshot | undefined>;
   readonly metricsText: () => Promise<string>;
   readonly operate: (request: unknown) => Promise<unknown>;
   /** @throws WaybillError `secret_missing` */

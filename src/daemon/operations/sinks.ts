@@ -72,7 +72,7 @@ async function retire({ journal, sink, configured, operation, reason }: Target):
 }
 
 async function adopt({ journal, sink, configured, operation, reason }: Target): Promise<OperationResult> {
-  adoptable(sink, configured);
+  await adoptable(sink, configured);
   const detail = { sink: sink.id, acknowledged: sink.acknowledged, delivered: sink.delivered.seq, ...reason };
   await journal.operate({ ...operation, detail }, () => journal.sinkPositions.writeOrders(sink, { ...sink.orders, adopt: true }));
   configured?.loop?.wake();
@@ -82,7 +82,7 @@ async function adopt({ journal, sink, configured, operation, reason }: Target): 
 async function retry({ journal, sink, configured, operation, reason }: Target): Promise<OperationResult> {
   const { loop } = configuredOr(configured, sink.id);
   if (!loop) throw new WaybillError('usage', `cannot retry the sink "${sink.id}": no daemon is running; its start tries every sink`);
-  const { state } = loop.view();
+  const { state } = await loop.view();
   if (state === 'active') throw new WaybillError('usage', `cannot retry the sink "${sink.id}": it is neither retrying nor blocked`);
   await journal.operate({ ...operation, detail: { sink: sink.id, state, ...reason } });
   loop.wake();
@@ -142,12 +142,12 @@ async function discardDeadLetters(
 async function replay({ journal, sink, configured, operation, reason }: Target, request: RequestOf<'replay'>): Promise<OperationResult> {
   const { id, acknowledged } = sink;
   const { loop } = sending(configured, sink);
-  if (loop.view().replay?.state === 'running')
+  if ((await loop.view()).replay?.state === 'running')
     throw new WaybillError('usage', `cannot replay to the sink "${id}": a replay is running already`);
   const { from, to } = request;
   const times = from === undefined && to === undefined ? undefined : { from: from ?? 0, to: to ?? Number.MAX_SAFE_INTEGER };
   const range = {
-    first: Math.max(request.first ?? 1, (await journal.pruned()) + 1),
+    first: Math.max(request.first ?? 1, journal.pruned() + 1),
     last: Math.min(request.last ?? acknowledged, acknowledged),
     times,
   };
@@ -155,9 +155,8 @@ async function replay({ journal, sink, configured, operation, reason }: Target, 
   if (expected === 0)
     throw new WaybillError('usage', `cannot replay to the sink "${id}": nothing delivered in this range is still in the journal`);
   await journal.operate({ ...operation, detail: { sink: id, first: range.first, last: range.last, from, to, ...reason } });
-  const rejected = journal.deadLetters.rejected(id);
-  loop.onDemand.replay(range, expected, (seq) => rejected.has(seq));
-  return { replay: loop.view().replay };
+  await loop.onDemand.replay(range, expected, journal.deadLetters.rejected(id));
+  return { replay: (await loop.view()).replay };
 }
 
 type Identified = Pick<SinkState, 'id' | 'type'>;
@@ -174,11 +173,14 @@ export function assertResolvable({ id, type }: Identified, configured: Configure
  * seem to come from another state.
  * @throws WaybillError `usage`
  */
-export function adoptable({ id, type, state }: Identified & { readonly state: string }, configured: Configured | undefined): void {
+export async function adoptable(
+  { id, type, state }: Identified & { readonly state: string },
+  configured: Configured | undefined,
+): Promise<void> {
   if (!keepsPosition(configuredOr(configured, id)) || state === 'retired')
     throw new WaybillError('usage', `cannot adopt the sink "${id}": a sink of type ${type} stores no position; adopt does not apply`);
   const loop = configured?.loop;
-  if (loop && (loop.isOpen || loop.view().state !== 'blocked')) throw fits(id);
+  if (loop && ((await loop.isOpen) || (await loop.view()).state !== 'blocked')) throw fits(id);
 }
 
 export function fits(id: string): WaybillError {

@@ -187,12 +187,12 @@ function sinkSnapshots(db: Database, head: number, now: Micros, live: LiveFacts)
       state: live.stopped && row.state === 'active' ? 'stopped' : row.state,
       trouble: undefined,
       acknowledged,
-      lagRecords: lag,
       lagSeconds: lag === 0 ? 0 : lagSeconds(db, acknowledged, now),
       deadLetters: deadLetters.get(row.id) ?? 0,
       lastSuccess: undefined,
       lastError: undefined,
       ...view,
+      lagRecords: lag,
       // A sink starts with `delivered` = `from_seq`. An acknowledgement may still be pending in memory.
       hasDelivered: row.delivered > row.from_seq || view?.lastSuccess !== undefined,
     };

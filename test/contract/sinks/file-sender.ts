@@ -76,7 +76,7 @@ process.stdout.write('begun\n');
 flushCompileCache();
 let hasTaken = false;
 while (journal.head().seq < wanted || state.acknowledged < journal.head().seq) {
-  if (journal.head().seq < wanted && loop.view().lagRecords < 100) await append(journal, 20, () => pad);
+  if (journal.head().seq < wanted && journal.head().seq - loop.view().acknowledged < 100) await append(journal, 20, () => pad);
   if (!hasTaken && loop.view().lastSuccess !== undefined) {
     hasTaken = true;
     process.stdout.write('taken\n');

@@ -69,7 +69,7 @@ async function world() {
     onTestFinished(() => abort.abort(new Error('the test is over')));
     // The journal of the tests has another source, which nobody runs.
     const snapshot = (): Snapshot => {
-      const all = snapshotOf(journal.db, '0.1.0', clock.now() * 1000, views.live(journal));
+      const all = snapshotOf(journal.db, '0.1.0', clock.now() * 1000, views.live(journal, new Map()));
       return { ...all, sources: all.sources.filter((each) => each.id === id) };
     };
     const status = (): string => statusText(snapshot(), { color: false, tz: 'UTC', width: 240 });

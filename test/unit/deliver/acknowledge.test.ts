@@ -179,7 +179,7 @@ describe('the position that a sink keeps', () => {
     await rig.clock.advance(130_000);
     expect(loop.receiver.attempts).toEqual([]);
     expect(committed(rig.journal, 'sink').acknowledged).toBe(0);
-    expect(loop.delivery.view()).toMatchObject({ state: 'blocked', lagRecords: 6 });
+    expect(loop.delivery.view()).toMatchObject({ state: 'blocked', acknowledged: 0 });
     expect(loop.delivery.view().lastError).toContain(`it has entry ${seq}, which this state does not know`);
   });
 
@@ -333,7 +333,6 @@ function wrapped(
 ): DeliverJournal {
   return {
     id: journal.id,
-    head: () => journal.head(),
     read: (after, limit) => journal.read(after, limit),
     changed: () => journal.changed(),
     sinkProgress: (sink) => journal.sinkProgress(sink),
@@ -346,7 +345,8 @@ function wrapped(
     resolveDeadLetter: (sink, seq, fate, operation) => journal.resolveDeadLetter(sink, seq, fate, operation),
     adopted: (sink) => journal.adopted(sink),
     resent: (sink, sent) => journal.resent(sink, sent),
-    pruned: () => journal.pruned(),
-    segmentOf: (after, times) => journal.segmentOf(after, times),
+    withheld: (sink, of) => journal.withheld(sink, of),
+    lost: (sink, loss, note) => journal.lost(sink, loss, note),
+    readRange: (after, given, limit) => journal.readRange(after, given, limit),
   };
 }

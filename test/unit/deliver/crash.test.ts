@@ -62,7 +62,6 @@ class Moments {
     };
     return {
       id: journal.id,
-      head: () => journal.head(),
       read: (after, limit) => journal.read(after, limit),
       changed: () => journal.changed(),
       sinkProgress: (sink) => journal.sinkProgress(sink),
@@ -78,8 +77,9 @@ class Moments {
       resolveDeadLetter: (sink, seq, fate, operation) => both('settleLetter', () => journal.resolveDeadLetter(sink, seq, fate, operation)),
       adopted: (sink) => both('adopted', () => journal.adopted(sink)),
       resent: (sink, sent) => journal.resent(sink, sent),
-      pruned: () => journal.pruned(),
-      segmentOf: (after, times) => journal.segmentOf(after, times),
+      withheld: (sink, of) => journal.withheld(sink, of),
+      lost: (sink, loss, note) => journal.lost(sink, loss, note),
+      readRange: (after, given, limit) => journal.readRange(after, given, limit),
     };
   }
 }

@@ -18,7 +18,7 @@ const operations = ({ journal }: Rig): { operation: string; detail: unknown }[] 
 const sentOnDemand = ({ receiver }: Loop): Batch[] =>
   receiver.attempts.flatMap(({ batch }) => (batch.onDemand === undefined ? [] : [batch]));
 const every = { first: 1, last: 1_000_000, times: undefined };
-const none = (): boolean => false;
+const none: ReadonlySet<number> = new Set();
 
 /** A loop with entries 1 to 6, of which the sink refused 3; `repaired`: no more. */
 async function refused(rig: Rig, given: Parameters<Rig['loop']>[0] = {}): Promise<{ loop: Loop; repaired: { is: boolean } }> {
@@ -345,7 +345,7 @@ describe('a replay', () => {
       return loop.receiver.take(batch);
     };
     const letters = rig.journal.deadLetters.rejected('sink');
-    loop.delivery.onDemand.replay(every, 6, (seq) => letters.has(seq));
+    loop.delivery.onDemand.replay(every, 6, letters);
     await rig.clock.until(() => loop.delivery.view().replay?.state === 'done');
     expect(loop.receiver.has.slice(5).map(numberOf)).toEqual([1, 2, 4, 6]);
     expect(loop.delivery.view().replay).toMatchObject({ sent: 4, rejected: 1 });

@@ -111,7 +111,7 @@ test('a failing sink is active again when it turns out to have everything', asyn
   loop.run();
   await rig.clock.advance(600_000);
   expect(loop.receiver.attempts.length).toBe(1);
-  expect(loop.delivery.view()).toMatchObject({ state: 'active', trouble: undefined, lagRecords: 0, lastError: 'the answer was cut' });
+  expect(loop.delivery.view()).toMatchObject({ state: 'active', trouble: undefined, acknowledged: 2, lastError: 'the answer was cut' });
 });
 
 test('a sink that is open again is well where all that is left is not for it, and takes what a person sends', async () => {
@@ -126,7 +126,7 @@ test('a sink that is open again is well where all that is left is not for it, an
   expect(loop.delivery.view()).toMatchObject({ state: 'retrying', trouble: '429' });
   await rig.clock.advance(600_000);
   expect(loop.receiver.opens).toBe(12);
-  expect(loop.delivery.view()).toMatchObject({ state: 'active', trouble: undefined, lagRecords: 0 });
+  expect(loop.delivery.view()).toMatchObject({ state: 'active', trouble: undefined, acknowledged: 3 });
   const [entry] = await rig.journal.read(0, { records: 1, bytes: 1 });
   if (!entry) throw new Error('the journal has three records');
   const asked = loop.delivery.onDemand.test([plain(entry)]);

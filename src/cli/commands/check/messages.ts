@@ -4,7 +4,7 @@
  */
 import type { Config, SinkConfig } from '../../../config/load.ts';
 import { settingsOf } from '../../../daemon/source/service-facts.ts';
-import { writerOf } from '../../../daemon/sink.ts';
+import { writerOf } from '../../../daemon/delivery/loop.ts';
 import type { EcsEvent } from '../../../model/event.ts';
 import { normalizer } from '../../../normalize/normalizer.ts';
 import { outcomes } from '../../../normalize/outcomes.ts';

@@ -1,0 +1,117 @@
+/** Creates a delivery loop from its plan, with its pipeline and the resume point of its sink. */
+import type { SinkConfig } from '../../config/load.ts';
+import { Delivery } from '../../deliver/delivery.ts';
+import { pipeline } from '../../deliver/pipeline.ts';
+import type { MessageLimit, PipelineParts } from '../../deliver/pipeline.ts';
+import { encoder, shortener } from '../../encode/index.ts';
+import type { EncodeSettings } from '../../encode/define.ts';
+import type { EcsEvent, Encode } from '../../model/event.ts';
+import type { DeliverJournal } from '../../model/journal.ts';
+import type { Window } from '../../model/ledger.ts';
+import type { ResumePoint, SinkLoss } from '../../model/sink.ts';
+import type { Log, Meters, Tracer } from '../../model/telemetry.ts';
+import type { Clock, Micros, Random } from '../../model/time.ts';
+import { ledgerNormalizer } from '../../normalize/ledger-event.ts';
+import { normalizer } from '../../normalize/normalizer.ts';
+import { compileWhere } from '../../normalize/filter.ts';
+import type { SinkContext, SinkDefinition } from '../../sink/define.ts';
+import { sinkContext } from '../open-sink.ts';
+import type { SinkPlan } from './plan.ts';
+
+export interface LoopParts {
+  readonly definition: SinkDefinition;
+  readonly journal: DeliverJournal;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** The log of this sink. */
+  readonly log: Log;
+  readonly meters: Meters;
+  readonly tracer?: Tracer | undefined;
+  readonly shown?: SinkContext['shown'];
+}
+
+/** Creates the loop without starting it. */
+export function createLoop(plan: SinkPlan, { definition, journal, clock, random, log, meters, tracer, shown }: LoopParts): Delivery {
+  const { sink } = plan;
+  const { id, type, settings } = sink;
+  const context = sinkContext(sink, plan.config, { clock, log, shown });
+  const resumePoint = resumePointOf(id, journal, (loss) => {
+    meters.sinkLoss(id);
+    log.write('sink.records_lost', { sink: id, code: 'file_truncated', first: loss.first, last: loss.last, detail: loss.message });
+  });
+  return new Delivery({
+    settings: {
+      ...{ id, type, batch: sink.batch, deadline: definition.deadline, resolvable: definition.resolvable(settings) },
+      failReadinessAfter: sink.failReadinessAfter ?? Infinity,
+    },
+    pipeline: pipeline(pipelineParts(plan, definition, journal, meters)),
+    open: (signal) => definition.open(settings, context, resumePoint, signal),
+    ...{ journal, clock, random, log, meters, ...(tracer && { tracer }) },
+  });
+}
+
+function pipelineParts(plan: SinkPlan, definition: SinkDefinition, journal: DeliverJournal, meters: Meters): PipelineParts {
+  const { sink, normalize, normalizeLedger, fromTime } = plan;
+  return {
+    normalize: new Map([...normalize].map(([source, each]) => [source, normalizer(each)])),
+    normalizeLedger: new Map([...normalizeLedger].map(([source, each]) => [source, ledgerNormalizer(each)])),
+    matches: sink.filter ? compileWhere(sink.filter) : () => true,
+    encode: writerOf(sink).encode,
+    limit: limitOf({ ...sink, definition }, meters),
+    fromTime,
+    withheld: (source, time) => isWithin(journal.withheld(sink.id, source), time),
+    unexpected: (source, tags) => {
+      for (const tag of tags) meters.recordsUnexpected(source, tag);
+    },
+  };
+}
+
+function isWithin(windows: readonly Window[], time: () => Micros | undefined): boolean {
+  if (windows.length === 0) return false;
+  const at = time();
+  return at !== undefined && windows.some(({ from, to }) => from <= at && at < to);
+}
+
+/** @param lost  called after the journal has stored the loss */
+function resumePointOf(id: string, journal: DeliverJournal, lost: (loss: SinkLoss) => void): ResumePoint {
+  return {
+    journal: journal.id,
+    get position() {
+      return journal.sinkProgress(id).delivered;
+    },
+    get resumeNote() {
+      return journal.sinkProgress(id).resumeNote;
+    },
+    get adopt() {
+      return journal.sinkProgress(id).orders.adopt;
+    },
+    chainAt: (seq) => journal.chainAt(seq),
+    commitResumeNote: (resumeNote) => journal.commitResumeNote(id, resumeNote),
+    lost: async (loss, resumeNote) => {
+      await journal.lost(id, loss, resumeNote);
+      lost(loss);
+    },
+  };
+}
+
+/** The receiver's limit, and the encoder that fits a longer message into it. */
+export function limitOf(
+  sink: Pick<SinkConfig, 'id' | 'definition' | 'settings' | keyof Written>,
+  meters: Meters,
+): MessageLimit | undefined {
+  const bytes = sink.definition.messageBytes?.(sink.settings);
+  if (bytes === undefined) return undefined;
+  const { shorten } = writerOf(sink);
+  return { bytes, shorten: (event) => shorten(event, bytes), shortened: () => meters.messageTruncated(sink.id) };
+}
+
+type Written = Pick<SinkConfig, 'format' | 'includeOriginal' | 'cef'>;
+
+/** The encoder of a sink, and its variant for a limit in bytes, which gives undefined when an event cannot fit. */
+export function writerOf({ format, includeOriginal, cef }: Written): {
+  readonly encode: Encode;
+  readonly shorten: (event: EcsEvent, bytes: number) => string | undefined;
+} {
+  const settings: EncodeSettings = { includeOriginal, cef };
+  return { encode: encoder(format, settings), shorten: (event, bytes) => shortener(format, settings, bytes)(event) };
+}

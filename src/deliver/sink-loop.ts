@@ -1,0 +1,28 @@
+/** A delivery loop as the daemon sees it: it may run in another thread. */
+import type { Operation, ReplayRange } from '../model/journal.ts';
+import type { Message } from '../model/sink.ts';
+import type { SinkSnapshot } from '../model/snapshot.ts';
+import type { OnDemandResult } from './send-queue.ts';
+
+/** A promise where the loop runs in another thread. */
+type Awaitable<Value> = Value | Promise<Value>;
+
+/** The state of a loop. The journal determines the rest of the snapshot. */
+export type LoopView = Omit<SinkSnapshot, 'lagRecords' | 'lagSeconds' | 'deadLetters' | 'hasDelivered'>;
+
+export interface SinkLoop {
+  /** See Delivery.run. */
+  run(stop: AbortSignal, abandon: AbortSignal): Promise<void>;
+  /** Ends the present wait, so that the loop tries at once. */
+  wake(): void;
+  /** The sink is open, and its position fits the journal. */
+  readonly isOpen: Awaitable<boolean>;
+  /** Also known before the sink was opened. */
+  view(): Awaitable<LoopView>;
+  /** Sends that an operator requests; see OnDemand. */
+  readonly onDemand: {
+    retry(seqs: readonly number[], operation: Operation): Promise<OnDemandResult>;
+    test(messages: readonly Message[]): Promise<OnDemandResult>;
+    replay(range: ReplayRange, expected: number, deadLetters: ReadonlySet<number>): Awaitable<void>;
+  };
+}
