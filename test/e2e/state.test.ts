@@ -12,7 +12,7 @@ import type { Place } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 import { freePort } from '../servers/ports.ts';
 
-const records = 2_000;
+const records = 200;
 const startService = (place: Place): Promise<Service> => Service.start(place, '--records', String(records), '--span', '2m');
 /** Quick: no recounts, so that windows of the past are final at once. */
 const quick = { closeDelay: '1s', recountAfter: [] };

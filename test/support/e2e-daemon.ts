@@ -142,6 +142,14 @@ export class Daemon {
     return JSON.parse(text) as Ledger;
   }
 
+  /** Undefined while the state is not open. */
+  async snapshot(): Promise<Snapshot | undefined> {
+    const { status, text } = await this.get('/snapshot');
+    if (status === 503) return undefined;
+    if (status !== 200) throw new Error(`/snapshot responds ${status}: ${text}`);
+    return JSON.parse(text) as Snapshot;
+  }
+
   /** Waits until `/readyz` answers with this status and, with `words`, says them. @returns its text */
   async ready(status: number, words?: RegExp, ms = 60_000): Promise<string> {
     let last = '';
@@ -203,7 +211,17 @@ export async function readLedgerOf(place: Place, ...options: string[]): Promise<
   return ledgerOf(place, ...options, '--to', new Date(Math.min(...reached)).toISOString());
 }
 
-/** Waits until every record that the service shows is collected, and acknowledged by each sink but these; nothing is made meanwhile. */
+/** The part of `/snapshot` that these tests read. Unlike `/ledger`, the daemon answers it without a new thread. */
+interface Snapshot {
+  /** `closedUntil` in µs since 1970; 0 before the start of the ledger. */
+  readonly sources: readonly { readonly id: string; readonly closedUntil: number; readonly collected: number }[];
+  readonly sinks: readonly { readonly id: string; readonly lagRecords: number }[];
+}
+
+/**
+ * Waits until every record of the service is collected, and acknowledged by each sink except these. The service creates no record
+ * meanwhile.
+ */
 export async function caughtUp(daemon: Daemon, service: Service, ms: number, except: readonly string[] = []): Promise<void> {
   let last = '';
   await until(
@@ -211,10 +229,10 @@ export async function caughtUp(daemon: Daemon, service: Service, ms: number, exc
     ms,
     async () => {
       const { visible, total } = (await service.stats()).records;
-      const collected = (await daemon.ledger()).sources[0]?.collected;
-      const { sinks } = JSON.parse((await daemon.get('/status')).text) as {
-        readonly sinks: readonly { readonly id: string; readonly lagRecords: number }[];
-      };
+      const snapshot = await daemon.snapshot();
+      if (!snapshot) return undefined;
+      const { sinks } = snapshot;
+      const collected = snapshot.sources[0]?.collected;
       last = JSON.stringify({ visible, total, collected, sinks });
       const isDone = sinks.every(({ id, lagRecords }) => lagRecords === 0 || except.includes(id));
       return (visible === total && collected === total && isDone) || undefined;
@@ -223,7 +241,7 @@ export async function caughtUp(daemon: Daemon, service: Service, ms: number, exc
 }
 
 /**
- * Waits until every window that begins before `end` is final (or a gap, where gaps are allowed), and each sink has it.
+ * Waits until every window that starts before `end` is final (or a gap, where gaps are allowed) and complete at each sink.
  * @param end  a whole second in ms since 1970
  */
 export async function settled(
@@ -232,26 +250,29 @@ export async function settled(
   ms: number,
   mayHaveGaps: (source: string) => boolean = () => false,
 ): Promise<void> {
-  let last = 'no ledger';
+  let last = 'no windows';
   await until(
     () => `windows final up to ${new Date(end).toISOString()}; ${last}`,
     ms,
     async () => {
-      await pause(1_000);
+      const live = (await daemon.snapshot())?.sources ?? [];
+      last = JSON.stringify(live.map(({ id, closedUntil }) => ({ id, closedUntil })));
+      if (live.length === 0 || live.some(({ closedUntil }) => closedUntil < end * 1_000)) return undefined;
       const { sources } = await daemon.ledger();
-      const open = sources.filter(({ id, closedUntil: reached, windows }) => {
+      const open = sources.filter((source) => {
         const isDone = ({ state, sinks }: LedgerWindow): boolean =>
-          (state === 'final' || (state === 'gap' && mayHaveGaps(id))) && Object.values(sinks).every(({ complete }) => complete);
-        // Null before the ledger has begun: not a time that is at least `end`.
-        return !(Date.parse(reached) >= end) || windows.some((window) => Date.parse(window.from) < end && !isDone(window));
+          (state === 'final' || (state === 'gap' && mayHaveGaps(source.id))) && Object.values(sinks).every(({ complete }) => complete);
+        return source.windows.some((window) => Date.parse(window.from) < end && !isDone(window));
       });
       last = open
         .map(
-          ({ id, closedUntil: reached, windows }) =>
-            `${id} reached ${reached}: ${JSON.stringify(windows.filter(({ state }) => state !== 'final').slice(0, 3))}`,
+          ({ id, closedUntil, windows }) =>
+            `${id} closed until ${closedUntil}: ${JSON.stringify(windows.filter(({ state }) => state !== 'final').slice(0, 3))}`,
         )
         .join('\n');
-      return sources.length > 0 && open.length === 0 ? true : undefined;
+      if (open.length === 0) return true;
+      await pause(500);
+      return undefined;
     },
   );
 }
