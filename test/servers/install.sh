@@ -72,6 +72,17 @@ c2sp_client() {
   rm -rf "$folder" && mv "$work" "$folder"
 }
 
+# The converter of Sigma rules with the backends of two targets: from PyPI, because `sigma plugin install` needs the web.
+sigma() {
+  local folder=$cache/sigma-3.1.0 work
+  [ ! -x "$folder/bin/sigma" ] || return 0
+  command -v python3 >/dev/null && python3 -c 'import ensurepip' 2>/dev/null || packages python3 python3-venv
+  rm -rf "$folder.new" && python3 -m venv "$folder.new"
+  "$folder.new/bin/pip" install -q --disable-pip-version-check sigma-cli==3.1.0 pysigma==1.5.1 pysigma-backend-elasticsearch==2.1.1 pysigma-backend-splunk==2.1.0
+  # A virtual environment names its own place in its programs.
+  sed -i "1s|$folder.new|$folder|" "$folder.new/bin/"* && mv "$folder.new" "$folder"
+}
+
 for name in "$@"; do
   case $name in
     rsyslog) [ -e "$(echo /usr/lib/*/rsyslog/imrelp.so)" ] || packages rsyslog rsyslog-gnutls rsyslog-relp ;;
@@ -95,6 +106,7 @@ for name in "$@"; do
     elasticsearch-8) POM=8.19.5 java_server elasticsearch 8.19.5 "$here/elasticsearch/node" ;;
     opensearch) POM=opensearch-3.8.0 java_server opensearch 3.8.0 "$here/elasticsearch/opensearch" ;;
     otelcol) otelcol ;;
+    sigma) sigma ;;
     c2sp-client) c2sp_client ;;
     *)
       echo "unknown receiver: $name" >&2

@@ -7,6 +7,7 @@ import { eventOf, recordFor, start } from './events.ts';
 import { esql } from './esql.ts';
 import { kql } from './kql.ts';
 import { mappedFields } from './mapped-fields.ts';
+import { basesOf, matchesOf, sigmaRule, sigmaRules } from './sigma.ts';
 import { spl } from './spl.ts';
 
 const page = readFileSync(new URL('../../../docs/denials.md', import.meta.url), 'utf8');
@@ -32,6 +33,23 @@ describe('the table', () => {
     const listed = [...page.matchAll(/^\| `(\w+:\w+:\w+)` \| (\d+) \|/gm)].map(([, code, severity]) => [code, Number(severity)]);
     expect(listed).toEqual(rows.map(({ triple, severity }) => [triple.join(':'), severity]));
     expect(listed).toHaveLength(17);
+  });
+
+  test('names the rules that alert on each outcome', () => {
+    // Rules that only serve as a base of others, or for tuning.
+    const quiet = /^dpas_(any_denied|open_denied_(geo|time|repeatedly)|open_allowed|authorized|revocation_changed)$/;
+    const expected = rows.map(({ triple }) => {
+      const code = triple.join(':');
+      const rules = sigmaRules
+        .map(({ name }) => name)
+        .filter((name) => !quiet.test(name) && basesOf(name).some((base) => firesOn(base, code)));
+      return [code, rules.map((name) => name.replace(/^dpas_/, '')).toSorted()];
+    });
+    const listed = [...page.matchAll(/^\| `(\w+:\w+:\w+)` \|.*\| ([^|]+) \|$/gm)].map(([, code, cell = '']) => [
+      code,
+      [...cell.matchAll(/`(\w+)`/g)].map(([, name]) => name),
+    ]);
+    expect(listed).toEqual(expected);
   });
 });
 
@@ -95,3 +113,7 @@ describe('the readers of queries', () => {
     expect(kql('missing: *').matches(row)).toBe(false);
   });
 });
+
+function firesOn(name: string, code: string): boolean {
+  return matchesOf(sigmaRule(name), [recordFor({ code, at: 0 })]).length > 0;
+}

@@ -30,6 +30,8 @@ export interface Esql {
   readonly index: string;
   /** Fields that are read before a command computes a column of this name. */
   readonly fields: readonly string[];
+  /** True when a command groups rows. */
+  readonly aggregates: boolean;
   run(documents: readonly Row[], now: number): readonly Row[];
 }
 
@@ -156,7 +158,7 @@ class Parser {
       return { name, value: () => this.#now() };
     }
     const isEvery = name === 'count' && this.accept('*');
-    const values = isEvery ? [] : this.list(() => this.expression().value);
+    const values = isEvery || this.#tokens[this.#at] === ')' ? [] : this.list(() => this.expression().value);
     this.expect(')');
     const aggregate = aggregates[name];
     if (aggregate) {
@@ -202,7 +204,7 @@ export function esql(text: string): Esql {
     const rows = documents.map((row) => ({ ...row, '@timestamp': Date.parse(String(row['@timestamp'])) }));
     return steps.reduce<readonly Row[]>((current, step) => step(current), rows);
   };
-  return { index, fields: [...fields], run };
+  return { index, fields: [...fields], aggregates: commands.some((command) => /^stats\b/i.test(command)), run };
 }
 
 function stepOf(name: string, parser: Parser, computes: (column: string) => void): Command {

@@ -15,7 +15,7 @@ export interface Happening {
   readonly at: number;
 }
 
-export const start = Date.parse('2026-03-04T09:10:00Z');
+export const start = Date.parse('2026-03-04T09:00:00Z');
 
 let nextId = 1;
 
@@ -33,7 +33,8 @@ export function eventOf(record: object | string): Row {
   return flat(JSON.parse(encode(normalize(recordOf(typeof record === 'string' ? record : JSON.stringify(record))))), '');
 }
 
-function flat(value: unknown, path: string): Row {
+/** The leaves of a document by their dotted paths; arrays are leaves. */
+export function flat(value: unknown, path: string): Row {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return { [path]: value };
   return Object.assign({}, ...Object.entries(value).map(([name, inner]) => flat(inner, path === '' ? name : `${path}.${name}`))) as Row;
 }

@@ -1,0 +1,20 @@
+/** content/README.md names every file, and its numbers are those of the files. */
+import { globSync, readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { sigmaRules } from './sigma.ts';
+
+const folder = new URL('../../../content/', import.meta.url);
+const readme = readFileSync(new URL('README.md', folder), 'utf8');
+
+test('content/README.md names every file, and no other', () => {
+  const files = globSync('**/*.*', { cwd: folder }).filter((path) => path !== 'README.md');
+  const named = [...readme.matchAll(/^\| `([^`]+)` \|/gm)].map(([, path]) => path);
+  expect(named.toSorted()).toEqual(files.toSorted());
+});
+
+test('content/README.md has the level and the title of every Sigma rule, and counts them', () => {
+  for (const { path, level, title } of sigmaRules) expect(readme).toContain(`| \`sigma/${path}\` | ${level} | ${title} |\n`);
+  const detections = sigmaRules.filter(({ detection }) => detection).length;
+  expect(readme).toContain(`${sigmaRules.length} rules in`);
+  expect(readme).toContain(`${detections} detections on single records, and ${sigmaRules.length - detections} correlations`);
+});
