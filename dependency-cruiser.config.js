@@ -33,6 +33,7 @@ const rows = [
   ['sink/define.ts', ['connect/', 'encode/index.ts', 'model/', 'zod']],
   ['sink/index.ts', ['sink/']],
   ['sink/stdout.ts', ['sink/define.ts', ...ground, 'zod', 'node']],
+  ['sink/archive/', sink('archive', 'archive/')],
   ['sink/elasticsearch/', sink('elasticsearch', '@elastic/elasticsearch', 'undici')],
   ['sink/file/', sink('file', 'lock.ts')],
   ['sink/kafka/', sink('kafka', 'kafkajs', 'undici')],

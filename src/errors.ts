@@ -39,6 +39,8 @@ export type ErrorCode =
   | 'sink_outcome_unknown' // the messages may have been accepted
   | 'sink_blocked' // needs an operator
   | 'file_truncated' // a file is shorter than the data delivered to it
+  | 'archive_conflict' // another writer created the next checkpoint of an archive
+  | 'archive_broken' // an archive cannot be continued: signature, root or numbering is wrong
   | 'admin_listen_failed' // the admin server cannot listen
   | 'admin_busy' // the admin server is overloaded
   | 'admin_unreachable' // a command cannot reach the admin server of --admin

@@ -29,7 +29,7 @@ export interface Head {
 
 /**
  * @param newOrigin  the origin of an archive that begins
- * @throws WaybillError `sink_blocked`
+ * @throws WaybillError `archive_broken`
  */
 export async function openHead(store: ArchiveStore, key: KeyObject, newOrigin: () => string): Promise<Head> {
   const number = await newestNumber(store);
@@ -137,5 +137,5 @@ async function lastBundle(store: ArchiveStore, tree: TiledTree): Promise<readonl
 }
 
 function broken(path: string, reason: string): WaybillError {
-  return new WaybillError('sink_blocked', `cannot continue the archive at "${path}": ${reason}; compare the archive with a copy`);
+  return new WaybillError('archive_broken', `cannot continue the archive at "${path}": ${reason}; compare the archive with a copy`);
 }

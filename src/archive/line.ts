@@ -41,7 +41,8 @@ export interface OperationLine {
   readonly kind: 'operation';
   readonly seq: number;
   readonly at: Micros;
-  readonly actor: string;
+  /** Not authenticated; null: unknown. */
+  readonly actor: string | null;
   readonly operation: string;
   readonly detail: Readonly<Record<string, unknown>>;
 }

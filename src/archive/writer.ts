@@ -27,7 +27,7 @@ export interface WriterOptions {
   /** An Ed25519 key. */
   readonly key: KeyObject;
   readonly random: (bytes: number) => Uint8Array;
-  /** A new archive holds the entries of the journal above this sequence number. */
+  /** An archive, or its continuation with another journal, holds the entries of that journal above this sequence number. */
   readonly beginsAfter: number;
 }
 
@@ -36,6 +36,7 @@ export class ArchiveWriter {
   readonly #options: WriterOptions;
   readonly #signer: Signer;
   #head: Head;
+  #isKeyStored = false;
 
   private constructor(store: WritableArchiveStore, options: WriterOptions, head: Head) {
     this.#store = store;
@@ -46,12 +47,22 @@ export class ArchiveWriter {
 
   /**
    * Opens an archive, or begins one where the store has none.
-   * @throws WaybillError `sink_blocked` when the newest checkpoint is not signed with the key, or does
+   * @throws WaybillError `archive_broken` when the newest checkpoint is not signed with the key, or does
    * not match the archive
    */
   static async open(store: WritableArchiveStore, options: WriterOptions): Promise<ArchiveWriter> {
     const newOrigin = (): string => `waybill/${Buffer.from(options.random(12)).toString('base64url')}`;
     return new ArchiveWriter(store, options, await openHead(store, options.key, newOrigin));
+  }
+
+  /** The identity of the archive: `waybill/` and a random id. */
+  get origin(): string {
+    return this.#head.origin;
+  }
+
+  /** The public half of the key, as text for auditors. */
+  get publicKey(): string {
+    return formatVerifier(this.#signer);
   }
 
   /** The last archived position; undefined for a new archive. */
@@ -64,11 +75,13 @@ export class ArchiveWriter {
    *
    * After an error the outcome is unknown: open the archive again, and continue after its position.
    * @param lines  in the order of the journal, above the last archived position
-   * @throws WaybillError `sink_blocked` when another writer has created the next checkpoint
+   * @param signal  aborted: the segment gets no checkpoint, unless that is already being written
+   * @throws WaybillError `archive_conflict` when another writer has created the next checkpoint
    */
-  async append(lines: readonly EntryLine[], through: Through): Promise<Checkpoint> {
+  async append(lines: readonly EntryLine[], through: Through, signal?: AbortSignal): Promise<Checkpoint> {
     const before = this.#head;
-    const all = [...lines, { kind: 'position' as const, after: before.position?.seq ?? this.#options.beginsAfter, ...through }];
+    const after = before.position?.journal === through.journal ? before.position.seq : this.#options.beginsAfter;
+    const all = [...lines, { kind: 'position' as const, after, ...through }];
     assertOrder(all);
     const texts = all.map((line) => formatLine(line, this.#options.random(16)));
     const entries = all.map((line, i) => formatEntry(line, texts[i] ?? Buffer.alloc(0)));
@@ -81,14 +94,19 @@ export class ArchiveWriter {
 
     const segment = await formatSegment(before.log.size, texts);
     await this.#create(segment.path, segment.bytes);
-    const publicKey = { path: `keys/${keyName(this.#signer)}`, bytes: Buffer.from(`${formatVerifier(this.#signer)}\n`) };
-    await this.#replaceAll([...objects, publicKey]);
+    await this.#replaceAll(this.#isKeyStored ? objects : [...objects, this.#publicKeyObject()]);
+    this.#isKeyStored = true;
     const note = Buffer.from(signNote(formatCheckpoint(checkpoint), [this.#signer]));
+    signal?.throwIfAborted();
     await this.#create(checkpointPath(before.number + 1), note);
     await this.#store.replace('checkpoint', note);
 
     this.#head = { origin: before.origin, number: before.number + 1, log, position: all.at(-1) as PositionLine };
     return checkpoint;
+  }
+
+  #publicKeyObject(): StoredObject {
+    return { path: `keys/${keyName(this.#signer)}`, bytes: Buffer.from(`${this.publicKey}\n`) };
   }
 
   /** Waits for every write, also after a failure: a late one would replace what the next attempt wrote. */
@@ -101,7 +119,7 @@ export class ArchiveWriter {
   async #create(path: string, bytes: Uint8Array): Promise<void> {
     if (await this.#store.create(path, bytes)) return;
     throw new WaybillError(
-      'sink_blocked',
+      'archive_conflict',
       `cannot create "${path}" of the archive: another writer created it; only one daemon may write an archive`,
     );
   }

@@ -291,6 +291,7 @@ function complete(settings: Settings, document: Document, sinks: readonly SinkDe
     const part = (requested: boolean) => Object.fromEntries(Object.entries(sink).filter(([key]) => own.includes(key) === requested));
     return {
       ...(part(false) as unknown as SinkConfig),
+      ledger: sink.ledger || definition.alwaysLedger === true,
       privacy: masked(overriding(sink.privacy, document, ['sinks', index, 'privacy'])),
       definition,
       settings: part(true),

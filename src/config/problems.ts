@@ -8,7 +8,6 @@ import { recordFields } from '../normalize/event-names.ts';
 import { type Document, type Fault, keyOf, type Path, type Place, referenceAt } from './document.ts';
 import { nearestOrAll } from '../settings/nearest.ts';
 import { type Found, isSecretAt, keysAt, memberOf, typesAt } from './schema-walk.ts';
-import { laterSinks } from './schema.ts';
 import { correctedUnit, shortNamePattern } from '../settings/values.ts';
 
 type Issue = z.core.$ZodIssue;
@@ -108,8 +107,7 @@ function faultsOf(root: Root, document: Document, issue: Issue, above: Path): re
   if (value === null) return [{ path, message: `has no value: expected ${expected}` }];
   const names = types.flatMap(({ schema }) => choicesOf(schema));
   if (typeof value === 'string' && names.length > 8) return [{ path, message: `${shown} is not known; ${nearestOrAll(value, names)}` }];
-  const later = issue.code === 'invalid_union' && typeof value === 'string' && laterSinks.includes(value);
-  return [{ path, message: later ? `${shown} is not in this release yet, and not ${expected}` : `${shown} is not ${expected}` }];
+  return [{ path, message: `${shown} is not ${expected}` }];
 }
 
 /** True if the value has another type: the message then names the alternatives. */

@@ -14,9 +14,6 @@ import { sourceSettings } from '../source/settings.ts';
 import { telemetrySettings } from '../telemetry/settings.ts';
 import { duration, facts, line, notYet, path } from '../settings/values.ts';
 
-/** Reserved for later releases; the error says so. */
-export const laterSinks = ['archive'];
-
 facts.add(privacySettings.shape.key, { secret: true, expects: 'text of at least 16 characters' });
 
 const source = sourceSettings

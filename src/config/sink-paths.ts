@@ -1,6 +1,7 @@
 /**
- * Checks the paths of file sinks: they must not be files of the state, of the configuration, or of
- * another sink. Links are resolved, because a directory may have several names.
+ * Checks the paths of file sinks and the directories of archives: they must not be files of the
+ * state, of the configuration, or of another sink. Links are resolved, because a directory may have
+ * several names.
  */
 import { lstatSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -16,6 +17,12 @@ const ownFiles = [
   'waybill.sock',
 ];
 
+/** The setting with the path, by type of sink. */
+const pathKeys: ReadonlyMap<unknown, 'path' | 'directory'> = new Map([
+  ['file', 'path'],
+  ['archive', 'directory'],
+]);
+
 /** Suffixes of the files that a file sink keeps next to its file. */
 const keptBeside = ['position', 'lock'] as const;
 
@@ -25,8 +32,9 @@ const keptBeside = ['position', 'lock'] as const;
  */
 export function sinkPathFaults({ value }: Document, read: readonly string[]): readonly Fault[] {
   const sinks = memberOf(value, 'sinks');
-  const names = (Array.isArray(sinks) ? sinks : []).map((sink) => {
-    const path = memberOf(sink, 'type') === 'file' ? memberOf(sink, 'path') : undefined;
+  const keys = (Array.isArray(sinks) ? sinks : []).map((sink) => pathKeys.get(memberOf(sink, 'type')));
+  const names = (Array.isArray(sinks) ? sinks : []).map((sink, index) => {
+    const path = memberOf(sink, keys[index] ?? '');
     return typeof path === 'string' && path !== '' && path !== unresolved ? path : undefined;
   });
   const paths = names.map((name) => (name === undefined ? undefined : placeOf(name)));
@@ -42,11 +50,12 @@ export function sinkPathFaults({ value }: Document, read: readonly string[]): re
 
   return paths.flatMap((place, index) => {
     if (place === undefined) return [];
-    const path = ['sinks', index, 'path'];
+    const key = keys[index] ?? 'path';
+    const path = ['sinks', index, key];
     const at = (of: (other: string, at: number) => boolean): number =>
       paths.findIndex((other, at) => other !== undefined && at !== index && of(other, at));
     if (isOwn(place)) return [{ path, message: 'is the state directory or a file in it' }];
-    if (names[index]?.endsWith('/') === true) return [{ path, message: 'ends with a slash: it must name a file' }];
+    if (key === 'path' && names[index]?.endsWith('/') === true) return [{ path, message: 'ends with a slash: it must name a file' }];
     for (const kept of keptBeside)
       if (isOwn(`${place}.${kept}`)) return [{ path, message: `needs a ${kept} file beside it, which is a file of the state` }];
     for (const kept of [undefined, ...keptBeside]) {

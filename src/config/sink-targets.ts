@@ -4,10 +4,11 @@
  */
 import type { Document, Fault } from './document.ts';
 import { memberOf } from './schema-walk.ts';
+import { parseInstant } from '../settings/units.ts';
 import { unresolved } from '../settings/values.ts';
 
 export function sinkTargetFaults(document: Document): readonly Fault[] {
-  return [...elasticsearchFaults(document), ...progressTopicFaults(document)];
+  return [...elasticsearchFaults(document), ...progressTopicFaults(document), ...archiveFaults(document)];
 }
 
 /**
@@ -52,6 +53,22 @@ function elasticsearchFaults({ value }: Document): readonly Fault[] {
       ...(has('username') && !has('password') ? [fault('password', 'is missing: "username" needs it')] : []),
       ...(has('password') && !has('username') ? [fault('username', 'is missing: "password" needs it')] : []),
       ...(has('index') ? ['dataset', 'namespace'].filter(has).map((key) => fault(key, 'is not used: "index" names the target')) : []),
+    ];
+  });
+}
+
+/** An archive proves the windows of its records, so it has the ledger, and no window of which it has a part. */
+function archiveFaults({ value }: Document): readonly Fault[] {
+  const sinks = memberOf(value, 'sinks');
+  return (Array.isArray(sinks) ? sinks : []).flatMap((sink: unknown, index) => {
+    if (memberOf(sink, 'type') !== 'archive') return [];
+    const start = memberOf(sink, 'start');
+    const isTime = typeof start === 'string' && parseInstant(start) !== undefined;
+    return [
+      ...(memberOf(sink, 'ledger') === false
+        ? [{ path: ['sinks', index, 'ledger'], message: 'must be true: an archive has the ledger' }]
+        : []),
+      ...(isTime ? [{ path: ['sinks', index, 'start'], message: 'must be journal or now: an archive has whole windows' }] : []),
     ];
   });
 }

@@ -40,7 +40,7 @@ export function pipeline(parts: PipelineParts): Pipeline {
   const { normalize, matches, encode, limit, fromTime, withheld, unexpected } = parts;
   return (entry, put) => {
     if (entry.kind === 'ledger') return /* mutant: ledger-entry */ ledgerMessage(parts, entry, put);
-    const { seq, number, uid, source, text, received } = entry;
+    const { seq, number, uid, source, text, received, late } = entry;
     const toEvent = normalize.get(source);
     if (!toEvent) return undefined;
     // Parsed once per sink: keeping the parsed value since collection costs more in garbage collection.
@@ -52,14 +52,14 @@ export function pipeline(parts: PipelineParts): Pipeline {
     if (event.unexpected.length > 0) unexpected(source, event.unexpected);
     const { time, severity, action, key } = event;
     const undated = event.unexpected.includes('invalid_timestamp');
-    return { seq, number, uid, source, time, undated, severity, action, key, bytes: put(textOf(event, encode, limit)) };
+    return { seq, number, uid, source, time, received, late, undated, severity, action, key, bytes: put(textOf(event, encode, limit)) };
   };
 }
 
 /** `filter` names fields of records, so it does not apply. The start and the backfills of a sink do. */
 function ledgerMessage(parts: PipelineParts, entry: Entry, put: Put): Message | undefined {
   const { normalizeLedger, encode, limit, fromTime, withheld } = parts;
-  const { seq, uid, source, text, received } = entry;
+  const { seq, uid, source, text, received, late } = entry;
   const toEvent = normalizeLedger?.get(source);
   if (!toEvent) return undefined;
   const event = toEvent({ text, uid, received });
@@ -68,7 +68,10 @@ function ledgerMessage(parts: PipelineParts, entry: Entry, put: Put): Message | 
   if (withheld?.(source, () => from)) return undefined;
   const bytes = put(textOf(event, encode, limit));
   // Another state writes the same entry at another time.
-  return { seq, number: undefined, uid, source, time: received, undated: true, isLedger: true, severity, action, key, bytes };
+  return {
+    ...{ seq, number: undefined, uid, source, time: received, received, late, undated: true, isLedger: true },
+    ...{ severity, action, key, bytes },
+  };
 }
 
 /** @throws RangeError when the event cannot be shortened to the receiver's limit */

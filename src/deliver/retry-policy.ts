@@ -6,6 +6,8 @@ const backoffFirstMs = 250;
 const maxBackoffMs = 60_000;
 const minBackoffMs = 50;
 const blockedMs = 60_000;
+/** An operator must act. */
+const blockingCodes: ReadonlySet<unknown> = new Set(['sink_blocked', 'file_truncated', 'archive_conflict', 'archive_broken']);
 /** Limits of a wait that the sink requests. */
 const minRetryAfterMs = 1_000;
 const maxRetryAfterMs = 900_000;
@@ -74,7 +76,7 @@ export class RetryPolicy {
   }
 
   #waitAfter(thrown: unknown): number {
-    const isBlocked = codeOf(thrown) === 'sink_blocked' || codeOf(thrown) === 'file_truncated';
+    const isBlocked = blockingCodes.has(codeOf(thrown));
     this.#state = isBlocked ? 'blocked' : 'retrying';
     this.#since ??= this.#clock.monotonic();
     this.#lastError = messageOf(thrown);

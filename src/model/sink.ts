@@ -11,6 +11,10 @@ export interface Message {
   readonly source: string;
   /** `logTimestamp`, or the time of receipt when it is unreadable, in µs. */
   readonly time: Micros;
+  /** When the record was received, or the ledger entry written. */
+  readonly received: Micros;
+  /** The record was first seen after its window was closed. */
+  readonly late: boolean;
   /** 0–10, docs/formats.md. */
   readonly severity: number;
   /** actionAttempted as received; `Unknown` when absent. */

@@ -37,6 +37,10 @@ export interface SinkContext {
   readonly ledger?: boolean;
   /** Ids of the configured sources whose records it gets. */
   readonly sources?: readonly string[] | undefined;
+  /** The setting `sources`; undefined: every source, also one that is added later. */
+  readonly selected?: readonly string[] | undefined;
+  /** True when it has a filter. */
+  readonly filtered?: boolean;
   /** The top-level `tls.ca`. */
   readonly ca?: Pem | undefined;
   /** The top-level proxy for HTTPS; undefined: direct. A sink with a proxy setting decides between the two. */
@@ -70,6 +74,8 @@ export interface SinkDefinition<Schema extends z.ZodObject = z.ZodObject> {
   keepsPosition?(config: z.output<Schema>): boolean;
   /** True when the sink accepts each entry only once, like a signed log: no test, retry or replay is sent to it. Default false. */
   readonly takesOnce?: boolean;
+  /** True when the sink gets the ledger whatever its setting `ledger`. Default false. */
+  readonly alwaysLedger?: boolean;
   /** ms until the outcome of a send counts as unknown. */
   readonly deadline: number;
   /** Maximum bytes of a message, if the receiver has a limit: a longer one is truncated (docs/formats.md, "Truncated messages"). */

@@ -27,6 +27,8 @@ export function message(seq: number, text = textOf(seq)): Message {
     uid,
     source: 'records',
     time: timeOf(seq),
+    received: timeOf(seq),
+    late: false,
     severity: 3,
     action: 'Open',
     key: 'k',

@@ -9,7 +9,7 @@ export type Changes = Readonly<Record<string, Buffer | null>>;
 /** What a verifier finds. */
 export type Judgement = readonly (readonly [severity: string, object: string])[];
 
-export const verifyProgram = fileURLToPath(new URL('../../content/archive/verify.py', import.meta.url));
+const verifyProgram = fileURLToPath(new URL('../../content/archive/verify.py', import.meta.url));
 export const hasPython = [
   ['python3', '--version'],
   ['openssl', 'version'],
@@ -33,6 +33,12 @@ export async function secondVerifier(
   await ended;
   if (judgements.length !== copies.length) throw new Error(`expected ${copies.length} judgements of verify.py, got ${judgements.length}`);
   return judgements;
+}
+
+/** Runs verify.py as an auditor does. */
+export function verifyWithPython(...args: readonly string[]): { readonly code: number | null; readonly text: string } {
+  const { status, stdout, stderr } = spawnSync('python3', [verifyProgram, ...args], { encoding: 'utf8' });
+  return { code: status, text: stdout + stderr };
 }
 
 export function resultOf(judgement: Judgement): string {

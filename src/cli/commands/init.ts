@@ -4,7 +4,6 @@
  */
 import { systemClock } from '../../clock.ts';
 import { nearestOrAll } from '../../settings/nearest.ts';
-import { laterSinks } from '../../config/schema.ts';
 import { sinks } from '../../sink/index.ts';
 import { WaybillError } from '../../errors.ts';
 import type { Clock } from '../../model/time.ts';
@@ -13,6 +12,11 @@ import type { Command } from '../form.ts';
 
 /** The entry under `sinks` for each type. */
 const sinkParts: Readonly<Record<string, string>> = {
+  archive: `  - id: archive
+    type: archive
+    directory: \${env:WAYBILL_ARCHIVE:-./archive} # is created if it does not exist
+    signingKey: \${file:./archive-key.pem}    # openssl genpkey -algorithm ed25519 -out archive-key.pem
+`,
   elasticsearch: `  - id: siem
     type: elasticsearch                      # versions 8 and 9; "waybill setup elasticsearch --sink siem" installs the templates
     nodes: \${env:WAYBILL_ELASTICSEARCH}     # https://es.example:9200, or a list; for Elastic Cloud replace nodes with cloudId
@@ -75,7 +79,6 @@ export const command = initCommand(systemClock);
 
 function reason(type: string): string {
   const types = Object.keys(sinkParts);
-  if (laterSinks.includes(type)) return `this release does not include it yet; there are ${types.join(', ')}`;
   if (sinks.some((sink) => sink.type === type))
     return `start from "waybill init file", and replace its sink with { id: out, type: ${type} }`;
   return nearestOrAll(type, types);

@@ -34,9 +34,11 @@ export function testEvents({ source, normalize, write, code, count, now }: TestE
     };
     const text = JSON.stringify({ ...(JSON.parse(exampleRecord(outcome, 0)) as object), ...unique });
     const uid = uidOf(readText(text));
-    const event = normalize({ text, uid, received: now * 1000 });
+    const received = now * 1000;
+    const event = normalize({ text, uid, received });
     const { time, severity, action, key } = event;
     const written = write({ ...event, document: { ...event.document, tags: [...event.document.tags, tag] } });
-    return { seq: index + 1, number: undefined, uid, source, time, severity, action, key, bytes: Buffer.from(written, 'utf8') };
+    const bytes = Buffer.from(written, 'utf8');
+    return { seq: index + 1, number: undefined, uid, source, time, received, late: false, severity, action, key, bytes };
   });
 }

@@ -1,8 +1,9 @@
 /**
- * A process that collects numbered records into a real state and delivers them with the real loop and the real sink `file`, without an end:
- * until it is killed, or, with a number as fourth argument, until that many records are there and all are acknowledged. The third one is the size at
- * which the file is put aside and compressed, or `-`. Several batches are under
- * acknowledgement at any moment, so that a kill meets each state of the file.
+ * A process that collects numbered records into a real state and delivers them with the real loop
+ * and the real sink `file` or `archive`, without an end: until it is killed, or, with a number as
+ * fourth argument, until that many records are there and all are acknowledged. The third argument
+ * is the size at which the file is rotated and compressed, `-`, or `archive`. Several batches wait
+ * for their acknowledgement at any moment, so that a kill meets each state of the file.
  */
 import { logEvents } from '../../../src/model/log-events.ts';
 import { flushCompileCache } from 'node:module';
@@ -10,8 +11,12 @@ import { systemClock, systemRandom } from '../../../src/clock.ts';
 import { Delivery } from '../../../src/deliver/delivery.ts';
 import { raw } from '../../../src/encode/raw.ts';
 import { contextOf } from '../sink-batches.ts';
+import type { ResumePoint } from '../../../src/model/sink.ts';
 import type { Log, Meters } from '../../../src/model/telemetry.ts';
+import { archive } from '../../../src/sink/archive/index.ts';
 import { file } from '../../../src/sink/file/index.ts';
+import { Secret } from '../../../src/settings/secret.ts';
+import { keyFrom } from '../../support/archive.ts';
 import { append, openJournal, source } from '../../support/model-journal.ts';
 
 const [directory = '', path = '', size, end] = process.argv.slice(2);
@@ -23,13 +28,14 @@ const log: Log = {
 };
 const meters = { eventsDelivered: silent, deliveryDelay: silent, sinkRetried: silent } as unknown as Meters;
 const journal = await openJournal(directory, systemClock);
-const state = journal.sinkPositions.register('file', 'file', path, journal.positionFor('journal'), undefined);
+const type = size === 'archive' ? 'archive' : 'file';
+const state = journal.sinkPositions.register(type, type, path, journal.positionFor('journal'), undefined);
 const stop = new AbortController();
 const encode = raw.encoder({ includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
 const loop = new Delivery({
   settings: {
-    id: 'file',
-    type: 'file',
+    id: type,
+    type,
     batch: { maxRecords: 7, maxBytes: 1e6, maxWait: 1 },
     deadline: 60_000,
     resolvable: true,
@@ -37,28 +43,31 @@ const loop = new Delivery({
   },
   journal,
   pipeline: (entry, put) => {
-    const { seq, number, uid, text, received } = entry;
-    const made = { seq, number, uid, source, time: received, severity: 1, action: 'Open', key: undefined };
+    const { seq, number, uid, text, received, late } = entry;
+    const made = { seq, number, uid, source, time: received, received, late, severity: 1, action: 'Open', key: undefined };
     return { ...made, bytes: put(encode({ document: { event: { original: text } } } as Parameters<typeof encode>[0])) };
   },
-  open: (signal) =>
-    file.open(
-      { path, ...(size === '-' ? { compression: 'none' } : { rotate: { size: Number(size) }, compression: 'gzip' }) },
-      contextOf('file', { log }),
-      {
-        journal: journal.id,
-        get position() {
-          return state.delivered;
-        },
-        get resumeNote() {
-          return state.resumeNote;
-        },
-        chainAt: (seq) => journal.chainAt(seq),
-        commitResumeNote: (note) => journal.commitResumeNote('file', note),
-        lost: (loss, note) => journal.lost('file', loss, note),
+  open: (signal) => {
+    const resumePoint: ResumePoint = {
+      journal: journal.id,
+      get position() {
+        return state.delivered;
       },
-      signal,
-    ),
+      get resumeNote() {
+        return state.resumeNote;
+      },
+      chainAt: (seq) => journal.chainAt(seq),
+      commitResumeNote: (note) => journal.commitResumeNote(type, note),
+      lost: (loss, note) => journal.lost(type, loss, note),
+    };
+    const context = contextOf(type, { log });
+    if (type === 'archive') {
+      const signingKey = new Secret(keyFrom(1).export({ format: 'pem', type: 'pkcs8' }).toString());
+      return archive.open({ directory: path, signingKey }, context, resumePoint, signal);
+    }
+    const rotation = size === '-' ? { compression: 'none' as const } : { rotate: { size: Number(size) }, compression: 'gzip' as const };
+    return file.open({ path, ...rotation }, context, resumePoint, signal);
+  },
   clock: systemClock,
   random: systemRandom,
   log,

@@ -3,7 +3,6 @@
  * content/archive/verify.py, which shares no code with it. WAYBILL_ARCHIVE_TAMPERINGS sets the
  * number of random changes, and `all` flips every bit.
  */
-import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,7 +12,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { formatVerifier, parseVerifier, signerOf } from '../../../src/archive/signed-note.ts';
 import { verifyArchive } from '../../../src/archive/verify/verify.ts';
 import { keyFrom, MemoryStore, windowLines, writeArchive } from '../../support/archive.ts';
-import { hasPython, resultOf, secondVerifier, verifyProgram } from '../../support/second-verifier.ts';
+import { hasPython, resultOf, secondVerifier, verifyWithPython } from '../../support/second-verifier.ts';
 import type { Changes, Judgement } from '../../support/second-verifier.ts';
 
 const setting = process.env['WAYBILL_ARCHIVE_TAMPERINGS'] ?? '300';
@@ -102,7 +101,7 @@ describe.skipIf(!hasPython)('both verifiers', () => {
       }
       writeFileSync(join(folder, 'key'), `${verifierKey}\n`);
       const run = (...args: string[]): number | null =>
-        spawnSync('python3', [verifyProgram, '--directory', join(folder, 'archive'), '--key', join(folder, 'key'), ...args]).status;
+        verifyWithPython('--directory', join(folder, 'archive'), '--key', join(folder, 'key'), ...args).code;
       expect(run('--since', join(folder, 'archive/checkpoint'))).toBe(0);
       expect(run('--since', join(folder, 'key'))).toBe(1);
       expect(run('--key', join(folder, 'missing'))).toBe(2);

@@ -21,7 +21,8 @@ function newFolder(): string {
 }
 
 const open = (store: WritableArchiveStore, seed = 'reopened'): Promise<ArchiveWriter> => openWriter(store, seed);
-const blocked = expect.objectContaining({ code: 'sink_blocked' }) as Error;
+const broken = expect.objectContaining({ code: 'archive_broken' }) as Error;
+const conflict = expect.objectContaining({ code: 'archive_conflict' }) as Error;
 
 /** The sequence numbers of the lines that checkpoints commit, in order, read without the code under test. */
 function committed(store: MemoryStore): number[] {
@@ -139,7 +140,7 @@ describe('the writer', () => {
     const [mine, other] = [await open(store, 'mine'), await open(store, 'other')];
     await other.append([recordLine(5, start)], through(5));
     const published = new Map(store.files);
-    await expect(mine.append([recordLine(5, start), recordLine(6, start)], through(6))).rejects.toThrow(blocked);
+    await expect(mine.append([recordLine(5, start), recordLine(6, start)], through(6))).rejects.toThrow(conflict);
     const changed = [...store.files]
       .filter(([path, bytes]) => published.get(path)?.equals(bytes) !== true)
       .map(([path]) => path.split('/')[0]);
@@ -177,7 +178,7 @@ describe('the writer', () => {
         await open(files).then(
           () => continued.push(`${path} ${change}`),
           (thrown: unknown) => {
-            expect(thrown).toEqual(blocked);
+            expect(thrown).toEqual(broken);
           },
         );
       }
@@ -203,17 +204,17 @@ describe('the writer', () => {
     const store = new MemoryStore();
     await writeArchive(store, windowLines(3, 3), 4);
     store.files.delete('checkpoints/0000000003');
-    await expect(open(store)).rejects.toThrow(blocked);
+    await expect(open(store)).rejects.toThrow(broken);
     for (const number of [1, 2]) store.files.delete(`checkpoints/000000000${number}`);
-    await expect(open(store)).rejects.toThrow(blocked);
+    await expect(open(store)).rejects.toThrow(broken);
     store.files.set('checkpoints/0000000004', store.files.get('checkpoint') ?? Buffer.alloc(0));
-    await expect(open(store)).rejects.toThrow(blocked);
+    await expect(open(store)).rejects.toThrow(broken);
   });
 
   it('refuses an archive that another key signed', async () => {
     const store = new MemoryStore();
     await writeArchive(store, windowLines(1, 3), 4, keyFrom(2));
-    await expect(open(store)).rejects.toThrow(blocked);
+    await expect(open(store)).rejects.toThrow(broken);
   });
 });
 

@@ -66,6 +66,20 @@ test('the one for splunk is valid too', async () => {
   ]);
 });
 
+test('the one for an archive is valid with a key in its file', async () => {
+  const environment = Object.fromEntries(
+    blanks.map((name) => [`WAYBILL_${name}`, name.endsWith('URL') ? 'https://service.example' : 'filled']),
+  );
+  using directory = temporaryDirectory();
+  const key = join(directory.path, 'key.pem');
+  writeFileSync(key, 'a key');
+  const { config, warnings } = await loaded((await init(['archive'])).replace('./archive-key.pem', key), environment);
+  expect(warnings).toEqual([]);
+  expect(config.sinks).toMatchObject([
+    { id: 'archive', type: 'archive', format: 'raw', ledger: true, settings: { directory: './archive' } },
+  ]);
+});
+
 test('the one for elasticsearch is valid too', async () => {
   const environment = Object.fromEntries(
     blanks.map((name) => [`WAYBILL_${name}`, name.endsWith('URL') ? 'https://service.example' : 'filled']),
@@ -98,15 +112,11 @@ test.each([
   [[], 'missing sink type; usage: waybill init file'],
   [['file', 'kafka'], 'cannot run "init": unexpected argument "kafka"; see waybill help init'],
   [
-    ['archive'],
-    'cannot create a configuration for "archive": this release does not include it yet; there are elasticsearch, file, kafka, syslog, splunk',
-  ],
-  [
     ['stdout'],
     'cannot create a configuration for "stdout": start from "waybill init file", and replace its sink with { id: out, type: stdout }',
   ],
   [['flie'], 'cannot create a configuration for "flie": the nearest is "file"'],
-  [['__proto__'], 'cannot create a configuration for "__proto__": there are elasticsearch, file, kafka, syslog, splunk'],
+  [['__proto__'], 'cannot create a configuration for "__proto__": there are archive, elasticsearch, file, kafka, syslog, splunk'],
 ])('init %j is refused', async (args, message) => {
   await expect(init(args)).rejects.toMatchObject({ code: 'usage', message });
 });

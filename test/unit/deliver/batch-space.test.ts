@@ -12,7 +12,7 @@ const texts = (turn: number): string[] =>
       ['a', 'é', '契', '😀', '\ud83d'][i % 5]?.repeat(((i * i * 251 * (1 + (turn % 4))) % 30_001) + (i % 20 === 19 ? 400_000 : 0)) ?? '',
   );
 const messageOf = (bytes: Uint8Array): Message => ({
-  ...{ seq: 1, number: 1, uid: 'u', source: 's', time: 0, severity: 0, action: 'Open', key: undefined, bytes },
+  ...{ seq: 1, number: 1, uid: 'u', source: 's', time: 0, received: 0, late: false, severity: 0, action: 'Open', key: undefined, bytes },
 });
 
 test('the batch on its way and the one being made are whole, over many turns', () => {

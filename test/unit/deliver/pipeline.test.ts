@@ -59,7 +59,7 @@ describe('a ledger entry', () => {
   test('has the time at which it was written, no number, and a mark for the receiver', () => {
     const { text = '' } = line();
     expect(pipeline(wanted({ matches: () => false }))(entry(7, line()), put)).toEqual({
-      ...{ seq: 7, number: undefined, uid: entry(7).uid, source, time: received, undated: true, isLedger: true },
+      ...{ seq: 7, number: undefined, uid: entry(7).uid, source, time: received, received, late: false, undated: true, isLedger: true },
       ...{ severity: 6, action: 'window-gap', key: undefined, bytes: put(text) },
     });
   });
@@ -84,6 +84,8 @@ describe('a pipeline', () => {
       ...{ seq: 7, number: 7, uid: entry(7).uid, source, bytes: put(entry(7).text) },
       ...{
         time: Date.UTC(2026, 10, 20, 0, 0, 7) * 1000,
+        received: Date.UTC(2026, 10, 21) * 1000,
+        late: false,
         severity: normalize(entry(7)).severity,
         action: 'Open',
         key: 'p-1',

@@ -33,8 +33,8 @@ export interface Wish extends Partial<DeliverSettings> {
 }
 
 /** A record as it is. */
-export const plain = ({ seq, number, uid, source, received, text }: Entry): Message => ({
-  ...{ seq, number, uid, source, time: received, severity: 1, action: 'Open', key: undefined, bytes: Buffer.from(text) },
+export const plain = ({ seq, number, uid, source, received, late, text }: Entry): Message => ({
+  ...{ seq, number, uid, source, time: received, received, late, severity: 1, action: 'Open', key: undefined, bytes: Buffer.from(text) },
 });
 
 export class Loop {

@@ -1,0 +1,109 @@
+/** The sink `archive`: each batch becomes one segment with one signed checkpoint. Its position is in the signed log. */
+import { randomBytes } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
+import type { WritableArchiveStore } from '../../archive/store.ts';
+import { ArchiveWriter } from '../../archive/writer.ts';
+import type { Through } from '../../archive/writer.ts';
+import { WaybillError, messageOf } from '../../errors.ts';
+import type { Position } from '../../model/ledger.ts';
+import type { Batch, DeliveryResult, ResumePoint, ResumePosition, Sink } from '../../model/sink.ts';
+import type { SinkContext } from '../define.ts';
+import { entryLine } from './entry-line.ts';
+
+interface ArchiveTarget {
+  /** For messages: the directory. */
+  readonly name: string;
+  readonly store: WritableArchiveStore;
+  readonly key: KeyObject;
+  readonly random?: (bytes: number) => Uint8Array;
+}
+
+type Context = Pick<SinkContext, 'id' | 'clock' | 'selected' | 'filtered'>;
+
+export class ArchiveSink implements Sink {
+  readonly #target: ArchiveTarget;
+  readonly #context: Context;
+  readonly #journal: string;
+  readonly #writer: ArchiveWriter;
+  /** The last append: after its deadline it may still be writing. */
+  #append: Promise<unknown> = Promise.resolve();
+
+  private constructor(target: ArchiveTarget, context: Context, journal: string, writer: ArchiveWriter) {
+    this.#target = target;
+    this.#context = context;
+    this.#journal = journal;
+    this.#writer = writer;
+  }
+
+  /** @throws WaybillError `archive_broken`, or `sink_blocked` when the archive does not belong to this state */
+  static async open(target: ArchiveTarget, context: Context, resumePoint: ResumePoint): Promise<ArchiveSink> {
+    const { name, store, key, random = randomBytes } = target;
+    const { journal, position, adopt = false } = resumePoint;
+    const writer = await ArchiveWriter.open(store, { key, random, beginsAfter: position.seq }).catch((cause: unknown) => {
+      throw failure('sink_unavailable', `cannot open the archive "${name}" for sink "${context.id}"`, cause);
+    });
+    const sink = new ArchiveSink(target, context, journal, writer);
+    if (adopt) await sink.#adopt(position);
+    else assertContinues(writer, resumePoint, `cannot continue the archive "${name}" for sink "${context.id}"`);
+    return sink;
+  }
+
+  position(): Promise<ResumePosition | undefined> {
+    const { position, origin } = this.#writer;
+    if (position?.journal !== this.#journal) return Promise.resolve(undefined);
+    return Promise.resolve({ position: { seq: position.seq, chain: Buffer.from(position.chain, 'hex') }, resumeNote: origin });
+  }
+
+  async send({ messages, through }: Batch, signal: AbortSignal): Promise<DeliveryResult> {
+    const append = this.#writer.append(messages.map(entryLine), this.#through(through), signal);
+    this.#append = append.catch(() => undefined);
+    try {
+      await append;
+    } catch (cause) {
+      throw failure('sink_outcome_unknown', `cannot write to the archive "${this.#target.name}" for sink "${this.#context.id}"`, cause);
+    }
+    return { rejections: [], resumeNote: this.#writer.origin };
+  }
+
+  /** Waits for an append that missed its deadline: a second writer would compete with it. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#append;
+  }
+
+  /** Signs the position of this journal, as the continuation of whatever the archive holds. */
+  async #adopt(position: Position): Promise<void> {
+    if (this.#writer.position === undefined || this.#writer.position.journal === this.#journal) return;
+    await this.#writer.append([], this.#through(position));
+  }
+
+  #through({ seq, chain }: Position): Through {
+    const { clock, selected, filtered = false } = this.#context;
+    return {
+      journal: this.#journal,
+      seq,
+      chain: Buffer.from(chain).toString('hex'),
+      at: clock.now() * 1_000,
+      sources: selected ?? null,
+      filtered,
+    };
+  }
+}
+
+/** An archive that received records and is gone, or replaced, must not be begun again silently. */
+function assertContinues({ position, origin }: ArchiveWriter, { journal, resumeNote }: ResumePoint, action: string): void {
+  if (position !== undefined && position.journal !== journal)
+    throw new WaybillError(
+      'sink_blocked',
+      `${action}: it belongs to another state (the state was lost, or two daemons write it); restore that state, use another directory, or see "waybill sinks adopt"`,
+    );
+  if (resumeNote === undefined || (position !== undefined && resumeNote === origin)) return;
+  const found = position === undefined ? 'it is empty' : `it is "${origin}"`;
+  throw new WaybillError(
+    'archive_broken',
+    `${action}: records were delivered to "${resumeNote}", and ${found}; restore the archive, or see "waybill sinks adopt"`,
+  );
+}
+
+function failure(code: 'sink_unavailable' | 'sink_outcome_unknown', action: string, cause: unknown): WaybillError {
+  return cause instanceof WaybillError ? cause : new WaybillError(code, `${action}: ${messageOf(cause)}`, { cause });
+}

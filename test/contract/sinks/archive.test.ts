@@ -1,0 +1,225 @@
+/** The sink `archive` against the promises of every sink, and its own: one archive, one state, one writer. */
+import { generateKeyPairSync } from 'node:crypto';
+import { rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { DirectoryStore } from '../../../src/archive/directory-store.ts';
+import { parseVerifier } from '../../../src/archive/signed-note.ts';
+import { verifyArchive } from '../../../src/archive/verify/verify.ts';
+import type { VerifyReport } from '../../../src/archive/verify/verify.ts';
+import type { ResumePoint, Sink } from '../../../src/model/sink.ts';
+import { Secret } from '../../../src/settings/secret.ts';
+import { archive } from '../../../src/sink/archive/index.ts';
+import { archivedRecords, publicKeyIn } from '../../support/archive-files.ts';
+import { keyFrom } from '../../support/archive.ts';
+import { temporary } from '../../support/model-journal.ts';
+import { batchOf, contextOf, message, messages, ModelKept, positionOf } from '../sink-batches.ts';
+import { sinkSuite } from '../sink-suite.ts';
+import type { Place } from '../sink-suite.ts';
+
+const never = new AbortController().signal;
+const pem = keyFrom(1).export({ format: 'pem', type: 'pkcs8' }).toString();
+
+function openAt(directory: string, kept: ResumePoint, key = pem): Promise<Sink> {
+  return archive.open({ directory, signingKey: new Secret(key) }, contextOf('under-test', { format: 'raw' }), kept, never);
+}
+
+class ArchivePlace implements Place {
+  readonly #folder = temporary();
+  readonly #directory = join(this.#folder, 'archive');
+
+  readonly open = (kept: ResumePoint): Promise<Sink> => openAt(this.#directory, kept);
+
+  /** The object is left as it is: nothing is closed. */
+  async kill(): Promise<void> {}
+
+  received(): Promise<readonly string[]> {
+    return Promise.resolve(archivedRecords(this.#directory));
+  }
+
+  ruin(): void {
+    rmSync(this.#directory, { recursive: true, force: true });
+    writeFileSync(this.#directory, 'a file');
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    rmSync(this.#folder, { recursive: true, force: true });
+    return Promise.resolve();
+  }
+}
+
+sinkSuite({
+  name: 'archive',
+  formats: archive.formats,
+  twice: () => 0,
+  batches: 40,
+  takesOnce: true,
+  secrets: [pem, pem.split('\n')[1] ?? ''],
+  start: () => Promise.resolve(new ArchivePlace()),
+});
+
+describe('an archive', () => {
+  let folder: string;
+  let directory: string;
+  let kept: ModelKept;
+  beforeEach(() => {
+    folder = temporary();
+    directory = join(folder, 'archive');
+    kept = new ModelKept();
+  });
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  async function deliver(from: number, through: number): Promise<void> {
+    await using sink = await openAt(directory, kept);
+    const batch = batchOf(messages(from, through));
+    kept.acknowledge(batch, (await sink.send(batch, never)).resumeNote);
+  }
+
+  function verified(): Promise<VerifyReport> {
+    const key = parseVerifier(publicKeyIn(directory));
+    if (!key) throw new Error(`no public key in ${directory}`);
+    return verifyArchive(new DirectoryStore(directory), [key]);
+  }
+
+  test('verifies, and has the position of the journal', async () => {
+    await deliver(1, 3);
+    await deliver(4, 4);
+    expect(await verified()).toMatchObject({ result: 'intact', checkpoints: 2, records: 4, findings: [] });
+    await using sink = await openAt(directory, kept);
+    expect((await sink.position?.(never))?.position).toEqual(positionOf(4));
+  });
+
+  test.each<[string, () => void]>([
+    ['gone', () => rmSync(directory, { recursive: true })],
+    ['an empty directory', () => rmSync(join(directory, 'checkpoints'), { recursive: true })],
+  ])('that received records and is %s is not begun again', async (_name, change) => {
+    await deliver(1, 3);
+    change();
+    await expect(openAt(directory, kept)).rejects.toMatchObject({ code: 'archive_broken' });
+  });
+
+  test('of another state blocks the sink, until an operator adopts it: then a signed line names both journals', async () => {
+    await deliver(1, 3);
+    kept = new ModelKept('b'.repeat(32));
+    kept.position = positionOf(10);
+    await expect(openAt(directory, kept)).rejects.toMatchObject({ code: 'sink_blocked' });
+    kept.adopt = true;
+    await (await openAt(directory, kept))[Symbol.asyncDispose]();
+    kept.adopt = false;
+    await deliver(11, 12);
+    const { result, records, findings } = await verified();
+    expect({ result, records }).toEqual({ result: 'unproven', records: 5 });
+    expect(findings).toMatchObject([{ severity: 'unproven', message: expect.stringContaining('b'.repeat(32)) as string }]);
+  });
+
+  test('has two writers for a moment: one of them stops, and opens again', async () => {
+    await deliver(1, 3);
+    await using first = await openAt(directory, kept);
+    await using second = await openAt(directory, kept);
+    await second.send(batchOf(messages(4, 4)), never);
+    await expect(first.send(batchOf(messages(4, 5)), never)).rejects.toMatchObject({ code: 'archive_conflict' });
+    await using again = await openAt(directory, kept);
+    expect((await again.position?.(never))?.position).toEqual(positionOf(4));
+  });
+
+  test('gets no checkpoint after the deadline of its batch', async () => {
+    await deliver(1, 3);
+    await using sink = await openAt(directory, kept);
+    const abort = new AbortController();
+    const sent = sink.send(batchOf(messages(4, 4)), abort.signal);
+    abort.abort(new Error('the deadline has passed'));
+    await expect(sent).rejects.toMatchObject({ code: 'sink_outcome_unknown' });
+    await using again = await openAt(directory, kept);
+    expect((await again.position?.(never))?.position).toEqual(positionOf(3));
+  });
+
+  test('has the ledger: a window, a suspension and its end, an operation', async () => {
+    const entries = [
+      {
+        ...{ ledger: 'window', action: 'window-proven', source: 'records', from: 1e15, to: 2e15, revision: 1, state: 'proven' },
+        ...{ query: { startTime: 'a' }, total: 5, records: 0, late: 0, digest: 'e3'.repeat(32), recounts: 1, attempts: 0, closed: 3e15 },
+        proof: { passes: 2, requests: 3, first: 1, last: 2 },
+      },
+      { ledger: 'suspension', source: 'records', from: 3e15, to: 3e15, revision: 1, state: 'suspended', reason: 'rights', since: 3e15 },
+      { ledger: 'suspension', source: 'records', from: 4e15, to: 4e15, revision: 1, state: 'active', reason: 'rights', since: 3e15 },
+      {
+        ledger: 'operation',
+        source: '',
+        from: 5e15,
+        to: 5e15,
+        revision: 1,
+        number: 1,
+        actor: null,
+        operation: 'sinks retry',
+        detail: { sink: 'a' },
+      },
+    ];
+    const batch = batchOf(
+      entries.map((entry, i) => ({
+        ...message(i + 1, JSON.stringify(entry)),
+        number: undefined,
+        isLedger: true as const,
+        received: entry.to,
+      })),
+    );
+    await using sink = await openAt(directory, kept);
+    await sink.send(batch, never);
+    const none = { query: null, total: null, records: 0, digest: null, passes: null, recounts: 0 };
+    const time = (micros: number): string => new Date(micros / 1_000).toISOString().replace('Z', '000Z');
+    expect(archivedRecords(directory, 'line').map((line) => ({ ...(JSON.parse(line) as object), salt: undefined }))).toMatchObject([
+      {
+        ...{ kind: 'ledger', seq: 1, source: 'records', from: time(1e15), to: time(2e15), state: 'proven', at: time(2e15) },
+        ...{ query: { startTime: 'a' }, total: 5, records: 0, digest: 'e3'.repeat(32), passes: 2, recounts: 1, reason: null },
+      },
+      { kind: 'ledger', seq: 2, source: 'records', from: time(3e15), state: 'suspended', reason: 'rights', ...none },
+      { kind: 'ledger', seq: 3, source: 'records', from: time(4e15), state: 'resumed', reason: 'rights', ...none },
+      { kind: 'operation', seq: 4, at: time(5e15), actor: null, operation: 'sinks retry', detail: { sink: 'a' } },
+      { kind: 'position', after: 0, seq: 4 },
+    ]);
+  });
+
+  test('is not written with a ledger entry whose form is unknown', async () => {
+    await using sink = await openAt(directory, kept);
+    const entry = { ...message(1, '{"ledger":"other"}'), number: undefined, isLedger: true as const };
+    await expect(sink.send(batchOf([entry]), never)).rejects.toMatchObject({ code: 'sink_blocked' });
+  });
+});
+
+describe('check', () => {
+  const findings = (directory: string, key = pem) =>
+    archive.check({ directory, signingKey: new Secret(key) }, contextOf('under-test', { format: 'raw' }), never);
+
+  test('names the archive and the key for auditors', async () => {
+    const folder = temporary();
+    const directory = join(folder, 'archive');
+    expect(await findings(directory)).toMatchObject([{ level: 'ok' }]);
+    await (await openAt(directory, new ModelKept())).send(batchOf(messages(1, 2)), never);
+    const found = await findings(directory);
+    expect(found.map(({ level }) => level)).toEqual(['ok', 'ok']);
+    expect(found[1]?.message).toContain(publicKeyIn(directory).trim());
+    rmSync(folder, { recursive: true });
+  });
+
+  test.each([
+    ['a key of another type', generateKeyPairSync('x25519').privateKey.export({ format: 'pem', type: 'pkcs8' }).toString()],
+    ['a text that is no key', 'not a key'],
+  ])('refuses %s', async (_name, key) => {
+    await expect(findings(join(tmpdir(), 'no-archive'), key)).rejects.toMatchObject({ code: 'sink_blocked' });
+  });
+
+  test('reports a file in place of the directory', async () => {
+    const folder = temporary();
+    writeFileSync(join(folder, 'archive'), 'a file');
+    expect(await findings(join(folder, 'archive'))).toMatchObject([{ level: 'error', setting: 'sinks.under-test.directory' }]);
+    rmSync(folder, { recursive: true });
+  });
+
+  test('reports an archive that another key signed', async () => {
+    const folder = temporary();
+    await (await openAt(folder, new ModelKept())).send(batchOf(messages(1, 2)), never);
+    const other = keyFrom(2).export({ format: 'pem', type: 'pkcs8' }).toString();
+    await expect(findings(folder, other)).rejects.toMatchObject({ code: 'archive_broken' });
+    rmSync(folder, { recursive: true });
+  });
+});
