@@ -144,7 +144,7 @@ def read_line(data):
 class Verification:
     def __init__(self, store, keys):
         self.store, self.keys, self.findings, self.log, self.segments = store, keys, [], Log(), {}
-        self.records, self.windows, self.position, self.begin, self.is_filtered, self.is_lossy = {}, {}, None, None, False, False
+        self.records, self.windows, self.position, self.selections, self.is_filtered, self.is_lossy = {}, {}, None, [], False, False
 
     def find(self, *finding):
         self.findings.append(finding)
@@ -246,9 +246,12 @@ class Verification:
         before = self.position or {**last, 'seq': last['after']}
         if before['journal'] != last['journal']:
             self.find('unproven', name, 'another journal follows')
+            self.selections = []
         elif before['seq'] != last['after']:
             self.find('altered', name, 'it does not continue the segment before')
-        self.position, self.begin, self.is_filtered = last, self.begin or last, self.is_filtered or last['filtered']
+        self.position, self.is_filtered = last, self.is_filtered or last['filtered']
+        if not self.selections or self.selections[-1]['sources'] != last['sources']:
+            self.selections.append(last)
         seq = last['after']
         for line in lines:
             if line['seq'] < seq or line['seq'] == seq and line['kind'] != 'position':
@@ -271,7 +274,10 @@ class Verification:
         if len(uids) == line['records'] and sha256(b''.join(uids)).hex() == line['digest']:
             return None
         reason = 'the archive has %d of %d records, or others' % (len(uids), line['records'])
-        is_open = self.is_lossy or self.is_filtered or self.begin['after'] > 0 and start < micros(self.begin['at'])
+        begin = None
+        for position in self.selections:
+            begin = begin or position if line['source'] in (position['sources'] or [line['source']]) else None
+        is_open = self.is_lossy or self.is_filtered or begin and begin['after'] > 0 and start < micros(begin['at'])
         return reason if is_open else self.find('altered', line['name'], reason)
 
 def main():

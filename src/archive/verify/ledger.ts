@@ -39,8 +39,8 @@ export class LedgerCheck implements Disposable {
   readonly #records = new RecordIndex();
   /** By source, then by the start of the window. */
   readonly #windows = new Map<string, Map<Micros, Verdict>>();
-  /** Why records may be missing that nobody removed. */
-  #begin: PositionLine | undefined;
+  /** The first position of each selection of sources, since the archive has its present journal. */
+  #selections: PositionLine[] = [];
   #isFiltered = false;
   #lacksLines = false;
 
@@ -53,7 +53,9 @@ export class LedgerCheck implements Disposable {
   add(facts: readonly LineFacts[]): void {
     const position = facts.at(-1);
     if (position?.kind === 'position') {
-      this.#begin ??= position;
+      const before = this.#selections.at(-1);
+      if (before?.journal !== position.journal) this.#selections = [position];
+      else if (String(before.sources) !== String(position.sources)) this.#selections.push(position);
       this.#isFiltered ||= position.filtered;
     }
     for (const fact of facts) {
@@ -109,12 +111,14 @@ export class LedgerCheck implements Disposable {
     return undefined;
   }
 
-  #excuse({ from }: LedgerFacts): string | undefined {
+  /** Why records may be missing that nobody removed. */
+  #excuse({ source, from }: LedgerFacts): string | undefined {
     if (this.#lacksLines) return 'lines of the archive are lost';
     if (this.#isFiltered) return 'the filter of the sink excluded records';
-    const begin = this.#begin;
+    const excluded = this.#selections.findLastIndex(({ sources }) => sources !== null && !sources.includes(source));
+    const begin = this.#selections[excluded + 1];
     return begin && begin.after > 0 && from < begin.at
-      ? `the archive began at ${microsToIso(begin.at)}, after entry ${begin.after} of the journal`
+      ? `the archive has the source since ${microsToIso(begin.at)}, after entry ${begin.after} of the journal`
       : undefined;
   }
 

@@ -188,6 +188,36 @@ describe('the ledger of an archive', () => {
     expect(summaries(report)).toContain(`unproven ${name}`);
   });
 
+  it('proves a source since the sink has it', async () => {
+    const store = new MemoryStore();
+    const writer = await openWriter(store, 'widened');
+    await writer.append([recordLine(1, start, 'other')], { ...through(2), sources: ['other'] });
+    // Entry 2 is a record of the source before the sink had it.
+    const at = start + 90_000_000;
+    await writer.append([third, provenLine(4, ...window, records)], { ...through(4), sources: ['other', 'production'], at });
+    const later = [recordLine(5, start + 2 * minute), recordLine(6, start + 2 * minute + 1)];
+    const proof = provenLine(7, start + 2 * minute, start + 3 * minute, later);
+    await writer.append([...later, proof], { ...through(7), sources: null });
+    const report = await verify(store);
+    expect(summaries(report).filter((each) => !each.startsWith('note'))).toEqual([`unproven ${name}`]);
+    const shorter = new MemoryStore();
+    const second = await openWriter(shorter, 'shortened');
+    await second.append([recordLine(1, start, 'other')], { ...through(2), sources: ['other'] });
+    await second.append([...later.slice(1), proof], { ...through(7), sources: ['other', 'production'], at });
+    expect(await verify(shorter)).toMatchObject({ result: 'altered' });
+  });
+
+  it('names the journal that follows another, and proves what the new one holds', async () => {
+    const store = new MemoryStore();
+    const writer = await openWriter(store, 'continued');
+    await writer.append([first, second], through(2));
+    const next = await openWriter(store, 'adopted', { beginsAfter: 0 });
+    await next.append([...records, provenLine(4, ...window, records)], { ...through(4), journal: 'journal-2' });
+    const report = await verify(store);
+    expect(report).toMatchObject({ result: 'unproven', sources: [{ windows: 1, proven: 1 }] });
+    expect(report.findings.map(({ severity }) => severity)).toEqual(['unproven']);
+  });
+
   it('is excused by the filter of the sink', async () => {
     const store = new MemoryStore();
     const writer = await openWriter(store, 'filtered');
