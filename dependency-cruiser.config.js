@@ -11,13 +11,14 @@ const rows = [
   ['quote.ts', ['escape.ts', 'secrets.ts']],
   ['errors.ts', ['quote.ts', 'secrets.ts']],
   ['version.ts', ['node']],
+  ['node-http.ts', ['node']],
   ['clock.ts', ['model/', 'node']],
   // An exclusive transaction is the lock that the operating system releases with the process.
   ['lock.ts', ['better-sqlite3', 'node']],
   ['record/', ['record/', 'model/', 'node:buffer', 'node:crypto']],
   ['settings/', ['settings/', ...ground, 'record/timestamp.ts', 'secrets.ts', 'zod', 'node']],
   // From the service to the journal and on to a message.
-  ['connect/', ['connect/', ...ground, 'quote.ts', 'undici', 'node']],
+  ['connect/', ['connect/', ...ground, 'quote.ts', 'node-http.ts', 'undici', 'node']],
   ['source/', ['source/', 'connect/', ...ground, 'quote.ts', 'secrets.ts', 'undici', 'openid-client', 'jose', 'node']],
   ['collect/', ['collect/', 'record/', ...ground, 'node:crypto']],
   ['collect/windows.ts', ['model/']],
@@ -80,7 +81,7 @@ const rows = [
       'node:crypto',
     ],
   ],
-  ['admin/', ['admin/', 'report/', ...ground, 'fastify', 'node']],
+  ['admin/', ['admin/', 'report/', 'node-http.ts', ...ground, 'fastify', 'node']],
   // The wiring and the command line know every room but the reference service, which they start as a program.
   ['daemon/', ['', 'zod', 'node']],
   ['cli/', ['', 'zod', 'node']],

@@ -17,6 +17,15 @@ export default tseslint.config(
       '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true }],
     },
   },
+  {
+    files: ['src/**/*.ts'],
+    rules: {
+      '@typescript-eslint/no-restricted-imports': [
+        'error',
+        { paths: [{ name: 'node:http', allowTypeImports: true, message: 'Import node-http.ts, which states the reason.' }] },
+      ],
+    },
+  },
   // The script of the status page has a project with the types of a browser.
   {
     files: ['src/admin/page/static/*.js'],

@@ -3,11 +3,12 @@
  * state directory.
  */
 import { chmod, readFile } from 'node:fs/promises';
-import { createServer, type RequestListener, type Server, type ServerOptions } from 'node:http';
+import type { RequestListener, Server, ServerOptions } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest, type FastifyServerOptions } from 'fastify';
 import { WaybillError, messageOf } from '../errors.ts';
+import { createServer } from '../node-http.ts';
 import { createAuthorizer, isLoopback, type Access, type Authorizer, type Place, type Tokens } from './authorizer.ts';
 import { connectionBudget, Connections } from './connections.ts';
 import { addRoutes, unreadable, type AdminSources, type Guard } from './routes.ts';

@@ -1,10 +1,10 @@
 /** The client of the admin server, for commands that read from a daemon on another machine. */
 import { readFileSync } from 'node:fs';
-import { request as httpRequest } from 'node:http';
 import type { RequestOptions } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { isLoopback } from '../connect/proxy.ts';
 import { WaybillError, messageOf } from '../errors.ts';
+import { request as httpRequest } from '../node-http.ts';
 import { quote } from '../quote.ts';
 import { remember } from '../secrets.ts';
 import { exchange, systemCode } from './http-exchange.ts';

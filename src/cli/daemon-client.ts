@@ -1,5 +1,4 @@
 /** The client of the socket on which a running daemon serves commands, in its state directory. */
-import { request } from 'node:http';
 import { join } from 'node:path';
 import type { LogLevelRequest } from '../daemon/operations/log-level.ts';
 import type { OperationRequest, OperationResult } from '../daemon/operations/requests.ts';
@@ -7,6 +6,7 @@ import { codeOf, WaybillError, messageOf } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
 import { forbidden } from '../journal/state-errors.ts';
 import type { SinkSnapshot, Snapshot } from '../model/snapshot.ts';
+import { request } from '../node-http.ts';
 import { exchange, systemCode } from './http-exchange.ts';
 import type { Answer } from './http-exchange.ts';
 

@@ -2,7 +2,6 @@
  * Selects the proxy of a connection and opens the tunnel through it (CONNECT, RFC 9110 section 9.3.6). Errors of the proxy differ from
  * errors of the server that it connects to.
  */
-import { request as requestHttp } from 'node:http';
 import type { IncomingMessage, RequestOptions } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import type { RequestOptions as SecureRequestOptions } from 'node:https';
@@ -10,6 +9,7 @@ import { BlockList, isIP } from 'node:net';
 import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import { WaybillError, messageOf } from '../errors.ts';
+import { request as requestHttp } from '../node-http.ts';
 import { quote } from '../quote.ts';
 import { onPeer } from './trust.ts';
 import type { Peer, Secret, Trust } from './trust.ts';

@@ -2,11 +2,12 @@
  * The control port: plain HTTP on loopback. Through it tests read the stored records, change the
  * switches and add records. It is not part of the specification, and needs no credentials.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ServiceClock } from '../clock.ts';
+import { createServer } from './node-http.ts';
 import { BadLine, type Feed } from '../logs/feed.ts';
 import type { Logs } from '../logs/logs.ts';
 import { Problem } from './problem.ts';

@@ -2,7 +2,7 @@
  * Errors of the API: RFC 9457 problem details, without internal information. A Problem that is
  * thrown while a request is served becomes its response.
  */
-import { STATUS_CODES } from 'node:http';
+import { STATUS_CODES } from './node-http.ts';
 
 interface ProblemOptions {
   /** The invalid query parameter or field. */

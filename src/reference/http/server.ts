@@ -3,7 +3,7 @@
  * converts errors to responses. Listens on loopback only.
  */
 import { createServer, type Server, type ServerOptions } from 'node:https';
-import { STATUS_CODES, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { DEFAULT_CIPHERS } from 'node:tls';
@@ -11,6 +11,7 @@ import type { Api } from './api.ts';
 import type { Certificates } from './authority.ts';
 import { answerOf, answerOfProblem, send, type Answer, type Faults } from './faults.ts';
 import type { IdentityProvider } from '../people/identity-provider.ts';
+import { STATUS_CODES } from './node-http.ts';
 import { Problem } from './problem.ts';
 import type { Stats } from './stats.ts';
 import type { SwitchValues } from '../switches.ts';
