@@ -4,7 +4,7 @@
  */
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { certificatesIn } from '../src/reference/http/authority.ts';
+import { certificatesIn } from '../src/reference/http/certificates.ts';
 import { tlsOptions } from '../src/reference/http/server.ts';
 
 const [, , tlsFolder = '', head = '', length = '0'] = process.argv;

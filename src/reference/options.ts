@@ -32,7 +32,7 @@ const own: readonly (readonly [name: string, value: string, meaning: string])[] 
     'FILE',
     'stores records, people, payloads and keys in this SQLite file; survives a kill, a power failure may lose the last seconds (none)',
   ],
-  ['tls-dir', 'DIR', 'stores the certificate authority in this directory (a new one at each start)'],
+  ['tls-dir', 'DIR', 'stores the certificates in this directory (new at each start)'],
   ['clock', 'MODE', 'system, or manual: only POST /clock on the control port moves the time (system)'],
   ['json', '', 'prints one line of JSON with addresses and credentials'],
   ['help', '', 'prints this help'],

@@ -11,7 +11,7 @@ import { Activity } from './activity/activity.ts';
 import type { Service as ClientsView } from './activity/caller.ts';
 import { ServiceClock } from './clock.ts';
 import { Api, apiRoot } from './http/api.ts';
-import { certificatesIn } from './http/authority.ts';
+import { certificatesIn } from './http/certificates.ts';
 import { DataFile } from './data-file.ts';
 import { ControlServer } from './http/control.ts';
 import { Faults } from './http/faults.ts';

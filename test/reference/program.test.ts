@@ -1,7 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { request } from 'node:http';
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -74,9 +74,9 @@ describe('the command line', () => {
   });
 
   test.each(['SIGTERM', 'SIGINT'] as const)(
-    '%s ends it with 0 and leaves nothing behind, a stalled answer notwithstanding',
+    '%s ends the service with 0 and removes its files, also while a response is stalled',
     async (signal) => {
-      const service = await Service.start('--fault-stalled', '1');
+      const service = await Service.startAlone('--fault-stalled', '1');
       const stalled = service.api('/logs/payload').catch(() => 'gone');
       await service.token();
       expect(existsSync(service.line.ca)).toBe(true);
@@ -120,16 +120,21 @@ describe('the command line', () => {
     });
   });
 
-  test('a data file or a folder that cannot be used is refused in one line that names the option and the file', () => {
+  test('an unusable data file or folder is refused in one line that names the option and the file', () => {
     const folder = mkdtempSync(join(tmpdir(), 'reference-test-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const corrupt = join(folder, 'corrupt.db');
     writeFileSync(corrupt, 'no database'.repeat(1000));
+    const unreadable = join(folder, 'tls');
+    mkdirSync(unreadable);
+    writeFileSync(join(unreadable, 'ca.pem'), 'no certificate');
+    for (const name of ['server.pem', 'server.key']) writeFileSync(join(unreadable, name), '');
     for (const [option, path] of [
       ['--data', corrupt],
       ['--data', folder],
       ['--data', join(folder, 'none', 'data.db')],
       ['--tls-dir', corrupt],
+      ['--tls-dir', unreadable],
     ] as const) {
       const { status, out, err } = runs(option, path);
       expect([status, out, err.split('\n').length], err).toEqual([1, '', 2]);
@@ -137,7 +142,7 @@ describe('the command line', () => {
     }
   });
 
-  test('--data and --tls-dir keep records and authority over a restart; another seed is refused', async () => {
+  test('--data and --tls-dir keep records and certificates over a restart; another seed is refused', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'reference-test-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const options = ['--data', join(folder, 'data.db'), '--tls-dir', folder, '--records', '300', '--seed', 'kept', '--late-share', '0.2'];

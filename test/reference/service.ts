@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { Agent, request } from 'undici';
+import { inject } from 'vitest';
 import { Description } from './description.ts';
 import type { Told } from './description.ts';
 
@@ -65,8 +66,13 @@ export class Service implements AsyncDisposable {
     this.#agent = new Agent({ connect: { ca: readFileSync(line.ca, 'utf8') }, connections: 8 });
   }
 
-  /** Starts with these options besides --json, and resolves when it listens. */
-  static async start(...args: string[]): Promise<Service> {
+  /** Starts with these options, and resolves when it listens. */
+  static start(...args: string[]): Promise<Service> {
+    return args.includes('--tls-dir') ? Service.startAlone(...args) : Service.startAlone('--tls-dir', inject('tlsDir'), ...args);
+  }
+
+  /** The same without the shared certificates. */
+  static async startAlone(...args: string[]): Promise<Service> {
     const child = spawn(process.execPath, [program, '--json', ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
     const line = await new Promise<string>((resolve, reject) => {
       let out = '';

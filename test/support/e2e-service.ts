@@ -4,6 +4,7 @@
  */
 import type { ChildProcess } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { inject } from 'vitest';
 import { endOf, question } from './e2e-place.ts';
 import type { Place } from './e2e-place.ts';
 
@@ -39,7 +40,7 @@ export class Service {
 
   /** Starts it with these options, and resolves when it listens. */
   static async start(place: Place, ...options: string[]): Promise<Service> {
-    const child = place.spawn([program, '--json', ...options]);
+    const child = place.spawn([program, '--json', '--tls-dir', inject('tlsDir'), ...options]);
     let said = '';
     child.stderr?.on('data', (part: Buffer) => (said += part.toString()));
     const line = await new Promise<string>((resolve, reject) => {

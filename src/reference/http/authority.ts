@@ -1,28 +1,29 @@
-/**
- * The certificates of the service: a certificate authority, created at the start, and a certificate
- * for the loopback names of this machine. With --tls-dir, the authority and its key are stored, so
- * that clients also trust the service after a restart.
- */
-import 'reflect-metadata'; // the certificate package asks for it
+/** Creates a certificate authority, and a certificate that it issues for the loopback names. */
+import 'reflect-metadata'; // the certificate package requires it
 import { webcrypto } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import * as x509 from '@peculiar/x509';
-
-/** PEM texts for the server, and for clients the file with the certificate of the authority. */
-export interface Certificates {
-  readonly cert: string;
-  readonly key: string;
-  readonly caFile: string;
-}
 
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 const lifetimeMs = 365 * 86_400_000;
 const caName = 'CN=Reference Service Test Authority';
 
-export async function certificatesIn(folder: string): Promise<Certificates> {
-  const authority = await authorityIn(folder);
-  const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
+/**
+ * PEM texts. The key of the authority is not among them: the authority issues no other certificate.
+ */
+export async function createCertificates(): Promise<{ ca: string; cert: string; key: string }> {
+  const [caKeys, keys] = await Promise.all([newKeys(), newKeys()]);
+  const authority = await x509.X509CertificateGenerator.createSelfSigned({
+    serialNumber: serialNumber(),
+    name: caName,
+    ...validity(),
+    signingAlgorithm: algorithm,
+    keys: caKeys,
+    extensions: [
+      new x509.BasicConstraintsExtension(true, 0, true),
+      new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
+      await x509.SubjectKeyIdentifierExtension.create(caKeys.publicKey),
+    ],
+  });
   const server = await x509.X509CertificateGenerator.create({
     serialNumber: serialNumber(),
     subject: 'CN=127.0.0.1',
@@ -30,7 +31,7 @@ export async function certificatesIn(folder: string): Promise<Certificates> {
     ...validity(),
     signingAlgorithm: algorithm,
     publicKey: keys.publicKey,
-    signingKey: authority.key,
+    signingKey: caKeys.privateKey,
     extensions: [
       new x509.BasicConstraintsExtension(false, undefined, true),
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
@@ -40,39 +41,16 @@ export async function certificatesIn(folder: string): Promise<Certificates> {
         { type: 'ip', value: '::1' },
         { type: 'dns', value: 'localhost' },
       ]),
-      await x509.AuthorityKeyIdentifierExtension.create(authority.certificate, false),
+      await x509.AuthorityKeyIdentifierExtension.create(authority, false),
       await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
     ],
   });
-  return { cert: server.toString('pem'), key: await privatePem(keys.privateKey), caFile: authority.file };
+  const key = x509.PemConverter.encode(await webcrypto.subtle.exportKey('pkcs8', keys.privateKey), 'PRIVATE KEY');
+  return { ca: authority.toString('pem'), cert: server.toString('pem'), key };
 }
 
-async function authorityIn(folder: string): Promise<{ certificate: x509.X509Certificate; key: webcrypto.CryptoKey; file: string }> {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const file = join(folder, 'ca.pem');
-  const keyFile = join(folder, 'ca.key');
-  if (existsSync(file) && existsSync(keyFile)) {
-    const key = await webcrypto.subtle.importKey('pkcs8', x509.PemConverter.decodeFirst(readFileSync(keyFile, 'utf8')), algorithm, true, [
-      'sign',
-    ]);
-    return { certificate: new x509.X509Certificate(readFileSync(file, 'utf8')), key: key, file };
-  }
-  const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
-  const certificate = await x509.X509CertificateGenerator.createSelfSigned({
-    serialNumber: serialNumber(),
-    name: caName,
-    ...validity(),
-    signingAlgorithm: algorithm,
-    keys: keys,
-    extensions: [
-      new x509.BasicConstraintsExtension(true, 0, true),
-      new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
-      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
-    ],
-  });
-  writeFileSync(keyFile, await privatePem(keys.privateKey), { mode: 0o600 });
-  writeFileSync(file, certificate.toString('pem'), { mode: 0o644 });
-  return { certificate, key: keys.privateKey, file };
+function newKeys(): Promise<webcrypto.CryptoKeyPair> {
+  return webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
 }
 
 function validity(): { notBefore: Date; notAfter: Date } {
@@ -84,8 +62,4 @@ function serialNumber(): string {
   const bytes = webcrypto.getRandomValues(new Uint8Array(16));
   bytes[0] = ((bytes[0] ?? 0) & 0x7f) | 0x40;
   return Buffer.from(bytes).toString('hex');
-}
-
-async function privatePem(key: webcrypto.CryptoKey): Promise<string> {
-  return x509.PemConverter.encode(await webcrypto.subtle.exportKey('pkcs8', key), 'PRIVATE KEY');
 }

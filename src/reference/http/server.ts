@@ -8,7 +8,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { DEFAULT_CIPHERS } from 'node:tls';
 import type { Api } from './api.ts';
-import type { Certificates } from './authority.ts';
+import type { Certificates } from './certificates.ts';
 import { answerOf, answerOfProblem, send, type Answer, type Faults } from './faults.ts';
 import type { IdentityProvider } from '../people/identity-provider.ts';
 import { STATUS_CODES } from './node-http.ts';
