@@ -33,7 +33,16 @@ class ReceiverPlace implements Place {
     const tls = this.#way.endsWith('tls') ? { cert: pem(client.cert), key: pem(client.key) } : undefined;
     const address = `${this.#way}://127.0.0.1:${this.#proxy.port}`;
     const sink = await syslog.open(
-      { address, framing: 'octet-counting', facility: 'local4', appName: 'waybill', hostname: 'gateway-1', confirm: 'close', tls } as never,
+      {
+        address,
+        framing: 'octet-counting',
+        header: 'rfc5424',
+        facility: 'local4',
+        appName: 'waybill',
+        hostname: 'gateway-1',
+        confirm: 'close',
+        tls,
+      } as never,
       contextOf('under-test', { ca: pem(authority.cert) }),
       kept,
       never,

@@ -16,7 +16,14 @@ const pem = (text: string) => ({ read: () => [text], describe: () => 'a file of 
 
 type Settings = Parameters<typeof syslog.open>[0];
 
-const plain = { framing: 'octet-counting', facility: 'local4', appName: 'waybill', hostname: 'gateway-1', confirm: 'close' } as const;
+const plain = {
+  framing: 'octet-counting',
+  header: 'rfc5424',
+  facility: 'local4',
+  appName: 'waybill',
+  hostname: 'gateway-1',
+  confirm: 'close',
+} as const;
 
 async function opened(receiver: SyslogReceiver, way: Way, besides: Partial<Settings> = {}): Promise<Sink> {
   const tls = way.endsWith('tls')
@@ -91,6 +98,24 @@ describe.each([
     expect(came.map(({ msg }) => msg)).toEqual(texts([message(1), odd, message(3)]));
     for (const part of [`sequenceId="2"`, `id="${odd.uid}"`, 'number="2"', 'source="records"']) expect(came[1]?.sd).toContain(part);
   });
+
+  // The `syslog()` source of syslog-ng reads RFC 5424 only.
+  test.each(program.ways.filter((way) => has('relp') && !way.endsWith('tls')))(
+    '%s: a header of RFC 3164 is read, and the message unchanged',
+    async (way) => {
+      const before = receiver.received(way).length;
+      const line = 'CEF:0|a|b|1.0|Open|c|5|msg=x: y[1]: z';
+      await using sink = await opened(receiver, way, { header: 'rfc3164' });
+      await using untagged = await opened(receiver, way, { header: 'rfc3164', appName: '' });
+      await sink.send(batchOf([message(1, line)]), never);
+      await untagged.send(batchOf([message(2, `<134>x ${line}`)]), never);
+      const [tagged, second] = await cameBy(receiver, way, 2, before);
+      // rsyslog counts the blank after the tag to the message.
+      expect(tagged).toMatchObject({ pri: String(20 * 8 + 6), host: 'gateway-1', app: 'waybill', sd: '-', msg: ` ${line}` });
+      expect(tagged?.ts).toMatch(/^\d{4}-11-20T00:00:00/);
+      expect(`${second?.app ?? ''}${second?.msg ?? ''}`).toContain(line);
+    },
+  );
 
   test.each(program.ways.filter((way) => way !== 'udp'))('%s: a frame of the default limit is neither cut nor parted', async (way) => {
     const before = receiver.received(way).length;

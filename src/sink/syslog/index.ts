@@ -1,5 +1,5 @@
 /**
- * Syslog, RFC 5424, over UDP, TCP, TLS or RELP. Only RELP has acknowledgements. Over TCP and TLS, a batch is a connection that the
+ * Syslog, RFC 5424 or RFC 3164, over UDP, TCP, TLS or RELP. Only RELP has acknowledgements. Over TCP and TLS, a batch is a connection that the
  * receiver has read to its end (`confirm: close`): a successful write does not show that the receiver has read anything.
  */
 import { messageOf } from '../../errors.ts';
@@ -77,7 +77,7 @@ const usualFraming: ReadonlyMap<number, SyslogSettings['framing']> = new Map([
 const securePort = 6_514;
 
 function checkSettings(settings: SyslogSettings, id: string): Finding[] {
-  const { address, framing, fingerprint, tls } = settings;
+  const { address, framing, fingerprint, tls, header, enterpriseId } = settings;
   const { scheme, port } = partsOf(address);
   const room = payloadLimitOf(settings);
   const findings: Finding[] = [];
@@ -90,6 +90,12 @@ function checkSettings(settings: SyslogSettings, id: string): Finding[] {
     });
   if (!scheme.endsWith('tls') && (tls !== undefined || fingerprint !== undefined))
     findings.push({ level: 'warning', message: `"${address}" is not encrypted: tls and fingerprint have no effect`, setting });
+  if (header === 'rfc3164' && enterpriseId !== undefined)
+    findings.push({
+      level: 'warning',
+      message: 'has no effect with header: rfc3164, which has no structured data; each format has the uid in the message',
+      setting: `sinks.${id}.enterpriseId`,
+    });
   const usual = usualFraming.get(port);
   const isSecureByPlain = scheme === 'tcp' && port === securePort;
   if ((scheme === 'tcp' || scheme === 'tls') && !isSecureByPlain && usual !== undefined && framing !== usual)

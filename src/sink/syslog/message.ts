@@ -1,4 +1,4 @@
-/** The header (RFC 5424 section 6) and frame (RFC 6587) of a message (docs/formats.md, "Syslog"). */
+/** The header (RFC 5424 section 6, or RFC 3164 section 4) and frame (RFC 6587) of a message (docs/formats.md, "Syslog"). */
 import type { Message } from '../../model/sink.ts';
 
 /** Numerical codes of RFC 5424 section 6.2.1, by the names of syslog.conf. */
@@ -9,7 +9,10 @@ export const facilities = {
 
 export type Facility = keyof typeof facilities;
 
+export type HeaderFormat = 'rfc5424' | 'rfc3164';
+
 export interface HeaderSettings {
+  readonly format: HeaderFormat;
   readonly facility: Facility;
   readonly hostname: string;
   readonly appName: string;
@@ -40,17 +43,21 @@ export class Header {
   #sequence: number;
 
   constructor(settings: HeaderSettings, sequence = 0) {
-    const { hostname, appName, processId } = settings;
+    const { format, hostname, appName, processId } = settings;
     this.#settings = settings;
-    this.#fixed = `${field(hostname, 255)} ${field(appName, 48)} ${field(String(processId), 128)}`;
+    this.#fixed =
+      format === 'rfc5424'
+        ? `${field(hostname, 255)} ${field(appName, 48)} ${field(String(processId), 128)}`
+        : `${field(hostname, 255)} ${tag(appName, processId)}`;
     this.#sequence = sequence;
   }
 
   /** The header of the next message with its trailing blank; ASCII. */
   of({ severity, time, action, uid, number, source }: Pick<Message, 'severity' | 'time' | 'action' | 'uid' | 'number' | 'source'>): string {
-    const { facility, enterpriseId } = this.#settings;
-    this.#sequence = this.#sequence >= maxSequence ? 1 : this.#sequence + 1;
+    const { format, facility, enterpriseId } = this.#settings;
     const priority = facilities[facility] * 8 + severityOf(severity);
+    if (format === 'rfc3164') return `<${priority}>${dateOf(time)} ${this.#fixed}`;
+    this.#sequence = this.#sequence >= maxSequence ? 1 : this.#sequence + 1;
     const own =
       enterpriseId === undefined
         ? ''
@@ -80,6 +87,20 @@ function timestamp(micros: number): string {
   const text = new Date(Math.floor(micros / 1_000)).toISOString();
   // Years that have not four digits cannot be written.
   return text.length === 24 ? text : '-';
+}
+
+const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
+
+/** `Mmm dd hh:mm:ss` in UTC: RFC 3164 section 4.1.2 has no year, no fraction and no zone. */
+function dateOf(micros: number): string {
+  const date = new Date(Math.floor(micros / 1_000));
+  return `${months[date.getUTCMonth()] ?? ''} ${String(date.getUTCDate()).padStart(2)} ${date.toISOString().slice(-13, -5)}`;
+}
+
+/** `program[process]: `; RFC 3164 section 4.1.3 permits letters and digits, receivers also `._-`. Nothing without a program. */
+function tag(appName: string, processId: number): string {
+  const program = appName.replaceAll(/[^A-Za-z0-9._-]/g, '').slice(0, 32);
+  return program === '' ? '' : `${program}[${processId}]: `;
 }
 
 /** A field of the header: printable US-ASCII without blanks, `-` when nothing is left. */

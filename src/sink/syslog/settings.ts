@@ -18,18 +18,26 @@ export const syslogSettings = z.strictObject({
     .enum(['octet-counting', 'newline'])
     .default('octet-counting')
     .describe('Framing over TCP and TLS: octet counting (RFC 6587), or `newline` for SC4S, Splunk TCP inputs and many appliances'),
+  header: z
+    .enum(['rfc5424', 'rfc3164'])
+    .default('rfc5424')
+    .describe(
+      'Header of each message; `rfc3164` for receivers of CEF or LEEF that know only the old one: its time is UTC without year and fraction',
+    ),
   facility: z
     .enum(Object.keys(facilities) as [Facility, ...Facility[]])
     .default('local4')
     .describe('Facility of each message'),
-  appName: line().default('waybill').describe('APP-NAME of each message'),
+  appName: text(/^\P{Cc}*$/u, 'text in one line')
+    .default('waybill')
+    .describe('APP-NAME of each message, or TAG of `header: rfc3164`; `""` omits it'),
   hostname: line().optional().describe('HOSTNAME of each message; default the name of this machine'),
   enterpriseId: z
     .int()
     .min(1)
     .max(4_294_967_295)
     .optional()
-    .describe('Private enterprise number under which uid, number and source are sent as structured data'),
+    .describe('Private enterprise number under which uid, number and source are sent as structured data; not with `header: rfc3164`'),
   confirm: z
     .enum(['close', 'none'])
     .default('close')
@@ -66,8 +74,8 @@ export function frameBytes({ address, maxBytes }: SyslogSettings): number {
 }
 
 export function headerOf(settings: SyslogSettings): HeaderSettings {
-  const { facility, appName, enterpriseId } = settings;
-  return { facility, appName, enterpriseId, hostname: settings.hostname ?? hostname(), processId: process.pid };
+  const { header: format, facility, appName, enterpriseId } = settings;
+  return { format, facility, appName, enterpriseId, hostname: settings.hostname ?? hostname(), processId: process.pid };
 }
 
 export function dialerOf(settings: SyslogSettings, { id, ca, shown }: SinkContext): Dialer {

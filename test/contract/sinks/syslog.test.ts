@@ -20,7 +20,15 @@ const never = new AbortController().signal;
 
 type Settings = Parameters<typeof syslog.open>[0];
 const settingsOf = (address: string, besides: Partial<Settings> = {}): Settings => ({
-  ...{ address, framing: 'octet-counting', facility: 'local4', appName: 'waybill', hostname: 'gateway-1', confirm: 'close' },
+  ...{
+    address,
+    framing: 'octet-counting',
+    header: 'rfc5424',
+    facility: 'local4',
+    appName: 'waybill',
+    hostname: 'gateway-1',
+    confirm: 'close',
+  },
   ...besides,
 });
 
@@ -319,17 +327,53 @@ describe('the header', () => {
   });
 
   test('names no number for a ledger entry, which has none', () => {
-    const own = { facility: 'local7', hostname: 'h', appName: 'a', processId: 1, enterpriseId: 32473 } as const;
+    const own = { format: 'rfc5424', facility: 'local7', hostname: 'h', appName: 'a', processId: 1, enterpriseId: 32473 } as const;
     expect(new Header(own).of({ ...message(1), number: undefined, source: 's', uid: 'u' })).toContain('[waybill@32473 id="u" source="s"] ');
   });
 
   test('never exceeds its maximum, whatever the sequence number', () => {
-    const own = { facility: 'local7', hostname: 'h', appName: 'a', processId: 4_194_304, enterpriseId: 32473 } as const;
+    const own = { format: 'rfc5424', facility: 'local7', hostname: 'h', appName: 'a', processId: 4_194_304, enterpriseId: 32473 } as const;
     const longest = { ...message(1), number: Number.MAX_SAFE_INTEGER, source: 's'.repeat(32), action: 'a'.repeat(99), uid: 'u'.repeat(22) };
     const header = new Header(own, 2_147_483_645);
     const written = [header.of(longest), header.of(longest), header.of(longest)];
     expect(written.map((text) => /sequenceId="(\d+)"/.exec(text)?.[1])).toEqual(['2147483646', '2147483647', '1']);
     expect(Math.max(...written.map(({ length }) => length))).toBe(headerBytes(own));
+  });
+
+  test.each([
+    [Date.UTC(2026, 10, 3, 2, 5, 9, 999), '<165>Nov  3 02:05:09 gateway-1 waybill[7]: '],
+    [Date.UTC(2028, 1, 29, 23, 59, 59), '<165>Feb 29 23:59:59 gateway-1 waybill[7]: '],
+    [0, '<165>Jan  1 00:00:00 gateway-1 waybill[7]: '],
+  ])('of RFC 3164 has the time %d in UTC, host and tag', (time, expected) => {
+    const own = {
+      format: 'rfc3164',
+      facility: 'local4',
+      hostname: 'gateway-1',
+      appName: 'waybill',
+      processId: 7,
+      enterpriseId: 32473,
+    } as const;
+    const header = new Header(own);
+    expect(header.of({ ...message(1), severity: 5, time: time * 1000 })).toBe(expected);
+    expect(headerBytes(own)).toBe(expected.length);
+  });
+
+  test('of RFC 3164 has only characters that a receiver permits in a tag, and no tag without a program', () => {
+    const own = { format: 'rfc3164', facility: 'local4', hostname: 'g w:1', processId: 7, enterpriseId: undefined } as const;
+    const of = (appName: string): string => new Header({ ...own, appName }).of({ ...message(1), severity: 1, time: 0 });
+    expect(of('way bill: <13>[x]\u00e9')).toBe('<166>Jan  1 00:00:00 gw:1 waybill13x[7]: ');
+    expect(of('a'.repeat(99))).toContain(` ${'a'.repeat(32)}[7]: `);
+    expect(of('')).toBe('<166>Jan  1 00:00:00 gw:1 ');
+  });
+
+  test('of RFC 3164 leaves its room to the message, and check says that it has no structured data', () => {
+    const settings = settingsOf('udp://127.0.0.1:5514', { header: 'rfc3164', enterpriseId: 32473 });
+    const room = syslog.messageBytes?.(settings) ?? 0;
+    expect(room).toBeGreaterThan(syslog.messageBytes?.({ ...settings, header: 'rfc5424' }) ?? 0);
+    expect(syslog.checkSettings?.(settings, 'siem')).toEqual([
+      expect.objectContaining({ level: 'warning', setting: 'sinks.siem.enterpriseId' }),
+    ]);
+    expect(syslog.checkSettings?.({ ...settings, header: 'rfc5424' }, 'siem')).toEqual([]);
   });
 
   test('and the message together never exceed the frame', async () => {
