@@ -1,11 +1,11 @@
 /**
- * `waybill encode`: records in, messages out, without journal or configuration: a record is
- * received when its line is read.
+ * `waybill encode`: records in, messages out, without a journal: a record is received when its line
+ * is read.
  */
 import { systemClock } from '../../clock.ts';
 import { encoder, type Format, formats } from '../../encode/index.ts';
 import { cefSettings } from '../../encode/settings.ts';
-import { messageOf } from '../../errors.ts';
+import { messageOf, WaybillError } from '../../errors.ts';
 import type { Encode } from '../../model/event.ts';
 import type { Clock } from '../../model/time.ts';
 import { normalizer } from '../../normalize/normalizer.ts';
@@ -20,32 +20,39 @@ import type { Command } from '../form.ts';
 import { writeResult } from '../io.ts';
 import type { Io } from '../io.ts';
 import { linesOf } from '../lines.ts';
-import { choice, parsed, required, withDefault } from '../option.ts';
+import { choice, parsed, text } from '../option.ts';
+import { configOption } from '../state-access.ts';
 
 export const encodeCommand = (clock: Clock): Command =>
   defineCommand({
     name: 'encode',
     summary: 'encodes records as messages, with the code of the sinks',
     description: `Reads records as NDJSON from standard input, and writes one message a line to standard output. A line that is not JSON is reported on
-standard error with its number; the others are encoded, and the exit code is 1.`,
+standard error with its number; the others are encoded, and the exit code is 1.
+
+With --sink, filter, privacy rules, mapping, format and size limit are those of the sink and of its source: the output is what the receiver
+would get, without the envelope of its protocol. Needs no credentials and opens no connection.`,
     options: {
-      format: required(choice('FORMAT', formats, formats.join(', '))),
-      source: withDefault(
-        parsed(
-          'ID',
-          'source of the records, part of the identity of each; default "default"',
-          '1 to 32 of a-z, 0-9 and hyphen, no hyphen first',
-          idOf,
-        ),
-        'default',
+      format: choice('FORMAT', formats, `${formats.join(', ')}, with default settings`),
+      sink: text('ID', 'encode as this sink of the configuration does'),
+      source: parsed(
+        'ID',
+        'source of the records, part of the identity of each; default "default", or the only source of the sink',
+        '1 to 32 of a-z, 0-9 and hyphen, no hyphen first',
+        idOf,
       ),
+      ...configOption,
       example: choice(
         'CODE',
         ['all', ...outcomeCodes],
         `print a synthetic record of this outcome, such as Decrypt:AccessDenied:TimeEmbargoFailed, instead of reading; all: one of each of the ${outcomes.length} outcomes`,
       ),
     },
-    examples: ['waybill encode --format cef < records.ndjson', 'waybill encode --format ecs --example all'],
+    examples: [
+      'waybill encode --format cef < records.ndjson',
+      'waybill encode --format ecs --example all',
+      'waybill encode --config waybill.yaml --sink siem --example all',
+    ],
     run: (values, io) => run(values, io, clock),
   });
 
@@ -56,37 +63,50 @@ function idOf(given: string): string | undefined {
 }
 
 interface EncodeValues {
-  readonly format: Format;
-  readonly source: string;
+  readonly format: Format | undefined;
+  readonly sink: string | undefined;
+  readonly source: string | undefined;
+  readonly config: string | undefined;
   readonly example: string | undefined;
 }
 
-async function run(options: EncodeValues, io: Io, clock: Clock): Promise<number> {
-  const encode = recordEncoder(options.format, options.source, clock);
-  if (options.example !== undefined) {
-    await writeResult(
-      io,
-      examplesOf(options.example).map((example) => `${encode(example)}\n`),
-    );
-    return 0;
-  }
+async function run(values: EncodeValues, io: Io, clock: Clock): Promise<number> {
+  const encode = await encoderOf(values, io, clock);
+  const records = values.example === undefined ? linesOf(io.stdin, io.signal) : examplesOf(values.example);
   let failed = false;
   let number = 0;
-  for await (const line of linesOf(io.stdin, io.signal)) {
+  let excluded = 0;
+  for await (const line of records) {
     number += 1;
     if (line.trim() === '') continue;
-    let message: string;
+    let message: string | undefined;
     try {
       message = encode(line);
     } catch (thrown) {
-      if (!(thrown instanceof SyntaxError)) throw thrown;
+      if (!(thrown instanceof SyntaxError || thrown instanceof RangeError)) throw thrown;
       failed = true;
-      io.stderr.write(`cannot encode line ${number}: it is not JSON: ${quote(messageOf(thrown), 200)}\n`);
+      const reason = thrown instanceof SyntaxError ? `it is not JSON: ${quote(messageOf(thrown), 200)}` : messageOf(thrown);
+      io.stderr.write(`cannot encode line ${number}: ${reason}\n`);
       continue;
     }
-    await writeResult(io, [`${message}\n`]);
+    if (message === undefined) excluded += 1;
+    else await writeResult(io, [`${message}\n`]);
   }
+  if (excluded > 0) io.stderr.write(`${excluded === 1 ? '1 record is' : `${excluded} records are`} excluded by the filter of the sink\n`);
   return failed ? 1 : 0;
+}
+
+/** @throws WaybillError `usage` when the options do not fit together */
+async function encoderOf(values: EncodeValues, io: Io, clock: Clock): Promise<(text: string) => string | undefined> {
+  const { format, sink, source } = values;
+  if (sink === undefined) {
+    if (format === undefined) throw new WaybillError('usage', 'cannot run "encode": missing --format or --sink; see waybill help encode');
+    if (values.config !== undefined) throw new WaybillError('usage', 'cannot use --config without --sink');
+    return recordEncoder(format, source ?? 'default', clock);
+  }
+  if (format !== undefined)
+    throw new WaybillError('usage', 'cannot use --format with --sink: the configuration has the format of the sink');
+  return (await import('./encode-sink.ts')).sinkEncoder({ ...values, sink }, io, clock);
 }
 
 /**

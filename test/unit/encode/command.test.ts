@@ -1,6 +1,9 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { PassThrough, Readable, Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
-import { describe, expect, test, vi } from 'vitest';
+import { afterAll, describe, expect, test, vi } from 'vitest';
 import { command, encodeCommand } from '../../../src/cli/commands/encode.ts';
 import { codeOf } from '../../../src/errors.ts';
 import type { Clock } from '../../../src/model/time.ts';
@@ -24,14 +27,14 @@ class Collector extends Writable {
   }
 }
 
-async function encode(args: string[], input: Iterable<string | Buffer> = []) {
+async function encode(args: string[], input: Iterable<string | Buffer> = [], env: NodeJS.ProcessEnv = {}) {
   const stdout = new Collector({ highWaterMark: 16 });
   const stderr = new Collector();
   const code = await encodeCommand(clock).run(args, {
     stdin: Readable.from(input),
     stdout,
     stderr,
-    env: {},
+    env,
     signal: new AbortController().signal,
   });
   await Promise.all([stdout, stderr].map((stream) => finished(stream.end())));
@@ -104,13 +107,88 @@ describe('examples', () => {
   });
 });
 
+describe('as a sink of the configuration', () => {
+  const directory = mkdtempSync(join(tmpdir(), 'waybill-encode-'));
+  afterAll(() => rmSync(directory, { recursive: true }));
+  const auth = '{ authUrl: https://login.example, tenantId: tenant-7, clientId: c, clientSecret: "${env:SECRET}", scopeAddress: a }';
+  const start = 'start: 2026-01-01T00:00:00Z';
+  const file = join(directory, 'waybill.yaml');
+  writeFileSync(
+    file,
+    `dataDir: ${directory}/state
+mapping: { severity: { "Decrypt:AccessGranted:Success": 9 } }
+privacy:
+  key: \${env:KEY}
+  rules: [{ fields: [userId, payloadName], action: pseudonymize }]
+sources:
+  - { id: alpha, baseUrl: https://alpha.example, ${start}, auth: ${auth} }
+  - { id: beta, baseUrl: https://beta.example, ${start}, auth: ${auth}, observer: { product: Vault } }
+sinks:
+  - { id: siem, type: syslog, address: 'tcp://siem.example:601', sources: [beta], filter: { result: [AccessGranted] } }
+  - { id: tiny, type: syslog, address: 'udp://siem.example:514', format: ocsf, maxBytes: 480, sources: [beta] }
+  - { id: lake, type: stdout, format: ecs, includeOriginal: false, privacy: { rules: [{ fields: [userEmailAddress], action: drop }] } }
+`,
+  );
+  const asSink = (sink: string, input: string, ...more: string[]) =>
+    encode(['--config', file, '--sink', sink, ...more], [input], { KEY: 'a key of 16 characters or more' });
+
+  test('uses its filter, format and mapping, and the only source that it receives', async () => {
+    const denied = JSON.stringify({ ...fullest, result: 'AccessDenied', resultReason: 'TimeEmbargoFailed' });
+    const { code, lines, err } = await asSink('siem', `${text}\n${denied}\n`);
+    expect([code, err, lines.length]).toEqual([0, '1 record is excluded by the filter of the sink\n', 1]);
+    const { product, severity, values } = readStrictly(lines[0] ?? '');
+    expect([product, severity]).toEqual(['Vault', '9']);
+    expect(values.get('deviceExternalId')).toBe('tenant-7');
+    expect(values.get('WaybillDpasUid')).toBe(identify('beta')(readText(text)));
+  });
+
+  test('applies the privacy rules: no value that they name is left in any field', async () => {
+    const { lines, out } = await asSink('siem', text);
+    expect(readStrictly(lines[0] ?? '').values.get('suid')).toMatch(/^pn_[\w-]{22}$/);
+    for (const hidden of [fullest.userId, fullest.payloadName]) expect(out).not.toContain(hidden);
+    const lake = await asSink('lake', text, '--source', 'alpha');
+    expect(lake.out).not.toContain(fullest.userEmailAddress);
+    expect(JSON.parse(lake.out)).toMatchObject({ user: { id: fullest.userId }, observer: { hostname: 'alpha.example' } });
+    expect(lake.out).not.toContain('"original"');
+  });
+
+  test('needs no credentials, but the key of pseudonyms', async () => {
+    await expect(encode(['--config', file, '--sink', 'siem'], [text])).rejects.toMatchObject({ code: 'secret_missing' });
+    const { code, out } = await encode(['--config', file, '--sink', 'lake', '--source', 'alpha'], [text]);
+    expect(code, out).toBe(0);
+  });
+
+  test('reports a record that exceeds the limit of the sink even when shortened', async () => {
+    const { code, lines, err } = await asSink('tiny', text);
+    expect([code, lines]).toEqual([1, []]);
+    expect(err).toMatch(/^cannot encode line 1: cannot shorten a message of \d+ bytes to the \d+ that the sink accepts\n$/);
+  });
+
+  test.each([
+    ['lake', [], 'missing --source: the sink "lake" receives several sources: alpha, beta'],
+    ['siem', ['--source', 'alpha'], 'cannot find the source of sink "siem" "alpha"'],
+    ['seim', [], 'cannot find the sink "seim": the nearest is "siem"'],
+  ])('%s %j is refused', async (sink, more, message) => {
+    const thrown: unknown = await asSink(sink, text, ...more).catch((error: unknown) => error);
+    expect(codeOf(thrown)).toBe('usage');
+    expect((thrown as Error).message.slice(0, message.length)).toBe(message);
+  });
+
+  test('encodes examples', async () => {
+    const { code, lines, err } = await asSink('siem', '', '--example', 'all');
+    expect([code, lines.length, err]).toEqual([0, 2, '15 records are excluded by the filter of the sink\n']);
+  });
+});
+
 describe('wrong use', () => {
   test.each([[['--formt', 'ecs']], [['--format', 'ecs', 'file']], [['--format']]])('%j does not fit the options', async (args) => {
     await expect(encode(args)).rejects.toMatchObject({ code: 'usage' });
   });
 
   test.each([
-    [[], 'cannot run "encode": missing --format; see waybill help encode'],
+    [[], 'cannot run "encode": missing --format or --sink; see waybill help encode'],
+    [['--format', 'ecs', '--config', 'waybill.yaml'], 'cannot use --config without --sink'],
+    [['--format', 'ecs', '--sink', 'siem'], 'cannot use --format with --sink: the configuration has the format of the sink'],
     [['--format', 'xml'], 'cannot use --format "xml": there are ecs, cef, leef, ocsf, raw'],
     [['--format', 'toString'], 'cannot use --format "toString": there are ecs, cef, leef, ocsf, raw'],
     [['--format', 'ecs', '--source', 'A B'], 'cannot use --source "A B": not 1 to 32 of a-z, 0-9 and hyphen, no hyphen first'],
