@@ -1,7 +1,7 @@
 /** `waybill encode --sink`: encodes records as a sink of the configuration does, without connecting. */
 import { loadConfig } from '../../config/load.ts';
 import type { Config, SinkConfig, SourceConfig } from '../../config/load.ts';
-import { writerOf } from '../../daemon/sink.ts';
+import { writerOf } from '../../daemon/delivery/loop.ts';
 import { settingsOf } from '../../daemon/source/service-facts.ts';
 import { textOf } from '../../deliver/pipeline.ts';
 import type { MessageLimit } from '../../deliver/pipeline.ts';
