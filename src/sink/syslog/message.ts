@@ -9,7 +9,7 @@ export const facilities = {
 
 export type Facility = keyof typeof facilities;
 
-export type HeaderFormat = 'rfc5424' | 'rfc3164';
+type HeaderFormat = 'rfc5424' | 'rfc3164';
 
 export interface HeaderSettings {
   readonly format: HeaderFormat;

@@ -26,7 +26,7 @@ const aggregates: Readonly<Record<string, (values: readonly unknown[]) => unknow
   max: (values) => Math.max(...values.map(Number)),
 };
 
-export interface Esql {
+interface Esql {
   readonly index: string;
   /** Fields that are read before a command computes a column of this name. */
   readonly fields: readonly string[];

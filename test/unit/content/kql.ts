@@ -2,7 +2,7 @@
 import type { Row } from './events.ts';
 import { valuesOf, wildcard } from './events.ts';
 
-export interface Kql {
+interface Kql {
   readonly fields: readonly string[];
   readonly matches: (row: Row) => boolean;
 }

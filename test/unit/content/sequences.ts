@@ -47,14 +47,14 @@ export const bursts: Readonly<Record<string, Burst>> = {
   revocation_changed_many: { codes: ['Audit:RevokeAccess:Changed'], count: 20, window: hour, counts: 'files' },
 };
 
-export interface Sequence {
+interface Sequence {
   readonly name: string;
   readonly happenings: readonly Happening[];
   readonly fires: boolean;
 }
 
 /** Events evenly over `seconds`, with the counted outcomes in turn, each on a file of its own. */
-export function spread({ codes }: Pick<Burst, 'codes'>, count: number, seconds: number, from = 0): readonly Happening[] {
+function spread({ codes }: Pick<Burst, 'codes'>, count: number, seconds: number, from = 0): readonly Happening[] {
   return Array.from({ length: count }, (_, index) => ({
     code: codes[index % codes.length] ?? '',
     file: `p-${index}`,

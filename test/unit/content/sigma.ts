@@ -7,7 +7,7 @@ import { parse } from 'yaml';
 import type { Row } from './events.ts';
 import { valuesOf } from './events.ts';
 
-export interface Correlation {
+interface Correlation {
   readonly type: 'event_count' | 'value_count' | 'temporal_ordered';
   readonly rules: readonly string[];
   readonly 'group-by': readonly string[];
@@ -15,7 +15,7 @@ export interface Correlation {
   readonly condition?: { readonly gte: number; readonly field?: string };
 }
 
-export interface SigmaRule {
+interface SigmaRule {
   readonly path: string;
   readonly id: string;
   readonly name: string;

@@ -5,7 +5,7 @@
 import type { Row } from './events.ts';
 import { valuesOf, wildcard } from './events.ts';
 
-export interface Spl {
+interface Spl {
   /** Fields that are read before a command computes a column of this name. */
   readonly fields: readonly string[];
   /** `earliest`, `latest`, `_index_earliest`, `_index_latest`, `index` and `sourcetype`, as written. */
