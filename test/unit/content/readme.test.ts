@@ -1,6 +1,7 @@
 /** content/README.md names every file, and its numbers are those of the files. */
 import { globSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { detectionRules } from './kibana-rules.ts';
 import { sigmaRules } from './sigma.ts';
 
 const folder = new URL('../../../content/', import.meta.url);
@@ -8,7 +9,7 @@ const readme = readFileSync(new URL('README.md', folder), 'utf8');
 
 test('content/README.md names every file, and no other', () => {
   const files = globSync('**/*.*', { cwd: folder }).filter((path) => path !== 'README.md');
-  const named = [...readme.matchAll(/^\| `([^`]+)` \|/gm)].map(([, path]) => path);
+  const named = [...readme.matchAll(/^\| `([^`]+\/[^`]+)` +\|/gm)].map(([, path]) => path);
   expect(named.toSorted()).toEqual(files.toSorted());
 });
 
@@ -17,4 +18,12 @@ test('content/README.md has the level and the title of every Sigma rule, and cou
   const detections = sigmaRules.filter(({ detection }) => detection).length;
   expect(readme).toContain(`${sigmaRules.length} rules in`);
   expect(readme).toContain(`${detections} detections on single records, and ${sigmaRules.length - detections} correlations`);
+});
+
+test('content/README.md lists every detection rule of Kibana, and counts them', () => {
+  const rules = detectionRules.trimEnd().split('\n').map((line) => JSON.parse(line) as Record<string, string>); // prettier-ignore
+  expect(readme).toContain(`${rules.length} detection rules`);
+  const cells = (line: string): string => line.replaceAll(/ +/g, ' ');
+  for (const { rule_id, type, severity, name } of rules)
+    expect(cells(readme)).toContain(`| \`${rule_id ?? ''}\` | ${type ?? ''} | ${severity ?? ''} | ${name ?? ''} |`);
 });

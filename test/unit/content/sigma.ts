@@ -20,6 +20,8 @@ interface SigmaRule {
   readonly id: string;
   readonly name: string;
   readonly title: string;
+  readonly description: string;
+  readonly falsepositives: readonly string[];
   readonly level: string;
   readonly tags?: readonly string[];
   readonly logsource?: { readonly product: string; readonly service: string };

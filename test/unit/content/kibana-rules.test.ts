@@ -1,0 +1,225 @@
+/** content/kibana: the detection rules fit Kibana's attributes, read only mapped fields, and fire on the sequences of their Sigma form. */
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { poorest } from '../normalize/records.ts';
+import { eql } from './eql.ts';
+import type { Happening, Row } from './events.ts';
+import { eventOf, recordFor, start } from './events.ts';
+import { esql } from './esql.ts';
+import { auditPattern, detectionRules, thresholdRules } from './kibana-rules.ts';
+import { kql } from './kql.ts';
+import { mappedFields } from './mapped-fields.ts';
+import { allCodes, bursts, burstSequences, deniedThenAllowed, singleEvents, spread } from './sequences.ts';
+
+/**
+ * Attributes of a rule, written after elastic/kibana 9.x, x-pack/solutions/security/plugins/security_solution/common/api/detection_engine/
+ * model/rule_schema/{rule_schemas,common_attributes}.schema.yaml and specific_attributes/threshold_attributes.schema.yaml.
+ */
+const reference = z.strictObject({ id: z.string(), name: z.string(), reference: z.url() });
+const common = {
+  rule_id: z.string().regex(/^dpas-[a-z-]+$/),
+  name: z.string().min(1),
+  description: z.string().min(1),
+  severity: z.enum(['low', 'medium', 'high', 'critical']),
+  risk_score: z.int().min(0).max(100),
+  enabled: z.literal(false),
+  version: z.int().min(1),
+  author: z.array(z.string()),
+  license: z.string(),
+  tags: z.array(z.string()),
+  interval: z.string().regex(/^\d+[smh]$/),
+  from: z.string().regex(/^now-\d+[smh]$/),
+  to: z.literal('now'),
+  timestamp_override: z.literal('event.ingested'),
+  false_positives: z.array(z.string()).min(1),
+  note: z.string().min(1),
+  building_block_type: z.literal('default').optional(),
+  threat: z.array(z.strictObject({ framework: z.literal('MITRE ATT&CK'), tactic: reference, technique: z.array(reference) })),
+};
+const index = z.array(z.literal(auditPattern));
+const suppression = z.strictObject({
+  group_by: z.array(z.string()).min(1).max(3),
+  duration: z.strictObject({ value: z.int().min(1), unit: z.enum(['s', 'm', 'h']) }),
+  missing_fields_strategy: z.enum(['doNotSuppress', 'suppress']),
+});
+const threshold = z.strictObject({
+  field: z.array(z.string()).max(5),
+  value: z.int().min(1),
+  cardinality: z.array(z.strictObject({ field: z.string(), value: z.int().min(0) })).max(1),
+});
+const ruleSchema = z.discriminatedUnion('type', [
+  z.strictObject({ ...common, type: z.literal('query'), language: z.literal('kuery'), index, query: z.string() }),
+  z.strictObject({ ...common, type: z.literal('eql'), language: z.literal('eql'), index, query: z.string() }),
+  z.strictObject({ ...common, type: z.literal('esql'), language: z.literal('esql'), query: z.string(), alert_suppression: suppression }),
+  z.strictObject({ ...common, type: z.literal('threshold'), language: z.literal('kuery'), index, query: z.string(), threshold }),
+]);
+type Rule = z.output<typeof ruleSchema>;
+
+const pathOf = (name: string): string => fileURLToPath(new URL(`../../../content/kibana/${name}`, import.meta.url));
+const rulesIn = (text: string): readonly Rule[] =>
+  text
+    .trimEnd()
+    .split('\n')
+    .map((line) => ruleSchema.parse(JSON.parse(line)));
+
+test('the files are those of the table', async () => {
+  await expect(detectionRules).toMatchFileSnapshot(pathOf('detection-rules.ndjson'));
+  await expect(thresholdRules).toMatchFileSnapshot(pathOf('detection-rules-threshold.ndjson'));
+});
+
+const rules = rulesIn(detectionRules);
+const thresholds = rulesIn(thresholdRules);
+const named = (name: string): Rule => {
+  const found = rules.find(({ rule_id }) => rule_id === `dpas-${name.replaceAll('_', '-')}`);
+  if (!found) throw new Error(`no rule ${name}`);
+  return found;
+};
+
+describe('the attributes', () => {
+  test('have ids of their own, risk by severity, and a reach of interval and window at least', () => {
+    const all = [...rules, ...thresholds];
+    expect(new Set(all.map(({ rule_id }) => rule_id)).size).toBe(all.length);
+    for (const { severity, risk_score } of all) expect(risk_score).toBe({ low: 21, medium: 47, high: 73, critical: 99 }[severity]);
+    for (const [name, { window }] of Object.entries(bursts)) expect(minutesOf(named(name).from)).toBeGreaterThanOrEqual(5 + window / 60);
+    expect(minutesOf(named('open_denied_then_allowed').from)).toBeGreaterThanOrEqual(65);
+  });
+
+  test('read only fields that are mapped', () => {
+    const fieldsOf = (rule: Rule): readonly string[] => {
+      if (rule.type === 'esql') return esql(rule.query).fields;
+      if (rule.type === 'eql') return [...eql(rule.query).keys, 'event.code'];
+      const counted = rule.type === 'threshold' ? [...rule.threshold.field, ...rule.threshold.cardinality.map(({ field }) => field)] : [];
+      return [...kql(rule.query).fields, ...counted];
+    };
+    // The field that the operator's own pipeline adds, as the description of the rule says.
+    const unmapped = [...rules, ...thresholds].flatMap((rule) => fieldsOf(rule).filter((field) => !mappedFields.has(field)));
+    expect(new Set(unmapped)).toEqual(new Set(['source.geo.country_iso_code']));
+    expect(named('two_countries').description).toContain('source.geo.country_iso_code');
+  });
+});
+
+const eventsOf = (happenings: readonly Happening[]): readonly Row[] => happenings.map((happening) => eventOf(recordFor(happening)));
+const now = start + 4 * 3600_000;
+
+describe('the rules on single events', () => {
+  const single = rules.filter(({ type, rule_id }) => type === 'query' && rule_id !== 'dpas-unexpected');
+  test.each(single.map((rule) => [rule.rule_id, rule.query] as const))('%s fires on the outcomes of its Sigma form', (id, query) => {
+    const found = allCodes.filter((code) => eventsOf([{ code, at: 0 }]).some(kql(query).matches));
+    expect(found).toEqual(singleEvents[id.replace(/^dpas-/, '').replaceAll('-', '_')]);
+  });
+
+  test('any_denied finds a denial that is not in the table too', () => {
+    expect(kql(named('any_denied').query).matches(eventOf({ ...poorest, actionAttempted: 'Print', result: 'AccessDenied' }))).toBe(true);
+  });
+
+  test.each([
+    [{ ...poorest, resultReason: 'NewReason' }, true],
+    [{ ...poorest, userId: undefined }, true],
+    [{ ...poorest, payloadName: 7 }, true],
+    ['"a text"', true],
+    [poorest, false],
+  ])('unexpected: %j gives %s', (record, fires) => {
+    expect(kql(named('unexpected').query).matches(eventOf(record))).toBe(fires);
+  });
+});
+
+describe('the rules on bursts', () => {
+  const sequences = Object.entries(bursts).flatMap(([name, burst]) =>
+    burstSequences(burst, 2 * burst.window).map((sequence) => [name, sequence.name, sequence] as const),
+  );
+  test.each(sequences)('%s: %s', (name, _, { happenings, fires }) => {
+    expect(esql(named(name).query).run(eventsOf(happenings), now)).toHaveLength(fires ? 1 : 0);
+  });
+
+  test.each(Object.entries(bursts))('%s finds a burst wherever it lies to the edges of buckets, and reports it once', (name, burst) => {
+    const query = esql(named(name).query);
+    for (let offset = 0; offset < 2 * burst.window; offset += 60)
+      expect(query.run(eventsOf(spread(burst, burst.count, burst.window, offset)), now), `offset ${offset}`).toHaveLength(1);
+  });
+
+  test('two_countries counts the countries of a user', () => {
+    const [first = {}, second = {}] = eventsOf(spread({ codes: ['Decrypt:AccessGranted:Success'] }, 2, 3600));
+    const query = esql(named('two_countries').query);
+    const from = (row: Row, country: string): Row => ({ ...row, 'source.geo.country_iso_code': country });
+    expect(query.run([from(first, 'CH'), from(second, 'JP')], now)).toMatchObject([{ 'user.id': 'u-1', counted: 2 }]);
+    expect(query.run([from(first, 'CH'), from(second, 'CH')], now)).toEqual([]);
+    expect(query.run([from(first, 'CH'), second], now)).toEqual([]);
+  });
+});
+
+describe('open_denied_then_allowed', () => {
+  test.each(deniedThenAllowed.map((sequence) => [sequence.name, sequence] as const))('%s', (_, { happenings, fires }) => {
+    expect(eql(named('open_denied_then_allowed').query).matches(eventsOf(happenings))).toHaveLength(fires ? 1 : 0);
+  });
+});
+
+interface Arrival {
+  readonly row: Row;
+  /** ms */
+  readonly arrived: number;
+}
+
+/** Alerts of all runs of a rule: each sees what arrived within its reach, and suppresses a user for a time. */
+function alertsOf(rule: Rule & { readonly type: 'esql' }, arrivals: readonly Arrival[], from: number, to: number): number {
+  const query = esql(rule.query);
+  const { value, unit } = rule.alert_suppression.duration;
+  const suppressMs = value * { s: 1e3, m: 60e3, h: 3600e3 }[unit];
+  const last = new Map<unknown, number>();
+  let alerts = 0;
+  for (let run = from; run <= to; run += 300_000) {
+    const seen = arrivals.filter(({ arrived }) => arrived <= run && arrived > run - minutesOf(rule.from) * 60_000).map(({ row }) => row);
+    for (const { 'user.id': user } of query.run(seen, run)) {
+      if (run - (last.get(user) ?? -Infinity) < suppressMs) continue;
+      last.set(user, run);
+      alerts += 1;
+    }
+  }
+  return alerts;
+}
+
+describe('arrival', () => {
+  const esqlRule = (name: string): Rule & { readonly type: 'esql' } => {
+    const rule = named(name);
+    if (rule.type !== 'esql') throw new Error(`${name} is not an ES|QL rule`);
+    return rule;
+  };
+  const hour = 3600_000;
+
+  test.each(Object.entries(bursts))('%s: a backfill of 30 days in five minutes fires nothing; by arrival alone it would', (name, burst) => {
+    // Steady work: one event in five windows.
+    const count = Math.floor((30 * 86_400) / (5 * burst.window));
+    const rows = eventsOf(spread(burst, count, 30 * 86_400, -30 * 86_400));
+    const arrivals = rows.map((row, index) => ({ row, arrived: start + Math.floor((index / rows.length) * 300_000) }));
+    expect(alertsOf(esqlRule(name), arrivals, start, start + 3 * hour)).toBe(0);
+    const byArrival = thresholds.find(({ rule_id }) => rule_id === `dpas-${name.replaceAll('_', '-')}-threshold`);
+    if (byArrival?.type !== 'threshold') throw new Error(`no threshold form of ${name}`);
+    const matching = rows.filter(kql(byArrival.query).matches);
+    const [counted] = byArrival.threshold.cardinality;
+    const distinct = counted ? new Set(matching.map((row) => row[counted.field])).size : matching.length;
+    expect(distinct).toBeGreaterThanOrEqual(byArrival.threshold.value);
+  });
+
+  test.each(Object.entries(bursts))(
+    '%s: a burst that arrives at once, 30 minutes or 20 hours late fires once; after 25 hours not',
+    (name, burst) => {
+      const rows = eventsOf(spread(burst, burst.count, burst.window));
+      const late = (delay: number): readonly Arrival[] =>
+        rows.map((row) => ({ row, arrived: Math.max(start + burst.window * 1000 + delay, 0) }));
+      for (const delay of [0, hour / 2, 20 * hour])
+        expect(alertsOf(esqlRule(name), late(delay), start, start + 30 * hour), `${delay}`).toBe(1);
+      expect(alertsOf(esqlRule(name), late(25 * hour), start, start + 30 * hour)).toBe(0);
+    },
+  );
+
+  test.each(Object.entries(bursts))('%s: a burst that arrives as it happens fires once', (name, burst) => {
+    const rows = eventsOf(spread(burst, burst.count, burst.window));
+    const arrivals = rows.map((row) => ({ row, arrived: Date.parse(String(row['@timestamp'])) + 12_000 }));
+    expect(alertsOf(esqlRule(name), arrivals, start, start + 4 * hour)).toBe(1);
+  });
+});
+
+function minutesOf(from: string): number {
+  const [, count, unit] = /^now-(\d+)([mh])$/.exec(from) ?? [];
+  return Number(count) * (unit === 'h' ? 60 : 1);
+}
