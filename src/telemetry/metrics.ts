@@ -1,7 +1,6 @@
 /** The instruments of the metric table: counters and histograms (Meters), and gauges read from a Snapshot at each scrape. */
 import { existsSync, readdirSync } from 'node:fs';
 import type { Counter, Histogram, Meter, ObservableGauge } from '@opentelemetry/api';
-import { PrometheusSerializer } from '@opentelemetry/exporter-prometheus';
 import type { Resource } from '@opentelemetry/resources';
 import {
   AggregationTemporality,
@@ -11,13 +10,13 @@ import {
   MeterProvider,
   MetricReader,
   type PushMetricExporter,
-  type ResourceMetrics,
 } from '@opentelemetry/sdk-metrics';
 import type { SuspensionReason } from '../model/ledger.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { Meters } from '../model/telemetry.ts';
 import type { Micros } from '../model/time.ts';
 import { delayBounds } from './delays.ts';
+import { exposition } from './exposition.ts';
 import { metricTable } from './metric-table.ts';
 import type { NameOf } from './metric-table.ts';
 
@@ -56,8 +55,6 @@ export function createMetrics(
     ...(resource && { resource }),
   });
   const meter = provider.getMeter('waybill');
-  // No scope labels and no target_info: the exposed names are a contract.
-  const serializer = new PrometheusSerializer(undefined, false, undefined, true, true);
   let snapshot: (() => Snapshot | Promise<Snapshot>) | undefined;
 
   const instruments = createInstruments(meter);
@@ -70,7 +67,7 @@ export function createMetrics(
     text: async () => {
       const { resourceMetrics, errors } = await reader.collect();
       if (errors.length > 0) throw new AggregateError(errors, 'cannot read the metrics');
-      return serializer.serialize(withoutUnits(resourceMetrics));
+      return exposition(resourceMetrics);
     },
     [Symbol.asyncDispose]: () => provider.shutdown(),
   };
@@ -179,19 +176,6 @@ export function withoutStaleGauges<Exporter extends PushMetricExporter>(exporter
   return exporter;
 }
 
-/**
- * Removes the units: the metric names end in the unit already, and `# UNIT` lines belong to
- * OpenMetrics, not to the Prometheus text format.
- */
-function withoutUnits(resourceMetrics: ResourceMetrics): ResourceMetrics {
-  const scopeMetrics = resourceMetrics.scopeMetrics.map((scope) => ({
-    ...scope,
-    metrics: scope.metrics.map((metric) => ({ ...metric, descriptor: { ...metric.descriptor, unit: '' } })),
-  }));
-  return { ...resourceMetrics, scopeMetrics };
-}
-
-/** The reader of the exporter starts a web server and keeps removed gauges. */
 class PullReader extends MetricReader {
   constructor() {
     super({ aggregationTemporalitySelector });

@@ -155,3 +155,22 @@ test('a failed snapshot is an error, not a response without gauges', async () =>
   });
   await expect(text()).rejects.toThrow('cannot read the metrics');
 });
+
+test('a histogram adds up its buckets, and labels are escaped', async () => {
+  const { meters, text } = start();
+  const source = 'a"b\\c\nd';
+  meters.sourceRequest(source, 'ok', 0.2);
+  meters.sourceRequest(source, 'ok', 90);
+  const lines = (await text()).split('\n').filter((line) => line.includes('waybill_source_request_duration_seconds'));
+  const labels = 'source="a\\"b\\\\c\\nd"';
+  const bucket = (le: string, count: number): string => `waybill_source_request_duration_seconds_bucket{${labels},le="${le}"} ${count}`;
+  expect(lines).toEqual([
+    `# HELP waybill_source_request_duration_seconds ${metricTable.waybill_source_request_duration_seconds.help}`,
+    '# TYPE waybill_source_request_duration_seconds histogram',
+    `waybill_source_request_duration_seconds_count{${labels}} 2`,
+    `waybill_source_request_duration_seconds_sum{${labels}} 90.2`,
+    ...['0.05', '0.1'].map((le) => bucket(le, 0)),
+    ...['0.25', '0.5', '1', '2.5', '5', '10', '30', '60'].map((le) => bucket(le, 1)),
+    bucket('+Inf', 2),
+  ]);
+});
