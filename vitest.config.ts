@@ -1,15 +1,20 @@
+import { statfsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import LongFirst from './test/support/long-first.ts';
+import { isLong, longForms, longOnly } from './test/support/long-run.ts';
 
-// Programs are started hundreds of times: what Node makes of their sources is kept between two starts, which halves the time of one.
+// Tests start hundreds of programs. The compile cache halves the time of a start.
 process.env['NODE_COMPILE_CACHE'] ??= fileURLToPath(new URL('node_modules/.cache/node-compile', import.meta.url));
 
-/** These take minutes: `npm run test:long` runs them. */
-const longOnly = ['test/e2e/chaos.test.ts', 'test/e2e/history.test.ts', 'test/e2e/switches.test.ts'];
-const isLong = process.env['WAYBILL_E2E_LONG'] !== undefined;
-const shared = ['test/unit/**/*.test.ts', 'test/reference/**/*.test.ts'];
 const hasServers = process.env['WAYBILL_TEST_SERVERS'] !== undefined;
+// Thousands of short-lived states wait for each sync of a disk. Long tests and receivers write too much for memory.
+if (!isLong && !hasServers && freeOf('/dev/shm') > 2 ** 31) process.env['TMPDIR'] ??= '/dev/shm';
+
+/** These files share a process, which has read the sources once: they leave nothing in it. Without receivers, test/servers only skips. */
+const shared = ['test/unit/**/*.test.ts', 'test/reference/**/*.test.ts', ...(hasServers ? [] : ['test/servers/**/*.test.ts'])];
+const inShared = (file: string): boolean => /^test\/(unit|reference)\//.test(file);
+const long = [...longOnly, ...longForms];
 
 export default defineConfig({
   test: {
@@ -25,12 +30,25 @@ export default defineConfig({
     expect: { poll: { timeout: 60_000 } },
     reporters: ['default', './test/support/skip-reporter.ts'],
     projects: [
-      // These files share a process, which has read the sources once: they leave nothing behind in it.
-      { extends: true, test: { name: 'shared', include: shared, isolate: false } },
+      { extends: true, test: { name: 'shared', include: isLong ? long.filter(inShared) : shared, isolate: false } },
       {
         extends: true,
-        test: { name: 'isolated', include: ['test/**/*.test.ts'], exclude: [...shared, ...(isLong ? [] : longOnly), 'test/browser/**'] },
+        test: {
+          name: 'isolated',
+          include: isLong ? long.filter((file) => !inShared(file)) : ['test/**/*.test.ts'],
+          exclude: [...shared, 'test/browser/**', ...(isLong ? [] : longOnly)],
+        },
       },
     ],
   },
 });
+
+/** Free bytes of a file system; 0 where it does not exist. */
+function freeOf(path: string): number {
+  try {
+    const { bavail, bsize } = statfsSync(path);
+    return bavail * bsize;
+  } catch {
+    return 0;
+  }
+}

@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { commands } from '../src/cli/catalog.ts';
 import { sinks } from '../src/sink/index.ts';
 import { applyToFiles, namesIn, namesInChange } from './support/hooks.ts';
+import { longForms, longOnly } from './support/long-run.ts';
 import { mutants } from './support/mutants.ts';
 
 const root = resolve(import.meta.dirname, '..');
@@ -46,6 +47,14 @@ describe('files', () => {
       .filter(({ path }) => path.startsWith('src/') && !allowed.test(path))
       .flatMap(({ path, text }) => text.split('\n').flatMap((line, i) => (sql.test(line) ? [`${path}:${i + 1} ${line.trim()}`] : [])));
     expect(faults).toEqual([]);
+  });
+
+  it('of the long run are listed', () => {
+    const larger = files.filter(
+      ({ path, text }) => /^test\/.+\/.*\.test\.ts$/.test(path) && /support\/long-run\.ts'|\binPlaceIfLong\b/.test(text),
+    );
+    expect(larger.map(({ path }) => path).sort()).toEqual(longForms);
+    expect(longOnly.filter((path) => !files.some((file) => file.path === path))).toEqual([]);
   });
 
   it('promise nothing for later', () => {

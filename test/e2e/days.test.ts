@@ -3,11 +3,11 @@ import { expect, test } from 'vitest';
 import { auditor, bash, commandsOf, installWaybill } from '../support/e2e-commands.ts';
 import { configure, Daemon, settled, sourceOf } from '../support/e2e-daemon.ts';
 import { countByDay, dayMs, ledgerDays, wholeDays } from '../support/e2e-days.ts';
-import { inPlaceIfLong } from '../support/e2e-place.ts';
+import { inPlace } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 
-test('ten days agree to the record with what the service has, and with a count by hand', { timeout: 300_000 }, async (context) => {
-  await inPlaceIfLong(context, 'days', async (place) => {
+test('ten days agree to the record with what the service has, and with a count by hand', { timeout: 300_000 }, async () => {
+  await inPlace('days', async (place) => {
     const days = wholeDays(10, Date.now());
     const [first = ''] = days;
     const service = await Service.start(place, '--records', '4000', '--span', '12d');

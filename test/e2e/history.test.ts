@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { describe, expect, test } from 'vitest';
 import { ago, configure, Daemon, readLedgerOf, settled, sourceOf } from '../support/e2e-daemon.ts';
 import { compare, delivered, exactlyOnce, faultsOf, linesOf, originalOf, Seconds } from '../support/e2e-oracle.ts';
-import { inPlace, inPlaceIfLong, pause, until } from '../support/e2e-place.ts';
+import { inPlace, pause, until } from '../support/e2e-place.ts';
 import type { Done, Place } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 
@@ -135,68 +135,65 @@ describe.concurrent('history', () => {
     }),
   );
 
-  test(
-    'with and without a daemon: added, paused, cut off, added again, for one sink alone; nothing twice',
-    { timeout: 300_000 },
-    (context) =>
-      inPlaceIfLong(context, 'offline', async (place) => {
-        const [earlier, begin, middle, start] = [ago(700_000), ago(600_000), ago(300_000), ago(30_000)];
-        const service = await Service.start(place, '--records', '3000', '--span', '9m');
-        const other = { id: 'archive', type: 'file', path: './archive.ndjson' };
-        configure(place, [sourceOf(service, start, { ...quick, requests: { perSecond: 100, timeout: '5s' } })], [file, other]);
-        const none = await waybill(place, 'backfill', '--source', 'production', '--from', begin, '--yes');
-        expect(none).toMatchObject({ code: 1, stdout: '' });
-        expect(none.stderr).toMatch(/cannot find a state in/);
-        const first = new Daemon(place);
-        await first.logged('window.first_proven', 60_000);
-        expect(await first.stop()).toMatchObject({ code: 0 });
+  test('with and without a daemon: added, paused, cut off, added again, for one sink alone; nothing twice', { timeout: 300_000 }, () =>
+    inPlace('offline', async (place) => {
+      const [earlier, begin, middle, start] = [ago(700_000), ago(600_000), ago(300_000), ago(30_000)];
+      const service = await Service.start(place, '--records', '3000', '--span', '9m');
+      const other = { id: 'archive', type: 'file', path: './archive.ndjson' };
+      configure(place, [sourceOf(service, start, { ...quick, requests: { perSecond: 100, timeout: '5s' } })], [file, other]);
+      const none = await waybill(place, 'backfill', '--source', 'production', '--from', begin, '--yes');
+      expect(none).toMatchObject({ code: 1, stdout: '' });
+      expect(none.stderr).toMatch(/cannot find a state in/);
+      const first = new Daemon(place);
+      await first.logged('window.first_proven', 60_000);
+      expect(await first.stop()).toMatchObject({ code: 0 });
 
-        // No daemon: the command takes the lock itself.
-        const add = ['backfill', '--source', 'production', '--from', begin, '--to', middle, '--sinks', 'archive', '--yes'];
-        const added = await waybill(place, ...add);
-        expect(added).toMatchObject({ code: 0 });
-        expect(added.stderr).toMatch(
-          /about .* records, .* windows?, .* requests.*\n.*only for archive\nno daemon runs; the next one reads the period/,
-        );
-        await json(place, 'backfill', 'pause', '--yes');
-        expect((await waybill(place, 'backfill', 'pause', '--yes')).code).toBe(2);
+      // No daemon: the command takes the lock itself.
+      const add = ['backfill', '--source', 'production', '--from', begin, '--to', middle, '--sinks', 'archive', '--yes'];
+      const added = await waybill(place, ...add);
+      expect(added).toMatchObject({ code: 0 });
+      expect(added.stderr).toMatch(
+        /about .* records, .* windows?, .* requests.*\n.*only for archive\nno daemon runs; the next one reads the period/,
+      );
+      await json(place, 'backfill', 'pause', '--yes');
+      expect((await waybill(place, 'backfill', 'pause', '--yes')).code).toBe(2);
 
-        const second = new Daemon(place);
-        await second.logged('window.first_proven', 60_000);
-        expect(await backfills(place)).toMatchObject([{ state: 'paused', closedUntil: begin, records: 0 }]);
-        await json(place, 'backfill', 'resume', '--yes');
-        // Followed to its end, in plain lines where there is no terminal.
-        const rest = await waybill(place, 'backfill', '--source', 'production', '--from', begin, '--yes', '--reason', 'the rest');
-        expect(rest).toMatchObject({ code: 0 });
-        expect(rest.stderr).toMatch(/^backfill of production: \d+\.\d % \(.*$/m);
-        expect(rest.stderr).toMatch(/^backfill of production finished: [\d,]+ records in \d+ windows?$/m);
-        await done(second);
-        await delivered(service, [place.path('archive.ndjson')]);
-        // A daemon that owns the state and cannot be asked: nothing is done behind its back.
-        rmSync(place.path('state/waybill.sock'));
-        const owned = await waybill(place, 'backfill', '--source', 'production', '--from', earlier, '--yes');
-        expect({ code: owned.code, stdout: owned.stdout }).toEqual({ code: 75, stdout: '' });
-        expect(owned.stderr).toMatch(/another running process owns it/);
-        expect(await second.stop()).toMatchObject({ code: 0 });
+      const second = new Daemon(place);
+      await second.logged('window.first_proven', 60_000);
+      expect(await backfills(place)).toMatchObject([{ state: 'paused', closedUntil: begin, records: 0 }]);
+      await json(place, 'backfill', 'resume', '--yes');
+      // Followed to its end, in plain lines where there is no terminal.
+      const rest = await waybill(place, 'backfill', '--source', 'production', '--from', begin, '--yes', '--reason', 'the rest');
+      expect(rest).toMatchObject({ code: 0 });
+      expect(rest.stderr).toMatch(/^backfill of production: \d+\.\d % \(.*$/m);
+      expect(rest.stderr).toMatch(/^backfill of production finished: [\d,]+ records in \d+ windows?$/m);
+      await done(second);
+      await delivered(service, [place.path('archive.ndjson')]);
+      // A daemon that owns the state and cannot be asked: nothing is done behind its back.
+      rmSync(place.path('state/waybill.sock'));
+      const owned = await waybill(place, 'backfill', '--source', 'production', '--from', earlier, '--yes');
+      expect({ code: owned.code, stdout: owned.stdout }).toEqual({ code: 75, stdout: '' });
+      expect(owned.stderr).toMatch(/another running process owns it/);
+      expect(await second.stop()).toMatchObject({ code: 0 });
 
-        const truth = await service.truth();
-        expect(compare(linesOf(place.path('archive.ndjson')), truth, originalOf)).toEqual(exactlyOnce);
-        // The other sink has everything but what was asked for the first alone.
-        const withheld = new Seconds(truth).between(Date.parse(begin) / 1000, Date.parse(middle) / 1000);
-        expect(withheld).toBeGreaterThan(100);
-        expect(secondsIn(place.path('siem.ndjson')).filter((at) => at < Date.parse(middle) / 1000)).toEqual([]);
-        expect(linesOf(place.path('siem.ndjson'))).toHaveLength(truth.length - withheld);
-        expect((await operations(place)).map(({ operation }) => operation)).toEqual([
-          'backfill',
-          'backfill pause',
-          'backfill resume',
-          'backfill',
-        ]);
-      }),
+      const truth = await service.truth();
+      expect(compare(linesOf(place.path('archive.ndjson')), truth, originalOf)).toEqual(exactlyOnce);
+      // The other sink has everything but what was asked for the first alone.
+      const withheld = new Seconds(truth).between(Date.parse(begin) / 1000, Date.parse(middle) / 1000);
+      expect(withheld).toBeGreaterThan(100);
+      expect(secondsIn(place.path('siem.ndjson')).filter((at) => at < Date.parse(middle) / 1000)).toEqual([]);
+      expect(linesOf(place.path('siem.ndjson'))).toHaveLength(truth.length - withheld);
+      expect((await operations(place)).map(({ operation }) => operation)).toEqual([
+        'backfill',
+        'backfill pause',
+        'backfill resume',
+        'backfill',
+      ]);
+    }),
   );
 
-  test('cancelled while it is read it ends behind what was collected; added again, nothing comes twice', { timeout: 300_000 }, (context) =>
-    inPlaceIfLong(context, 'cancel', async (place) => {
+  test('cancelled while it is read it ends behind what was collected; added again, nothing comes twice', { timeout: 300_000 }, () =>
+    inPlace('cancel', async (place) => {
       const [begin, start] = [ago(400_000), ago(30_000)];
       const service = await Service.start(place, '--records', '6000', '--span', '6m', '--page-size-max', '100');
       configure(place, [sourceOf(service, start, quick)], [file]);
@@ -274,50 +271,47 @@ describe.concurrent('history', () => {
     }),
   );
 
-  test(
-    'from the earliest record on, a source in an included file; one that is gone is delivered, and retired',
-    { timeout: 300_000 },
-    (context) =>
-      inPlaceIfLong(context, 'earliest', async (place) => {
-        const service = await Service.start(place, '--records', '1000', '--span', '20d', '--sort', 'ignored');
-        const more = { ...quick, requests: { perSecond: 1_000, timeout: '5s' } };
-        const later = { id: 'later', type: 'file', path: './later/siem.ndjson' };
-        configure(place, [sourceOf(service, 'earliest', more)], [file, later], { include: ['tenants/*.yaml'] });
-        mkdirSync(place.path('tenants'));
-        const tenant = { ...sourceOf(service, ago(21 * 86_400_000), more), id: 'tenant-b' };
-        writeFileSync(place.path('tenants/b.yaml'), JSON.stringify({ sources: [tenant] }));
-        const first = new Daemon(place);
-        const truth = await service.truth();
-        await until('both sources in the file', 60_000, () => (countOf(place.path('siem.ndjson')) === truth.length * 2 ? true : undefined));
-        const seconds = new Seconds(truth);
-        const begin = Date.parse((await first.ledger()).sources.find(({ id }) => id === 'production')?.windows[0]?.from ?? '') / 1000;
-        expect(begin).toBeLessThanOrEqual(seconds.first);
-        expect(seconds.first - begin).toBeLessThan(5);
-        expect(await first.stop()).toMatchObject({ code: 0 });
+  test('from the earliest record on, a source in an included file; one that is gone is delivered, and retired', { timeout: 300_000 }, () =>
+    inPlace('earliest', async (place) => {
+      const service = await Service.start(place, '--records', '1000', '--span', '20d', '--sort', 'ignored');
+      const more = { ...quick, requests: { perSecond: 1_000, timeout: '5s' } };
+      const later = { id: 'later', type: 'file', path: './later/siem.ndjson' };
+      configure(place, [sourceOf(service, 'earliest', more)], [file, later], { include: ['tenants/*.yaml'] });
+      mkdirSync(place.path('tenants'));
+      const tenant = { ...sourceOf(service, ago(21 * 86_400_000), more), id: 'tenant-b' };
+      writeFileSync(place.path('tenants/b.yaml'), JSON.stringify({ sources: [tenant] }));
+      const first = new Daemon(place);
+      const truth = await service.truth();
+      await until('both sources in the file', 60_000, () => (countOf(place.path('siem.ndjson')) === truth.length * 2 ? true : undefined));
+      const seconds = new Seconds(truth);
+      const begin = Date.parse((await first.ledger()).sources.find(({ id }) => id === 'production')?.windows[0]?.from ?? '') / 1000;
+      expect(begin).toBeLessThanOrEqual(seconds.first);
+      expect(seconds.first - begin).toBeLessThan(5);
+      expect(await first.stop()).toMatchObject({ code: 0 });
 
-        // Gone from the configuration before the second sink had anything of it.
-        configure(place, [sourceOf(service, 'earliest', more)], [file, later]);
-        mkdirSync(place.path('later'));
-        const second = new Daemon(place);
-        await second.logged('source.unconfigured', 60_000);
-        await until('what is in the journal is delivered', 60_000, () =>
-          countOf(place.path('later/siem.ndjson')) === truth.length * 2 ? true : undefined,
-        );
-        const tenants = linesOf(place.path('later/siem.ndjson')).map(
-          (line) => (JSON.parse(line) as { organization?: { id?: string } }).organization?.id,
-        );
-        expect(new Set(tenants)).toEqual(new Set([service.line.tenantId]));
-        const listed = await json<{ sources: { id: string; state: string; configured: boolean }[] }>(place, 'sources', 'list');
-        expect(listed.sources).toMatchObject([
-          { id: 'production', state: 'active', configured: true },
-          { id: 'tenant-b', state: 'unconfigured', configured: false },
-        ]);
-        expect((await waybill(place, 'sources', 'retire', '--source', 'production', '--yes')).stderr).toMatch(/it is configured/);
-        await json(place, 'sources', 'retire', '--source', 'tenant-b', '--reason', 'tenant closed', '--yes');
-        expect((await second.get('/status')).text).toMatch(/"id":"tenant-b","state":"retired"/);
-        expect(await second.stop()).toMatchObject({ code: 0 });
-        expect((await readLedgerOf(place, '--source', 'production')).code).toBe(0);
-        expect((await operations(place)).map(({ operation, source }) => [operation, source])).toEqual([['sources retire', 'tenant-b']]);
-      }),
+      // Gone from the configuration before the second sink had anything of it.
+      configure(place, [sourceOf(service, 'earliest', more)], [file, later]);
+      mkdirSync(place.path('later'));
+      const second = new Daemon(place);
+      await second.logged('source.unconfigured', 60_000);
+      await until('what is in the journal is delivered', 60_000, () =>
+        countOf(place.path('later/siem.ndjson')) === truth.length * 2 ? true : undefined,
+      );
+      const tenants = linesOf(place.path('later/siem.ndjson')).map(
+        (line) => (JSON.parse(line) as { organization?: { id?: string } }).organization?.id,
+      );
+      expect(new Set(tenants)).toEqual(new Set([service.line.tenantId]));
+      const listed = await json<{ sources: { id: string; state: string; configured: boolean }[] }>(place, 'sources', 'list');
+      expect(listed.sources).toMatchObject([
+        { id: 'production', state: 'active', configured: true },
+        { id: 'tenant-b', state: 'unconfigured', configured: false },
+      ]);
+      expect((await waybill(place, 'sources', 'retire', '--source', 'production', '--yes')).stderr).toMatch(/it is configured/);
+      await json(place, 'sources', 'retire', '--source', 'tenant-b', '--reason', 'tenant closed', '--yes');
+      expect((await second.get('/status')).text).toMatch(/"id":"tenant-b","state":"retired"/);
+      expect(await second.stop()).toMatchObject({ code: 0 });
+      expect((await readLedgerOf(place, '--source', 'production')).code).toBe(0);
+      expect((await operations(place)).map(({ operation, source }) => [operation, source])).toEqual([['sources retire', 'tenant-b']]);
+    }),
   );
 });

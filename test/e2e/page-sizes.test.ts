@@ -4,7 +4,6 @@ import { ago, configure, Daemon, settled, sourceOf } from '../support/e2e-daemon
 import { delivered } from '../support/e2e-oracle.ts';
 import { inPlace } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
-import { isLong } from '../support/long-run.ts';
 
 const sizes = [
   [17, 'auto', 10, 400],
@@ -12,7 +11,7 @@ const sizes = [
   [1, 'auto', 1, 60],
 ] as const;
 
-test.each(isLong ? sizes : sizes.slice(0, 1))(
+test.each(sizes)(
   'not more than %i records a page, pageSize %s: pages of %i',
   { timeout: 300_000 },
   async (most, pageSize, granted, records) => {

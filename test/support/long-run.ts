@@ -1,2 +1,37 @@
-/** `npm run test:long` runs every scenario at full size; `npm test` runs a part of them. */
-export const isLong = process.env['WAYBILL_E2E_LONG'] !== undefined;
+/**
+ * `npm test` runs a part of some tests; `npm run test:long` runs each of them whole, and the
+ * end-to-end tests that take too long for `npm test`.
+ */
+export const isLong = process.env['WAYBILL_LONG'] !== undefined;
+
+/** The number of cases, rounds or records of a test. */
+export function sized(short: number, long: number): number {
+  return isLong ? long : short;
+}
+
+/** Run by `test:long` alone. */
+export const longOnly = [
+  'test/e2e/chaos.test.ts',
+  'test/e2e/days.test.ts',
+  'test/e2e/history.test.ts',
+  'test/e2e/many.test.ts',
+  'test/e2e/migrating.test.ts',
+  'test/e2e/open-files.test.ts',
+  'test/e2e/page-sizes.test.ts',
+  'test/e2e/rotation.test.ts',
+  'test/e2e/sizing.test.ts',
+  'test/e2e/state-lost.test.ts',
+  'test/e2e/switches.test.ts',
+];
+
+/** Run by both; each uses this file, or `inPlaceIfLong`, to do more in `test:long`. */
+export const longForms = [
+  'test/e2e/reload.test.ts',
+  'test/e2e/state.test.ts',
+  'test/e2e/trouble.test.ts',
+  'test/reference/activity.test.ts',
+  'test/unit/encode/any-record.test.ts',
+  'test/unit/journal/damage.test.ts',
+  'test/unit/record/read.test.ts',
+  'test/unit/source/scan.fuzz.test.ts',
+];

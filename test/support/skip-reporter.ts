@@ -1,8 +1,10 @@
 /**
- * The end of every run: the skipped tests, one line for each reason, then the tests that passed only when repeated, then the failed tests.
+ * The end of every run: the skipped tests, one line for each reason, and the files of the long run; then the tests that passed only when
+ * repeated, then the failed tests.
  * Logs are often cut at the front, so the failures come last.
  */
 import type { Reporter, SerializedError, TestModule, Vitest } from 'vitest/node';
+import { isLong, longOnly } from './long-run.ts';
 
 interface Reason {
   tests: number;
@@ -19,6 +21,8 @@ export default class SkipReporter implements Reporter {
 
   onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly SerializedError[]): void {
     const skipped = this.#isFiltered ? [] : skippedTests(modules);
+    if (!isLong && modules.some(({ relativeModuleId }) => relativeModuleId.startsWith('test/e2e/')))
+      skipped.push(`  npm run test:long runs ${filesInFolders(new Set(longOnly))}`);
     if (skipped.length > 0) process.stdout.write(`\nskipped, by reason:\n${skipped.join('\n')}\n`);
     const repeated = modules.flatMap((module) =>
       [...module.children.allTests('passed')]

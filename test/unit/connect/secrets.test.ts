@@ -69,7 +69,8 @@ describe.each(Object.entries(secrets))('%s', (_, secret) => {
     for (const { encode } of encodings) {
       const encoded = encode(secret);
       for (let max = 41; max < 40 + Math.min(encoded.length, 100); max += 1)
-        expect(leftOf(quote(before + encoded, max), encoded)).toEqual([]);
+        // A quotation ends before this part of the secret does.
+        expect(leftOf(quote(before + encoded, max), encoded.slice(0, 140))).toEqual([]);
     }
   });
 });

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { encoder, shortener } from '../../../src/encode/index.ts';
 import { normalizer } from '../../../src/normalize/normalizer.ts';
 import type { Privacy } from '../../../src/normalize/privacy.ts';
+import { sized } from '../../support/long-run.ts';
 import { fullest, recordOf, settings } from '../normalize/records.ts';
 import { readStrictly } from './cef-strict.ts';
 import { parseLeef } from './leef-parser.ts';
@@ -10,7 +11,7 @@ import { faultsOf } from './ocsf-schema.ts';
 
 /** Both may be given: SEED to repeat a failure, RECORDS to look for longer. */
 const seed = Number(process.env.SEED ?? 20241121);
-const records = Number(process.env.RECORDS ?? 200);
+const records = Number(process.env.RECORDS ?? sized(60, 1_000));
 
 /** Texts that have broken a format somewhere. */
 const nasty: readonly string[] = [

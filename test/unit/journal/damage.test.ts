@@ -12,6 +12,7 @@ import { snapshotOf } from '../../../src/journal/queries/snapshot.ts';
 import { openReadOnly } from '../../../src/journal/state.ts';
 import { randomOf } from '../../../src/reference/random.ts';
 import { ledgerReport } from '../../support/ledger-report.ts';
+import { sized } from '../../support/long-run.ts';
 import { base, collected, day, second } from '../../support/records.ts';
 import { gap, lastAge, opened, pageOf, proven, source, span, temporary } from './opening.ts';
 
@@ -100,7 +101,7 @@ test('overwritten anywhere: a report and a daemon meet no error but ours, and mu
   await run(stateOf(whole));
   const random = randomOf(`${seed}/anywhere`);
   const found = { read: 0, run: 0 };
-  const rounds = 45;
+  const rounds = sized(15, 90);
   for (let round = 0; round < rounds; round += 1) {
     const length = [30_000, 4_096, 8][round % 3] ?? 0;
     const from = Math.floor(random() * whole.length);

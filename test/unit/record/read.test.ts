@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { fieldPaths } from '../../../src/record/fields.ts';
 import { readRecord, readText } from '../../../src/record/read.ts';
 import { kinds } from '../../../src/record/walk.ts';
+import { sized } from '../../support/long-run.ts';
 import { fullest } from '../normalize/records.ts';
 
 type Reviver = (key: string, value: unknown, context: { readonly source?: string }) => unknown;
@@ -182,7 +183,7 @@ test('an error names the byte and shows nothing of the record', () => {
 
 test('mutated records are read as JSON.parse reads them, or refused as it refuses them', () => {
   const seed = Number(process.env['SEED'] ?? 20261121);
-  const runs = Number(process.env['RECORDS'] ?? 20_000);
+  const runs = Number(process.env['RECORDS'] ?? sized(4_000, 20_000));
   const random = seeded(seed);
   const below = (n: number): number => Math.floor(random() * n);
   const spice = [
