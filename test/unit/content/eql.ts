@@ -7,7 +7,7 @@ interface Item {
   readonly runs: number;
 }
 
-export interface Eql {
+interface Eql {
   readonly keys: readonly string[];
   /** The last event of each sequence. */
   matches(rows: readonly Row[]): readonly Row[];

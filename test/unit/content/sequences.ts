@@ -54,7 +54,7 @@ interface Sequence {
 }
 
 /** Events evenly over `seconds`, with the counted outcomes in turn, each on a file of its own. */
-function spread({ codes }: Pick<Burst, 'codes'>, count: number, seconds: number, from = 0): readonly Happening[] {
+export function spread({ codes }: Pick<Burst, 'codes'>, count: number, seconds: number, from = 0): readonly Happening[] {
   return Array.from({ length: count }, (_, index) => ({
     code: codes[index % codes.length] ?? '',
     file: `p-${index}`,
