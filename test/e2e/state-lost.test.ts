@@ -26,6 +26,8 @@ class Receivers implements AsyncDisposable {
   readonly elasticsearch = new ModelElasticsearch();
   readonly splunk = new HecModel();
   readonly syslog = new StreamReceiver();
+  /** The index of the sink `index`. */
+  index = 'audit';
   readonly #place: Place;
 
   private constructor(place: Place) {
@@ -41,13 +43,16 @@ class Receivers implements AsyncDisposable {
 
   sinks(): readonly Settings[] {
     const brokers = [`127.0.0.1:${this.kafka.port}`];
+    const nodes = `http://127.0.0.1:${this.elasticsearch.port}`;
     const sinks: readonly Settings[] = [
       { id: 'file', type: 'file', path: './siem.ndjson' },
       { id: 'kafka', type: 'kafka', brokers, topic: 'once' },
       { id: 'kafka-alo', type: 'kafka', brokers, topic: 'at-least-once', exactlyOnce: false },
-      { id: 'elasticsearch', type: 'elasticsearch', nodes: `http://127.0.0.1:${this.elasticsearch.port}` },
+      { id: 'elasticsearch', type: 'elasticsearch', nodes },
+      { id: 'index', type: 'elasticsearch', nodes, index: this.index },
       { id: 'splunk', type: 'splunk-hec', url: `http://127.0.0.1:${this.splunk.port}`, token: 'token', includeOriginal: true },
       { id: 'syslog', type: 'syslog', address: `tcp://127.0.0.1:${this.syslog.port}`, format: 'ecs', maxBytes: 65_536 },
+      { id: 'stdout', type: 'stdout', format: 'ecs', includeOriginal: true },
     ];
     return sinks.map((sink) => ({ ...sink, batch: { maxWait: '50ms' } }));
   }
@@ -55,15 +60,17 @@ class Receivers implements AsyncDisposable {
   /** How often each sink holds each record, counted at the receivers. */
   copies(): Record<string, ReadonlyMap<string, number>> {
     const committed = (topic: string): string[] => this.kafka.committed(topic).flatMap((partition) => partition.map(({ value }) => value));
-    const file = this.#place.path('siem.ndjson');
+    const lines = (name: string): string[] => (existsSync(this.#place.path(name)) ? linesOf(this.#place.path(name)) : []);
     return Object.fromEntries(
       Object.entries({
-        file: existsSync(file) ? linesOf(file) : [],
+        file: lines('siem.ndjson'),
         kafka: committed('once'),
         'kafka-alo': committed('at-least-once'),
         elasticsearch: this.elasticsearch.texts(stream),
+        index: ['audit', 'audit-2'].flatMap((index) => this.elasticsearch.texts(index)),
         splunk: this.splunk.events.map(({ text }) => text),
         syslog: this.syslog.messages.map(({ text }) => text),
+        stdout: lines('stdout'),
       }).map(([sink, texts]) => [sink, countsOf(texts)]),
     );
   }
@@ -102,7 +109,9 @@ function summary(receivers: Receivers, older: readonly string[], newer: readonly
 }
 
 const each = (common: object, others: Readonly<Record<string, object>> = {}): Record<string, object> =>
-  Object.fromEntries(['file', 'kafka', 'kafka-alo', 'elasticsearch', 'splunk', 'syslog'].map((sink) => [sink, others[sink] ?? common]));
+  Object.fromEntries(
+    ['file', 'kafka', 'kafka-alo', 'elasticsearch', 'index', 'splunk', 'syslog', 'stdout'].map((sink) => [sink, others[sink] ?? common]),
+  );
 
 async function blocked(daemon: Daemon): Promise<void> {
   await until(
@@ -140,12 +149,27 @@ test.concurrent('the state is lost, start is as before', { timeout: 300_000 }, (
     await blocked(second);
     await caughtUp(second, service, patient, withPosition);
     const unchanged = { older: 1 };
-    expect(summary(receivers, records)).toEqual(each({ older: 2 }, { file: unchanged, kafka: unchanged, elasticsearch: unchanged }));
+    expect(summary(receivers, records)).toEqual(
+      each({ older: 2 }, { file: unchanged, kafka: unchanged, elasticsearch: unchanged, index: unchanged }),
+    );
 
     for (const id of withPosition) expect(await place.waybill('sinks', 'adopt', '--sink', id, '--yes')).toMatchObject({ code: 0 });
     await caughtUp(second, service, patient);
-    expect(summary(receivers, records)).toEqual(each({ older: 2 }, { elasticsearch: unchanged }));
+    expect(summary(receivers, records)).toEqual(each({ older: 2 }, { elasticsearch: unchanged, index: unchanged }));
     expect(await second.stop()).toMatchObject({ code: 0 });
+
+    // Lost once more, and `index` is another one than before.
+    rmSync(place.path('state'), { recursive: true });
+    receivers.index = 'audit-2';
+    configure(
+      place,
+      [sourceOf(service, ago(600_000))],
+      receivers.sinks().filter(({ id }) => id === 'index'),
+    );
+    const third = new Daemon(place);
+    await caughtUp(third, service, patient);
+    expect(await third.stop()).toMatchObject({ code: 0 });
+    expect(summary(receivers, records)['index']).toEqual({ older: 2 });
   }),
 );
 
@@ -220,7 +244,9 @@ test.concurrent('an older state is restored', { timeout: 300_000 }, () =>
     await caughtUp(third, service, patient, withPosition);
     expect(await third.stop()).toMatchObject({ code: 0 });
     const once = { older: 1, newer: 1 };
-    expect(summary(receivers, older, newer)).toEqual(each({ older: 1, newer: 2 }, { file: once, kafka: once, elasticsearch: once }));
+    expect(summary(receivers, older, newer)).toEqual(
+      each({ older: 1, newer: 2 }, { file: once, kafka: once, elasticsearch: once, index: once }),
+    );
 
     // The sinks that are blocked continue with the right state, and nothing is sent twice.
     restore('right');
@@ -228,7 +254,9 @@ test.concurrent('an older state is restored', { timeout: 300_000 }, () =>
     await caughtUp(fourth, service, patient);
     expect(fourth.find('sink.delivery_blocked')).toBeUndefined();
     expect(await fourth.stop()).toMatchObject({ code: 0 });
-    expect(summary(receivers, older, newer)).toEqual(each({ older: 1, newer: 2 }, { file: once, kafka: once, elasticsearch: once }));
+    expect(summary(receivers, older, newer)).toEqual(
+      each({ older: 1, newer: 2 }, { file: once, kafka: once, elasticsearch: once, index: once }),
+    );
 
     restore('copy');
     const fifth = new Daemon(place);
@@ -237,7 +265,9 @@ test.concurrent('an older state is restored', { timeout: 300_000 }, () =>
     await caughtUp(fifth, service, patient);
     expect(await fifth.stop()).toMatchObject({ code: 0 });
     const twice = { older: 1, newer: 2 };
-    expect(summary(receivers, older, newer)).toEqual(each({ older: 1, newer: 3 }, { file: twice, kafka: twice, elasticsearch: once }));
+    expect(summary(receivers, older, newer)).toEqual(
+      each({ older: 1, newer: 3 }, { file: twice, kafka: twice, elasticsearch: once, index: once }),
+    );
   }),
 );
 

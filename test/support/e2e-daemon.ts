@@ -91,6 +91,8 @@ export class Daemon {
     this.#file = place.path('daemon.log');
     this.#child = place.spawnWaybill(['run', '--config', 'waybill.yaml', ...options]);
     this.ended = endOf(this.#child);
+    // Of the sink stdout.
+    this.#child.stdout?.on('data', (part: Buffer) => appendFileSync(place.path('stdout'), part));
     let rest = '';
     this.#child.stderr?.setEncoding('utf8').on('data', (part: string) => {
       const lines = (rest + part).split('\n');
