@@ -344,9 +344,16 @@ function saslOf({ sasl }: KafkaSettings, tokens: TokenSource | undefined): SASLO
     return { mechanism: 'oauthbearer', oauthBearerProvider: async () => ({ value: (await tokens?.get()) ?? '' }) };
   }
   const { username = '', password } = sasl;
-  password?.refresh();
   const mechanism = sasl.mechanism.toLowerCase() as 'plain' | 'scram-sha-256' | 'scram-sha-512';
-  return { mechanism, username, password: password?.read() ?? '' };
+  return {
+    mechanism,
+    username,
+    // kafkajs reads it for each connection.
+    get password() {
+      password?.refresh();
+      return password?.read() ?? '';
+    },
+  };
 }
 
 async function configOf(admin: Admin, topic: string): Promise<ReadonlyMap<string, string> | undefined> {

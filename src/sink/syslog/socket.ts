@@ -5,7 +5,7 @@ import { connect as connectTcp, isIP } from 'node:net';
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { connect as connectTls } from 'node:tls';
-import type { PeerCertificate, TLSSocket } from 'node:tls';
+import type { PeerCertificate, SecureContext, TLSSocket } from 'node:tls';
 import { plainPort } from '../../connect/plain-port.ts';
 import { Trust, onPeer } from '../../connect/trust.ts';
 import type { Peer, Pem, Shown, TlsSettings } from '../../connect/trust.ts';
@@ -44,11 +44,14 @@ export function hangUp({ stream, tcp }: Line): void {
   tcp.destroy();
 }
 
-/** Connects to one receiver; each connection resumes the TLS session of the previous one. */
+/**
+ * Connects to one receiver; each connection resumes the TLS session of the previous one. Changed
+ * certificates need a full handshake: a resumed session keeps the earlier ones on both sides.
+ */
 export class Dialer {
   readonly target: Target;
   readonly #trust: Trust;
-  #session: Buffer | undefined;
+  #session: { readonly context: SecureContext; readonly ticket: Buffer } | undefined;
   #peer: Peer | undefined;
   /** The receiver has accepted data: the settings are correct. */
   hasDelivered = false;
@@ -183,17 +186,19 @@ export class Dialer {
   #secure(tcp: Socket): TLSSocket {
     const { host, fingerprint } = this.target;
     const servername = this.#trust.serverName ?? host;
+    const secureContext = this.#trust.context();
+    const session = this.#session?.context === secureContext ? this.#session.ticket : undefined;
     const socket = connectTls({
       socket: new Wire(tcp),
       host,
       ...(isIP(servername) === 0 ? { servername } : {}),
-      ...(this.#session === undefined ? {} : { session: this.#session }),
-      secureContext: this.#trust.context(),
+      ...(session === undefined ? {} : { session }),
+      secureContext,
       minVersion: 'TLSv1.2',
       // A pinned certificate needs no trusted issuer and no matching name (RFC 5425 section 5.1).
       rejectUnauthorized: fingerprint === undefined,
     });
-    socket.on('session', (session: Buffer) => (this.#session = session));
+    socket.on('session', (ticket: Buffer) => (this.#session = { context: secureContext, ticket }));
     return socket;
   }
 
