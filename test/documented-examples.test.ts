@@ -52,8 +52,9 @@ function errorsIn(copy: string, paths: readonly string[]): string[] {
     paths.map((path) => join(copy, path)),
     options,
   );
-  return ts
-    .getPreEmitDiagnostics(program)
+  // What a changed file imports is checked by `npm run typecheck`.
+  return paths
+    .flatMap((path) => ts.getPreEmitDiagnostics(program, program.getSourceFile(join(copy, path))))
     .map(({ file, messageText }) => `${file?.fileName ?? ''}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`);
 }
 

@@ -30,6 +30,7 @@ export const longForms = [
   'test/e2e/state.test.ts',
   'test/e2e/trouble.test.ts',
   'test/reference/activity.test.ts',
+  'test/unit/connect/secrets.test.ts',
   'test/unit/encode/any-record.test.ts',
   'test/unit/journal/damage.test.ts',
   'test/unit/record/read.test.ts',
