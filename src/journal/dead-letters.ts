@@ -24,7 +24,7 @@ export interface DeadLetterRow {
   readonly code: string;
   readonly message: string;
   readonly attempts: number;
-  readonly state: 'kept' | 'discarded';
+  readonly state: 'stored' | 'discarded';
 }
 
 interface Row {
@@ -38,7 +38,7 @@ interface Row {
   code: string;
   message: string;
   attempts: number;
-  state: 'kept' | 'discarded';
+  state: 'stored' | 'discarded';
   kind: number;
 }
 
@@ -63,12 +63,12 @@ export class DeadLetters {
     this.#operations = operations;
     const { db } = store;
     this.#one = db.prepare(`SELECT ${columns}, body ${from} WHERE sink = ? AND seq = ?`);
-    this.#remove = db.prepare("DELETE FROM dead_letters WHERE sink = ? AND seq = ? AND state = 'kept'");
+    this.#remove = db.prepare("DELETE FROM dead_letters WHERE sink = ? AND seq = ? AND state = 'stored'");
     this.#refuse = db.prepare(
-      "UPDATE dead_letters SET code = ?, message = ?, attempts = attempts + 1, at_us = ? WHERE sink = ? AND seq = ? AND state = 'kept'",
+      "UPDATE dead_letters SET code = ?, message = ?, attempts = attempts + 1, at_us = ? WHERE sink = ? AND seq = ? AND state = 'stored'",
     );
     this.#discard = db.prepare(
-      "UPDATE dead_letters SET body = NULL, message = '', state = 'discarded' WHERE sink = ? AND seq = ? AND state = 'kept'",
+      "UPDATE dead_letters SET body = NULL, message = '', state = 'discarded' WHERE sink = ? AND seq = ? AND state = 'stored'",
     );
   }
 
@@ -78,7 +78,7 @@ export class DeadLetters {
    */
   entry(sink: string, seq: number, numberOf: (seq: number) => number | undefined): Entry | undefined {
     const row = this.#one.get(sink, seq);
-    if (row?.state !== 'kept' || row.body === null) return undefined;
+    if (row?.state !== 'stored' || row.body === null) return undefined;
     return {
       kind: /* mutant: dead-letter-kind */ row.kind === kindLedger ? 'ledger' : 'record',
       seq,
@@ -113,8 +113,8 @@ export class DeadLetters {
    * stay. @throws WaybillError `usage` when one of them has no copy
    */
   discard(sink: string, seqs: readonly number[], operation: Operation): void {
-    const kept = new Set(this.kept(sink));
-    const missing = seqs.find((seq) => !kept.has(seq));
+    const stored = new Set(this.stored(sink));
+    const missing = seqs.find((seq) => !stored.has(seq));
     if (missing !== undefined)
       throw new WaybillError('usage', `cannot discard entry ${missing} of sink "${sink}": the state has no copy of this dead letter`);
     const named = seqs.length <= maxNamed ? { seqs } : { first: seqs[0], last: seqs.at(-1) };
@@ -123,9 +123,9 @@ export class DeadLetters {
   }
 
   /** The dead letters of a sink that have a copy of the record. */
-  kept(sink: string): number[] {
+  stored(sink: string): number[] {
     return this.#store.db
-      .prepare<[string], { seq: number }>("SELECT seq FROM dead_letters WHERE sink = ? AND state = 'kept' ORDER BY seq")
+      .prepare<[string], { seq: number }>("SELECT seq FROM dead_letters WHERE sink = ? AND state = 'stored' ORDER BY seq")
       .all(sink)
       .map(({ seq }) => seq);
   }

@@ -66,11 +66,11 @@ export class SinkPositions {
     this.#resumeNote = store.db.prepare('UPDATE sinks SET resume_note = ? WHERE id = ?');
     this.#deadLetter = store.db.prepare(
       `INSERT INTO dead_letters (sink, seq, source, uid, time_us, received_us, body, code, message, attempts, at_us, state, kind)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'kept', ?) ON CONFLICT (sink, seq) DO NOTHING`,
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'stored', ?) ON CONFLICT (sink, seq) DO NOTHING`,
     );
     for (const row of store.db.prepare<[], SinkRow>('SELECT * FROM sinks').all()) this.#sinks.set(row.id, stateOf(row));
     const counts = store.db.prepare<[], { sink: string; n: number }>(
-      "SELECT sink, count(*) AS n FROM dead_letters WHERE state = 'kept' GROUP BY sink",
+      "SELECT sink, count(*) AS n FROM dead_letters WHERE state = 'stored' GROUP BY sink",
     );
     for (const row of counts.all()) {
       const sink = this.#sinks.get(row.sink);

@@ -523,7 +523,7 @@ export const logEvents = {
   'sink.delivery_resumed': { level: 'info', message: 'delivery resumed', fields: 'sink', meaning: 'The sink accepts messages again.' },
   'sink.dead_letter': {
     level: 'error',
-    message: 'record rejected for good, kept as a dead letter',
+    message: 'record rejected for good, stored as a dead letter',
     fields: 'sink seq code',
     meaning: '`waybill dead-letters list` shows the reason, and `waybill dead-letters retry` sends the record again.',
   },

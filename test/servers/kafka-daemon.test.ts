@@ -49,7 +49,7 @@ test(
         await service.add([long]);
         await caughtUp(first, service, patient);
         const truth = await service.truth();
-        expect(await deadLetters()).toMatchObject([{ sink: 'lake', state: 'kept' }]);
+        expect(await deadLetters()).toMatchObject([{ sink: 'lake', state: 'stored' }]);
         expect(await copies(broker)).toEqual(times(truth, (record) => (record === long ? 0 : 1)));
         const { TOPIC: type } = kafkajs.ConfigResourceTypes;
         const configEntries = [{ name: 'max.message.bytes', value: '1000000' }];

@@ -82,7 +82,7 @@ export class Caretaker {
 
   async #act(life: Life, receiver: Receiver): Promise<void> {
     const { id } = receiver.settings;
-    const kept = life.journal?.deadLetters.kept(id) ?? [];
+    const kept = life.journal?.deadLetters.stored(id) ?? [];
     const seq = kept[this.#chance.whole(0, Math.max(0, kept.length - 1))];
     const what = this.#chance.pick(['retry', 'retry', 'discard', 'replay'] as const);
     if (what === 'replay') {
@@ -105,7 +105,7 @@ export class Caretaker {
   }
 
   async #retryMended(life: Life, { settings: { id }, pardoned }: Receiver): Promise<void> {
-    for (const seq of life.journal?.deadLetters.kept(id) ?? []) {
+    for (const seq of life.journal?.deadLetters.stored(id) ?? []) {
       const uid = await uidOf(life, id, seq);
       if (uid !== undefined && pardoned.has(uid)) await this.#retry(life, id, seq);
     }

@@ -21,7 +21,7 @@ import { readState, settingsFor, stateOptions } from '../state-access.ts';
 import type { StateValues } from '../state-access.ts';
 
 const sinkOption = { sink: text('ID', 'sink; optional when only one has dead letters') };
-const chosenOptions = { ...sinkOption, all: toggle('every dead letter that is kept') };
+const chosenOptions = { ...sinkOption, all: toggle('every stored dead letter') };
 const entries = { name: 'SEQ…', help: 'entry in the journal, as list shows it' };
 
 export const command = defineCommand({
@@ -231,7 +231,7 @@ function chosenOf(
   { sink: onlySink, all }: ChosenValues,
 ): DeadLetterRow[] {
   const able = deadLetters.filter(
-    ({ state, sink }) => (verb === 'show' || state === 'kept') && (onlySink === undefined || sink === onlySink),
+    ({ state, sink }) => (verb === 'show' || state === 'stored') && (onlySink === undefined || sink === onlySink),
   );
   const sinks = [...new Set(able.map(({ sink }) => sink))];
   if (all && seqs.length > 0) throw new WaybillError('usage', 'cannot combine --all with entries');

@@ -134,7 +134,7 @@ async function discardDeadLetters(
   { journal, sink, operation, reason }: Target,
   request: RequestOf<'dead-letters discard'>,
 ): Promise<OperationResult> {
-  const seqs = request.seqs === 'all' ? journal.deadLetters.kept(sink.id) : request.seqs;
+  const seqs = request.seqs === 'all' ? journal.deadLetters.stored(sink.id) : request.seqs;
   if (seqs.length > 0) await journal.discardDeadLetters(sink.id, seqs, { ...operation, detail: reason });
   return { discarded: seqs.length };
 }

@@ -172,7 +172,7 @@ function windowCounter(db: Database): (source: number, suspension?: Suspension) 
 function sinkSnapshots(db: Database, head: number, now: Micros, live: LiveFacts): SinkSnapshot[] {
   const deadLetters = new Map(
     db
-      .prepare<[], { sink: string; n: number }>("SELECT sink, count(*) AS n FROM dead_letters WHERE state = 'kept' GROUP BY sink")
+      .prepare<[], { sink: string; n: number }>("SELECT sink, count(*) AS n FROM dead_letters WHERE state = 'stored' GROUP BY sink")
       .all()
       .map((row) => [row.sink, row.n]),
   );

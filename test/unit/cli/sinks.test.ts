@@ -95,7 +95,7 @@ describe('dead-letters', () => {
   test('list says which there are and nothing of the records; show prints them as they are', async () => {
     await leave([3, 7]);
     const listed = await waybill('dead-letters', 'list');
-    expect(listed.stdout).toMatch(/siem +3 +records +2026-11-20T00:00:03Z .* bad_document +1 +kept\n/);
+    expect(listed.stdout).toMatch(/siem +3 +records +2026-11-20T00:00:03Z .* bad_document +1 +stored\n/);
     const inJson = await waybill('dead-letters', 'list', '--sink', 'siem', '--json');
     expect((JSON.parse(inJson.stdout) as { deadLetters: unknown[] }).deadLetters).toMatchObject([{ seq: 3 }, { seq: 7 }]);
     // Neither a record nor the words of the sink, which quote one.
@@ -136,7 +136,7 @@ describe('dead-letters', () => {
     const { deadLetters } = await json<{ deadLetters: unknown[] }>('dead-letters', 'list');
     expect(deadLetters).toMatchObject([
       { seq: 3, state: 'discarded', code: 'bad_document' },
-      { seq: 7, state: 'kept' },
+      { seq: 7, state: 'stored' },
     ]);
     const shown = await waybill('dead-letters', 'show', '3');
     expect([shown.stdout, shown.stderr.includes('discarded')]).toEqual(['', true]);

@@ -94,7 +94,7 @@ describe('a dead letter that is sent again', () => {
       [2, 'bad'],
       [6, 'rejected'],
     ]);
-    expect(rig.journal.deadLetters.kept('sink')).toEqual([2, 6]);
+    expect(rig.journal.deadLetters.stored('sink')).toEqual([2, 6]);
     // Busy for one of them: the other is settled, and nobody is told that all is well.
     loop.receiver.answer = (batch) => {
       if (batch.onDemand === undefined) return loop.receiver.take(batch);
@@ -102,9 +102,9 @@ describe('a dead letter that is sent again', () => {
       return { ...taken, retryable: { code: 'sink_unavailable', seqs: [6], message: '429 busy' } };
     };
     const busy = loop.delivery.onDemand.retry([2, 6], operation).catch((thrown: unknown) => thrown);
-    await rig.clock.until(() => rig.journal.deadLetters.kept('sink').length === 1);
+    await rig.clock.until(() => rig.journal.deadLetters.stored('sink').length === 1);
     expect(await busy).toMatchObject({ code: 'sink_unavailable', message: '429 busy' });
-    expect(rig.journal.deadLetters.kept('sink')).toEqual([6]);
+    expect(rig.journal.deadLetters.stored('sink')).toEqual([6]);
   });
 
   test('that is rejected again stays, with its last message', async () => {

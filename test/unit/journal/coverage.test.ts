@@ -87,12 +87,12 @@ test('a dead letter is not delivered, but for a sink with a filter; it counts wh
   const insert = db.prepare(
     "INSERT INTO dead_letters (sink, seq, source, uid, time_us, received_us, code, message, attempts, at_us, state, kind) VALUES ('siem', ?, ?, x'00', ?, 0, '400', '', 1, 0, ?, 1)",
   );
-  insert.run(1, 1, at(0) + second, 'kept');
+  insert.run(1, 1, at(0) + second, 'stored');
   insert.run(2, 1, at(0) + 2 * second, 'discarded');
-  insert.run(3, 1, at(3), 'kept');
-  insert.run(4, 1, at(20), 'kept');
-  insert.run(5, 2, at(1), 'kept');
-  insert.run(6, 1, null, 'kept');
+  insert.run(3, 1, at(3), 'stored');
+  insert.run(4, 1, at(20), 'stored');
+  insert.run(5, 2, at(1), 'stored');
+  insert.run(6, 1, null, 'stored');
   const siem = (query?: CoverageQuery): unknown => of(query).sinks.find(({ id }) => id === 'siem');
   expect(siem()).toEqual({ id: 'siem', windows: 10, lacking: 2, lost: 0, deadLetters: 3, undated: 1 });
   // The last one has no readable time, and was received before these periods begin.
@@ -222,7 +222,7 @@ test('a record without a readable time is lacking while it waits, on a page with
   // It was received at 7 µs after `base`: it cannot be of a later time.
   expect([undated(3, { from: base + 7 }), undated(3, { from: base + 8 })]).toEqual([1, undefined]);
   db.prepare(
-    "INSERT INTO dead_letters (sink, seq, source, uid, time_us, received_us, code, message, attempts, at_us, state, kind) VALUES ('siem', 4, 1, x'00', NULL, ?, '400', '', 1, 0, 'kept', 1)",
+    "INSERT INTO dead_letters (sink, seq, source, uid, time_us, received_us, code, message, attempts, at_us, state, kind) VALUES ('siem', 4, 1, x'00', NULL, ?, '400', '', 1, 0, 'stored', 1)",
   ).run(base);
   expect([undated(4), undated(4, { from: base + 1 })]).toEqual([1, undefined]);
   db.prepare('UPDATE sinks SET acknowledged = 4').run();

@@ -126,7 +126,7 @@ test('a dead letter keeps its own copy of the record, in the transaction of its 
   const rows = beside().prepare(
     'SELECT seq, source, hex(uid) AS uid, time_us, body, code, message, attempts, state FROM dead_letters ORDER BY seq',
   );
-  const shared = { source: 1, code: '400', message: 'mapper_parsing_exception', attempts: 2, state: 'kept' };
+  const shared = { source: 1, code: '400', message: 'mapper_parsing_exception', attempts: 2, state: 'stored' };
   expect(rows.all()).toMatchObject([
     { ...shared, seq: 1, uid: Buffer.from(record.uid, 'base64url').toString('hex').toUpperCase(), time_us: base, body: record.bytes },
     { ...shared, seq: 2, time_us: null },
