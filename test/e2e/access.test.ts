@@ -125,7 +125,7 @@ beforeAll(async () => {
 
 afterAll(() => place[Symbol.asyncDispose]());
 
-test('check exits 1, with one error for each source and none for the sound one', () =>
+test('check exits 1 with one error for each wrong source and none for the right one', () =>
   place.during(async () => {
     expect(checked.code).toBe(1);
     const errors = findings.filter(({ level }) => level === 'error');
@@ -136,7 +136,7 @@ test('check exits 1, with one error for each source and none for the sound one',
     );
   }));
 
-test('check counts a window by hand, and warns where the total says otherwise', () =>
+test('check counts the records of a window itself and warns if totalRecords differs', () =>
   place.during(async () => {
     await service.set({ total: 'capped', totalCap: 3 });
     const { stdout, code } = await place.waybill('check', '--config', 'waybill.yaml', '--source', 'sound');
@@ -159,7 +159,7 @@ test.each(cases)('$id: check and /readyz name the setting and the reason', ({ id
 );
 
 const mendable = cases.filter(({ mend }) => mend);
-test('what stands in a file is mended there, and nothing is started again', { timeout: 300_000 }, () =>
+test('a corrected file makes its source ready without a restart', { timeout: 300_000 }, () =>
   place.during(async () => {
     for (const { mend } of mendable) {
       const [file, text] = mend?.() ?? ['', ''];
@@ -174,7 +174,7 @@ test('what stands in a file is mended there, and nothing is started again', { ti
   }),
 );
 
-test('a right that is taken away and given back', { timeout: 300_000 }, () =>
+test('a revoked right makes the source not ready, and the restored right makes it ready', { timeout: 300_000 }, () =>
   place.during(async () => {
     await service.set({ permissions: 'none' });
     await until('/readyz of sound says the right is missing', 60_000, async () => {
@@ -186,7 +186,7 @@ test('a right that is taken away and given back', { timeout: 300_000 }, () =>
   }),
 );
 
-test('a token endpoint that is away and comes back', { timeout: 300_000 }, () =>
+test('an outage of the token endpoint makes the source not ready until the endpoint responds', { timeout: 300_000 }, () =>
   place.during(async () => {
     await service.set({ identityProvider: 'unavailable', revokeTokens: 'now' });
     await until('/readyz of sound names the token endpoint', 60_000, async () => {
@@ -198,7 +198,7 @@ test('a token endpoint that is away and comes back', { timeout: 300_000 }, () =>
   }),
 );
 
-test('the daemon has not ended, and nothing that was said holds a secret', () =>
+test('the daemon still runs, and no output holds a secret', () =>
   place.during(async () => {
     expect((await daemon.get('/healthz')).status).toBe(200);
     const log = readFileSync(place.path('daemon.log'), 'utf8');

@@ -6,7 +6,7 @@ import { countByDay, dayMs, ledgerDays, wholeDays } from '../support/e2e-days.ts
 import { inPlace } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 
-test('ten days agree to the record with what the service has, and with a count by hand', { timeout: 300_000 }, async () => {
+test('each of ten days has the number of records of the service and of a manual count', { timeout: 300_000 }, async () => {
   await inPlace('days', async (place) => {
     const days = wholeDays(10, Date.now());
     const [first = ''] = days;

@@ -10,7 +10,7 @@ const hourMs = 3_600_000;
 const settleMs = 900_000;
 
 test(
-  'records of the last three hours are delivered at once, and one line says until when the first proof waits',
+  'records of the last three hours are delivered at once, and one line gives the time of the first proof',
   { timeout: 300_000 },
   async () => {
     await inPlace('first-hour', async (place) => {

@@ -70,154 +70,163 @@ function secondsIn(path: string): number[] {
 }
 
 describe.concurrent('history', () => {
-  test('a backfill over kill -9: what is new goes first, each record once, the ledger tiles', { timeout: 300_000 }, () =>
-    inPlace('backfill', async (place) => {
-      const begin = ago(400_000);
-      const start = ago(60_000);
-      const service = await Service.start(place, '--records', '4000', '--span', '6m', '--rate', '20', '--page-size-max', '200');
-      configure(place, [sourceOf(service, start, quick)], [file]);
-      const first = new Daemon(place);
-      await first.logged('window.first_proven', 60_000);
+  test(
+    'a backfill with kill -9: new records are delivered first, each record once, and the windows leave no hole',
+    { timeout: 300_000 },
+    () =>
+      inPlace('backfill', async (place) => {
+        const begin = ago(400_000);
+        const start = ago(60_000);
+        const service = await Service.start(place, '--records', '4000', '--span', '6m', '--rate', '20', '--page-size-max', '200');
+        configure(place, [sourceOf(service, start, quick)], [file]);
+        const first = new Daemon(place);
+        await first.logged('window.first_proven', 60_000);
 
-      interface Dry {
-        readonly ranges: unknown;
-        readonly estimate: { readonly records: number; readonly windows: number; readonly requests: number };
-      }
-      const dry = await json<Dry>(place, 'backfill', '--source', 'production', '--from', begin, '--dry-run');
-      expect(dry.ranges).toEqual([{ from: begin, to: start }]);
-      // The count is that of the query, with a second of padding on both sides.
-      const [from, end] = [Date.parse(begin) / 1000 - 1, Date.parse(start) / 1000 + 1];
-      expect(dry.estimate.records).toBe(new Seconds(await service.truth()).matching(from, end));
-      expect(dry.estimate.windows).toBeGreaterThan(0);
-      expect(await operations(place)).toEqual([]);
+        interface Dry {
+          readonly ranges: unknown;
+          readonly estimate: { readonly records: number; readonly windows: number; readonly requests: number };
+        }
+        const dry = await json<Dry>(place, 'backfill', '--source', 'production', '--from', begin, '--dry-run');
+        expect(dry.ranges).toEqual([{ from: begin, to: start }]);
+        // The count is that of the query, with a second of padding on both sides.
+        const [from, end] = [Date.parse(begin) / 1000 - 1, Date.parse(start) / 1000 + 1];
+        expect(dry.estimate.records).toBe(new Seconds(await service.truth()).matching(from, end));
+        expect(dry.estimate.windows).toBeGreaterThan(0);
+        expect(await operations(place)).toEqual([]);
 
-      // So slow that kills, restarts and the commands between them fall into it on a loaded machine too.
-      const asked = ['backfill', '--source', 'production', '--from', begin, '--rate', '1'];
-      const refused = await waybill(place, ...asked);
-      expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
-      expect(refused.stderr).toMatch(/not a terminal; pass --yes to confirm/);
-      expect(await backfills(place)).toEqual([]);
-      const by = ['--yes', '--actor', 'j.doe', '--reason', 'ticket 4711'];
-      expect(await json(place, ...asked, '--no-wait', ...by)).toEqual({ added: [{ from: begin, to: start }] });
-      expect((await waybill(place, ...asked, ...by)).stdout).toMatch(/nothing to add/);
+        // So slow that kills, restarts and the commands between them fall into it on a loaded machine too.
+        const asked = ['backfill', '--source', 'production', '--from', begin, '--rate', '1'];
+        const refused = await waybill(place, ...asked);
+        expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
+        expect(refused.stderr).toMatch(/not a terminal; pass --yes to confirm/);
+        expect(await backfills(place)).toEqual([]);
+        const by = ['--yes', '--actor', 'j.doe', '--reason', 'ticket 4711'];
+        expect(await json(place, ...asked, '--no-wait', ...by)).toEqual({ added: [{ from: begin, to: start }] });
+        expect((await waybill(place, ...asked, ...by)).stdout).toMatch(/nothing to add/);
 
-      let daemon = first;
-      for (let life = 0; life < kills; life += 1) {
-        await pause(200 + place.chance() * 800);
-        await daemon.kill();
-        daemon = new Daemon(place);
-        await daemon.logged('source.first_record', 60_000);
-      }
-      const newest = JSON.stringify((await service.truth()).at(-1)).slice(1, -1);
-      const isThere = (): boolean => readFileSync(place.path('siem.ndjson'), 'utf8').includes(newest);
-      await until('the newest record while history is read', 60_000, () => (isThere() ? true : undefined));
-      expect(await running(daemon), 'history is read after what is new').toMatchObject([{ state: 'running', from: begin, to: start }]);
-      const status = await waybill(place, 'status');
-      expect(status.stdout).toMatch(/^BACKFILL {2}production, .* % \(.* of .* records\), up to /m);
+        let daemon = first;
+        for (let life = 0; life < kills; life += 1) {
+          await pause(200 + place.chance() * 800);
+          await daemon.kill();
+          daemon = new Daemon(place);
+          await daemon.logged('source.first_record', 60_000);
+        }
+        const newest = JSON.stringify((await service.truth()).at(-1)).slice(1, -1);
+        const isThere = (): boolean => readFileSync(place.path('siem.ndjson'), 'utf8').includes(newest);
+        await until('the newest record while history is read', 60_000, () => (isThere() ? true : undefined));
+        expect(await running(daemon), 'history is read after what is new').toMatchObject([{ state: 'running', from: begin, to: start }]);
+        const status = await waybill(place, 'status');
+        expect(status.stdout).toMatch(/^BACKFILL {2}production, .* % \(.* of .* records\), up to /m);
 
-      await service.set({ rate: 0 });
-      await done(daemon, 180_000);
-      const [range] = await backfills(place);
-      const all = await service.truth();
-      const seconds = new Seconds(all);
-      await settled(daemon, Math.ceil(seconds.last + 1) * 1000, 60_000);
-      await delivered(service, [place.path('siem.ndjson')]);
-      expect(await daemon.stop()).toMatchObject({ code: 0 });
-      expect(range?.records).toBe(seconds.between(Date.parse(begin) / 1000, Date.parse(start) / 1000));
-      expect(compare(linesOf(place.path('siem.ndjson')), all, originalOf)).toEqual(exactlyOnce);
-      const { code, ledger } = await readLedgerOf(place);
-      expect({ code, complete: ledger.complete }).toEqual({ code: 0, complete: true });
-      if (!ledger.sources[0]) throw new Error('the report has no source');
-      expect(faultsOf(ledger.sources[0], seconds, Date.parse(begin) / 1000)).toEqual([]);
-      expect(await operations(place)).toMatchObject([
-        { actor: 'j.doe', operation: 'backfill', source: 'production', reason: 'ticket 4711' },
-      ]);
-    }),
+        await service.set({ rate: 0 });
+        await done(daemon, 180_000);
+        const [range] = await backfills(place);
+        const all = await service.truth();
+        const seconds = new Seconds(all);
+        await settled(daemon, Math.ceil(seconds.last + 1) * 1000, 60_000);
+        await delivered(service, [place.path('siem.ndjson')]);
+        expect(await daemon.stop()).toMatchObject({ code: 0 });
+        expect(range?.records).toBe(seconds.between(Date.parse(begin) / 1000, Date.parse(start) / 1000));
+        expect(compare(linesOf(place.path('siem.ndjson')), all, originalOf)).toEqual(exactlyOnce);
+        const { code, ledger } = await readLedgerOf(place);
+        expect({ code, complete: ledger.complete }).toEqual({ code: 0, complete: true });
+        if (!ledger.sources[0]) throw new Error('the report has no source');
+        expect(faultsOf(ledger.sources[0], seconds, Date.parse(begin) / 1000)).toEqual([]);
+        expect(await operations(place)).toMatchObject([
+          { actor: 'j.doe', operation: 'backfill', source: 'production', reason: 'ticket 4711' },
+        ]);
+      }),
   );
 
-  test('with and without a daemon: added, paused, cut off, added again, for one sink alone; nothing twice', { timeout: 300_000 }, () =>
-    inPlace('offline', async (place) => {
-      const [earlier, begin, middle, start] = [ago(700_000), ago(600_000), ago(300_000), ago(30_000)];
-      const service = await Service.start(place, '--records', '3000', '--span', '9m');
-      const other = { id: 'archive', type: 'file', path: './archive.ndjson' };
-      configure(place, [sourceOf(service, start, { ...quick, requests: { perSecond: 100, timeout: '5s' } })], [file, other]);
-      const none = await waybill(place, 'backfill', '--source', 'production', '--from', begin, '--yes');
-      expect(none).toMatchObject({ code: 1, stdout: '' });
-      expect(none.stderr).toMatch(/cannot find a state in/);
-      const first = new Daemon(place);
-      await first.logged('window.first_proven', 60_000);
-      expect(await first.stop()).toMatchObject({ code: 0 });
+  test(
+    'a backfill is added, paused, cancelled and added again, for one sink, with and without a daemon; no record is delivered twice',
+    { timeout: 300_000 },
+    () =>
+      inPlace('offline', async (place) => {
+        const [earlier, begin, middle, start] = [ago(700_000), ago(600_000), ago(300_000), ago(30_000)];
+        const service = await Service.start(place, '--records', '3000', '--span', '9m');
+        const other = { id: 'archive', type: 'file', path: './archive.ndjson' };
+        configure(place, [sourceOf(service, start, { ...quick, requests: { perSecond: 100, timeout: '5s' } })], [file, other]);
+        const none = await waybill(place, 'backfill', '--source', 'production', '--from', begin, '--yes');
+        expect(none).toMatchObject({ code: 1, stdout: '' });
+        expect(none.stderr).toMatch(/cannot find a state in/);
+        const first = new Daemon(place);
+        await first.logged('window.first_proven', 60_000);
+        expect(await first.stop()).toMatchObject({ code: 0 });
 
-      // No daemon: the command takes the lock itself.
-      const add = ['backfill', '--source', 'production', '--from', begin, '--to', middle, '--sinks', 'archive', '--yes'];
-      const added = await waybill(place, ...add);
-      expect(added).toMatchObject({ code: 0 });
-      expect(added.stderr).toMatch(
-        /about .* records, .* windows?, .* requests.*\n.*only for archive\nno daemon runs; the next one reads the period/,
-      );
-      await json(place, 'backfill', 'pause', '--yes');
-      expect((await waybill(place, 'backfill', 'pause', '--yes')).code).toBe(2);
+        // No daemon: the command takes the lock itself.
+        const add = ['backfill', '--source', 'production', '--from', begin, '--to', middle, '--sinks', 'archive', '--yes'];
+        const added = await waybill(place, ...add);
+        expect(added).toMatchObject({ code: 0 });
+        expect(added.stderr).toMatch(
+          /about .* records, .* windows?, .* requests.*\n.*only for archive\nno daemon runs; the next one reads the period/,
+        );
+        await json(place, 'backfill', 'pause', '--yes');
+        expect((await waybill(place, 'backfill', 'pause', '--yes')).code).toBe(2);
 
-      const second = new Daemon(place);
-      await second.logged('window.first_proven', 60_000);
-      expect(await backfills(place)).toMatchObject([{ state: 'paused', closedUntil: begin, records: 0 }]);
-      await json(place, 'backfill', 'resume', '--yes');
-      // Followed to its end, in plain lines where there is no terminal.
-      const rest = await waybill(place, 'backfill', '--source', 'production', '--from', begin, '--yes', '--reason', 'the rest');
-      expect(rest).toMatchObject({ code: 0 });
-      expect(rest.stderr).toMatch(/^backfill of production: \d+\.\d % \(.*$/m);
-      expect(rest.stderr).toMatch(/^backfill of production finished: [\d,]+ records in \d+ windows?$/m);
-      await done(second);
-      await delivered(service, [place.path('archive.ndjson')]);
-      // A daemon that owns the state and cannot be asked: nothing is done behind its back.
-      rmSync(place.path('state/waybill.sock'));
-      const owned = await waybill(place, 'backfill', '--source', 'production', '--from', earlier, '--yes');
-      expect({ code: owned.code, stdout: owned.stdout }).toEqual({ code: 75, stdout: '' });
-      expect(owned.stderr).toMatch(/another running process owns it/);
-      expect(await second.stop()).toMatchObject({ code: 0 });
+        const second = new Daemon(place);
+        await second.logged('window.first_proven', 60_000);
+        expect(await backfills(place)).toMatchObject([{ state: 'paused', closedUntil: begin, records: 0 }]);
+        await json(place, 'backfill', 'resume', '--yes');
+        // Followed to its end, in plain lines where there is no terminal.
+        const rest = await waybill(place, 'backfill', '--source', 'production', '--from', begin, '--yes', '--reason', 'the rest');
+        expect(rest).toMatchObject({ code: 0 });
+        expect(rest.stderr).toMatch(/^backfill of production: \d+\.\d % \(.*$/m);
+        expect(rest.stderr).toMatch(/^backfill of production finished: [\d,]+ records in \d+ windows?$/m);
+        await done(second);
+        await delivered(service, [place.path('archive.ndjson')]);
+        // A daemon that owns the state and cannot be asked: nothing is done behind its back.
+        rmSync(place.path('state/waybill.sock'));
+        const owned = await waybill(place, 'backfill', '--source', 'production', '--from', earlier, '--yes');
+        expect({ code: owned.code, stdout: owned.stdout }).toEqual({ code: 75, stdout: '' });
+        expect(owned.stderr).toMatch(/another running process owns it/);
+        expect(await second.stop()).toMatchObject({ code: 0 });
 
-      const truth = await service.truth();
-      expect(compare(linesOf(place.path('archive.ndjson')), truth, originalOf)).toEqual(exactlyOnce);
-      // The other sink has everything but what was asked for the first alone.
-      const withheld = new Seconds(truth).between(Date.parse(begin) / 1000, Date.parse(middle) / 1000);
-      expect(withheld).toBeGreaterThan(100);
-      expect(secondsIn(place.path('siem.ndjson')).filter((at) => at < Date.parse(middle) / 1000)).toEqual([]);
-      expect(linesOf(place.path('siem.ndjson'))).toHaveLength(truth.length - withheld);
-      expect((await operations(place)).map(({ operation }) => operation)).toEqual([
-        'backfill',
-        'backfill pause',
-        'backfill resume',
-        'backfill',
-      ]);
-    }),
+        const truth = await service.truth();
+        expect(compare(linesOf(place.path('archive.ndjson')), truth, originalOf)).toEqual(exactlyOnce);
+        // The other sink has everything but what was asked for the first alone.
+        const withheld = new Seconds(truth).between(Date.parse(begin) / 1000, Date.parse(middle) / 1000);
+        expect(withheld).toBeGreaterThan(100);
+        expect(secondsIn(place.path('siem.ndjson')).filter((at) => at < Date.parse(middle) / 1000)).toEqual([]);
+        expect(linesOf(place.path('siem.ndjson'))).toHaveLength(truth.length - withheld);
+        expect((await operations(place)).map(({ operation }) => operation)).toEqual([
+          'backfill',
+          'backfill pause',
+          'backfill resume',
+          'backfill',
+        ]);
+      }),
   );
 
-  test('cancelled while it is read it ends behind what was collected; added again, nothing comes twice', { timeout: 300_000 }, () =>
-    inPlace('cancel', async (place) => {
-      const [begin, start] = [ago(400_000), ago(30_000)];
-      const service = await Service.start(place, '--records', '6000', '--span', '6m', '--page-size-max', '100');
-      configure(place, [sourceOf(service, start, quick)], [file]);
-      const daemon = new Daemon(place);
-      await daemon.logged('window.first_proven', 60_000);
-      const add = ['backfill', '--source', 'production', '--from', begin, '--no-wait', '--yes'];
-      // So slow that it is not done before it is cancelled.
-      await json(place, ...add, '--rate', '2');
-      await until('some of it is read', 60_000, async () => (((await running(daemon))[0]?.records ?? 0) > 0 ? true : undefined));
-      const { ends } = await json<{ ends: string }>(place, 'backfill', 'cancel', '--yes');
-      expect(Date.parse(ends)).toBeGreaterThan(Date.parse(begin));
-      await done(daemon);
-      if (Date.parse(ends) < Date.parse(start)) {
-        expect(await backfills(place)).toMatchObject([{ from: begin, to: ends, closedUntil: ends }]);
-        expect(await json(place, ...add)).toEqual({ added: [{ from: ends, to: start }] });
-      }
-      await done(daemon);
-      await delivered(service, [place.path('siem.ndjson')]);
-      expect(await daemon.stop()).toMatchObject({ code: 0 });
-      expect(compare(linesOf(place.path('siem.ndjson')), await service.truth(), originalOf)).toEqual(exactlyOnce);
-    }),
+  test(
+    'a backfill cancelled during collection ends after the collected records; added again, it delivers no record twice',
+    { timeout: 300_000 },
+    () =>
+      inPlace('cancel', async (place) => {
+        const [begin, start] = [ago(400_000), ago(30_000)];
+        const service = await Service.start(place, '--records', '6000', '--span', '6m', '--page-size-max', '100');
+        configure(place, [sourceOf(service, start, quick)], [file]);
+        const daemon = new Daemon(place);
+        await daemon.logged('window.first_proven', 60_000);
+        const add = ['backfill', '--source', 'production', '--from', begin, '--no-wait', '--yes'];
+        // So slow that it is not done before it is cancelled.
+        await json(place, ...add, '--rate', '2');
+        await until('some of it is read', 60_000, async () => (((await running(daemon))[0]?.records ?? 0) > 0 ? true : undefined));
+        const { ends } = await json<{ ends: string }>(place, 'backfill', 'cancel', '--yes');
+        expect(Date.parse(ends)).toBeGreaterThan(Date.parse(begin));
+        await done(daemon);
+        if (Date.parse(ends) < Date.parse(start)) {
+          expect(await backfills(place)).toMatchObject([{ from: begin, to: ends, closedUntil: ends }]);
+          expect(await json(place, ...add)).toEqual({ added: [{ from: ends, to: start }] });
+        }
+        await done(daemon);
+        await delivered(service, [place.path('siem.ndjson')]);
+        expect(await daemon.stop()).toMatchObject({ code: 0 });
+        expect(compare(linesOf(place.path('siem.ndjson')), await service.truth(), originalOf)).toEqual(exactlyOnce);
+      }),
   );
 
-  test('a gap is accepted, another tried again, by the daemon and without it', { timeout: 300_000 }, () =>
+  test('one gap is accepted and another retried, with and without a daemon', { timeout: 300_000 }, () =>
     inPlace('gaps', async (place) => {
       const start = ago(62_000);
       const service = await Service.start(place, '--records', '600', '--span', '1m', '--total', 'missing');
@@ -271,7 +280,7 @@ describe.concurrent('history', () => {
     }),
   );
 
-  test('from the earliest record on, a source in an included file; one that is gone is delivered, and retired', { timeout: 300_000 }, () =>
+  test('start: earliest in an included file; a source that leaves the configuration is delivered and retired', { timeout: 300_000 }, () =>
     inPlace('earliest', async (place) => {
       const service = await Service.start(place, '--records', '1000', '--span', '20d', '--sort', 'ignored');
       const more = { ...quick, requests: { perSecond: 1_000, timeout: '5s' } };

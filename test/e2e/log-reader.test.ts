@@ -48,7 +48,7 @@ async function stopped(daemon: ChildProcess): Promise<{ code: number | null; sig
   return { code, signal: daemon.signalCode, ms: performance.now() - began };
 }
 
-test('the reader of the log is gone: the daemon goes on', async () => {
+test('the daemon continues when the reader of the log exits', async () => {
   await inPlace('log-reader-gone', async (place) => {
     const { daemon, grows } = await started(place);
     daemon.stderr?.destroy();
@@ -62,7 +62,7 @@ test('the reader of the log is gone: the daemon goes on', async () => {
   });
 });
 
-test('the reader of the log is stuck: the daemon goes on, and ends within its grace period', async () => {
+test('the daemon continues when the reader of the log stops reading, and ends within shutdownTimeout', async () => {
   await inPlace('log-reader-stuck', async (place) => {
     const { daemon, grows } = await started(place);
     await chatter(place, daemon, 60);

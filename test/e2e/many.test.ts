@@ -15,7 +15,7 @@ interface Status {
   readonly sources: readonly { readonly id: string; readonly frontier: string | null; readonly lastError: string | null }[];
 }
 
-test(`${count} sources are started within ${startMs / 1000} s; half of them share one budget, and keep to it`, { timeout: 240_000 }, () =>
+test(`${count} sources start within ${startMs / 1000} s; half of them share one budget and do not exceed it`, { timeout: 240_000 }, () =>
   inPlace('many', async (place) => {
     const service = await Service.start(place, '--records', '300', '--span', '1m');
     const shared = 40;
@@ -67,7 +67,7 @@ test(`${count} sources are started within ${startMs / 1000} s; half of them shar
   }),
 );
 
-test(`${count} sources that share the default budget of one have begun to collect within ${startMs / 1000} s`, { timeout: 240_000 }, () =>
+test(`${count} sources that share the default budget of one source collect within ${startMs / 1000} s`, { timeout: 240_000 }, () =>
   inPlace('many-shared', async (place) => {
     const service = await Service.start(place, '--records', '30', '--span', '1m');
     const start = ago(3_600_000);

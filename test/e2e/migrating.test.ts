@@ -9,7 +9,7 @@ import { Service } from '../support/e2e-service.ts';
 
 const document = 'docs/migrating.md';
 
-test('Waybill takes over at T, the loss of the old collector is named, and a backfill delivers it', { timeout: 300_000 }, () =>
+test('Waybill starts at T, compare lists the records that the old collector lost, and a backfill delivers them', { timeout: 300_000 }, () =>
   inPlace('migrating', async (place) => {
     const service = await Service.start(place, '--records', '600', '--span', '20m');
     const records = await service.truth();

@@ -12,7 +12,7 @@ const sizes = [
 ] as const;
 
 test.each(sizes)(
-  'not more than %i records a page, pageSize %s: pages of %i',
+  'with at most %i records a page and pageSize %s, pages have %i records',
   { timeout: 300_000 },
   async (most, pageSize, granted, records) => {
     await inPlace('page-sizes', async (place) => {

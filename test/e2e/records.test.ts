@@ -96,7 +96,7 @@ function odd(): string[] {
   ];
 }
 
-test('whatever a record is: once in each sink, and the daemon goes on', { timeout: 300_000 }, async () => {
+test('any record is delivered once to each sink, and the daemon continues', { timeout: 300_000 }, async () => {
   await inPlace('records', async (place) => {
     const service = await Service.start(
       place,

@@ -84,7 +84,7 @@ async function isCurrent(daemon: Daemon, value: 0 | 1): Promise<void> {
   await until(wanted, 10_000, async () => ((await metric(daemon, 'waybill_config_last_reload_successful')) === wanted ? true : undefined));
 }
 
-test('sources and sinks come, change and go; an invalid configuration changes nothing', { timeout: 300_000 }, () =>
+test('a reload adds, changes and removes sources and sinks; an invalid configuration changes nothing', { timeout: 300_000 }, () =>
   inPlace('reload', async (place) => {
     const service = await Service.start(place, '--records', '500', '--span', '2m', '--rate', '20');
     const start = ago(150_000);

@@ -36,7 +36,7 @@ function certificateEnd(url: string, ca: string): Promise<number> {
   });
 }
 
-test('the report, a day counted by hand, and a SIEM compared', { timeout: 300_000 }, async () => {
+test('the report, a manual count of a day, and the comparison with a SIEM agree with the service', { timeout: 300_000 }, async () => {
   await inPlace('report', async (place) => {
     const service = await Service.start(place, '--records', '1500', '--span', '10m');
     const start = ago(660_000);

@@ -138,7 +138,7 @@ class Client {
   }
 }
 
-test('keys and client certificates of source and sink rotate while records flow: nothing lost, nothing twice', { timeout: 300_000 }, () =>
+test('keys and client certificates of source and sink rotate during delivery: each record once', { timeout: 300_000 }, () =>
   inPlace('rotation', async (place) => {
     const service = await Service.start(place, '--records', '300', '--span', '1m', '--rate', '100');
     const authority = await createAuthority('rotation');

@@ -32,7 +32,7 @@ function takes(lock: Database.Database): boolean {
 
 // Each has a place and programs of its own, and mostly waits.
 describe.concurrent('the state', () => {
-  test('a configuration with errors: all of them at once, exit 2, and no state', () =>
+  test('a configuration with errors: all errors are printed, exit 2, no state is created', () =>
     inPlace('configuration', async (place) => {
       const auth = { authUrl: 'https://login.example', tenantId: 't', scopeAddress: 's', clientSecret: `\${file:${place.path('none')}}` };
       const source = { id: 'production', baseUrl: 'http://service.example/v2/api', auth, closeDelay: '15 minutes', subscriptionKy: 'abc' };
@@ -54,7 +54,7 @@ describe.concurrent('the state', () => {
       expect(existsSync(place.path('state'))).toBe(false);
     }));
 
-  test('a secret that is not there: exit 2 and the setting; offline it is only listed', () =>
+  test('a missing secret: exit 2 and the name of the setting; check --offline lists it and exits 0', () =>
     inPlace('secret', async (place) => {
       const auth = {
         authUrl: 'https://login.example',
@@ -75,7 +75,7 @@ describe.concurrent('the state', () => {
       expect(offline.stdout).toMatch(/sources\.production\.auth\.clientSecret/);
     }));
 
-  test('one owner: a second daemon exits 75, and the first is not disturbed', { timeout: 300_000 }, () =>
+  test('one daemon owns the state: a second daemon exits 75, and the first continues', { timeout: 300_000 }, () =>
     inPlace('owner', async (place) => {
       const service = await startService(place);
       configure(place, [sourceOf(service, ago(150_000), quick)], [file]);
@@ -101,7 +101,7 @@ describe.concurrent('the state', () => {
     }),
   );
 
-  test('a daemon that waits for the state takes over the port of its owner too', { timeout: 300_000 }, () =>
+  test('a daemon that waits for the state also waits for the port of its owner', { timeout: 300_000 }, () =>
     inPlace('takeover', async (place) => {
       const service = await startService(place);
       const port = await freePort();
@@ -136,7 +136,7 @@ describe.concurrent('the state', () => {
       expect(existsSync(place.path('siem.ndjson'))).toBe(false);
     }));
 
-  test('a state of a newer release is refused in one line that says which to start', { timeout: 300_000 }, () =>
+  test('a state of a newer release is refused in one line that names the release to start', { timeout: 300_000 }, () =>
     inPlace('newer', async (place) => {
       const service = await startService(place);
       configure(place, [sourceOf(service, ago(150_000), quick)], [file]);
@@ -169,37 +169,40 @@ describe.concurrent('the state', () => {
     }),
   );
 
-  test('a state that was lost: the file is blocked with a reason, a new sink gets everything again from start', { timeout: 300_000 }, () =>
-    inPlace('lost', async (place) => {
-      const service = await startService(place);
-      const source = sourceOf(service, ago(150_000), quick);
-      configure(place, [source], [file]);
-      const first = new Daemon(place);
-      await delivered(service, [place.path('siem.ndjson')]);
-      expect(await first.stop()).toMatchObject({ code: 0 });
-      const size = statSync(place.path('siem.ndjson')).size;
+  test(
+    'after the loss of the state the file sink is blocked with a reason, and a new sink receives all records from start',
+    { timeout: 300_000 },
+    () =>
+      inPlace('lost', async (place) => {
+        const service = await startService(place);
+        const source = sourceOf(service, ago(150_000), quick);
+        configure(place, [source], [file]);
+        const first = new Daemon(place);
+        await delivered(service, [place.path('siem.ndjson')]);
+        expect(await first.stop()).toMatchObject({ code: 0 });
+        const size = statSync(place.path('siem.ndjson')).size;
 
-      rmSync(place.path('state'), { recursive: true });
-      configure(
-        place,
-        [source],
-        [
-          { ...file, failReadinessAfter: '1s' },
-          { id: 'other', type: 'file', path: './other.ndjson' },
-        ],
-      );
-      const second = new Daemon(place);
-      expect(await second.logged('state.created')).toMatchObject({ level: 'warn' });
-      const blocked = await second.logged('sink.delivery_blocked');
-      expect(blocked).toMatchObject({ level: 'error', sink: 'siem', code: 'sink_blocked' });
-      await second.ready(503, /sink siem: .*siem\.ndjson.*belongs to another state/);
-      expect((await second.get('/readyz?sink=other')).status).toBe(200);
-      const truth = await service.truth();
-      await delivered(service, [place.path('other.ndjson')]);
-      expect(compare(linesOf(place.path('siem.ndjson')), truth, originalOf)).toEqual(exactlyOnce);
-      expect(statSync(place.path('siem.ndjson')).size).toBe(size);
-      expect(await second.stop()).toMatchObject({ code: 0 });
-    }),
+        rmSync(place.path('state'), { recursive: true });
+        configure(
+          place,
+          [source],
+          [
+            { ...file, failReadinessAfter: '1s' },
+            { id: 'other', type: 'file', path: './other.ndjson' },
+          ],
+        );
+        const second = new Daemon(place);
+        expect(await second.logged('state.created')).toMatchObject({ level: 'warn' });
+        const blocked = await second.logged('sink.delivery_blocked');
+        expect(blocked).toMatchObject({ level: 'error', sink: 'siem', code: 'sink_blocked' });
+        await second.ready(503, /sink siem: .*siem\.ndjson.*belongs to another state/);
+        expect((await second.get('/readyz?sink=other')).status).toBe(200);
+        const truth = await service.truth();
+        await delivered(service, [place.path('other.ndjson')]);
+        expect(compare(linesOf(place.path('siem.ndjson')), truth, originalOf)).toEqual(exactlyOnce);
+        expect(statSync(place.path('siem.ndjson')).size).toBe(size);
+        expect(await second.stop()).toMatchObject({ code: 0 });
+      }),
   );
 
   test('SIGTERM under load: exit 0 within shutdownTimeout, no torn line, and the next start continues', { timeout: 300_000 }, () =>
@@ -241,7 +244,7 @@ describe.concurrent('the state', () => {
     }),
   );
 
-  test('the journal is a directory of its owner alone, and so is what it writes', { timeout: 300_000 }, () =>
+  test('only the owner may read the state directory and the files of the file sink', { timeout: 300_000 }, () =>
     inPlace('modes', async (place) => {
       const service = await startService(place);
       configure(place, [sourceOf(service, ago(150_000), quick)], [file]);
@@ -255,7 +258,7 @@ describe.concurrent('the state', () => {
   );
 
   test(
-    'a sink whose directory is not there is blocked, others go on; made and started again, it has everything',
+    'a sink with a missing directory is blocked and other sinks continue; after a restart with the directory it receives all records',
     { timeout: 300_000 },
     () =>
       inPlace('directory', async (place) => {

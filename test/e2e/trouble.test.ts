@@ -29,7 +29,7 @@ function sizeOf(place: Place): number {
 
 describe.concurrent('trouble with the state', () => {
   test(
-    'an older copy of the state: the file is ahead of it and blocked, nothing is written; with the right state it goes on',
+    'with an older copy of the state the file sink is blocked and the file unchanged; with the right state delivery resumes',
     { timeout: 300_000 },
     () =>
       inPlace('restored', async (place) => {
@@ -73,7 +73,7 @@ describe.concurrent('trouble with the state', () => {
       }),
   );
 
-  test('a state directory that cannot be written, or made: one clear line, at once, and exit 1', { timeout: 300_000 }, () =>
+  test('an unwritable state directory, or one that cannot be created: one line at once, exit 1', { timeout: 300_000 }, () =>
     inPlace('unwritable', async (place) => {
       const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush-hush', scopeAddress: 's' };
       const source = { id: 'production', baseUrl: 'https://service.example/v2/api', auth, start: ago(0) };
@@ -109,7 +109,7 @@ describe.concurrent('trouble with the state', () => {
   );
 
   test(
-    'a disk that fills: collecting and delivering stop and say so; with room again everything goes on, each record once',
+    'a full disk pauses collection and delivery and is reported; with free space both resume, each record once',
     { timeout: 300_000 },
     () =>
       inPlace('disk', async (place) => {
@@ -151,7 +151,7 @@ describe.concurrent('trouble with the state', () => {
   );
 
   test(
-    'journal.maxSize is reached: collecting pauses, the file of the state stays below it, a stop is clean; then it resumes',
+    'at journal.maxSize collection pauses, the state stays below it, and a shutdown is clean; then collection resumes',
     { timeout: 300_000 },
     (context) =>
       inPlaceIfLong(context, 'quota', async (place) => {

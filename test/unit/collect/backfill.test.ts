@@ -41,7 +41,7 @@ test('reads a range to its end with a proof for each window, each record once, a
   expect(windows.every(({ state }) => state === 'proven')).toBe(true);
 });
 
-test('windows get the recounts that are still ahead of their age, and older ones none', async () => {
+test('each window is due for the recounts later than its age; older windows for none', async () => {
   const it = await world({ after: day });
   it.journal.history.add(sourceId, { from: base - 40 * day, to: base }, {}, act);
   await toItsEnd(it, backfiller(it));
@@ -70,7 +70,7 @@ test('waits until closeDelay has passed, also within a range', async () => {
   expect(it.journal.backfills(sourceId)).toEqual([]);
 });
 
-test('the newest range first; a paused one is left alone', async () => {
+test('the newest range is read first; a paused range is not read', async () => {
   const it = await world({ after: day });
   it.journal.history.add(sourceId, { from: base - 10 * hour, to: base - 9 * hour }, {}, act);
   it.journal.history.add(sourceId, { from: base - hour, to: base }, {}, act);
@@ -86,7 +86,7 @@ test('the newest range first; a paused one is left alone', async () => {
   expect(it.journal.backfills(sourceId)).toEqual([]);
 });
 
-test('with a rate the requests of its windows are that far apart', async () => {
+test('a rate spaces the requests of its windows', async () => {
   const it = await world({ after: day });
   for (let i = 0; i < 40; i += 1) it.source.add(i + 1, base - 40 * minute + i * minute);
   it.journal.history.add(sourceId, { from: base - hour, to: base }, { rate: 0.5 }, act);

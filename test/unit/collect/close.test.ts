@@ -73,7 +73,7 @@ test('windows are closed once closeDelay has passed, and not before; they tile (
   expect(await closeAll(it)).toBe(1);
 });
 
-test('a crowded stretch is split down to the second, nothing is lost at the cuts, and width comes back (C35)', async () => {
+test('a dense period is split down to seconds, no record is lost at the splits, and windows become wider again (C35)', async () => {
   const it = await world({ after: 2 * hour, pageSize: 1000 });
   let id = 0;
   // 12,000 in one second in the middle, its edges among them, and some around it.
@@ -95,7 +95,7 @@ test('a crowded stretch is split down to the second, nothing is lost at the cuts
   expect(Math.max(...all.slice(-3).map(({ from, to: until }) => until - from))).toBeGreaterThan(60 * second);
 });
 
-test('a gap is tried after 1, 5 and 15 minutes, at the ages, then daily, and its proof moves the frontier (C22, C23)', async () => {
+test('a gap is retried after 1, 5 and 15 minutes, at the ages of recounts, then daily, and its proof advances the frontier (C22, C23)', async () => {
   const it = await world({ after: 2 * closeDelay, switches: { total: 'missing' } });
   it.source.add(1, base + second);
   await closeAll(it);
@@ -124,7 +124,7 @@ test('a gap is tried after 1, 5 and 15 minutes, at the ages, then daily, and its
   expect(it.journal.progress(sourceId).frontier).toBe(until);
 });
 
-test('a closed window is counted at each age, once, by its stored query word for word, until it is final (C2, C18)', async () => {
+test('a closed window is counted once at each age by exactly its stored query, until it is final (C2, C18)', async () => {
   const it = await world({ after: 2 * closeDelay });
   it.source.add(1, base + second);
   await closeAll(it);
@@ -147,7 +147,7 @@ test('a closed window is counted at each age, once, by its stored query word for
   expect(await again(it)).toBe(0);
 });
 
-test('ages that passed without a recount lead to one recount, and the next one is ahead', async () => {
+test('ages that passed without a recount lead to one recount; the next is due at the next age', async () => {
   const it = await world({ after: 2 * closeDelay });
   await closeAll(it);
   go(it, base + 4 * day);
@@ -155,7 +155,7 @@ test('ages that passed without a recount lead to one recount, and the next one i
   expect(first(it)).toMatchObject({ recounts: 1, next: first(it).to + 7 * day });
 });
 
-test('what became visible after the window was closed is found at the next age, late, and proven anew', async () => {
+test('a record that became visible after its window was closed is found at the next age, counted as late, and the window is proven again', async () => {
   const it = await world({ after: 2 * closeDelay });
   it.source.add(1, base + second);
   await closeAll(it);
@@ -171,7 +171,7 @@ test('what became visible after the window was closed is found at the next age, 
   expect(seenFaults(it.beside())).toEqual([]);
 });
 
-test('a re-read that cannot be proven leaves the old proof, lists the window, and is tried like a gap', async () => {
+test('a re-read without a proof leaves the old proof, lists the window, and is retried like a gap', async () => {
   const it = await world({ after: 2 * closeDelay });
   it.source.add(1, base + second);
   await closeAll(it);
@@ -606,7 +606,7 @@ test('a window that shows fewer records while it is read again keeps its old pro
   expect(it.reported).toEqual({ suspensions: ['rows'], vanished: 0 });
 });
 
-test('a replica that lagged for a moment leaves no trace but lines in log and ledger', async () => {
+test('a short lag of a replica leaves only log lines and ledger lines', async () => {
   const it = await world({ after: 2 * closeDelay });
   [1, 2, 3].forEach((id) => it.source.add(id, base + id * second));
   await closeAll(it);
@@ -652,7 +652,7 @@ test('in quiet times one window with records is counted at random, and no more t
   expect(rows(it).filter(({ attempts: tries }) => tries === 1)).toMatchObject([{ next: it.source.now() + closeDelay, reason: null }]);
 });
 
-test('where history is read its newest windows are counted, though all of them are old', async () => {
+test('while history is read, its newest windows are sampled although all of them are old', async () => {
   const it = await world({ after: 100 * day });
   it.source.add(1, base + minute);
   await it.closer.closeNext(it.source.now(), it.signal);
@@ -723,7 +723,7 @@ test('a window with records out of range that is proven later is no longer repor
   expect(it.closer.trouble).toBeUndefined();
 });
 
-test('a recount without a usable total, or with an answer that cannot be read, is not taken for agreement', async () => {
+test('a recount without a usable total, or with an unreadable response, is no agreement', async () => {
   const it = await world({ after: 2 * closeDelay });
   [1, 2].forEach((id) => it.source.add(id, base + id * second));
   await closeAll(it);
@@ -734,7 +734,7 @@ test('a recount without a usable total, or with an answer that cannot be read, i
   expect(first(it)).toMatchObject({ state: 'proven', reason: 'reread', total: 2 });
 });
 
-test('a bad window does not stop those behind it', async () => {
+test('a window that cannot be read does not stop later windows', async () => {
   const it = await world({ after: 3 * hour });
   it.source.add(1, base + second);
   it.source.add(2, base + 2 * hour + second);

@@ -32,7 +32,7 @@ test.each(['included', 'excluded'] as const)('where the order is not honoured, b
   expect(it.source.requests.length).toBeLessThan(45);
 });
 
-test('also where times are cut to seconds before they are compared', async () => {
+test('also if the service compares times in whole seconds', async () => {
   const it = await world({ after: 100 * day, switches: { order: 'ignored', cut: second, upperBound: 'excluded' } });
   it.source.add(1, base + 60 * day);
   it.source.add(2, base + 8 * day + 999_999);

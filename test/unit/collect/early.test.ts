@@ -110,7 +110,7 @@ test('a record that becomes visible between reading and closing has the window r
   expectTrue(it);
 });
 
-test('a record that vanished between reading and closing is in no proof', async () => {
+test('a record that disappears between reading and closing is in no proof', async () => {
   const it = await threeHours();
   const begin = it.source.now();
   const [record] = it.source.records.filter(({ time }) => time === base + 20 * minute);

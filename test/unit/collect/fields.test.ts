@@ -31,7 +31,7 @@ test.each([
   expect(shows(given, 'userNetwork')).toBe(expected);
 });
 
-test('a field that nine of ten records showed is missing on a page without it; a field that fewer showed is not', () => {
+test('a field that nine of ten records have is missing on a page without it; a field that fewer have is not', () => {
   const shares = new Shares();
   expect(shares.missingIn([record()])).toEqual([]);
   shares.add(Array.from({ length: 10 }, (_, i) => record(i === 0 ? { userEmailAddress: 'a' } : i < 9 ? rich : network)));
@@ -43,7 +43,7 @@ test('a field that nine of ten records showed is missing on a page without it; a
   expect(shares.missingIn([])).toEqual([]);
 });
 
-test('the last 1,000 records count, over a restart too, and of a large page a spread of 100', () => {
+test('the last 1,000 records count, also after a restart; of a large page, 100 evenly spaced records', () => {
   const shares = new Shares();
   for (let i = 0; i < 10; i += 1) shares.add(Array.from({ length: 100 }, () => record(rich)));
   expect(watchedFields.map((field) => shares.shareOf(field))).toEqual([1, 1, 1, 1, 1]);

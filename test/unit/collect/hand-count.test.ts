@@ -24,7 +24,7 @@ async function aRecordAMinute(options: Options = {}): Promise<World> {
   return it;
 }
 
-test('a window in the middle of what there is, in three requests: a page of 20, the page of its query, its count', async () => {
+test('a window in the middle of all records takes three requests: a page of 20, the page of its query, its count', async () => {
   const it = await aRecordAMinute({ pageSize: 100 });
   // The page of 20 holds records 100 to 119; the middle half of them are 105 to 115.
   const window = { from: base + 105 * minute, to: base + 115 * minute + second };
@@ -36,7 +36,7 @@ test('a window in the middle of what there is, in three requests: a page of 20, 
   ]);
 });
 
-test('records of several pages are counted, each once; what the readers know of page sizes stays', async () => {
+test('records of several pages are counted once each; known page sizes do not change', async () => {
   const it = await aRecordAMinute({ pageSize: 4, switches: { order: 'unstable ties', pastEnd: 'last', pageCap: 3 } });
   expect(await counted(it, 200)).toMatchObject({ read: 3, counted: 3, agrees: true });
   expect(it.paging).toEqual({ first: 1, size: 4 });
@@ -48,7 +48,7 @@ test.each(['one more', 'one less'] as const)('a total of %s than there are does 
   expect(it.source.counts).toBe(3);
 });
 
-test('a service that ignores the times of a query is not taken for one that counts wrongly', async () => {
+test('a service that ignores the times of a query is not reported as a wrong total', async () => {
   const it = await aRecordAMinute({ pageSize: 100, switches: { noFilter: true } });
   expect(await counted(it, 200)).toMatchObject({ read: 200, counted: 200, agrees: true });
 });
@@ -79,13 +79,13 @@ test.each<[string, Options, number]>([
   expect(await counted(it, total)).toBeUndefined();
 });
 
-test('what cannot be helped by asking for less is thrown', async () => {
+test('an error that smaller pages cannot avoid is thrown', async () => {
   const it = await aRecordAMinute();
   it.source.before = () => it.abort.abort(new Error('enough'));
   await expect(counted(it, 200)).rejects.toThrow('enough');
 });
 
-test('what is read is given to be stored: the page that the window was chosen by, and each page of its query', async () => {
+test('every page read is stored: the page that selects the window, and each page of its query', async () => {
   const it = await aRecordAMinute({ pageSize: 4 });
   const stored: string[] = [];
   await counted(it, 200, stored);

@@ -16,7 +16,7 @@ const {
 } = sourceSettings.parse({ id: sourceId, baseUrl: 'https://service.example/v2/api', auth });
 
 test(
-  'a month after its begin a quiet source is asked as often as check says, and at most 0.15 times a second',
+  'a month after its start a quiet source gets as many requests as check predicts, and at most 0.15 a second',
   { timeout: 300_000 },
   async () => {
     const days = 30;

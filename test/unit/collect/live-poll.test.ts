@@ -16,7 +16,7 @@ async function closeUntil(it: World, until: Micros): Promise<void> {
   await it.journal.close(sourceId, { from: it.journal.progress(sourceId).live.closedUntil, to: until }, proven(), lastAge);
 }
 
-test('the first poll begins at the present, not in a history that close will read', async () => {
+test('the first poll starts at the present, not in history that is read window by window', async () => {
   const it = await world({ after: 10 * hour });
   await it.poll();
   expect(began(it)).toBe(10 * 3_600 - 120);
@@ -48,7 +48,7 @@ test('a poll begins closeDelay ago where the ledger has closed later windows', a
   expect(appended(it.beside())).toHaveLength(1);
 });
 
-test('the mark is the newest time read, but no later than server time: a record dated next year does not move it there (C51)', async () => {
+test('polledUntil is the newest time read, at most server time: a record dated next year does not move it there (C51)', async () => {
   const it = await world({ after: hour });
   it.source.add(1, base + hour - 30 * second);
   it.source.add(2, base + 365 * day, 0);
@@ -62,7 +62,7 @@ test('the mark is the newest time read, but no later than server time: a record 
   expect(appended(it.beside())).toEqual(owned(it.source.records, { from: 0, to: Number.MAX_SAFE_INTEGER }));
 });
 
-test('a poll without a readable time leaves the mark, or sets it back to server time', async () => {
+test('a poll without a readable time leaves polledUntil, or sets it back to server time', async () => {
   const it = await world({ after: hour });
   it.source.add(1, base + hour - 30 * second);
   await it.poll();
@@ -99,7 +99,7 @@ test('once 1,000 new records are measured, a poll reaches back 1 s, and as far a
   expect(appended(it.beside())).toEqual(owned(it.source.records, { from: 0, to: Number.MAX_SAFE_INTEGER }));
 });
 
-test('the mark moves in the transaction of the last page, not before', async () => {
+test('polledUntil advances in the transaction of the last page, not before', async () => {
   const it = await world({ after: hour, pageSize: 2 });
   for (let id = 1; id <= 5; id += 1) it.source.add(id, base + hour - 60 * second + id * second);
   await it.poll();
@@ -166,7 +166,7 @@ test('more than 20 pages of records in two seconds are read to their end: each p
   expect(appended(it.beside())).toEqual(owned(it.source.records, { from: 0, to: Number.MAX_SAFE_INTEGER }));
 });
 
-test('a second with more records than the service pages through does not hide what comes behind it', async () => {
+test('a second with more records than the paging depth does not hide later records', async () => {
   const it = await world({ after: hour, switches: { deepest: 30 } });
   const crowded = it.source.now() - 30 * second;
   for (let id = 1; id <= 40; id += 1) it.source.add(id, crowded);

@@ -18,7 +18,7 @@ function page(uids: readonly number[], more: Partial<Answer> = {}): Answer {
 const refused = new WaybillError('page_refused', 'cannot read the page: 400');
 const malformed = new WaybillError('page_malformed', 'cannot read the page: expected JSON');
 
-test('a full page is followed by the next one, a short page is the last', () => {
+test('the next page follows a full page; a short page is the last', () => {
   const cursor = new PageCursor({ first: 1, size: 2 });
   expect(cursor.next).toEqual({ page: 1, pageSize: 2 });
   expect(cursor.answered(page([1, 2]))).toEqual({ isFirst: true, isLast: false, isRestart: false });
@@ -27,7 +27,7 @@ test('a full page is followed by the next one, a short page is the last', () => 
   expect(cursor.pages).toBe(2);
 });
 
-test('a short page before places that the total still counts is not the last', () => {
+test('a short page is not the last if the total counts further records', () => {
   const cursor = new PageCursor({ first: 0, size: 2 });
   cursor.answered(page([1, 2], { total: 5 }));
   expect(cursor.answered(page([3], { total: 5 }))).toMatchObject({ isLast: false });
@@ -51,7 +51,7 @@ test('a smaller granted size after the first page begins the query again with th
   expect([cursor.next, paging.size]).toEqual([{ page: 1, pageSize: 2 }, 2]);
 });
 
-test('an unreadable page is narrowed down, stepped over, and full pages follow', () => {
+test('the cursor narrows an unreadable page, skips the unreadable place, and continues with full pages', () => {
   const cursor = new PageCursor({ first: 1, size: 4 });
   expect(cursor.failed(malformed)).toEqual({ kind: 'retry' });
   expect(cursor.next).toEqual({ page: 1, pageSize: 2 });
@@ -86,7 +86,7 @@ test('a page of one record that is refused counts refusals; any other failure is
   expect(cursor.failed(new WaybillError('token_refused', 'cannot obtain a token'))).toEqual({ kind: 'fatal' });
 });
 
-test('a service that answers without end is exhausted: places are bounded by its total and by what it brings', () => {
+test('a service that responds without end is bounded by its total and by the records returned', () => {
   const cursor = new PageCursor({ first: 1, size: 10 });
   let requests = 0;
   let step: PageStep = { isFirst: true, isLast: false, isRestart: false };

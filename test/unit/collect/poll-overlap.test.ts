@@ -35,7 +35,7 @@ test('one poll in ten minutes has the full overlap, whatever is measured', () =>
   expect(full).toEqual([0, 10, 20, 30]);
 });
 
-test('a depth is forgotten after one to two hours, but only once as many records were measured', () => {
+test('a measured depth expires after one to two hours, if as many records were measured since', () => {
   const overlap = new PollOverlap();
   overlap.next(0);
   const at = (minutes: number, records: number): number => {

@@ -64,7 +64,7 @@ test.each<[string, number, number, Partial<Switches>, string]>([
   expect(found.pages.flat().filter((id, i, all) => all.indexOf(id) === i)).toEqual(Array.from({ length: count }, (_, i) => i + 1));
 });
 
-test('pages are halved around an unreadable record, aligned, and have the full size again after it', async () => {
+test('pages are halved around an unreadable record, stay aligned, and have the full size after it', async () => {
   const it = await filled(20, 8, { unreadable: new Set([11]) });
   const found = await run(it);
   expect(found.unreadable).toEqual([11]);
@@ -113,7 +113,7 @@ test('records too large for full pages are read in smaller pages; the full size 
   expect(found.asked).toBe('1/8 1/8 1/8 1/4 2/4 2/8 2/8 2/8 3/4 4/4 5/4 6/4 7/4');
 });
 
-test('two records in neighbouring pages that cannot be read do not have the rest read one by one', async () => {
+test('two unreadable records in neighbouring pages do not reduce the other pages to one record', async () => {
   const it = await filled(96, 16, { unreadable: new Set([3, 20]) });
   const found = await run(it);
   expect(found.unreadable).toEqual([3, 20]);
@@ -179,7 +179,7 @@ test.each(['page', 'nothing', 'asked'] as const)(
   },
 );
 
-test('ties in another order that bring nothing new are no end before the end that is counted, whatever number the answers say', async () => {
+test('equal times in another order without new records do not end the pass before the counted end, whatever page number the responses report', async () => {
   const served = [['a', 'b', 'c'], ['c', 'a', 'b'], ['d', 'e', 'f'], ['g']];
   const it = await world();
   const answerOf = (page: number): Answer => {
@@ -248,7 +248,7 @@ test.each([
   expect(it.paging.size).toBe(20);
 });
 
-test('a page is handed over also where its answer shows that pages are smaller than they were', async () => {
+test('a page is returned also if its response shows that the page size has shrunk', async () => {
   const it = await filled(9, 4);
   it.source.before = (_request, count) => {
     if (count === 2) it.source.switches.pageCap = 2;
@@ -257,7 +257,7 @@ test('a page is handed over also where its answer shows that pages are smaller t
   expect(found.pages).toEqual([[1, 2, 3, 4], [3, 4], ...[[1, 2], [3, 4], [5, 6], [7, 8], [9]]]);
 });
 
-test('a total that always counts more ends the pass after a bounded number of empty pages', async () => {
+test('an ever larger total ends the pass after a bounded number of empty pages', async () => {
   const it = await filled(3, 2, { total: 'cap', totalCap: Infinity });
   const page = it.source.page.bind(it.source);
   it.source.page = async (request, signal) => ({ ...(await page(request, signal)), total: 1e12 });
@@ -294,7 +294,7 @@ test('no more pages are read than requested, and no request is sent ahead of the
   expect((await run(it, { pagesMax: 3, ahead: true })).asked).toBe('1/2 2/2 3/2');
 });
 
-test('a pass that is left early lets the question that is under way end first', async () => {
+test('a pass that is left early waits for its request in flight', async () => {
   const it = await filled(20, 2);
   it.source.delay = 100;
   await run(it, { ahead: true, stopAfter: 1 });
@@ -302,7 +302,7 @@ test('a pass that is left early lets the question that is under way end first', 
   expect(it.clock.monotonic()).toBe(200);
 });
 
-test('a first page that is missing is waited for: a wrong address is not an empty answer', async () => {
+test('a missing first page is retried: a wrong address is not an empty result', async () => {
   const it = await filled(3, 2);
   it.source.before = (_request, count) => {
     if (count < 4) throw new WaybillError('page_not_found', 'cannot read the page: 404');

@@ -97,7 +97,7 @@ test.each<[string, Partial<Switches>]>([
   expectProven(it, await read(it));
 });
 
-test('whatever a sound service does otherwise, a window is proven, and the proof is true', async () => {
+test('every variant of a correct service gives a proof, and the proof is true', async () => {
   const random = seeded(41);
   const pick = <Item>(...items: readonly Item[]): Item => items[between(random, 0, items.length)] as Item;
   let passes = 0;
@@ -129,7 +129,7 @@ test('whatever a sound service does otherwise, a window is proven, and the proof
   expect(passes).toBeGreaterThan(28);
 });
 
-test('a record that slips in before a page already read is not missed: neither the first total nor the items prove (C11, C12)', async () => {
+test('a record inserted before a page already read is not missed: neither the first total nor the items are a proof (C11, C12)', async () => {
   const it = await world({ pageSize: 2 });
   fill(it, 4, 10);
   // Page 1 is read; then a record appears before it, pages shift to the right, one record comes twice: 5 items, 5 in total.
@@ -151,7 +151,7 @@ test('a cached answer is not used: the request is repeated (C11)', async () => {
   expect(proof).toMatchObject({ passes: 1, requests: 4 });
 });
 
-test('a total that lags hides nothing: a pass ends at a short page, not because of the total (C14)', async () => {
+test('a lagging total hides no record: a pass ends at a short page, not because of the total (C14)', async () => {
   const it = await world({ pageSize: 2, switches: { total: 'lagging', totalLag: 5 * second } });
   fill(it, 3);
   const third = it.source.records[2];
@@ -161,7 +161,7 @@ test('a total that lags hides nothing: a pass ends at a short page, not because 
   expect(proof.passes).toBeGreaterThan(1);
 });
 
-test('when fewer are counted than were received, the tally is cleared (C13)', async () => {
+test('a count below the records received clears the tally (C13)', async () => {
   const it = await world({ pageSize: 2 });
   fill(it, 5);
   // The first record goes after the last page, before the count.
@@ -222,7 +222,7 @@ test('two records that share all that identifies them are a gap (count), never a
   });
 });
 
-test('two records that are the same to the last byte are named by their gap too', async () => {
+test('the gap also names two records with equal bytes', async () => {
   const it = await world();
   fill(it, 3);
   const [, twin] = it.source.records;
@@ -248,7 +248,7 @@ test('a total equal to the number of identities proves nothing where one answer 
   });
 });
 
-test('two equal records are named also where a page ends between them', async () => {
+test('the gap also names two equal records on neighbouring pages', async () => {
   const it = await world({ pageSize: 4 });
   fill(it, 9);
   const twin = it.source.records[3];
@@ -273,21 +273,21 @@ test('a record that moves to the next page between two answers is no collision',
   expect(expectGap(await read(it)).message).not.toContain('identity');
 });
 
-test('answers that always say they are the first page end the pass, and prove nothing', async () => {
+test('responses that always report the first page end the pass without a proof', async () => {
   const it = await world({ pageSize: 4, switches: { echo: 'stuck' } });
   fill(it, 10);
   expect(expectGap(await read(it))).toMatchObject({ reason: 'count', total: 10, seen: 4 });
   expect(it.source.requests.length).toBeLessThan(30);
 });
 
-test('a window is proven although each answer reports the first page: the records count', async () => {
+test('a window is proven although each response reports the first page, since the records decide', async () => {
   const it = await world({ pageSize: 4, switches: { echo: 'first' } });
   fill(it, 10);
   expect(await read(it)).toMatchObject({ proven: true, proof: { total: 10, passes: 1 } });
   expect(it.source.requests).toHaveLength(4);
 });
 
-test('a window of one full page, repeated after its end in another order each time, is proven', async () => {
+test('a window of one full page is proven also if the service repeats the page after its end in another order', async () => {
   const it = await world({ pageSize: 10, switches: { echo: 'asked', pastEnd: 'last', order: 'unstable ties' } });
   for (let id = 1; id <= 10; id += 1) it.source.add(id, base);
   it.source.before = (_request, count) => {
@@ -296,7 +296,7 @@ test('a window of one full page, repeated after its end in another order each ti
   expect(await read(it)).toMatchObject({ proven: true, proof: { total: 10, passes: 1 } });
 });
 
-test('passes that find something do not count, up to forty', async () => {
+test('passes that find new records do not count, up to forty passes', async () => {
   const it = await world({ pageSize: 50 });
   let id = 0;
   // A service that has always one more by the time it is counted.
@@ -350,7 +350,7 @@ test('a total below what was received in two passes running is a capped total: t
   expect(await read(it)).toMatchObject({ kind: 'split', records: 40 });
 });
 
-test('a total that may be a cap proves nothing: split, and of one second a gap (C52)', async () => {
+test('a total that may be a cap is no proof: the window is split, and a window of one second is a gap (C52)', async () => {
   const it = await world({ pageSize: 200, switches: { total: 'cap', totalCap: 120, servedMost: 120 } });
   fill(it, 130, 0, 0.001);
   it.caps.largest = 120;
@@ -363,7 +363,7 @@ test('a total that may be a cap proves nothing: split, and of one second a gap (
   });
 });
 
-test('a cap that nobody has met yet is found out by the count of everything (C52)', async () => {
+test('the unbounded count detects a cap that no window has reached (C52)', async () => {
   const it = await world({ pageSize: 200, switches: { total: 'cap', totalCap: 120, servedMost: 120 } });
   fill(it, 130, 0, 0.001);
   expect(it.caps.largest).toBe(0);
@@ -371,7 +371,7 @@ test('a cap that nobody has met yet is found out by the count of everything (C52
   expect(it.caps.largest).toBe(120);
 });
 
-test('the largest total of a sound service is that of everything: it is no cap', async () => {
+test('the largest total of a correct service is its unbounded count, and no cap', async () => {
   const it = await world({ pageSize: 200 });
   fill(it, 130, 0, 0.1);
   it.source.add(999, base + 7_000 * second);
@@ -383,7 +383,7 @@ test('the largest total of a sound service is that of everything: it is no cap',
   expectProven(small, await read(small));
 });
 
-test('a cap that is lifted between the count of a window and that of everything proves nothing', async () => {
+test('a cap that ends between the count of a window and the unbounded count gives no proof', async () => {
   const it = await world({ pageSize: 200, switches: { total: 'cap', totalCap: 107, servedMost: 107 } });
   fill(it, 110, 0, 0.5);
   for (let i = 0; i < 49; i += 1) it.source.add(1_000 + i, base + (7_000 + i) * second);
@@ -423,7 +423,7 @@ test.each([1, 16, 17, 40])('a record that cannot be read at place %i is a gap, o
   });
 });
 
-test('where small pages are refused the gap names the least page that cannot be read, and all behind it is delivered', async () => {
+test('if small pages are refused, the gap names the smallest unreadable page, and all later records are delivered', async () => {
   const it = await world({ pageSize: 16, switches: { unreadable: new Set([23]), refuseBelow: 8 } });
   fill(it, 40, 0, 1);
   const found = expectGap(await read(it));
@@ -437,7 +437,7 @@ test('where small pages are refused the gap names the least page that cannot be 
 });
 
 test.each([1, 7, 30, 60])(
-  'ties in another order with each request, and the record %i unreadable: all others are delivered, whatever pages hid',
+  'with equal times in another order at each request and record %i unreadable, all other records are delivered',
   async (bad) => {
     const it = await world({ pageSize: 16, switches: { order: 'unstable ties', unreadable: new Set([bad]) } });
     // Twenty of each second.
@@ -448,7 +448,7 @@ test.each([1, 7, 30, 60])(
   },
 );
 
-test('records shown beside a record that is only counted are delivered, and the gap reports both numbers', async () => {
+test('records next to a record that is only counted are delivered, and the gap reports both numbers', async () => {
   const it = await world({ switches: { hidden: new Set([1]) } });
   fill(it);
   const gap = expectGap(await read(it));
@@ -467,7 +467,7 @@ test('more records in a second than the paging depth are a gap with the message 
   expect(it.source.requests.length).toBeLessThan(30);
 });
 
-test('404 for a window, from a service that answers others, is a gap with the message of the service', async () => {
+test('404 for one window, while others are answered, is a gap with the message of the service', async () => {
   const it = await world({ switches: { emptyIs404: true } });
   it.source.add(1, base + 600 * second);
   it.source.before = (_request, count) => {
@@ -492,7 +492,7 @@ test('a service that refuses small pages counts in larger ones', async () => {
   expect(it.source.requests.length - before).toBe(3);
 });
 
-test('a service that answers nothing readable ends in a gap, after a bounded number of requests', async () => {
+test('unreadable responses end in a gap after a bounded number of requests', async () => {
   const it = await world({ pageSize: 16 });
   fill(it, 4_000, 0, 0.01);
   it.source.switches.unreadable = new Set(it.source.records.map((_, i) => i + 1));
@@ -500,7 +500,7 @@ test('a service that answers nothing readable ends in a gap, after a bounded num
   expect(it.source.requests.length).toBeLessThan(200);
 });
 
-test('a count that cannot be read proves nothing, and ends nothing', async () => {
+test('an unreadable count is neither a proof nor an end', async () => {
   const it = await world({ pageSize: 10 });
   fill(it, 3);
   const { switches } = it.source;
@@ -508,7 +508,7 @@ test('a count that cannot be read proves nothing, and ends nothing', async () =>
   expect(expectGap(await read(it))).toMatchObject({ reason: 'total', seen: 3 });
 });
 
-test('a short first page under a greater total is a cap for this reading, not for all time', async () => {
+test('a short first page with a greater total limits the page size for this reading only', async () => {
   const it = await world({ pageSize: 10, switches: { total: 'one more' } });
   fill(it, 3);
   expectGap(await read(it));
@@ -526,7 +526,7 @@ test('a page size that shrinks half-way restarts the pass with the smaller size 
   expect(appended(it.beside())).toHaveLength(35);
 });
 
-test('what the live poll appends between two pages is known, and is not in U', async () => {
+test('a record that the live poll appends between two pages is known and is not in U', async () => {
   const it = await world({ pageSize: 2 });
   fill(it, 6);
   let turns = 0;

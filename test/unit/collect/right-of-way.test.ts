@@ -30,7 +30,7 @@ function worked(it: Running): Work[] {
   return done;
 }
 
-test('after every ten closed windows comes one other item: first the recount, then the gap, then history; history continues alone', async () => {
+test('after ten closed windows one other task runs: first the recount, then the gap, then history; history continues alone', async () => {
   const it = await begun({ after: 20 * day });
   await it.journal.close(sourceId, span(0, 1), proven(0, base + day, base + day), day);
   await it.journal.close(sourceId, span(1, 2), gap({ total: 0, seen: 0 }, base + day), day);
@@ -47,48 +47,44 @@ test('after every ten closed windows comes one other item: first the recount, th
   expect(it.journal.backfills(sourceId)).toEqual([]);
 });
 
-test(
-  'no window of history begins while a newer one is settled, a recount or another try is due, or a poll',
-  { timeout: 300_000 },
-  async () => {
-    const it = await begun({ after: 3 * hour });
-    for (let i = 0; i < 200; i += 1) it.source.add(i, base + i * minute, 0);
-    it.journal.history.add(sourceId, { from: base - 300 * day, to: base }, { rate: 0.02 }, act);
-    const began: number[] = [];
-    const faults: string[] = [];
-    let query: string | undefined;
-    let polledAt = 0;
-    const due = it.beside().prepare<[number], { n: number }>('SELECT count(*) AS n FROM windows WHERE next_us <= ?');
-    it.source.before = (request) => {
-      const now = it.source.now();
-      if (isLivePoll(request)) polledAt = it.clock.monotonic();
-      const { endTime } = request.query;
-      if (endTime === undefined || Date.parse(`${endTime}Z`) * 1000 > base + 2 * second || endTime === query) return;
-      // Of recounts of history there is one question each: what begins a window is a page.
-      if (request.pageSize === 1) return;
-      query = endTime;
-      began.push(now);
-      const { live } = it.journal.progress(sourceId);
-      // One answer is under way while something becomes due, and the loop goes by a lower bound of the service's clock.
-      const before = now - it.source.delay * 1_000 - 2 * second;
-      if (live.closedUntil + 2 * closeDelay <= before) faults.push(`close at ${now}`);
-      if ((due.get(before)?.n ?? 0) > 0) faults.push(`due at ${now}`);
-      if (it.clock.monotonic() - polledAt > 30_000 + it.source.delay) faults.push(`tip at ${now}`);
-    };
-    it.source.delay = 500;
-    await it.runUntil(it.source.now() + 8 * hour);
-    expect(began.length).toBeGreaterThan(50);
-    expect(faults).toEqual([]);
-    // There was something to give way to: windows that were closed meanwhile, and counted again after an hour.
-    const counted = it
-      .beside()
-      .prepare<[number], { n: number }>('SELECT count(*) AS n FROM windows WHERE from_us >= ? AND recounts > 0')
-      .get(base);
-    expect(counted?.n).toBeGreaterThan(10);
-  },
-);
+test('no window of history is read while a newer window, a recount, a retry or a poll is due', { timeout: 300_000 }, async () => {
+  const it = await begun({ after: 3 * hour });
+  for (let i = 0; i < 200; i += 1) it.source.add(i, base + i * minute, 0);
+  it.journal.history.add(sourceId, { from: base - 300 * day, to: base }, { rate: 0.02 }, act);
+  const began: number[] = [];
+  const faults: string[] = [];
+  let query: string | undefined;
+  let polledAt = 0;
+  const due = it.beside().prepare<[number], { n: number }>('SELECT count(*) AS n FROM windows WHERE next_us <= ?');
+  it.source.before = (request) => {
+    const now = it.source.now();
+    if (isLivePoll(request)) polledAt = it.clock.monotonic();
+    const { endTime } = request.query;
+    if (endTime === undefined || Date.parse(`${endTime}Z`) * 1000 > base + 2 * second || endTime === query) return;
+    // Of recounts of history there is one question each: what begins a window is a page.
+    if (request.pageSize === 1) return;
+    query = endTime;
+    began.push(now);
+    const { live } = it.journal.progress(sourceId);
+    // One answer is under way while something becomes due, and the loop goes by a lower bound of the service's clock.
+    const before = now - it.source.delay * 1_000 - 2 * second;
+    if (live.closedUntil + 2 * closeDelay <= before) faults.push(`close at ${now}`);
+    if ((due.get(before)?.n ?? 0) > 0) faults.push(`due at ${now}`);
+    if (it.clock.monotonic() - polledAt > 30_000 + it.source.delay) faults.push(`tip at ${now}`);
+  };
+  it.source.delay = 500;
+  await it.runUntil(it.source.now() + 8 * hour);
+  expect(began.length).toBeGreaterThan(50);
+  expect(faults).toEqual([]);
+  // There was something to give way to: windows that were closed meanwhile, and counted again after an hour.
+  const counted = it
+    .beside()
+    .prepare<[number], { n: number }>('SELECT count(*) AS n FROM windows WHERE from_us >= ? AND recounts > 0')
+    .get(base);
+  expect(counted?.n).toBeGreaterThan(10);
+});
 
-test('polls that take longer than they are apart leave as much time to the window that is being read', async () => {
+test('polls longer than pollInterval leave the same time to the window being read', async () => {
   const it = await begun({ after: 20 * minute });
   for (let i = 0; i < 300; i += 1) it.source.add(i, base + i * second, 0);
   // What every poll reads again: 16 pages of two seconds each, where polls are half a minute apart.
@@ -109,7 +105,7 @@ test('polls that take longer than they are apart leave as much time to the windo
   expect(await it.journal.window(sourceId, base)).toMatchObject({ state: 'proven', total: 300 });
 });
 
-test('a poll that met an outage delays the next one within a window by a minute at most', async () => {
+test('a poll during an outage delays the next poll within a window by at most a minute', async () => {
   const it = await begun({ after: 20 * minute });
   for (let i = 0; i < 800; i += 1) it.source.add(i, base + i * second, 0);
   it.source.delay = 2_000;

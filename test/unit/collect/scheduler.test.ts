@@ -66,7 +66,7 @@ test('a record is in the journal one poll after it became visible, while a long 
   expect(it.journal.progress(sourceId).live.closedUntil).toBeGreaterThan(base + day);
 });
 
-test('after ten windows in a row what is due further down gets its turn', async () => {
+test('after ten windows in a row a task of lower priority runs', async () => {
   const it = await begun({ after: 20 * day });
   for (let i = 0; i < 4; i += 1) await it.journal.close(sourceId, span(i, i + 1), gap({ total: 0, seen: 0 }, base + day), day);
   const order: string[] = [];
@@ -108,7 +108,7 @@ test('a clock of the service more than an hour ahead suspends the source: live p
   expect(it.lines.lines.filter(({ event }) => event === 'source.suspended')).toHaveLength(1);
 });
 
-test('a service whose clock is hours ahead from the first answer on: what is new arrives all the same, without a proof', async () => {
+test('with a service clock hours ahead from the first response on, new records arrive without a proof', async () => {
   const it = await begun({ after: 10 * hour });
   it.source.skew = 2 * hour;
   const present = it.clock.wall * 1000;
@@ -140,7 +140,7 @@ test('a jump of the local clock changes nothing', async () => {
   expect(appended(it.beside())).toHaveLength(1);
 });
 
-test('faults of the way are waited out: no gap, no loss, no end', async () => {
+test('network faults cause waiting, but no gap, no loss and no end', async () => {
   const it = await begun({ pageSize: 5, after: 2 * hour });
   const random = seeded(17);
   for (let id = 1; id <= 60; id += 1) it.source.add(id, base + id * 100 * second);
@@ -164,7 +164,7 @@ test('faults of the way are waited out: no gap, no loss, no end', async () => {
   expect(it.journal.progress(sourceId).frontier).toBeGreaterThan(base + 2.3 * hour);
 });
 
-test('credentials that stay refused are an error that names source and reason; the first tries are for debugging', async () => {
+test('credentials that stay refused are logged as an error with source and reason, the first attempts at debug level', async () => {
   const it = await begun();
   it.source.add(1, base + hour);
   it.source.before = () => {
@@ -183,7 +183,7 @@ test('credentials that stay refused are an error that names source and reason; t
   });
 });
 
-test('a service that answers HTML for a while ends nothing; afterwards every gap is closed', async () => {
+test('a period of HTML responses ends nothing; afterwards every gap is closed', async () => {
   const it = await begun({ pageSize: 50, after: 2 * hour });
   for (let id = 1; id <= 100; id += 1) it.source.add(id, base + id * 100 * second);
   it.source.before = () => {
@@ -199,7 +199,7 @@ test('a service that answers HTML for a while ends nothing; afterwards every gap
   expect(it.journal.progress(sourceId).frontier).toBeGreaterThan(base + 2.9 * hour);
 });
 
-test('whatever cannot be mended ends the loop with what happened', async () => {
+test('a fatal error ends the loop with its cause', async () => {
   const it = await begun();
   it.source.before = () => {
     throw new TypeError('a mistake');
@@ -265,7 +265,7 @@ test('with the journal full collecting pauses without requests, and resumes by i
   expect(seconds).toBeLessThan(64);
 });
 
-test('a write that the quota refuses begins a pause, and the log names the reason', async () => {
+test('a write refused by journal.maxSize pauses collection, and the log names the reason', async () => {
   const it = await world({ after: hour });
   const refused = new WaybillError('journal_full', 'cannot write the state: the quota is full');
   let full = false;
@@ -321,7 +321,7 @@ test('after a kill at any request and a restart nothing is lost, nothing is appe
   expect(appended(it.beside())).toEqual(owned(it.source.records, everything));
 });
 
-test('history gives way to a sink that moves, for a bounded time, and only once to one that stands still', async () => {
+test('history waits for a sink that progresses, for a bounded time, and only once for a sink without progress', async () => {
   const it = await world({ after: 2 * hour, pageSize: 50 });
   for (let i = 0; i < 600; i += 1) it.source.add(i + 1, base + i * second, 0);
   const asked: number[] = [];
@@ -374,7 +374,7 @@ test('a page size that shrank because of refusals is tried again after ten minut
   expect(appended(own.beside())).toHaveLength(40);
 });
 
-test('while the question about a window is answered by failures alone, what is new is read all the same', async () => {
+test('new records are read while all requests of a window fail', async () => {
   const own = await begun({ after: hour });
   const page = own.source.page.bind(own.source);
   own.source.page = (request, signal) => {
@@ -395,7 +395,7 @@ test('windows are closed although each poll takes longer than polls are apart', 
   expect(own.journal.progress(sourceId).frontier).toBeGreaterThan(base + 2 * hour);
 });
 
-test('answers of a service whose clock steps back by ten seconds are used again within a minute, and nothing is lost', async () => {
+test('responses of a service whose clock steps back by ten seconds are used again within a minute, and no record is lost', async () => {
   const own = await begun({ after: hour });
   const page = own.source.page.bind(own.source);
   let ahead = 10_000;
@@ -411,7 +411,7 @@ test('answers of a service whose clock steps back by ten seconds are used again 
   expect(own.lines.lines.filter(({ event }) => event === 'source.clock_reset')).toHaveLength(1);
 });
 
-test('a service whose clock is 50 minutes ahead and is then set right: nothing is closed early, nothing is lost, however short the recounts', async () => {
+test('a service clock 50 minutes ahead that is then corrected: no window is closed early and no record is lost, however early the recounts', async () => {
   const closeDelay = 30_000;
   const it = await begun({ after: hour, closeDelay, recountAfter: [120_000, 300_000], pollInterval: 10_000 });
   const page = it.source.page.bind(it.source);
@@ -435,7 +435,7 @@ test('a service whose clock is 50 minutes ahead and is then set right: nothing i
   expect(seenFaults(db).filter((words) => words.endsWith('twice'))).toEqual([]);
 });
 
-test('windows closed while both clocks were ahead are listed until their time has come, and are then read again', async () => {
+test('windows closed while both clocks were ahead are listed until their end has passed, and are then read again', async () => {
   const it = await begun({ after: 2 * hour });
   // Machine and service alike are 50 minutes ahead.
   it.clock.wall += 50 * 60_000;
@@ -498,7 +498,7 @@ test.each([
   expect(ledgerReport(it.beside()).complete).toBe(added === 0);
 });
 
-test('a service whose clock is two hours behind for some minutes: its windows are in doubt until the clock is right, also the forgotten ones', async () => {
+test('a service clock two hours behind for minutes: its windows are in doubt until the clock is right, also windows without uids', async () => {
   const it = await begun({ after: 2 * hour, closeDelay: 30_000, recountAfter: [60_000] });
   for (let id = 1; id <= 20; id += 1) it.source.add(id, base + id * minute);
   const page = it.source.page.bind(it.source);
@@ -522,7 +522,7 @@ test('a service whose clock is two hours behind for some minutes: its windows ar
   expect(appended(it.beside())).toEqual(owned(it.source.records, everything));
 });
 
-test('a question before the loop begins reads nothing in between', async () => {
+test('a request before the loop starts triggers no live poll', async () => {
   const own = await begun({ after: hour });
   const page = own.source.page.bind(own.source);
   let failures = 3;
@@ -568,7 +568,7 @@ test('where polls are too far apart counts obtain the other answers at once', as
   expect(it.serverClock.established()).toBe(true);
 });
 
-test('a source reports how long its clock is still measured, and when the next window can be proven', async () => {
+test('a source reports the remaining measurement of its clock and the time of the next possible proof', async () => {
   const it = await begun({ after: hour, pollInterval: 10_000 });
   const begin = it.source.now();
   await it.runUntil(begin + minute);
@@ -586,26 +586,29 @@ test('a source reports how long its clock is still measured, and when the next w
   expect(it.collector.view().nextProof).toBe(base + hour + 15 * minute);
 });
 
-test.each([-7, -25, 9])('our own clock jumps by %i h while it runs: no suspension, windows are closed, nothing is lost', async (hours) => {
-  const it = await begun({ after: 2 * hour, pollInterval: 60_000 });
-  await it.runUntil(base + 2 * hour + 20 * minute);
-  const { closedUntil: reached } = it.journal.progress(sourceId).live;
-  it.clock.wall += (hours * hour) / 1000;
-  // The service is not set: the model counts its time from our clock.
-  it.source.skew -= hours * hour;
-  const now = it.source.now();
-  for (let id = 1; id <= 60; id += 1) it.source.add(id, now + id * minute);
-  await it.runUntil(now + 2 * hour);
-  expect(it.counted.suspensions).toEqual([]);
-  expect(it.journal.progress(sourceId).live.closedUntil).toBeGreaterThan(reached + 90 * minute);
-  const db = it.beside();
-  expect(appended(db)).toEqual(owned(it.source.records, everything));
-  expect([...faultsOf(db), ...seenFaults(db), ...tilingFaults(db)]).toEqual([]);
-  expect(it.collector.view()).toMatchObject({ suspension: false, trouble: undefined });
-  expect(db.prepare('SELECT count(*) AS n FROM windows WHERE closed_us < to_us + ?').get(15 * minute)).toEqual({ n: 0 });
-});
+test.each([-7, -25, 9])(
+  'the local clock jumps by %i h at run time: no suspension, windows are closed, no record is lost',
+  async (hours) => {
+    const it = await begun({ after: 2 * hour, pollInterval: 60_000 });
+    await it.runUntil(base + 2 * hour + 20 * minute);
+    const { closedUntil: reached } = it.journal.progress(sourceId).live;
+    it.clock.wall += (hours * hour) / 1000;
+    // The service is not set: the model counts its time from our clock.
+    it.source.skew -= hours * hour;
+    const now = it.source.now();
+    for (let id = 1; id <= 60; id += 1) it.source.add(id, now + id * minute);
+    await it.runUntil(now + 2 * hour);
+    expect(it.counted.suspensions).toEqual([]);
+    expect(it.journal.progress(sourceId).live.closedUntil).toBeGreaterThan(reached + 90 * minute);
+    const db = it.beside();
+    expect(appended(db)).toEqual(owned(it.source.records, everything));
+    expect([...faultsOf(db), ...seenFaults(db), ...tilingFaults(db)]).toEqual([]);
+    expect(it.collector.view()).toMatchObject({ suspension: false, trouble: undefined });
+    expect(db.prepare('SELECT count(*) AS n FROM windows WHERE closed_us < to_us + ?').get(15 * minute)).toEqual({ n: 0 });
+  },
+);
 
-test('a service with the year 9999 suspends the source, and times are shown by our own clock', async () => {
+test('a service clock in the year 9999 suspends the source, and displayed times use the local clock', async () => {
   const it = await begun({ after: 2 * hour });
   const skew = Date.UTC(9999, 0, 1) * 1000 - it.source.now();
   it.source.skew = skew;

@@ -139,7 +139,7 @@ test('a 403 that a fresh token resolves does not suspend the source', async () =
   expect(await holds(it)).toEqual([]);
 });
 
-test('a clock that is ahead is a line of the ledger, and so is its end', async () => {
+test('a clock that is ahead, and its correction, are lines of the ledger', async () => {
   const it = await begun({ after: hour });
   it.source.skew = 2 * hour;
   await it.runUntil(it.source.now() + 20 * minute);
@@ -181,7 +181,7 @@ test('a suspension continues after a restart, with the same test', async () => {
   expect(again.counted.suspensions).toEqual([]);
 });
 
-test('a moment that is answered by 503 alone while others are answered is read in smaller pages, and left as a gap; the rest is closed', async () => {
+test('a second with only 503 responses, while others are answered, is read in smaller pages and left as a gap; other windows are closed', async () => {
   const it = await begun({ after: 3 * hour, pageSize: 40 });
   fill(it, base + minute, base + 3 * hour);
   const bad = base + 10 * minute;

@@ -40,7 +40,7 @@ test.each([
   expect(it.source.requests.length).toBeLessThan(most);
 });
 
-test('a window is split also where pages of the present size are refused too', async () => {
+test('a window is split also if pages of the current size are refused', async () => {
   const it = await twoDays({ widest: hour, refuseAbove: 20 });
   await closeAll(it);
   expect(rows(it).every(({ state }) => state === 'proven')).toBe(true);
@@ -55,7 +55,7 @@ test('a window that lies deeper than a service pages is split until it does not'
   expect(appended(it.beside())).toHaveLength(200);
 });
 
-test('where the narrowest query is refused as well, no window is split: only where the answered begins', async () => {
+test('if the narrowest query is refused too, no window is split, except at the start of the answered time', async () => {
   const it = await twoDays({ oldest: base + 20 * hour + 1_234 * second });
   await closeAll(it);
   const gaps = rows(it).filter(({ state }) => state === 'gap');
@@ -65,7 +65,7 @@ test('where the narrowest query is refused as well, no window is split: only whe
   expect(it.source.requests.length).toBeLessThan(1_500);
 });
 
-test('a gap that is refused for its width only later is divided until its parts are answered', async () => {
+test('a gap that is later refused for its width is split until its parts are answered', async () => {
   const it = await twoDays({ oldest: Infinity });
   await closeAll(it);
   const before = rows(it);
@@ -81,7 +81,7 @@ test('a gap that is refused for its width only later is divided until its parts 
   expect(appended(it.beside())).toHaveLength(470);
 });
 
-test('a gap is not divided while the service counts fewer records than it showed: nothing could tell which half lost them', async () => {
+test('a gap is not split while the service counts fewer records than it returned: the half that lost them is unknown', async () => {
   const it = await twoDays({ unreadable: new Set([3]) });
   await closeAll(it);
   const before = rows(it);
@@ -93,19 +93,16 @@ test('a gap is not divided while the service counts fewer records than it showed
   expect(rows(it).map(({ from }) => from)).toEqual(before.map(({ from }) => from));
 });
 
-test.each([false, true])(
-  'a poll that is refused for its width, or not answered in time, asks for half as much next (slow: %s)',
-  async (slow) => {
-    const it = await twoDays();
-    await it.poll();
-    it.clock.wall += 6 * 3_600_000;
-    Object.assign(it.source.switches, { widest: 6 * minute, slow });
-    it.source.add(9_999, it.source.now() - minute, 0);
-    let resume = await it.poll();
-    let polls = 1;
-    for (; resume !== undefined && polls < 20; polls += 1) resume = await it.poll();
-    // Six hours, halved until they are less than six minutes.
-    expect(polls).toBe(7);
-    expect(appended(it.beside()).length).toBeGreaterThan(0);
-  },
-);
+test.each([false, true])('after a poll refused for its width, or a timeout, the next poll has half the width (slow: %s)', async (slow) => {
+  const it = await twoDays();
+  await it.poll();
+  it.clock.wall += 6 * 3_600_000;
+  Object.assign(it.source.switches, { widest: 6 * minute, slow });
+  it.source.add(9_999, it.source.now() - minute, 0);
+  let resume = await it.poll();
+  let polls = 1;
+  for (; resume !== undefined && polls < 20; polls += 1) resume = await it.poll();
+  // Six hours, halved until they are less than six minutes.
+  expect(polls).toBe(7);
+  expect(appended(it.beside()).length).toBeGreaterThan(0);
+});

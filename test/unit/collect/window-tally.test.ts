@@ -65,7 +65,7 @@ test('records of the padding count for the total and not for the window', () => 
   expect(tally.proof(3, undefined)).toMatchObject({ total: 3, inWindow: 1, last: base + 100 * second });
 });
 
-test('a greater count has the window read again, and records of several passes count together', () => {
+test('a greater count causes another pass, and records of several passes count together', () => {
   const tally = new WindowTally(window, true);
   expect(pass(tally, [1, 2], 3)).toEqual({ kind: 'read_again' });
   expect(pass(tally, [2, 3], 3)).toMatchObject({ kind: 'complete', total: 3 });
@@ -93,13 +93,13 @@ test('a total as large as the largest of the source is a gap (total) from 100 on
   expect([reason(100, 100), reason(99, 99), reason(100, 101)]).toEqual(['total', 'count', 'count']);
 });
 
-test('forty passes are the end, although each finds a new record', () => {
+test('the reading ends after forty passes, although each finds a new record', () => {
   const tally = new WindowTally(window, true);
   for (let id = 1; id < 40; id += 1) expect(pass(tally, [id], id + 1)).toEqual({ kind: 'read_again' });
   expect(pass(tally, [40], 41)).toMatchObject({ kind: 'gap', reason: 'count' });
 });
 
-test('a smaller count clears the tally: a record that vanished proves nothing, and a gap still reports it', () => {
+test('a smaller count clears the tally: a record that disappeared is no proof, and a gap still reports it', () => {
   const tally = new WindowTally(window, true);
   expect(pass(tally, [1, 2, 3], 1)).toEqual({ kind: 'read_again' });
   expect(tally.received).toBe(0);
@@ -125,7 +125,7 @@ test('smaller counts that are not in a row do not split the window', () => {
   expect(pass(tally, [1, 2], 1)).toEqual({ kind: 'read_again' });
 });
 
-test('one identity twice in an answer proves nothing although the numbers are equal', () => {
+test('one identity twice in a response is no proof although the numbers are equal', () => {
   const step = pass(new WindowTally(window, true), [1, 1, 2], 2);
   expect(step).toMatchObject({ kind: 'gap', reason: 'count' });
   expect(step.kind === 'gap' && step.message).toContain(uid(1));

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { Widths } from '../../../src/collect/window-width.ts';
 import { day, hour, minute, second } from '../../support/records.ts';
 
-test('a width that was refused is tried again after eight windows, then after sixteen', () => {
+test('a refused width is retried after eight windows, then after sixteen', () => {
   const widths = new Widths();
   const wished = (): number[] =>
     Array.from({ length: 20 }, () => {
@@ -16,7 +16,7 @@ test('a width that was refused is tried again after eight windows, then after si
   expect(wished()).toEqual([...Array.from({ length: 10 }, () => 45), 90, ...Array.from({ length: 9 }, () => 45)]);
 });
 
-test('a width that is answered after all is no bound any more', () => {
+test('a width that is answered later is no bound any more', () => {
   const widths = new Widths();
   widths.refused(hour);
   for (let i = 0; i < 8; i += 1) widths.read(widths.requestWidth(hour), widths.requestWidth(hour), 10);
@@ -43,7 +43,7 @@ test('windows with too many records stay narrow for eight windows, then for sixt
   expect(widths.requestWidth(day), 'less than half of the crowd').toBe(2 * second);
 });
 
-test('a window that ended early, at an edge of the clock, makes the next one no narrower', () => {
+test('a window that ended early at a clock boundary does not narrow the next window', () => {
   const widths = new Widths();
   widths.read(hour, 51 * second, 10);
   expect(widths.requestWidth(day)).toBe(2 * hour);

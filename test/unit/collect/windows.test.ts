@@ -30,7 +30,7 @@ test('a query has whole seconds, with one more second on both sides (C7)', () =>
   expect(queryFrom(at('2026-11-20T02:00:00') + 999_999)).toEqual({ startTime: '2026-11-20T02:00:00.00' });
 });
 
-test('a window owns its first instant and not its end (C34): of two neighbours exactly one owns an instant', () => {
+test('a window includes its start and excludes its end (C34): each instant belongs to exactly one of two neighbours', () => {
   const [a, b] = [span(0, 10), span(10, 20)];
   for (const [time, inA, inB] of [
     [base - 1, false, false],
@@ -42,7 +42,7 @@ test('a window owns its first instant and not its end (C34): of two neighbours e
     expect([owns(a, time), owns(b, time)]).toEqual([inA, inB]);
 });
 
-test('halving loses nothing and gains nothing: both halves tile the window, down to one second (C35)', () => {
+test('the halves of a window cover exactly the window, down to one second (C35)', () => {
   const random = seeded(5);
   for (let i = 0; i < 500; i += 1) {
     const window = span(0, between(random, 1, 90_000));
@@ -102,7 +102,7 @@ test.each([
   expect(endOf(begin, most) - begin).toBeLessThanOrEqual(Math.max(most, second));
 });
 
-test('whatever the begin, the width and the density, a window crosses no midnight, and from its second edge on no quarter of an hour unless both of its edges lie on one', () => {
+test('for any start, width and density, a window crosses no midnight, and after its second boundary no quarter of an hour unless both boundaries lie on one', () => {
   const random = seeded(12);
   for (let run = 0; run < 300; run += 1) {
     const most = between(random, 1, 86_400) * second;
@@ -167,12 +167,12 @@ test.each([
   if (next > 1) expect(((next + 2) * total) / (width + 2)).toBeLessThanOrEqual(recordsMax);
 });
 
-test('the density is that of the window as it was, the bound that of the width chosen before', () => {
+test('the density comes from the actual window, the bound from the width chosen before', () => {
   expect(nextWidth(600 * second, 62 * 100, 60 * second)).toBe(88 * second);
   expect(nextWidth(600 * second, 62, 60 * second)).toBe(1_200 * second);
 });
 
-test('a recount is at the first age still ahead, and after the last there is none', () => {
+test('the next recount is due at the first age still ahead; after the last age none is due', () => {
   const until = base;
   for (const [now, next] of [
     [base, hour],
@@ -187,7 +187,7 @@ test('a recount is at the first age still ahead, and after the last there is non
   expect(nextRecount(until, [], base)).toBeUndefined();
 });
 
-test('a gap is tried after 1, 5 and 15 minutes, then at the ages of recount, then once a day (C23)', () => {
+test('a gap is retried after 1, 5 and 15 minutes, then at the ages of recounts, then once a day (C23)', () => {
   let now = base + closeDelay;
   const tried: number[] = [];
   for (let tries = 1; tries <= 13; tries += 1) {

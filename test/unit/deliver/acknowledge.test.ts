@@ -68,7 +68,7 @@ describe('an acknowledgement', () => {
     expect(committed(rig.journal, 'sink').acknowledged).toBeGreaterThanOrEqual(8);
   });
 
-  test('never goes past the batch under way, nor is anything sent beyond 10,000 entries of the committed one', async () => {
+  test('never passes the batch in flight, and no entry is sent more than 10,000 entries after the committed position', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 3_000, bytes: 1e9, resolvable: true });
     const ahead: number[] = [];
@@ -89,7 +89,7 @@ describe('an acknowledgement', () => {
     expect(beyond).not.toContain(true);
   });
 
-  test('that does not fit on the disk is written again, and the batch is not sent again', async () => {
+  test('that a full disk refuses is retried, and the batch is not sent again', async () => {
     await using rig = await Rig.make();
     let failures = 3;
     const loop = rig.loop({
@@ -116,7 +116,7 @@ describe('an acknowledgement', () => {
     expect(loop.receiver.opens).toBe(1);
   });
 
-  test('of what is not for the sink is in the file a second later, with no transaction of its own where the journal has one meanwhile', async () => {
+  test('of filtered entries is stored a second later, within another transaction if the journal has one', async () => {
     await using rig = await Rig.make();
     rig.loop({ records: 10, pipeline: () => undefined }).run();
     await append(rig.journal, 3);
@@ -154,10 +154,10 @@ describe('the first 10,000 entries after a start', () => {
   });
 });
 
-describe('the position that a sink keeps', () => {
+describe('the position stored in a sink', () => {
   const chain = (byte: number): Buffer => Buffer.alloc(32, byte);
 
-  test('is acknowledged when this journal has it, and nothing up to it is sent', async () => {
+  test('is acknowledged if this journal has it, and no entry up to it is sent', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 2, keepsPosition: true });
     await append(rig.journal, 6);
@@ -183,7 +183,7 @@ describe('the position that a sink keeps', () => {
     expect(loop.delivery.view().lastError).toContain(`it has entry ${seq}, which this state does not know`);
   });
 
-  test('blocks the sink when it lies before the last delivery', async () => {
+  test('blocks the sink if it precedes the last delivery', async () => {
     await using rig = await Rig.make();
     await append(rig.journal, 6);
     const first = rig.loop({ records: 2, keepsPosition: true }).run();
@@ -200,7 +200,7 @@ describe('the position that a sink keeps', () => {
 });
 
 describe('stopping', () => {
-  test('finishes the batch in flight, commits it, and sends no other', async () => {
+  test('completes and commits the batch in flight, and sends no other', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 2, resolvable: true });
     loop.receiver.answer = async (batch, signal) => {
@@ -285,7 +285,7 @@ describe('stopping', () => {
 });
 
 describe('two loops', () => {
-  test('do not delay each other, and each has its own dead letters and place', async () => {
+  test('do not delay each other; each has its dead letters and its position', async () => {
     await using rig = await Rig.make();
     const stuck = rig.loop({ id: 'stuck', records: 2 });
     stuck.receiver.answer = (_batch, signal) =>
@@ -306,7 +306,7 @@ describe('two loops', () => {
 
 describe('a dead letter', () => {
   // The quota is reached at the very moment in which a letter with its copy must be written, and the process is killed then.
-  test('that could not be written is not skipped by a later commit', async () => {
+  test('that could not be stored is not skipped by a later commit', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 2 });
     loop.receiver.answer = (batch) => loop.receiver.take(batch, { 1: 'x'.repeat(200_000) });

@@ -10,7 +10,7 @@ const blocked = () => new WaybillError('sink_blocked', 'the key is not accepted'
 const refused = (words: string) => new WaybillError('sink_refused', words);
 
 describe('again', () => {
-  test('sends the same messages again, in order, before what follows', async () => {
+  test('resends the same messages in order, before later messages', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 3 });
     loop.receiver.answer = (batch, _signal, attempt) => {
@@ -46,7 +46,7 @@ describe('again', () => {
     expect(loop.receiver.attempts.map(({ at }) => at)).toEqual([0, waited]);
   });
 
-  test('doubles the wait each time, up to a minute, and starts again after a success', async () => {
+  test('doubles the wait after each attempt, up to a minute, and resets it after a success', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ random: () => 0.999999 });
     loop.receiver.answer = (batch, _signal, attempt) => {
@@ -77,14 +77,14 @@ describe('again', () => {
   });
 });
 
-describe('again for some messages of a batch', () => {
+describe('retry for some messages of a batch', () => {
   const some = (seqs: readonly number[], more: Partial<DeliveryResult> = {}): DeliveryResult => ({
     rejections: [],
     retryable: { code: 'sink_unavailable', seqs, message: 'queue full', retryAfterMs: 2_000 },
     ...more,
   });
 
-  test('sends these alone, in order, when the time is over; what follows waits', async () => {
+  test('resends only these, in order, after the wait; later messages wait', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4 });
     loop.receiver.answer = (batch, _signal, attempt) => {
@@ -109,7 +109,7 @@ describe('again for some messages of a batch', () => {
     expect(loop.counted.sent).toBe(8);
   });
 
-  test('at once: each refusal is a dead letter before the next send, without a pause, and the sink counts as taking', async () => {
+  test('at once: each rejection is a dead letter before the next send, without a wait, and the sink stays active', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 6 });
     const seen: unknown[] = [];
@@ -139,7 +139,7 @@ describe('again for some messages of a batch', () => {
     expect(loop.lines.filter(({ event }) => event === 'sink.delivery_failed')).toEqual([]);
   });
 
-  test('at once, with one before them that is left: its refusal waits for it', async () => {
+  test('at once, after a message with an open outcome: the rejection waits for that outcome', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4 });
     loop.receiver.answer = (batch, _signal, attempt) => {
@@ -161,7 +161,7 @@ describe('again for some messages of a batch', () => {
     expect(loop.counted.sent).toBe(3);
   });
 
-  test('a refusal beside them is kept, and acknowledged when all of the batch is settled', async () => {
+  test('a rejection in the same batch is stored, and acknowledged when every message of the batch has its result', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4 });
     const acked: number[] = [];
@@ -182,7 +182,7 @@ describe('again for some messages of a batch', () => {
     expect(deadLetters(rig.journal)).toMatchObject([{ seq: 3, message: 'field seven' }]);
   });
 
-  test('a rest that is refused as a whole is halved down to its cause, and earlier rejections are kept', async () => {
+  test('a remainder rejected as a whole is halved down to its cause, and earlier rejections remain', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 6 });
     loop.receiver.answer = (batch, _signal, attempt) => {
@@ -203,7 +203,7 @@ describe('again for some messages of a batch', () => {
     ]);
   });
 
-  test('as often as the sink allows, then they are rejected with their last message; the others are delivered', async () => {
+  test('up to the attempts of the sink; then they are dead letters with their last message, and the others are delivered', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4 });
     loop.receiver.answer = (batch, _signal, attempt) => {
@@ -277,7 +277,7 @@ describe('again for some messages of a batch', () => {
 });
 
 describe('blocked', () => {
-  test('is tried once a minute, fails readiness after unreadyAfter, and refuses no record', async () => {
+  test('is retried once a minute, fails readiness after failReadinessAfter, and rejects no record', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ failReadinessAfter: 150_000 });
     let isBlocked = true;
@@ -299,7 +299,7 @@ describe('blocked', () => {
     expect(deadLetters(rig.journal)).toEqual([]);
   });
 
-  test('is over when a sink that could not be opened is open, though nothing waits for it', async () => {
+  test('ends when the sink opens, also without waiting messages', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ failReadinessAfter: 60_000 });
     loop.receiver.opening = (_signal, open) => {
@@ -313,7 +313,7 @@ describe('blocked', () => {
   });
 });
 
-describe('refused whole', () => {
+describe('a batch rejected as a whole', () => {
   /** Refuses every request that holds one of these, without saying which. */
   const refusing =
     (poison: readonly number[], take: (batch: Batch) => DeliveryResult) =>
@@ -342,7 +342,7 @@ describe('refused whole', () => {
     },
   );
 
-  test('has halves that may have been taken before', async () => {
+  test('has halves that may have been delivered before', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4, resolvable: true });
     // Beyond the first 10,000 entries nothing is uncertain for another reason.
@@ -361,7 +361,7 @@ describe('refused whole', () => {
     ]);
   });
 
-  test.each([true, false])('keeps its dead letter before anything behind it is sent (outcome can be found out: %s)', async (resolvable) => {
+  test.each([true, false])('stores its dead letter before any later message is sent (outcome can be resolved: %s)', async (resolvable) => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 8, resolvable });
     const seen: string[] = [];
@@ -388,8 +388,8 @@ describe('refused whole', () => {
   });
 });
 
-describe('some messages refused', () => {
-  test('become dead letters with their own copy and the words of the sink, which stand in no log', async () => {
+describe('some messages rejected', () => {
+  test('become dead letters with a copy and the message of the sink, which no log holds', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4, resolvable: true });
     loop.receiver.answer = (batch) => loop.receiver.take(batch, { 2: 'cannot parse [Ann.docx]', 3: 'too long' });
@@ -408,7 +408,7 @@ describe('some messages refused', () => {
     expect(JSON.stringify(loop.lines)).not.toContain('Ann.docx');
   });
 
-  test('all of them: the sink has answered, and has taken nothing', async () => {
+  test('all of them: the sink has responded and accepted none', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 2 });
     loop.receiver.answer = (batch) => loop.receiver.take(batch, { 1: 'bad', 2: 'bad' });
@@ -424,7 +424,7 @@ describe('some messages refused', () => {
     expect(loop.counted).toMatchObject({ sent: 2 });
   });
 
-  test('lose nothing when the journal is pruned', async () => {
+  test('keep their copies when the journal is pruned', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4 });
     loop.receiver.answer = (batch) => loop.receiver.take(batch, { 2: 'bad' });
@@ -436,13 +436,13 @@ describe('some messages refused', () => {
   });
 });
 
-describe('no answer', () => {
+describe('no response', () => {
   const unknowns = [
     ['an unknown outcome', () => new WaybillError('sink_outcome_unknown', 'connection reset')],
     ['any other error', () => new TypeError('strange answer')],
   ] as const;
 
-  test.each(unknowns)('%s: the sink is closed, opened again and gets the batch again, as uncertain', async (_name, unknown) => {
+  test.each(unknowns)('%s: the sink is closed and reopened, and receives the batch again as uncertain', async (_name, unknown) => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 3 });
     loop.receiver.answer = (batch, _signal, attempt) => {
@@ -458,7 +458,7 @@ describe('no answer', () => {
     expect(loop.receiver.attempts.map(({ batch }) => batch.uncertain)).toEqual([true, true, true, true]);
   });
 
-  test('marks the batch uncertain beyond the first 10,000 entries too', async () => {
+  test('marks the batch uncertain also after the first 10,000 entries', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 500 });
     let hasFailed = false;
@@ -483,7 +483,7 @@ describe('no answer', () => {
   });
 
   test.each([true, false])(
-    'a sink that keeps our position is asked for it, and gets only what it does not have (had it: %s)',
+    'a sink that stores the position reports it, and receives only the messages that it lacks (had the batch: %s)',
     async (had) => {
       await using rig = await Rig.make();
       const loop = rig.loop({ records: 3, keepsPosition: true });
@@ -502,7 +502,7 @@ describe('no answer', () => {
     },
   );
 
-  test('within the deadline is unknown too: the call is told, the sink is closed, and the batch comes again, by halves', async () => {
+  test('within the deadline is an unknown outcome too: the call is aborted, the sink closed, and the batch resent in halves', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 3, deadline: 30_000 });
     let told: unknown;
@@ -521,7 +521,7 @@ describe('no answer', () => {
     expect(loop.delivery.view().lastError).toContain('did not answer within 30 s');
   });
 
-  test('from a sink whose close fails as well leaves the words of the first error', async () => {
+  test('from a sink whose close also fails leaves the message of the first error', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 3 });
     loop.receiver.closing = () => Promise.reject(new Error('close failed'));
@@ -536,7 +536,7 @@ describe('no answer', () => {
     expect(loop.lines.filter(({ event }) => event === 'sink.close_failed')).toHaveLength(1);
   });
 
-  test('from a sink that never comes back from being closed holds up nothing for longer than ten seconds', async () => {
+  test('from a sink whose close never returns delays the loop by at most ten seconds', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 3 });
     loop.receiver.closing = () => (loop.receiver.closes === 1 ? new Promise(() => undefined) : undefined);
@@ -553,7 +553,7 @@ describe('no answer', () => {
 });
 
 describe('opening', () => {
-  test('that fails is tried again after a wait', async () => {
+  test('that fails is retried after a wait', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ random: () => 0.999999 });
     loop.receiver.opening = (_signal, open) => {
@@ -566,7 +566,7 @@ describe('opening', () => {
     expect(Math.round(loop.receiver.attempts[0]?.at ?? 0)).toBe(750);
   });
 
-  test('that comes after its deadline is closed again and never used', async () => {
+  test('that completes after its deadline is closed and never used', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ deadline: 30_000 });
     loop.receiver.opening = async (_signal, open) => {
@@ -597,8 +597,8 @@ describe('a fatal error', () => {
   });
 });
 
-describe('a sink beside another', () => {
-  test('is not delayed by one that does not answer (D7)', async () => {
+describe('a sink next to another', () => {
+  test('is not delayed by a sink that does not respond (D7)', async () => {
     await using rig = await Rig.make();
     const slow = rig.loop({ id: 'slow' });
     const quick = rig.loop({ id: 'quick' });

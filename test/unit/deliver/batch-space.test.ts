@@ -15,7 +15,7 @@ const messageOf = (bytes: Uint8Array): Message => ({
   ...{ seq: 1, number: 1, uid: 'u', source: 's', time: 0, received: 0, late: false, severity: 0, action: 'Open', key: undefined, bytes },
 });
 
-test('the batch on its way and the one being made are whole, over many turns', () => {
+test('the batch in flight and the next batch stay intact over many rounds', () => {
   const space = new BatchSpace();
   let underWay: { expected: readonly string[]; bytes: readonly Uint8Array[] } | undefined;
   for (let turn = 0; turn < 6; turn += 1) {
@@ -28,7 +28,7 @@ test('the batch on its way and the one being made are whole, over many turns', (
   }
 });
 
-test('a message that opens the next batch is moved there with its bytes', () => {
+test('a message that starts the next batch moves there with its bytes', () => {
   const space = new BatchSpace();
   space.next();
   const first = messageOf(space.put('opens the next'));
@@ -39,7 +39,7 @@ test('a message that opens the next batch is moved there with its bytes', () => 
   expect(textOf(moved.bytes)).toBe('opens the next');
 });
 
-test('after renew nothing is written where an earlier batch lies', () => {
+test('after renew no byte of an earlier batch is overwritten', () => {
   const space = new BatchSpace();
   space.next();
   const left = space.put('still being read');

@@ -7,7 +7,7 @@ import type { Loop } from './rig.ts';
 const batchesOf = ({ receiver }: Loop): number[][] => receiver.attempts.map(({ batch }) => batch.messages.map(numberOf));
 
 describe('a batch', () => {
-  test('is sent at once when it is full, and after batch.wait when it is not', async () => {
+  test('is sent at once when it is full, else after batch.maxWait', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4, waitMs: 1_000 });
     await append(rig.journal, 10);
@@ -20,7 +20,7 @@ describe('a batch', () => {
     expect(loop.receiver.has.map(numberOf)).toEqual(range(1, 10));
   });
 
-  test('waits from its first entry on, and takes with it what comes meanwhile', async () => {
+  test('waits from its first entry on, and includes later entries', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 100, waitMs: 1_000 }).run();
     await rig.clock.advance(5_000);
@@ -34,7 +34,7 @@ describe('a batch', () => {
     expect(batchesOf(loop)).toEqual([[1, 2], [3]]);
   });
 
-  test('holds at most batch.bytes, counted in UTF-8, but a message that alone is longer is sent alone', async () => {
+  test('holds at most batch.maxBytes in UTF-8; a longer message is sent alone', async () => {
     await using rig = await Rig.make();
     const lengths = [300, 300, 300, 300, 1_200, 10, 10];
     const loop = rig.loop({
@@ -70,7 +70,7 @@ describe('a batch', () => {
     expect(loop.receiver.attempts.at(-1)).toMatchObject({ at: 61_000, batch: { bytes: 400 } });
   });
 
-  test('settles the position of its last entry, with the chain that the journal has for it', async () => {
+  test('acknowledges the position of its last entry with the chain value of the journal', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 3 });
     await append(rig.journal, 3);
@@ -83,7 +83,7 @@ describe('a batch', () => {
     expect(Buffer.compare(first?.chain ?? Buffer.alloc(0), second?.chain ?? Buffer.alloc(0))).not.toBe(0);
   });
 
-  test('is the only one under way, even when the next is ready', async () => {
+  test('is the only one in flight, also when the next is ready', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 2 });
     loop.receiver.answer = async (batch, signal) => {
@@ -99,8 +99,8 @@ describe('a batch', () => {
   });
 });
 
-describe('entries that are not for this sink', () => {
-  test('are acknowledged with the next batch, which reads on past them', async () => {
+describe('filtered entries', () => {
+  test('are acknowledged with the next batch, which continues after them', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4, pipeline: (entry) => (entry.seq % 4 === 2 ? plain(entry) : undefined) });
     await append(rig.journal, 19);
@@ -124,7 +124,7 @@ describe('entries that are not for this sink', () => {
     expect(loop.receiver.attempts.map(({ batch }) => batch.through.seq)).toEqual([10_000, 20_000, 30_000]);
   });
 
-  test('do not block the event loop, however many they are', async () => {
+  test('do not block the event loop, at any number', async () => {
     await using rig = await Rig.make();
     const turns: number[] = [];
     let looked = 0;
@@ -137,7 +137,7 @@ describe('entries that are not for this sink', () => {
     expect(turns.filter((at) => at > 0 && at < 40_000).length).toBeGreaterThan(0);
   });
 
-  test.each([true, false])('are acknowledged alone after a second, without a send (outcome can be found out: %s)', async (resolvable) => {
+  test.each([true, false])('are acknowledged alone after a second, without a send (outcome can be resolved: %s)', async (resolvable) => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4, resolvable, pipeline: () => undefined }).run();
     await append(rig.journal, 3);
@@ -148,7 +148,7 @@ describe('entries that are not for this sink', () => {
     expect(loop.receiver.attempts).toEqual([]);
   });
 
-  test('do not put off their acknowledgement when more of them come', async () => {
+  test('do not delay their acknowledgement when more follow', async () => {
     await using rig = await Rig.make();
     rig.loop({ records: 4, pipeline: () => undefined }).run();
     for (let second = 0; second < 11; second += 1) {

@@ -150,14 +150,14 @@ async function twoLives(scenario: Scenario, fatal: number): Promise<{ names: str
 }
 
 test.each<Scenario>([
-  { name: 'a sink that keeps our position', keepsPosition: true, twice: 0 },
-  { name: 'the same, with poisonous messages', keepsPosition: true, twice: 0, poison: 'whole' },
-  { name: 'the same, with records of which no message can be made', keepsPosition: true, twice: 0, poison: 'unmade' },
-  { name: 'the same, with a lost answer', keepsPosition: true, twice: 0, lost: 2 },
-  { name: 'a sink that cannot be asked', keepsPosition: false, twice: 3 },
-  { name: 'the same, refusing some by name', keepsPosition: false, twice: 3, poison: 'named' },
-  { name: 'the same, refusing whole batches', keepsPosition: false, twice: 3, poison: 'whole' },
-  { name: 'the same, with a lost answer', keepsPosition: false, twice: 6, lost: 2 },
+  { name: 'a sink that stores the position', keepsPosition: true, twice: 0 },
+  { name: 'the same, with messages that the sink rejects', keepsPosition: true, twice: 0, poison: 'whole' },
+  { name: 'the same, with records that cannot be encoded', keepsPosition: true, twice: 0, poison: 'unmade' },
+  { name: 'the same, with a lost response', keepsPosition: true, twice: 0, lost: 2 },
+  { name: 'a sink that cannot report its position', keepsPosition: false, twice: 3 },
+  { name: 'the same, with single messages rejected', keepsPosition: false, twice: 3, poison: 'named' },
+  { name: 'the same, with whole batches rejected', keepsPosition: false, twice: 3, poison: 'whole' },
+  { name: 'the same, with a lost response', keepsPosition: false, twice: 6, lost: 2 },
 ])('$name: nothing is lost, whenever the power goes', async (scenario) => {
   const moments = new Set<string>();
   for (let fatal = 1; ; fatal += 1) {

@@ -34,9 +34,9 @@ async function refused(rig: Rig, given: Parameters<Rig['loop']>[0] = {}): Promis
   return { loop, repaired };
 }
 
-describe('a dead letter that is sent again', () => {
+describe('a retried dead letter', () => {
   test.each([true, false])(
-    'and taken is gone, with its row in operations; the position stays (kept by the sink: %s)',
+    'that is delivered is removed, with a row in operations; the position stays (stored by the sink: %s)',
     async (keepsPosition) => {
       await using rig = await Rig.make();
       const { loop, repaired } = await refused(rig, { keepsPosition });
@@ -61,7 +61,7 @@ describe('a dead letter that is sent again', () => {
     },
   );
 
-  test('of many, a batch at a time: what is taken is gone, what is refused or left stays, whatever the size of the batch', async () => {
+  test('of many, batch by batch: delivered ones are removed, rejected and unsent ones stay, at any batch size', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4 });
     let isRepaired = false;
@@ -118,7 +118,7 @@ describe('a dead letter that is sent again', () => {
     expect(rig.journal.sinkProgress('sink').deadLetters).toBe(1);
   });
 
-  test('is kept when its outcome is unknown, and the sink is opened again', async () => {
+  test('stays when its outcome is unknown, and the sink is reopened', async () => {
     await using rig = await Rig.make();
     const { loop } = await refused(rig);
     loop.receiver.answer = (batch) => {
@@ -144,7 +144,7 @@ describe('a dead letter that is sent again', () => {
     expect(sentOnDemand(loop)).toHaveLength(1);
   });
 
-  test('is not sent a second time where the sink, opened anew, says that it took it', async () => {
+  test('is not sent again if the reopened sink reports that it accepted it', async () => {
     await using rig = await Rig.make();
     const { loop } = await refused(rig, { keepsPosition: true });
     loop.receiver.answer = (batch) => {
@@ -183,7 +183,7 @@ describe('a dead letter that is sent again', () => {
     expect(deadLetters(rig.journal)).toMatchObject([{ seq: 3, attempts: 1 }]);
   });
 
-  test('must be one that is kept: neither one that never was, nor one that was discarded', async () => {
+  test('must be stored: an unknown or discarded one is refused', async () => {
     await using rig = await Rig.make();
     const { loop, repaired } = await refused(rig);
     repaired.is = true;
@@ -193,7 +193,7 @@ describe('a dead letter that is sent again', () => {
     expect(sentOnDemand(loop)).toEqual([]);
   });
 
-  test('has its own copy: the journal may be pruned meanwhile', async () => {
+  test('has a copy, so the journal may be pruned before', async () => {
     await using rig = await Rig.make();
     const { loop, repaired } = await refused(rig);
     rig.journal.db.pragma('max_page_count = 100000');
@@ -207,7 +207,7 @@ describe('a dead letter that is sent again', () => {
 });
 
 describe('a replay', () => {
-  test('that has ended ends the loss of what it sent, and no loss before that', async () => {
+  test('that has ended clears the loss of the entries that it sent, and no loss before them', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4 });
     await append(rig.journal, 20);
@@ -223,7 +223,7 @@ describe('a replay', () => {
     expect(losses()).toEqual([{ first: 14, last: 20 }]);
   });
 
-  test('sends a range again, in order, as uncertain, with the position that the sink has (D42)', async () => {
+  test('resends a range in order, as uncertain, with the position of the sink (D42)', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4, keepsPosition: true });
     await append(rig.journal, 20);
@@ -240,7 +240,7 @@ describe('a replay', () => {
     expect(loop.counted.delays.length).toBe(5);
   });
 
-  test('that ends with the loop reports the entries that are left', async () => {
+  test('that ends with the loop reports the remaining entries', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4 });
     await append(rig.journal, 20);
@@ -269,7 +269,7 @@ describe('a replay', () => {
     expect(loop.lines.map(({ event }) => event).filter((event) => event.startsWith('sink.replay'))).toEqual(['sink.replay_completed']);
   });
 
-  test('lets new records pass in between, and sends none twice', async () => {
+  test('lets new records pass, and sends none twice', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 10 });
     loop.receiver.answer = async (batch, signal) => {
@@ -293,7 +293,7 @@ describe('a replay', () => {
     expect(range(201, 250).every((n) => counts.get(n) === 1)).toBe(true);
   });
 
-  test('of times sends what is dated there, and nothing without a readable time', async () => {
+  test('of a time range sends records dated in it, and none without a readable time', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4 });
     await append(rig.journal, 10);
@@ -311,7 +311,7 @@ describe('a replay', () => {
     expect(sentOnDemand(loop).flatMap(({ messages }) => messages.map(numberOf))).toEqual(timed);
   });
 
-  test('goes on over a lost answer, and over an outage', async () => {
+  test('continues after a lost response and after an outage', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 5 });
     await append(rig.journal, 20);
@@ -337,7 +337,7 @@ describe('a replay', () => {
     expect(committed(rig.journal, 'sink')).toMatchObject({ acknowledged: 20 });
   });
 
-  test('finds the one that is refused, which becomes a dead letter; those that are dead letters are left out', async () => {
+  test('finds the rejected record, which becomes a dead letter, and skips existing dead letters', async () => {
     await using rig = await Rig.make();
     const { loop } = await refused(rig);
     loop.receiver.answer = (batch) => {
@@ -357,7 +357,7 @@ describe('a replay', () => {
     expect(committed(rig.journal, 'sink').acknowledged).toBe(6);
   });
 
-  test('passes over what is pruned, ends with what was acknowledged, and there is one at a time', async () => {
+  test('skips pruned entries, ends at the acknowledged position, and runs one at a time', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4 });
     await append(rig.journal, 4);
@@ -378,7 +378,7 @@ describe('a replay', () => {
 });
 
 describe('test events', () => {
-  test('move nothing and are in no journal; the note of the sink is kept', async () => {
+  test('advance no position and are in no journal; the resume point of the sink stays', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4, keepsPosition: true });
     await append(rig.journal, 4);
@@ -397,7 +397,7 @@ describe('test events', () => {
 });
 
 describe('without a daemon', () => {
-  test('the sink is opened for what is asked, nothing is delivered, and it is closed', async () => {
+  test('the sink is opened for the request, delivers no entry, and is closed', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4 });
     await append(rig.journal, 8);
@@ -421,7 +421,7 @@ describe('without a daemon', () => {
     expect([loop.receiver.opens, loop.receiver.closes]).toEqual([1, 1]);
   });
 
-  test('a sink that cannot be opened says why', async () => {
+  test('a sink that cannot be opened reports the reason', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop();
     loop.receiver.opening = () => {
@@ -432,7 +432,7 @@ describe('without a daemon', () => {
 });
 
 describe('requests of an operator', () => {
-  test('a blocked sink is opened at once when somebody has changed what it waits for, not only after its minute', async () => {
+  test('a blocked sink is reopened at once after an operator has resolved the cause', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4 });
     let fits = false;
@@ -449,7 +449,7 @@ describe('requests of an operator', () => {
     expect(loop.receiver.attempts.map(({ at }) => at)).toEqual([1_000]);
   });
 
-  test('a sink that is to be reconciled gets batches with a record of that time, or without a readable one, as uncertain', async () => {
+  test('a sink to be reconciled receives batches with a record of that time, or without a readable time, as uncertain', async () => {
     await using rig = await Rig.make();
     // The first 10,000 entries behind a start are uncertain anyway.
     const pipeline = (entry: Entry) =>

@@ -79,7 +79,7 @@ class Numbers implements DeliverJournal {
   readRange = async (after: number): Promise<{ after: number; entries: readonly Entry[] }> => ({ after, entries: [] });
 }
 
-test('an hour of outage: it catches up at 4,000 records a second or more, and the sink beside it hardly notices', async () => {
+test('after an hour of outage the sink catches up at 4,000 records a second or more, and the other sink is hardly delayed', async () => {
   const clock = new DeliveryClock();
   const journal = new Numbers(clock);
   const stop = new AbortController();

@@ -56,7 +56,7 @@ describe('a ledger entry', () => {
   const wanted = (overrides: Partial<PipelineParts> = {}): PipelineParts =>
     parts({ normalizeLedger: new Map([[source, ledgerNormalizer(settings)]]), ...overrides });
 
-  test('has the time at which it was written, no number, and a mark for the receiver', () => {
+  test('has the time at which it was written, no record number, and a marker for the receiver', () => {
     const { text = '' } = line();
     expect(pipeline(wanted({ matches: () => false }))(entry(7, line()), put)).toEqual({
       ...{ seq: 7, number: undefined, uid: entry(7).uid, source, time: received, received, late: false, undated: true, isLedger: true },
@@ -72,14 +72,14 @@ describe('a ledger entry', () => {
     expect(pipeline(wanted(wish))(entry(7, { ...line(), ...overrides }), put)).toBeUndefined();
   });
 
-  test('of a window in which the sink starts, and of a moment at its start, are for it', () => {
+  test('of the window in which the sink starts, and of the instant of its start, is for the sink', () => {
     expect(pipeline(wanted({ fromTime: to - 1 }))(entry(7, line()), put)).toBeDefined();
     expect(pipeline(wanted({ fromTime: to }))(entry(7, line({ from: to })), put)).toBeDefined();
   });
 });
 
 describe('a pipeline', () => {
-  test('gives an envelope that needs no second look at the text', () => {
+  test('gives an envelope, so that the text is parsed once', () => {
     expect(pipeline(parts())(entry(7), put)).toEqual({
       ...{ seq: 7, number: 7, uid: entry(7).uid, source, bytes: put(entry(7).text) },
       ...{
@@ -94,7 +94,7 @@ describe('a pipeline', () => {
     });
   });
 
-  test('says which time is that of receipt alone', () => {
+  test('marks a time that is only the time of receipt', () => {
     const text = '{"logId":7,"logTimestamp":"yesterday"}';
     expect(pipeline(parts())(entry(7, { text }), put)).toMatchObject({ undated: true, time: entry(7).received });
   });
@@ -108,14 +108,14 @@ describe('a pipeline', () => {
     expect(pipeline(parts(wish))(entry(7, overrides), put)).toBeUndefined();
   });
 
-  test('takes a record dated at the beginning, and one whose date cannot be read', () => {
+  test('accepts a record dated at the start, and a record without a readable time', () => {
     const from = pipeline(parts({ fromTime: Date.UTC(2026, 10, 20, 0, 0, 7) * 1000 }));
     expect(from(entry(7), put)?.seq).toBe(7);
     expect(from(entry(3, { text: record(3, { logTimestamp: 'yesterday' }).text, time: undefined }), put)?.seq).toBe(3);
   });
 });
 
-describe('a record of which no message can be made', () => {
+describe('a record that cannot be encoded', () => {
   test.each([
     ['normalize', [5]],
     ['encode', [5]],
@@ -161,7 +161,7 @@ describe('a record of which no message can be made', () => {
     expect(sick.lines.filter(({ level }) => level === 'error').length).toBe(bad.length);
   });
 
-  test('counts what is odd about a record once', async () => {
+  test('counts each unexpected property of a record once', async () => {
     await using rig = await Rig.make();
     const odd: string[] = [];
     const counting = pipeline(parts({ unexpected: (_source, tags) => odd.push(...tags) }));

@@ -36,7 +36,7 @@ class Slow {
   });
 }
 
-test('a receiver that answers is given its time, however long a batch takes', async () => {
+test('a receiver that responds is not interrupted, however long a batch takes', async () => {
   await using rig = await Rig.make();
   const slow = new Slow(rig, 20_000, true);
   const loop = rig.loop({ records: 8, deadline: 30_000, open: slow.open });
@@ -47,8 +47,8 @@ test('a receiver that answers is given its time, however long a batch takes', as
   expect(slow.sizes).toEqual([8, 8]);
 });
 
-describe('a receiver that never answers within the deadline', () => {
-  test('gets less, until it can, and each message is acknowledged', async () => {
+describe('a receiver that never responds within the deadline', () => {
+  test('receives smaller batches until it responds, and each message is acknowledged', async () => {
     await using rig = await Rig.make();
     const slow = new Slow(rig, 7_000, false);
     const loop = rig.loop({ records: 16, deadline: 30_000, open: slow.open });
@@ -79,7 +79,7 @@ describe('a receiver that never answers within the deadline', () => {
   });
 });
 
-test('what it has said to have is acknowledged when the connection breaks, and comes no second time', async () => {
+test('messages that the receiver confirmed before the connection broke are acknowledged and not resent', async () => {
   await using rig = await Rig.make();
   const slow = new Slow(rig, 10, true);
   slow.breaksAfter = 3;
@@ -92,7 +92,7 @@ test('what it has said to have is acknowledged when the connection breaks, and c
   expect(loop.counted.sent).toBe(8);
 });
 
-test('a batch that the receiver has no room for is halved after three answers in a row, down to what fits; nothing is a dead letter', async () => {
+test('a batch too large for the receiver is halved after three responses in a row until it fits; no message is a dead letter', async () => {
   await using rig = await Rig.make();
   const loop = rig.loop({ records: 16 });
   const sizes: number[] = [];
@@ -108,7 +108,7 @@ test('a batch that the receiver has no room for is halved after three answers in
   expect(rig.journal.sinkPositions.sink('sink').deadLetters).toBe(0);
 });
 
-test('another answer between, or a single message: no batch is halved, and no message refused', async () => {
+test('with another response between, or with a single message, no batch is halved and no message rejected', async () => {
   await using rig = await Rig.make();
   const loop = rig.loop({ records: 8 });
   const sizes: number[] = [];

@@ -20,7 +20,7 @@ function shown({ journal, clock }: Rig, { delivery }: Loop): SinkSnapshot | unde
   return snapshotOf(journal.db, '0.1.0', clock.now() * 1000, live).sinks[0];
 }
 
-test('the lag is that of the oldest entry that is not acknowledged', async () => {
+test('the lag is the age of the oldest unacknowledged entry', async () => {
   await using rig = await Rig.make();
   const loop = rig.loop({ records: 2 });
   loop.receiver.answer = async (batch, signal) => {
@@ -44,7 +44,7 @@ test('the lag is that of the oldest entry that is not acknowledged', async () =>
   expect(shown(rig, loop)).toMatchObject({ acknowledged: 6, lagRecords: 0, lagSeconds: 0 });
 });
 
-test('a quiet day does not make the next record old', async () => {
+test('a quiet day does not age the next record', async () => {
   await using rig = await Rig.make();
   const loop = rig.loop({ records: 10, waitMs: 5_000 }).run();
   await append(rig.journal, 1, undefined, rig.clock.now());
@@ -54,7 +54,7 @@ test('a quiet day does not make the next record old', async () => {
   expect(shown(rig, loop)).toMatchObject({ lagRecords: 1, lagSeconds: 3 });
 });
 
-test('a sink with where has no lag of what is not for it, and that of what it waits to send', async () => {
+test('a sink with a filter lags only by entries that it has to send', async () => {
   await using rig = await Rig.make();
   const loop = rig.loop({ records: 10, waitMs: 5_000, pipeline: (entry) => (entry.seq % 2 === 0 ? plain(entry) : undefined) }).run();
   for (let minute = 0; minute < 5; minute += 1) {
@@ -68,7 +68,7 @@ test('a sink with where has no lag of what is not for it, and that of what it wa
   }
 });
 
-test('a sink that was never opened lags by the age of the first record that waits for it', async () => {
+test('a sink that was never opened lags by the age of its first waiting record', async () => {
   await using rig = await Rig.make();
   const loop = rig.loop({ records: 2 });
   loop.receiver.opening = () => {
@@ -83,7 +83,7 @@ test('a sink that was never opened lags by the age of the first record that wait
   expect(shown(rig, loop)).toMatchObject({ state: 'retrying', lagRecords: 3, lagSeconds: 700, hasDelivered: false });
 });
 
-test('after a restart, a sink that cannot be opened lags by the age of the first record that waits for it', async () => {
+test('after a restart, a sink that cannot be opened lags by the age of its first waiting record', async () => {
   await using rig = await Rig.make();
   const before = rig.loop({ records: 2 }).run();
   await append(rig.journal, 2, undefined, rig.clock.now());
@@ -100,7 +100,7 @@ test('after a restart, a sink that cannot be opened lags by the age of the first
   expect(shown(rig, after)).toMatchObject({ state: 'retrying', acknowledged: 2, lagRecords: 1, lagSeconds: 900 });
 });
 
-test('a failing sink is active again when it turns out to have everything', async () => {
+test('a failing sink is active again when it reports that it has all entries', async () => {
   await using rig = await Rig.make();
   const loop = rig.loop({ records: 2, keepsPosition: true, failReadinessAfter: 60_000 });
   loop.receiver.answer = (batch) => {
@@ -114,7 +114,7 @@ test('a failing sink is active again when it turns out to have everything', asyn
   expect(loop.delivery.view()).toMatchObject({ state: 'active', trouble: undefined, acknowledged: 2, lastError: 'the answer was cut' });
 });
 
-test('a sink that is open again is well where all that is left is not for it, and takes what a person sends', async () => {
+test('a reopened sink with only filtered entries left is active, and accepts on-demand sends', async () => {
   await using rig = await Rig.make();
   const loop = rig.loop({ failReadinessAfter: 60_000, pipeline: () => undefined });
   loop.receiver.opening = (_signal, open) => {
@@ -148,7 +148,7 @@ test('a sink that opens but never responds counts as failing', async () => {
   expect(loop.delivery.view()).toMatchObject({ state: 'retrying', trouble: 'reset' });
 });
 
-test('a view says since when attempts fail, how many in a row, and when the next one begins', async () => {
+test('the live status has the start of the failure, the failed attempts in a row, and the time of the next attempt', async () => {
   await using rig = await Rig.make();
   const loop = rig.loop({ records: 2, random: () => 0.5 });
   const refuse = (): never => {
@@ -167,7 +167,7 @@ test('a view says since when attempts fail, how many in a row, and when the next
   expect(loop.delivery.view()).toMatchObject({ attempts: 0, failingSince: undefined, nextAttempt: undefined });
 });
 
-test('the metrics count what was taken, and its delay from the time of the record', async () => {
+test('the metrics count delivered events and their delay since the time of the record', async () => {
   await using rig = await Rig.make();
   const at = rig.clock.now() * 1000 - 90_000_000;
   const loop = rig.loop({ records: 2, pipeline: (entry) => ({ ...plain(entry), time: at + entry.seq * 1_000_000 }) });
