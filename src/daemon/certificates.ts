@@ -34,7 +34,7 @@ export class Certificates {
   }
 
   /** A sink has seen the certificate of a server. */
-  shown(sink: string, host: string, { validTo }: Peer): void {
+  shown(sink: string, host: string, { validTo }: Pick<Peer, 'validTo'>): void {
     const servers = this.#sinks.get(sink) ?? new Map<string, Micros>();
     this.#sinks.set(sink, servers.set(host, validTo * 1000));
   }

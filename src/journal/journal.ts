@@ -38,6 +38,7 @@ import { SinkPositions } from './sink-positions.ts';
 import { earliestKept } from './uid-retention.ts';
 import { pauseAbove, resumeBelow } from './disk-budget.ts';
 import { SeenUids } from './seen-uids.ts';
+import type { Unpacked } from './segment-entry.ts';
 import { Segments } from './segments.ts';
 import { ownerOf, Sources } from './sources.ts';
 import type { SourceState } from './sources.ts';
@@ -399,6 +400,11 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
 
   async adopted(id: string): Promise<void> {
     this.sinkPositions.adopted(id);
+  }
+
+  /** The segment that contains entry `seq`, for a reader in another thread. The reader must not change it. */
+  segmentWith(seq: number): Unpacked {
+    return this.#segments.segmentWith(seq);
   }
 
   async readRange(after: number, range: ReplayRange, limit: Limit): Promise<{ after: number; entries: readonly Entry[] }> {

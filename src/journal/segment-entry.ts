@@ -1,5 +1,5 @@
 /** A segment in memory, and the entries that sinks read from it. */
-import type { Entry } from '../model/journal.ts';
+import type { Entry, Limit } from '../model/journal.ts';
 import type { Micros } from '../model/time.ts';
 import { readRecord } from '../record/read.ts';
 import { flagLate, flagNoTime, kindLedger, ledgerUid } from './segment.ts';
@@ -53,6 +53,37 @@ export class SegmentEntry implements Entry {
   get time(): Micros | undefined {
     const flags = this.#segment.flags[this.seq - this.#segment.seq] ?? 0;
     return this.kind === 'record' && (flags & flagNoTime) === 0 ? readRecord(this.bytes).time : undefined;
+  }
+}
+
+/** Reads entries from adjacent segments, in order, up to a limit; at least one. */
+export class SegmentReader {
+  readonly entries: Entry[] = [];
+  /** The next entry to read. */
+  next: number;
+  isFull = false;
+  readonly #limit: Limit;
+  #bytes = 0;
+
+  constructor(after: number, limit: Limit) {
+    this.next = after + 1;
+    this.#limit = limit;
+  }
+
+  /** @param segment  contains the next entry */
+  read(segment: Unpacked): void {
+    const { records, bytes } = this.#limit;
+    for (let i = this.next - segment.seq; i < segment.n && !this.isFull; i += 1) {
+      const length = beginOf(segment.ends, i + 1) - beginOf(segment.ends, i);
+      if (this.entries.length > 0 && this.#bytes + length > bytes) {
+        this.isFull = true;
+        return;
+      }
+      this.entries.push(new SegmentEntry(segment, i));
+      this.next += 1;
+      this.#bytes += length;
+      this.isFull = this.entries.length >= records || this.#bytes >= bytes;
+    }
   }
 }
 

@@ -24,7 +24,7 @@ import {
   unpackBody,
 } from './segment.ts';
 import type { SegmentContent } from './segment.ts';
-import { beginOf, SegmentEntry } from './segment-entry.ts';
+import { beginOf, SegmentReader } from './segment-entry.ts';
 import type { Unpacked } from './segment-entry.ts';
 import type { Store } from './store.ts';
 
@@ -201,21 +201,9 @@ export class Segments {
   }
 
   read(after: number, limit: Limit): readonly Entry[] {
-    const found: Entry[] = [];
-    let bytes = 0;
-    let next = after + 1;
-    while (next <= this.#head.seq && found.length < limit.records && bytes < limit.bytes) {
-      const segment = this.#segmentWith(next);
-      for (let i = next - segment.seq; i < segment.n; i += 1) {
-        const length = beginOf(segment.ends, i + 1) - beginOf(segment.ends, i);
-        if (found.length > 0 && bytes + length > limit.bytes) return found;
-        found.push(new SegmentEntry(segment, i));
-        bytes += length;
-        if (found.length >= limit.records) return found;
-      }
-      next = segment.seq + segment.n;
-    }
-    return found;
+    const reader = new SegmentReader(after, limit);
+    while (reader.next <= this.#head.seq && !reader.isFull) reader.read(this.segmentWith(reader.next));
+    return reader.entries;
   }
 
   /** The chain hash of the segment that contains position `seq`; undefined when this journal has no such position. */
@@ -331,7 +319,8 @@ export class Segments {
     }
   }
 
-  #segmentWith(seq: number): Unpacked {
+  /** The segment that contains entry `seq`. Its body is shared: it must not be changed. */
+  segmentWith(seq: number): Unpacked {
     for (const held of [this.#recent, this.#unpacked]) {
       for (let i = held.length - 1; i >= 0; i -= 1) {
         const segment = held[i];

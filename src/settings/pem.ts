@@ -33,6 +33,17 @@ export class PemFiles {
     });
   }
 
+  /** For another thread, which reads the files itself. */
+  carried(): { readonly setting: string; readonly paths: readonly string[] } {
+    return { setting: this.#setting, paths: this.paths };
+  }
+
+  static revived({ setting, paths }: ReturnType<PemFiles['carried']>): PemFiles {
+    const files = new PemFiles(paths);
+    files.bind(setting);
+    return files;
+  }
+
   /** Which setting, and its paths. */
   describe(): string {
     return `${this.#setting} (${this.paths.join(', ')})`;

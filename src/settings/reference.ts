@@ -19,9 +19,24 @@ export interface Template {
   readonly origin: string;
   /** The files that it refers to. */
   readonly files: readonly string[];
+  /** For another thread; see templateOf. */
+  readonly parts: readonly TemplatePart[];
 }
 
+/** Text, or one reference as `variable` and `file` take it. */
+export type TemplatePart = string | { readonly kind: 'env' | 'file'; readonly given: string };
+
 type Part = string | Template;
+
+/** The template with these parts. */
+export function templateOf(parts: readonly TemplatePart[], environment: Environment): Template {
+  return joined(
+    parts.map((part) => {
+      if (typeof part === 'string') return part;
+      return part.kind === 'env' ? variable(part.given, environment) : file(part.given);
+    }),
+  );
+}
 
 /** @returns the text unchanged when it contains no reference. @throws SyntaxError with the reason when a reference is malformed */
 export function parseTemplate(text: string, environment: Environment): string | Template {
@@ -40,14 +55,19 @@ export function parseTemplate(text: string, environment: Environment): string | 
     rest = end < 0 ? '' : rest.slice(end + 1);
   }
   parts.push(rest);
+  if (parts.every((part) => typeof part === 'string')) return text.replaceAll('$${', '${');
+  return { ...joined(parts), text };
+}
+
+function joined(parts: readonly Part[]): Template {
   const templates = parts.filter((part) => typeof part !== 'string');
-  if (templates.length === 0) return text.replaceAll('$${', '${');
   return {
     read: () => parts.map((part) => (typeof part === 'string' ? part : part.read())).join(''),
     refresh: () => templates.forEach((template) => template.refresh()),
-    text,
+    text: parts.map((part) => (typeof part === 'string' ? part : part.text)).join(''),
     origin: templates.map((template) => template.origin).join(', '),
     files: templates.flatMap((template) => template.files),
+    parts: parts.flatMap((part) => (typeof part === 'string' ? [part] : part.parts)),
   };
 }
 
@@ -66,6 +86,7 @@ export function variable(given: string, environment: Environment): Template {
     text: `\${env:${given}}`,
     origin: `environment variable ${name}`,
     files: [],
+    parts: [{ kind: 'env', given }],
   };
 }
 
@@ -91,6 +112,7 @@ export function file(path: string): Template {
     text: `\${file:${path}}`,
     origin: `file ${path}`,
     files: [path],
+    parts: [{ kind: 'file', given: path }],
   };
 }
 

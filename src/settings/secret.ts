@@ -6,7 +6,15 @@
 import { inspect } from 'node:util';
 import { remember } from '../secrets.ts';
 import { WaybillError, messageOf } from '../errors.ts';
-import type { Template } from './reference.ts';
+import { templateOf } from './reference.ts';
+import type { Environment, Template, TemplatePart } from './reference.ts';
+
+/** A secret as data: its setting, and where its value comes from. */
+interface CarriedSecret {
+  readonly setting: string;
+  readonly literal: string;
+  readonly template: readonly TemplatePart[] | undefined;
+}
 
 export class Secret {
   readonly #literal: string;
@@ -40,6 +48,17 @@ export class Secret {
     } catch (thrown) {
       throw new WaybillError('secret_missing', `cannot read "${this.#setting}": ${messageOf(thrown)}`, { cause: thrown });
     }
+  }
+
+  /** For another thread, which reads the value itself. */
+  carried(): CarriedSecret {
+    return { setting: this.#setting, literal: this.#template ? '' : this.#literal, template: this.#template?.parts };
+  }
+
+  static revived({ setting, literal, template }: CarriedSecret, environment: Environment): Secret {
+    const secret = new Secret(literal);
+    secret.bind(setting, template && templateOf(template, environment));
+    return secret;
   }
 
   /** Has the next `read` read files anew, whether or not they seem changed. */

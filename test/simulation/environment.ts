@@ -25,6 +25,8 @@ export interface Environment {
     readonly retentionMs: number;
     /** Live polls reach back as far as records were measured to be out of order. */
     readonly measuresOverlap: boolean;
+    /** Delivery loops reach the journal by messages, as in a separate thread. */
+    readonly hasDeliveryThread: boolean;
   };
   readonly records: {
     readonly count: number;
@@ -270,6 +272,7 @@ export function drawEnvironment(seed: number): Environment {
       // Drawn all the same, so that the draws behind it stay as they are.
       retentionMs: [chance.pick([minute, 30 * day]), ...(changes?.sink ? [3 * second] : [])].reduce((a, b) => Math.min(a, b)),
       measuresOverlap: new Chance(seed, 'overlap').is(0.5),
+      hasDeliveryThread: new Chance(seed, 'delivery thread').is(0.5),
     },
     records: {
       count: isCapped || isQuota ? chance.whole(120, 220) : isShort ? chance.whole(8, 50) : chance.whole(20, 140),

@@ -157,6 +157,7 @@ function calmEnvironment(seed: number): Environment {
       ...{ pollMs: 2 * minute, closeDelayMs: chance.pick([5, 10, 15] as const) * minute, agesMs: [hour], pageSize: 'auto' },
       ...{ historyMs: chance.pick([0, 7, 60, 200] as const) * minute, quotaPages: undefined, retentionMs: 30 * 24 * hour },
       measuresOverlap: false,
+      hasDeliveryThread: false,
     },
     records: {
       ...{

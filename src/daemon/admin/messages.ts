@@ -1,7 +1,6 @@
 /** The messages between the main thread of the daemon and the thread of the admin server; all can be structured-cloned. */
 import type { LogEventCode } from '../../model/log-events.ts';
-import { codeOf, WaybillError, messageOf } from '../../errors.ts';
-import type { ErrorCode } from '../../errors.ts';
+import type { CarriedError } from '../carried-error.ts';
 import type { ReportQuery } from '../../journal/queries/ledger.ts';
 import type { ReportedService } from '../../report/ledger/html.ts';
 
@@ -37,38 +36,20 @@ export type TokenName = 'token' | 'readToken';
 
 export type Question = { readonly what: 'snapshot' | 'metrics' | TokenName } | { readonly what: 'operate'; readonly request: unknown };
 
-/** An error in a form that can be cloned. */
-interface Thrown {
-  readonly code: ErrorCode | undefined;
-  readonly message: string;
-  /** The messages of its causes. */
-  readonly cause: string | undefined;
-}
-
-export function carried(thrown: unknown): Thrown {
-  if (!(thrown instanceof Error)) return { code: undefined, message: messageOf(thrown), cause: undefined };
-  return { code: codeOf(thrown), message: thrown.message, cause: thrown.cause === undefined ? undefined : messageOf(thrown.cause) };
-}
-
-export function revived({ code, message, cause }: Thrown): Error {
-  const options = cause === undefined ? {} : { cause: new Error(cause) };
-  return code === undefined ? new Error(message, options) : new WaybillError(code, message, options);
-}
-
 export type ToThread =
   | { readonly kind: 'listen'; readonly listen: Listen }
   | { readonly kind: 'follow'; readonly reported: Reported }
   | { readonly kind: 'answer'; readonly id: number; readonly value: unknown }
-  | { readonly kind: 'failed'; readonly id: number; readonly thrown: Thrown }
+  | { readonly kind: 'failed'; readonly id: number; readonly thrown: CarriedError }
   | { readonly kind: 'close' };
 
 export type FromThread =
   | { readonly kind: 'question'; readonly id: number; readonly question: Question }
   | { readonly kind: 'listens'; readonly addresses: readonly string[] }
-  | { readonly kind: 'refused'; readonly thrown: Thrown }
+  | { readonly kind: 'refused'; readonly thrown: CarriedError }
   | {
       readonly kind: 'log';
       readonly event: LogEventCode;
       readonly fields: object;
-      readonly error: Thrown | undefined;
+      readonly error: CarriedError | undefined;
     };

@@ -7,7 +7,8 @@ import { Worker } from 'node:worker_threads';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { Log } from '../../model/telemetry.ts';
 import type { Clock } from '../../model/time.ts';
-import { carried, pulse, revived } from './messages.ts';
+import { carried, revived } from '../carried-error.ts';
+import { pulse } from './messages.ts';
 import type { AdminThreadData, FromThread, Listen, Question, Reported, ToThread, TokenName } from './messages.ts';
 
 /** The answers to the requests of the thread. */

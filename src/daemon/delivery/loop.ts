@@ -1,5 +1,6 @@
 /** Creates a delivery loop from its plan, with its pipeline and the resume point of its sink. */
 import type { SinkConfig } from '../../config/load.ts';
+import type { Peer } from '../../connect/trust.ts';
 import { Delivery } from '../../deliver/delivery.ts';
 import { pipeline } from '../../deliver/pipeline.ts';
 import type { MessageLimit, PipelineParts } from '../../deliver/pipeline.ts';
@@ -14,7 +15,7 @@ import type { Clock, Micros, Random } from '../../model/time.ts';
 import { ledgerNormalizer } from '../../normalize/ledger-event.ts';
 import { normalizer } from '../../normalize/normalizer.ts';
 import { compileWhere } from '../../normalize/filter.ts';
-import type { SinkContext, SinkDefinition } from '../../sink/define.ts';
+import type { SinkDefinition } from '../../sink/define.ts';
 import { sinkContext } from '../open-sink.ts';
 import type { SinkPlan } from './plan.ts';
 
@@ -27,7 +28,8 @@ export interface LoopParts {
   readonly log: Log;
   readonly meters: Meters;
   readonly tracer?: Tracer | undefined;
-  readonly shown?: SinkContext['shown'];
+  /** Called with each server certificate. */
+  readonly shown?: ((host: string, peer: Pick<Peer, 'validTo'>) => void) | undefined;
 }
 
 /** Creates the loop without starting it. */

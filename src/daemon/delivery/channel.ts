@@ -1,0 +1,144 @@
+/**
+ * Calls between two threads. Each end serves objects whose methods the other end calls, with an answer (`call`) or without (`notify`).
+ * Everything arrives in the order in which it was sent. The messages of one turn of the event loop travel together: posting costs more than
+ * a message.
+ */
+import { carried, revived } from '../carried-error.ts';
+import type { CarriedError } from '../carried-error.ts';
+
+/** One end of a connection that clones what it carries, such as a MessagePort. */
+export interface Port {
+  post(message: unknown, transfer: readonly ArrayBuffer[]): void;
+  /** Called once, before the first message arrives. */
+  receive(handler: (message: unknown) => void): void;
+}
+
+/** An answer whose buffers are transferred: this end loses them. */
+export class Transferred<Value> {
+  readonly value: Value;
+  readonly buffers: readonly ArrayBuffer[];
+
+  constructor(value: Value, buffers: readonly ArrayBuffer[]) {
+    this.value = value;
+    this.buffers = buffers;
+  }
+}
+
+type Message =
+  /** Without `id`, no answer is expected. */
+  | { readonly kind: 'call'; readonly id?: number; readonly to: string; readonly method: string; readonly args: readonly unknown[] }
+  | { readonly kind: 'answer'; readonly id: number; readonly value: unknown }
+  | { readonly kind: 'failed'; readonly id: number; readonly thrown: CarriedError };
+
+type Method = (...args: readonly unknown[]) => unknown;
+type Answer = PromiseWithResolvers<unknown>;
+
+/** The methods of an object at the other end. */
+export type Remote<Served> = {
+  readonly [Name in keyof Served]: Served[Name] extends (...args: infer Args) => infer Result
+    ? (...args: Args) => Promise<Awaited<Result> extends Transferred<infer Value> ? Value : Awaited<Result>>
+    : never;
+};
+
+/** The same without answers. */
+export type Notified<Served> = {
+  readonly [Name in keyof Served]: Served[Name] extends (...args: infer Args) => unknown ? (...args: Args) => void : never;
+};
+
+export class Channel {
+  readonly #port: Port;
+  readonly #failed: (thrown: unknown) => void;
+  readonly #served = new Map<string, Readonly<Record<string, Method>>>();
+  readonly #waiting = new Map<number, Answer>();
+  #closed: Error | undefined;
+  #calls = 0;
+  #messages: Message[] = [];
+  #transfer: ArrayBuffer[] = [];
+
+  /** @param failed  called with the error of a call without an answer */
+  constructor(port: Port, failed: (thrown: unknown) => void) {
+    this.#port = port;
+    this.#failed = failed;
+    port.receive((messages) => (messages as readonly Message[]).forEach((message) => this.#receive(message)));
+  }
+
+  /** Lets the other end call the methods of an object. A later object replaces an earlier one of the same name. */
+  serve(name: string, served: object): void {
+    this.#served.set(name, served as Readonly<Record<string, Method>>);
+  }
+
+  /** The object that the other end serves under this name. */
+  remote<Served extends object>(name: string): Remote<Served> {
+    return new Proxy({}, { get: (_, method) => this.#caller(name, String(method)) }) as Remote<Served>;
+  }
+
+  /** The same, for calls without an answer. */
+  notified<Served extends object>(name: string): Notified<Served> {
+    const get =
+      (_: object, method: string | symbol) =>
+      (...args: readonly unknown[]) =>
+        this.#send({ kind: 'call', to: name, method: String(method), args });
+    return new Proxy({}, { get }) as Notified<Served>;
+  }
+
+  /** The other end has gone: every call fails with this error, now and later. */
+  close(thrown: Error): void {
+    this.#closed ??= thrown;
+    for (const { reject } of this.#waiting.values()) reject(this.#closed);
+    this.#waiting.clear();
+  }
+
+  #caller(to: string, method: string): Method {
+    return (...args) => {
+      if (this.#closed) return Promise.reject(this.#closed);
+      const id = (this.#calls += 1);
+      const answer = Promise.withResolvers<unknown>();
+      this.#waiting.set(id, answer);
+      this.#send({ kind: 'call', id, to, method, args });
+      return answer.promise;
+    };
+  }
+
+  #send(message: Message, transfer: readonly ArrayBuffer[] = []): void {
+    if (this.#closed) return;
+    if (this.#messages.length === 0) queueMicrotask(() => this.#post());
+    this.#messages.push(message);
+    this.#transfer.push(...transfer);
+  }
+
+  #post(): void {
+    const [messages, transfer] = [this.#messages, this.#transfer];
+    [this.#messages, this.#transfer] = [[], []];
+    if (!this.#closed) this.#port.post(messages, transfer);
+  }
+
+  #receive(message: Message): void {
+    if (this.#closed) return;
+    if (message.kind === 'call') {
+      this.#perform(message);
+      return;
+    }
+    const answer = this.#waiting.get(message.id);
+    this.#waiting.delete(message.id);
+    if (message.kind === 'answer') answer?.resolve(message.value);
+    else answer?.reject(revived(message.thrown));
+  }
+
+  #perform({ id, to, method, args }: Extract<Message, { kind: 'call' }>): void {
+    // Starts now, so that calls start in the order in which they were sent.
+    const result = (async () => {
+      const served = this.#served.get(to);
+      if (!served) throw new Error(`cannot call "${method}": this thread does not serve "${to}"`);
+      return served[method]?.(...args);
+    })();
+    if (id === undefined) result.catch(this.#failed);
+    else
+      result.then(
+        (value) =>
+          value instanceof Transferred
+            ? this.#send({ kind: 'answer', id, value: value.value }, value.buffers)
+            : this.#send({ kind: 'answer', id, value }),
+        (thrown: unknown) => this.#send({ kind: 'failed', id, thrown: carried(thrown) }),
+      );
+  }
+}

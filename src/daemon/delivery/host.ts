@@ -1,0 +1,77 @@
+/** Runs delivery loops for the main thread: it creates each from its plan, and gives them a journal, a log and meters that the main thread serves. */
+import type { Delivery } from '../../deliver/delivery.ts';
+import { WaybillError } from '../../errors.ts';
+import type { Operation, ReplayRange } from '../../model/journal.ts';
+import type { Message } from '../../model/sink.ts';
+import type { Clock, Random } from '../../model/time.ts';
+import { remember } from '../../secrets.ts';
+import type { Environment } from '../../settings/reference.ts';
+import { revivedSettings } from '../../settings/carried.ts';
+import type { SinkDefinition } from '../../sink/define.ts';
+import type { Channel } from './channel.ts';
+import { RemoteJournal } from './journal-access.ts';
+import type { FactsReceiver, JournalFacts, JournalService } from './journal-access.ts';
+import { createLoop } from './loop.ts';
+import type { SinkPlan } from './plan.ts';
+import { RemoteTracer } from './remote-tracer.ts';
+import type { SpanService } from './remote-tracer.ts';
+import { remoteLog, remoteMeters } from './reports.ts';
+import type { ReportService } from './reports.ts';
+
+interface HostParts {
+  readonly definitionOf: (plan: SinkPlan) => SinkDefinition;
+  /** Where the settings find environment variables. */
+  readonly environment: Environment;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+export type HostService = ReturnType<typeof hostService>;
+export type LoopService = ReturnType<typeof loopService>;
+
+/** Serves `host`, and `loop/ID` for each created loop. */
+export function serveLoops(channel: Channel, parts: HostParts): void {
+  channel.serve('host', hostService(channel, parts));
+}
+
+function hostService(channel: Channel, { definitionOf, environment, clock, random }: HostParts) {
+  return {
+    /** @param settings  the plan, as carriedSettings made it */
+    create: (settings: unknown, facts: JournalFacts, isTraced: boolean): void => {
+      const plan = revivedSettings(settings, environment) as SinkPlan;
+      const { id } = plan.sink;
+      for (const { privacy } of plan.normalize.values()) if (privacy.key !== undefined) remember(plan, privacy.key);
+      const journal = new RemoteJournal(
+        facts,
+        channel.remote<JournalService>(`journal/${id}`),
+        channel.notified<JournalService>(`journal/${id}`),
+      );
+      const reports = channel.notified<ReportService>(`reports/${id}`);
+      const tracer = isTraced ? new RemoteTracer(channel.notified<SpanService>(`spans/${id}`), clock) : undefined;
+      const loop = createLoop(plan, {
+        ...{ definition: definitionOf(plan), journal, clock, random, tracer },
+        ...{ log: remoteLog(reports, tracer), meters: remoteMeters(reports) },
+        shown: (host, { validTo }) => reports.shown(host, validTo),
+      });
+      channel.serve(`loop/${id}`, loopService(loop, journal));
+    },
+  };
+}
+
+function loopService(loop: Delivery, journal: FactsReceiver) {
+  const stop = new AbortController();
+  const abandon = new AbortController();
+  return {
+    run: () => loop.run(stop.signal, abandon.signal),
+    /** @param reason  a message */
+    stop: (reason: string) => stop.abort(new WaybillError('aborted', reason)),
+    abandon: (reason: string) => abandon.abort(new WaybillError('aborted', reason)),
+    wake: () => loop.wake(),
+    isOpen: () => loop.isOpen,
+    view: () => loop.view(),
+    retry: (seqs: readonly number[], operation: Operation) => loop.onDemand.retry(seqs, operation),
+    test: (messages: readonly Message[]) => loop.onDemand.test(messages),
+    replay: (range: ReplayRange, expected: number, deadLetters: ReadonlySet<number>) => loop.onDemand.replay(range, expected, deadLetters),
+    facts: (facts: JournalFacts, hasChanged: boolean) => journal.facts(facts, hasChanged),
+  };
+}

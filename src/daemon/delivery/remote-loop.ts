@@ -1,0 +1,102 @@
+/** Delivery loops that run in another thread, as the main thread sees them. */
+import type { LoopView, SinkLoop } from '../../deliver/sink-loop.ts';
+import { messageOf } from '../../errors.ts';
+import type { Journal } from '../../journal/journal.ts';
+import { noTracer } from '../../model/telemetry.ts';
+import { carriedSettings } from '../../settings/carried.ts';
+import type { Channel, Notified, Remote } from './channel.ts';
+import type { HostService, LoopService } from './host.ts';
+import { factsOf, journalService } from './journal-access.ts';
+import type { LoopParts } from './loop.ts';
+import type { SinkPlan } from './plan.ts';
+import { SpanService } from './remote-tracer.ts';
+import { reportService } from './reports.ts';
+
+export class RemoteLoops {
+  readonly #channel: Channel;
+  readonly #journal: Journal;
+  readonly #loops = new Map<string, Notified<LoopService>>();
+  #isClosed = false;
+
+  constructor(channel: Channel, journal: Journal) {
+    this.#channel = channel;
+    this.#journal = journal;
+    void this.#follow();
+  }
+
+  /** Creates a loop in the other thread. The parts serve what it reports; its clock and randomness are those of its thread. */
+  create(plan: SinkPlan, { log, meters, tracer = noTracer, shown }: LoopParts): SinkLoop {
+    const { id } = plan.sink;
+    const channel = this.#channel;
+    const notified = channel.notified<LoopService>(`loop/${id}`);
+    const spans = new SpanService(tracer);
+    channel.serve(`journal/${id}`, journalService(this.#journal, id, notified));
+    channel.serve(`reports/${id}`, reportService({ log, meters, shown }, spans));
+    channel.serve(`spans/${id}`, spans);
+    channel.notified<HostService>('host').create(carriedSettings(plan), factsOf(this.#journal, id), tracer !== noTracer);
+    this.#loops.set(id, notified);
+    const ended = (): void => {
+      if (this.#loops.get(id) === notified) this.#loops.delete(id);
+    };
+    return new RemoteLoop(channel.remote<LoopService>(`loop/${id}`), notified, ended);
+  }
+
+  /** The journal is closed next: it is not read any more. */
+  close(): void {
+    this.#isClosed = true;
+  }
+
+  /** Sends the facts after each change of the journal. A change after `changed()` is in the facts of the next turn. */
+  async #follow(): Promise<void> {
+    while (!this.#isClosed) {
+      const changed = this.#journal.changed();
+      for (const [id, loop] of this.#loops) loop.facts(factsOf(this.#journal, id), true);
+      await changed;
+    }
+  }
+}
+
+class RemoteLoop implements SinkLoop {
+  readonly #loop: Remote<LoopService>;
+  readonly #notified: Notified<LoopService>;
+  readonly #ended: () => void;
+  readonly onDemand: SinkLoop['onDemand'];
+
+  constructor(loop: Remote<LoopService>, notified: Notified<LoopService>, ended: () => void) {
+    this.#loop = loop;
+    this.#ended = ended;
+    this.#notified = notified;
+    this.onDemand = loop;
+  }
+
+  async run(stop: AbortSignal, abandon: AbortSignal): Promise<void> {
+    const stopped = (): void => this.#notified.stop(messageOf(stop.reason));
+    const abandoned = (): void => this.#notified.abandon(messageOf(abandon.reason));
+    for (const [signal, aborted] of [
+      [stop, stopped],
+      [abandon, abandoned],
+    ] as const) {
+      if (signal.aborted) aborted();
+      else signal.addEventListener('abort', aborted, { once: true });
+    }
+    try {
+      await this.#loop.run();
+    } finally {
+      stop.removeEventListener('abort', stopped);
+      abandon.removeEventListener('abort', abandoned);
+      this.#ended();
+    }
+  }
+
+  wake(): void {
+    this.#notified.wake();
+  }
+
+  get isOpen(): Promise<boolean> {
+    return this.#loop.isOpen();
+  }
+
+  view(): Promise<LoopView> {
+    return this.#loop.view();
+  }
+}
