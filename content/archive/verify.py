@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Verifies an archive of Waybill, without Waybill: Python's standard library, and openssl for signatures.
 
-A key file has one line: name+id+base64 (C2SP signed-note). --since is a checkpoint that was stored elsewhere.
+A key file has one key a line: name+id+base64 (C2SP signed-note). --since is a checkpoint that was stored elsewhere. --proof is a file of
+"waybill archive prove" or "export", which is checked without the archive.
 Exit codes: 0 intact; 1 altered or missing; 2 wrong usage; 3 something cannot be proven. Memory grows with the archive.
 """
 import argparse, base64, datetime, gzip, hashlib, json, pathlib, re, struct, subprocess, sys, tempfile, zlib
 
-KINDS = ['record', 'ledger', 'operation', 'position']
 TIME = re.compile(r'([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?(?:Z|([+-])([0-9]{2}):([0-9]{2}))?')
 BUCKET = 600_000_000
+WRONG = (KeyError, TypeError, AttributeError, ValueError, RecursionError, OSError, EOFError, struct.error, zlib.error)
 
 def sha256(data):
     return hashlib.sha256(data).digest()
@@ -104,10 +105,13 @@ def read_checkpoint(data, keys):
     for (name, identity, key), signature in known:
         if not is_signed(key, (text + '\n').encode(), signature[4:]):
             raise ValueError('the signature by "%s+%s" is invalid' % (name, identity))
+    return parse_checkpoint(text) if known else None
+
+def parse_checkpoint(text):
     found = re.fullmatch('([^\n]+)\n(0|[1-9][0-9]*)\n([^\n]+)', text)
     if not found or len(unbase64(found[3])) != 32:
         raise ValueError('it is not a checkpoint')
-    return (found[1], int(found[2]), unbase64(found[3])) if known else None
+    return found[1], int(found[2]), unbase64(found[3])
 
 def micros(text):
     """Microseconds since 1970, cut; None for what is not a time. A leap second counts as :59.999999."""
@@ -127,19 +131,33 @@ def depth(value):
     return 0 if inner is None else 1 + max(map(depth, inner), default=0)
 
 def read_line(data):
-    try:
-        line = json.loads(data.decode('utf-8', 'replace'))
-        uid = base64.urlsafe_b64decode(line['uid'] + '==') if line['kind'] == 'record' else bytes(16)
-        if line['kind'] == 'record':
-            record = line['record']
-            # A record that is nested deeper counts as text.
-            line['time'] = micros(record.get('logTimestamp')) if isinstance(record, dict) and depth(record) <= 64 else None
-        elif line['kind'] == 'ledger':
-            line['from'], line['to'] = micros(line['from']), micros(line['to'])
-            line['name'] = '%s %d/%d' % (line['source'], line['from'], line['to'])
-        return line, struct.pack('>B16sQ32s', KINDS.index(line['kind']) + 1, uid, line['seq'], sha256(data))
-    except (KeyError, TypeError, RecursionError, struct.error) as error:
-        raise ValueError('a line is not one of an archive: %r' % error)
+    line = json.loads(data.decode('utf-8', 'replace'))
+    uid = base64.urlsafe_b64decode(line['uid'] + '==') if line['kind'] == 'record' else bytes(16)
+    if line['kind'] == 'record':
+        record = line['record']  # One that is nested deeper counts as text.
+        line['time'] = micros(record.get('logTimestamp')) if isinstance(record, dict) and depth(record) <= 64 else None
+    elif line['kind'] == 'ledger':
+        line['from'], line['to'] = micros(line['from']), micros(line['to'])
+        line['name'] = '%s %d/%d' % (line['source'], line['from'], line['to'])
+    return line, struct.pack('>B16sQ32s', ['', 'record', 'ledger', 'operation', 'position'].index(line['kind']), uid, line['seq'], sha256(data))
+
+def check_proof(text, keys):
+    """Returns the checkpoint of a proof; None where no known key signed it."""
+    proof = json.loads(text)
+    hashes, entry, at, data = list(map(unbase64, proof['hashes'])), unbase64(proof['entry']), proof['index'], proof['checkpoint'].encode()
+    _, size, root = parse_checkpoint(data.decode().rpartition('\n\n')[0])
+    if proof['format'] != 'waybill-proof/1' or read_line(proof['line'].encode())[1] != entry:
+        raise ValueError('the entry is not that of the line')
+    found, last = sha256(b'\x00' + entry), size - 1
+    for sibling in hashes:
+        is_right = at & 1 or at == last
+        found = sha256(b'\x01' + (sibling + found if is_right else found + sibling))
+        while is_right and not at & 1 and at:
+            at, last = at >> 1, last >> 1
+        at, last = at >> 1, last >> 1
+    if not 0 <= proof['index'] < size or any(len(each) != 32 for each in hashes) or last != 0 or found != root:
+        raise ValueError('the hashes do not lead from the entry to the root of the checkpoint')
+    return read_checkpoint(data, keys)
 
 class Verification:
     def __init__(self, store, keys):
@@ -157,8 +175,17 @@ class Verification:
         except ValueError as error:
             return self.find('altered', name, str(error))
 
+    def prove(self, text):
+        for number, line in enumerate(text.rstrip('\n').split('\n'), 1):
+            try:
+                if not check_proof(line, self.keys):
+                    self.find('unproven', 'proof %d' % number, 'no key signed its checkpoint that --key names')
+            except WRONG as error:
+                self.find('altered', 'proof %d' % number, str(error))
+        return number, 0
+
     def run(self, since=None):
-        """Returns the number of lines that the checkpoint from elsewhere confirms."""
+        """Returns the number of lines, and how many the checkpoint from elsewhere confirms."""
         numbers = [int(name[12:]) for name in self.store.list('checkpoints') if re.fullmatch('checkpoints/[0-9]{10}', name)]
         signed = [(None, 0, None)]
         for name in ('checkpoints/%010d' % number for number in range(1, max(numbers, default=1) + 1)):
@@ -181,7 +208,7 @@ class Verification:
         confirmed = self.checkpoint('--since', since) if since is not None else None
         if confirmed and confirmed not in signed:
             self.find('altered', '--since', 'the archive does not contain it')
-        return confirmed[1] if confirmed in signed else 0
+        return len(self.log.rows[0]), confirmed[1] if confirmed in signed else 0
 
     def follow_all(self, signed):
         for name in self.store.list('segments'):
@@ -213,13 +240,12 @@ class Verification:
                 if sha256(data).hex() != name[26:90]:
                     raise ValueError('its SHA-256 is not the one in its name')
                 lines = [read_line(line) for line in gzip.decompress(data).removesuffix(b'\n').split(b'\n')]
-            except (ValueError, OSError, EOFError, zlib.error) as error:
+            except WRONG as error:
                 problems.append(str(error))
                 continue
             for _, entry in lines:
                 self.log.append(entry)
-            rest = self.follow(checkpoint, problems)
-            if rest is not None:
+            if (rest := self.follow(checkpoint, problems)) is not None:
                 return [(name, [line for line, _ in lines])] + rest
             self.log.cut(size)
         return None
@@ -282,24 +308,28 @@ class Verification:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--directory', required=True)
+    place = parser.add_mutually_exclusive_group(required=True)
+    place.add_argument('--directory')
+    place.add_argument('--proof')
     parser.add_argument('--key', required=True, action='append')
     parser.add_argument('--since')
     options = parser.parse_args()
     try:
-        keys = [read_key(pathlib.Path(path).read_text()) for path in options.key]
+        keys = [read_key(line) for path in options.key for line in pathlib.Path(path).read_text().rstrip('\n').split('\n')]
         since = pathlib.Path(options.since).read_bytes() if options.since else None
+        proof = pathlib.Path(options.proof).read_text() if options.proof else None
+        if options.directory and not pathlib.Path(options.directory).is_dir():
+            raise ValueError('"%s" is not a directory' % options.directory)
     except (OSError, ValueError) as error:
         parser.error(str(error))
-    verification, confirmed = Verification(Directory(options.directory), keys), 0
+    verification, counts = Verification(Directory(options.directory or ''), keys), (0, 0)
     try:
-        confirmed = verification.run(since)
+        counts = verification.prove(proof) if proof is not None else verification.run(since)
     except OSError as error:
         verification.find('unproven', options.directory, str(error))
-    for finding in verification.findings:
-        print('%s %s: %s' % finding)
+    sys.stdout.writelines('%s %s: %s\n' % finding for finding in verification.findings)
     result = next((each for each in ('altered', 'unproven') if each in [finding[0] for finding in verification.findings]), 'intact')
-    print('%s: %d lines, of which a checkpoint from elsewhere confirms %d' % (result, len(verification.log.rows[0]), confirmed))
+    print('%s: %d lines, of which a checkpoint from elsewhere confirms %d' % (result, *counts))
     return {'intact': 0, 'altered': 1, 'unproven': 3}[result]
 
 if __name__ == '__main__':

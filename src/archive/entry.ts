@@ -17,6 +17,10 @@ export function formatEntry(facts: Pick<Line, 'kind' | 'seq'> & { readonly uid?:
   return entry;
 }
 
+export function isRecord(entry: Uint8Array): boolean {
+  return entry[0] === kinds.record;
+}
+
 /** Entries of a bundle, each after its length (2 bytes, big-endian). */
 export function formatBundle(entries: readonly Uint8Array[]): Buffer {
   const length = Buffer.of(0, entryBytes);

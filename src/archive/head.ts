@@ -44,6 +44,12 @@ export async function openHead(store: ArchiveStore, key: KeyObject, newOrigin: (
   return { origin: newest.origin, number, log: new EntryLog(tree, await lastBundle(store, tree)), position };
 }
 
+/** The origin that the first checkpoint names, unchecked; undefined for an archive without one. */
+export async function originOf(store: ArchiveStore): Promise<string | undefined> {
+  const note = openNote((await store.read(checkpointPath(1))) ?? Buffer.alloc(0), []);
+  return typeof note === 'string' ? undefined : parseCheckpoint(note.text)?.origin;
+}
+
 /** Checkpoints are numbered without holes. */
 async function newestNumber(store: ArchiveStore): Promise<number> {
   const numbers: number[] = [];

@@ -12,7 +12,7 @@ interface RecordFacts extends Pick<RecordLine, 'kind' | 'seq' | 'uid' | 'source'
   readonly time: Micros | undefined;
 }
 export type LedgerFacts = Pick<LedgerLine, 'kind' | 'seq' | 'source' | 'from' | 'to' | 'state' | 'records' | 'digest' | 'reason'>;
-export type LineFacts = RecordFacts | LedgerFacts | Pick<OperationLine, 'kind' | 'seq'> | PositionLine;
+export type LineFacts = RecordFacts | LedgerFacts | Pick<OperationLine, 'kind' | 'seq' | 'at'> | PositionLine;
 
 const count = z.int().nonnegative();
 const uid = z.string().regex(/^[\w-]{21}[AQgw]$/);
@@ -36,7 +36,7 @@ const otherLine = z.discriminatedUnion('kind', [
     digest: digest.nullable(),
     reason: z.string().nullable(),
   }),
-  z.object({ kind: z.literal('operation'), seq: count }),
+  z.object({ kind: z.literal('operation'), seq: count, at: time }),
   z.object({
     kind: z.literal('position'),
     journal: z.string(),

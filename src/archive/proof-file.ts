@@ -38,6 +38,7 @@ const proofSchema = z.strictObject({
   checkpoint: text,
 });
 
+/** One line: a file may have many proofs. */
 export function formatProof({ line, entry, index, hashes, checkpoint }: InclusionProof): string {
   const fields = {
     format: 'waybill-proof/1',
@@ -47,7 +48,7 @@ export function formatProof({ line, entry, index, hashes, checkpoint }: Inclusio
     hashes: hashes.map((hash) => Buffer.from(hash).toString('base64')),
     checkpoint: checkpoint.toString(),
   };
-  return `${JSON.stringify(fields, undefined, 2)}\n`;
+  return `${JSON.stringify(fields)}\n`;
 }
 
 /** @returns undefined for a text that is not a proof */
@@ -58,6 +59,17 @@ export function parseProof(json: string): InclusionProof | undefined {
     if (thrown instanceof SyntaxError) return undefined;
     throw thrown;
   }
+}
+
+/** Checks a file of `archive prove` or `archive export`, line by line. */
+export function checkProofs(text: string, verifiers: readonly Verifier[]): readonly ProofResult[] {
+  return text
+    .replace(/\n$/, '')
+    .split('\n')
+    .map((line) => {
+      const proof = parseProof(line);
+      return proof ? checkProof(proof, verifiers) : { result: 'altered', message: 'it is not a proof' };
+    });
 }
 
 /** The result of a proof: `unproven` where no known key signed its checkpoint. */

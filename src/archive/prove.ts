@@ -1,93 +1,167 @@
-/** Finds a record in an archive, and proves that the newest checkpoint contains it. */
+/** Proves that the newest checkpoint of an archive contains a line, for one record or for each of many lines. */
+import { WaybillError } from '../errors.ts';
 import { uidBytes } from '../record/identity.ts';
 import { checkpointNumber, checkpointPath, parseCheckpoint } from './checkpoint.ts';
 import type { Checkpoint } from './checkpoint.ts';
-import { parseBundle } from './entry.ts';
+import { isRecord, parseBundle } from './entry.ts';
 import { equal, hashBytes, inclusionRanges, sha256 } from './merkle.ts';
+import { parseLine } from './parse-line.ts';
+import type { LineFacts } from './parse-line.ts';
 import type { InclusionProof } from './proof-file.ts';
-import { parseSegmentPath, segmentLines } from './segment.ts';
+import { parseSegmentPath, SegmentError, segmentLines } from './segment.ts';
+import type { SegmentName } from './segment.ts';
 import { openNote } from './signed-note.ts';
 import type { ArchiveStore } from './store.ts';
 import { bundlePath, rangeHash, tileAt, tilePath, tilesOf, tileWidth } from './tiles.ts';
+import type { TileId } from './tiles.ts';
 
-/**
- * @param uid  16 bytes in base64url
- * @returns undefined when the archive has no such record
- * @throws ArchiveDamaged when an object on the way is missing or not what it should be
- */
-export async function proveRecord(store: ArchiveStore, uid: string): Promise<InclusionProof | undefined> {
-  const { note, checkpoint } = await newestCheckpoint(store);
-  const found = await findEntry(store, uidBytes(uid), checkpoint.size);
-  if (!found) return undefined;
-  const ranges = inclusionRanges(found.index, checkpoint.size);
-  const hashes = await readTiles(store, [...new Set(ranges.flatMap((range) => tilesOf(range, checkpoint.size)).map(tilePath))]);
-  return {
-    line: await findLine(store, found.index, found.entry),
-    entry: found.entry,
-    index: found.index,
-    hashes: ranges.map((range) => rangeHash(range, checkpoint.size, (tile) => hashes.get(tilePath(tile)) ?? [])),
-    checkpoint: note,
-  };
-}
+/** 8 KiB each. */
+const maxTiles = 2_048;
 
-/** An object that a proof needs is missing or not what it should be. */
-export class ArchiveDamaged extends Error {
-  constructor(path: string, reason: string) {
-    super(`cannot use "${path}" of the archive: ${reason}`);
+export class Prover {
+  readonly #store: ArchiveStore;
+  readonly #note: Buffer;
+  readonly #checkpoint: Checkpoint;
+  /** In the order of their first leaves. */
+  readonly #segments: readonly SegmentName[];
+  /** By path. */
+  readonly #tiles = new Map<string, readonly Uint8Array[]>();
+  /** The bundle that was read last: lines are proven in order. */
+  #last: { readonly bundle: number; readonly entries: readonly Buffer[] } | undefined;
+
+  private constructor(store: ArchiveStore, note: Buffer, checkpoint: Checkpoint, segments: readonly SegmentName[]) {
+    this.#store = store;
+    this.#note = note;
+    this.#checkpoint = checkpoint;
+    this.#segments = segments;
+  }
+
+  /** @throws WaybillError `archive_broken`, as every method does, for an object that is missing or not what it should be */
+  static async open(store: ArchiveStore): Promise<Prover> {
+    let number = 0;
+    for await (const path of store.list('checkpoints/')) number = Math.max(number, checkpointNumber(path) ?? 0);
+    const path = checkpointPath(Math.max(1, number));
+    const bytes = await needed(store, path);
+    const note = openNote(bytes, []);
+    const checkpoint = typeof note === 'string' ? undefined : parseCheckpoint(note.text);
+    if (!checkpoint) throw unusable(path, 'it is not a checkpoint');
+    const segments = (await Array.fromAsync(store.list('segments/'))).flatMap((each) => parseSegmentPath(each) ?? []);
+    return new Prover(
+      store,
+      bytes,
+      checkpoint,
+      segments.sort((a, b) => a.firstLeaf - b.firstLeaf),
+    );
+  }
+
+  /**
+   * @param uid  16 bytes in base64url
+   * @returns undefined when the archive has no such record
+   */
+  async record(uid: string): Promise<InclusionProof | undefined> {
+    const bytes = uidBytes(uid);
+    const { size } = this.#checkpoint;
+    for (let bundle = Math.ceil(size / tileWidth) - 1; bundle >= 0; bundle -= 1) {
+      const entries = await this.#bundle(bundle);
+      const at = entries.findIndex((each) => isRecord(each) && equal(each.subarray(1, 17), bytes));
+      const entry = entries[at];
+      if (!entry) continue;
+      const index = bundle * tileWidth + at;
+      return this.#proof(index, entry, await this.#line(index, entry));
+    }
+    return undefined;
+  }
+
+  /** The lines of the archive that `isWanted` selects, in order. Memory does not grow with their number. */
+  async *lines(isWanted: (facts: LineFacts) => boolean): AsyncGenerator<InclusionProof> {
+    let next = 0;
+    for (const segment of this.#segments) {
+      if (segment.firstLeaf !== next) continue;
+      const lines = await this.#committedLines(segment);
+      for (const [i, line] of lines.entries()) {
+        const facts = parseLine(line);
+        const index = segment.firstLeaf + i;
+        if (facts && isWanted(facts)) yield await this.#proof(index, await this.#entry(index), line);
+      }
+      next += lines.length;
+    }
+    if (next !== this.#checkpoint.size) throw unusable(segmentName(next), `it is missing: the lines from leaf ${next} on cannot be read`);
+  }
+
+  async #proof(index: number, entry: Buffer, line: Buffer): Promise<InclusionProof> {
+    const { size } = this.#checkpoint;
+    const ranges = inclusionRanges(index, size);
+    for (const tile of ranges.flatMap((range) => tilesOf(range, size))) await this.#load(tile);
+    const hashes = ranges.map((range) => rangeHash(range, size, (tile) => this.#tiles.get(tilePath(tile)) ?? []));
+    if (this.#tiles.size > maxTiles) this.#tiles.clear();
+    return { line, entry, index, hashes, checkpoint: this.#note };
+  }
+
+  async #load(tile: TileId): Promise<void> {
+    const path = tilePath(tile);
+    if (this.#tiles.has(path)) return;
+    const bytes = await needed(this.#store, path);
+    const hashes = Array.from({ length: bytes.length / hashBytes }, (_, i) => bytes.subarray(i * hashBytes, (i + 1) * hashBytes));
+    this.#tiles.set(path, hashes);
+  }
+
+  async #bundle(bundle: number): Promise<readonly Buffer[]> {
+    if (this.#last?.bundle === bundle) return this.#last.entries;
+    const path = bundlePath(tileAt(0, bundle, this.#checkpoint.size));
+    const entries = parseBundle(await needed(this.#store, path));
+    if (!entries) throw unusable(path, 'it is not a bundle of entries');
+    this.#last = { bundle, entries };
+    return entries;
+  }
+
+  async #entry(index: number): Promise<Buffer> {
+    const entry = (await this.#bundle(Math.floor(index / tileWidth)))[index % tileWidth];
+    if (!entry) throw unusable(bundlePath({ index: Math.floor(index / tileWidth), width: tileWidth }), `it has no entry for leaf ${index}`);
+    return entry;
+  }
+
+  /** The line stands in the last segment that begins at its leaf or before. */
+  async #line(index: number, entry: Buffer): Promise<Buffer> {
+    const first = this.#segments.findLast(({ firstLeaf }) => firstLeaf <= index)?.firstLeaf ?? 0;
+    for (const { path } of this.#segments.filter(({ firstLeaf }) => firstLeaf === first)) {
+      const line = (await this.#read(path))[index - first];
+      if (line && isOf(entry, line)) return line;
+    }
+    throw unusable(segmentName(first), `it has no line for leaf ${index}`);
+  }
+
+  /** Empty for a segment of an unfinished attempt. */
+  async #committedLines({ path, firstLeaf }: SegmentName): Promise<readonly Buffer[]> {
+    if (firstLeaf >= this.#checkpoint.size) return [];
+    const lines = await this.#read(path);
+    const [first = Buffer.alloc(0)] = lines;
+    return isOf(await this.#entry(firstLeaf), first) ? lines : [];
+  }
+
+  async #read(path: string): Promise<readonly Buffer[]> {
+    try {
+      return await segmentLines(await needed(this.#store, path));
+    } catch (thrown) {
+      throw thrown instanceof SegmentError ? unusable(path, thrown.message) : thrown;
+    }
   }
 }
 
-async function newestCheckpoint(store: ArchiveStore): Promise<{ readonly note: Buffer; readonly checkpoint: Checkpoint }> {
-  let number = 0;
-  for await (const path of store.list('checkpoints/')) number = Math.max(number, checkpointNumber(path) ?? 0);
-  const path = checkpointPath(Math.max(1, number));
-  const bytes = await needed(store, path);
-  const note = openNote(bytes, []);
-  const checkpoint = typeof note === 'string' ? undefined : parseCheckpoint(note.text);
-  if (!checkpoint) throw new ArchiveDamaged(path, 'it is not a checkpoint');
-  return { note: bytes, checkpoint };
-}
-
-/** Reads the entries from the newest on. */
-async function findEntry(
-  store: ArchiveStore,
-  uid: Uint8Array,
-  size: number,
-): Promise<{ readonly index: number; readonly entry: Buffer } | undefined> {
-  for (let bundle = Math.ceil(size / tileWidth) - 1; bundle >= 0; bundle -= 1) {
-    const path = bundlePath(tileAt(0, bundle, size));
-    const entries = parseBundle(await needed(store, path));
-    if (!entries) throw new ArchiveDamaged(path, 'it is not a bundle of entries');
-    const at = entries.findIndex((entry) => equal(entry.subarray(1, 17), uid));
-    const entry = entries[at];
-    if (entry) return { index: bundle * tileWidth + at, entry };
-  }
-  return undefined;
-}
-
-/** The line stands in the last segment that begins at its leaf or before. */
-async function findLine(store: ArchiveStore, index: number, entry: Buffer): Promise<Buffer> {
-  const names = (await Array.fromAsync(store.list('segments/'))).flatMap((path) => parseSegmentPath(path) ?? []);
-  const first = Math.max(...names.map(({ firstLeaf }) => firstLeaf).filter((leaf) => leaf <= index));
-  for (const { path } of names.filter(({ firstLeaf }) => firstLeaf === first)) {
-    const line = (await segmentLines(await needed(store, path)))[index - first];
-    if (line && equal(sha256(line), entry.subarray(25))) return line;
-  }
-  throw new ArchiveDamaged(`segments/${String(first).padStart(16, '0')}-…`, `it has no line for leaf ${index}`);
-}
-
-async function readTiles(store: ArchiveStore, paths: readonly string[]): Promise<ReadonlyMap<string, readonly Uint8Array[]>> {
-  const tiles = await Promise.all(paths.map(async (path) => [path, await needed(store, path)] as const));
-  return new Map(
-    tiles.map(([path, bytes]) => [
-      path,
-      Array.from({ length: bytes.length / hashBytes }, (_, i) => bytes.subarray(i * hashBytes, (i + 1) * hashBytes)),
-    ]),
-  );
+/** An entry ends with the SHA-256 of its line. */
+function isOf(entry: Buffer, line: Uint8Array): boolean {
+  return equal(sha256(line), entry.subarray(25));
 }
 
 async function needed(store: ArchiveStore, path: string): Promise<Buffer> {
   const bytes = await store.read(path);
-  if (!bytes) throw new ArchiveDamaged(path, 'it is missing');
+  if (!bytes) throw unusable(path, 'it is missing');
   return bytes;
+}
+
+function segmentName(firstLeaf: number): string {
+  return `segments/${String(firstLeaf).padStart(16, '0')}-…`;
+}
+
+function unusable(path: string, reason: string): WaybillError {
+  return new WaybillError('archive_broken', `cannot use "${path}" of the archive: ${reason}; see "waybill archive verify"`);
 }

@@ -26,6 +26,7 @@ export const files = {
   explain: () => import('./commands/explain.ts'),
   backup: () => import('./commands/backup.ts'),
   compare: () => import('./commands/compare/index.ts'),
+  archive: () => import('./commands/archive/index.ts'),
   setup: () => import('./commands/setup/index.ts'),
   encode: () => import('./commands/encode.ts'),
   schema: () => import('./commands/schema.ts'),

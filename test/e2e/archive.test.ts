@@ -1,6 +1,9 @@
-/** The sink `archive` of a daemon that is killed: the second verifier accepts the archive, which has every record of the service once. */
+/** The sink `archive` of a daemon that is killed: it has every record of the service once, and an auditor verifies it by docs/evidence.md. */
+import { execFileSync } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { archivedRecords, publicKeyPath } from '../support/archive-files.ts';
 import { ago, configure, Daemon, settled, sourceOf } from '../support/e2e-daemon.ts';
@@ -8,6 +11,19 @@ import { compare, exactlyOnce } from '../support/e2e-oracle.ts';
 import { inPlace, until } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 import { hasPython, verifyWithPython } from '../support/second-verifier.ts';
+
+/** The commands of docs/evidence.md. */
+function documented(): string[] {
+  const text = readFileSync(new URL('../../docs/evidence.md', import.meta.url), 'utf8');
+  return /```sh\n([^]*?)```/.exec(text)?.[1]?.trimEnd().split('\n') ?? [];
+}
+
+/** @throws when the command fails */
+function run(cwd: string, line: string, environment: Readonly<Record<string, string>>): string {
+  const waybill = fileURLToPath(new URL('../../bin/waybill.js', import.meta.url));
+  const script = `waybill() { "${process.execPath}" "${waybill}" "$@"; }\n${line}`;
+  return execFileSync('bash', ['-ec', script], { cwd, encoding: 'utf8', env: { ...process.env, ...environment } });
+}
 
 test('an archive has each record once after kills, and its ledger proves every window', { timeout: 300_000 }, ({ annotate }) =>
   inPlace('archive', async (place) => {
@@ -37,10 +53,32 @@ test('an archive has each record once after kills, and its ledger proves every w
       .map(({ state }) => state);
     expect(states.length).toBeGreaterThan(2);
     expect(new Set(states)).toEqual(new Set(['proven']));
-    if (!hasPython) await annotate('python3 or openssl is missing: verify.py did not run');
-    else {
-      const directory = place.path('archive');
-      expect(verifyWithPython('--directory', directory, '--key', publicKeyPath(directory))).toMatchObject({ code: 0 });
+    if (!hasPython) {
+      await annotate('skipped: python3 or openssl is missing, which docs/evidence.md needs');
+      return;
     }
+
+    // What an auditor receives.
+    const directory = place.path('archive');
+    copyFileSync(publicKeyPath(directory), place.path('archive.pub'));
+    copyFileSync(join(directory, 'checkpoints/0000000002'), place.path('earlier-checkpoint'));
+    copyFileSync(fileURLToPath(new URL('../../content/archive/verify.py', import.meta.url)), place.path('verify.py'));
+    const lines = archivedRecords(directory, 'line').map(
+      (line) => JSON.parse(line) as { kind: string; uid: string; from: string; to: string },
+    );
+    const proven = lines.filter(({ kind }) => kind === 'ledger');
+    const [from, to] = [proven.map((line) => line.from).sort()[0] ?? '', proven.map((line) => line.to).sort().at(-1) ?? '']; // prettier-ignore
+    const environment = { FROM: from, TO: to, UID_OF_RECORD: lines.find(({ kind }) => kind === 'record')?.uid ?? '' };
+    const commands = documented();
+    expect(commands).toHaveLength(10);
+    const outputs = commands.map((each) => run(place.directory, each, environment));
+    expect(outputs[0]).toBe(readFileSync(place.path('archive.pub'), 'utf8'));
+    expect(outputs[2]).toMatch(/^intact: \d+ lines, of which a checkpoint from elsewhere confirms [1-9]\d*$/m);
+    for (const i of [3, 4]) expect(outputs[i]).toContain('INTACT');
+    expect(outputs[5]).toBe('no gaps\n');
+    expect(outputs[8]).toContain('intact: 1 lines');
+    const exported = readFileSync(place.path('period.ndjson'), 'utf8').trimEnd().split('\n');
+    expect(exported.length).toBeGreaterThan(proven.length);
+    expect(verifyWithPython('--proof', place.path('period.ndjson'), '--key', place.path('archive.pub'))).toMatchObject({ code: 0 });
   }),
 );

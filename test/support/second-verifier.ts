@@ -9,7 +9,7 @@ export type Changes = Readonly<Record<string, Buffer | null>>;
 /** What a verifier finds. */
 export type Judgement = readonly (readonly [severity: string, object: string])[];
 
-const verifyProgram = fileURLToPath(new URL('../../content/archive/verify.py', import.meta.url));
+export const verifyProgram = fileURLToPath(new URL('../../content/archive/verify.py', import.meta.url));
 export const hasPython = [
   ['python3', '--version'],
   ['openssl', 'version'],

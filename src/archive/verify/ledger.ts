@@ -36,6 +36,7 @@ interface Verdict {
 export class LedgerCheck implements Disposable {
   readonly #findings: Findings;
   readonly #period: Period;
+  #beginsAt = -Infinity;
   readonly #records = new RecordIndex();
   /** By source, then by the start of the window. */
   readonly #windows = new Map<string, Map<Micros, Verdict>>();
@@ -64,6 +65,11 @@ export class LedgerCheck implements Disposable {
     }
   }
 
+  /** Retention removed the lines before: windows that start earlier are not checked. */
+  beginAt(at: Micros): void {
+    this.#beginsAt = at;
+  }
+
   /** Lines of the log are lost: a window that lacks records is not contradicted again. */
   lacksLines(): void {
     this.#lacksLines = true;
@@ -82,7 +88,7 @@ export class LedgerCheck implements Disposable {
   }
 
   #isInPeriod({ from, to }: LedgerFacts): boolean {
-    return to > (this.#period.from ?? -Infinity) && from < (this.#period.to ?? Infinity);
+    return from >= this.#beginsAt && to > (this.#period.from ?? -Infinity) && from < (this.#period.to ?? Infinity);
   }
 
   #check(line: LedgerFacts): void {

@@ -21,6 +21,15 @@ interface Step {
   readonly growth: Growth;
   /** Undefined where the lines do not match the log, so that only the entries are known. */
   readonly segment: { readonly path: string; readonly facts: readonly LineFacts[] } | undefined;
+  /** Set in place of the segment: the object at fault. */
+  readonly lost?: LostSegment;
+}
+
+export interface LostSegment {
+  readonly object: string;
+  readonly message: string;
+  /** There is no file for its lines: retention may have removed it. */
+  readonly isAbsent: boolean;
 }
 
 export class Segments {
@@ -45,7 +54,10 @@ export class Segments {
     return new Segments(store, findings, byLeaf);
   }
 
-  /** @returns undefined, with a finding, when neither lines nor entries lead to the signed root */
+  /**
+   * The caller reports a lost segment.
+   * @returns undefined, with a finding, when neither lines nor entries lead to the signed root
+   */
   async follow(from: EntryLog, to: SignedCheckpoint): Promise<readonly Step[] | undefined> {
     const problems: string[] = [];
     const steps = await this.#lead(from, to, problems);
@@ -54,13 +66,16 @@ export class Segments {
       return steps;
     }
     const [named] = this.#byLeaf.get(from.size) ?? [];
-    this.#findings.altered(
-      named?.path ?? `segments/${String(from.size).padStart(16, '0')}-…`,
-      problems[0] ?? `it is missing: "${to.path}" commits ${to.size - from.size} lines from leaf ${from.size} on`,
-    );
-    const step = await this.#leadByEntries(from, to);
-    if (!step) this.#findings.altered(to.path, 'neither lines nor entries lead to its root: nothing after it was checked');
-    return step && [step];
+    const lost = {
+      object: named?.path ?? `segments/${String(from.size).padStart(16, '0')}-…`,
+      message: problems[0] ?? `it is missing: "${to.path}" commits ${to.size - from.size} lines from leaf ${from.size} on`,
+      isAbsent: named === undefined,
+    };
+    const log = await this.#leadByEntries(from, to);
+    if (log) return [{ log, growth: log.take(), segment: undefined, lost }];
+    this.#findings.altered(lost.object, lost.message);
+    this.#findings.altered(to.path, 'neither lines nor entries lead to its root: nothing after it was checked');
+    return undefined;
   }
 
   /** Segments of unfinished attempts. */
@@ -111,7 +126,7 @@ export class Segments {
   }
 
   /** The entries of the log stay where lines are lost, so that everything after them can be checked. */
-  async #leadByEntries(from: EntryLog, to: SignedCheckpoint): Promise<Step | undefined> {
+  async #leadByEntries(from: EntryLog, to: SignedCheckpoint): Promise<EntryLog | undefined> {
     const log = from.copy();
     for (let index = Math.floor(from.size / tileWidth); log.size < to.size; index += 1) {
       const { width } = tileAt(0, index, to.size);
@@ -119,6 +134,6 @@ export class Segments {
       if (entries?.length !== width) return undefined;
       for (const entry of entries.slice(log.size - index * tileWidth)) log.append(entry);
     }
-    return equal(log.root(), to.root) ? { log, growth: log.take(), segment: undefined } : undefined;
+    return equal(log.root(), to.root) ? log : undefined;
   }
 }

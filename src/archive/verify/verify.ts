@@ -15,14 +15,18 @@ import type { Finding } from './findings.ts';
 import { LedgerCheck } from './ledger.ts';
 import type { SourceWindows } from './ledger.ts';
 import { Order } from './order.ts';
+import { RemovedSegments } from './removed.ts';
 import { Segments } from './segments.ts';
 
 export interface VerifyOptions {
   /** Windows outside this period are not checked. */
   readonly from?: Micros | undefined;
   readonly to?: Micros | undefined;
+  /** Segments whose lines were archived before this time may be missing. */
+  readonly removedBefore?: Micros | undefined;
   /** A checkpoint that was stored elsewhere. */
   readonly since?: Uint8Array | undefined;
+  readonly signal?: AbortSignal | undefined;
   /** Called after each checkpoint. */
   readonly onProgress?: (done: { readonly lines: number; readonly of: number }) => void;
 }
@@ -50,27 +54,34 @@ export async function verifyArchive(
   await compareKeys(store, verifiers, findings);
   const segments = await Segments.list(store, findings);
   const order = new Order(findings);
+  const removed = new RemovedSegments(findings, options.removedBefore);
   using ledger = new LedgerCheck(findings, options);
   const newest = signed.at(-1);
   let log = new EntryLog();
   let records = 0;
   for (const checkpoint of signed) {
+    options.signal?.throwIfAborted();
     const steps = await segments.follow(log, checkpoint);
     if (!steps) break;
-    for (const { segment, growth, log: after } of steps) {
+    for (const { segment, lost, growth, log: after } of steps) {
       log = after;
       await compareObjects(store, growth, findings, checkpoint === newest);
       if (segment) {
+        const beginsAt = removed.next(segment.facts);
+        if (beginsAt !== undefined) ledger.beginAt(beginsAt);
         order.add(segment.path, segment.facts);
         ledger.add(segment.facts);
         records += segment.facts.filter(({ kind }) => kind === 'record').length;
-      } else {
+      } else if (lost) {
         order.lacksLines();
+        if (removed.add(lost)) continue;
+        findings.altered(lost.object, lost.message);
         ledger.lacksLines();
       }
     }
     options.onProgress?.({ lines: log.size, of: newest?.size ?? 0 });
   }
+  removed.finish();
   segments.noteUncommitted();
   const confirmed = options.since ? confirmedLines(options.since, signed, verifiers, findings) : 0;
   const sources = ledger.finish();

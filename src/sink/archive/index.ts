@@ -1,28 +1,21 @@
 /** The definition of the sink `archive`: an evidence that a third party can check (docs/evidence.md). */
-import { createPrivateKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { z } from 'zod';
 import { DirectoryStore } from '../../archive/directory-store.ts';
 import { openHead } from '../../archive/head.ts';
 import { formatVerifier, signerOf } from '../../archive/signed-note.ts';
-import { WaybillError, messageOf } from '../../errors.ts';
-import type { Secret } from '../../settings/secret.ts';
-import { path, secret } from '../../settings/values.ts';
+import { messageOf } from '../../errors.ts';
 import { defineSink } from '../define.ts';
 import type { Finding } from '../define.ts';
+import { signingKeyOf } from './key.ts';
+import { archiveSettings } from './settings.ts';
 import { ArchiveSink } from './sink.ts';
-
-const config = z.strictObject({
-  directory: path().describe('Directory of the archive, on a local disk; created with mode 0700. Relative to the working directory'),
-  signingKey: secret().describe('Ed25519 private key in PEM (PKCS #8) that signs the checkpoints, e.g. `${file:/run/secrets/archive-key}`'),
-});
 
 export const archive = defineSink('archive', {
   summary: 'a signed archive in a local directory, with every record and the ledger',
-  config,
+  config: archiveSettings,
   formats: ['raw'],
   batch: { records: 10_000, bytes: 16 * 1024 * 1024, wait: 300_000 },
   alwaysLedger: true,
@@ -33,34 +26,17 @@ export const archive = defineSink('archive', {
   destination: ({ directory }) => resolve(directory),
   guarantee: () => ({ delivery: 'exactly once', duplicates: '0', losses: '0' }),
   async check({ directory, signingKey }, { id }) {
-    const key = signingKeyOf(signingKey, id);
+    const key = signingKeyOf(signingKey, `sinks.${id}.signingKey`);
     const faults = await directoryFaults(directory, `sinks.${id}.directory`);
     return faults.length > 0 ? faults : archiveFindings(directory, key, id);
   },
   open: async ({ directory, signingKey }, context, resumePoint) =>
     ArchiveSink.open(
-      { name: directory, store: new DirectoryStore(directory), key: signingKeyOf(signingKey, context.id) },
+      { name: directory, store: new DirectoryStore(directory), key: signingKeyOf(signingKey, `sinks.${context.id}.signingKey`) },
       context,
       resumePoint,
     ),
 });
-
-/** @throws WaybillError `sink_blocked` for anything but an Ed25519 private key */
-function signingKeyOf(signingKey: Secret, id: string): KeyObject {
-  const text = signingKey.read();
-  const refused = (reason: string, cause?: unknown): WaybillError =>
-    new WaybillError('sink_blocked', `cannot use sinks.${id}.signingKey: ${reason}; create one with "openssl genpkey -algorithm ed25519"`, {
-      cause,
-    });
-  let key: KeyObject;
-  try {
-    key = createPrivateKey(text);
-  } catch (cause) {
-    throw refused(`it is not a private key in PEM (${messageOf(cause)})`, cause);
-  }
-  if (key.asymmetricKeyType !== 'ed25519') throw refused(`its type is ${key.asymmetricKeyType ?? 'unknown'}, not Ed25519`);
-  return key;
-}
 
 async function directoryFaults(directory: string, setting: string): Promise<readonly Finding[]> {
   const existing = await nearestExisting(resolve(directory));

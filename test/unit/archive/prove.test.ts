@@ -1,9 +1,14 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { checkProof, formatProof, parseProof } from '../../../src/archive/proof-file.ts';
+import { checkProof, checkProofs, formatProof, parseProof } from '../../../src/archive/proof-file.ts';
 import type { InclusionProof } from '../../../src/archive/proof-file.ts';
-import { ArchiveDamaged, proveRecord } from '../../../src/archive/prove.ts';
-import { signerOf } from '../../../src/archive/signed-note.ts';
+import { Prover } from '../../../src/archive/prove.ts';
+import { formatVerifier, signerOf } from '../../../src/archive/signed-note.ts';
 import { keyFrom, MemoryStore, windowLines, writeArchive } from '../../support/archive.ts';
+import { hasPython, verifyWithPython } from '../../support/second-verifier.ts';
 
 const store = new MemoryStore();
 const lines = windowLines(100, 9);
@@ -14,7 +19,7 @@ const verifier = (seed = 1): ReturnType<typeof signerOf> =>
 const records = lines.flatMap((line) => (line.kind === 'record' ? [line] : []));
 
 async function proofOf(uid: string, from = store): Promise<InclusionProof> {
-  const proof = await proveRecord(from, uid);
+  const proof = await (await Prover.open(from)).record(uid);
   if (!proof) throw new Error(`expected a proof of ${uid}`);
   return proof;
 }
@@ -73,8 +78,10 @@ describe('a proof', () => {
   });
 
   it('is not given for a record that is not there', async () => {
-    expect(await proveRecord(store, 'AAAAAAAAAAAAAAAAAAAAAA')).toMatchObject({ index: expect.any(Number) as number });
-    expect(await proveRecord(store, 'BBBBBBBBBBBBBBBBBBBBBA')).toBeUndefined();
+    const prover = await Prover.open(store);
+    // Ledger lines have this uid in their entries.
+    expect(await prover.record('AAAAAAAAAAAAAAAAAAAAAA')).toBeUndefined();
+    expect(await prover.record('BBBBBBBBBBBBBBBBBBBBBA')).toBeUndefined();
   });
 
   it('is not given from a damaged archive', async () => {
@@ -82,10 +89,68 @@ describe('a proof', () => {
     for (const damaged of [/^tile\/0\/000$/, /^tile\/entries\/000$/, /^segments\/0{16}/, /^checkpoints\/0{9}6$/]) {
       const files = new MemoryStore([...store.files].filter(([path]) => !damaged.test(path)));
       expect(files.files.size).toBe(store.files.size - 1);
-      const proof = await proveRecord(files, uid).catch((thrown: unknown) => thrown);
+      const proof = await Prover.open(files)
+        .then((prover) => prover.record(uid))
+        .catch((thrown: unknown) => thrown);
       // Without its newest checkpoint an archive is one of an earlier time.
       if (damaged.source.startsWith('^check')) expect(proof).toMatchObject({ checkpoint: store.files.get('checkpoints/0000000005') });
-      else expect(proof).toBeInstanceOf(ArchiveDamaged);
+      else expect(proof).toMatchObject({ code: 'archive_broken' });
+    }
+  });
+
+  it('is given for each line that is wanted, in order', async () => {
+    const prover = await Prover.open(store);
+    const proofs = await Array.fromAsync(prover.lines(({ kind, seq }) => kind === 'ledger' || seq % 50 === 1));
+    const seqs = proofs.map(({ line }) => (JSON.parse(line.toString()) as { seq: number }).seq);
+    expect(seqs).toEqual(lines.filter(({ kind, seq }) => kind === 'ledger' || seq % 50 === 1).map(({ seq }) => seq));
+    expect(seqs.length).toBeGreaterThan(100);
+    for (const proof of proofs) expect(checkProof(proof, [verifier()])).toMatchObject({ result: 'intact' });
+  });
+
+  it('skips the segment of an unfinished attempt, and refuses an archive that lacks one', async () => {
+    const paths = [...store.files.keys()].filter((path) => path.startsWith('segments/')).sort();
+    const [first = '', second = ''] = paths;
+    const attempt = new MemoryStore(store.files);
+    attempt.files.set(second.replace(/-[0-9a-f]{2}/, '-00'), gzipSync('{"kind":"operation","seq":171}\n'));
+    const all = async (from: MemoryStore): Promise<number> => (await Array.fromAsync((await Prover.open(from)).lines(() => true))).length;
+    expect(await all(attempt)).toBe(await all(store));
+    for (const path of [first, second, paths.at(-1) ?? '']) {
+      const lacking = new MemoryStore([...store.files].filter(([each]) => each !== path));
+      await expect(all(lacking), path).rejects.toMatchObject({ code: 'archive_broken' });
+    }
+  });
+
+  it.skipIf(!hasPython)('has the same result in verify.py, whatever is changed', async () => {
+    const proof = await proofOf(records[400]?.uid ?? '');
+    const other = await proofOf(records[500]?.uid ?? '');
+    const [, ...rest] = proof.hashes;
+    const changes: readonly (Partial<InclusionProof> | string)[] = [
+      ...[{}, { index: other.index }, { index: 0 }, { hashes: rest }, { hashes: [...proof.hashes, ...rest] }, { line: other.line }],
+      ...[{ entry: other.entry }, { hashes: [Buffer.alloc(31), ...rest] }, { checkpoint: Buffer.from('no checkpoint') }],
+      ...['', '{}', '[]', 'text', formatProof(proof).replace('waybill-proof/1', 'waybill-proof/2'), formatProof(proof).repeat(3)],
+      formatProof(proof) + formatProof({ ...proof, index: 7 }),
+    ];
+    const folder = mkdtempSync(join(tmpdir(), 'waybill-proof-'));
+    try {
+      const exitCodes = { intact: 0, altered: 1, unproven: 3 };
+      for (const [seed, accepted] of [
+        [1, 0],
+        [2, 3],
+      ] as const) {
+        // prettier-ignore
+        writeFileSync(join(folder, 'key'), formatVerifier(verifier(seed)));
+        const codes = changes.map((change) => {
+          const text = typeof change === 'string' ? change : formatProof({ ...proof, ...change });
+          writeFileSync(join(folder, 'proof'), text);
+          const results = checkProofs(text, [verifier(seed)]).map(({ result }) => result);
+          const worst = (['altered', 'unproven', 'intact'] as const).find((result) => results.includes(result)) ?? 'altered';
+          expect(verifyWithPython('--proof', join(folder, 'proof'), '--key', join(folder, 'key')).code, text).toBe(exitCodes[worst]);
+          return exitCodes[worst];
+        });
+        expect(codes.filter((code) => code === accepted)).toHaveLength(2);
+      }
+    } finally {
+      rmSync(folder, { recursive: true });
     }
   });
 });

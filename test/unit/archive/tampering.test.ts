@@ -4,7 +4,7 @@
  * number of random changes, and `all` flips every bit.
  */
 import { createHash } from 'node:crypto';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
@@ -12,7 +12,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { formatVerifier, parseVerifier, signerOf } from '../../../src/archive/signed-note.ts';
 import { verifyArchive } from '../../../src/archive/verify/verify.ts';
 import { keyFrom, MemoryStore, windowLines, writeArchive } from '../../support/archive.ts';
-import { hasPython, resultOf, secondVerifier, verifyWithPython } from '../../support/second-verifier.ts';
+import { hasPython, resultOf, secondVerifier, verifyProgram, verifyWithPython } from '../../support/second-verifier.ts';
 import type { Changes, Judgement } from '../../support/second-verifier.ts';
 
 const setting = process.env['WAYBILL_ARCHIVE_TAMPERINGS'] ?? '300';
@@ -90,6 +90,12 @@ function randomNumbers(seed: string): (below: number) => number {
 describe.skipIf(!hasPython)('both verifiers', () => {
   it('find nothing in the archive as it was written', async () => {
     expect([await byWaybill([{}]), await byPython([{}])]).toEqual([[[]], [[]]]);
+  });
+
+  it('share no code: verify.py has at most 300 lines, and imports the standard library only', () => {
+    const text = readFileSync(verifyProgram, 'utf8');
+    expect(text.split('\n').filter((line) => line.trim() !== '').length).toBeLessThanOrEqual(300);
+    expect(text.match(/^\s*(import|from) .*/gm)).toHaveLength(1);
   });
 
   it('agree when verify.py runs as a program on a directory', async () => {

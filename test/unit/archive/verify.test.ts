@@ -109,6 +109,44 @@ describe('an archive', () => {
   });
 });
 
+describe('retention', () => {
+  const lines = windowLines(60, 9);
+  // Segments of 170 lines: the last line of the second one is that of entry 340.
+  const secondEnds = start + 340 * 1_000_000;
+
+  async function without(...removed: readonly number[]): Promise<MemoryStore> {
+    const store = await archiveOf(lines, 170);
+    const paths = [...store.files.keys()].filter((each) => each.startsWith('segments/')).sort();
+    for (const i of removed) store.files.delete(paths[i] ?? '');
+    return store;
+  }
+  const judged = async (store: MemoryStore, removedBefore: number): Promise<VerifyReport> =>
+    verifyArchive(store, [verifierOf(store)], { removedBefore });
+
+  it('may remove the oldest segments: the windows of the others are proven', async () => {
+    const report = await judged(await without(0), secondEnds + 1);
+    expect(report).toMatchObject({ result: 'intact', lines: 604, sources: [{ from: start + 17 * minute }] });
+    expect(summaries(report)).toEqual(['note segments/0000000000000000-…']);
+    expect(report.sources[0]?.proven).toBe(43);
+  });
+
+  it.each<[string, readonly number[], number]>([
+    ['a segment that is not old enough', [0], secondEnds],
+    ['a segment between others', [0, 2], secondEnds + 1],
+    ['the newest segments', [2, 3], Infinity],
+    ['all segments', [0, 1, 2, 3], Infinity],
+  ])('does not excuse %s', async (_, removed, before) => {
+    expect(await judged(await without(...removed), before)).toMatchObject({ result: 'altered' });
+  });
+
+  it('does not excuse a segment that is damaged', async () => {
+    const store = await archiveOf(lines, 170);
+    const [path] = [...store.files.keys()].filter((each) => each.startsWith('segments/')).sort();
+    store.files.set(path ?? '', Buffer.from('changed'));
+    expect(await judged(store, Infinity)).toMatchObject({ result: 'altered' });
+  });
+});
+
 describe('a checkpoint from elsewhere', () => {
   const lines = windowLines(4, 3);
 

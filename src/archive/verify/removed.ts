@@ -1,0 +1,42 @@
+/** Segments that the retention of an archive removed: its oldest ones, whose lines were archived before a time. */
+import type { Micros } from '../../model/time.ts';
+import type { LineFacts } from '../parse-line.ts';
+import type { Findings } from './findings.ts';
+import type { LostSegment } from './segments.ts';
+
+export class RemovedSegments {
+  readonly #findings: Findings;
+  readonly #before: Micros | undefined;
+  #isOldest = true;
+  #absent: LostSegment[] = [];
+
+  /** @param before  undefined: no segment may be missing */
+  constructor(findings: Findings, before: Micros | undefined) {
+    this.#findings = findings;
+    this.#before = before;
+  }
+
+  /** @returns false when this segment may not be missing, whatever follows it */
+  add(lost: LostSegment): boolean {
+    if (this.#before === undefined || !this.#isOldest || !lost.isAbsent) return false;
+    this.#absent.push(lost);
+    return true;
+  }
+
+  /** @returns when the archive begins, if segments before this one were removed */
+  next(facts: readonly LineFacts[]): Micros | undefined {
+    this.#isOldest = false;
+    const position = facts.at(-1);
+    const [first] = this.#absent;
+    if (!first || position?.kind !== 'position') return undefined;
+    if (this.#before === undefined || position.at >= this.#before) this.finish();
+    else this.#findings.note(first.object, `retention removed this segment and the next ones, ${this.#absent.length} in total`);
+    this.#absent = [];
+    return position.at;
+  }
+
+  /** Nothing after the absent segments shows that they are old enough. */
+  finish(): void {
+    for (const { object, message } of this.#absent) this.#findings.altered(object, message);
+  }
+}

@@ -1,0 +1,94 @@
+/** Where an archive is, and the public keys that verify it. */
+import { readFileSync, statSync } from 'node:fs';
+import { DirectoryStore } from '../../../archive/directory-store.ts';
+import { originOf } from '../../../archive/head.ts';
+import { parseVerifier, signerOf } from '../../../archive/signed-note.ts';
+import type { Verifier } from '../../../archive/signed-note.ts';
+import type { ArchiveStore } from '../../../archive/store.ts';
+import { loadConfig } from '../../../config/load.ts';
+import { messageOf, WaybillError } from '../../../errors.ts';
+import { signingKeyOf } from '../../../sink/archive/key.ts';
+import type { ArchiveSettings } from '../../../sink/archive/settings.ts';
+import { byId } from '../../not-found.ts';
+import type { Io } from '../../io.ts';
+import { text } from '../../option.ts';
+import type { ValuesOf } from '../../option.ts';
+import { configOption } from '../../state-access.ts';
+
+export const placeOptions = {
+  directory: text('DIR', 'directory of the archive'),
+  sink: text('ID', 'archive sink of the configuration, in place of --directory'),
+  ...configOption,
+};
+export const keyOption = {
+  key: text('FILE', 'public keys, one name+id+base64 a line; default with --sink: that of its signingKey'),
+};
+
+type PlaceValues = ValuesOf<typeof placeOptions>;
+
+interface Place {
+  readonly store: ArchiveStore;
+  /** For messages. */
+  readonly name: string;
+  /** Of the sink in the configuration. */
+  readonly settings: ArchiveSettings | undefined;
+}
+
+/** @throws WaybillError `usage` unless the options name one archive that exists */
+export async function placeOf(values: PlaceValues, { env }: Pick<Io, 'env'>): Promise<Place> {
+  const { directory, sink } = values;
+  if ((directory === undefined) === (sink === undefined))
+    throw new WaybillError('usage', 'cannot find the archive: pass either --directory DIR, or --sink ID of the configuration');
+  const settings = sink === undefined ? undefined : await settingsOf(sink, values.config, env);
+  const name = settings?.directory ?? directory ?? '';
+  if (statSync(name, { throwIfNoEntry: false })?.isDirectory() !== true)
+    throw new WaybillError('usage', `cannot read the archive "${name}": it is not a directory`);
+  return { store: new DirectoryStore(name), name, settings };
+}
+
+async function settingsOf(id: string, file: string | undefined, env: Io['env']): Promise<ArchiveSettings> {
+  const { config } = await loadConfig(file, env, { requireSecrets: false });
+  const { type, settings } = byId('sink', config.sinks, id);
+  if (type !== 'archive') throw new WaybillError('usage', `cannot use the sink "${id}" of type ${type}: it is not an archive`);
+  return settings as ArchiveSettings;
+}
+
+/**
+ * The keys of `--key`; without it, the public half of the sink's signing key.
+ * @throws WaybillError `usage` when there is none
+ */
+export async function keysOf(file: string | undefined, place?: Place): Promise<readonly Verifier[]> {
+  if (file !== undefined) return keysIn(file);
+  if (!place?.settings)
+    throw new WaybillError('usage', 'missing --key FILE: the public key that you received from the operator of the archive');
+  const origin = await originOf(place.store);
+  return origin === undefined ? [] : [signerOf(origin, signingKeyOf(place.settings.signingKey, 'signingKey of the sink'))];
+}
+
+function keysIn(file: string): readonly Verifier[] {
+  const lines = readText(file, '--key')
+    .split('\n')
+    .filter((line) => line.trim() !== '');
+  if (lines.length === 0) throw new WaybillError('usage', `cannot use --key "${file}": it is empty`);
+  return lines.map((line) => {
+    const verifier = parseVerifier(line.trim());
+    if (verifier) return verifier;
+    throw new WaybillError(
+      'usage',
+      `cannot use --key "${file}": a line is not name+id+base64 of an Ed25519 key; "waybill check" prints it`,
+    );
+  });
+}
+
+/** @throws WaybillError `usage` */
+export function readBytes(file: string, option: string): Buffer {
+  try {
+    return readFileSync(file);
+  } catch (cause) {
+    throw new WaybillError('usage', `cannot read ${option} "${file}": ${messageOf(cause)}`, { cause });
+  }
+}
+
+export function readText(file: string, option: string): string {
+  return readBytes(file, option).toString('utf8');
+}

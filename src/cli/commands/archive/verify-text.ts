@@ -1,0 +1,43 @@
+/** The report of `waybill archive verify` for a person. Pure. */
+import type { VerifyReport } from '../../../archive/verify/verify.ts';
+import { printable } from '../../../escape.ts';
+import { counted, grouped, rfc3339 } from '../../../report/format-time.ts';
+import { table } from '../../../report/text-table.ts';
+
+const maxFindings = 100;
+const verdicts = {
+  intact: 'INTACT: everything is as signed, and every window is proven',
+  altered: 'ALTERED OR MISSING: something contradicts a signature, a hash or a proof, or is not there',
+  unproven: 'NOT PROVEN: nothing contradicts the signatures, but something stays open',
+};
+
+/** @param isCompared  a checkpoint from elsewhere was given */
+export function verifyText(report: VerifyReport, isCompared: boolean): string[] {
+  const { origin, checkpoints, lines, records, sources, findings, result } = report;
+  const columns = [
+    { head: 'SOURCE' },
+    { head: 'WINDOWS', align: 'right' } as const,
+    { head: 'PROVEN', align: 'right' } as const,
+    { head: 'FROM' },
+    { head: 'TO' },
+  ];
+  const rows = sources.map((each) => [each.source, grouped(each.windows), grouped(each.proven), rfc3339(each.from), rfc3339(each.to)]);
+  const shown = findings.slice(0, maxFindings).map(({ severity, object, message }) => printable(`${severity} ${object}: ${message}`));
+  const omitted = findings.length - shown.length;
+  return [
+    `archive "${printable(origin ?? 'unknown')}": ${counted(checkpoints, 'checkpoint')}, ${counted(lines, 'line')}, ${counted(records, 'record')}`,
+    ...(rows.length > 0 ? ['', ...table(columns, rows)] : []),
+    ...(shown.length > 0 ? ['', ...shown] : []),
+    ...(omitted > 0 ? [`and ${counted(omitted, 'more finding')}; --json lists all`] : []),
+    '',
+    verdicts[result],
+    newest(report, isCompared),
+  ];
+}
+
+/** Whoever has the key and the storage can go back to an older state. */
+function newest({ confirmed, lines }: VerifyReport, isCompared: boolean): string {
+  if (!isCompared) return 'no checkpoint from elsewhere was compared: the removal of the newest lines would not be noticed (--since FILE)';
+  if (confirmed === 0) return 'the checkpoint from elsewhere confirms nothing';
+  return `the checkpoint from elsewhere confirms ${grouped(confirmed)} of ${counted(lines, 'line')}`;
+}

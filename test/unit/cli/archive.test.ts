@@ -1,0 +1,165 @@
+/** `waybill archive`: exit codes and output of verify, prove and export, on archives in a directory. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { DirectoryStore } from '../../../src/archive/directory-store.ts';
+import { command } from '../../../src/cli/commands/archive/index.ts';
+import { publicKeyPath } from '../../support/archive-files.ts';
+import { keyFrom, minute, provenLine, recordLine, start, windowLines, writeArchive } from '../../support/archive.ts';
+import { commandIo } from '../../support/command-io.ts';
+import { valid } from '../config/loading.ts';
+
+let folder: string;
+let directory: string;
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'waybill-archive-command-'));
+  directory = join(folder, 'archive');
+  await writeArchive(new DirectoryStore(directory), windowLines(20, 4), 30);
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+interface Done {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+async function archive(...args: string[]): Promise<Done> {
+  const [stdout, stderr] = [new PassThrough({ highWaterMark: 2 ** 24 }), new PassThrough()];
+  const code = await command.run(args, commandIo({ stdout, stderr }));
+  const text = (stream: PassThrough): string => (stream.read() as Buffer | null)?.toString() ?? '';
+  return { code, stdout: text(stdout), stderr: text(stderr) };
+}
+
+const place = (): string[] => ['--directory', directory];
+const key = (): string[] => ['--key', publicKeyPath(directory)];
+const verified = async (...args: string[]): Promise<{ code: number; report: Record<string, unknown> }> => {
+  const { code, stdout } = await archive('verify', ...place(), ...key(), '--json', ...args);
+  return { code, report: JSON.parse(stdout) as Record<string, unknown> };
+};
+const uidOf = (seq: number): string => recordLine(seq, 0).uid;
+
+test('verify exits with 0 for an archive as it was written, and states what no checkpoint confirms', async () => {
+  expect(await verified()).toMatchObject({
+    code: 0,
+    report: {
+      result: 'intact',
+      records: 80,
+      lines: 104,
+      confirmed: 0,
+      findings: [],
+      sources: [{ windows: 20, proven: 20, from: '2026-07-01T00:00:00Z' }],
+    },
+  });
+  const { stdout } = await archive('verify', ...place(), ...key());
+  expect(stdout).toMatch(/^production +20 +20 /m);
+  expect(stdout).toContain('INTACT');
+  expect(stdout).toContain('--since FILE');
+});
+
+test('verify takes the place and the key of a sink in the configuration', async () => {
+  const [pem, config] = [join(folder, 'key.pem'), join(folder, 'waybill.yaml')];
+  writeFileSync(pem, keyFrom(1).export({ format: 'pem', type: 'pkcs8' }));
+  const sink = `directory: ${directory}\nsigningKey: \${file:${pem}}`;
+  writeFileSync(config, valid({ sink }).replace('type: stdout', 'type: archive'));
+  expect(await archive('verify', '--config', config, '--sink', 'out')).toMatchObject({ code: 0 });
+  writeFileSync(pem, keyFrom(2).export({ format: 'pem', type: 'pkcs8' }));
+  expect(await archive('verify', '--config', config, '--sink', 'out')).toMatchObject({ code: 3 });
+  writeFileSync(config, valid());
+  await expect(archive('verify', '--config', config, '--sink', 'out')).rejects.toMatchObject({ code: 'usage' });
+});
+
+test('verify exits with 1 and names the object that is missing', async () => {
+  rmSync(join(directory, 'tile/entries/000.p'), { recursive: true });
+  const { code, stdout } = await archive('verify', ...place(), ...key());
+  expect(code).toBe(1);
+  expect(stdout).toContain('altered tile/entries/000.p/104: it is missing');
+});
+
+test('verify exits with 3 for a gap, and with 0 for a period without it', async () => {
+  const records = [recordLine(1, start + 1)];
+  const lines = [
+    ...records,
+    provenLine(2, start, start + minute, records),
+    provenLine(3, start + minute, start + 2 * minute, [], { state: 'gap' }),
+  ];
+  rmSync(directory, { recursive: true });
+  await writeArchive(new DirectoryStore(directory), lines, 3);
+  expect(await verified()).toMatchObject({ code: 3, report: { result: 'unproven' } });
+  expect(await verified('--from', '2026-07-01T00:00:00Z', '--to', '2026-07-01T00:01:00Z')).toMatchObject({ code: 0 });
+});
+
+test('verify compares a checkpoint from elsewhere', async () => {
+  const since = join(folder, 'since');
+  writeFileSync(since, readFileSync(join(directory, 'checkpoints/0000000002')));
+  expect(await verified('--since', since)).toMatchObject({ code: 0, report: { confirmed: 62 } });
+  rmSync(directory, { recursive: true });
+  await writeArchive(new DirectoryStore(directory), windowLines(2, 4), 30);
+  expect(await verified('--since', since)).toMatchObject({ code: 1, report: { confirmed: 0 } });
+});
+
+test('verify accepts removed segments that are older than the retention', async () => {
+  const [first] = [...(await Array.fromAsync(new DirectoryStore(directory).list('segments/')))].sort();
+  rmSync(join(directory, first ?? ''));
+  expect(await verified()).toMatchObject({ code: 1 });
+  expect(await verified('--retention', '1h')).toMatchObject({ code: 0, report: { records: 56 } });
+  expect(await verified('--retention', '36500d')).toMatchObject({ code: 1 });
+});
+
+test('verify exits with 3 where the archive cannot be read', async () => {
+  // A directory in the place of a checkpoint fails for every user.
+  rmSync(join(directory, 'checkpoint'));
+  const store = new DirectoryStore(join(directory, 'checkpoint'));
+  await store.create('a/file', Buffer.from('x'));
+  expect(await verified()).toMatchObject({ code: 3, report: { findings: [{ severity: 'unproven' }] } });
+});
+
+test('a proof has one record, and verify checks it without the archive', async () => {
+  const proof = join(folder, 'proof.json');
+  const { code, stdout } = await archive('prove', ...place(), '--uid', uidOf(7));
+  expect(code).toBe(0);
+  for (let seq = 1; seq < 80; seq += 1) expect(stdout.includes(uidOf(seq)), String(seq)).toBe(seq === 7);
+  writeFileSync(proof, stdout);
+  const keyFile = join(folder, 'archive.pub');
+  writeFileSync(keyFile, readFileSync(publicKeyPath(directory)));
+  rmSync(directory, { recursive: true });
+  const checked = await archive('verify', '--proof', proof, '--key', keyFile);
+  expect(checked.code).toBe(0);
+  expect(checked.stdout).toContain('INTACT: 1 line ');
+  writeFileSync(proof, stdout.replace('\\"seq\\":7', '\\"seq\\":8'));
+  expect(await archive('verify', '--proof', proof, '--key', keyFile, '--json')).toMatchObject({ code: 1 });
+  writeFileSync(proof, 'no proof');
+  expect(await archive('verify', '--proof', proof, '--key', keyFile)).toMatchObject({ code: 1 });
+});
+
+test('a record that is not in the archive has no proof', async () => {
+  await expect(archive('prove', ...place(), '--uid', 'BBBBBBBBBBBBBBBBBBBBBA')).rejects.toMatchObject({ code: 'archive_broken' });
+});
+
+test('export gives the lines of a period and a source, each with its proof', async () => {
+  const out = join(folder, 'day.ndjson');
+  const period = ['--source', 'production', '--from', '2026-07-01T00:02:00Z', '--to', '2026-07-01T00:04:00Z'];
+  expect(await archive('export', ...place(), ...period, '--out', out)).toMatchObject({ code: 0 });
+  const lines = readFileSync(out, 'utf8').trimEnd().split('\n').map((line) => JSON.parse(line) as { line: string }); // prettier-ignore
+  const facts = lines.map(({ line }) => JSON.parse(line) as { kind: string; seq: number });
+  expect(facts.filter(({ kind }) => kind === 'record').map(({ seq }) => seq)).toEqual([11, 12, 13, 14, 16, 17, 18, 19]);
+  expect(facts.filter(({ kind }) => kind === 'ledger').map(({ seq }) => seq)).toEqual([15, 20]);
+  expect(await archive('verify', '--proof', out, ...key())).toMatchObject({ code: 0 });
+  expect(await archive('verify', '--proof', out, ...key(), '--json')).toMatchObject({ code: 0 });
+  await expect(archive('export', ...place(), '--out', out)).rejects.toMatchObject({ code: 'usage' });
+  expect((await archive('export', ...place(), '--source', 'other')).stdout).toBe('');
+});
+
+test.each<[string, () => string[]]>([
+  ['no place', () => ['verify', ...key()]],
+  ['two places', () => ['verify', ...place(), '--sink', 'archive', ...key()]],
+  ['no key', () => ['verify', ...place()]],
+  ['a directory that does not exist', () => ['verify', '--directory', join(folder, 'none'), ...key()]],
+  ['a key that is none', () => ['verify', ...place(), '--key', join(directory, 'checkpoint')]],
+  ['a proof and a place', () => ['verify', ...place(), ...key(), '--proof', 'x']],
+  ['a uid of another length', () => ['prove', ...place(), '--uid', 'x']],
+])('%s is wrong usage', async (_name, args) => {
+  await expect(archive(...args())).rejects.toMatchObject({ code: 'usage' });
+});
