@@ -13,7 +13,7 @@ export interface Unpacked extends Pick<SegmentContent, 'seq' | 'n' | 'number' | 
 }
 
 /** An entry of a segment. Text and time are decoded when they are read. */
-export class SegmentEntry implements Entry {
+class SegmentEntry implements Entry {
   readonly kind: 'record' | 'ledger';
   readonly seq: number;
   readonly number: number | undefined;
