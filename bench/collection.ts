@@ -54,7 +54,7 @@ try {
   const floorBefore = await floor(port);
   const wanted = (what: string): boolean => values.only === undefined || values.only === what;
   if (wanted('journal')) rows.push(await collectOnly(port), await journalToFile(port));
-  if (wanted('file')) rows.push(await sourceToFile(port));
+  if (wanted('file')) rows.push(await sourceToFile(port), await sourceToFileInOneThread(port));
   const floorAfter = await floor(port);
   rows.unshift({
     what: 'floor: parse, map, append',
@@ -101,6 +101,11 @@ async function sourceToFile(port: number): Promise<Row> {
   return measured('source to file', port, true, (snapshot) => reached(snapshot) && snapshot.sinks[0]?.lagRecords === 0);
 }
 
+async function sourceToFileInOneThread(port: number): Promise<Row> {
+  const done = (snapshot: Snapshot): boolean => reached(snapshot) && snapshot.sinks[0]?.lagRecords === 0;
+  return measured('the same in one thread', port, true, done, undefined, false, 'off');
+}
+
 function reached(snapshot: Snapshot): boolean {
   return (snapshot.sources[0]?.closedUntil ?? 0) >= endMs * 1000;
 }
@@ -113,11 +118,15 @@ async function measured(
   done: (snapshot: Snapshot) => boolean,
   stateOf = what.replaceAll(' ', '-'),
   isFilled = false,
+  deliveryThread: 'auto' | 'off' = 'auto',
 ): Promise<Row> {
   const work = join(directory, stateOf);
   mkdirSync(work, { recursive: true });
   const out = join(work, 'events.ndjson');
-  writeFileSync(join(work, 'waybill.yaml'), configuration(port, beginMs, withFile ? [{ id: 'file', type: 'file', path: out }] : []));
+  writeFileSync(
+    join(work, 'waybill.yaml'),
+    configuration(port, beginMs, withFile ? [{ id: 'file', type: 'file', path: out }] : [], deliveryThread),
+  );
   const before = await stats(port);
   await using daemon = start(join(root, 'bin/waybill.js'), ['run', '--config', join(work, 'waybill.yaml')], work);
   daemon.firstLine.catch(() => undefined);

@@ -12,6 +12,7 @@ import { createMetrics, type Metrics } from '../telemetry/metrics.ts';
 import { startTelemetry } from '../telemetry/telemetry.ts';
 import type { Reported } from './admin/messages.ts';
 import { AdminServer, type AdminFacts } from './admin/server.ts';
+import { DeliveryThread, usesDeliveryThread } from './delivery/delivery-thread.ts';
 import { reportSettings, serviceWords } from './live-status.ts';
 import { maintainJournal } from './maintenance.ts';
 import { openJournal } from './open-journal.ts';
@@ -30,6 +31,7 @@ const portRetryMs = 200;
 interface Parts {
   /** Undefined until the state is open. */
   open: { readonly journal: Journal; readonly running: Running } | undefined;
+  deliveryThread: DeliveryThread | undefined;
   /** False after a changed configuration was rejected. */
   isConfigCurrent: boolean;
 }
@@ -46,13 +48,15 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
   const { tracer } = telemetry;
   const metrics = createMetrics(options.version, process.env['WAYBILL_REVISION'] ?? '', options.lostLines, telemetry);
   resources.defer(() => telemetry.stop(metrics));
-  const parts: Parts = { open: undefined, isConfigCurrent: true };
+  const parts: Parts = { open: undefined, deliveryThread: undefined, isConfigCurrent: true };
 
   // The admin server listens first: probes are answered while the daemon waits for another owner of the state.
   const admin = resources.use(createAdmin(options, parts, metrics));
   const listening = await listenOnNetwork(admin, options);
   const owner = { waited: false };
   const journal = resources.use(await openState(options, () => (owner.waited = true), signal));
+  const deliveryThread = usesDeliveryThread(options) ? resources.use(new DeliveryThread(journal)) : undefined;
+  parts.deliveryThread = deliveryThread;
   // Frees the port before the lock: the daemon that waits for the lock listens on the same port.
   resources.defer(() => admin[Symbol.asyncDispose]());
   // The last export reads no gauge: the journal is closed.
@@ -60,7 +64,7 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
   // Only now: another daemon that has both the port and the state is reported as the owner of the state.
   if ('thrown' in listening) await listenAgain(admin, options, listening, owner.waited ? portWaitMs : 0, signal);
   const tasks = new Tasks(signal, clock, log);
-  const running = new Running({ ...options, tracer }, { journal, meters: metrics.meters, tasks });
+  const running = new Running({ ...options, tracer }, { journal, meters: metrics.meters, tasks, deliveryThread });
   running.register();
   parts.open = { journal, running };
   metrics.bind(async () => ({
@@ -90,6 +94,7 @@ function createAdmin(options: DaemonOptions, parts: Parts, metrics: Metrics): Ad
     snapshot: () => parts.open && snapshot(options, parts.open.journal, parts.open.running),
     operate: (request) => operate(request, options, parts),
     metricsText: () => metrics.text(),
+    responded: async () => parts.deliveryThread?.responded(),
     token: (name) => (parts.open?.running.config ?? config).admin[name]?.read() ?? '',
   };
   return new AdminServer({ ...{ state: config.dataDir, version, facts, clock, log: log.child('admin') }, ...reportedOf(config) });

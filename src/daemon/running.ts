@@ -8,11 +8,17 @@ import { settingsText } from '../config/state-settings.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { Log, Meters } from '../model/telemetry.ts';
 import { Budgets } from '../source/limits.ts';
+import type { SinkLoop } from '../deliver/sink-loop.ts';
 import { Certificates } from './certificates.ts';
+import type { DeliveryThread } from './delivery/delivery-thread.ts';
+import { createLoop } from './delivery/loop.ts';
+import type { LoopParts } from './delivery/loop.ts';
+import type { SinkPlan } from './delivery/plan.ts';
 import { LiveStatus } from './live-status.ts';
 import type { DaemonOptions } from './options.ts';
 import type { Changes } from './reload/changes.ts';
-import { createDelivery, type ConfiguredSink } from './sink.ts';
+import { createSink } from './sink.ts';
+import type { ConfiguredSink, CreatedSink } from './sink.ts';
 import { runSource } from './source/run.ts';
 import type { Task, Tasks } from './tasks.ts';
 import { whenWritable } from './when-writable.ts';
@@ -24,6 +30,8 @@ interface RunningParts {
   readonly journal: Journal;
   readonly meters: Meters;
   readonly tasks: Tasks;
+  /** Undefined: delivery runs in this thread. */
+  readonly deliveryThread?: DeliveryThread | undefined;
 }
 
 export class Running {
@@ -127,9 +135,13 @@ export class Running {
     }
   }
 
-  #createSink(sink: SinkConfig): ReturnType<typeof createDelivery> {
-    const { journal, meters } = this.#parts;
-    return createDelivery(sink, journal, { ...this.#options, config: this.#config }, meters, this.certificates);
+  #createSink(sink: SinkConfig): CreatedSink<SinkLoop> {
+    const { journal, meters, deliveryThread } = this.#parts;
+    const create = (plan: SinkPlan, parts: LoopParts): SinkLoop =>
+      deliveryThread === undefined || sink.definition.needsMainThread === true
+        ? createLoop(plan, parts)
+        : deliveryThread.create(plan, parts);
+    return createSink(sink, journal, { ...this.#options, config: this.#config }, meters, create, this.certificates);
   }
 
   async #startChangedSink(sink: SinkConfig, signal: AbortSignal): Promise<void> {
@@ -138,7 +150,7 @@ export class Running {
     this.#startSink(delivery);
   }
 
-  #startSink(sink: ReturnType<typeof createDelivery>): void {
+  #startSink(sink: CreatedSink<SinkLoop>): void {
     const { id, loop } = sink;
     this.#sinks.set(id, sink);
     this.liveStatus.deliveries.set(id, loop);

@@ -76,6 +76,8 @@ export interface SinkDefinition<Schema extends z.ZodObject = z.ZodObject> {
   readonly takesOnce?: boolean;
   /** True when the sink gets the ledger whatever its setting `ledger`. Default false. */
   readonly alwaysLedger?: boolean;
+  /** True when it writes to standard output: outside the main thread, Node confirms such a write before it happens. Default false. */
+  readonly needsMainThread?: boolean;
   /** ms until the outcome of a send counts as unknown. */
   readonly deadline: number;
   /** Maximum bytes of a message, if the receiver has a limit: a longer one is truncated (docs/formats.md, "Truncated messages"). */

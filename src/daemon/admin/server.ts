@@ -17,6 +17,8 @@ export interface AdminFacts {
   readonly snapshot: () => Snapshot | undefined | Promise<Snapshot | undefined>;
   readonly metricsText: () => Promise<string>;
   readonly operate: (request: unknown) => Promise<unknown>;
+  /** Resolves when the threads beside the main thread respond; default at once. */
+  readonly responded?: () => Promise<void>;
   /** @throws WaybillError `secret_missing` */
   readonly token: (name: TokenName) => string;
 }
@@ -95,10 +97,11 @@ export class AdminServer implements AsyncDisposable {
     }
   }
 
-  /** Advances a counter while this thread responds. */
+  /** Advances a counter while this thread and the others respond. */
   async #beat(): Promise<void> {
     for (;;) {
       Atomics.add(this.#pulse, pulse.beat, 1);
+      await this.#options.facts.responded?.();
       await this.#options.clock.sleep(beatMs, this.#end.signal);
     }
   }

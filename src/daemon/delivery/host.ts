@@ -36,6 +36,8 @@ export function serveLoops(channel: Channel, parts: HostParts): void {
 
 function hostService(channel: Channel, { definitionOf, environment, clock, random }: HostParts) {
   return {
+    /** Answered while this thread responds. */
+    ping: (): void => undefined,
     /** @param settings  the plan, as carriedSettings made it */
     create: (settings: unknown, facts: JournalFacts, isTraced: boolean): void => {
       const plan = revivedSettings(settings, environment) as SinkPlan;

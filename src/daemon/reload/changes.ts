@@ -46,6 +46,7 @@ const restartSettings: Readonly<Record<string, Read>> = {
   // The server decides at its start which tokens it accepts, and reads their values at each use.
   'admin.token': ({ admin }) => admin.token !== undefined,
   'admin.readToken': ({ admin }) => admin.readToken !== undefined,
+  deliveryThread: ({ deliveryThread }) => deliveryThread,
   telemetry: ({ telemetry }) => telemetry,
   'log.format': ({ log }) => log.format,
 };

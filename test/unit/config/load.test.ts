@@ -8,7 +8,7 @@ import { load, problemsOf, temporaryDirectory, valid } from './loading.ts';
 const at = 'sources.production';
 
 const topSettings =
-  'there are dataDir, journal, tls, proxy, sources, privacy, mapping, sinks, shutdownTimeout, admin, log, include, telemetry';
+  'there are dataDir, journal, tls, proxy, sources, privacy, mapping, sinks, deliveryThread, shutdownTimeout, admin, log, include, telemetry';
 
 /** What is written, and every problem that it must give. Lines: `top` stands on 1 and moves what follows; `auth` on 10; `source` on 11. */
 const wrong: readonly (readonly [string, Parameters<typeof valid>[0], readonly string[]])[] = [

@@ -1,0 +1,70 @@
+/**
+ * Runs delivery loops in a second thread, beside collection and the journal. A thread that ends takes the daemon with it: a restart is always
+ * safe, and what was sent without an acknowledgement is uncertain, as after a kill.
+ */
+import { availableParallelism } from 'node:os';
+import { extname } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { systemClock } from '../../clock.ts';
+import type { SinkLoop } from '../../deliver/sink-loop.ts';
+import { codeOf, messageOf, WaybillError } from '../../errors.ts';
+import type { Journal } from '../../journal/journal.ts';
+import type { DaemonOptions } from '../options.ts';
+import { Channel } from './channel.ts';
+import type { HostService } from './host.ts';
+import type { LoopParts } from './loop.ts';
+import type { SinkPlan } from './plan.ts';
+import { RemoteLoops } from './remote-loop.ts';
+
+const program = new URL(`./thread${extname(import.meta.url)}`, import.meta.url);
+
+/** A second thread needs a second core. It has the system clock, not that of a test. */
+export function usesDeliveryThread({ config, clock }: Pick<DaemonOptions, 'config' | 'clock'>): boolean {
+  return config.deliveryThread === 'auto' && availableParallelism() > 1 && clock === systemClock;
+}
+
+export class DeliveryThread implements AsyncDisposable {
+  readonly #journal: Journal;
+  #running: { readonly worker: Worker; readonly loops: RemoteLoops; readonly channel: Channel } | undefined;
+
+  constructor(journal: Journal) {
+    this.#journal = journal;
+  }
+
+  /** Creates a loop without starting it. The first one starts the thread. */
+  create(plan: SinkPlan, parts: LoopParts): SinkLoop {
+    this.#running ??= this.#start();
+    return this.#running.loops.create(plan, parts);
+  }
+
+  /** Resolves when the thread responds, or has ended: that ends the daemon by itself. */
+  async responded(): Promise<void> {
+    const host = this.#running?.channel.remote<HostService>('host');
+    await host?.ping().catch(() => undefined);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (!this.#running) return;
+    const { worker, loops, channel } = this.#running;
+    loops.close();
+    channel.close(new WaybillError('aborted', 'the delivery thread was stopped'));
+    await worker.terminate();
+  }
+
+  #start() {
+    const worker = new Worker(program, { name: 'deliver' });
+    const channel = new Channel(
+      { post: (message, transfer) => worker.postMessage(message, transfer), receive: (handler) => worker.on('message', handler) },
+      (thrown) => channel.close(failure(thrown)),
+    );
+    worker.once('error', (thrown) => channel.close(failure(thrown)));
+    worker.once('exit', (code) => channel.close(failure(new Error(`exit code ${code}`))));
+    return { worker, channel, loops: new RemoteLoops(channel, this.#journal) };
+  }
+}
+
+/** The runs of all loops end with this error. */
+function failure(thrown: unknown): WaybillError {
+  if (thrown instanceof WaybillError && codeOf(thrown) === 'internal_error') return thrown;
+  return new WaybillError('internal_error', `the delivery thread ended: ${messageOf(thrown)}`, { cause: thrown });
+}
