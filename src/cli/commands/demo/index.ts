@@ -1,9 +1,10 @@
 /**
- * `waybill demo`: the reference service as a separate process, the daemon, and a file sink whose
- * events are shown.
+ * `waybill demo`: the reference service as a separate process, the daemon, a file sink whose events
+ * are shown, and an archive that is verified at the end.
  */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
+import { generateKeyPairSync } from 'node:crypto';
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { extname, join, resolve } from 'node:path';
@@ -24,9 +25,9 @@ import { parsed, text, withDefault } from '../../option.ts';
 export const command = defineCommand({
   name: 'demo',
   summary: 'runs everything on this machine with a simulated service, and shows what happens',
-  description: `Starts the reference service with simulated people who protect, share and open files (some records arrive late), the daemon, and a file sink.
-Shows denials as they arrive, and then the ledger with its proofs. Times are short: windows close after 4 s, and are recounted after 6 and
-12 s. Ctrl-C ends it.`,
+  description: `Starts the reference service with simulated people who protect, share and open files (some records arrive late), the daemon, a file sink,
+and a signed archive. Shows denials as they arrive, and then the ledger with its proofs. Times are short: windows close after 4 s, and are
+recounted after 6 and 12 s. Ctrl-C ends it, and verifies the archive.`,
   options: {
     port: withDefault(parsed('N', 'port of the admin server; default any free port', 'a port', portOf), '0'),
     for: parsed('DURATION', 'end after this time', 'a duration such as 30s, 5m', parseDuration),
@@ -92,6 +93,7 @@ async function run(
     }
     if (over.signal.aborted) throw over.signal.reason;
     screen.end(config);
+    await screen.verified(config);
     return 0;
   } catch (thrown) {
     // Stopped before the service listened.
@@ -154,7 +156,16 @@ function writeConfiguration(directory: string, service: Service, port: string): 
         requests: { perSecond: 50 },
       },
     ],
-    sinks: [{ id: 'siem', type: 'file', path: join(directory, 'events.ndjson'), format: 'ecs', batch: { maxWait: '200ms' } }],
+    sinks: [
+      { id: 'siem', type: 'file', path: join(directory, 'events.ndjson'), format: 'ecs', batch: { maxWait: '200ms' } },
+      {
+        ...{ id: 'archive', type: 'archive', directory: join(directory, 'archive'), batch: { maxWait: '200ms' } },
+        signingKey: secret(
+          'archive-key.pem',
+          generateKeyPairSync('ed25519').privateKey.export({ format: 'pem', type: 'pkcs8' }).toString(),
+        ),
+      },
+    ],
     admin: { listen: `127.0.0.1:${port}` },
     log: { level: 'info', format: 'pretty' },
     shutdownTimeout: '5s',

@@ -5,6 +5,10 @@
 import { createWriteStream } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
+import { DirectoryStore } from '../../../archive/directory-store.ts';
+import { originOf } from '../../../archive/head.ts';
+import { signerOf } from '../../../archive/signed-note.ts';
+import { verifyArchive } from '../../../archive/verify/verify.ts';
 import { systemClock } from '../../../clock.ts';
 import type { Config } from '../../../config/load.ts';
 import { reportSettings } from '../../../daemon/live-status.ts';
@@ -14,11 +18,15 @@ import type { LongLedgerReport } from '../../../model/ledger-report.ts';
 import { counted } from '../../../report/format-time.ts';
 import { presentOf } from '../../../report/completeness.ts';
 import { assessed } from '../../../report/verdict.ts';
+import { signingKeyOf } from '../../../sink/archive/key.ts';
+import type { ArchiveSettings } from '../../../sink/archive/settings.ts';
 import { version } from '../../../version.ts';
 import { denialLine } from './line.ts';
 import type { Denial } from './line.ts';
 import { widthOf } from '../../io.ts';
 import type { Io } from '../../io.ts';
+import { byId } from '../../not-found.ts';
+import { verifyText } from '../archive/verify-text.ts';
 import { readState } from '../../state-access.ts';
 import { ledgerText } from '../../../report/ledger/text.ts';
 
@@ -89,8 +97,20 @@ export class DemoScreen {
 
   end(config: Config): void {
     this.#showLedger(config);
-    this.say(`Ended. The files stay in ${this.#directory}: events.ndjson, waybill.log, waybill.yaml, state.`);
-    this.say('Next: waybill init elasticsearch|splunk|kafka|syslog|file > waybill.yaml');
+  }
+
+  /** Verifies the archive as "waybill archive verify" does. */
+  async verified(config: Config): Promise<void> {
+    const { settings } = byId('sink', config.sinks, 'archive');
+    const { directory, signingKey } = settings as ArchiveSettings;
+    const store = new DirectoryStore(directory);
+    const key = signingKeyOf(signingKey, 'signingKey of the demo');
+    const verifiers = [await originOf(store)].flatMap((origin) => (origin === undefined ? [] : [signerOf(origin, key)]));
+    for (const line of verifyText(await verifyArchive(store, verifiers), false)) this.say(line);
+    this.say('');
+    this.say(`Ended. The files stay in ${this.#directory}: events.ndjson, archive, waybill.log, waybill.yaml, state.`);
+    this.say(`Again: waybill archive verify --config ${join(this.#directory, 'waybill.yaml')} --sink archive`);
+    this.say('Next: waybill init elasticsearch|splunk|kafka|syslog|file|archive > waybill.yaml');
   }
 
   #showLedger(config: Config): void {
