@@ -19,8 +19,11 @@ fi
 
 work=$(mktemp -d)
 daemons=()
+# In the background in_image replaces the shell: its child is PID 1 of the container.
+child() { pgrep -P "$1"; }
 cleanup() {
-  for pid in "${daemons[@]}"; do kill "$pid" 2>/dev/null || true; done
+  # unshare ignores SIGTERM, and a child that has changed its user is not killed with it.
+  for pid in "${daemons[@]}"; do kill -KILL $(child "$pid") "$pid" 2>/dev/null || true; done
   [ -z "${container:-}" ] || buildah rm "$container" >/dev/null
   [ -z "${bare:-}" ] || buildah rm "$bare" >/dev/null
   rm -rf "$work"
@@ -100,8 +103,6 @@ waybill completion bash >/dev/null || fail completion
 [ -s "$root/app/docs/install.md" ] || fail 'no documents'
 
 echo '== run: start to ready, memory, SIGTERM'
-# In the background in_image replaces the shell: its child is PID 1 of the container.
-child() { pgrep -P "$1"; }
 in_image 10001:10001 waybill reference --json --records 5000 --span 1h --activity 2 >"$work/service.json" 2>"$work/service.txt" &
 service=$!
 daemons+=("$service")
@@ -174,7 +175,8 @@ memory() { awk -v field="^$1:" '$0 ~ field { print int($2 / 1024) }' "/proc/$(ch
 # V8 returns memory when the program has rested for a while.
 sleep "${REST_SECONDS:-150}"
 # The rest is program text of Node, which the kernel shares between processes and may drop.
-printf '%-28s %6s MiB, of which %s are files\n' 'resident memory at rest' "$(memory VmRSS)" "$(memory RssFile)"
+shared() { awk -v field="^$1:" '$0 ~ field { print int($2 / 1024) }' "/proc/$(child "$parent")/smaps_rollup"; }
+printf '%-28s %6s MiB, of which %s are files; proportional (Pss) %s MiB\n' 'resident memory at rest' "$(memory VmRSS)" "$(memory RssFile)" "$(shared Pss)"
 at_most 'own memory at rest' "$(memory RssAnon)" 110 MiB
 for command in status 'ledger --format html' 'gaps list' 'sinks list' 'sources list' 'operations list' 'dead-letters list' 'backfill list'; do
   # 3: the first windows are not proven yet.
