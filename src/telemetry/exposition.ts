@@ -1,6 +1,6 @@
 /**
- * Metrics in the text format 0.0.4 of Prometheus. @opentelemetry/exporter-prometheus is not used: it loads a
- * web server and the `fetch` of Node, 13 MiB and 75 ms of CPU.
+ * Metrics in the text format 0.0.4 of Prometheus. @opentelemetry/exporter-prometheus is not used:
+ * it loads a web server and the `fetch` of Node, 13 MiB and 75 ms of CPU.
  */
 import { DataPointType } from '@opentelemetry/sdk-metrics';
 import type { DataPoint, Histogram, MetricData, ResourceMetrics } from '@opentelemetry/sdk-metrics';

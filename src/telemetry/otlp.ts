@@ -1,7 +1,8 @@
 /**
- * The exporters of metrics and traces, with the variables of the OpenTelemetry specification. @opentelemetry/sdk-node 0.301 is not used:
- * loaded, it takes 15 MiB and 0.2 s of CPU more than these packages, 7 MiB more in the image, and 40 further packages (gRPC, Zipkin, the
- * hooks of instrumentations) for protocols that Waybill does not offer.
+ * The exporters of metrics and traces, with the variables of the OpenTelemetry specification.
+ * @opentelemetry/sdk-node 0.301 is not used: loaded, it takes 15 MiB and 0.2 s of CPU more than
+ * these packages, 7 MiB more in the image, and 40 further packages (gRPC, Zipkin, the hooks of
+ * instrumentations) for protocols that Waybill does not offer.
  */
 import { diag, DiagLogLevel } from '@opentelemetry/api';
 import { getNumberFromEnv, getStringFromEnv, parseKeyPairsIntoRecord, setGlobalErrorHandler } from '@opentelemetry/core';
@@ -24,7 +25,10 @@ import { remember } from '../secrets.ts';
 import { withoutStaleGauges } from './metrics.ts';
 import { tracerOf } from './tracer.ts';
 
-/** ms: pending requests to an unreachable receiver end within this time, also at the end of the process. */
+/**
+ * ms: pending requests to an unreachable receiver end within this time, also at the end of the
+ * process.
+ */
 const maxTimeout = 5_000;
 /** ms */
 const maxFlush = 3_000;
@@ -82,7 +86,10 @@ function queue() {
   };
 }
 
-/** No span has a remote parent, so the `parentbased_` variants decide as their root sampler; the children follow the trace id. */
+/**
+ * No span has a remote parent, so the `parentbased_` variants decide as their root sampler; the
+ * children follow the trace id.
+ */
 function sampler(): Sampler {
   const name = getStringFromEnv('OTEL_TRACES_SAMPLER')?.replace(/^parentbased_/, '') ?? 'always_on';
   if (name === 'always_off') return new AlwaysOffSampler();
@@ -96,7 +103,10 @@ function positive(name: string): number | undefined {
   return value !== undefined && value > 0 ? value : undefined;
 }
 
-/** The packages report every failure here. The log writes the line once a minute, with the number of omitted lines. */
+/**
+ * The packages report every failure here. The log writes the line once a minute, with the number
+ * of omitted lines.
+ */
 function reportFailures(log: Log): void {
   const report = (message: string, cause?: unknown): void => {
     const error = new WaybillError('otlp_export_failed', message, { cause });

@@ -1,7 +1,8 @@
 /**
- * The HEC token, the Kafka password and the client certificate of a syslog sink are replaced in their files while records flow. The receivers are
- * the models of the contract tests. Splunk and the syslog receiver accept the previous credentials until the next rotation; Kafka has one password
- * for a user, and its connections are closed when it changes.
+ * The HEC token, the Kafka password and the client certificate of a syslog sink are replaced in
+ * their files while records flow. The receivers are the models of the contract tests. Splunk and
+ * the syslog receiver accept the previous credentials until the next rotation; Kafka has one
+ * password for a user, and its connections are closed when it changes.
  */
 import { X509Certificate } from 'node:crypto';
 import { mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * Ledger events in a real Elasticsearch: each one once, as the file sink beside it wrote it, and the dashboard of content/kibana counts what
- * they state.
+ * Ledger events in a real Elasticsearch: each one once, as the file sink beside it wrote it, and
+ * the dashboard of content/kibana counts what they state.
  */
 import { writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';

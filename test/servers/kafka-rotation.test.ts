@@ -1,6 +1,6 @@
 /**
- * The password of a real Kafka changes with a restart of the broker, and in the file of the daemon, while records flow. kcat counts what consumers
- * see that read committed.
+ * The password of a real Kafka changes with a restart of the broker, and in the file of the
+ * daemon, while records flow. kcat counts what consumers see that read committed.
  */
 import { appendFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,7 @@
-/** The Kibana content for ledger events: its objects, and the parts of its queries that a test evaluates. */
+/**
+ * The Kibana content for ledger events: its objects, and the parts of its queries that a test
+ * evaluates.
+ */
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 
@@ -127,7 +130,9 @@ export const columnsOf = (panelIndex: string): Column[] => {
   return Object.values(layers).flatMap(({ columns, columnOrder }) => columnOrder.flatMap((id) => columns[id] ?? []));
 };
 
-/** The values of `event.action` that a query lists; the queries of this content have no other form. */
+/**
+ * The values of `event.action` that a query lists; the queries of this content have no other form.
+ */
 export function actionsOf(query: string): string[] {
   const [, values = ''] = /^event\.action: (?:\((.+)\)|(?="))/.exec(query) ?? [];
   const listed = (values === '' ? query.replace(/^event\.action: /, '') : values).split(' or ');

@@ -1,4 +1,7 @@
-/** The Kibana content for ledger events: two rules and a dashboard, whose fields and actions are those that are written. */
+/**
+ * The Kibana content for ledger events: two rules and a dashboard, whose fields and actions are
+ * those that are written.
+ */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { encoder } from '../../../src/encode/index.ts';
