@@ -2,7 +2,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { decodedInSlices, encodedSlices } from '../../src/reference/http/base64.ts';
-import { Gate } from '../../src/reference/http/gate.ts';
+import { BodyBudget } from '../../src/reference/http/body-budget.ts';
 import { fileOf, networkAt } from './files.ts';
 import { Service, type Caller } from './service.ts';
 
@@ -86,21 +86,21 @@ test('other work is done between two slices of a text, and slices put together a
   expect(Buffer.concat(slices).equals(text)).toBe(true);
 });
 
-describe('the gate', () => {
+describe('the budget for bodies in memory', () => {
   const never = new AbortController().signal;
 
-  test('lets in what there is room for, the others in the order of coming, and what is too large alone', async () => {
-    const gate = new Gate(10);
+  test('admits bodies in the order of arrival while there is space, and a body above the limit alone', async () => {
+    const budget = new BodyBudget(10);
     const inside: string[] = [];
     const enter = (name: string, bytes: number): Promise<Disposable> =>
-      gate.enter(bytes, never).then((room) => {
+      budget.reserve(bytes, never).then((room) => {
         inside.push(name);
         return room;
       });
     const first = await enter('first', 6);
     const [large, small, last] = [enter('large', 50), enter('small', 3), enter('last', 3)];
     await setImmediate();
-    // There is room for the small one, but who came before comes first.
+    // The small one would fit, but the large one came first.
     expect(inside).toEqual(['first']);
     first[Symbol.dispose]();
     first[Symbol.dispose]();
@@ -109,12 +109,12 @@ describe('the gate', () => {
     expect(inside).toEqual(['first', 'large', 'small', 'last']);
   });
 
-  test('forgets who went away while it waited', async () => {
-    const gate = new Gate(10);
-    const room = await gate.enter(10, never);
+  test('drops a waiting body whose request is aborted', async () => {
+    const budget = new BodyBudget(10);
+    const room = await budget.reserve(10, never);
     const gone = new AbortController();
-    const waiting = gate.enter(10, gone.signal);
-    const next = gate.enter(4, never);
+    const waiting = budget.reserve(10, gone.signal);
+    const next = budget.reserve(4, never);
     gone.abort(new Error('gone'));
     await expect(waiting).rejects.toThrow('gone');
     room[Symbol.dispose]();

@@ -17,12 +17,12 @@ export interface Service {
 }
 
 /** A response; the body is undefined if it is not JSON, as with some faults. */
-interface Told {
+interface Reply {
   readonly status: number;
   readonly json: Record<string, unknown> | undefined;
 }
 
-const patienceMs = 10_000;
+const timeoutMs = 10_000;
 
 export class Caller {
   readonly userId: string;
@@ -40,14 +40,14 @@ export class Caller {
    * POST with a body, else GET. Renews an expired token once.
    * @throws without a response or token
    */
-  async call(path: string, body: unknown, signal: AbortSignal): Promise<Told> {
-    const told = await this.#call(path, body, signal);
-    if (told.status !== 401) return told;
+  async call(path: string, body: unknown, signal: AbortSignal): Promise<Reply> {
+    const reply = await this.#call(path, body, signal);
+    if (reply.status !== 401) return reply;
     this.#token = undefined;
     return this.#call(path, body, signal);
   }
 
-  async #call(path: string, body: unknown, signal: AbortSignal): Promise<Told> {
+  async #call(path: string, body: unknown, signal: AbortSignal): Promise<Reply> {
     this.#token ??= this.#signIn(signal);
     let token: string;
     try {
@@ -69,15 +69,15 @@ export class Caller {
     const { tokenUrl, scope, clientId } = this.#service;
     const { username, password } = this.#account;
     const form = new URLSearchParams({ grant_type: 'password', client_id: clientId, scope, username, password });
-    const told = await this.#send(tokenUrl, { 'content-type': 'application/x-www-form-urlencoded' }, form.toString(), signal);
-    const token = told.json?.['access_token'];
-    if (typeof token !== 'string') throw new Error(`no token: ${told.status}`);
+    const reply = await this.#send(tokenUrl, { 'content-type': 'application/x-www-form-urlencoded' }, form.toString(), signal);
+    const token = reply.json?.['access_token'];
+    if (typeof token !== 'string') throw new Error(`no token: ${reply.status}`);
     return token;
   }
 
-  #send(url: string, headers: Record<string, string>, body: string | undefined, signal: AbortSignal): Promise<Told> {
+  #send(url: string, headers: Record<string, string>, body: string | undefined, signal: AbortSignal): Promise<Reply> {
     return new Promise((resolve, reject) => {
-      const options = { method: body === undefined ? 'GET' : 'POST', headers, agent: this.#service.agent, signal, timeout: patienceMs };
+      const options = { method: body === undefined ? 'GET' : 'POST', headers, agent: this.#service.agent, signal, timeout: timeoutMs };
       const sent = request(url, options, (response) => {
         const parts: Buffer[] = [];
         response.on('data', (part: Buffer) => parts.push(part));

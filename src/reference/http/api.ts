@@ -13,7 +13,7 @@ import type { User } from '../people/users.ts';
 import type { SwitchValues } from '../switches.ts';
 import { fileCarrierBytes } from './base64.ts';
 import { jsonOf, type BodyLimits, type JsonBody } from './body.ts';
-import { Gate } from './gate.ts';
+import { BodyBudget } from './body-budget.ts';
 import { bodyOf, noQuery, type Endpoint } from './endpoint.ts';
 import type { Answer } from './faults.ts';
 import type { Limits } from './limits.ts';
@@ -37,7 +37,7 @@ const largeBodiesBytesMax = 72 * 1024 * 1024;
 export class Api {
   readonly #rooms: ApiRooms;
   readonly #routes: Routes;
-  readonly #gate = new Gate(largeBodiesBytesMax);
+  readonly #bodies = new BodyBudget(largeBodiesBytesMax);
 
   constructor(rooms: ApiRooms) {
     this.#rooms = rooms;
@@ -91,7 +91,7 @@ export class Api {
     const gone = new AbortController();
     const leave = (): void => gone.abort(new Error('the client is gone'));
     request.once('close', leave);
-    const room = await this.#gate.enter(bytes, gone.signal);
+    const room = await this.#bodies.reserve(bytes, gone.signal);
     request.off('close', leave);
     try {
       gone.signal.throwIfAborted();

@@ -44,18 +44,18 @@ export class Limits {
 
 class Meter {
   #budget: Budget | undefined;
-  #until = 0;
-  #taken = 0;
+  #endsAt = 0;
+  #used = 0;
 
   /** 0 within the limit, else ms until the next interval. */
   take(budget: Budget, now: number): number {
-    if (budget !== this.#budget || now >= this.#until) {
+    if (budget !== this.#budget || now >= this.#endsAt) {
       this.#budget = budget;
-      this.#until = now + budget.intervalMs;
-      this.#taken = 0;
+      this.#endsAt = now + budget.intervalMs;
+      this.#used = 0;
     }
-    if (this.#taken >= budget.count) return this.#until - now;
-    this.#taken += 1;
+    if (this.#used >= budget.count) return this.#endsAt - now;
+    this.#used += 1;
     return 0;
   }
 }

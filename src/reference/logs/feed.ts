@@ -3,7 +3,7 @@
  * calls and tests. It selects the node that collects a record, and the delay until the record is
  * visible, which makes records late.
  */
-import { keysOf, RecordMaker, storedFrom, type Happening, type MadeRecord } from './records.ts';
+import { keysOf, RecordGenerator, storedFrom, type LoggedAction, type GeneratedRecord } from './records.ts';
 import type { ServiceClock } from '../clock.ts';
 import { instantOf } from '../instant.ts';
 import { idOf, makeOdd } from './oddities.ts';
@@ -32,7 +32,7 @@ export class Feed {
   readonly #data: DataFile;
   readonly #store: Store;
   readonly #values: SwitchValues;
-  readonly #maker: RecordMaker;
+  readonly #generator: RecordGenerator;
   readonly #random: Random;
   /**
    * A separate stream for records of calls, so that their number does not change the other records.
@@ -50,7 +50,7 @@ export class Feed {
     this.#data = data;
     this.#store = store;
     this.#values = values;
-    this.#maker = new RecordMaker(organisation.people, seed, firstId);
+    this.#generator = new RecordGenerator(organisation.people, seed, firstId);
     this.#random = randomOf(`${seed}/arrival/${firstId}`);
     this.#randomOfCalls = randomOf(`${seed}/calls/${firstId}`);
   }
@@ -95,13 +95,13 @@ export class Feed {
   }
 
   /** Adds the record of an action, within its transaction if there is one. */
-  tell(happening: Happening): void {
+  addAction(action: LoggedAction): void {
     const instant = this.#clock.nanos();
     const now = this.#clock.now();
-    const { record, delayMs } = this.#collected(this.#maker.tell(happening, instant), this.#randomOfCalls);
+    const { record, delayMs } = this.#collected(this.#generator.ofAction(action, instant), this.#randomOfCalls);
     this.#data.transaction(() => {
       this.#store.add([{ record, shownAt: now + delayMs }], now);
-      this.#keepNextId();
+      this.#storeNextId();
     });
   }
 
@@ -120,7 +120,7 @@ export class Feed {
     if (arrivals.length > 0) {
       this.#data.transaction(() => {
         this.#store.add(arrivals, this.#clock.now());
-        this.#keepNextId();
+        this.#storeNextId();
       });
     }
     this.#store.reveal(this.#clock.now());
@@ -135,28 +135,28 @@ export class Feed {
       yield this.#arrival(instant);
       if (left % progressEach === 1) progress(count - left + 1);
     }
-    this.#keepNextId();
+    this.#storeNextId();
   }
 
   /** Stores the next id in the transaction of the records, so that no id is reused after a kill. */
-  #keepNextId(): void {
-    this.#data.setFact('nextLogId', String(this.#maker.nextId));
+  #storeNextId(): void {
+    this.#data.setFact('nextLogId', String(this.#generator.nextId));
   }
 
   #arrival(instant: bigint): Arrival {
-    const { record, delayMs } = this.#collected(this.#maker.make(instant), this.#random);
+    const { record, delayMs } = this.#collected(this.#generator.next(instant), this.#random);
     return { record, shownAt: Number(instant / 1000n) / 1000 + delayMs };
   }
 
   /** A record of one of the nodes, and the ms until it is visible. */
-  #collected(made: MadeRecord, random: Random): { record: StoredRecord; delayMs: number } {
+  #collected(generated: GeneratedRecord, random: Random): { record: StoredRecord; delayMs: number } {
     const node = below(random, this.#values.nodes);
-    makeOdd(made, this.#values, random, this.#idsOfOthers(node));
+    makeOdd(generated, this.#values, random, this.#idsOfOthers(node));
     const ids = (this.#lastIds[node] ??= []);
-    const id = idOf(made);
+    const id = idOf(generated);
     if (id !== undefined) ids.push(id);
     if (ids.length > idsRemembered) ids.shift();
-    return { record: storedFrom(made), delayMs: this.#delay(node, random) };
+    return { record: storedFrom(generated), delayMs: this.#delay(node, random) };
   }
 
   #idsOfOthers(node: number): string[] {

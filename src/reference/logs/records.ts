@@ -14,7 +14,7 @@ import { floorDivide, instantText } from '../instant.ts';
 type Field = [name: string, json: string];
 
 /** The values that the store needs. */
-export interface MadeRecord {
+export interface GeneratedRecord {
   fields: Field[];
   /** ns since 1970 */
   at: bigint;
@@ -24,7 +24,7 @@ export interface MadeRecord {
 type Named = Pick<Person, 'userId' | 'name' | 'email'>;
 
 /** An action or attempt. */
-export interface Happening {
+export interface LoggedAction {
   readonly combination: Combination;
   readonly user: Named;
   readonly payload: { readonly id: string; readonly name: string; readonly owner: Named };
@@ -62,12 +62,12 @@ const digitsOfCalls = 7;
 const payloadsMax = 20_000;
 const networksMax = 2_000;
 
-export class RecordMaker {
+export class RecordGenerator {
   readonly #people: readonly Person[];
   readonly #random: Random;
   readonly #payloads: Payload[] = [];
   readonly #networks: string[];
-  #made = 0;
+  #generated = 0;
   #nextId: number;
 
   /** @param firstId  the logId of the first record */
@@ -84,7 +84,7 @@ export class RecordMaker {
   }
 
   /** The record of an action at this instant (ns since 1970). */
-  tell({ combination, user, payload, network }: Happening, instant: bigint): MadeRecord {
+  ofAction({ combination, user, payload, network }: LoggedAction, instant: bigint): GeneratedRecord {
     const at = cut(instant, digitsOfCalls);
     const logId = this.#nextId;
     this.#nextId += 1;
@@ -95,10 +95,10 @@ export class RecordMaker {
    * A random record of this instant (ns since 1970); its logTimestamp may have fewer digits. The
    * first records have one of each combination.
    */
-  make(instant: bigint): MadeRecord {
+  next(instant: bigint): GeneratedRecord {
     const random = this.#random;
-    const [action, result, reason] = combinations[this.#made] ?? oneOf(random, byWeight);
-    this.#made += 1;
+    const [action, result, reason] = combinations[this.#generated] ?? oneOf(random, byWeight);
+    this.#generated += 1;
     const logId = this.#nextId;
     this.#nextId += 1 + (random() < 0.05 ? below(random, 3) : 0);
 
@@ -128,7 +128,7 @@ function fieldsOf(
   logId: number,
   [action, result, reason]: Combination,
   user: Named,
-  payload: Happening['payload'],
+  payload: LoggedAction['payload'],
   timestamp: string,
   networkJson: string,
 ): Field[] {
@@ -157,19 +157,19 @@ export function cut(instant: bigint, digits: number): bigint {
 }
 
 /** The stored form of a record: its text, split by permission, and its keys. */
-export function storedFrom(made: MadeRecord): StoredRecord {
+export function storedFrom(generated: GeneratedRecord): StoredRecord {
   let head = '';
   let network = '';
   let personal = '';
   const keys: Record<string, string> = {};
-  for (const [name, json] of made.fields) {
+  for (const [name, json] of generated.fields) {
     const text = `${JSON.stringify(name)}:${json}`;
     if (name === 'userNetwork') network += `,${text}`;
     else if (personalFields.has(name)) personal += `,${text}`;
     else head += head === '' ? `{${text}` : `,${text}`;
     if (json.startsWith('"')) keys[name] = json.includes('\\') ? (JSON.parse(json) as string) : json.slice(1, -1);
   }
-  return { ...keysOf(keys), at: made.at, head, network, personal, tail: '}' };
+  return { ...keysOf(keys), at: generated.at, head, network, personal, tail: '}' };
 }
 
 /** The columns of text fields. */

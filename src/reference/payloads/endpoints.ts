@@ -1,6 +1,6 @@
 /** The endpoints of payloads (specification 4.2, 4.8). */
 import { endpoint, json, type Endpoint } from '../http/endpoint.ts';
-import { readable, type PayloadRooms } from '../policies/judge.ts';
+import { readable, type PayloadRooms } from '../policies/authorize.ts';
 import type { SwitchValues } from '../switches.ts';
 import { answerOpenLocal, answerOpenRemote } from './open.ts';
 import { answerProtectLocal, answerProtectRemote } from './protect.ts';

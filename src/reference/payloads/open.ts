@@ -9,7 +9,7 @@ import { json, jsonWithFile, type Call } from '../http/endpoint.ts';
 import { badField } from '../http/problem.ts';
 import type { Answer } from '../http/faults.ts';
 import { refusalOfOpening } from '../policies/evaluate.ts';
-import { denied, tell, type PayloadRooms } from '../policies/judge.ts';
+import { denied, logAction, type PayloadRooms } from '../policies/authorize.ts';
 import type { CallerNetwork } from '../policies/network.ts';
 import type { AccessLevel } from '../policies/shapes.ts';
 import type { SwitchValues } from '../switches.ts';
@@ -33,9 +33,9 @@ export function answerOpenRemote(rooms: PayloadRooms, values: SwitchValues, call
   const container = bytesOf('base64FileData', body.base64FileData, call.files);
   if (container.length > values.fileMax + overheadBytesMax) throw fileTooLarge(values);
   const { payload, header, dataKey } = authentic('base64FileData', () => found(rooms, container));
-  judge(rooms, call, payload, 'View');
+  authorize(rooms, call, payload, 'View');
   const content = authentic('base64FileData', () => openedWith(dataKey, header, container));
-  tell(rooms.feed, ['Decrypt', 'AccessGranted', 'Success'], caller, payload, body.userNetwork.shown);
+  logAction(rooms.feed, ['Decrypt', 'AccessGranted', 'Success'], caller, payload, body.userNetwork.shown);
   return jsonWithFile(200, { payload: payloadShown(payload) }, 'base64FileData', content);
 }
 
@@ -45,8 +45,8 @@ export function answerOpenLocal(rooms: PayloadRooms, call: LocalCall): Answer {
   const given = bytesOf('base64Header', body.base64Header, call.files);
   const { payload, header, dataKey } = authentic('base64Header', () => found(rooms, given));
   if (header.bytes.length < given.length) throw badField('base64Header', 'is longer than the header of a protected file');
-  judge(rooms, call, payload, 'FullAccess');
-  tell(rooms.feed, ['Decrypt', 'AccessGranted', 'Success'], caller, payload, body.userNetwork.shown);
+  authorize(rooms, call, payload, 'FullAccess');
+  logAction(rooms.feed, ['Decrypt', 'AccessGranted', 'Success'], caller, payload, body.userNetwork.shown);
   return json(200, { payload: payloadShown(payload), accessLevel: 'FullAccess', base64DataKey: dataKey.toString('base64') });
 }
 
@@ -62,7 +62,7 @@ function found({ payloads }: PayloadRooms, container: Buffer): Found {
 }
 
 /** @throws Problem 403 with the reason, after logging it */
-function judge(rooms: PayloadRooms, call: RemoteCall | LocalCall, payload: Payload, needed: AccessLevel): void {
+function authorize(rooms: PayloadRooms, call: RemoteCall | LocalCall, payload: Payload, needed: AccessLevel): void {
   const { policies, feed } = rooms;
   const { userNetwork }: { userNetwork: CallerNetwork } = call.body;
   const reason = refusalOfOpening({
@@ -75,7 +75,7 @@ function judge(rooms: PayloadRooms, call: RemoteCall | LocalCall, payload: Paylo
     now: Date.now(),
   });
   if (!reason) return;
-  tell(feed, ['Decrypt', 'AccessDenied', reason], call.caller, payload, userNetwork.shown);
+  logAction(feed, ['Decrypt', 'AccessDenied', reason], call.caller, payload, userNetwork.shown);
   throw denied(reason);
 }
 

@@ -10,7 +10,7 @@ import type { Answer } from '../http/faults.ts';
 import { Problem } from '../http/problem.ts';
 import { dateText } from '../http/shapes.ts';
 import { refusalOfProtecting, refusalOfRequest } from '../policies/evaluate.ts';
-import { denied, tell, type PayloadRooms } from '../policies/judge.ts';
+import { denied, logAction, type PayloadRooms } from '../policies/authorize.ts';
 import type { SwitchValues } from '../switches.ts';
 import { keyBytes, newHeader, sealed } from './container.ts';
 import type { Payload } from './payloads.ts';
@@ -28,14 +28,14 @@ export function answerProtectRemote(rooms: PayloadRooms, values: SwitchValues, c
   const { data, payloads, policies, feed } = rooms;
   const reason = refusalOfProtecting(policies.excludedCountries(), body.userNetwork.place);
   if (reason) {
-    tell(feed, ['Encrypt', 'AccessDenied', reason], caller, payload, body.userNetwork.shown);
+    logAction(feed, ['Encrypt', 'AccessDenied', reason], caller, payload, body.userNetwork.shown);
     throw denied(reason);
   }
   const { header, dataKey } = newHeader(payload.payloadId, payload.key, rulesOf(payload, []));
   const container = sealed(header, dataKey, content);
   data.transaction(() => {
     payloads.add(payload);
-    tell(feed, ['Encrypt', 'AccessGranted', 'Success'], caller, payload, body.userNetwork.shown);
+    logAction(feed, ['Encrypt', 'AccessGranted', 'Success'], caller, payload, body.userNetwork.shown);
   });
   return jsonWithFile(201, { payload: payloadShown(payload) }, 'base64FileData', container);
 }
@@ -48,14 +48,14 @@ export function answerProtectLocal(rooms: PayloadRooms, call: LocalCall): Answer
   const { data, payloads, policies, feed } = rooms;
   const reason = refusalOfRequest(policies.excludedCountries(), allowedAreas, body.userNetwork.place);
   if (reason) {
-    tell(feed, ['EncryptionRequest', 'AccessDenied', reason], caller, payload, body.userNetwork.shown);
+    logAction(feed, ['EncryptionRequest', 'AccessDenied', reason], caller, payload, body.userNetwork.shown);
     throw denied(reason);
   }
   const { header, dataKey } = newHeader(payload.payloadId, payload.key, rulesOf(payload, allowedAreas));
   data.transaction(() => {
     payloads.add(payload);
     if (allowedAreas.length > 0) policies.changeRules(payload.payloadId, { allowedAreas });
-    tell(feed, ['Encrypt', 'AccessGranted', 'Success'], caller, payload, body.userNetwork.shown);
+    logAction(feed, ['Encrypt', 'AccessGranted', 'Success'], caller, payload, body.userNetwork.shown);
   });
   return json(201, {
     payload: payloadShown(payload),

@@ -35,8 +35,8 @@ export class SigningKeys {
   }
 
   async #load(rotation: number): Promise<SigningKey> {
-    const kept = this.#data.prepared('SELECT jwk FROM signing_keys WHERE rotation = ?').pluck().get(rotation) as string | undefined;
-    const secret = kept === undefined ? await this.#make(rotation) : (JSON.parse(kept) as JWK);
+    const stored = this.#data.prepared('SELECT jwk FROM signing_keys WHERE rotation = ?').pluck().get(rotation) as string | undefined;
+    const secret = stored === undefined ? await this.#create(rotation) : (JSON.parse(stored) as JWK);
     const { kty = '', n = '', e = '' } = secret;
     const open = { kty, n, e };
     const kid = await calculateJwkThumbprint(open, 'sha256');
@@ -49,7 +49,7 @@ export class SigningKeys {
     };
   }
 
-  async #make(rotation: number): Promise<JWK> {
+  async #create(rotation: number): Promise<JWK> {
     const { privateKey } = await generateKeyPair(algorithm, { extractable: true });
     const secret = await exportJWK(privateKey);
     this.#data.prepared('INSERT INTO signing_keys VALUES (?, ?)').run(rotation, JSON.stringify(secret));

@@ -10,7 +10,7 @@ import { known, knownGroup } from '../people/endpoints.ts';
 import type { Users } from '../people/users.ts';
 import type { Payload } from '../payloads/payloads.ts';
 import { payload as payloadShape, payloadShown } from '../payloads/shapes.ts';
-import { changeable, readable, tell, type PayloadRooms } from './judge.ts';
+import { changeable, readable, logAction, type PayloadRooms } from './authorize.ts';
 import { networkOfPeer, type CallerNetwork } from './network.ts';
 import type { Change } from './policies.ts';
 import * as shapes from './shapes.ts';
@@ -46,7 +46,7 @@ function change<Body extends { userNetwork?: CallerNetwork | undefined }>(
     const combination = work();
     const after = payloads.find(payloadId);
     if (!after) throw new Error(`payload ${payloadId} does not exist any more`);
-    if (combination) tell(feed, combination, caller, after, body.userNetwork?.shown ?? networkOfPeer(peer));
+    if (combination) logAction(feed, combination, caller, after, body.userNetwork?.shown ?? networkOfPeer(peer));
     return after;
   });
 }

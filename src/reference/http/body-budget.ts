@@ -2,10 +2,10 @@
  * Limits the bytes of large bodies in memory. A body without space waits unread, in the order of
  * arrival, until another one is released. A single body is always admitted.
  */
-export class Gate {
+export class BodyBudget {
   readonly #bytesMax: number;
-  readonly #waiting: { readonly bytes: number; readonly enter: () => void }[] = [];
-  #inside = 0;
+  readonly #waiting: { readonly bytes: number; readonly admit: () => void }[] = [];
+  #reserved = 0;
 
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax;
@@ -15,15 +15,15 @@ export class Gate {
    * Resolves when there is space, with a function that releases it. Rejects with the reason of an
    * aborted signal.
    */
-  async enter(bytes: number, signal: AbortSignal): Promise<Disposable> {
-    if (this.#waiting.length > 0 || !this.#hasRoomFor(bytes)) await this.#wait(bytes, signal);
-    else this.#inside += bytes;
-    let isInside = true;
+  async reserve(bytes: number, signal: AbortSignal): Promise<Disposable> {
+    if (this.#waiting.length > 0 || !this.#hasSpaceFor(bytes)) await this.#wait(bytes, signal);
+    else this.#reserved += bytes;
+    let isReserved = true;
     return {
       [Symbol.dispose]: () => {
-        if (!isInside) return;
-        isInside = false;
-        this.#inside -= bytes;
+        if (!isReserved) return;
+        isReserved = false;
+        this.#reserved -= bytes;
         this.#admit();
       },
     };
@@ -31,32 +31,32 @@ export class Gate {
 
   #wait(bytes: number, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
-      const gone = (): void => {
+      const aborted = (): void => {
         this.#waiting.splice(this.#waiting.indexOf(waiter), 1);
         reject(signal.reason as Error);
         this.#admit();
       };
       const waiter = {
         bytes,
-        enter: () => {
-          signal.removeEventListener('abort', gone);
+        admit: () => {
+          signal.removeEventListener('abort', aborted);
           resolve();
         },
       };
       this.#waiting.push(waiter);
-      signal.addEventListener('abort', gone, { once: true });
+      signal.addEventListener('abort', aborted, { once: true });
     });
   }
 
-  #hasRoomFor(bytes: number): boolean {
-    return this.#inside === 0 || this.#inside + bytes <= this.#bytesMax;
+  #hasSpaceFor(bytes: number): boolean {
+    return this.#reserved === 0 || this.#reserved + bytes <= this.#bytesMax;
   }
 
   #admit(): void {
-    for (let next = this.#waiting[0]; next && this.#hasRoomFor(next.bytes); next = this.#waiting[0]) {
+    for (let next = this.#waiting[0]; next && this.#hasSpaceFor(next.bytes); next = this.#waiting[0]) {
       this.#waiting.shift();
-      this.#inside += next.bytes;
-      next.enter();
+      this.#reserved += next.bytes;
+      next.admit();
     }
   }
 }

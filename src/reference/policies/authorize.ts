@@ -23,9 +23,9 @@ export interface PayloadRooms {
 /** The fields of a payload in a record. */
 type Subject = Pick<Payload, 'payloadId' | 'owner' | 'fileName' | 'fileType'>;
 
-export function tell(feed: Feed, combination: Combination, user: User, subject: Subject, network: UserNetwork): void {
+export function logAction(feed: Feed, combination: Combination, user: User, subject: Subject, network: UserNetwork): void {
   const { payloadId, owner, fileName, fileType } = subject;
-  feed.tell({ combination, user, payload: { id: payloadId, name: fileName + fileType, owner }, network });
+  feed.addAction({ combination, user, payload: { id: payloadId, name: fileName + fileType, owner }, network });
 }
 
 export function denied(reason: string): Problem {
