@@ -1,6 +1,6 @@
 /**
- * The daemon as a program: a configuration in a file, `waybill run` with its log and its exit, the admin server, and the commands beside it.
- * Settings are short, so that what takes days in the field takes seconds.
+ * The daemon as a program: its configuration file, `waybill run` with log and exit, the admin server,
+ * and the commands. Durations are short: days in the field are seconds here.
  */
 import type { ChildProcess } from 'node:child_process';
 import { appendFileSync, writeFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ export interface LogLine {
   readonly [field: string]: unknown;
 }
 
-/** What `ledger --json` prints (contract, "JSON"). */
+/** The output of `ledger --json` (docs/operations.md). */
 export interface Ledger {
   readonly complete: boolean;
   readonly sources: readonly LedgerSource[];
@@ -80,13 +80,13 @@ export function ago(ms: number): string {
 
 export class Daemon {
   readonly log: LogLine[] = [];
-  /** What was written to standard error and is no line of the log. */
+  /** Lines of standard error that are no log lines. */
   readonly said: string[] = [];
   readonly ended: Promise<Ended>;
   readonly #child: ChildProcess;
   readonly #file: string;
 
-  /** Starts it with these options behind `waybill run`. What it says is kept in `daemon.log` too. */
+  /** Starts `waybill run` with these options. `daemon.log` has a copy of its standard error. */
   constructor(place: Place, ...options: string[]) {
     this.#file = place.path('daemon.log');
     this.#child = place.spawnWaybill(['run', '--config', 'waybill.yaml', ...options]);
@@ -130,14 +130,14 @@ export class Daemon {
     return [...this.log.slice(-30).map((line) => JSON.stringify(line)), ...this.said].join('\n');
   }
 
-  /** GET on the admin server, at the address that it says in the log. */
+  /** GET on the admin server, at the address in the log. */
   async get(path: string): Promise<{ status: number; text: string }> {
     const { addresses } = (await this.logged('admin.listening')) as LogLine & { addresses: string[] };
     const answer = await question(`${addresses[0] ?? ''}${path}`);
     return { status: answer.status, text: await answer.text() };
   }
 
-  /** What the running daemon reports: the same as `ledger --json`. */
+  /** The report of the running daemon: the same as `ledger --json`. */
   async ledger(): Promise<Ledger> {
     const { status, text } = await this.get('/ledger');
     if (status !== 200) throw new Error(`/ledger answers ${status}: ${text}`);
@@ -152,7 +152,7 @@ export class Daemon {
     return JSON.parse(text) as Snapshot;
   }
 
-  /** Waits until `/readyz` answers with this status and, with `words`, says them. @returns its text */
+  /** Waits until `/readyz` responds with this status and, if given, with a text that matches `words`. @returns the text */
   async ready(status: number, words?: RegExp, ms = 60_000): Promise<string> {
     let last = '';
     return until(
@@ -199,14 +199,14 @@ export class Daemon {
   }
 }
 
-/** `ledger --json` beside the daemon, or without one. */
+/** `ledger --json`, with or without a running daemon. */
 export async function ledgerOf(place: Place, ...options: string[]): Promise<{ code: number | null; ledger: Ledger }> {
   const { code, stdout, stderr } = await place.waybill('ledger', '--config', 'waybill.yaml', '--json', ...options);
   if (stdout === '') throw new Error(`ledger ended with ${code ?? 'a signal'}: ${stderr}`);
   return { code, ledger: JSON.parse(stdout) as Ledger };
 }
 
-/** The same on the time that is read: what comes after is due soon, or is due already where no daemon runs any more. */
+/** The same for the time that is closed: later time is due soon, or overdue without a daemon. */
 export async function readLedgerOf(place: Place, ...options: string[]): Promise<{ code: number | null; ledger: Ledger }> {
   const { ledger } = await ledgerOf(place, ...options);
   const reached = ledger.sources.map((source) => Date.parse(source.closedUntil));

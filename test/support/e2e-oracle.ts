@@ -1,24 +1,24 @@
 /**
- * What must be so, computed from what the service says is true: which records a sink holds, and how many each window owns. It is a second
- * reading of the specification, and shares no code with the program.
+ * The expected result, computed from the records of the service: the records in each sink, and their
+ * number in each window. A second implementation of the specification, without code of the program.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import type { LedgerSource } from './e2e-daemon.ts';
 import { until } from './e2e-place.ts';
 import type { Service } from './e2e-service.ts';
 
-/** How the lines of a file differ from the records that should be in it; all three are empty when it holds each exactly once. */
+/** The differences between the lines of a file and the expected records; all lists are empty if it holds each exactly once. */
 export interface Difference {
   readonly missing: readonly string[];
   readonly twice: readonly string[];
   readonly unknown: readonly string[];
-  /** What cannot be read as a whole line of the format. */
+  /** Text that is no complete line of the format. */
   readonly torn: readonly string[];
 }
 
 export const exactlyOnce: Difference = { missing: [], twice: [], unknown: [], torn: [] };
 
-/** The lines of a file. The last must end with a line break as well: what stands behind it is given as a line that is torn. */
+/** The lines of a file. @throws Error if the last one does not end with a line break */
 export function linesOf(file: string): string[] {
   const text = readFileSync(file, 'utf8');
   const lines = text.split('\n');
@@ -26,7 +26,7 @@ export function linesOf(file: string): string[] {
   return lines;
 }
 
-/** The record that an ECS line carries, word for word; undefined when the line is none. */
+/** The exact text of the record in an ECS line; undefined for another line. */
 export function originalOf(line: string): string | undefined {
   try {
     const { event } = JSON.parse(line) as { event?: { original?: unknown } };
@@ -36,7 +36,7 @@ export function originalOf(line: string): string | undefined {
   }
 }
 
-/** Compares the lines of a file, each turned into the record behind it, with the records that the service shows. */
+/** Compares the records in the lines of a file with the records of the service. */
 export function compare(lines: readonly string[], truth: readonly string[], recordOf: (line: string) => string | undefined): Difference {
   const counts = new Map<string, number>();
   for (const record of truth) counts.set(record, 0);
@@ -56,7 +56,7 @@ export function compare(lines: readonly string[], truth: readonly string[], reco
   return { missing: few(missing), twice: few(twice), unknown: few(unknown), torn: few(torn) };
 }
 
-/** Waits until ECS files hold every record that the service shows now, each exactly once. */
+/** Waits until each ECS file holds every record that the service shows now. @throws Error if a file holds more */
 export async function delivered(service: Service, files: readonly string[], ms = 60_000): Promise<void> {
   const truth = await service.truth();
   let found: Difference[] = [];
@@ -73,12 +73,12 @@ export async function delivered(service: Service, files: readonly string[], ms =
       throw new Error(`more than once, unknown or torn: ${JSON.stringify(difference).slice(0, 2_000)}`);
 }
 
-/** The lines of a file that is being written: what stands behind the last line break is not there yet. */
+/** The complete lines of a file that is being written. */
 function wholeLinesOf(file: string): string[] {
   return readFileSync(file, 'utf8').split('\n').slice(0, -1);
 }
 
-/** How many records of the service begin in each second since 1970, and are asked for by the times between two of them. */
+/** The number of records in each second since 1970, for counts between two seconds. */
 export class Seconds {
   readonly #counts = new Map<number, number>();
   readonly #onEdge = new Map<number, number>();
@@ -112,10 +112,10 @@ export class Seconds {
 }
 
 /**
- * What is wrong with a source's ledger: windows that do not tile the time from `start`, that are not in the state they should be, or that own
- * another number of records than the service has there. Empty when all is well.
- * @param start   whole second of the range's beginning, since 1970
- * @param states  which states and reasons a window may have, by the window's bounds in seconds
+ * The faults in the ledger of a source: windows with holes or overlaps from `start` on, in a wrong
+ * state, or with another number of records than the service has. Empty without a fault.
+ * @param start   start of the range, whole seconds since 1970
+ * @param states  the permitted states and reasons of a window, by its bounds in seconds
  */
 export function faultsOf(
   ledger: LedgerSource,
@@ -156,7 +156,7 @@ function secondOf(time: string): number {
   return ms / 1000;
 }
 
-/** Enough to see what it is. */
+/** The first five. */
 function few(records: readonly string[]): string[] {
   return records.length <= 5 ? [...records] : [...records.slice(0, 5), `… ${records.length} in all`];
 }

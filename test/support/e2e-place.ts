@@ -1,6 +1,7 @@
 /**
- * Where an end-to-end test happens: a directory of its own, the programs that it starts, and one seed from which every choice is drawn. What
- * a failed test leaves behind is kept, and its place printed; `WAYBILL_SEED` repeats the choices.
+ * The directory of an end-to-end test, the programs that it starts, and one seed for its random
+ * choices. A failed test keeps its directory and prints the path; `WAYBILL_SEED` repeats the
+ * choices.
  */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
@@ -32,7 +33,7 @@ export const seed = process.env['WAYBILL_SEED'] ?? '20261121';
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const waybillProgram = join(root, 'bin/waybill.js');
 const running = new Set<ChildProcess>();
-// A test process that ends in whatever way leaves no program behind.
+// No program outlives the test process.
 process.once('exit', () => {
   for (const child of running) child.kill('SIGKILL');
 });
@@ -46,7 +47,7 @@ export class Place implements AsyncDisposable {
   launcher: readonly string[] = [];
   readonly #name: string;
   readonly #children = new Set<ChildProcess>();
-  /** Works that have begun and not succeeded. */
+  /** The number of `during` calls that have not succeeded. */
   #unfinished = 0;
 
   constructor(name: string) {
@@ -59,7 +60,7 @@ export class Place implements AsyncDisposable {
     return join(this.directory, name);
   }
 
-  /** Does the work: when it throws, or does not come to its end, the directory is kept. */
+  /** Runs the work. If it throws or never ends, the directory is kept. */
   async during<Result>(work: () => Promise<Result>): Promise<Result> {
     this.#unfinished += 1;
     const result = await work();
@@ -67,7 +68,7 @@ export class Place implements AsyncDisposable {
     return result;
   }
 
-  /** Starts the program in this directory. The environment has no proxy and no setting of Waybill but those given. */
+  /** Starts the program in this directory. Its environment has only the given settings, and no proxy. */
   spawn(args: readonly string[], env: Readonly<Record<string, string>> = {}): ChildProcess {
     const { PATH = '', NODE_COMPILE_CACHE = '' } = process.env;
     const [command, ...before] = [...this.launcher, process.execPath];
@@ -90,14 +91,14 @@ export class Place implements AsyncDisposable {
     return this.waybillWith({}, ...args);
   }
 
-  /** The same with this environment besides. */
+  /** The same with these additional environment variables. */
   async waybillWith(env: Readonly<Record<string, string>>, ...args: readonly string[]): Promise<Done> {
     const child = this.spawnWaybill(args, env);
     const [stdout, stderr, ended] = await Promise.all([textOf(child.stdout), textOf(child.stderr), endOf(child)]);
     return { code: ended.code, stdout, stderr };
   }
 
-  /** `waybill …` that goes on. */
+  /** Starts `waybill …` and returns at once. */
   spawnWaybill(args: readonly string[], env: Readonly<Record<string, string>> = {}): ChildProcess {
     return this.spawn([waybillProgram, ...args], env);
   }
@@ -111,7 +112,7 @@ export class Place implements AsyncDisposable {
   }
 }
 
-/** A test in a place of its own, which is cleaned when the work succeeds and kept when it does not. */
+/** Runs the work in a new place, which is deleted after success and kept after a failure. */
 export async function inPlace(name: string, work: (place: Place) => Promise<void>): Promise<void> {
   await using place = new Place(name);
   await place.during(() => work(place));
@@ -151,27 +152,27 @@ export function pause(ms: number): Promise<void> {
 }
 
 /**
- * GET on a server of the test. A connection that is reset before an answer is told with its address and asked once more, on another one: a question
- * changes nothing, and what the server is worth is not tested by it.
+ * GET on a server of the test. After a connection reset without a response it is repeated once, with
+ * a line in the output: a GET changes nothing, and no test is about such resets.
  */
 export async function question(url: string): Promise<Response> {
-  // A connection that was idle may be closed by the other side just when it is used again.
+  // The other side may close an idle connection at the moment of its next use.
   const headers = { connection: 'close' };
   try {
     return await fetch(url, { headers });
   } catch (thrown) {
     const code = thrown instanceof Error && thrown.cause instanceof Error && 'code' in thrown.cause ? thrown.cause.code : undefined;
-    if (code !== 'ECONNRESET') throw new Error(`GET ${url} got no answer`, { cause: thrown });
-    process.stderr.write(`GET ${url} was reset, and is asked once more\n`);
+    if (code !== 'ECONNRESET') throw new Error(`GET ${url} got no response`, { cause: thrown });
+    process.stderr.write(`GET ${url} was reset and is repeated\n`);
     await pause(200);
     return fetch(url, { headers });
   }
 }
 
 /**
- * Asks again and again until there is a value.
- * @param what  what is awaited, for the message; a function may say how far it is
- * @param ms    when to give up
+ * Polls until there is a value.
+ * @param what  the expected state, for the error; a function can report the progress
+ * @param ms    timeout
  */
 export async function until<Value>(
   what: string | (() => string),

@@ -1,6 +1,6 @@
 /**
- * The reference service as a program, and its control port: what is true, which switches are set, records handed in by the test. Nothing of it
- * is imported.
+ * The reference service as a program, with its control port: its records, its switches, and records
+ * that the test adds. This file imports no code of the service.
  */
 import type { ChildProcess } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -8,7 +8,7 @@ import { inject } from 'vitest';
 import { endOf, question } from './e2e-place.ts';
 import type { Place } from './e2e-place.ts';
 
-/** The line that it prints when it listens, and the client to take for each role. */
+/** The line that the service prints when it listens, with a client for each role. */
 interface ServiceLine {
   readonly baseUrl: string;
   readonly authUrl: string;
@@ -60,7 +60,7 @@ export class Service {
     return client;
   }
 
-  /** Every record that is visible now, as the very text that is served, oldest first. */
+  /** The exact texts of all visible records, oldest first. */
   async truth(): Promise<string[]> {
     const text = await (await this.#control('GET', '/truth')).text();
     return text.split('\n').filter((line) => line !== '');
@@ -74,7 +74,7 @@ export class Service {
     await this.#control('PATCH', '/switches', JSON.stringify(switches));
   }
 
-  /** Hands in records as they are, one JSON text each, visible after so many ms. */
+  /** Adds records unchanged, one JSON text each, visible after so many ms. */
   async add(texts: readonly string[], visibleIn = 0): Promise<void> {
     await this.#control('POST', `/records?visibleIn=${visibleIn}`, texts.join('\n'));
   }
@@ -91,7 +91,7 @@ export class Service {
       ? question(url)
       : fetch(url, {
           method,
-          // A connection that was idle may be closed by the other side just when it is used again.
+          // The other side may close an idle connection at the moment of its next use.
           headers: { connection: 'close' },
           ...(body !== undefined && { body }),
         }));

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import type { Place } from './e2e-place.ts';
 
-/** A file system of its own, or undefined where none can be had: then the reason is printed. */
+/** A mounted file system; undefined, with the reason printed, if mounting is not possible. */
 export function mounted(place: Place, name: string, options: string): (AsyncDisposable & { readonly path: string }) | undefined {
   const path = place.path(name);
   mkdirSync(path, { recursive: true });
