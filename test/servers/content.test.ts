@@ -5,18 +5,20 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import component from '../../content/elasticsearch/component-template.json' with { type: 'json' };
 import { encoder } from '../../src/encode/index.ts';
 import { normalizer } from '../../src/normalize/normalizer.ts';
 import { esql } from '../unit/content/esql.ts';
 import type { Happening, Row } from '../unit/content/events.ts';
 import { eventOf, flat, recordFor, start } from '../unit/content/events.ts';
+import { detectionRules, thresholdRules } from '../unit/content/kibana-rules.ts';
 import { kql } from '../unit/content/kql.ts';
+import { aggregationsOf, columnsOf, lensPanels, shippedObjects } from '../unit/content/lens.ts';
 import { mappedFields } from '../unit/content/mapped-fields.ts';
-import { allCodes, bursts, burstSequences, singleEvents } from '../unit/content/sequences.ts';
+import { allCodes, bursts, burstSequences, singleEvents, spread } from '../unit/content/sequences.ts';
 import { sigmaRules } from '../unit/content/sigma.ts';
-import { recordOf, settings } from '../unit/normalize/records.ts';
+import { fullest, poorest, recordOf, settings } from '../unit/normalize/records.ts';
 import { Elasticsearch, elasticsearchMissing } from './elasticsearch.ts';
 import { cacheFolder, notAsked } from './programs.ts';
 
@@ -100,11 +102,103 @@ describe('Sigma rules, converted by sigma-cli', () => {
   });
 });
 
+describe('content of Kibana, on a real Elasticsearch', () => {
+  const missing = notAsked() ?? elasticsearchMissing('elasticsearch-9.5.3');
+  const perDay = allCodes.flatMap((code, index) =>
+    [0, 1, 2].map((day) => ({ code, user: `u-${index % 3}`, file: `p-${index}`, at: day * 86_400 + index })),
+  );
+  const records = [...perDay.map((happening) => ({ ...fullest, ...recordFor(happening) })), { ...poorest, resultReason: 'NewReason' }];
+  let server: Elasticsearch;
+  beforeAll(async () => {
+    if (missing !== undefined) return;
+    server = await Elasticsearch.start('elasticsearch-9.5.3');
+    await store(server, records);
+  }, 300_000);
+  afterAll(() => (missing === undefined ? server[Symbol.asyncDispose]() : undefined));
+  beforeEach(({ skip }) => {
+    if (missing !== undefined) skip(missing);
+  });
+
+  interface Found {
+    readonly hits: { readonly total: { readonly value: number } };
+    readonly aggregations: Readonly<Record<string, { readonly buckets: readonly Bucket[] }>>;
+  }
+  const search = async (body: object): Promise<Found> => {
+    const answer = await server.ask('POST', '/content/_search', { size: 0, track_total_hits: true, ...body });
+    expect(answer.status, JSON.stringify(answer.body)).toBe(200);
+    return answer.body as Found;
+  };
+
+  test('each KQL rule and search finds as many events as the evaluator of the unit tests', async () => {
+    const events = records.map(eventOf);
+    const rules = `${detectionRules}${thresholdRules}`.trimEnd().split('\n');
+    const queries = [
+      ...rules.map((line) => JSON.parse(line) as { language: string; query: string }).filter(({ language }) => language === 'kuery'),
+      ...shippedObjects().flatMap((object) =>
+        object.type === 'search' ? [object.attributes.kibanaSavedObjectMeta.searchSourceJSON.query] : [],
+      ),
+    ].flatMap(({ query }) => (query === '' ? [] : [kql(query)]));
+    expect(queries.length).toBeGreaterThan(15);
+    for (const { query, matches } of queries) {
+      const { hits } = await search({ query });
+      expect(hits.total.value, JSON.stringify(query)).toBe(events.filter(matches).length);
+      expect(hits.total.value, JSON.stringify(query)).toBeGreaterThan(0);
+    }
+  });
+
+  test('each panel of the dashboards has a bucket, and its metrics count', async () => {
+    const panels = lensPanels(shippedObjects());
+    expect(panels.length).toBeGreaterThan(10);
+    for (const { dashboard, title, lens, queries } of panels) {
+      const filter = queries.filter((query) => query !== '').map((query) => kql(query).query);
+      const { aggregations } = await search({ query: { bool: { filter } }, aggs: aggregationsOf(lens, '1d') });
+      const [first] = columnsOf(lens).find(([, { isBucketed }]) => isBucketed) ?? [''];
+      const [bucket] = aggregations[first]?.buckets ?? [];
+      expect(bucket, `${dashboard}: ${title}`).toBeDefined();
+      for (const [metric, { label, operationType }] of columnsOf(lens))
+        if (operationType === 'unique_count' || operationType === 'max')
+          expect((bucket?.[metric] as { value: number }).value, `${dashboard}: ${title}: ${label}`).toBeGreaterThan(0);
+    }
+  });
+
+  test('the aggregation of a burst rule, by buckets of twice the window, finds the burst in one of the two', async () => {
+    for (const [name, burst] of Object.entries(bursts)) {
+      const { codes, count, window, counts } = burst;
+      const user = `burst-${name}`;
+      // The burst begins a minute before an edge of the first buckets.
+      await storeMore(
+        server,
+        spread(burst, count, window, 2 * window - 60).map((happening) => recordFor({ ...happening, user })),
+      );
+      const counted = counts === 'files' ? { counted: { cardinality: { field: 'dpas.payload.id' } } } : {};
+      const found = [0, window].map(async (offset) => {
+        const histogram = { field: '@timestamp', fixed_interval: `${2 * window}s`, offset: `-${offset}s` };
+        const query = { bool: { filter: [{ terms: { 'event.code': codes } }, { term: { 'user.id': user } }] } };
+        const { aggregations } = await search({ query, aggs: { bucket: { date_histogram: histogram, aggs: counted } } });
+        const sizes = aggregations['bucket']?.buckets.map(
+          (each) => (each['counted'] as { value: number } | undefined)?.value ?? each.doc_count,
+        );
+        return sizes?.some((size) => size >= count);
+      });
+      expect(await Promise.all(found), name).toEqual([false, true]);
+    }
+  });
+});
+
+interface Bucket {
+  readonly doc_count: number;
+  readonly [name: string]: unknown;
+}
+
 /** Creates the index `content` with the mapping of content/elasticsearch, and stores the ECS document of each record. */
 async function store(server: Elasticsearch, records: readonly object[]): Promise<void> {
   const { mappings } = component.template;
   const properties = { ...mappings.properties, '@timestamp': { type: 'date' } };
   expect(await server.ask('PUT', '/content', { mappings: { ...mappings, properties } })).toMatchObject({ status: 200 });
+  await storeMore(server, records);
+}
+
+async function storeMore(server: Elasticsearch, records: readonly object[]): Promise<void> {
   const encode = encoder('ecs', { includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
   for (const record of records) {
     const document = JSON.parse(encode(normalizer(settings)(recordOf(JSON.stringify(record))))) as object;

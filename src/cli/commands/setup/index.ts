@@ -14,12 +14,20 @@ function ageOf(given: string): string | undefined {
   return /^[1-9]\d{0,5}[dh]$/.test(given) ? given : undefined;
 }
 
+function spaceOf(given: string): string | undefined {
+  return /^[a-z0-9_-]{1,64}$/.test(given) ? given : undefined;
+}
+
 export const command = defineCommand({
   name: 'setup',
-  summary: 'prepares the receiver of a sink: templates and API key of Elasticsearch, topics and ACLs of Kafka',
+  summary:
+    'prepares the receiver of a sink: templates and API key of Elasticsearch, dashboards and rules of Kibana, topics and ACLs of Kafka',
   description: `setup elasticsearch needs manage_index_templates, manage_ingest_pipelines and, with --ilm, manage_ilm. It uses WAYBILL_SETUP_API_KEY, or
 WAYBILL_SETUP_USERNAME and WAYBILL_SETUP_PASSWORD, instead of the credentials of the sink. An existing data stream uses a new mapping from its
 next rollover on. Elasticsearch deletes nothing unless --retention is given.
+
+setup kibana imports the data view, saved searches, dashboards and detection rules of content/kibana, with the same variables. The rules are
+disabled unless --enable names them. A rule that exists is not changed: delete it in Kibana first to import it again.
 
 setup kafka prints the topics and ACLs that a cluster administrator creates for the sink, and for a consumer that reads committed messages only.`,
   subcommands: {
@@ -39,6 +47,18 @@ setup kafka prints the topics and ACLs that a cluster administrator creates for 
       },
       run: async (values, io) => (await import('./elasticsearch.ts')).setup(values, io),
     }),
+    kibana: subcommand({
+      summary: 'imports the data view, dashboards and detection rules',
+      options: {
+        ...shared,
+        url: text('URL', 'address of Kibana, such as https://kibana.example:5601'),
+        space: parsed('ID', 'space of Kibana; default the default space', 'an id of a space: a-z, 0-9, _ and -', spaceOf),
+        enable: text('RULES', 'rules to enable, by id without dpas- and separated by commas, or all'),
+        threshold: toggle('import the threshold form of the rules on bursts, for a stack older than 8.15'),
+        ...confirmOption,
+      },
+      run: async (values, io) => (await import('./kibana.ts')).setup(values, io),
+    }),
     kafka: subcommand({
       summary: 'creates the progress topic if it does not exist; prints topics and ACLs',
       options: shared,
@@ -48,6 +68,7 @@ setup kafka prints the topics and ACLs that a cluster administrator creates for 
   examples: [
     'waybill setup elasticsearch --sink siem --print',
     'WAYBILL_SETUP_API_KEY=... waybill setup elasticsearch --sink siem --yes',
+    'waybill setup kibana --sink siem --url https://kibana.example:5601 --enable open-denied-many-files,opened-many',
     'waybill setup kafka --sink lake --print > for-the-administrator.sh',
   ],
 });

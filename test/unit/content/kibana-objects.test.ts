@@ -1,0 +1,104 @@
+/** content/kibana/saved-objects.ndjson: the objects fit Kibana's formats, references resolve, fields are mapped, and panels find events. */
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { rows } from '../normalize/records.ts';
+import { eventOf, recordFor } from './events.ts';
+import { savedObjects } from './kibana-objects.ts';
+import { kql } from './kql.ts';
+import { columnsOf, lensPanels, readSavedObjects } from './lens.ts';
+import type { SavedObject } from './lens.ts';
+import { mappedFields } from './mapped-fields.ts';
+
+const path = fileURLToPath(new URL('../../../content/kibana/saved-objects.ndjson', import.meta.url));
+
+test('the file is that of the table', async () => {
+  await expect(savedObjects).toMatchFileSnapshot(path);
+});
+
+const objects = readSavedObjects(savedObjects);
+const panels = lensPanels(objects);
+
+test('ids are fixed and differ', () => {
+  expect(new Set(objects.map(({ id }) => id)).size).toBe(objects.length);
+  expect(objects.map(({ type }) => type).toSorted()).toEqual(['dashboard', 'dashboard', 'dashboard', 'index-pattern', 'search', 'search', 'search', 'search']); // prettier-ignore
+});
+
+test.each(objects.map((object) => [object.id, object] as const))(
+  '%s: each reference resolves, and each name in it is referred to',
+  (_, object) => {
+    for (const { type, id } of object.references) expect(objects.some((each) => each.type === type && each.id === id)).toBe(true);
+    expect(object.references.map(({ name }) => name).toSorted()).toEqual(namesIn(object).toSorted());
+  },
+);
+
+/** The names of references that the attributes of an object use. */
+function namesIn(object: SavedObject): readonly string[] {
+  switch (object.type) {
+    case 'index-pattern':
+      return [];
+    case 'search':
+      return [object.attributes.kibanaSavedObjectMeta.searchSourceJSON.indexRefName];
+    case 'dashboard':
+      return [
+        ...object.attributes.panelsJSON.flatMap((panel) =>
+          panel.type === 'search'
+            ? [`${panel.panelIndex}:${panel.panelRefName}`]
+            : panel.embeddableConfig.attributes.references.map(({ name }) => `${panel.panelIndex}:${name}`),
+        ),
+        ...Object.keys(object.attributes.controlGroupInput.panelsJSON).map((id) => `controlGroup_${id}:optionsListDataView`),
+      ];
+  }
+}
+
+test('every field is mapped, and has a type that its operation can aggregate', () => {
+  const fields = [
+    ...panels.flatMap(({ queries }) => queries.filter((query) => query !== '').flatMap((query) => kql(query).fields)),
+    ...objects.flatMap((object) =>
+      object.type === 'search'
+        ? [...object.attributes.columns, ...kqlFields(object.attributes.kibanaSavedObjectMeta.searchSourceJSON.query.query)]
+        : object.type === 'dashboard'
+          ? Object.values(object.attributes.controlGroupInput.panelsJSON).map(({ explicitInput }) => explicitInput.fieldName)
+          : [],
+    ),
+  ];
+  expect(fields.length).toBeGreaterThan(40);
+  expect(fields.filter((field) => !mappedFields.has(field))).toEqual([]);
+  for (const { title, lens } of panels)
+    for (const [, { operationType, sourceField, dataType }] of columnsOf(lens)) {
+      if (operationType === 'count') continue;
+      const type = mappedFields.get(sourceField) ?? 'not mapped';
+      const expected = dataType === 'date' ? ['date'] : ['keyword', 'ip'];
+      expect(expected, `${title}: ${sourceField}`).toContain(type);
+    }
+});
+
+const kqlFields = (query: string): readonly string[] => (query === '' ? [] : kql(query).fields);
+
+describe('the layout', () => {
+  test.each(objects.flatMap((object) => (object.type === 'dashboard' ? [[object.attributes.title, object] as const] : [])))(
+    '%s has no panels that overlap or leave the page',
+    (_, { attributes }) => {
+      const cells = attributes.panelsJSON.flatMap(({ gridData: { x, y, w, h } }) =>
+        Array.from({ length: w * h }, (_each, cell) => `${x + (cell % w)}/${y + Math.floor(cell / w)}`),
+      );
+      expect(new Set(cells).size).toBe(cells.length);
+      for (const { gridData } of attributes.panelsJSON) expect(gridData.x + gridData.w).toBeLessThanOrEqual(48);
+    },
+  );
+});
+
+test('the queries of the panels find events, and leave out test events', () => {
+  const events = rows.map(({ triple }, at) => eventOf(recordFor({ code: triple.join(':'), at })));
+  for (const { title, queries } of panels) {
+    const tests = queries.filter((query) => query !== '').map((query) => kql(query).matches);
+    expect(
+      events.some((event) => tests.every((matches) => matches(event))),
+      title,
+    ).toBe(true);
+    const marked = events.map((event) => ({ ...event, tags: ['forwarded', 'waybill_test'] }));
+    expect(
+      marked.some((event) => tests.every((matches) => matches(event))),
+      title,
+    ).toBe(false);
+  }
+});

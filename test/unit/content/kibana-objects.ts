@@ -1,0 +1,322 @@
+/**
+ * The data view, searches and dashboards of content/kibana, from which `vitest run test/unit/content/kibana-objects.test.ts --update` writes
+ * saved-objects.ndjson. Panels are Lens by value. Shape after elastic/integrations, packages/varonis/kibana/dashboard.
+ */
+import { auditPattern } from './kibana-rules.ts';
+
+const dataView = 'dpas-data-view';
+/** The lowest versions of Kibana's formats that have these attributes; later Kibanas migrate from them. */
+const versions = { coreMigrationVersion: '8.8.0' };
+
+interface Reference {
+  readonly id: string;
+  readonly name: string;
+  readonly type: 'index-pattern' | 'search';
+}
+
+interface Column {
+  readonly label: string;
+  readonly operationType: 'terms' | 'date_histogram' | 'count' | 'unique_count' | 'max';
+  readonly sourceField: string;
+  readonly size?: number;
+}
+
+interface Grid {
+  readonly x: number;
+  readonly y: number;
+  readonly w: number;
+  readonly h: number;
+}
+
+interface Panel {
+  readonly title: string;
+  readonly grid: Grid;
+  /** KQL */
+  readonly query: string;
+  readonly kind: 'bars' | 'table';
+  /** Buckets first, then metrics. */
+  readonly columns: readonly Column[];
+}
+
+const terms = (sourceField: string, label: string, size = 10): Column => ({ operationType: 'terms', sourceField, label, size });
+const time: Column = { operationType: 'date_histogram', sourceField: '@timestamp', label: 'Time' };
+const events: Column = { operationType: 'count', sourceField: '___records___', label: 'Events' };
+const users: Column = { operationType: 'unique_count', sourceField: 'user.id', label: 'Users' };
+const files: Column = { operationType: 'unique_count', sourceField: 'dpas.payload.id', label: 'Files' };
+const newest: Column = { operationType: 'max', sourceField: '@timestamp', label: 'Newest' };
+
+const denied = 'dpas.result: "AccessDenied"';
+const changes = 'dpas.action_attempted: "Audit"';
+const [half, full] = [24, 48];
+
+const bars = (title: string, query: string, breakdown: Column, grid: Grid): Panel => ({ title, query, grid, kind: 'bars', columns: [time, breakdown, events] }); // prettier-ignore
+const table = (title: string, query: string, columns: readonly Column[], grid: Grid): Panel => ({
+  title,
+  query,
+  grid,
+  kind: 'table',
+  columns,
+});
+
+const isBucket = ({ operationType }: Column): boolean => operationType === 'terms' || operationType === 'date_histogram';
+
+function columnOf(column: Column, metricId: string): object {
+  const { operationType, sourceField, label } = column;
+  const shared = { label, customLabel: true, operationType, sourceField, isBucketed: isBucket(column) };
+  switch (operationType) {
+    case 'terms':
+      return {
+        ...shared,
+        dataType: 'string',
+        scale: 'ordinal',
+        params: {
+          size: column.size,
+          orderBy: { type: 'column', columnId: metricId },
+          orderDirection: 'desc',
+          otherBucket: false,
+          missingBucket: false,
+          parentFormat: { id: 'terms' },
+        },
+      };
+    case 'date_histogram':
+      return { ...shared, dataType: 'date', scale: 'interval', params: { interval: 'auto', includeEmptyRows: true, dropPartials: false } };
+    default:
+      return { ...shared, dataType: operationType === 'max' ? 'date' : 'number', scale: 'ratio', params: { emptyAsNull: false } };
+  }
+}
+
+function lensOf({ title, query, kind, columns }: Panel): { readonly attributes: object; readonly references: readonly Reference[] } {
+  const ids = columns.map((_, index) => `column-${index}`);
+  const metrics = ids.filter((_, index) => !isBucket(columns[index] ?? time));
+  const layer = {
+    columnOrder: ids,
+    columns: Object.fromEntries(columns.map((column, index) => [`column-${index}`, columnOf(column, metrics[0] ?? '')])),
+    incompleteColumns: {},
+    sampling: 1,
+  };
+  const [x, split] = ids;
+  const visualization =
+    kind === 'bars'
+      ? {
+          legend: { isVisible: true, position: 'right' },
+          valueLabels: 'hide',
+          preferredSeriesType: 'bar_stacked',
+          layers: [
+            { layerId: 'layer', layerType: 'data', seriesType: 'bar_stacked', xAccessor: x, splitAccessor: split, accessors: metrics },
+          ],
+        }
+      : {
+          layerId: 'layer',
+          layerType: 'data',
+          columns: ids.map((columnId) => ({ columnId, isTransposed: false, isMetric: metrics.includes(columnId) })),
+          paging: { enabled: true, size: 10 },
+        };
+  const references: readonly Reference[] = [{ type: 'index-pattern', id: dataView, name: 'indexpattern-datasource-layer-layer' }];
+  const state = {
+    datasourceStates: { formBased: { layers: { layer } } },
+    visualization,
+    query: { language: 'kuery', query },
+    filters: [],
+    internalReferences: [],
+    adHocDataViews: {},
+  };
+  const visualizationType = kind === 'bars' ? 'lnsXY' : 'lnsDatatable';
+  return { attributes: { title, type: 'lens', visualizationType, references, state }, references };
+}
+
+interface Search {
+  readonly id: string;
+  readonly title: string;
+  readonly description: string;
+  readonly query: string;
+  readonly columns: readonly string[];
+}
+
+const who = ['user.id', 'user.email', 'file.name', 'dpas.payload.id'];
+const place = ['source.ip', 'host.name'];
+const searches: readonly Search[] = [
+  {
+    id: 'dpas-search-denied-opens',
+    title: 'Protected files: denied opens without access or from an excluded country',
+    description: 'The events of severity 7 and above, newest first.',
+    query: 'event.severity >= 7',
+    columns: ['event.reason', ...who, ...place],
+  },
+  {
+    id: 'dpas-search-unexpected',
+    title: 'Protected files: unexpected records',
+    description: 'Records with unknown values, missing fields or other types; event.original is the record as received.',
+    query: 'tags: ("unknown_combination" or "missing_field" or "unexpected_type" or "not_an_object" or "invalid_timestamp")',
+    columns: ['tags', 'event.code', 'event.original'],
+  },
+  {
+    id: 'dpas-search-events',
+    title: 'Protected files: events',
+    description: 'Every event, newest first.',
+    query: '',
+    columns: ['event.code', ...who, ...place, 'message'],
+  },
+  {
+    id: 'dpas-search-owner-changes',
+    title: 'Protected files: owner changes',
+    description: 'Each change of owner; the owner of an event is the current one.',
+    query: 'event.code: "Audit:AuthorChanged:Changed"',
+    columns: [...who, 'file.uid', 'file.owner'],
+  },
+];
+
+interface Dashboard {
+  readonly id: string;
+  readonly title: string;
+  readonly description: string;
+  readonly controls: readonly (readonly [field: string, title: string])[];
+  readonly panels: readonly Panel[];
+  /** The search below the panels. */
+  readonly search: string;
+}
+
+const controls = [
+  ['user.id', 'User'],
+  ['dpas.payload.id', 'File'],
+] as const;
+
+const dashboards: readonly Dashboard[] = [
+  {
+    id: 'dpas-dashboard-overview',
+    title: 'Protected files: overview',
+    description: 'Activity, denials by reason, and the users and files with most denials. Leaves out test events.',
+    controls: [['observer.hostname', 'Service']],
+    search: 'dpas-search-denied-opens',
+    panels: [
+      bars('Events by action', '', terms('event.action', 'Action'), { x: 0, y: 0, w: half, h: 12 }),
+      bars('Denials by reason', denied, terms('event.reason', 'Reason'), { x: half, y: 0, w: half, h: 12 }),
+      table('Outcomes', '', [terms('event.code', 'Outcome', 20), events, users, files], { x: 0, y: 12, w: half, h: 14 }),
+      table('Users with most denials', denied, [terms('user.id', 'User'), events, files, newest], { x: half, y: 12, w: half, h: 14 }),
+      table('Files with most denials', denied, [terms('dpas.payload.id', 'File id'), terms('file.name', 'File', 1), events, users, newest], { x: 0, y: 26, w: half, h: 14 }), // prettier-ignore
+      table('Places of denials', denied, [terms('source.as.organization.name', 'Provider'), events, users], {
+        x: half,
+        y: 26,
+        w: half,
+        h: 14,
+      }),
+    ],
+  },
+  {
+    id: 'dpas-dashboard-user-or-file',
+    title: 'Protected files: one user or file',
+    description: 'Choose a user or a file: its timeline, opens, denials, changes, places and machines. Leaves out test events.',
+    controls: [...controls, ['user.email', 'E-mail'], ['file.name', 'File name']],
+    search: 'dpas-search-events',
+    panels: [
+      bars('Timeline', '', terms('event.code', 'Outcome', 17), { x: 0, y: 0, w: full, h: 12 }),
+      table('Outcomes', '', [terms('event.code', 'Outcome', 20), events, files, users, newest], { x: 0, y: 12, w: half, h: 14 }),
+      table('Files', '', [terms('dpas.payload.id', 'File id', 20), terms('file.name', 'File', 1), events, newest], {
+        x: half,
+        y: 12,
+        w: half,
+        h: 14,
+      }),
+      table('Places', '', [terms('source.ip', 'Address'), terms('source.as.organization.name', 'Provider', 1), events, newest], { x: 0, y: 26, w: half, h: 14 }), // prettier-ignore
+      table('Machines', '', [terms('host.name', 'Machine'), terms('host.type', 'Type', 1), events, users, newest], { x: half, y: 26, w: half, h: 14 }), // prettier-ignore
+    ],
+  },
+  {
+    id: 'dpas-dashboard-control-changes',
+    title: 'Protected files: control changes',
+    description: 'Changes of owners, authorizations, access windows and revocations: by whom and on what. Leaves out test events.',
+    controls,
+    search: 'dpas-search-owner-changes',
+    panels: [
+      bars('Changes', changes, terms('event.action', 'Change'), { x: 0, y: 0, w: full, h: 12 }),
+      table('Changes by user', changes, [terms('user.id', 'User', 20), terms('event.action', 'Change'), events, files], {
+        x: 0,
+        y: 12,
+        w: half,
+        h: 14,
+      }),
+      table('Files with most changes', changes, [terms('dpas.payload.id', 'File id', 20), terms('file.name', 'File', 1), events, users, newest], { x: half, y: 12, w: half, h: 14 }), // prettier-ignore
+    ],
+  },
+];
+
+/** Events of `waybill sinks test`. */
+const noTests = 'not tags: "waybill_test"';
+
+function searchOf({ id, title, description, query, columns }: Search): object {
+  const index = 'kibanaSavedObjectMeta.searchSourceJSON.index';
+  const searchSource = { query: { language: 'kuery', query }, filter: [], indexRefName: index };
+  return {
+    type: 'search',
+    id,
+    attributes: { title, description, columns, sort: [['@timestamp', 'desc']], grid: {}, hideChart: false, isTextBasedQuery: false, kibanaSavedObjectMeta: { searchSourceJSON: JSON.stringify(searchSource) } }, // prettier-ignore
+    references: [{ type: 'index-pattern', id: dataView, name: index }],
+    ...versions,
+    typeMigrationVersion: '8.0.0',
+  };
+}
+
+function dashboardOf(plan: Dashboard): object {
+  const references: Reference[] = [];
+  const lens = plan.panels.map((panel, position) => {
+    const [id, { attributes, references: inner }] = [`panel-${position}`, lensOf(panel)];
+    references.push(...inner.map((reference) => ({ ...reference, name: `${id}:${reference.name}` })));
+    return {
+      type: 'lens',
+      title: panel.title,
+      panelIndex: id,
+      gridData: { ...panel.grid, i: id },
+      embeddableConfig: { attributes, enhancements: {} },
+    };
+  });
+  const below = Math.max(...plan.panels.map(({ grid }) => grid.y + grid.h));
+  const search = { type: 'search', panelIndex: 'search', panelRefName: 'panel_search', gridData: { x: 0, y: below, w: full, h: 18, i: 'search' }, embeddableConfig: { enhancements: {} } }; // prettier-ignore
+  references.push({ type: 'search', id: plan.search, name: 'search:panel_search' });
+  const group = plan.controls.map(([fieldName, title], order) => {
+    const id = `control-${order}`;
+    references.push({ type: 'index-pattern', id: dataView, name: `controlGroup_${id}:optionsListDataView` });
+    return [id, { type: 'optionsListControl', order, width: 'medium', grow: true, explicitInput: { id, fieldName, title, searchTechnique: 'prefix', selectedOptions: [] } }]; // prettier-ignore
+  });
+  return {
+    type: 'dashboard',
+    id: plan.id,
+    attributes: {
+      title: plan.title,
+      description: plan.description,
+      version: 1,
+      timeRestore: true,
+      timeFrom: 'now-7d',
+      timeTo: 'now',
+      optionsJSON: JSON.stringify({ useMargins: true, syncColors: true, syncCursor: true, syncTooltips: false, hidePanelTitles: false }),
+      panelsJSON: JSON.stringify([...lens, search]),
+      kibanaSavedObjectMeta: { searchSourceJSON: JSON.stringify({ query: { language: 'kuery', query: noTests }, filter: [] }) },
+      controlGroupInput: {
+        chainingSystem: 'HIERARCHICAL',
+        controlStyle: 'oneLine',
+        showApplySelections: false,
+        ignoreParentSettingsJSON: JSON.stringify({
+          ignoreFilters: false,
+          ignoreQuery: false,
+          ignoreTimerange: false,
+          ignoreValidations: false,
+        }),
+        panelsJSON: JSON.stringify(Object.fromEntries(group)),
+      },
+    },
+    references,
+    ...versions,
+    typeMigrationVersion: '10.2.0',
+  };
+}
+
+const view = {
+  type: 'index-pattern',
+  id: dataView,
+  attributes: { title: auditPattern, name: 'Protected files (Waybill)', timeFieldName: '@timestamp' },
+  references: [],
+  ...versions,
+  typeMigrationVersion: '8.0.0',
+};
+
+export const savedObjects = [view, ...searches.map(searchOf), ...dashboards.map(dashboardOf)]
+  .map((object) => `${JSON.stringify(object)}\n`)
+  .join('');
