@@ -99,8 +99,8 @@ const savedObject = z.discriminatedUnion('type', [
 ]);
 
 export type SavedObject = z.output<typeof savedObject>;
-export type Lens = z.output<typeof lens>;
-export type LensColumn = z.output<typeof column>;
+type Lens = z.output<typeof lens>;
+type LensColumn = z.output<typeof column>;
 
 export function readSavedObjects(text: string): readonly SavedObject[] {
   return text
@@ -112,7 +112,7 @@ export function readSavedObjects(text: string): readonly SavedObject[] {
 export const shippedObjects = (): readonly SavedObject[] =>
   readSavedObjects(readFileSync(new URL('../../../content/kibana/saved-objects.ndjson', import.meta.url), 'utf8'));
 
-export interface LensPanel {
+interface LensPanel {
   readonly dashboard: string;
   readonly title: string;
   readonly lens: Lens;

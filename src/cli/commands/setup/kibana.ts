@@ -1,6 +1,5 @@
 /** `waybill setup kibana`: imports the data view, dashboards and detection rules of `content/kibana` into a space. */
 import { readFileSync } from 'node:fs';
-import { request } from 'undici';
 import { systemClock } from '../../../clock.ts';
 import { loadConfig } from '../../../config/load.ts';
 import { Connection } from '../../../connect/connection.ts';
@@ -155,8 +154,10 @@ async function postOnce(
   const boundary = `waybill-${crypto.randomUUID()}`;
   const head = `--${boundary}\r\ncontent-disposition: form-data; name="file"; filename="${file}"\r\ncontent-type: application/ndjson\r\n\r\n`;
   try {
-    const answer = await request(`${base}${path}`, {
-      dispatcher: connection.dispatcher,
+    const { origin, pathname } = new URL(base);
+    const answer = await connection.dispatcher.request({
+      origin,
+      path: `${pathname.replace(/\/$/, '')}${path}`,
       method: 'POST',
       headers: {
         authorization,
