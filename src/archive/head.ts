@@ -14,6 +14,7 @@ import { parseLine } from './parse-line.ts';
 import type { LineFacts } from './parse-line.ts';
 import { parseSegmentPath, SegmentError, segmentLines } from './segment.ts';
 import { openNote, signerOf } from './signed-note.ts';
+import type { Codec } from './segment.ts';
 import type { ArchiveStore } from './store.ts';
 import { TiledTree } from './tiled-tree.ts';
 import { bundlePath, edgeTiles, tileAt, tilePath, tileWidth } from './tiles.ts';
@@ -31,7 +32,7 @@ export interface Head {
  * @param newOrigin  the origin of an archive that begins
  * @throws WaybillError `archive_broken`
  */
-export async function openHead(store: ArchiveStore, key: KeyObject, newOrigin: () => string): Promise<Head> {
+export async function openHead(store: ArchiveStore, key: KeyObject, newOrigin: () => string, codec?: Codec): Promise<Head> {
   const number = await newestNumber(store);
   if (number === 0) {
     await assertNewest(store, 0, 0);
@@ -40,7 +41,7 @@ export async function openHead(store: ArchiveStore, key: KeyObject, newOrigin: (
   const newest = await readCheckpoint(store, number, key);
   await assertNewest(store, number, newest.size);
   const sizeBefore = number === 1 ? 0 : (await readCheckpoint(store, number - 1)).size;
-  const { tree, position } = await committedSegment(store, await treeBefore(store, sizeBefore, newest.size), newest);
+  const { tree, position } = await committedSegment(store, await treeBefore(store, sizeBefore, newest.size), newest, codec);
   return { origin: newest.origin, number, log: new EntryLog(tree, await lastBundle(store, tree)), position };
 }
 
@@ -101,12 +102,13 @@ async function committedSegment(
   store: ArchiveStore,
   before: TiledTree,
   newest: Checkpoint,
+  codec: Codec | undefined,
 ): Promise<{ readonly tree: TiledTree; readonly position: PositionLine }> {
   for await (const path of store.list('segments/')) {
     if (parseSegmentPath(path)?.firstLeaf !== before.size) continue;
     const bytes = await store.read(path);
     const tree = before.copy();
-    const position = bytes && (await appendLines(tree, bytes));
+    const position = bytes && (await appendLines(tree, bytes, codec));
     if (position && tree.size === newest.size && equal(tree.root(), newest.root)) return { tree, position };
   }
   throw broken(
@@ -116,10 +118,10 @@ async function committedSegment(
 }
 
 /** @returns the position that ends the segment; undefined for another file */
-async function appendLines(tree: TiledTree, segment: Uint8Array): Promise<PositionLine | undefined> {
+async function appendLines(tree: TiledTree, segment: Uint8Array, codec: Codec | undefined): Promise<PositionLine | undefined> {
   let last: LineFacts | undefined;
   try {
-    for (const line of await segmentLines(segment)) {
+    for (const line of await segmentLines(segment, codec)) {
       last = parseLine(line);
       if (!last) return undefined;
       tree.append(leafHash(formatEntry(last, line)));

@@ -4,8 +4,13 @@ import { gunzip, gzip } from 'node:zlib';
 import { messageOf } from '../errors.ts';
 import { sha256 } from './merkle.ts';
 
-const compress = promisify(gzip);
-const decompress = promisify(gunzip);
+/** A parameter, because the simulation has no threads. */
+export interface Codec {
+  compress(bytes: Uint8Array): Promise<Buffer>;
+  decompress(bytes: Uint8Array, options: { readonly maxOutputLength: number }): Promise<Buffer>;
+}
+
+export const gzipCodec: Codec = { compress: promisify(gzip), decompress: promisify(gunzip) };
 const lineFeed = 0x0a;
 /** A writer ends a segment far below this. */
 const maxBytes = 256 * 1024 * 1024;
@@ -22,8 +27,9 @@ export interface SegmentName {
 export async function formatSegment(
   firstLeaf: number,
   lines: readonly Uint8Array[],
+  codec = gzipCodec,
 ): Promise<{ readonly path: string; readonly bytes: Buffer }> {
-  const bytes = await compress(Buffer.concat(lines.flatMap((line) => [line, Buffer.of(lineFeed)])));
+  const bytes = await codec.compress(Buffer.concat(lines.flatMap((line) => [line, Buffer.of(lineFeed)])));
   const digest = sha256(bytes).toString('hex');
   return { path: `segments/${String(firstLeaf).padStart(16, '0')}-${digest}.ndjson.gz`, bytes };
 }
@@ -41,8 +47,8 @@ export class SegmentError extends Error {}
  * The lines of a segment.
  * @throws SegmentError for a file that is not gzip, unpacks to more than 256 MiB, or has a last line without a line break
  */
-export async function segmentLines(bytes: Uint8Array): Promise<readonly Buffer[]> {
-  const text = await unpack(bytes);
+export async function segmentLines(bytes: Uint8Array, codec = gzipCodec): Promise<readonly Buffer[]> {
+  const text = await unpack(bytes, codec);
   const lines: Buffer[] = [];
   let start = 0;
   for (let end = text.indexOf(lineFeed); end >= 0; end = text.indexOf(lineFeed, start)) {
@@ -53,9 +59,9 @@ export async function segmentLines(bytes: Uint8Array): Promise<readonly Buffer[]
   return lines;
 }
 
-async function unpack(bytes: Uint8Array): Promise<Buffer> {
+async function unpack(bytes: Uint8Array, codec: Codec): Promise<Buffer> {
   try {
-    return await decompress(bytes, { maxOutputLength: maxBytes });
+    return await codec.decompress(bytes, { maxOutputLength: maxBytes });
   } catch (cause) {
     throw new SegmentError(`cannot unpack it: ${messageOf(cause)}`, { cause });
   }

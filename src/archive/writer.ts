@@ -14,6 +14,7 @@ import { formatLine } from './line.ts';
 import type { EntryLine, Line, PositionLine } from './line.ts';
 import { consistencyRanges, provesExtension } from './merkle.ts';
 import { formatSegment } from './segment.ts';
+import type { Codec } from './segment.ts';
 import { formatVerifier, keyName, signerOf, signNote } from './signed-note.ts';
 import type { Signer } from './signed-note.ts';
 import type { WritableArchiveStore } from './store.ts';
@@ -29,6 +30,8 @@ export interface WriterOptions {
   readonly random: (bytes: number) => Uint8Array;
   /** An archive, or its continuation with another journal, holds the entries of that journal above this sequence number. */
   readonly beginsAfter: number;
+  /** Of segments; default gzip. */
+  readonly codec?: Codec | undefined;
 }
 
 export class ArchiveWriter {
@@ -52,7 +55,7 @@ export class ArchiveWriter {
    */
   static async open(store: WritableArchiveStore, options: WriterOptions): Promise<ArchiveWriter> {
     const newOrigin = (): string => `waybill/${Buffer.from(options.random(12)).toString('base64url')}`;
-    return new ArchiveWriter(store, options, await openHead(store, options.key, newOrigin));
+    return new ArchiveWriter(store, options, await openHead(store, options.key, newOrigin, options.codec));
   }
 
   /** The identity of the archive: `waybill/` and a random id. */
@@ -92,14 +95,16 @@ export class ArchiveWriter {
     const checkpoint = { origin: before.origin, size: log.size, root: log.root() };
     assertExtension(before.log, checkpoint, tiles);
 
-    const segment = await formatSegment(before.log.size, texts);
+    const segment = await formatSegment(before.log.size, texts, this.#options.codec);
     await this.#create(segment.path, segment.bytes);
-    await this.#replaceAll(this.#isKeyStored ? objects : [...objects, this.#publicKeyObject()]);
-    this.#isKeyStored = true;
+    await this.#replaceAll(objects);
     const note = Buffer.from(signNote(formatCheckpoint(checkpoint), [this.#signer]));
     signal?.throwIfAborted();
     await this.#create(checkpointPath(before.number + 1), note);
-    await this.#store.replace('checkpoint', note);
+    const copy = { path: 'checkpoint', bytes: note };
+    // Only now: the first attempt to begin an archive may fail, and the next one has another origin.
+    await this.#replaceAll(this.#isKeyStored ? [copy] : [copy, this.#publicKeyObject()]);
+    this.#isKeyStored = true;
 
     this.#head = { origin: before.origin, number: before.number + 1, log, position: all.at(-1) as PositionLine };
     return checkpoint;

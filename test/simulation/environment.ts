@@ -181,6 +181,8 @@ export interface SinkEnvironment {
   readonly filter: string | undefined;
   /** Ledger entries are for it too. */
   readonly ledger: boolean;
+  /** It is the real sink `archive`, in place of a model. */
+  readonly isArchive: boolean;
 }
 
 const second = 1_000;
@@ -228,9 +230,13 @@ export function drawEnvironment(seed: number): Environment {
   const sink = (id: string, kind: SinkKind): SinkEnvironment => {
     const drawn = drawSink(id, kind);
     // A stream of its own: what it decides leaves all other draws as they were. A line format holds records only.
-    return { ...drawn, ledger: drawn.format !== 'cef' && new Chance(seed, `ledger ${id}`).is(0.5) };
+    const ledger = drawn.format !== 'cef' && new Chance(seed, `ledger ${id}`).is(0.5);
+    const isArchive = kind === 'position' && changes?.sink?.id !== id && new Chance(seed, 'archive').is(0.3);
+    if (!isArchive) return { ...drawn, ledger, isArchive };
+    // An archive takes every entry, and has no older copy that it is restored from.
+    return { ...drawn, format: 'raw', refused: 0, slow: 'off', oldPosition: false, ledger: true, isArchive };
   };
-  const drawSink = (id: string, kind: SinkKind): Omit<SinkEnvironment, 'ledger'> => ({
+  const drawSink = (id: string, kind: SinkKind): Omit<SinkEnvironment, 'ledger' | 'isArchive'> => ({
     id,
     kind,
     format: chance.pick(['ecs', 'raw', 'raw', 'cef']),

@@ -10,7 +10,17 @@ import type { Script } from './simulate.ts';
 const seconds = 1_000;
 
 const sink = (id: string, kind: SinkKind, more: Partial<SinkEnvironment>): SinkEnvironment => ({
-  ...{ id, kind, format: 'raw', batchRecords: 25, waitMs: 1_000, latencyMs: 20, filter: undefined, ledger: more.format !== 'cef' },
+  ...{
+    id,
+    kind,
+    format: 'raw',
+    batchRecords: 25,
+    waitMs: 1_000,
+    latencyMs: 20,
+    filter: undefined,
+    ledger: more.format !== 'cef',
+    isArchive: false,
+  },
   ...{
     down: 'off',
     slow: 'off',

@@ -268,12 +268,12 @@ export class Life {
   #sinkOf(sink: Config['sinks'][number]): Config['sinks'][number] {
     const receiver = this.#parts.receivers.find(({ settings }) => settings.id === sink.id);
     if (!receiver) throw new Error(`no receiver for ${sink.id}`);
-    const open = async (_settings: unknown, _context: unknown, _kept: ResumePoint, signal: AbortSignal): Promise<Sink> => {
+    const open = async (_settings: unknown, _context: unknown, resumePoint: ResumePoint, signal: AbortSignal): Promise<Sink> => {
       await this.effect(`${sink.id} opened`);
       await this.clock.sleep(1, signal);
-      return receiver.open(this, () => this.#parts.result.progress(sink.id));
+      return receiver.open(this, () => this.#parts.result.progress(sink.id), resumePoint);
     };
-    return { ...sink, definition: { ...sink.definition, open } };
+    return { ...sink, definition: { ...sink.definition, open, takesOnce: receiver.settings.isArchive } };
   }
 }
 

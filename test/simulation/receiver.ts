@@ -4,7 +4,8 @@
  */
 import { WaybillError } from '../../src/errors.ts';
 import type { Position } from '../../src/model/ledger.ts';
-import type { RetryableRejection, Batch, Message, Rejection, Sink, DeliveryResult } from '../../src/model/sink.ts';
+import type { RetryableRejection, Batch, Message, Rejection, ResumePoint, Sink, DeliveryResult } from '../../src/model/sink.ts';
+import { SimulatedArchive } from './archive.ts';
 import { Chance } from './chance.ts';
 import { probability } from './environment.ts';
 import type { Environment, SinkEnvironment } from './environment.ts';
@@ -45,6 +46,8 @@ export class Receiver {
   /** With each message that it took: the position that the daemon had in mind. */
   kept: Position | undefined;
   isCalm = false;
+  /** The real sink `archive`, for a receiver that is one. */
+  readonly archive: SimulatedArchive | undefined;
   readonly #world: World;
   readonly #chance: Chance;
   readonly #sometimes: Sometimes;
@@ -71,6 +74,8 @@ export class Receiver {
     this.#chance = new Chance(environment.seed, `sink ${settings.id}`);
     this.#sometimes = sometimes;
     this.#partials = new Chance(environment.seed, `partial answers of ${settings.id}`);
+    if (settings.isArchive)
+      this.archive = new SimulatedArchive(new Chance(environment.seed, 'archive bytes'), (message) => this.#archived(message));
   }
 
   /** Refuses a record for good. The same record always, until somebody mends what is wrong with it. */
@@ -104,7 +109,12 @@ export class Receiver {
   }
 
   /** A sink of one life. `marks`: how far the journal's file says that this sink is. */
-  open(life: ReceivingLife, marks: () => { readonly acknowledged: number; readonly delivered: number }): Sink {
+  async open(
+    life: ReceivingLife,
+    marks: () => { readonly acknowledged: number; readonly delivered: number },
+    resumePoint: ResumePoint,
+  ): Promise<Sink> {
+    const archived = await this.archive?.open(this.settings.id, this.settings.filter !== undefined, life, resumePoint);
     this.#generation += 1;
     const generation = this.#generation;
     const send = async (batch: Batch, signal: AbortSignal): Promise<DeliveryResult> => {
@@ -137,16 +147,19 @@ export class Receiver {
         this.refuses(hex(uid)) ? [{ seq, code: 'bad_document', message: 'cannot parse' }] : [],
       );
       const isCut = outcome === 'cut' && this.settings.kind !== 'position';
-      this.#take(batch, generation, life, isCut ? now.slice(0, Math.ceil(now.length / 2)) : now);
+      const result = await archived?.send(batch, signal);
+      if (result) this.kept = batch.through;
+      else this.#take(batch, generation, life, isCut ? now.slice(0, Math.ceil(now.length / 2)) : now);
       await life.effect(`${this.settings.id} took`);
       if (isCut || outcome === 'lost after') {
         this.lostAnswers += 1;
         throw this.#unknown(batch, acked);
       }
-      return { rejections, retryable: again, resumeNote: `through ${batch.through.seq}` };
+      return result ?? { rejections, retryable: again, resumeNote: `through ${batch.through.seq}` };
     };
-    const position = async () => {
+    const position = async (signal: AbortSignal) => {
       await life.effect(`${this.settings.id} position`);
+      if (archived) return archived.position?.(signal);
       const { kept } = this;
       const isOld = this.#reportsOld(marks().delivered);
       const reported = isOld ? this.#first : kept;
@@ -155,6 +168,12 @@ export class Receiver {
     };
     const close = async (): Promise<void> => life.effect(`${this.settings.id} closed`);
     return { send, ...(this.settings.kind === 'position' && { position }), [Symbol.asyncDispose]: close };
+  }
+
+  /** A checkpoint commits the message. */
+  #archived({ seq, uid, bytes }: Message): void {
+    this.has.push({ seq, uid: hex(uid), text: Buffer.from(bytes).toString('utf8'), behind: seq, isBesides: false });
+    this.seqs.add(seq);
   }
 
   /** Whether it can be reached at all. */

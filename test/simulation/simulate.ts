@@ -161,6 +161,7 @@ class Simulation {
     } finally {
       this.#bury();
     }
+    for (const receiver of this.#receivers) await this.#verify(receiver);
     const { environment, faults } = { environment: this.#environment, faults: this.#oracle.faults };
     this.#figures.lostAcknowledgements = this.#receivers.reduce((sum, { lostAnswers }) => sum + lostAnswers, 0);
     Object.assign(this.#figures, { steps: this.#world.steps, requests: this.#service.requests, windows: this.#oracle.windows.size });
@@ -174,6 +175,19 @@ class Simulation {
       sometimes: this.#sometimes.counts,
       trace: this.#world.trace,
     };
+  }
+
+  /** P5: the archive verifies. A gap or a filter leaves windows unproven. */
+  async #verify({ archive, has, settings }: Receiver): Promise<void> {
+    const report = await archive?.verified();
+    if (!report) return;
+    this.#sometimes.count(report.result === 'intact' ? 'archive intact' : 'archive with an unproven window');
+    const [first] = report.findings.filter(({ severity }) => severity === 'altered');
+    if (first) this.#oracle.fault(`P5: ${settings.id}: ${first.object}: ${first.message}`);
+    if (report.lines !== has.length + report.checkpoints)
+      this.#oracle.fault(
+        `P5: ${settings.id} has ${has.length} entries, and its archive ${report.lines} lines in ${report.checkpoints} segments`,
+      );
   }
 
   /** Everything goes wrong that may; nothing that is checked after every commit may. */

@@ -61,6 +61,8 @@ export const sometimesLeast = {
   'window too wide for the service': 100,
   'ledger entry delivered': 60_000,
   'ledger entry rejected': 2_400,
+  'archive intact': 150,
+  'archive with an unproven window': 100,
 } as const;
 
 export type State = keyof typeof sometimesLeast;

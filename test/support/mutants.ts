@@ -466,6 +466,24 @@ export const mutants: readonly Mutant[] = [
     changes: { 'first-request-alone': '$(expression.whenTrue)' },
   },
   {
+    name: 'archive-without-position',
+    what: 'an archive sink does not report the position that its archive has',
+    suite: simulation,
+    changes: { 'archived-position': 'true' },
+  },
+  {
+    name: 'archived-before-checkpoint',
+    what: 'a batch counts as archived before its checkpoint is durable',
+    suite: simulation,
+    changes: { 'archive-append': 'void append;' },
+  },
+  {
+    name: 'archive-without-ledger',
+    what: 'an archive lacks the ledger entries',
+    suite: simulation,
+    changes: { 'archived-entries': 'messages.filter(({ isLedger }) => !isLedger).map(entryLine)' },
+  },
+  {
     name: 'no-file-lock',
     what: 'a file sink writes while another process does',
     suite: file,

@@ -1,6 +1,7 @@
 /** The sink `archive`: each batch becomes one segment with one signed checkpoint. Its position is in the signed log. */
 import { randomBytes } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
+import type { Codec } from '../../archive/segment.ts';
 import type { WritableArchiveStore } from '../../archive/store.ts';
 import { ArchiveWriter } from '../../archive/writer.ts';
 import type { Through } from '../../archive/writer.ts';
@@ -10,12 +11,13 @@ import type { Batch, DeliveryResult, ResumePoint, ResumePosition, Sink } from '.
 import type { SinkContext } from '../define.ts';
 import { entryLine } from './entry-line.ts';
 
-interface ArchiveTarget {
+export interface ArchiveTarget {
   /** For messages: the directory. */
   readonly name: string;
   readonly store: WritableArchiveStore;
   readonly key: KeyObject;
   readonly random?: (bytes: number) => Uint8Array;
+  readonly codec?: Codec;
 }
 
 type Context = Pick<SinkContext, 'id' | 'clock' | 'selected' | 'filtered'>;
@@ -37,9 +39,9 @@ export class ArchiveSink implements Sink {
 
   /** @throws WaybillError `archive_broken`, or `sink_blocked` when the archive does not belong to this state */
   static async open(target: ArchiveTarget, context: Context, resumePoint: ResumePoint): Promise<ArchiveSink> {
-    const { name, store, key, random = randomBytes } = target;
+    const { name, store, key, random = randomBytes, codec } = target;
     const { journal, position, adopt = false } = resumePoint;
-    const writer = await ArchiveWriter.open(store, { key, random, beginsAfter: position.seq }).catch((cause: unknown) => {
+    const writer = await ArchiveWriter.open(store, { key, random, codec, beginsAfter: position.seq }).catch((cause: unknown) => {
       throw failure('sink_unavailable', `cannot open the archive "${name}" for sink "${context.id}"`, cause);
     });
     const sink = new ArchiveSink(target, context, journal, writer);
@@ -50,14 +52,15 @@ export class ArchiveSink implements Sink {
 
   position(): Promise<ResumePosition | undefined> {
     const { position, origin } = this.#writer;
-    if (position?.journal !== this.#journal) return Promise.resolve(undefined);
+    if (/* mutant: archived-position */ position?.journal !== this.#journal) return Promise.resolve(undefined);
     return Promise.resolve({ position: { seq: position.seq, chain: Buffer.from(position.chain, 'hex') }, resumeNote: origin });
   }
 
   async send({ messages, through }: Batch, signal: AbortSignal): Promise<DeliveryResult> {
-    const append = this.#writer.append(messages.map(entryLine), this.#through(through), signal);
+    const append = this.#writer.append(/* mutant: archived-entries */ messages.map(entryLine), this.#through(through), signal);
     this.#append = append.catch(() => undefined);
     try {
+      // mutant: archive-append
       await append;
     } catch (cause) {
       throw failure('sink_outcome_unknown', `cannot write to the archive "${this.#target.name}" for sink "${this.#context.id}"`, cause);

@@ -1,0 +1,140 @@
+/**
+ * The real sink `archive` on a store in memory. A life of the daemon may end before and after each
+ * write. At the end of a run the verifier judges the store.
+ */
+import { createPrivateKey } from 'node:crypto';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { parseVerifier } from '../../src/archive/signed-note.ts';
+import type { WritableArchiveStore } from '../../src/archive/store.ts';
+import { verifyArchive } from '../../src/archive/verify/verify.ts';
+import type { VerifyReport } from '../../src/archive/verify/verify.ts';
+import type { Batch, Message, ResumePoint, Sink } from '../../src/model/sink.ts';
+import { ArchiveSink } from '../../src/sink/archive/sink.ts';
+import type { Chance } from './chance.ts';
+import type { LifeClock } from './world.ts';
+
+interface ArchivingLife {
+  readonly clock: LifeClock;
+  effect(what: string): Promise<void>;
+  fault(message: string): void;
+}
+
+/** A line that a checkpoint commits, as far as the model compares it. */
+interface CommittedLine {
+  readonly kind: string;
+  readonly seq: number;
+  readonly uid?: string;
+  readonly state?: string;
+  readonly operation?: string;
+}
+
+const key = createPrivateKey({
+  key: Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), Buffer.alloc(32, 7)]),
+  format: 'der',
+  type: 'pkcs8',
+});
+/** Without threads, whose answers come at no certain time. */
+const codec = {
+  compress: (bytes: Uint8Array) => Promise.resolve(gzipSync(bytes, { level: 1 })),
+  decompress: (bytes: Uint8Array, options: { readonly maxOutputLength: number }) => Promise.resolve(gunzipSync(bytes, options)),
+};
+
+export class SimulatedArchive {
+  readonly #files = new Map<string, Buffer>();
+  readonly #chance: Chance;
+  readonly #took: (message: Message) => void;
+  /** Messages that were sent and that no checkpoint commits yet, by their entries. */
+  readonly #sent = new Map<number, Message>();
+
+  /** @param took  called for each message when a checkpoint commits it */
+  constructor(chance: Chance, took: (message: Message) => void) {
+    this.#chance = chance;
+    this.#took = took;
+  }
+
+  async open(id: string, filtered: boolean, life: ArchivingLife, resumePoint: ResumePoint): Promise<Sink> {
+    const random = (bytes: number): Uint8Array => Uint8Array.from({ length: bytes }, () => this.#chance.whole(0, 255));
+    const target = { name: 'a store in memory', store: this.#storeOf(life), key, random, codec };
+    const sink = await ArchiveSink.open(target, { id, clock: life.clock, filtered }, resumePoint);
+    return {
+      position: () => sink.position(),
+      send: (batch: Batch, signal: AbortSignal) => {
+        this.#sent.clear();
+        // The memory of a batch is used again.
+        for (const message of batch.messages) this.#sent.set(message.seq, { ...message, bytes: Buffer.from(message.bytes) });
+        return sink.send(batch, signal);
+      },
+      [Symbol.asyncDispose]: () => sink[Symbol.asyncDispose](),
+    };
+  }
+
+  /** @returns undefined for an archive that nothing was written to */
+  async verified(): Promise<VerifyReport | undefined> {
+    const stored = [...this.#files].find(([path]) => path.startsWith('keys/'))?.[1];
+    if (!this.#files.has('checkpoints/0000000001')) return undefined;
+    const verifier = parseVerifier(stored?.toString() ?? '');
+    return verifyArchive(this.#storeOf(undefined), verifier ? [verifier] : []);
+  }
+
+  /** @param life  undefined: for reading */
+  #storeOf(life: ArchivingLife | undefined): WritableArchiveStore {
+    const files = this.#files;
+    return {
+      read: (path) => Promise.resolve(files.get(path)),
+      async *list(folder) {
+        for (const path of [...files.keys()]) if (path.startsWith(folder)) yield path;
+      },
+      create: async (path, bytes) => {
+        await life?.effect(`${path} of the archive is created`);
+        const found = files.get(path);
+        if (found !== undefined) return found.equals(bytes);
+        files.set(path, Buffer.from(bytes));
+        if (path.startsWith('checkpoints/')) this.#commit(path, life);
+        await life?.effect(`archive ${path.startsWith('checkpoints/') ? 'took' : 'has a segment'}`);
+        return true;
+      },
+      replace: async (path, bytes) => {
+        await life?.effect(`${path} of the archive is replaced`);
+        files.set(path, Buffer.from(bytes));
+        await life?.effect('archive has it');
+      },
+    };
+  }
+
+  /** Reads the lines between the last two checkpoints without the code under test, and compares them with what was sent. */
+  #commit(path: string, life: ArchivingLife | undefined): void {
+    const number = Number(path.slice('checkpoints/'.length));
+    const sizeAt = (at: number): number =>
+      at === 0
+        ? 0
+        : Number(
+            this.#files
+              .get(`checkpoints/${String(at).padStart(10, '0')}`)
+              ?.toString()
+              .split('\n')[1],
+          );
+    const first = String(sizeAt(number - 1)).padStart(16, '0');
+    // The last attempt wrote the last of the segments that begin there.
+    const segment = [...this.#files].findLast(([name]) => name.startsWith(`segments/${first}-`))?.[1] ?? gzipSync('');
+    const lines = gunzipSync(segment).toString().split('\n').slice(0, -1);
+    if (lines.length !== sizeAt(number) - sizeAt(number - 1)) life?.fault(`I18: ${path} does not commit the lines of its segment`);
+    const position = JSON.parse(lines.pop() ?? '{}') as CommittedLine;
+    if (position.kind !== 'position') life?.fault(`I18: ${path} commits no position`);
+    for (const text of lines) {
+      const line = JSON.parse(text) as CommittedLine;
+      const message = this.#sent.get(line.seq);
+      this.#sent.delete(line.seq);
+      if (!message || !isOf(message, line, text)) life?.fault(`I18: ${path} commits another line than was sent: ${text.slice(0, 200)}`);
+      else this.#took(message);
+    }
+    if (this.#sent.size > 0) life?.fault(`I18: ${path} lacks ${this.#sent.size} entries of its batch`);
+  }
+}
+
+function isOf({ isLedger, uid, bytes }: Message, line: CommittedLine, text: string): boolean {
+  const sent = Buffer.from(bytes).toString();
+  if (!isLedger) return line.kind === 'record' && line.uid === uid && text.endsWith(`,"record":${sent}}`);
+  const { ledger, state, operation } = JSON.parse(sent) as { ledger: string; state?: string; operation?: unknown };
+  if (ledger === 'operation') return line.kind === 'operation' && line.operation === operation;
+  return line.kind === 'ledger' && line.state === (state === 'active' ? 'resumed' : state);
+}
