@@ -10,7 +10,7 @@ export interface Codec {
   decompress(bytes: Uint8Array, options: { readonly maxOutputLength: number }): Promise<Buffer>;
 }
 
-export const gzipCodec: Codec = { compress: promisify(gzip), decompress: promisify(gunzip) };
+const gzipCodec: Codec = { compress: promisify(gzip), decompress: promisify(gunzip) };
 const lineFeed = 0x0a;
 /** A writer ends a segment far below this. */
 const maxBytes = 256 * 1024 * 1024;

@@ -11,7 +11,7 @@ import type { Batch, DeliveryResult, ResumePoint, ResumePosition, Sink } from '.
 import type { SinkContext } from '../define.ts';
 import { entryLine } from './entry-line.ts';
 
-export interface ArchiveTarget {
+interface ArchiveTarget {
   /** For messages: the directory. */
   readonly name: string;
   readonly store: WritableArchiveStore;
