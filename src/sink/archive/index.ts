@@ -1,4 +1,4 @@
-/** The definition of the sink `archive`: an evidence that a third party can check (docs/evidence.md). */
+/** The definition of the sink `archive`: evidence that a third party can check (docs/evidence.md). */
 import type { KeyObject } from 'node:crypto';
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';

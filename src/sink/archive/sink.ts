@@ -73,7 +73,7 @@ export class ArchiveSink implements Sink {
     await this.#append;
   }
 
-  /** Signs the position of this journal, as the continuation of whatever the archive holds. */
+  /** Signs the position of this journal: the archive continues with it. */
   async #adopt(position: Position): Promise<void> {
     if (this.#writer.position === undefined || this.#writer.position.journal === this.#journal) return;
     await this.#writer.append([], this.#through(position));
