@@ -11,9 +11,11 @@ export function sized(short: number, long: number): number {
 
 /** Run by `test:long` alone. */
 export const longOnly = [
+  'test/e2e/backup.test.ts',
   'test/e2e/chaos.test.ts',
   'test/e2e/days.test.ts',
   'test/e2e/history.test.ts',
+  'test/e2e/log-reader.test.ts',
   'test/e2e/many.test.ts',
   'test/e2e/migrating.test.ts',
   'test/e2e/open-files.test.ts',
