@@ -121,7 +121,7 @@ beforeAll(async () => {
     daemon = new Daemon(place);
     await until('the sound source works', 60_000, async () => ((await readyz('sound')).status === 200 ? true : undefined));
   });
-}, 60_000);
+});
 
 afterAll(() => place[Symbol.asyncDispose]());
 
