@@ -3,8 +3,10 @@
  * those of a language that it lacks through the evaluators of the unit tests.
  */
 import { execFileSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import component from '../../content/elasticsearch/component-template.json' with { type: 'json' };
 import { encoder } from '../../src/encode/index.ts';
@@ -102,6 +104,23 @@ describe('Sigma rules, converted by sigma-cli', () => {
   });
 });
 
+test('AppInspect finds no failure, no error and no warning in the Splunk app', { timeout: 300_000 }, ({ skip }) => {
+  const inspect = join(cacheFolder(), 'appinspect-4.3.1/bin/splunk-appinspect');
+  const missing = notAsked() ?? (existsSync(inspect) ? undefined : 'no splunk-appinspect: test/servers/install.sh appinspect');
+  if (missing !== undefined) return skip(missing);
+  const folder = mkdtempSync(join(tmpdir(), 'waybill-appinspect-'));
+  try {
+    const [packed, report] = [join(folder, 'waybill_dpas.spl'), join(folder, 'report.json')];
+    execFileSync('tar', ['-czf', packed, '-C', fileURLToPath(new URL('../../content/splunk', import.meta.url)), 'waybill_dpas']);
+    execFileSync(inspect, ['inspect', packed, '--data-format', 'json', '--output-file', report], { cwd: folder, stdio: 'ignore' });
+    const { summary } = JSON.parse(readFileSync(report, 'utf8')) as { readonly summary: Readonly<Record<string, number>> };
+    expect(summary).toMatchObject({ error: 0, failure: 0, warning: 0 });
+    expect(summary['success']).toBeGreaterThan(50);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
 describe('content of Kibana, on a real Elasticsearch', () => {
   const missing = notAsked() ?? elasticsearchMissing('elasticsearch-9.5.3');
   const perDay = allCodes.flatMap((code, index) =>
@@ -168,7 +187,9 @@ describe('content of Kibana, on a real Elasticsearch', () => {
       // The burst begins a minute before an edge of the first buckets.
       await storeMore(
         server,
-        spread(burst, count, window, 2 * window - 60).map((happening) => recordFor({ ...happening, user })),
+        spread(burst, count, window, 2 * window - 60 - ((start / 1000) % (2 * window))).map((happening) =>
+          recordFor({ ...happening, user }),
+        ),
       );
       const counted = counts === 'files' ? { counted: { cardinality: { field: 'dpas.payload.id' } } } : {};
       const found = [0, window].map(async (offset) => {

@@ -72,15 +72,25 @@ c2sp_client() {
   rm -rf "$folder" && mv "$work" "$folder"
 }
 
-# The converter of Sigma rules with the backends of two targets: from PyPI, because `sigma plugin install` needs the web.
-sigma() {
-  local folder=$cache/sigma-3.1.0 work
-  [ ! -x "$folder/bin/sigma" ] || return 0
+# Programs of Python in an environment of their own: python_tool NAME PACKAGE==VERSION...
+python_tool() {
+  local folder=$cache/$1
+  shift
+  [ ! -d "$folder" ] || return 0
   command -v python3 >/dev/null && python3 -c 'import ensurepip' 2>/dev/null || packages python3 python3-venv
   rm -rf "$folder.new" && python3 -m venv "$folder.new"
-  "$folder.new/bin/pip" install -q --disable-pip-version-check sigma-cli==3.1.0 pysigma==1.5.1 pysigma-backend-elasticsearch==2.1.1 pysigma-backend-splunk==2.1.0
+  "$folder.new/bin/pip" install -q --disable-pip-version-check "$@"
   # A virtual environment names its own place in its programs.
   sed -i "1s|$folder.new|$folder|" "$folder.new/bin/"* && mv "$folder.new" "$folder"
+}
+
+# The converter of Sigma rules with the backends of two targets: from PyPI, because `sigma plugin install` needs the web.
+sigma() { python_tool sigma-3.1.0 sigma-cli==3.1.0 pysigma==1.5.1 pysigma-backend-elasticsearch==2.1.1 pysigma-backend-splunk==2.1.0; }
+
+# Splunk's checks of an app. The type of a file is found by libmagic.
+appinspect() {
+  [ -n "$(ls /usr/lib/*/libmagic.so.1 2>/dev/null)" ] || packages libmagic1
+  python_tool appinspect-4.3.1 splunk-appinspect==4.3.1
 }
 
 for name in "$@"; do
@@ -107,6 +117,7 @@ for name in "$@"; do
     opensearch) POM=opensearch-3.8.0 java_server opensearch 3.8.0 "$here/elasticsearch/opensearch" ;;
     otelcol) otelcol ;;
     sigma) sigma ;;
+    appinspect) appinspect ;;
     c2sp-client) c2sp_client ;;
     *)
       echo "unknown receiver: $name" >&2

@@ -172,6 +172,6 @@ export function aggregationsOf(panelLens: Lens, interval: string): object {
               },
             }
           : { date_histogram: { field: sourceField, fixed_interval: interval } };
-      return { ...(inner === own ? {} : own), [id]: { ...bucket, aggs: inner } };
+      return { [id]: { ...bucket, aggs: { ...own, ...inner } } };
     }, own);
 }

@@ -10,7 +10,7 @@ interface Spl {
   readonly fields: readonly string[];
   /** `earliest`, `latest`, `_index_earliest`, `_index_latest`, `index` and `sourcetype`, as written. */
   readonly limits: Readonly<Record<string, string>>;
-  run(documents: readonly Row[]): readonly Row[];
+  readonly run: (documents: readonly Row[]) => readonly Row[];
 }
 
 type Test = (row: Row) => boolean;
@@ -24,11 +24,13 @@ const aggregates: Readonly<Record<string, (values: readonly unknown[]) => unknow
   dc: (values) => new Set(values).size,
   min: (values) => Math.min(...values.map(Number)),
   max: (values) => Math.max(...values.map(Number)),
+  sum: (values) => values.reduce<number>((sum, value) => sum + Number(value), 0),
 };
 
 const functions: Readonly<Record<string, (...values: readonly never[]) => unknown>> = {
   mvappend: (...values: readonly unknown[]) => values.flat(),
   floor: (value: number) => Math.floor(value),
+  if: (condition: boolean, yes: unknown, no: unknown) => (condition ? yes : no),
 };
 
 class Parser {
@@ -38,7 +40,7 @@ class Parser {
 
   constructor(text: string) {
     this.#text = text;
-    this.#tokens = text.match(/"(?:[^"\\]|\\.)*"|'[^']*'|==|!=|<=|>=|[()=<>,+*/]|-?[\w.@*:-]+|-/g) ?? [];
+    this.#tokens = text.match(/"(?:[^"\\]|\\.)*"|'[^']*'|==|!=|<=|>=|[()=<>,+*/]|-?[\w.@*:{}$-]+|-/g) ?? [];
   }
 
   error(reason: string): Error {
@@ -197,7 +199,12 @@ export function spl(text: string): Spl {
     return step;
   });
   const run = (documents: readonly Row[]): readonly Row[] => {
-    const rows = documents.map((row) => ({ ...row, _time: Date.parse(String(row['@timestamp'])) / 1000, id: row['dpas.uid'] }));
+    const rows = documents.map((row) => ({
+      ...row,
+      'tags{}': row['tags'],
+      _time: Date.parse(String(row['@timestamp'])) / 1000,
+      id: row['dpas.uid'],
+    }));
     return steps.reduce<readonly Row[]>((current, step) => step(current), rows.filter(test));
   };
   return { fields: [...fields], limits, run };
@@ -227,6 +234,16 @@ function stepOf(name: string, parser: Parser, read: (field: string) => void, com
     }
     case 'stats':
       return stats(parser, read, computes);
+    case 'timechart':
+      // Only its fields matter: a chart decides nothing.
+      return stats(parser, read, computes);
+    case 'streamstats':
+      return streamstats(parser, read, computes);
+    case 'iplocation': {
+      read(parser.word());
+      for (const column of ['City', 'Country', 'Region', 'lat', 'lon']) computes(column);
+      return (rows) => rows;
+    }
     case 'sort': {
       const most = /^\d+$/.test(parser.peek() ?? '') ? Number(parser.word()) : 10_000;
       const key = parser.word();
@@ -278,5 +295,28 @@ function stats(parser: Parser, read: (field: string) => void, computes: (column:
         return [column, aggregates[of]?.(found)];
       });
       return Object.fromEntries([...keys.map((key) => [key, group[0]?.[key]]), ...values]) as Row;
+    });
+}
+
+/** `streamstats time_window=1h sum(field) AS name BY keys`: over the rows so far, within the time before each row. */
+function streamstats(parser: Parser, read: (field: string) => void, computes: (column: string) => void): Command {
+  parser.expect('time_window');
+  parser.expect('=');
+  const [, count, unit = ''] = /^(\d+)([smh])$/.exec(parser.word()) ?? [];
+  const seconds = Number(count) * ({ s: 1, m: 60, h: 3600 }[unit] ?? NaN);
+  parser.expect('sum');
+  parser.expect('(');
+  const field = parser.word();
+  parser.expect(')');
+  parser.expect('AS');
+  const column = parser.word();
+  parser.expect('BY');
+  read(field);
+  const keys = names(parser, read);
+  computes(column);
+  return (rows) =>
+    rows.map((row, index) => {
+      const within = rows.slice(0, index + 1).filter((each) => keys.every((key) => each[key] === row[key]) && Number(row['_time']) - Number(each['_time']) <= seconds); // prettier-ignore
+      return { ...row, [column]: within.reduce((sum, each) => sum + Number(each[field]), 0) };
     });
 }

@@ -1,0 +1,207 @@
+/** content/splunk: everything that is named exists, fields are written by the encoder, and searches fire on the sequences of their Sigma form. */
+import { globSync, readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { poorest, rows } from '../normalize/records.ts';
+import type { Happening, Row } from './events.ts';
+import { eventOf, recordFor } from './events.ts';
+import { mappedFields } from './mapped-fields.ts';
+import { allCodes, bursts, burstSequences, deniedThenAllowed, singleEvents, spread } from './sequences.ts';
+import { sigmaRules } from './sigma.ts';
+import { spl } from './spl.ts';
+
+const app = new URL('../../../content/splunk/waybill_dpas/', import.meta.url);
+const read = (path: string): string => readFileSync(new URL(path, app), 'utf8');
+
+type Conf = ReadonlyMap<string, ReadonlyMap<string, string>>;
+
+/** Stanzas and keys of a `.conf` file; a backslash continues a line. */
+function conf(name: string): Conf {
+  const stanzas = new Map<string, Map<string, string>>();
+  let current: Map<string, string> | undefined;
+  for (const line of read(`default/${name}.conf`).replaceAll('\\\n', '').split('\n')) {
+    if (line.trim() === '' || line.startsWith('#')) continue;
+    const [, stanza] = /^\[(.*)\]$/.exec(line) ?? [];
+    if (stanza !== undefined) {
+      if (stanzas.has(stanza)) throw new Error(`${name}.conf has [${stanza}] twice`);
+      current = new Map<string, string>();
+      stanzas.set(stanza, current);
+      continue;
+    }
+    const [, key = '', value = ''] = /^([\w.-]+) = (.*)$/.exec(line) ?? [];
+    if (!current || key === '' || current.has(key)) throw new Error(`${name}.conf: cannot read ${line}`);
+    current.set(key, value);
+  }
+  return stanzas;
+}
+
+const macros = conf('macros');
+const searches = [...conf('savedsearches')];
+const expanded = (text: string): string =>
+  text.replaceAll(/`(\w+)`/g, (_, name: string) => {
+    const definition = macros.get(name)?.get('definition');
+    if (definition === undefined) throw new Error(`no macro ${name}`);
+    return definition;
+  });
+const searchOf = (name: string): string => expanded(conf('savedsearches').get(`DPAS: ${name}`)?.get('search') ?? `no search ${name}`);
+
+function csv(name: string): readonly Readonly<Record<string, string>>[] {
+  const [head = '', ...lines] = read(`lookups/${name}`).trimEnd().split('\n');
+  const columns = head.split(',');
+  return lines.map((line) => Object.fromEntries(line.split(',').map((cell, index) => [columns[index] ?? '', cell])));
+}
+
+const views = globSync('default/data/ui/views/*.xml', { cwd: app }).map((path) => [path, read(path)] as const);
+const unescaped = (text: string): string => text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&');
+
+describe('the files', () => {
+  test('name only macros, lookups, event types and views that exist', () => {
+    for (const [, keys] of searches) expect(() => expanded(keys.get('search') ?? '')).not.toThrow();
+    const lookups = conf('transforms');
+    for (const [key, value] of conf('props').get('dpas:audit') ?? [])
+      if (key.startsWith('LOOKUP-')) expect([...lookups.keys()]).toContain(value.split(' ')[0]);
+    for (const [, keys] of lookups) expect(read(`lookups/${keys.get('filename') ?? ''}`)).not.toBe('');
+    const types = [...conf('eventtypes').keys()];
+    expect([...conf('tags').keys()].map((stanza) => stanza.replace(/^eventtype=/, '')).toSorted()).toEqual(types.toSorted());
+    const named = [...read('default/data/ui/nav/default.xml').matchAll(/<view name="(dpas_\w+)"/g)].map(([, name]) => name);
+    expect(named.toSorted()).toEqual(views.map(([path]) => /(\w+)\.xml$/.exec(path)?.[1]).toSorted());
+  });
+
+  test('alias only fields that the encoder writes', () => {
+    const sources = [...(conf('props').get('dpas:audit') ?? [])].flatMap(([key, value]) => {
+      if (key.startsWith('FIELDALIAS-')) return [/^"([^"]+)" AS \w+$/.exec(value)?.[1] ?? value];
+      if (key.startsWith('EVAL-')) return [...value.matchAll(/'([^']+)'/g)].map(([, field = '']) => field);
+      return key.startsWith('LOOKUP-') ? [...value.matchAll(/AS "([^"]+)"/g)].map(([, field = '']) => field) : [];
+    });
+    expect(sources.length).toBeGreaterThan(15);
+    expect(sources.filter((field) => !mappedFields.has(field))).toEqual([]);
+  });
+
+  test.each(views)('%s is well-formed, and its searches read fields of the events', (_, text) => {
+    const open: string[] = [];
+    for (const [, end, name = '', own] of text.matchAll(/<(\/?)([a-z.]+)(?:\s[^<>]*?)?(\/?)>/gi)) {
+      if (end === '/') expect(open.pop()).toBe(name);
+      else if (own !== '/') open.push(name);
+    }
+    expect(open).toEqual([]);
+    const queries = [...text.matchAll(/<query>([^<]*)<\/query>/g)].map(([, query = '']) => spl(expanded(unescaped(query))));
+    expect(queries.length).toBeGreaterThan(2);
+    expect(queries.flatMap(({ fields }) => fields).filter((field) => field !== 'tags{}' && !mappedFields.has(field))).toEqual([]);
+  });
+});
+
+describe('the lookup of outcomes', () => {
+  const outcomes = csv('dpas_outcomes.csv');
+
+  test('has the 17 codes, with words that the data models expect', () => {
+    expect(outcomes.map(({ event_code }) => event_code)).toEqual(allCodes);
+    // CIM 8.5: Data Access, DLP and Change.
+    const expected = {
+      action: ['created', 'read', 'blocked', 'modified'],
+      status: ['success', 'failure'],
+      severity: ['', 'low', 'medium', 'high'],
+    };
+    for (const row of outcomes) for (const [column, words] of Object.entries(expected)) expect(words).toContain(row[column]);
+  });
+
+  test('follows the outcome and severity of each row', () => {
+    for (const [index, { triple, severity }] of rows.entries()) {
+      const isDenied = triple[1] === 'AccessDenied';
+      expect(outcomes[index]).toMatchObject({
+        status: isDenied ? 'failure' : 'success',
+        severity: !isDenied ? '' : severity >= 7 ? 'high' : severity >= 5 ? 'medium' : 'low',
+        change_type: triple[0] === 'Audit' ? 'access policy' : '',
+        dlp_type: isDenied ? 'policy' : '',
+      });
+    }
+  });
+
+  test.each([
+    ['dpas_denied', ([action, result]: readonly string[]) => result === 'AccessDenied' && action !== 'Audit'],
+    ['dpas_access', ([, result]: readonly string[]) => result !== 'AccessDenied'],
+    ['dpas_change', ([action]: readonly string[]) => action === 'Audit'],
+  ])('event type %s has its outcomes', (name, belongs) => {
+    const { run } = spl(conf('eventtypes').get(name)?.get('search') ?? '');
+    const found = allCodes.filter((code) => run([eventOf(recordFor({ code, at: 0 }))]).length > 0);
+    expect(found).toEqual(rows.filter(({ triple }) => belongs(triple)).map(({ triple }) => triple.join(':')));
+  });
+});
+
+const eventsOf = (happenings: readonly Happening[]): readonly Row[] => happenings.map((happening) => eventOf(recordFor(happening)));
+
+describe('the saved searches', () => {
+  test('are disabled, and read fields of the events', () => {
+    for (const [name, keys] of searches) {
+      expect(keys.get('disabled'), name).toBe('1');
+      const { fields, limits } = spl(expanded(keys.get('search') ?? ''));
+      expect(
+        fields.filter((field) => field !== 'tags{}' && !mappedFields.has(field)),
+        name,
+      ).toEqual([]);
+      expect(limits, name).toMatchObject({ index: 'dpas', sourcetype: 'dpas:audit' });
+    }
+  });
+
+  test('that alert look at what was indexed since the last run and before, and throttle', () => {
+    for (const [name, keys] of searches.filter(([, each]) => each.has('cron_schedule'))) {
+      const { limits } = spl(expanded(keys.get('search') ?? ''));
+      const [, minutes] = /^-(\d+)m@m$/.exec(limits['_index_earliest'] ?? '') ?? [];
+      const window = (bursts[name.replace(/^DPAS: /, '')]?.window ?? 0) / 60;
+      expect(Number(minutes), name).toBeGreaterThanOrEqual(5 + window);
+      expect([limits['_index_latest'], keys.get('dispatch.earliest_time'), keys.get('dispatch.latest_time')], name).toEqual([
+        '@m',
+        '-24h',
+        '+5m',
+      ]);
+      expect(keys.get('alert.suppress'), name).toBe('1');
+    }
+  });
+
+  test('are those of Kibana and Sigma that need no other data', () => {
+    const bases = /^dpas_(open_denied_(geo|time|repeatedly)|open_allowed|authorized|revocation_changed)$/;
+    const expected = [...sigmaRules.map(({ name }) => name).filter((name) => !bases.test(name)), 'dpas_two_countries', 'dpas_unexpected'];
+    const named = searches.map(([name]) => name.replace(/^DPAS: /, 'dpas_')).filter((name) => name !== 'dpas_events received twice');
+    expect(named.toSorted()).toEqual(expected.toSorted());
+  });
+
+  test.each(['any_denied', 'open_denied_country', 'open_denied_no_access', 'owner_changed', 'protect_denied_geo'])(
+    '%s finds its outcomes',
+    (name) => {
+      const { run } = spl(searchOf(name));
+      expect(allCodes.filter((code) => run(eventsOf([{ code, at: 0 }])).length > 0)).toEqual(singleEvents[name]);
+    },
+  );
+
+  const sequences = Object.entries(bursts).flatMap(([name, burst]) =>
+    burstSequences(burst, 2 * burst.window).map((sequence) => [name, sequence.name, sequence] as const),
+  );
+  test.each(sequences)('%s: %s', (name, _, { happenings, fires }) => {
+    const events = eventsOf(happenings);
+    // Each event twice: dpas_dedup removes what the collector delivered again.
+    expect(spl(searchOf(name)).run([...events, ...events])).toHaveLength(fires ? 1 : 0);
+  });
+
+  test.each(Object.entries(bursts))('%s reports a burst over an edge of buckets once', (name, burst) => {
+    const { run } = spl(searchOf(name));
+    for (let offset = 0; offset < 2 * burst.window; offset += 300)
+      expect(run(eventsOf(spread(burst, burst.count, burst.window, offset))), `offset ${offset}`).toHaveLength(1);
+  });
+
+  test.each(deniedThenAllowed.map((sequence) => [sequence.name, sequence] as const))(
+    'open_denied_then_allowed: %s',
+    (_, { happenings, fires }) => {
+      expect(spl(searchOf('open_denied_then_allowed')).run(eventsOf(happenings))).toHaveLength(fires ? 1 : 0);
+    },
+  );
+
+  test('two_countries counts the countries of a user', () => {
+    const [first = {}, second = {}] = eventsOf(spread({ codes: ['Decrypt:AccessGranted:Success'] }, 2, 3600)).map((row) => ({ ...row, 'source.ip': '192.0.2.1' })); // prettier-ignore
+    const { run } = spl(searchOf('two_countries'));
+    expect(run([{ ...first, Country: 'Japan' }, { ...second, Country: 'Chile' }])).toHaveLength(1); // prettier-ignore
+    expect(run([{ ...first, Country: 'Japan' }, { ...second, Country: 'Japan' }])).toEqual([]); // prettier-ignore
+  });
+
+  test('unexpected finds a new reason', () => {
+    const { run } = spl(searchOf('unexpected'));
+    expect(run([eventOf({ ...poorest, resultReason: 'NewReason' }), eventOf(poorest)])).toHaveLength(1);
+  });
+});
