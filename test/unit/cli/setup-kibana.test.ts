@@ -189,7 +189,7 @@ describe('answers', () => {
     await expect(run()).rejects.toMatchObject(expected);
   });
 
-  test('that are no JSON are not taken for success', async () => {
+  test('that are no JSON are no success', async () => {
     answers = [{ status: 200, body: '<html>Log in</html>' }];
     await expect(run()).rejects.toMatchObject({ code: 'sink_blocked', message: expect.stringContaining('<html>') as string });
   });

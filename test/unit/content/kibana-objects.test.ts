@@ -11,7 +11,7 @@ import { mappedFields } from './mapped-fields.ts';
 
 const path = fileURLToPath(new URL('../../../content/kibana/saved-objects.ndjson', import.meta.url));
 
-test('the file is that of the table', async () => {
+test('the file matches the table', async () => {
   await expect(savedObjects).toMatchFileSnapshot(path);
 });
 

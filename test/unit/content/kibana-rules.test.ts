@@ -63,7 +63,7 @@ const rulesIn = (text: string): readonly Rule[] =>
     .split('\n')
     .map((line) => ruleSchema.parse(JSON.parse(line)));
 
-test('the files are those of the table', async () => {
+test('the files match the table', async () => {
   await expect(detectionRules).toMatchFileSnapshot(pathOf('detection-rules.ndjson'));
   await expect(thresholdRules).toMatchFileSnapshot(pathOf('detection-rules-threshold.ndjson'));
 });

@@ -53,7 +53,7 @@ interface Sequence {
   readonly fires: boolean;
 }
 
-/** Events evenly over `seconds`, with the counted outcomes in turn, each on a file of its own. */
+/** Events evenly over `seconds`, with the counted outcomes in turn, each on another file. */
 export function spread({ codes }: Pick<Burst, 'codes'>, count: number, seconds: number, from = 0): readonly Happening[] {
   return Array.from({ length: count }, (_, index) => ({
     code: codes[index % codes.length] ?? '',

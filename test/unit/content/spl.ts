@@ -1,6 +1,6 @@
 /**
  * Parses and runs the part of SPL that content uses: a search (terms, IN, AND, OR, NOT), then dedup, eval, mvexpand, stats, where, sort
- * and table. Times are seconds, `_time` is that of the event, and `id` its uid, as the sink `splunk-hec` sends them.
+ * and table. Times are seconds, `_time` is the time of the event, and `id` its uid, as the sink `splunk-hec` sends them.
  */
 import type { Row } from './events.ts';
 import { valuesOf, wildcard } from './events.ts';
