@@ -25,6 +25,7 @@ export function usesDeliveryThread({ config, clock }: Pick<DaemonOptions, 'confi
 
 export class DeliveryThread implements AsyncDisposable {
   readonly #journal: Journal;
+  #hasStarted = false;
   #running: { readonly worker: Worker; readonly loops: RemoteLoops; readonly channel: Channel } | undefined;
 
   constructor(journal: Journal) {
@@ -33,14 +34,16 @@ export class DeliveryThread implements AsyncDisposable {
 
   /** Creates a loop without starting it. The first one starts the thread. */
   create(plan: SinkPlan, parts: LoopParts): SinkLoop {
-    this.#running ??= this.#start();
+    if (!this.#running) {
+      this.#running = this.#start();
+      void this.#ping().then(() => (this.#hasStarted = true));
+    }
     return this.#running.loops.create(plan, parts);
   }
 
-  /** Resolves when the thread responds, or has ended: that ends the daemon by itself. */
+  /** Resolves when the thread responds; at once while it starts, and after it has ended: that ends the daemon by itself. */
   async responded(): Promise<void> {
-    const host = this.#running?.channel.remote<HostService>('host');
-    await host?.ping().catch(() => undefined);
+    if (this.#hasStarted) await this.#ping();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -49,6 +52,13 @@ export class DeliveryThread implements AsyncDisposable {
     loops.close();
     channel.close(new WaybillError('aborted', 'the delivery thread was stopped'));
     await worker.terminate();
+  }
+
+  async #ping(): Promise<void> {
+    await this.#running?.channel
+      .remote<HostService>('host')
+      .ping()
+      .catch(() => undefined);
   }
 
   #start() {

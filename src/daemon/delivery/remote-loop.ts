@@ -33,12 +33,18 @@ export class RemoteLoops {
     channel.serve(`journal/${id}`, journalService(this.#journal, id, notified));
     channel.serve(`reports/${id}`, reportService({ log, meters, shown }, spans));
     channel.serve(`spans/${id}`, spans);
-    channel.notified<HostService>('host').create(carriedSettings(plan), factsOf(this.#journal, id), tracer !== noTracer);
+    const facts = factsOf(this.#journal, id);
+    const created = channel.remote<HostService>('host').create(carriedSettings(plan), facts, tracer !== noTracer);
     this.#loops.set(id, notified);
     const ended = (): void => {
       if (this.#loops.get(id) === notified) this.#loops.delete(id);
     };
-    return new RemoteLoop(channel.remote<LoopService>(`loop/${id}`), notified, ended);
+    const { acknowledged } = facts.progress;
+    const first: LoopView = {
+      ...{ id, type: plan.sink.type, state: 'active', acknowledged },
+      ...{ trouble: undefined, lastSuccess: undefined, lastError: undefined },
+    };
+    return new RemoteLoop(channel.remote<LoopService>(`loop/${id}`), notified, { created, ended, first });
   }
 
   /** The journal is closed next: it is not read any more. */
@@ -56,17 +62,29 @@ export class RemoteLoops {
   }
 }
 
+interface RemoteLoopParts {
+  /** Rejects with the reason why the loop could not be created. */
+  readonly created: Promise<void>;
+  /** Called when the loop has ended. */
+  readonly ended: () => void;
+  /** Until the loop is created: the other thread may be starting. */
+  readonly first: LoopView;
+}
+
 class RemoteLoop implements SinkLoop {
   readonly #loop: Remote<LoopService>;
   readonly #notified: Notified<LoopService>;
-  readonly #ended: () => void;
+  readonly #parts: RemoteLoopParts;
   readonly onDemand: SinkLoop['onDemand'];
+  #isCreated = false;
 
-  constructor(loop: Remote<LoopService>, notified: Notified<LoopService>, ended: () => void) {
+  constructor(loop: Remote<LoopService>, notified: Notified<LoopService>, parts: RemoteLoopParts) {
     this.#loop = loop;
-    this.#ended = ended;
     this.#notified = notified;
+    this.#parts = parts;
     this.onDemand = loop;
+    // `run` reports the error.
+    parts.created.then(() => (this.#isCreated = true)).catch(() => undefined);
   }
 
   async run(stop: AbortSignal, abandon: AbortSignal): Promise<void> {
@@ -80,11 +98,12 @@ class RemoteLoop implements SinkLoop {
       else signal.addEventListener('abort', aborted, { once: true });
     }
     try {
+      await this.#parts.created;
       await this.#loop.run();
     } finally {
       stop.removeEventListener('abort', stopped);
       abandon.removeEventListener('abort', abandoned);
-      this.#ended();
+      this.#parts.ended();
     }
   }
 
@@ -92,11 +111,11 @@ class RemoteLoop implements SinkLoop {
     this.#notified.wake();
   }
 
-  get isOpen(): Promise<boolean> {
-    return this.#loop.isOpen();
+  get isOpen(): boolean | Promise<boolean> {
+    return this.#isCreated && this.#loop.isOpen();
   }
 
-  view(): Promise<LoopView> {
-    return this.#loop.view();
+  view(): LoopView | Promise<LoopView> {
+    return this.#isCreated ? this.#loop.view() : this.#parts.first;
   }
 }

@@ -87,8 +87,10 @@ test('a thread that ends ends every run with an internal error, and every later 
   const { ended } = started(loop);
   const failed = ended.catch((thrown: unknown) => thrown);
   await vi.waitFor(async () => expect(await loop.isOpen).toBe(true), { timeout: 20_000 });
-  // The thread has no such type: it ends by this error.
-  create({ ...sink('odd'), type: 'odd' });
+  // The thread has no such type, so no such loop: a message to it is an error that ends the thread.
+  const odd = create({ ...sink('odd'), type: 'odd' });
+  await expect(started(odd).ended).rejects.toThrow('cannot find the definition of "odd"');
+  odd.wake();
   expect(await failed).toMatchObject({ code: 'internal_error', message: expect.stringContaining('the delivery thread ended') as string });
   await expect(Promise.resolve(loop.view())).rejects.toMatchObject({ code: 'internal_error' });
 });
@@ -118,6 +120,10 @@ test('the thread responds while it has time, and a thread that was never needed 
   const { journal, thread, config, sink, log } = await place();
   await thread.responded();
   const { loop } = createSink(sink('there'), journal, optionsOf(config, log), uncounted, (plan, parts) => thread.create(plan, parts));
-  expect(loop).toBeDefined();
+  // While the thread starts, nothing waits for it.
+  expect(loop.view()).toMatchObject({ id: 'there', state: 'active', acknowledged: 0, lastError: undefined });
+  expect(loop.isOpen).toBe(false);
+  await thread.responded();
+  await vi.waitFor(async () => expect(await loop.view()).toHaveProperty('attempts', 0), { timeout: 20_000 });
   await thread.responded();
 });
