@@ -1,9 +1,9 @@
 /** What the messages of a bare client are made with: the very code that the sinks use, with the settings of a source that has none of its own. */
 import { encoder } from '../src/encode/index.ts';
 import type { Format } from '../src/encode/index.ts';
-import type { EcsEvent } from '../src/model/event.ts';
 import { normalizer } from '../src/normalize/normalizer.ts';
-import { parseRecord } from '../src/record/json.ts';
+import type { EcsEvent } from '../src/record/event.ts';
+import { readText } from '../src/record/read.ts';
 import { recordText } from './record.ts';
 
 /** The same for each record: a floor looks nothing up. */
@@ -29,7 +29,7 @@ export function messagesIn(format: Format, beginMs: number): (i: number) => Enco
   const encode = encoder(format, { includeOriginal: format === 'ecs', cef: { ipv6: 'c6a2', geo: 'cfp' } });
   return (i) => {
     const text = recordText(i, beginMs);
-    const event = normalize({ text, uid, received: beginMs * 1000, value: parseRecord(text) });
-    return { event, text: encode(event) };
+    const event = normalize({ record: readText(text), uid, received: beginMs * 1000 });
+    return { event, text: encode(event).toString() };
   };
 }

@@ -6,7 +6,7 @@ import { open } from 'node:fs/promises';
 import { request } from 'undici';
 import { encoder } from '../src/encode/index.ts';
 import { normalizer } from '../src/normalize/normalizer.ts';
-import type { JsonValue } from '../src/model/record.ts';
+import { readText } from '../src/record/read.ts';
 
 const [, , baseUrl = '', records = '0', path = ''] = process.argv;
 
@@ -36,11 +36,13 @@ let next = page(1);
 for (let number = 2; done < Number(records); number += 1) {
   const text = await next;
   next = page(number);
-  const { data } = JSON.parse(text) as { data: JsonValue[] };
+  const { data } = JSON.parse(text) as { data: unknown[] };
   if (data.length === 0) break;
   const received = Date.now() * 1000;
   // `event.original` is the text of the record: a pipeline that parses the page whole has to write it again.
-  const lines = data.map((value) => encode(normalize({ text: JSON.stringify(value), uid: 'AAAAAAAAAAAAAAAAAAAAAA', received, value })));
+  const lines = data.map((value) =>
+    encode(normalize({ record: readText(JSON.stringify(value)), uid: 'AAAAAAAAAAAAAAAAAAAAAA', received })).toString(),
+  );
   await file.write(`${lines.join('\n')}\n`);
   done += data.length;
 }

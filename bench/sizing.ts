@@ -13,7 +13,6 @@ import { encoder, formats } from '../src/encode/index.ts';
 import { Journal } from '../src/journal/journal.ts';
 import type { CollectedRecord } from '../src/model/journal.ts';
 import { identify } from '../src/record/identity.ts';
-import { parseRecord } from '../src/record/json.ts';
 import { readText } from '../src/record/read.ts';
 import { normalize } from './encoding.ts';
 import { recordText } from './record.ts';
@@ -48,7 +47,7 @@ function formatTable(): string {
     (format === 'ecs' || format === 'ocsf' ? [true, false] : [true]).map((includeOriginal) => {
       const encode = encoder(format, { includeOriginal, cef: { ipv6: 'c6a2', geo: 'cfp' } });
       const lines = texts.map((text, i) =>
-        encode(normalize({ text, uid: records[i]?.uid ?? '', received: beginMs * 1000, value: parseRecord(text) })),
+        encode(normalize({ record: readText(text), uid: records[i]?.uid ?? '', received: beginMs * 1000 })).toString(),
       );
       const whole = Buffer.from(lines.join('\n'));
       const name = includeOriginal ? format : `${format}, includeOriginal: false`;

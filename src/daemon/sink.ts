@@ -1,13 +1,13 @@
 /** Creates the delivery of a configured sink: registers it with the journal, and creates its loop. */
 import type { Config, SinkConfig } from '../config/load.ts';
 import type { Delivery } from '../deliver/delivery.ts';
-import { textOf } from '../deliver/pipeline.ts';
+import { bytesOf } from '../deliver/pipeline.ts';
 import type { SinkLoop } from '../deliver/sink-loop.ts';
 import { WaybillError } from '../errors.ts';
 import type { Journal } from '../journal/journal.ts';
-import type { Encode } from '../model/event.ts';
 import type { Message } from '../model/sink.ts';
 import type { Meters } from '../model/telemetry.ts';
+import type { Encode } from '../record/event.ts';
 import { normalizer } from '../normalize/normalizer.ts';
 import type { Certificates } from './certificates.ts';
 import { createLoop, limitOf, writerOf } from './delivery/loop.ts';
@@ -68,6 +68,6 @@ function testMessagesOf(sink: SinkConfig, config: Config, meters: Meters, code: 
   if (!source) throw new WaybillError('usage', `cannot test the sink "${sink.id}": no source is configured`);
   const { encode } = writerOf(sink);
   const limit = limitOf(sink, meters);
-  const write: Encode = (event) => textOf(event, encode, limit);
+  const write: Encode = (event) => bytesOf(event, encode, limit);
   return testEvents({ source: source.id, normalize: normalizer(settingsOf(source, sink, config)), write, code, count, now });
 }

@@ -8,11 +8,9 @@ import type { Message } from '../model/sink.ts';
 const startBytes = 256 * 1024;
 /** Larger blocks are not kept for the next batch. */
 const heldBytes = 4 * 1024 * 1024;
-/** UTF-8 needs at most three bytes for a UTF-16 code unit. */
-const maxBytesPerUnit = 3;
 
-/** Writes a text into the space of the next batch. */
-export type Put = (text: string) => Uint8Array;
+/** Copies the bytes of a message into the space of the next batch. */
+export type Put = (bytes: Uint8Array) => Uint8Array;
 
 export class BatchSpace {
   #now = new Space();
@@ -30,7 +28,7 @@ export class BatchSpace {
     this.#before = new Space();
   }
 
-  readonly put: Put = (text) => this.#now.put(text);
+  readonly put: Put = (bytes) => this.#now.copy(bytes);
 
   /** Copies the message into the space of the next batch. */
   moved(message: Message): Message {
@@ -42,13 +40,6 @@ class Space {
   /** All but the last are full. */
   #blocks: Buffer[] = [];
   #used = 0;
-
-  put(text: string): Uint8Array {
-    const block = this.#blockFor(text.length * maxBytesPerUnit);
-    const from = this.#used;
-    this.#used += block.write(text, from, 'utf8');
-    return block.subarray(from, this.#used);
-  }
 
   copy(bytes: Uint8Array): Uint8Array {
     const block = this.#blockFor(bytes.length);

@@ -62,7 +62,7 @@ export class OnDemand {
       if (!entry) throw new WaybillError('usage', `cannot retry entry ${seq} for sink "${id}": the journal keeps no such dead letter`);
       let message: Message | undefined;
       try {
-        message = pipeline(entry, (text) => Buffer.from(text, 'utf8'));
+        message = pipeline(entry, (bytes) => Buffer.from(bytes));
       } catch (thrown) {
         rejected.push({ seq, code: 'cannot_encode', message: messageOf(thrown) });
         continue;

@@ -1,11 +1,9 @@
 /** Turns a journal entry into a sink's message: select, normalize, encode. Pure, except that it counts unexpected records. Each sink has its own. */
-import type { EcsEvent, Encode, Normalize, NormalizeLedger } from '../model/event.ts';
 import type { Entry } from '../model/journal.ts';
-import type { JsonValue } from '../model/record.ts';
 import type { Message } from '../model/sink.ts';
 import type { Micros } from '../model/time.ts';
-import { parseRecord } from '../record/json.ts';
-import { readText } from '../record/read.ts';
+import type { EcsEvent, Encode, Normalize, NormalizeLedger } from '../record/event.ts';
+import { type RecordFields, readRecord } from '../record/read.ts';
 import type { Put } from './batch-space.ts';
 
 export interface PipelineParts {
@@ -14,7 +12,7 @@ export interface PipelineParts {
   /** By source, with '' for entries on the daemon; a sink without `ledger: true` has none. */
   readonly normalizeLedger?: ReadonlyMap<string, NormalizeLedger>;
   /** `filter` on the record as received, before privacy. */
-  readonly matches: (value: JsonValue) => boolean;
+  readonly matches: (record: RecordFields) => boolean;
   readonly encode: Encode;
   /** The receiver's limit; undefined: any length. */
   readonly limit?: MessageLimit | undefined;
@@ -29,7 +27,7 @@ export interface MessageLimit {
   /** Maximum size of a message. */
   readonly bytes: number;
   /** Encodes the event within `bytes`; undefined when that is impossible. */
-  readonly shorten: (event: EcsEvent) => string | undefined;
+  readonly shorten: (event: EcsEvent) => Buffer | undefined;
   readonly shortened: () => void;
 }
 
@@ -40,33 +38,35 @@ export function pipeline(parts: PipelineParts): Pipeline {
   const { normalize, matches, encode, limit, fromTime, withheld, unexpected } = parts;
   return (entry, put) => {
     if (entry.kind === 'ledger') return /* mutant: ledger-entry */ ledgerMessage(parts, entry, put);
-    const { seq, number, uid, source, text, received, late } = entry;
+    const { seq, number, source, late } = entry;
     const toEvent = normalize.get(source);
     if (!toEvent) return undefined;
-    // Parsed once per sink: keeping the parsed value since collection costs more in garbage collection.
-    const value = parseRecord(text);
-    if (!matches(value)) return undefined;
-    if (fromTime !== undefined && (readText(text).time ?? fromTime) < fromTime) return undefined;
-    if (withheld?.(source, () => readText(text).time)) return undefined;
-    const event = toEvent({ text, uid, received, value });
+    // Read once per sink: to keep what collection has read costs more in garbage collection.
+    const record = readRecord(entry.bytes);
+    if (!matches(record)) return undefined;
+    if (fromTime !== undefined && (record.time ?? fromTime) < fromTime) return undefined;
+    if (withheld?.(source, () => record.time)) return undefined;
+    const { uid, received } = entry;
+    const event = toEvent({ record, uid, received });
     if (event.unexpected.length > 0) unexpected(source, event.unexpected);
     const { time, severity, action, key } = event;
     const undated = event.unexpected.includes('invalid_timestamp');
-    return { seq, number, uid, source, time, received, late, undated, severity, action, key, bytes: put(textOf(event, encode, limit)) };
+    const bytes = put(bytesOf(event, encode, limit));
+    return { seq, number, uid, source, time, received, late, undated, severity, action, key, bytes };
   };
 }
 
 /** `filter` names fields of records, so it does not apply. The start and the backfills of a sink do. */
 function ledgerMessage(parts: PipelineParts, entry: Entry, put: Put): Message | undefined {
   const { normalizeLedger, encode, limit, fromTime, withheld } = parts;
-  const { seq, uid, source, text, received, late } = entry;
+  const { seq, uid, source, received, late } = entry;
   const toEvent = normalizeLedger?.get(source);
   if (!toEvent) return undefined;
-  const event = toEvent({ text, uid, received });
+  const event = toEvent({ record: readRecord(entry.bytes), uid, received });
   const { from, to, severity, action, key } = event;
   if (fromTime !== undefined && from < fromTime && to <= fromTime) return undefined;
   if (withheld?.(source, () => from)) return undefined;
-  const bytes = put(textOf(event, encode, limit));
+  const bytes = put(bytesOf(event, encode, limit));
   // Another state writes the same entry at another time.
   return {
     ...{ seq, number: undefined, uid, source, time: received, received, late, undated: true, isLedger: true },
@@ -75,11 +75,10 @@ function ledgerMessage(parts: PipelineParts, entry: Entry, put: Put): Message | 
 }
 
 /** @throws RangeError when the event cannot be shortened to the receiver's limit */
-export function textOf(event: EcsEvent, encode: Encode, limit: MessageLimit | undefined): string {
-  const text = encode(event);
-  if (limit === undefined) return text;
-  const length = Buffer.byteLength(text);
-  if (length <= limit.bytes) return text;
+export function bytesOf(event: EcsEvent, encode: Encode, limit: MessageLimit | undefined): Buffer {
+  const bytes = encode(event);
+  if (limit === undefined || bytes.length <= limit.bytes) return bytes;
+  const { length } = bytes;
   const short = limit.shorten(event);
   if (short === undefined) throw new RangeError(`cannot shorten a message of ${length} bytes to the ${limit.bytes} that the sink accepts`);
   limit.shortened();

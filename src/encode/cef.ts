@@ -2,9 +2,10 @@
  * One line of ArcSight's Common Event Format, always `CEF:0`, with keys defined since version 0.1:
  * docs/formats.md, "CEF". Escaping prevents a file name from forging another field or event.
  */
-import type { EcsDocument, EcsEvent, EcsObserver, Encode } from '../model/event.ts';
+import { ecsNumbers as ecs } from '../record/ecs.ts';
+import type { EcsEvent, EcsObserver } from '../record/event.ts';
 import { cut } from '../record/text.ts';
-import { defineFormat } from './define.ts';
+import { defineFormat, type Render, textEncoder } from './define.ts';
 import type { CefSettings } from './settings.ts';
 
 /** Length limits by key, in UTF-16 code units before escaping (CEF implementation standard v27). */
@@ -20,19 +21,20 @@ export const cef = defineFormat('cef', {
   contentType: 'text/plain; charset=utf-8',
   shape: 'line',
   shorten: 'line',
-  encoder: (settings) => encodeCef(settings.cef),
+  encoder: (settings) => textEncoder(renderCef(settings.cef)),
 });
 
-function encodeCef(settings: CefSettings): Encode {
+function renderCef(settings: CefSettings): Render {
   const headers = new WeakMap<EcsObserver, string>();
   return (event) => {
-    const { document } = event;
-    let header = headers.get(document.observer);
+    const { document, observer } = event;
+    let header = headers.get(observer);
     if (header === undefined) {
-      header = headerOf(document.observer);
-      headers.set(document.observer, header);
+      header = headerOf(observer);
+      headers.set(observer, header);
     }
-    return `${header}${headerField(document.event.code, 1023)}|${event.name}|${event.severity}|${extensionOf(event, settings)}`;
+    const code = headerField(document.text(ecs['event.code']) ?? '', 1023);
+    return `${header}${code}|${event.name}|${event.severity}|${extensionOf(event, settings)}`;
   };
 }
 
@@ -46,54 +48,57 @@ function headerField(text: string, max: number): string {
 }
 
 function extensionOf({ document, time }: EcsEvent, settings: CefSettings): string {
-  const { event, dpas, user, file, source, host, network, organization, observer } = document;
   const ms = Math.floor(time / 1000);
-  const isFile = event.category?.includes('file') ?? false;
-  const ipv4 = network?.type === 'ipv4';
-  const dotted = host?.domain?.includes('.') ?? false;
+  const id = document.text(ecs['event.id']);
+  const outcome = document.text(ecs['event.outcome']) ?? '';
+  const reason = document.text(ecs['event.reason']);
+  const ip = document.text(ecs['source.ip']);
+  const mac = document.text(ecs['source.mac']);
+  const domain = document.text(ecs['host.domain']);
+  const isFile = document.text(ecs['event.category[0]']) === 'file';
+  const isIpv4 = document.text(ecs['network.type']) === 'ipv4';
 
   let text = `rt=${ms} start=${ms}`;
-  if (event.id !== undefined && event.id.length <= externalIdMax) text += pair('externalId', event.id, externalIdMax);
-  text += pair('cat', dpas.action_attempted, textMax);
-  text += pair('act', isFile ? verdictOf(event.outcome) : event.reason, verbMax);
-  text += ` outcome=${event.outcome}`;
-  text += pair('reason', event.reason, textMax);
-  text += pair('suid', user?.id, textMax);
-  text += pair('suser', user?.email, textMax);
-  text += pair('duid', file?.uid, textMax);
-  text += pair('duser', file?.owner, textMax);
-  text += pair('fname', file?.name, textMax);
-  text += pair('fileId', dpas.payload?.id, textMax);
-  if (source?.ip !== undefined) {
-    text += ipv4 || settings.ipv6 === 'src' ? ` src=${source.ip}` : ` c6a2=${source.ip} c6a2Label=Source IPv6 Address`;
+  if (id !== undefined && id.length <= externalIdMax) text += pair('externalId', id, externalIdMax);
+  text += pair('cat', document.text(ecs['dpas.action_attempted']), textMax);
+  text += pair('act', isFile ? verdictOf(outcome) : reason, verbMax);
+  text += ` outcome=${outcome}`;
+  text += pair('reason', reason, textMax);
+  text += pair('suid', document.text(ecs['user.id']), textMax);
+  text += pair('suser', document.text(ecs['user.email']), textMax);
+  text += pair('duid', document.text(ecs['file.uid']), textMax);
+  text += pair('duser', document.text(ecs['file.owner']), textMax);
+  text += pair('fname', document.text(ecs['file.name']), textMax);
+  text += pair('fileId', document.text(ecs['dpas.payload.id']), textMax);
+  if (ip !== undefined) {
+    text += isIpv4 || settings.ipv6 === 'src' ? ` src=${ip}` : ` c6a2=${ip} c6a2Label=Source IPv6 Address`;
   }
   // CEF has no type for an address of eight bytes.
-  if (source?.mac?.length === 17) text += ` smac=${source.mac.replaceAll('-', ':')}`;
-  text += pair('shost', host?.hostname, textMax);
-  text += pair(dotted ? 'sourceDnsDomain' : 'sntdom', host?.domain, domainMax);
-  text += pair('deviceExternalId', organization?.id, deviceIdMax);
-  text += pair('dvchost', observer.hostname, deviceHostMax);
-  text += labelled('cs1', dpas.result, 'Result');
-  text += labelled('cs2', dpas.network?.name, 'NetworkName');
-  text += labelled('cs3', dpas.network?.service_provider, 'ServiceProvider');
-  text += labelled('cs4', dpas.network?.device_type, 'DeviceType');
-  text += labelled('cs5', dpas.network?.uuid, 'DeviceUuid');
-  text += labelled('cs6', dpas.network?.address, 'Address');
-  text += positionOf(source?.geo?.location, settings.geo);
-  text += pair('WaybillDpasUid', dpas.uid, textMax);
-  text += pair('WaybillDpasNetworkId', dpas.network?.id, textMax);
-  text += pair('WaybillDpasUserName', dpas.user?.last_name_first_name, textMax);
-  text += pair('WaybillDpasOwnerName', dpas.owner?.last_name_first_name, textMax);
-  return text + pair('msg', document.message, textMax);
+  if (mac?.length === 17) text += ` smac=${mac.replaceAll('-', ':')}`;
+  text += pair('shost', document.text(ecs['host.hostname']), textMax);
+  text += pair(domain?.includes('.') ? 'sourceDnsDomain' : 'sntdom', domain, domainMax);
+  text += pair('deviceExternalId', document.text(ecs['organization.id']), deviceIdMax);
+  text += pair('dvchost', document.text(ecs['observer.hostname']), deviceHostMax);
+  text += labelled('cs1', document.text(ecs['dpas.result']), 'Result');
+  text += labelled('cs2', document.text(ecs['dpas.network.name']), 'NetworkName');
+  text += labelled('cs3', document.text(ecs['dpas.network.service_provider']), 'ServiceProvider');
+  text += labelled('cs4', document.text(ecs['dpas.network.device_type']), 'DeviceType');
+  text += labelled('cs5', document.text(ecs['dpas.network.uuid']), 'DeviceUuid');
+  text += labelled('cs6', document.text(ecs['dpas.network.address']), 'Address');
+  text += positionOf(document.text(ecs['source.geo.location.lat']), document.text(ecs['source.geo.location.lon']), settings.geo);
+  text += pair('WaybillDpasUid', document.text(ecs['dpas.uid']), textMax);
+  text += pair('WaybillDpasNetworkId', document.text(ecs['dpas.network.id']), textMax);
+  text += pair('WaybillDpasUserName', document.text(ecs['dpas.user.last_name_first_name']), textMax);
+  text += pair('WaybillDpasOwnerName', document.text(ecs['dpas.owner.last_name_first_name']), textMax);
+  return text + pair('msg', document.text(ecs.message), textMax);
 }
 
-function verdictOf(outcome: EcsDocument['event']['outcome']): string | undefined {
+function verdictOf(outcome: string): string | undefined {
   return outcome === 'success' ? 'Allowed' : outcome === 'failure' ? 'Denied' : undefined;
 }
 
-function positionOf(location: { readonly lat: number; readonly lon: number } | undefined, geo: CefSettings['geo']): string {
-  if (location === undefined) return '';
-  const { lat, lon } = location;
+function positionOf(lat: string | undefined, lon: string | undefined, geo: CefSettings['geo']): string {
+  if (lat === undefined || lon === undefined) return '';
   return geo === 'slat' ? ` slat=${lat} slong=${lon}` : ` cfp1=${lat} cfp1Label=Latitude cfp2=${lon} cfp2Label=Longitude`;
 }
 

@@ -1,5 +1,6 @@
 /** Parts of a format's definition: name, content type, encoder. The list in index.ts assembles them. */
-import type { Encode } from '../model/event.ts';
+import type { EcsEvent, Encode } from '../record/event.ts';
+import { roomFor } from './reused-memory.ts';
 import type { CefSettings } from './settings.ts';
 
 /** Settings of a sink that encoders read. */
@@ -28,4 +29,20 @@ export interface FormatDefinition<Name extends string = string> {
 /** Keeps the literal type of the name, of which the union `Format` consists. */
 export function defineFormat<const Name extends string>(name: Name, parts: Omit<FormatDefinition<Name>, 'name'>): FormatDefinition<Name> {
   return { name, ...parts };
+}
+
+/** Gives a message as text. */
+export type Render = (event: EcsEvent) => string;
+
+/** UTF-8 needs at most three bytes for a UTF-16 code unit. */
+const maxBytesPerUnit = 3;
+
+/** An encoder that writes texts into memory that it uses again. */
+export function textEncoder(render: Render): Encode {
+  let bytes: Buffer = Buffer.alloc(0);
+  return (event) => {
+    const text = render(event);
+    bytes = roomFor(text.length * maxBytesPerUnit, bytes);
+    return bytes.subarray(0, bytes.write(text));
+  };
 }

@@ -1,5 +1,5 @@
 /** The list of formats. The type `Format`, the formats of each sink and `waybill encode` follow from it. */
-import type { EcsEvent, Encode } from '../model/event.ts';
+import type { EcsEvent, Encode } from '../record/event.ts';
 import { cef } from './cef.ts';
 import type { EncodeSettings, FormatDefinition, Shape } from './define.ts';
 import { ecs } from './ecs.ts';
@@ -47,7 +47,7 @@ export function encoder(format: Format, settings: EncodeSettings): Encode {
 }
 
 /** Encodes an event in at most `maxBytes`; undefined when that is impossible. */
-export function shortener(format: Format, settings: EncodeSettings, maxBytes: number): (event: EcsEvent) => string | undefined {
+export function shortener(format: Format, settings: EncodeSettings, maxBytes: number): (event: EcsEvent) => Buffer | undefined {
   const definition = formatOf(format);
   const encode = definition.encoder(settings);
   return (event) => shorten(definition.shorten, event, encode, maxBytes);

@@ -1,5 +1,6 @@
 /** Objects that several OCSF classes share, and the values without a place in a class. */
-import type { EcsDocument } from '../model/event.ts';
+import type { EcsDocument } from '../record/document.ts';
+import { ecsNumbers as ecs, ecsPaths, ecsTable } from '../record/ecs.ts';
 
 /** `email_t` of the schema; OCSF does not accept another value as an address. */
 const emailPattern = /^[a-zA-Z0-9!#$%&'*+-/=?^_`{|}~.]+@[a-zA-Z0-9-]+\.[a-zA-Z0-9-.]+$/;
@@ -17,33 +18,31 @@ export function userOf(uid: string | undefined, email: string | undefined, fullN
 }
 
 /** The machine with its type; undefined without an identifying value. */
-export function endpointOf({ source, host, dpas }: EcsDocument): object | undefined {
-  if (source?.ip === undefined && host?.hostname === undefined && host?.id === undefined) return undefined;
-  return {
-    ...typeOf(dpas.network?.device_type),
-    ip: source?.ip,
-    mac: macOf(source?.mac),
-    hostname: host?.hostname,
-    domain: host?.domain,
-    uid: host?.id,
-  };
+export function endpointOf(document: EcsDocument): object | undefined {
+  const ip = document.text(ecs['source.ip']);
+  const hostname = document.text(ecs['host.hostname']);
+  const uid = document.text(ecs['host.id']);
+  if (ip === undefined && hostname === undefined && uid === undefined) return undefined;
+  return { ...typeOf(document), ip, mac: macOf(document), hostname, domain: document.text(ecs['host.domain']), uid };
 }
 
 /**
  * The `device` of an OCSF class that requires one, for an event that identifies no device. The
  * schema then requires `name`.
  */
-export function unknownDevice({ source, host, dpas }: EcsDocument): object {
-  return { ...typeOf(dpas.network?.device_type), name: 'Unknown', mac: macOf(source?.mac), domain: host?.domain };
+export function unknownDevice(document: EcsDocument): object {
+  return { ...typeOf(document), name: 'Unknown', mac: macOf(document), domain: document.text(ecs['host.domain']) };
 }
 
-function typeOf(type: string | undefined): { type_id: number; type: string | undefined } {
+function typeOf(document: EcsDocument): { type_id: number; type: string | undefined } {
+  const type = document.text(ecs['dpas.network.device_type']);
   if (type === undefined) return { type_id: 0, type: undefined };
   return { type_id: deviceTypes.indexOf(type.toLowerCase()) + 1 || 99, type };
 }
 
 /** OCSF has no type for an address of eight bytes. */
-function macOf(mac: string | undefined): string | undefined {
+function macOf(document: EcsDocument): string | undefined {
+  const mac = document.text(ecs['source.mac']);
   return mac?.length === 17 ? mac.replaceAll('-', ':') : undefined;
 }
 
@@ -52,41 +51,78 @@ function macOf(mac: string | undefined): string | undefined {
  * none for user and file either.
  */
 export function unmappedOf(document: EcsDocument, places: 'file' | 'entity' | 'entity without endpoint' | 'nothing'): object | undefined {
-  const { event, dpas, user, file, source, host } = document;
-  const { network } = dpas;
   const hasEndpoint = places === 'entity';
   const isBare = places === 'nothing';
   return present({
-    ledger: dpas.ledger && present({ ...dpas.ledger }),
-    actionAttempted: dpas.action_attempted,
-    result: dpas.result,
-    resultReason: event.reason,
-    ...(isBare ? { userId: user?.id, userEmailAddress: user?.email, userFullName: user?.full_name } : {}),
-    ...(isBare ? { payloadId: dpas.payload?.id, payloadName: file?.name, currentPayloadOwnerId: file?.uid } : {}),
-    ...(isBare ? { currentOwnerEmailAddress: file?.owner, currentOwnerFullName: dpas.owner?.full_name } : {}),
+    ledger: isLedger(document) ? statementOf(document) : undefined,
+    actionAttempted: document.text(ecs['dpas.action_attempted']),
+    result: document.text(ecs['dpas.result']),
+    resultReason: document.text(ecs['event.reason']),
+    ...(isBare ? bareFields(document) : {}),
     userNetwork: present({
-      ...(isBare ? { ipAddress: source?.address, machineName: host?.hostname, mac: network?.mac } : {}),
-      ...(isBare || places === 'entity without endpoint' ? { domainName: host?.domain, deviceType: network?.device_type } : {}),
+      ...(isBare
+        ? {
+            ipAddress: document.text(ecs['source.address']),
+            machineName: document.text(ecs['host.hostname']),
+            mac: document.text(ecs['dpas.network.mac']),
+          }
+        : {}),
+      ...(isBare || places === 'entity without endpoint'
+        ? { domainName: document.text(ecs['host.domain']), deviceType: document.text(ecs['dpas.network.device_type']) }
+        : {}),
       // If it does not identify the machine, it has no other place.
-      uuid: isBare || host?.id === undefined ? network?.uuid : undefined,
-      networkName: hasEndpoint ? undefined : network?.name,
-      networkId: network?.id,
-      serviceProvider: hasEndpoint ? undefined : network?.service_provider,
-      latLong: network?.lat_long,
-      address: network?.address,
+      uuid: isBare || document.text(ecs['host.id']) === undefined ? document.text(ecs['dpas.network.uuid']) : undefined,
+      networkName: hasEndpoint ? undefined : document.text(ecs['dpas.network.name']),
+      networkId: document.text(ecs['dpas.network.id']),
+      serviceProvider: hasEndpoint ? undefined : document.text(ecs['dpas.network.service_provider']),
+      latLong: document.text(ecs['dpas.network.lat_long']),
+      address: document.text(ecs['dpas.network.address']),
     }),
   });
+}
+
+/** The user, the file and its owner, for a class that has no place for them. */
+function bareFields(document: EcsDocument): object {
+  return {
+    userId: document.text(ecs['user.id']),
+    userEmailAddress: document.text(ecs['user.email']),
+    userFullName: document.text(ecs['user.full_name']),
+    payloadId: document.text(ecs['dpas.payload.id']),
+    payloadName: document.text(ecs['file.name']),
+    currentPayloadOwnerId: document.text(ecs['file.uid']),
+    currentOwnerEmailAddress: document.text(ecs['file.owner']),
+    currentOwnerFullName: document.text(ecs['dpas.owner.full_name']),
+  };
+}
+
+const ledgerPrefix = 'dpas.ledger.';
+const ledgerPaths = ecsPaths.filter((path) => path.startsWith(ledgerPrefix));
+
+export function isLedger(document: EcsDocument): boolean {
+  return document.text(ecs['event.kind']) === 'state';
+}
+
+/** The statement of a ledger entry. */
+function statementOf(document: EcsDocument): object | undefined {
+  return present(
+    Object.fromEntries(
+      ledgerPaths.map((path) => {
+        const text = document.text(ecs[path]);
+        return [path.slice(ledgerPrefix.length), ecsTable[path] === 'number' && text !== undefined ? Number(text) : text];
+      }),
+    ),
+  );
 }
 
 /**
  * The values to search for across classes, by path.
  * @param endpoint  the attribute of the machine
  */
-export function observablesOf({ user, file, source }: EcsDocument, endpoint: 'device' | 'src_endpoint'): object[] | undefined {
+export function observablesOf(document: EcsDocument, endpoint: 'device' | 'src_endpoint'): object[] | undefined {
   const found = [
-    { name: 'actor.user.uid', type_id: 31, value: user?.id },
-    { name: 'file.name', type_id: 7, value: endpoint === 'device' ? file?.name : undefined },
-    { name: `${endpoint}.ip`, type_id: 2, value: source?.ip },
+    { name: 'actor.user.uid', type_id: 31, value: document.text(ecs['user.id']) },
+    { name: 'file.name', type_id: 7, value: endpoint === 'device' ? document.text(ecs['file.name']) : undefined },
+    { name: `${endpoint}.ip`, type_id: 2, value: document.text(ecs['source.ip']) },
   ].filter(({ value }) => value !== undefined);
   return found.length === 0 ? undefined : found;
 }

@@ -3,13 +3,15 @@
  * deprecates: docs/formats.md, "OCSF". Actions on a file are File System Activity, actions on its
  * policy Entity Management, all others a Base Event.
  */
-import type { EcsDocument, EcsEvent, Encode } from '../model/event.ts';
-import { defineFormat } from './define.ts';
+import type { EcsDocument } from '../record/document.ts';
+import { ecsNumbers as ecs } from '../record/ecs.ts';
+import type { EcsEvent } from '../record/event.ts';
+import { defineFormat, type Render, textEncoder } from './define.ts';
 import type { EncodeSettings } from './define.ts';
-import { endpointOf, observablesOf, present, unknownDevice, unmappedOf, userOf } from './ocsf-objects.ts';
+import { endpointOf, isLedger, observablesOf, present, unknownDevice, unmappedOf, userOf } from './ocsf-objects.ts';
 
 /** Shared by statuses and dispositions: 1 success and allowed, 2 failure and blocked. */
-const statusIds = { success: 1, failure: 2, unknown: 0 } as const;
+const statusIds: Readonly<Record<string, number>> = { success: 1, failure: 2, unknown: 0 };
 const alertSeverity = 7;
 /** `algorithm_id` of SHA-256 in a fingerprint. */
 const sha256 = 3;
@@ -25,25 +27,24 @@ export const ocsf = defineFormat('ocsf', {
   contentType: 'application/json',
   shape: 'document',
   shorten: 'document',
-  encoder: encodeOcsf,
+  encoder: (settings) => textEncoder(renderOcsf(settings)),
 });
 
-function encodeOcsf(settings: EncodeSettings): Encode {
+function renderOcsf(settings: EncodeSettings): Render {
   return (event) => {
     const { document, time, severity } = event;
-    const { outcome, reason, original, hash } = document.event;
     const kind = classOf(document);
     return JSON.stringify({
       time: Math.floor(time / 1000),
       timezone_offset: 0,
       ...periodOf(document),
       severity_id: severityOf(severity),
-      message: document.message,
-      status_id: statusIds[outcome],
-      status_code: reason,
+      message: document.text(ecs.message),
+      status_id: statusOf(document),
+      status_code: document.text(ecs['event.reason']),
       metadata: metadataOf(document, kind),
-      raw_data: settings.includeOriginal ? original : undefined,
-      raw_data_hash: { algorithm_id: sha256, value: hash },
+      raw_data: settings.includeOriginal ? document.original?.bytes.toString() : undefined,
+      raw_data_hash: { algorithm_id: sha256, value: document.hash },
       ...kind,
       type_uid: kind.class_uid * 100 + kind.activity_id,
       ...objectsOf(event, kind.class_uid),
@@ -52,23 +53,30 @@ function encodeOcsf(settings: EncodeSettings): Encode {
 }
 
 /** Only a ledger entry has one. */
-function periodOf({ event: { start, end } }: EcsDocument): object | undefined {
+function periodOf(document: EcsDocument): object | undefined {
+  const start = document.text(ecs['event.start']);
+  const end = document.text(ecs['event.end']);
   return start === undefined || end === undefined ? undefined : { start_time: Date.parse(start), end_time: Date.parse(end) };
 }
 
-function classOf({ event, dpas }: EcsDocument): Class {
-  switch (dpas.action_attempted) {
+function statusOf(document: EcsDocument): number {
+  return statusIds[document.text(ecs['event.outcome']) ?? ''] ?? 0;
+}
+
+function classOf(document: EcsDocument): Class {
+  const reason = document.text(ecs['event.reason']);
+  switch (document.text(ecs['dpas.action_attempted'])) {
     case 'Encrypt':
     case 'EncryptionRequest':
       return { category_uid: 1, class_uid: 1001, activity_id: 10, activity_name: undefined };
     case 'Decrypt':
       return { category_uid: 1, class_uid: 1001, activity_id: 11, activity_name: undefined };
     case 'Audit':
-      if (event.reason === 'Created') return { category_uid: 3, class_uid: 3004, activity_id: 1, activity_name: undefined };
-      if (event.reason === 'Changed') return { category_uid: 3, class_uid: 3004, activity_id: 3, activity_name: undefined };
-      return { category_uid: 3, class_uid: 3004, activity_id: 99, activity_name: event.reason ?? 'Unknown' };
+      if (reason === 'Created') return { category_uid: 3, class_uid: 3004, activity_id: 1, activity_name: undefined };
+      if (reason === 'Changed') return { category_uid: 3, class_uid: 3004, activity_id: 3, activity_name: undefined };
+      return { category_uid: 3, class_uid: 3004, activity_id: 99, activity_name: reason ?? 'Unknown' };
     default:
-      return { category_uid: 0, class_uid: 0, activity_id: 99, activity_name: event.action };
+      return { category_uid: 0, class_uid: 0, activity_id: 99, activity_name: document.text(ecs['event.action']) };
   }
 }
 
@@ -77,27 +85,31 @@ function severityOf(severity: number): number {
   return severity >= 7 ? 4 : severity >= 5 ? 3 : severity >= 3 ? 2 : 1;
 }
 
-function metadataOf({ event, dpas, observer, organization }: EcsDocument, { class_uid }: Class): object {
+function metadataOf(document: EcsDocument, { class_uid }: Class): object {
   return {
     version: '1.8.0',
-    product: { name: observer.product, vendor_name: observer.vendor, version: observer.version },
-    uid: dpas.uid,
-    original_event_uid: event.id,
-    event_code: event.code,
-    original_time: dpas.log_time,
-    log_name: dpas.ledger ? 'ledger' : 'audit',
-    log_provider: event.provider,
-    logged_time: Date.parse(event.created),
-    tenant_uid: organization?.id,
+    product: {
+      name: document.text(ecs['observer.product']),
+      vendor_name: document.text(ecs['observer.vendor']),
+      version: document.text(ecs['observer.version']),
+    },
+    uid: document.text(ecs['dpas.uid']),
+    original_event_uid: document.text(ecs['event.id']),
+    event_code: document.text(ecs['event.code']),
+    original_time: document.text(ecs['dpas.log_time']),
+    log_name: isLedger(document) ? 'ledger' : 'audit',
+    log_provider: document.text(ecs['event.provider']),
+    logged_time: Date.parse(document.text(ecs['event.created']) ?? ''),
+    tenant_uid: document.text(ecs['organization.id']),
     profiles: class_uid === 1001 ? ['security_control'] : undefined,
   };
 }
 
 /** The attributes of the class, and the values without one. */
 function objectsOf({ document, severity }: EcsEvent, classUid: number): object {
-  const user = userOf(document.user?.id, document.user?.email, document.user?.full_name);
+  const user = userOf(document.text(ecs['user.id']), document.text(ecs['user.email']), document.text(ecs['user.full_name']));
   if (classUid === 1001) {
-    const verdict = statusIds[document.event.outcome] || undefined;
+    const verdict = statusOf(document) || undefined;
     return {
       actor: { user: user ?? { name: 'Unknown', type_id: 0 } },
       file: fileOf(document),
@@ -111,11 +123,14 @@ function objectsOf({ document, severity }: EcsEvent, classUid: number): object {
   }
   if (classUid === 3004) {
     const endpoint = endpointOf(document);
-    const network = document.dpas.network;
     return {
       actor: user && { user },
       entity: entityOf(document),
-      src_endpoint: endpoint && { ...endpoint, zone: network?.name, isp: network?.service_provider },
+      src_endpoint: endpoint && {
+        ...endpoint,
+        zone: document.text(ecs['dpas.network.name']),
+        isp: document.text(ecs['dpas.network.service_provider']),
+      },
       unmapped: unmappedOf(document, endpoint ? 'entity' : 'entity without endpoint'),
       observables: observablesOf(document, 'src_endpoint'),
     };
@@ -123,24 +138,30 @@ function objectsOf({ document, severity }: EcsEvent, classUid: number): object {
   return { unmapped: unmappedOf(document, 'nothing') };
 }
 
-function fileOf({ file, dpas }: EcsDocument): object {
+function fileOf(document: EcsDocument): object {
   return {
-    name: file?.name ?? 'Unknown',
+    name: document.text(ecs['file.name']) ?? 'Unknown',
     type_id: 1,
-    uid: dpas.payload?.id,
-    ext: file?.extension,
-    owner: userOf(file?.uid, file?.owner, dpas.owner?.full_name),
+    uid: document.text(ecs['dpas.payload.id']),
+    ext: document.text(ecs['file.extension']),
+    owner: ownerOf(document),
   };
 }
 
+function ownerOf(document: EcsDocument): object | undefined {
+  return userOf(document.text(ecs['file.uid']), document.text(ecs['file.owner']), document.text(ecs['dpas.owner.full_name']));
+}
+
 /** The policy of a payload, or the payload itself when its owner changes. */
-function entityOf({ file, dpas }: EcsDocument): object {
-  const uid = dpas.payload?.id;
-  const data = present({ payloadId: uid, payloadName: file?.name, currentPayloadOwnerId: file?.uid });
-  if (dpas.result === 'AuthorChanged') {
-    const user = userOf(file?.uid, file?.owner, dpas.owner?.full_name);
-    const name = file?.name ?? (uid === undefined && user === undefined ? 'Unknown' : undefined);
+function entityOf(document: EcsDocument): object {
+  const uid = document.text(ecs['dpas.payload.id']);
+  const result = document.text(ecs['dpas.result']);
+  const fileName = document.text(ecs['file.name']);
+  const data = present({ payloadId: uid, payloadName: fileName, currentPayloadOwnerId: document.text(ecs['file.uid']) });
+  if (result === 'AuthorChanged') {
+    const user = ownerOf(document);
+    const name = fileName ?? (uid === undefined && user === undefined ? 'Unknown' : undefined);
     return { type_id: 99, type: 'Payload', uid, name, user, data };
   }
-  return { type_id: 5, type: 'Policy', name: dpas.result, uid, policy: { name: dpas.result, uid, type: 'Payload access policy' }, data };
+  return { type_id: 5, type: 'Policy', name: result, uid, policy: { name: result, uid, type: 'Payload access policy' }, data };
 }

@@ -1,6 +1,10 @@
 /** The record's own JSON, after privacy, on one line. */
-import type { Encode } from '../model/event.ts';
+import type { Encode } from '../record/event.ts';
 import { defineFormat } from './define.ts';
+
+const lineFeed = 0x0a;
+const carriageReturn = 0x0d;
+const nothing = Buffer.alloc(0);
 
 export const raw = defineFormat('raw', {
   contentType: 'application/json',
@@ -11,8 +15,9 @@ export const raw = defineFormat('raw', {
 
 function encodeRaw(): Encode {
   return ({ document }) => {
-    const text = document.event.original;
+    const bytes = document.original?.bytes ?? nothing;
+    if (!bytes.includes(lineFeed) && !bytes.includes(carriageReturn)) return bytes;
     // JSON allows a line break only between tokens, where a space is equivalent.
-    return /[\r\n]/.test(text) ? text.replace(/\r\n|\r|\n/g, ' ') : text;
+    return Buffer.from(bytes.toString().replace(/\r\n|\r|\n/g, ' '));
   };
 }

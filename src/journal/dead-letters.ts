@@ -84,6 +84,7 @@ export class DeadLetters {
       seq,
       number: numberOf(seq),
       source: row.source,
+      bytes: row.body,
       text: row.body.toString('utf8'),
       uid: row.uid.toString('base64url'),
       received: row.received_us,

@@ -153,6 +153,8 @@ export interface CollectJournal {
 
 /** An entry of the journal: a record or a ledger entry. */
 export interface Entry extends AuditRecord {
+  /** `text` as UTF-8. */
+  readonly bytes: Uint8Array;
   readonly seq: number;
   readonly kind: 'record' | 'ledger';
   /** Counts records only, without holes; undefined for a ledger entry. */

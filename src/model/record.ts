@@ -20,6 +20,4 @@ export interface AuditRecord {
   readonly uid: string;
   /** When the response with the record had arrived. */
   readonly received: Micros;
-  /** The parsed `text`, if it is already parsed. */
-  readonly value?: JsonValue | undefined;
 }

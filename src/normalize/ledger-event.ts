@@ -2,16 +2,15 @@
  * Converts a ledger entry of the journal to an event of the dataset `dpas.ledger`: docs/formats.md,
  * "Ledger events". Pure and total, as the normalization of records.
  */
-import { hash } from 'node:crypto';
 import { ledgerDataset } from '../model/event.ts';
-import type { EcsLedger, LedgerEvent, NormalizeLedger } from '../model/event.ts';
 import type { JsonValue } from '../model/record.ts';
-import { type JsonObject, objectOf, parseRecord, textOf } from '../record/json.ts';
+import type { EcsDocument } from '../record/document.ts';
+import { ecsNumbers as ecs } from '../record/ecs.ts';
+import type { LedgerEvent, NormalizeLedger } from '../record/event.ts';
+import { type JsonObject, objectOf, textOf } from '../record/json.ts';
 import { microsToIso } from '../record/timestamp.ts';
-import { dpasOf, recordParts } from './document.ts';
-import { ecs, observerOf, organizationOf } from './normalizer.ts';
+import { constantFields } from './normalizer.ts';
 import type { NormalizeSettings } from './normalizer.ts';
-import { readFields } from './reading.ts';
 
 interface Kind {
   readonly name: string;
@@ -34,55 +33,30 @@ const kinds: Readonly<Record<string, Kind>> = {
 };
 const unknownKind: Kind = { name: 'Ledger entry', outcome: 'unknown', severity: 3 };
 
-const tags: readonly string[] = ['forwarded'];
-const noFields = readFields({}, new Set());
-
 /** @param settings the settings for the records of the source, without privacy rules: these concern records only */
 export function ledgerNormalizer(settings: Omit<NormalizeSettings, 'privacy' | 'mapping'>): NormalizeLedger {
-  const organization = organizationOf(settings);
-  const observer = observerOf(settings);
-  const dataset = ledgerDataset(settings.dataset);
-  const dataStream = { type: 'logs', dataset, namespace: settings.namespace } as const;
-  return ({ text, uid, received }): LedgerEvent => {
-    const line = objectOf(parseRecord(text)) ?? {};
+  const constant = constantFields(settings, { dataset: ledgerDataset(settings.dataset), provider: 'waybill', kind: 'state' }).constant();
+  return ({ record, uid, received }): LedgerEvent => {
+    const line = objectOf(record.tree()) ?? {};
     const action = actionOf(line);
     const { name, outcome, severity } = kinds[action] ?? unknownKind;
     const [from, to] = [timeOf(line['from']) ?? received, timeOf(line['to']) ?? received];
     const created = microsToIso(received);
-    return {
-      document: {
-        '@timestamp': created,
-        ecs,
-        data_stream: dataStream,
-        event: {
-          kind: 'state',
-          category: undefined,
-          type: undefined,
-          action,
-          outcome,
-          reason: textOf(line['reason']),
-          code: action,
-          id: undefined,
-          provider: 'waybill',
-          module: 'dpas',
-          dataset,
-          severity,
-          timezone: 'UTC',
-          created,
-          start: microsToIso(from),
-          end: microsToIso(to),
-          original: text,
-          hash: hash('sha256', text, 'hex'),
-        },
-        message: messageOf(name, line, from, to),
-        tags,
-        ...recordParts(noFields, false),
-        organization,
-        observer,
-        dpas: { ...dpasOf(noFields, uid), ledger: ledgerOf(line) },
-      },
-      ...{ name, severity, action, from, to, time: received, key: undefined, unexpected: [] },
-    };
+    const document = constant.copy();
+    document.setRecord(record);
+    document.set(ecs['@timestamp'], created);
+    document.set(ecs['event.action'], action);
+    document.set(ecs['event.outcome'], outcome);
+    document.set(ecs['event.reason'], textOf(line['reason']));
+    document.set(ecs['event.code'], action);
+    document.set(ecs['event.severity'], String(severity));
+    document.set(ecs['event.created'], created);
+    document.set(ecs['event.start'], microsToIso(from));
+    document.set(ecs['event.end'], microsToIso(to));
+    document.set(ecs.message, messageOf(name, line, from, to));
+    document.set(ecs['dpas.uid'], uid);
+    putLedger(document, line);
+    return { document, observer: settings.observer, name, severity, action, from, to, time: received, key: undefined, unexpected: [] };
   };
 }
 
@@ -101,26 +75,24 @@ function messageOf(name: string, line: JsonObject, from: number, to: number): st
   return `${name}: ${parts.join(', ')}`;
 }
 
-function ledgerOf(line: JsonObject): EcsLedger {
+function putLedger(document: EcsDocument, line: JsonObject): void {
   const { ledger, operation, actor } = line;
   // For an accepted gap `operation` is an object.
   const accepted = objectOf(operation);
-  return {
-    source: textOf(line['source']) || undefined,
-    state: textOf(line['state']),
-    revision: numberOf(line['revision']),
-    total: numberOf(line['total']),
-    records: numberOf(line['records']),
-    late: numberOf(line['late']),
-    recounts: numberOf(line['recounts']),
-    digest: textOf(line['digest']),
-    operation: ledger === 'operation' ? textOf(operation) : accepted && 'gaps accept',
-    actor: textOf(accepted ? accepted['actor'] : actor),
-  };
+  document.set(ecs['dpas.ledger.source'], textOf(line['source']));
+  document.set(ecs['dpas.ledger.state'], textOf(line['state']));
+  document.set(ecs['dpas.ledger.revision'], numberOf(line['revision']));
+  document.set(ecs['dpas.ledger.total'], numberOf(line['total']));
+  document.set(ecs['dpas.ledger.records'], numberOf(line['records']));
+  document.set(ecs['dpas.ledger.late'], numberOf(line['late']));
+  document.set(ecs['dpas.ledger.recounts'], numberOf(line['recounts']));
+  document.set(ecs['dpas.ledger.digest'], textOf(line['digest']));
+  document.set(ecs['dpas.ledger.operation'], ledger === 'operation' ? textOf(operation) : accepted && 'gaps accept');
+  document.set(ecs['dpas.ledger.actor'], textOf(accepted ? accepted['actor'] : actor));
 }
 
-function numberOf(value: JsonValue | undefined): number | undefined {
-  return typeof value === 'number' ? value : undefined;
+function numberOf(value: JsonValue | undefined): string | undefined {
+  return typeof value === 'number' ? JSON.stringify(value) : undefined;
 }
 
 /** A time that can be written, µs. */

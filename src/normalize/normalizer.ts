@@ -1,18 +1,19 @@
 /**
- * Converts a record to an event: applies privacy to the record, reads its fields as text, looks up
- * the outcome, and builds an ECS 9.4.0 document. Pure and total: the same record, time of receipt
- * and settings give the same event, and no record makes it throw.
+ * Converts a record to an event: applies privacy to the record, looks up the outcome, and fills an
+ * ECS 9.4.0 document. Pure and total: the same record, time of receipt and settings give the same
+ * event, and no record makes it throw.
  */
-import { hash } from 'node:crypto';
-import type { EcsObserver, Normalize } from '../model/event.ts';
+import { EcsDocument, masked } from '../record/document.ts';
+import { ecsNumbers as ecs } from '../record/ecs.ts';
+import type { Normalize } from '../record/event.ts';
+import { fieldNumbers } from '../record/fields.ts';
 import type { Micros } from '../model/time.ts';
-import { type JsonObject, objectOf, parseRecord } from '../record/json.ts';
-import { microsToIso, parseTimestamp } from '../record/timestamp.ts';
-import { dpasOf, recordParts, shown } from './document.ts';
+import { microsToIso } from '../record/timestamp.ts';
+import { derive } from './derive.ts';
 import { messageText } from './message.ts';
-import { outcomesByCode } from './outcomes.ts';
+import { type Outcome, outcomesByCode } from './outcomes.ts';
 import { droppedFields, type Privacy, redactor } from './privacy.ts';
-import { type Fields, readFields } from './reading.ts';
+import { tagsOf } from './tags.ts';
 import { unknownOutcome } from './unknown.ts';
 
 /** The settings for the events of one source. */
@@ -37,102 +38,97 @@ export interface NormalizeSettings {
   readonly privacy: Privacy;
 }
 
-export const ecs = { version: '9.4.0' };
-const forwarded: readonly string[] = ['forwarded'];
-const regular: readonly string[] = [];
-const noObject: readonly string[] = ['not_an_object'];
-const noFields: JsonObject = {};
+const { actionAttempted, result, resultReason, userId, userEmailAddress, payloadId, payloadName } = fieldNumbers;
 
-/** Prepares the settings of a source once, with all constant parts of an event. */
+const tagFields = [ecs['tags[1]'], ecs['tags[2]'], ecs['tags[3]'], ecs['tags[4]']];
+
+/** Prepares once what all events of a source have, and what all events of an outcome have. */
 export function normalizer(settings: NormalizeSettings): Normalize {
-  const { dataset, namespace, mapping, privacy } = settings;
-  const table = outcomesByCode(mapping.severity);
+  const { mapping, observer, privacy } = settings;
   const redact = redactor(privacy);
   const dropped = droppedFields(privacy);
-  const observer = observerOf(settings);
-  const organization = organizationOf(settings);
-  const dataStream = { type: 'logs', dataset, namespace } as const;
+  const constant = constantFields(settings, { dataset: settings.dataset, provider: 'dpas', kind: 'event' });
+  const known = new Map(
+    [...outcomesByCode(mapping.severity)].map(([code, outcome]) => [
+      code,
+      { outcome, template: withOutcome(constant, outcome).constant() },
+    ]),
+  );
   const createdOf = timeText();
 
-  return (record) => {
-    const received = record.value ?? parseRecord(record.text);
-    const { value, text } = redact?.(received, record.text) ?? { value: received, text: record.text };
-    const original = text.toWellFormed();
-    const object = objectOf(value);
-    const fields = readFields(object ?? noFields, dropped);
-    const { actionAttempted, result, resultReason } = fields;
-    const known = table.get(`${actionAttempted ?? ''}:${result ?? ''}:${resultReason ?? ''}`);
-    const meaning = known ?? unknownOutcome(actionAttempted, result, resultReason);
-    const timestamp = fields.logTimestamp === undefined ? undefined : parseTimestamp(fields.logTimestamp);
-    const created = createdOf(record.received);
-    const unexpected = object === undefined ? noObject : tagsOf(known === undefined, fields, timestamp === undefined);
-    const actor = shown(fields.userEmailAddress) ?? shown(fields.userId);
-    const parts = recordParts(fields, mapping.hostIdFromUuid);
+  return ({ record: asReceived, uid, received }) => {
+    const record = redact === undefined ? asReceived : redact(asReceived);
+    const action = record.text(actionAttempted);
+    const reason = record.text(resultReason);
+    const auditResult = record.text(result);
+    const row = known.get(`${action ?? ''}:${auditResult ?? ''}:${reason ?? ''}`);
+    const outcome = row?.outcome ?? unknownOutcome(action, auditResult, reason);
+    const unexpected = tagsOf(record, row !== undefined, dropped);
+    const { timestamp } = record;
+    const created = createdOf(received);
+
+    const document = row ? row.template.copy() : withOutcome(constant, outcome);
+    document.copyRecord(record);
+    if (!record.isObject) document.set(ecs['event.kind'], 'pipeline_error');
+    document.set(ecs['@timestamp'], timestamp?.iso ?? created);
+    document.set(ecs['event.created'], created);
+    const actor = shown(record.text(userEmailAddress)) ?? shown(record.text(userId));
+    document.set(ecs['message'], messageText(outcome.name, actor, shown(record.text(payloadName)), reason));
+    for (let i = 0; i < unexpected.length; i += 1) document.set(tagFields[i] ?? 0, unexpected[i]);
+    derive(document, record, mapping.hostIdFromUuid);
+    document.set(ecs['dpas.uid'], uid);
     return {
-      document: {
-        '@timestamp': timestamp?.iso ?? created,
-        ecs,
-        data_stream: dataStream,
-        event: {
-          kind: object === undefined ? 'pipeline_error' : 'event',
-          category: meaning.category,
-          type: meaning.type,
-          action: meaning.action,
-          outcome: meaning.outcome,
-          reason: resultReason,
-          code: meaning.code,
-          id: fields.logId,
-          provider: 'dpas',
-          module: 'dpas',
-          dataset,
-          severity: meaning.severity,
-          timezone: 'UTC',
-          created,
-          original,
-          hash: hash('sha256', original, 'hex'),
-        },
-        message: messageText(meaning.name, actor, shown(fields.payloadName), resultReason),
-        tags: unexpected.length === 0 ? forwarded : [...forwarded, ...unexpected],
-        user: parts.user,
-        file: parts.file,
-        source: parts.source,
-        host: parts.host,
-        network: parts.network,
-        related: parts.related,
-        organization,
-        observer,
-        dpas: dpasOf(fields, record.uid),
-      },
-      name: meaning.name,
-      time: timestamp?.us ?? record.received,
-      severity: meaning.severity,
-      action: actionAttempted ?? 'Unknown',
-      key: shown(fields.payloadId),
+      document,
+      observer,
+      name: outcome.name,
+      time: timestamp?.us ?? received,
+      severity: outcome.severity,
+      action: action ?? 'Unknown',
+      key: shown(record.text(payloadId)),
       unexpected,
     };
   };
 }
 
-export function observerOf({
-  baseUrl,
-  observer: { vendor, product, version },
-}: Pick<NormalizeSettings, 'baseUrl' | 'observer'>): EcsObserver {
-  return { vendor, product, version, hostname: baseUrl === undefined ? undefined : hostOf(baseUrl) };
+/** The value unless it is masked, for uses that show it or compare it. */
+function shown(value: string | undefined): string | undefined {
+  return value === masked ? undefined : value;
 }
 
-export function organizationOf({ tenantId }: Pick<NormalizeSettings, 'tenantId'>): { readonly id: string } | undefined {
-  return tenantId === undefined || tenantId === '' ? undefined : { id: tenantId };
+/** The fields that are equal in all events of a source. */
+export function constantFields(
+  { baseUrl, namespace, observer, tenantId }: Pick<NormalizeSettings, 'baseUrl' | 'namespace' | 'observer' | 'tenantId'>,
+  { dataset, provider, kind }: { readonly dataset: string; readonly provider: string; readonly kind: string },
+): EcsDocument {
+  const document = EcsDocument.empty();
+  document.set(ecs['ecs.version'], '9.4.0');
+  document.set(ecs['data_stream.type'], 'logs');
+  document.set(ecs['data_stream.dataset'], dataset);
+  document.set(ecs['data_stream.namespace'], namespace);
+  document.set(ecs['event.kind'], kind);
+  document.set(ecs['event.provider'], provider);
+  document.set(ecs['event.module'], 'dpas');
+  document.set(ecs['event.dataset'], dataset);
+  document.set(ecs['event.timezone'], 'UTC');
+  document.set(ecs['tags[0]'], 'forwarded');
+  document.set(ecs['organization.id'], tenantId === '' ? undefined : tenantId);
+  document.set(ecs['observer.vendor'], observer.vendor);
+  document.set(ecs['observer.product'], observer.product);
+  document.set(ecs['observer.version'], observer.version);
+  document.set(ecs['observer.hostname'], baseUrl === undefined ? undefined : hostOf(baseUrl));
+  return document;
 }
 
-/** In the order of docs/formats.md, "Unexpected records". */
-function tagsOf(unknown: boolean, fields: Fields, timeless: boolean): readonly string[] {
-  if (!unknown && !fields.missing && !fields.unexpected && !timeless) return regular;
-  const tags: string[] = [];
-  if (unknown) tags.push('unknown_combination');
-  if (fields.missing) tags.push('missing_field');
-  if (fields.unexpected) tags.push('unexpected_type');
-  if (timeless) tags.push('invalid_timestamp');
-  return tags;
+function withOutcome(constant: EcsDocument, { category, type, action, outcome, code, severity }: Outcome): EcsDocument {
+  const document = constant.copy();
+  document.set(ecs['event.category[0]'], category?.[0]);
+  document.set(ecs['event.category[1]'], category?.[1]);
+  document.set(ecs['event.type[0]'], type?.[0]);
+  document.set(ecs['event.action'], action);
+  document.set(ecs['event.outcome'], outcome);
+  document.set(ecs['event.code'], code);
+  document.set(ecs['event.severity'], String(severity));
+  return document;
 }
 
 /** The host of a URL; an IPv6 address without brackets. */

@@ -7,7 +7,9 @@ import { createHmac } from 'node:crypto';
 import { WaybillError } from '../errors.ts';
 import type { JsonValue } from '../model/record.ts';
 import type { FieldPath } from '../record/fields.ts';
+import { masked } from '../record/document.ts';
 import { isAbsent, objectOf, textOf } from '../record/json.ts';
+import { type RecordFields, readText } from '../record/read.ts';
 
 export type PrivacyAction = 'drop' | 'mask' | 'pseudonymize';
 
@@ -22,16 +24,8 @@ export interface Privacy {
   readonly key?: string | undefined;
 }
 
-/** A record after privacy: unchanged, or redacted and serialized again. */
-interface Redacted {
-  readonly value: JsonValue;
-  readonly text: string;
-}
-
-type Redact = (value: JsonValue, text: string) => Redacted;
-
-/** The replacement for a masked value. */
-export const masked = '***';
+/** Returns the record unchanged, or redacted and serialized again. */
+type Redact = (record: RecordFields) => RecordFields;
 
 /**
  * Compiles the rules to one function; undefined without rules. A rule for `userNetwork` applies to
@@ -54,18 +48,18 @@ export function redactor(privacy: Privacy): Redact | undefined {
   const namesNetwork = whole !== undefined || inside.size > 0;
   const hide = hider(privacy.key);
 
-  return (value, text) => {
-    const record = objectOf(value);
-    if (record === undefined) return { value: masked, text: JSON.stringify(masked) };
+  return (received) => {
+    const record = objectOf(received.tree());
+    if (record === undefined) return readText(JSON.stringify(masked));
     // A key that is present counts even if its value is null: the text may have the key twice, with
     // another value.
     const touched = top.filter(([field]) => Object.hasOwn(record, field));
     const touchesNetwork = namesNetwork && Object.hasOwn(record, network);
-    if (touched.length === 0 && !touchesNetwork) return { value, text };
+    if (touched.length === 0 && !touchesNetwork) return received;
     const redacted: Record<string, JsonValue> = { ...record };
     for (const [field, action] of touched) replace(redacted, field, hide(action, record[field] ?? null));
     if (touchesNetwork) replace(redacted, network, redactNetwork(record[network] ?? null, whole, inside, hide));
-    return { value: redacted, text: JSON.stringify(redacted) };
+    return readText(JSON.stringify(redacted));
   };
 }
 

@@ -28,16 +28,25 @@ export const kinds = {
  * quotation marks of a string are excluded.
  */
 export const columnsPerField = 3;
-/** The columns of a record without fields. */
-export const blankColumns: readonly number[] = Array.from({ length: fieldPaths.length * columnsPerField }, () => 0);
+const columnCount = fieldPaths.length * columnsPerField;
 
 interface Walked {
-  readonly columns: readonly number[];
+  readonly notes: Notes;
   readonly isObject: boolean;
   /** The largest number of objects and arrays inside one another. */
   readonly depth: number;
   /** False when a string holds bytes above 0x7f: they may be invalid UTF-8. */
   readonly isAscii: boolean;
+}
+
+/** What a walk notes, in memory that many records share. */
+export interface Notes {
+  readonly numbers: Int32Array;
+  /** Where the columns of the first field begin. */
+  readonly columns: number;
+  /** From `marks` to `end`: the bytes that JSON would escape if the record were inside a string. */
+  readonly marks: number;
+  readonly end: number;
 }
 
 const quotation = 0x22;
@@ -62,6 +71,8 @@ const hex = /^[0-9A-Fa-f]{4}$/;
 const escapes = '"\\/bfnrt';
 
 const nothing = new Uint8Array();
+/** Numbers that are reserved at once. They are not used twice: a record keeps its part. */
+const numbersAtOnce = 16_384;
 /** No field. */
 const none = -1;
 const network = fieldNumbers.userNetwork;
@@ -89,7 +100,10 @@ export class Walk {
   /** Of each open object and array: its closing bracket, and the field whose value it is. */
   readonly #closers: number[] = [];
   readonly #fields: number[] = [];
-  #columns: number[] = [];
+  #numbers = new Int32Array(numbersAtOnce);
+  #columns = 0;
+  /** The numbers that are used. */
+  #end = 0;
   #isAscii = true;
   /** The field that followed each field in the last record: a guess, checked against the bytes. */
   readonly #followers = new Int8Array(fieldPaths.length + 2).fill(none);
@@ -98,7 +112,7 @@ export class Walk {
   over(bytes: Uint8Array): Walked {
     this.#bytes = bytes;
     this.#closers.length = this.#fields.length = 0;
-    this.#columns = blankColumns.slice();
+    this.#reserve(columnCount + bytes.length);
     this.#isAscii = true;
     this.#at = 0;
     this.#space();
@@ -123,7 +137,19 @@ export class Walk {
     }
     // The record is a view of a page, which may be large.
     this.#bytes = nothing;
-    return { columns: this.#columns, isObject, depth, isAscii: this.#isAscii };
+    const columns = this.#columns;
+    const notes = { numbers: this.#numbers, columns, marks: columns + columnCount, end: this.#end };
+    return { notes, isObject, depth, isAscii: this.#isAscii };
+  }
+
+  /** Begins the notes of a record, with no field. */
+  #reserve(most: number): void {
+    if (this.#end + most > this.#numbers.length) {
+      this.#numbers = new Int32Array(Math.max(numbersAtOnce, most));
+      this.#end = 0;
+    }
+    this.#columns = this.#end;
+    this.#end += columnCount;
   }
 
   /** Steps over a string, number or literal, or into an object or array: then true. */
@@ -162,12 +188,12 @@ export class Walk {
 
   /** The last of several equal keys counts, as in JSON.parse. */
   #note(field: number, kind: number, from: number, to: number): void {
-    const columns = this.#columns;
-    const at = field * columnsPerField;
-    if (field === network && columns[at] !== kinds.absent) columns.fill(0, at);
-    columns[at] = kind;
-    columns[at + 1] = from;
-    columns[at + 2] = to;
+    const numbers = this.#numbers;
+    const at = this.#columns + field * columnsPerField;
+    if (field === network && numbers[at] !== kinds.absent) numbers.fill(0, at, this.#columns + columnCount);
+    numbers[at] = kind;
+    numbers[at + 1] = from;
+    numbers[at + 2] = to;
   }
 
   /**
@@ -186,7 +212,7 @@ export class Walk {
         this.#at += 1;
         closers.pop();
         const field = this.#fields.pop() ?? none;
-        if (field !== none) this.#columns[field * columnsPerField + 2] = this.#at;
+        if (field !== none) this.#numbers[this.#columns + field * columnsPerField + 2] = this.#at;
         isFirst = false;
         continue;
       }
@@ -212,6 +238,8 @@ export class Walk {
         at += 1;
       }
       if (i === end) {
+        this.#mark(from);
+        this.#mark(at - 2);
         this.#at = at;
         this.#space();
         return guess;
@@ -242,6 +270,7 @@ export class Walk {
   /** Steps over a string with its quotation marks. Returns its kind. */
   #string(): number {
     const bytes = this.#bytes;
+    this.#mark(this.#at);
     let at = this.#at + 1;
     let kind: number = kinds.plain;
     for (;;) {
@@ -260,6 +289,7 @@ export class Walk {
         kind = kinds.escaped;
       }
     }
+    this.#mark(at);
     this.#at = at + 1;
     return kind;
   }
@@ -267,8 +297,10 @@ export class Walk {
   /** The length of an escape. */
   #escape(): number {
     const bytes = this.#bytes;
+    this.#mark(this.#at);
     this.#at += 1;
     const letter = String.fromCharCode(bytes[this.#at] ?? 0);
+    if (letter === '"' || letter === '\\') this.#mark(this.#at);
     if (escapes.includes(letter)) return 2;
     const digits = String.fromCharCode(...bytes.subarray(this.#at + 1, this.#at + 5));
     if (letter !== 'u' || !hex.test(digits)) throw this.#unexpected();
@@ -325,8 +357,14 @@ export class Walk {
       const byte = this.#bytes[this.#at];
       if (byte === undefined || byte > 0x20) return;
       if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return;
+      if (byte !== 0x20) this.#mark(this.#at);
       this.#at += 1;
     }
+  }
+
+  #mark(at: number): void {
+    this.#numbers[this.#end] = at;
+    this.#end += 1;
   }
 
   #unexpected(): SyntaxError {

@@ -3,7 +3,6 @@
  * is, reads back what it has, and makes it misbehave; what an adapter cannot do with its receiver is skipped under its name.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { encoder } from '../../src/encode/index.ts';
 import type { Format } from '../../src/encode/index.ts';
 import { codeOf, WaybillError, messageOf } from '../../src/errors.ts';
 import type { Batch, ResumePoint, Message, Sink } from '../../src/model/sink.ts';
@@ -11,6 +10,7 @@ import { normalizer } from '../../src/normalize/normalizer.ts';
 import { fileNameIn } from '../unit/encode/read-back.ts';
 import { poorest, recordOf, settings } from '../unit/normalize/records.ts';
 import { batchOf, message, messages, ModelKept, textOf } from './sink-batches.ts';
+import { encoder } from '../unit/encode/texts.ts';
 
 /** A receiver that has just been started for one test, with nothing in it. */
 export interface Place extends AsyncDisposable {

@@ -98,7 +98,7 @@ describe('Sigma rules, converted by sigma-cli', () => {
     if (noSigma !== undefined) return skip(noSigma);
     const encode = encoder('ocsf', { includeOriginal: false, cef: { ipv6: 'c6a2', geo: 'cfp' } });
     const ocsfOf = (code: string): Row =>
-      flat(JSON.parse(encode(normalizer(settings)(recordOf(JSON.stringify(recordFor({ code, at: 0 })))))), '');
+      flat(JSON.parse(encode(normalizer(settings)(recordOf(JSON.stringify(recordFor({ code, at: 0 }))))).toString()), '');
     const queries = converted('lucene', 'ocsf', 'rules');
     expect(queries.map((query) => allCodes.filter((code) => kql(query).matches(ocsfOf(code)))).toSorted()).toEqual(expected);
   });
@@ -222,7 +222,7 @@ async function store(server: Elasticsearch, records: readonly object[]): Promise
 async function storeMore(server: Elasticsearch, records: readonly object[]): Promise<void> {
   const encode = encoder('ecs', { includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
   for (const record of records) {
-    const document = JSON.parse(encode(normalizer(settings)(recordOf(JSON.stringify(record))))) as object;
+    const document = JSON.parse(encode(normalizer(settings)(recordOf(JSON.stringify(record)))).toString()) as object;
     expect(await server.ask('POST', '/content/_doc', document)).toMatchObject({ status: 201 });
   }
   await server.ask('POST', '/content/_refresh');

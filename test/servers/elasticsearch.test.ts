@@ -8,7 +8,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { command } from '../../src/cli/commands/setup/index.ts';
-import { encoder } from '../../src/encode/index.ts';
 import { codeOf, messageOf } from '../../src/errors.ts';
 import type { Batch, ResumePoint, Message, Sink, DeliveryResult } from '../../src/model/sink.ts';
 import { normalizer } from '../../src/normalize/normalizer.ts';
@@ -24,6 +23,7 @@ import { CuttingProxy } from './cutting-proxy.ts';
 import { Elasticsearch, elasticsearchMissing, password } from './elasticsearch.ts';
 import type { Line } from './elasticsearch.ts';
 import { notAsked } from './programs.ts';
+import { encoder } from '../unit/encode/texts.ts';
 
 const never = new AbortController().signal;
 const pem = (text: string) => ({ read: () => [text], describe: () => 'a file of the test' });

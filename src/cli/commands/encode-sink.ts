@@ -3,14 +3,13 @@ import { loadConfig } from '../../config/load.ts';
 import type { Config, SinkConfig, SourceConfig } from '../../config/load.ts';
 import { writerOf } from '../../daemon/delivery/loop.ts';
 import { settingsOf } from '../../daemon/source/service-facts.ts';
-import { textOf } from '../../deliver/pipeline.ts';
+import { bytesOf } from '../../deliver/pipeline.ts';
 import type { MessageLimit } from '../../deliver/pipeline.ts';
 import { WaybillError } from '../../errors.ts';
 import type { Clock } from '../../model/time.ts';
 import { compileWhere } from '../../normalize/filter.ts';
 import { normalizer } from '../../normalize/normalizer.ts';
 import { identify } from '../../record/identity.ts';
-import { parseRecord } from '../../record/json.ts';
 import { readText } from '../../record/read.ts';
 import { unresolved } from '../../settings/values.ts';
 import { byId } from '../not-found.ts';
@@ -42,8 +41,9 @@ export async function sinkEncoder(
   const limit = limitOf(sink);
   const uidOf = identify(source.id);
   return (text) => {
-    if (!matches(parseRecord(text))) return undefined;
-    return textOf(normalize({ text, uid: uidOf(readText(text)), received: clock.now() * 1000 }), encode, limit);
+    const record = readText(text);
+    if (!matches(record)) return undefined;
+    return bytesOf(normalize({ record, uid: uidOf(record), received: clock.now() * 1000 }), encode, limit).toString();
   };
 }
 

@@ -6,7 +6,6 @@ import { systemClock } from '../../clock.ts';
 import { encoder, type Format, formats } from '../../encode/index.ts';
 import { cefSettings } from '../../encode/settings.ts';
 import { messageOf, WaybillError } from '../../errors.ts';
-import type { Encode } from '../../model/event.ts';
 import type { Clock } from '../../model/time.ts';
 import { normalizer } from '../../normalize/normalizer.ts';
 import { outcomeCodes, outcomes } from '../../normalize/outcomes.ts';
@@ -124,8 +123,11 @@ function recordEncoder(format: Format, source: string, clock: Clock): (text: str
     mapping: mappingSettings.parse({}),
     privacy: privacySettings.parse({}),
   });
-  const encode: Encode = encoder(format, { includeOriginal: true, cef: cefSettings.parse({}) });
-  return (text) => encode(normalize({ text, uid: uidOf(readText(text)), received: clock.now() * 1000 }));
+  const encode = encoder(format, { includeOriginal: true, cef: cefSettings.parse({}) });
+  return (text) => {
+    const record = readText(text);
+    return encode(normalize({ record, uid: uidOf(record), received: clock.now() * 1000 })).toString();
+  };
 }
 
 function examplesOf(code: string): readonly string[] {

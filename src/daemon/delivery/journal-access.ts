@@ -82,8 +82,9 @@ function copied({ flags, uids, ends, body, chain, ...segment }: Unpacked): Trans
 }
 
 /** An entry as data that can be cloned. */
-function plainEntry({ kind, seq, number, source, text, uid, received, time, late, chain }: Entry): Entry {
-  return { kind, seq, number, source, text, uid, received, time, late, chain: new Uint8Array(chain) };
+function plainEntry({ kind, seq, number, source, bytes, text, uid, received, time, late, chain }: Entry): Entry {
+  const copies = { bytes: new Uint8Array(bytes), chain: new Uint8Array(chain) };
+  return { kind, seq, number, source, text, uid, received, time, late, ...copies };
 }
 
 /** In the thread of the loop. */

@@ -6,7 +6,7 @@ import { pipeline } from '../../deliver/pipeline.ts';
 import type { MessageLimit, PipelineParts } from '../../deliver/pipeline.ts';
 import { encoder, shortener } from '../../encode/index.ts';
 import type { EncodeSettings } from '../../encode/define.ts';
-import type { EcsEvent, Encode } from '../../model/event.ts';
+import type { EcsEvent, Encode } from '../../record/event.ts';
 import type { DeliverJournal } from '../../model/journal.ts';
 import type { Window } from '../../model/ledger.ts';
 import type { ResumePoint, SinkLoss } from '../../model/sink.ts';
@@ -112,7 +112,7 @@ type Written = Pick<SinkConfig, 'format' | 'includeOriginal' | 'cef'>;
 /** The encoder of a sink, and its variant for a limit in bytes, which gives undefined when an event cannot fit. */
 export function writerOf({ format, includeOriginal, cef }: Written): {
   readonly encode: Encode;
-  readonly shorten: (event: EcsEvent, bytes: number) => string | undefined;
+  readonly shorten: (event: EcsEvent, bytes: number) => Buffer | undefined;
 } {
   const settings: EncodeSettings = { includeOriginal, cef };
   return { encode: encoder(format, settings), shorten: (event, bytes) => shortener(format, settings, bytes)(event) };

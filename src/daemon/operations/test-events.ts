@@ -2,9 +2,10 @@
  * Test events for a sink: synthetic records (record/example.ts) dated now, named and tagged `waybill_test`. They use the normalizer and
  * encoder of real records and are not in the journal.
  */
-import type { Encode, Normalize } from '../../model/event.ts';
 import type { Message } from '../../model/sink.ts';
 import { outcomes } from '../../normalize/outcomes.ts';
+import { ecsNumbers as ecs } from '../../record/ecs.ts';
+import type { Encode, Normalize } from '../../record/event.ts';
 import { exampleRecord } from '../../record/example.ts';
 import { identify } from '../../record/identity.ts';
 import { readText } from '../../record/read.ts';
@@ -33,12 +34,13 @@ export function testEvents({ source, normalize, write, code, count, now }: TestE
       logTimestamp: new Date(now).toISOString().slice(0, 23),
     };
     const text = JSON.stringify({ ...(JSON.parse(exampleRecord(outcome, 0)) as object), ...unique });
-    const uid = uidOf(readText(text));
+    const record = readText(text);
+    const uid = uidOf(record);
     const received = now * 1000;
-    const event = normalize({ text, uid, received });
+    const event = normalize({ record, uid, received });
     const { time, severity, action, key } = event;
-    const written = write({ ...event, document: { ...event.document, tags: [...event.document.tags, tag] } });
-    const bytes = Buffer.from(written, 'utf8');
+    event.document.set(ecs['tags[5]'], tag);
+    const bytes = Buffer.from(write(event));
     return { seq: index + 1, number: undefined, uid, source, time, received, late: false, severity, action, key, bytes };
   });
 }

@@ -9,7 +9,6 @@ import { logEvents } from '../../../src/model/log-events.ts';
 import { flushCompileCache } from 'node:module';
 import { systemClock, systemRandom } from '../../../src/clock.ts';
 import { Delivery } from '../../../src/deliver/delivery.ts';
-import { raw } from '../../../src/encode/raw.ts';
 import { contextOf } from '../sink-batches.ts';
 import type { ResumePoint } from '../../../src/model/sink.ts';
 import type { Log, Meters } from '../../../src/model/telemetry.ts';
@@ -31,7 +30,6 @@ const journal = await openJournal(directory, systemClock);
 const type = size === 'archive' ? 'archive' : 'file';
 const state = journal.sinkPositions.register(type, type, path, journal.positionFor('journal'), undefined);
 const stop = new AbortController();
-const encode = raw.encoder({ includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
 const loop = new Delivery({
   settings: {
     id: type,
@@ -45,7 +43,7 @@ const loop = new Delivery({
   pipeline: (entry, put) => {
     const { seq, number, uid, text, received, late } = entry;
     const made = { seq, number, uid, source, time: received, received, late, severity: 1, action: 'Open', key: undefined };
-    return { ...made, bytes: put(encode({ document: { event: { original: text } } } as Parameters<typeof encode>[0])) };
+    return { ...made, bytes: put(Buffer.from(text)) };
   },
   open: (signal) => {
     const resumePoint: ResumePoint = {

@@ -1,7 +1,6 @@
 /** What `content/elasticsearch/` installs: every field that is written has the type that ECS gives it, and each line of the server what it knows. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { encoder } from '../../../src/encode/index.ts';
 import { ledgerNormalizer } from '../../../src/normalize/ledger-event.ts';
 import { normalizer } from '../../../src/normalize/normalizer.ts';
 import { elasticsearchSettings } from '../../../src/sink/elasticsearch/settings.ts';
@@ -9,6 +8,8 @@ import { stepsFor } from '../../../src/sink/elasticsearch/templates.ts';
 import type { ServerFacts } from '../../../src/sink/elasticsearch/templates.ts';
 import ecs from '../../fixtures/ecs-9.4.0-fields.json' with { type: 'json' };
 import { recordOf, settings, shapes } from '../normalize/records.ts';
+import { readText } from '../../../src/record/read.ts';
+import { encoder } from '../encode/texts.ts';
 
 interface Field {
   readonly type?: string;
@@ -55,7 +56,11 @@ describe('the mapping', () => {
     for (const { text } of shapes) leaves(JSON.parse(encode(normalizer(settings)(recordOf(text)))), '', written);
     const entry = { ...counts, ledger: 'window', action: 'window-gap', source: 's', state: 'gap', reason: 'count', digest: '00' };
     for (const line of [entry, { ledger: 'operation', operation: 'replay', actor: 'root' }])
-      leaves(JSON.parse(encode(ledgerNormalizer(settings)({ text: JSON.stringify(line), uid: 'u', received: 0 }))), '', written);
+      leaves(
+        JSON.parse(encode(ledgerNormalizer(settings)({ record: readText(JSON.stringify(line)), uid: 'u', received: 0 }))),
+        '',
+        written,
+      );
     // `@timestamp` is left to Elasticsearch's own component, or to the template.
     expect([...written].filter((path) => path !== '@timestamp' && !fields.has(path))).toEqual([]);
     expect(written.size).toBeGreaterThan(60);

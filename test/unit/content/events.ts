@@ -30,7 +30,7 @@ const encode = encoder('ecs', { includeOriginal: true, cef: { ipv6: 'c6a2', geo:
 
 /** @param record  an object, or the text of any JSON value */
 export function eventOf(record: object | string): Row {
-  return flat(JSON.parse(encode(normalize(recordOf(typeof record === 'string' ? record : JSON.stringify(record))))), '');
+  return flat(JSON.parse(encode(normalize(recordOf(typeof record === 'string' ? record : JSON.stringify(record)))).toString()), '');
 }
 
 /** The leaves of a document by their dotted paths; arrays are leaves. */

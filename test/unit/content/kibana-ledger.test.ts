@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { encoder } from '../../../src/encode/index.ts';
 import { ledgerNormalizer } from '../../../src/normalize/ledger-event.ts';
+import { readText } from '../../../src/record/read.ts';
 import { actionsOf, columnsOf, dashboard, objectOf, objects, rules } from '../../support/kibana-ledger.ts';
 import { settings } from '../normalize/records.ts';
 
@@ -15,13 +16,13 @@ interface Written {
   readonly dpas: { readonly ledger: { readonly source: string } };
 }
 
-const toText = encoder('ecs', { includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
+const encode = encoder('ecs', { includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
 const normalize = ledgerNormalizer(settings);
 const counts = { total: 1, records: 1, late: 0, recounts: 0, revision: 1, digest: '00', state: 'gap', reason: 'count' };
 /** The event of a ledger entry, as Elasticsearch receives it. */
 function written(line: object, received = 0): Written {
   const text = JSON.stringify({ ledger: 'window', source: 'production', from: 0, to: 1, ...counts, ...line });
-  return JSON.parse(toText(normalize({ text, uid: 'u', received }))) as Written;
+  return JSON.parse(encode(normalize({ record: readText(text), uid: 'u', received })).toString()) as Written;
 }
 
 /** The actions that docs/formats.md lists, each with the ledger entry that has it. */

@@ -103,7 +103,7 @@ describe('the pipelines', () => {
     const mapping = mappingFor(pipeline, []);
     for (const rule of sigmaRules)
       for (const field of fieldsOf(rule)) expect(mappedFields.has(mapping[field] ?? ''), `${rule.name} ${field}`).toBe(true);
-    const written = at(JSON.parse(encoder('ecs', { includeOriginal: false, cef: { ipv6: 'c6a2', geo: 'cfp' } })(normalizer(settings)(recordOf(JSON.stringify(fullest)))))); // prettier-ignore
+    const written = at(JSON.parse(encoder('ecs', { includeOriginal: false, cef: { ipv6: 'c6a2', geo: 'cfp' } })(normalizer(settings)(recordOf(JSON.stringify(fullest)))).toString())); // prettier-ignore
     for (const [field, path] of Object.entries(mapping)) expect(written(path), path).toBe(at(fullest)(field));
   });
 
@@ -117,7 +117,7 @@ describe('the pipelines', () => {
       for (const code of codes) {
         const [actionAttempted, result, resultReason] = code.split(':');
         const record = { ...fullest, actionAttempted, result, resultReason };
-        const written = at(JSON.parse(encode(normalize(recordOf(JSON.stringify(record))))));
+        const written = at(JSON.parse(encode(normalize(recordOf(JSON.stringify(record)))).toString()));
         for (const field of fieldsOf(rule)) expect(written(mapping[field] ?? ''), `${rule.name} ${field}`).toBe(at(record)(field));
       }
     }

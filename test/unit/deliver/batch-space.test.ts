@@ -21,7 +21,7 @@ test('the batch in flight and the next batch stay intact over many rounds', () =
   for (let turn = 0; turn < 6; turn += 1) {
     space.next();
     const expected = texts(turn).map((text) => text.toWellFormed());
-    const bytes = texts(turn).map(space.put);
+    const bytes = texts(turn).map((text) => space.put(Buffer.from(text)));
     expect(bytes.map(textOf)).toEqual(expected);
     if (underWay) expect(underWay.bytes.map(textOf)).toEqual(underWay.expected);
     underWay = { expected, bytes };
@@ -31,22 +31,22 @@ test('the batch in flight and the next batch stay intact over many rounds', () =
 test('a message that starts the next batch moves there with its bytes', () => {
   const space = new BatchSpace();
   space.next();
-  const first = messageOf(space.put('opens the next'));
+  const first = messageOf(space.put(Buffer.from('opens the next')));
   space.next();
   const moved = space.moved(first);
   space.next();
-  space.put('x'.repeat(100));
+  space.put(Buffer.alloc(100));
   expect(textOf(moved.bytes)).toBe('opens the next');
 });
 
 test('after renew no byte of an earlier batch is overwritten', () => {
   const space = new BatchSpace();
   space.next();
-  const left = space.put('still being read');
+  const left = space.put(Buffer.from('still being read'));
   space.renew();
   for (let turn = 0; turn < 3; turn += 1) {
     space.next();
-    space.put('y'.repeat(1_000));
+    space.put(Buffer.alloc(1_000));
   }
   expect(textOf(left)).toBe('still being read');
 });

@@ -53,7 +53,19 @@ class Numbers implements DeliverJournal {
     Array.from({ length: Math.max(0, Math.min(records, this.#seq - after)) }, (_, i): Entry => {
       const seq = after + 1 + i;
       const received = (this.#clock.now() - this.#clock.monotonic() + this.receivedMs(seq)) * 1_000;
-      return { kind: 'record', seq, number: seq, source: 's', text: 'text', uid: '', received, time: received, late: false, chain };
+      return {
+        kind: 'record',
+        seq,
+        number: seq,
+        source: 's',
+        bytes: Buffer.from('text'),
+        text: 'text',
+        uid: '',
+        received,
+        time: received,
+        late: false,
+        chain,
+      };
     });
   sinkProgress = (sink: string) => {
     const acked = this.#acked.get(sink) ?? 0;

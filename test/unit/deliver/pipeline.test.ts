@@ -4,9 +4,11 @@ import { pipeline } from '../../../src/deliver/pipeline.ts';
 import type { PipelineParts } from '../../../src/deliver/pipeline.ts';
 import { raw } from '../../../src/encode/raw.ts';
 import type { Entry } from '../../../src/model/journal.ts';
-import type { JsonValue } from '../../../src/model/record.ts';
 import { ledgerNormalizer } from '../../../src/normalize/ledger-event.ts';
 import { normalizer } from '../../../src/normalize/normalizer.ts';
+import type { ReceivedRecord } from '../../../src/record/event.ts';
+import { fieldNumbers } from '../../../src/record/fields.ts';
+import { readRecord } from '../../../src/record/read.ts';
 import { append, committed, deadLetters, numberOf, range, record, source } from '../../support/model-journal.ts';
 import { settings } from '../normalize/records.ts';
 import { Rig } from './rig.ts';
@@ -23,16 +25,16 @@ const parts = (overrides: Partial<PipelineParts> = {}): PipelineParts => ({
   ...overrides,
 });
 
-const put = (text: string): Uint8Array => Buffer.from(text, 'utf8');
+const put = (bytes: Uint8Array): Uint8Array => Buffer.from(bytes);
 
 function entry(n: number, overrides: Partial<Entry> = {}): Entry {
-  const { text, uid, time } = record(n, { payloadId: 'p-1' });
-  const value = JSON.parse(text) as JsonValue;
+  const { uid, time, text: usual } = record(n, { payloadId: 'p-1' });
+  const text = overrides.text ?? usual;
   const received = Date.UTC(2026, 10, 21) * 1000;
   return {
+    bytes: Buffer.from(text),
     text,
     uid,
-    value,
     time,
     received,
     seq: n,
@@ -43,6 +45,11 @@ function entry(n: number, overrides: Partial<Entry> = {}): Entry {
     chain: Buffer.alloc(32),
     ...overrides,
   };
+}
+
+function readEntry(n: number): ReceivedRecord {
+  const { bytes, uid, received } = entry(n);
+  return { record: readRecord(bytes), uid, received };
 }
 
 describe('a ledger entry', () => {
@@ -60,7 +67,7 @@ describe('a ledger entry', () => {
     const { text = '' } = line();
     expect(pipeline(wanted({ matches: () => false }))(entry(7, line()), put)).toEqual({
       ...{ seq: 7, number: undefined, uid: entry(7).uid, source, time: received, received, late: false, undated: true, isLedger: true },
-      ...{ severity: 6, action: 'window-gap', key: undefined, bytes: put(text) },
+      ...{ severity: 6, action: 'window-gap', key: undefined, bytes: Buffer.from(text) },
     });
   });
 
@@ -81,12 +88,12 @@ describe('a ledger entry', () => {
 describe('a pipeline', () => {
   test('gives an envelope, so that the text is parsed once', () => {
     expect(pipeline(parts())(entry(7), put)).toEqual({
-      ...{ seq: 7, number: 7, uid: entry(7).uid, source, bytes: put(entry(7).text) },
+      ...{ seq: 7, number: 7, uid: entry(7).uid, source, bytes: Buffer.from(entry(7).text) },
       ...{
         time: Date.UTC(2026, 10, 20, 0, 0, 7) * 1000,
         received: Date.UTC(2026, 10, 21) * 1000,
         late: false,
-        severity: normalize(entry(7)).severity,
+        severity: normalize(readEntry(7)).severity,
         action: 'Open',
         key: 'p-1',
         undated: false,
@@ -102,7 +109,7 @@ describe('a pipeline', () => {
   test.each<[string, Partial<PipelineParts>, Partial<Entry>]>([
     ['a ledger entry, without ledger: true', {}, { kind: 'ledger' }],
     ['a record of another source', {}, { source: 'other' }],
-    ['a record that where leaves out', { matches: (value) => (value as { logId: number }).logId !== 7 }, {}],
+    ['a record that where leaves out', { matches: (read) => read.text(fieldNumbers.logId) !== '7' }, {}],
     ['a record dated before the beginning', { fromTime: Date.UTC(2026, 10, 20, 0, 0, 8) * 1000 }, {}],
   ])('says that %s is not for this sink', (_name, wish, overrides) => {
     expect(pipeline(parts(wish))(entry(7, overrides), put)).toBeUndefined();
@@ -129,8 +136,8 @@ describe('a record that cannot be encoded', () => {
     };
     const failing = pipeline(
       where === 'normalize'
-        ? parts({ normalize: new Map([[source, (given) => (fail(numberOf({ bytes: put(given.text) })), normalize(given))]]) })
-        : parts({ encode: (event) => (fail(numberOf({ bytes: put(event.document.event.original) })), encodeRaw(event)) }),
+        ? parts({ normalize: new Map([[source, (given) => (fail(numberOf(given.record)), normalize(given))]]) })
+        : parts({ encode: (event) => (fail(numberOf({ bytes: encodeRaw(event) })), encodeRaw(event)) }),
     );
     const sick = rig.loop({ id: 'sick', records: 4, pipeline: failing, keepsPosition: true });
     const well = rig.loop({ id: 'well', records: 4, pipeline: pipeline(parts()) });
@@ -171,7 +178,7 @@ describe('a record that cannot be encoded', () => {
     loop.run();
     await rig.clock.advance(30_000);
     expect(loop.receiver.attempts.length).toBeGreaterThan(3);
-    const tags = normalize(entry(1)).unexpected.length;
+    const tags = normalize(readEntry(1)).unexpected.length;
     expect(tags).toBeGreaterThan(0);
     expect(odd.length).toBe(9 * tags);
   });

@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { acceptedFormats, encoder, formatOf, formats, isFormat, shortener } from '../../../src/encode/index.ts';
+import { acceptedFormats, formatOf, formats, isFormat } from '../../../src/encode/index.ts';
 import { normalizer } from '../../../src/normalize/normalizer.ts';
 import { sinks } from '../../../src/sink/index.ts';
 import { fullest, recordOf, settings } from '../normalize/records.ts';
 import { fileNameIn } from './read-back.ts';
+import { encoder, shortener } from './texts.ts';
 
 /** Longer than the 64 characters to which texts are cut at most. */
 const payloadName = `${'report '.repeat(20)}.pdf`;

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { encoder } from '../../../src/encode/index.ts';
 import { normalizer, type NormalizeSettings } from '../../../src/normalize/normalizer.ts';
 import { fullest, network, recordOf, settings, shapes } from '../normalize/records.ts';
 import { parseLeef } from './leef-parser.ts';
+import { encoder } from './texts.ts';
 
 /** The keys in use that LEEF 2.0 predefines, with what it says of them; written down by hand. */
 const predefined: Readonly<Record<string, RegExp>> = {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { encoder } from '../../../src/encode/index.ts';
 import { normalizer, type NormalizeSettings } from '../../../src/normalize/normalizer.ts';
 import { fullest, network, poorest, recordOf, settings, shapes } from '../normalize/records.ts';
 import { faultsOf } from './ocsf-schema.ts';
+import { encoder } from './texts.ts';
 
 interface Event {
   readonly [name: string]: unknown;

@@ -1,10 +1,12 @@
 /** Messages that must fit into a frame: what goes first, what stays whole, and that what is left still reads back. */
 import { describe, expect, test } from 'vitest';
-import { encoder, shortener } from '../../../src/encode/index.ts';
 import { shorten } from '../../../src/encode/shorten.ts';
 import { normalizer } from '../../../src/normalize/normalizer.ts';
+import { encoder as bytesEncoder } from '../../../src/encode/index.ts';
+import { documentOf } from '../normalize/ecs-document.ts';
 import { fullest, network, recordOf, settings } from '../normalize/records.ts';
 import { readStrictly } from './cef-strict.ts';
+import { encoder, shortener } from './texts.ts';
 
 const written = { includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } } as const;
 const normalize = normalizer(settings);
@@ -72,7 +74,7 @@ describe('a document', () => {
     const read = JSON.parse(text) as Record<string, unknown>;
     expect(read).toMatchObject({
       dpas: { uid: wordy.uid },
-      event: { id: '418230', hash: event.document.event.hash, code: event.document.event.code },
+      event: { id: '418230', hash: documentOf(event).event.hash, code: documentOf(event).event.code },
       user: { email: 'user@example.com' },
     });
   });
@@ -101,7 +103,7 @@ describe('a record as received', () => {
     const lengths = Array.from({ length: texts }, (_, i) => 100 + i);
     const record = recordOf(`{"logId":1,"more":[${lengths.map((length) => `"${'x'.repeat(length)}"`).join()}]}`);
     const event = normalize(record);
-    const encode = encoder('raw', written);
+    const encode = bytesEncoder('raw', written);
     let writings = 0;
     const short = (most: number): string | undefined =>
       shorten(
@@ -112,7 +114,7 @@ describe('a record as received', () => {
           return encode(one);
         },
         most,
-      );
+      )?.toString();
 
     // The longest half must go down to 64 characters each; one more gives way in part.
     const most = 21 + lengths.reduce((sum, length, i) => sum + 3 + (i < texts / 2 ? length : 64), -1) - 10;

@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import examples from '../../fixtures/mapping-examples.json' with { type: 'json' };
-import { encoder } from '../../../src/encode/index.ts';
 import type { CefSettings } from '../../../src/encode/settings.ts';
 import { normalizer } from '../../../src/normalize/normalizer.ts';
 import { privacySettings } from '../../../src/normalize/settings.ts';
+import { readText } from '../../../src/record/read.ts';
+import { encoder } from './texts.ts';
 
 const { settings } = examples;
 const cef = settings.cef as CefSettings;
@@ -14,7 +15,7 @@ describe.each(examples.cases.map((example) => [example.name, example] as const))
     mapping: { severity: {}, hostIdFromUuid: true },
     privacy: privacySettings.parse('privacy' in example ? example.privacy : {}),
   });
-  const event = normalize({ text: example.record, uid: example.uid, received: Date.parse(settings.received) * 1000 });
+  const event = normalize({ record: readText(example.record), uid: example.uid, received: Date.parse(settings.received) * 1000 });
 
   test('ecs', () => {
     const text = encoder('ecs', { includeOriginal: true, cef })(event);

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import { recordFields } from '../../../src/normalize/event-names.ts';
 import { normalizer } from '../../../src/normalize/normalizer.ts';
+import { documentOf } from './ecs-document.ts';
 import { fullest, recordOf, settings } from './records.ts';
 
 const others: Readonly<Record<string, unknown>> = {
@@ -22,7 +23,7 @@ test.each([...recordFields])('%s is made of %s', (eventField, recordField) => {
       ? { ...fullest, [outer]: others[outer] }
       : { ...fullest, userNetwork: { ...fullest.userNetwork, [inner]: others[inner] } };
   const [before, after] = [fullest, changed].map((record) =>
-    at(normalizer(settings)(recordOf(JSON.stringify(record))).document, eventField),
+    at(documentOf(normalizer(settings)(recordOf(JSON.stringify(record)))), eventField),
   );
   expect(before).toBeDefined();
   expect(after).toBeDefined();

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { mappingSettings, observerSettings, whereSettings } from '../../../src/normalize/settings.ts';
 import { compileWhere } from '../../../src/normalize/filter.ts';
-import { parseRecord } from '../../../src/record/json.ts';
+import { readText } from '../../../src/record/read.ts';
 import { fullest } from './records.ts';
 
-const wants = (where: unknown, record: unknown = fullest) => compileWhere(whereSettings.parse(where))(parseRecord(JSON.stringify(record)));
+const wants = (where: unknown, record: unknown = fullest) => compileWhere(whereSettings.parse(where))(readText(JSON.stringify(record)));
 
 describe('a record is wanted', () => {
   const denied = { ...fullest, result: 'AccessDenied' };
@@ -47,8 +47,8 @@ test('a missing field never matches', () => {
 
 test('digits beyond a double are compared', () => {
   const where = compileWhere(whereSettings.parse({ logId: ['9007199254740993'] }));
-  expect(where(parseRecord('{"logId":9007199254740993}'))).toBe(true);
-  expect(where(parseRecord('{"logId":9007199254740992}'))).toBe(false);
+  expect(where(readText('{"logId":9007199254740993}'))).toBe(true);
+  expect(where(readText('{"logId":9007199254740992}'))).toBe(false);
 });
 
 test.each([

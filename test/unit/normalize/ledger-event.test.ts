@@ -3,15 +3,20 @@ import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import categorization from '../../fixtures/ecs-9.4.0-categorization.json' with { type: 'json' };
 import ecs from '../../fixtures/ecs-9.4.0-fields.json' with { type: 'json' };
-import { encoder } from '../../../src/encode/index.ts';
 import type { Entry } from '../../../src/model/journal.ts';
 import { ledgerNormalizer } from '../../../src/normalize/ledger-event.ts';
 import { base, day } from '../../support/records.ts';
 import { faultsOf } from '../encode/ocsf-schema.ts';
 import { gap, lastAge, opened, proven, source, span } from '../journal/opening.ts';
 import { settings } from './records.ts';
+import type { LedgerEvent } from '../../../src/record/event.ts';
+import { readRecord, readText } from '../../../src/record/read.ts';
+import { encoder } from '../encode/texts.ts';
+import { documentOf } from './ecs-document.ts';
 
-const normalize = ledgerNormalizer(settings);
+const normalizeLedger = ledgerNormalizer(settings);
+const normalize = ({ bytes, uid, received }: Entry): LedgerEvent => normalizeLedger({ record: readRecord(bytes), uid, received });
+const normalizeText = (text: string): LedgerEvent => normalizeLedger({ record: readText(text), uid: 'u', received: base });
 const encodeSettings = { includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } } as const;
 
 /** Every kind of entry, in the order in which it was written. */
@@ -35,7 +40,7 @@ async function entries(): Promise<readonly Entry[]> {
 
 test('the action says what each entry changed', async () => {
   const events = (await entries()).map((entry) => normalize(entry));
-  expect(events.map(({ action, document: { event } }) => [action, event.outcome, event.reason])).toEqual([
+  expect(events.map((event) => [event.action, documentOf(event).event.outcome, documentOf(event).event.reason])).toEqual([
     ['window-proven', 'success', undefined],
     ['window-recounted', 'success', undefined],
     ['window-late', 'success', undefined],
@@ -54,8 +59,8 @@ test('the action says what each entry changed', async () => {
 
 test('an event states window, counts, digest and operator, and has the entry as its original', async () => {
   const all = await entries();
-  const [first, , , , , unreadable, , , accepted, operation] = all.map((entry) => normalize(entry).document);
-  expect(JSON.parse(JSON.stringify(first))).toEqual({
+  const [first, , , , , unreadable, , , accepted, operation] = all.map((entry) => documentOf(normalize(entry)));
+  expect(first).toEqual({
     '@timestamp': '2026-11-21T02:00:00.000Z',
     ecs: { version: '9.4.0' },
     data_stream: { type: 'logs', dataset: 'dpas.ledger', namespace: settings.namespace },
@@ -82,7 +87,7 @@ test('an event states window, counts, digest and operator, and has the entry as 
   expect(unreadable?.message).toMatch(/^Window not proven: .*, unreadable, page 3$/);
   expect(accepted?.dpas.ledger).toMatchObject({ state: 'accepted', operation: 'gaps accept', actor: 'j.doe', revision: 2 });
   expect(operation?.dpas.ledger).toMatchObject({ source, operation: 'gaps accept', actor: 'j.doe' });
-  const { dpas, message } = normalize(all.at(-1) ?? expect.fail()).document;
+  const { dpas, message } = documentOf(normalize(all.at(-1) ?? expect.fail()));
   expect([dpas.ledger?.source, dpas.ledger?.operation, message]).toEqual([
     undefined,
     'sinks retire',
@@ -115,12 +120,12 @@ test('every field is one of ECS or below dpas, and OCSF has a valid Base Event',
 test.each(['null', '[1]', '{"ledger":"window","from":1e300,"to":"x"}', '{"ledger":"window","from":9e15}'])(
   'a text that no release writes does not throw: %s',
   (text) => {
-    expect(normalize({ text, uid: 'u', received: base }).document).toMatchObject({ event: { kind: 'state', original: text } });
+    expect(documentOf(normalizeText(text))).toMatchObject({ event: { kind: 'state', original: text } });
   },
 );
 
 test('another dataset of the records has its own for the ledger', () => {
   const datasetOf = (dataset: string): string =>
-    ledgerNormalizer({ ...settings, dataset })({ text: '{}', uid: 'u', received: base }).document.data_stream.dataset;
+    documentOf(ledgerNormalizer({ ...settings, dataset })({ record: readText('{}'), uid: 'u', received: base })).data_stream.dataset;
   expect(['dpas.audit', 'acme.audit', 'acme'].map(datasetOf)).toEqual(['dpas.ledger', 'acme.ledger', 'acme.ledger']);
 });

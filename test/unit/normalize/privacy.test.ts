@@ -1,11 +1,14 @@
 import { createHash, createHmac } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { encoder, formats } from '../../../src/encode/index.ts';
+import { formats } from '../../../src/encode/index.ts';
 import { normalizer } from '../../../src/normalize/normalizer.ts';
 import { keyMissing, type Privacy, type PrivacyAction } from '../../../src/normalize/privacy.ts';
 import { privacySettings } from '../../../src/normalize/settings.ts';
 import type { FieldPath } from '../../../src/record/fields.ts';
 import { fullest, recordOf, settings } from './records.ts';
+import type { EcsEvent } from '../../../src/record/event.ts';
+import { encoder } from '../encode/texts.ts';
+import { documentOf, type EcsDocument } from './ecs-document.ts';
 
 const key = 'a key of the tests, 32 characters';
 const actions: readonly PrivacyAction[] = ['drop', 'mask', 'pseudonymize'];
@@ -46,9 +49,9 @@ function messagesOf(text: string, privacy: Privacy): string[] {
   );
 }
 
-const documentOf = (record: unknown, privacy: Privacy) => {
+const redacted = (record: unknown, privacy: Privacy): { readonly event: EcsEvent; readonly document: EcsDocument } => {
   const event = normalizer({ ...settings, privacy })(recordOf(typeof record === 'string' ? record : JSON.stringify(record)));
-  return { event, document: JSON.parse(JSON.stringify(event.document)) as typeof event.document };
+  return { event, document: documentOf(event) };
 };
 
 describe.each(Object.entries(markers))('%s is hidden', (field, words) => {
@@ -90,7 +93,7 @@ describe('actions', () => {
   const all = (action: PrivacyAction): Privacy => ({ rules: [{ fields: Object.keys(markers) as FieldPath[], action }], key });
 
   test('a dropped field is not missed', () => {
-    const { event, document } = documentOf(fullest, all('drop'));
+    const { event, document } = redacted(fullest, all('drop'));
     expect(event.unexpected).toEqual([]);
     expect(document.message).toBe('Protected file open allowed (Success)');
     for (const part of ['user', 'file', 'source', 'host', 'network', 'related']) expect(document).not.toHaveProperty(part);
@@ -107,7 +110,7 @@ describe('actions', () => {
   });
 
   test('a masked field stays in plain fields alone', () => {
-    const { event, document } = documentOf(fullest, all('mask'));
+    const { event, document } = redacted(fullest, all('mask'));
     expect(document.message).toBe('Protected file open allowed (Success)');
     expect(document).not.toHaveProperty('related');
     expect(document.source).toEqual({ address: '***', as: { organization: { name: '***' } } });
@@ -119,7 +122,7 @@ describe('actions', () => {
 
   test('a pseudonym is the HMAC of the value, the same in every field', () => {
     const pseudonym = (value: string) => `pn_${createHmac('sha256', key).update(value).digest('base64url').slice(0, 22)}`;
-    const { event, document } = documentOf({ ...fullest, currentPayloadOwnerId: fullest.userId, payloadId: 12 }, all('pseudonymize'));
+    const { event, document } = redacted({ ...fullest, currentPayloadOwnerId: fullest.userId, payloadId: 12 }, all('pseudonymize'));
     expect(document.user?.id).toBe(pseudonym('u-7f3'));
     expect(document.file?.uid).toBe(document.user?.id);
     expect(document.related?.user).toEqual(['u-7f3', 'user@example.com', 'owner@example.com'].map(pseudonym));
@@ -129,7 +132,7 @@ describe('actions', () => {
   });
 
   test('an absent field stays absent', () => {
-    const { document } = documentOf({ ...fullest, userId: null, userEmailAddress: '', payloadName: undefined }, all('mask'));
+    const { document } = redacted({ ...fullest, userId: null, userEmailAddress: '', payloadName: undefined }, all('mask'));
     expect(document.user).toEqual({ full_name: '***' });
     expect(document.file).toEqual({ uid: '***', owner: '***' });
     expect(document.tags).toEqual(['forwarded', 'missing_field']);
@@ -145,13 +148,13 @@ describe('actions', () => {
       ],
       key,
     };
-    const { document } = documentOf(record, privacy);
+    const { document } = redacted(record, privacy);
     const { userNetwork } = JSON.parse(document.event.original) as { userNetwork: Record<string, string> };
     expect(userNetwork.machineName).toMatch(/^pn_.{22}$/);
     expect(userNetwork).not.toHaveProperty('deviceType');
     expect(Object.entries(userNetwork).filter(([name, value]) => name !== 'machineName' && value !== '***')).toEqual([]);
     expect(userNetwork.later).toBe('***');
-    const dropped = documentOf(record, { rules: [{ fields: ['userNetwork'], action: 'drop' }] });
+    const dropped = redacted(record, { rules: [{ fields: ['userNetwork'], action: 'drop' }] });
     expect(JSON.parse(dropped.document.event.original)).not.toHaveProperty('userNetwork');
     expect(dropped.event.unexpected).toEqual([]);
   });
@@ -162,25 +165,25 @@ describe('the text', () => {
 
   test('is written again with its digits when a rule touched it', () => {
     const text = '{ "logId":9007199254740993, "userEmailAddress":"user@example.com", "x":1.50 }';
-    const { document } = documentOf(text, privacy);
+    const { document } = redacted(text, privacy);
     expect(document.event.original).toBe('{"logId":9007199254740993,"userEmailAddress":"***","x":1.50}');
     expect(document.event.hash).toBe(createHash('sha256').update(document.event.original).digest('hex'));
   });
 
   test('stays as received when none did', () => {
     const text = '{ "logId":1,\r\n "userId":"u" }';
-    expect(documentOf(text, privacy).document.event.original).toBe(text);
+    expect(redacted(text, privacy).document.event.original).toBe(text);
   });
 
   test('of what is not an object is withheld as soon as there is a rule', () => {
-    const { event, document } = documentOf('["user@example.com"]', privacy);
+    const { event, document } = redacted('["user@example.com"]', privacy);
     expect(document.event.original).toBe('"***"');
     expect(event.unexpected).toEqual(['not_an_object']);
   });
 
   test('identity is that of the record as received', () => {
     const text = JSON.stringify(fullest);
-    expect(documentOf(text, privacy).document.dpas.uid).toBe(documentOf(text, { rules: [] }).document.dpas.uid);
+    expect(redacted(text, privacy).document.dpas.uid).toBe(redacted(text, { rules: [] }).document.dpas.uid);
   });
 });
 

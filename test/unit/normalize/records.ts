@@ -2,8 +2,8 @@
  * Records for tests: the table of specification 2.8 with the meaning that docs/formats.md gives each row, written down a second time, and
  * records in each of the shapes that permissions make.
  */
-import type { AuditRecord } from '../../../src/model/record.ts';
 import type { NormalizeSettings } from '../../../src/normalize/normalizer.ts';
+import type { ReceivedRecord } from '../../../src/record/event.ts';
 import { identify } from '../../../src/record/identity.ts';
 import { readText } from '../../../src/record/read.ts';
 
@@ -116,6 +116,7 @@ export const settings: NormalizeSettings = {
 export const received = Date.parse('2024-05-01T12:35:10.000Z') * 1000;
 
 /** A record as the journal hands it on. */
-export function recordOf(text: string): AuditRecord {
-  return { text, uid: identify('production')(readText(text)), received };
+export function recordOf(text: string): ReceivedRecord & { readonly text: string } {
+  const record = readText(text);
+  return { record, text, uid: identify('production')(record), received };
 }

@@ -5,9 +5,9 @@
 import type { Config, SinkConfig } from '../../../config/load.ts';
 import { settingsOf } from '../../../daemon/source/service-facts.ts';
 import { writerOf } from '../../../daemon/delivery/loop.ts';
-import type { EcsEvent } from '../../../model/event.ts';
 import { normalizer } from '../../../normalize/normalizer.ts';
 import { outcomes } from '../../../normalize/outcomes.ts';
+import type { EcsEvent } from '../../../record/event.ts';
 import { exampleRecord } from '../../../record/example.ts';
 import { identify } from '../../../record/identity.ts';
 import { readText } from '../../../record/read.ts';
@@ -27,7 +27,10 @@ export function messageLines(sink: SinkConfig, config: Config): Line[] {
   const subject = `sink ${sink.id}`;
   const normalize = normalizer(settingsOf(source, sink, config));
   const uidOf = identify(source.id);
-  const eventOf = (text: string): EcsEvent => normalize({ text, uid: uidOf(readText(text)), received: Date.UTC(2024, 4, 1) * 1000 });
+  const eventOf = (text: string): EcsEvent => {
+    const record = readText(text);
+    return normalize({ record, uid: uidOf(record), received: Date.UTC(2024, 4, 1) * 1000 });
+  };
   const typical = outcomes.map((outcome, index) => eventOf(exampleRecord(outcome, index)));
   const long = outcomes.map((outcome, index) => eventOf(lengthened(exampleRecord(outcome, index))));
 
@@ -56,7 +59,7 @@ export function messageLines(sink: SinkConfig, config: Config): Line[] {
 
 function fits(sink: SinkConfig, event: EcsEvent, bytes: number): boolean {
   const { encode, shorten } = writerOf(sink);
-  return Buffer.byteLength(encode(event)) <= bytes || shorten(event, bytes) !== undefined;
+  return encode(event).length <= bytes || shorten(event, bytes) !== undefined;
 }
 
 /** The same record with every free text at its usual maximum. */

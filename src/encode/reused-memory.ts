@@ -1,0 +1,11 @@
+/** Memory for one message that an encoder uses again for the next. */
+
+const startBytes = 16 * 1024;
+/** Memory that one huge message needed is not kept for the messages after it. */
+const keptBytes = 1024 * 1024;
+
+/** @returns `bytes` if a message of this size fits, otherwise new memory with undefined content */
+export function roomFor(size: number, bytes: Buffer): Buffer {
+  if (size <= bytes.length && (size > keptBytes || bytes.length <= 2 * keptBytes)) return bytes;
+  return Buffer.allocUnsafeSlow(Math.max(startBytes, 2 * size));
+}

@@ -1,0 +1,136 @@
+/**
+ * The ECS document of an event: for each field of ecs.ts, where its value is. Most values are bytes of
+ * the record, so the format `ecs` copies them, and no other format decodes what it does not use.
+ */
+import { hash } from 'node:crypto';
+import { ecsPaths, ecsTable } from './ecs.ts';
+import { fieldNumbers, fieldPaths } from './fields.ts';
+import type { RecordFields } from './read.ts';
+
+/**
+ * A text; the number of a field of the record, whose bytes are the value as JSON writes it; or, above
+ * these, the number of a constant. Undefined: absent.
+ */
+type Value = string | number | undefined;
+
+/** Texts that many documents share, with the bytes that JSON writes between quotation marks. */
+interface Constants {
+  readonly texts: readonly string[];
+  readonly bytes: Buffer;
+  /** Where each begins, and where the last ends. */
+  readonly starts: readonly number[];
+}
+
+export const firstConstant = fieldPaths.length;
+const noConstants: Constants = { texts: [], bytes: Buffer.alloc(0), starts: [0] };
+
+/** The fields of the document that copy a field of the record, by the number of that field. */
+const copiesOf: readonly (readonly number[])[] = fieldPaths.map((_, field) =>
+  ecsPaths.flatMap((path, number) => ((fieldNumbers as Readonly<Record<string, number>>)[ecsTable[path]] === field ? [number] : [])),
+);
+
+const nothing: readonly Value[] = ecsPaths.map(() => undefined);
+
+/** The value of a field that a privacy rule masks. */
+export const masked = '***';
+
+export class EcsDocument {
+  readonly values: Value[];
+  readonly constants: Constants;
+  /** The record that fields copy, and of `event.hash`. */
+  #record: RecordFields | undefined;
+  /** The record of `event.original`. */
+  #original: RecordFields | undefined;
+
+  private constructor(values: readonly Value[], constants: Constants) {
+    this.values = values.slice();
+    this.constants = constants;
+  }
+
+  /** A document without fields. */
+  static empty(): EcsDocument {
+    return new EcsDocument(nothing, noConstants);
+  }
+
+  /** A copy, whose fields can be set without a change to this document. */
+  copy(): EcsDocument {
+    const copy = new EcsDocument(this.values, this.constants);
+    copy.#record = this.#record;
+    copy.#original = this.#original;
+    return copy;
+  }
+
+  /** A copy of a document without a record, whose texts need not be encoded again in copies of it. */
+  constant(): EcsDocument {
+    const texts = this.values.flatMap((_, number) => this.text(number) ?? []);
+    const encoded = texts.map((text) => Buffer.from(JSON.stringify(text.toWellFormed()).slice(1, -1)));
+    const starts = encoded.reduce<number[]>((ends, { length }) => [...ends, (ends.at(-1) ?? 0) + length], [0]);
+    let constant = firstConstant;
+    const values = this.values.map((value) => (value === undefined ? undefined : constant++));
+    return new EcsDocument(values, { texts, bytes: Buffer.concat(encoded), starts });
+  }
+
+  /** Sets `event.original` and `event.hash`. */
+  setRecord(record: RecordFields): void {
+    this.#record = this.#original = record;
+  }
+
+  /** Sets the fields that copy one of the record, `event.original` and `event.hash`. */
+  copyRecord(record: RecordFields): void {
+    this.setRecord(record);
+    const { values } = this;
+    for (let field = 0; field < copiesOf.length; field += 1) {
+      const value = record.isJsonText(field) ? field : record.text(field);
+      for (const number of copiesOf[field] ?? []) values[number] = value;
+    }
+  }
+
+  /** Sets `event.original` to the text of another record; undefined removes it. The hash stays. */
+  setOriginal(record: RecordFields | undefined): void {
+    this.#original = record;
+  }
+
+  /** Sets a field to a text; undefined removes it. */
+  set(number: number, text: string | undefined): void {
+    this.values[number] = text;
+  }
+
+  /** Sets a field to the value of another. */
+  setSame(number: number, other: number): void {
+    this.values[number] = this.values[other];
+  }
+
+  /**
+   * Sets the items of a list to the values of other fields, each once. Masked values are left out:
+   * they would all seem equal.
+   */
+  setList(items: readonly number[], others: readonly number[]): void {
+    const texts: string[] = [];
+    for (const other of others) {
+      const text = this.text(other);
+      if (text === undefined || text === masked || texts.includes(text)) continue;
+      this.setSame(items[texts.length] ?? other, other);
+      texts.push(text);
+    }
+  }
+
+  /** The value of a field as text; undefined when it is absent. */
+  text(number: number): string | undefined {
+    const value = this.values[number];
+    if (typeof value !== 'number') return value;
+    return value < firstConstant ? this.#record?.text(value) : this.constants.texts[value - firstConstant];
+  }
+
+  get record(): RecordFields | undefined {
+    return this.#record;
+  }
+
+  get original(): RecordFields | undefined {
+    return this.#original;
+  }
+
+  /** The SHA-256 of the record, in hex. */
+  get hash(): string {
+    return hash('sha256', this.#record?.bytes ?? '', 'hex');
+  }
+}
