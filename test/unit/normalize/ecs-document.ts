@@ -55,7 +55,7 @@ export interface EcsDocument {
   readonly dpas: EcsDpas;
 }
 
-export interface EcsUser {
+interface EcsUser {
   readonly id?: string;
   readonly email?: string;
   readonly full_name?: string;
@@ -63,14 +63,14 @@ export interface EcsUser {
   readonly domain?: string;
 }
 
-export interface EcsFile {
+interface EcsFile {
   readonly name?: string;
   readonly extension?: string;
   readonly uid?: string;
   readonly owner?: string;
 }
 
-export interface EcsSource {
+interface EcsSource {
   readonly address?: string;
   readonly ip?: string;
   readonly mac?: string;
@@ -78,7 +78,7 @@ export interface EcsSource {
   readonly as: { readonly organization: { readonly name: string } } | undefined;
 }
 
-export interface EcsHost {
+interface EcsHost {
   readonly name?: string;
   readonly hostname?: string;
   readonly domain?: string;
@@ -87,7 +87,7 @@ export interface EcsHost {
   readonly type?: string;
 }
 
-export interface EcsObserver {
+interface EcsObserver {
   readonly vendor: string;
   readonly product: string;
   readonly version: string;
@@ -95,7 +95,7 @@ export interface EcsObserver {
 }
 
 /** Fields of the record that ECS does not define. */
-export interface EcsDpas {
+interface EcsDpas {
   readonly uid: string;
   readonly action_attempted?: string;
   readonly result?: string;
@@ -128,7 +128,7 @@ export interface EcsDpas {
 }
 
 /** The statement of a ledger entry: docs/formats.md, "Ledger events". */
-export interface EcsLedger {
+interface EcsLedger {
   /** Undefined for an operation on a sink or the daemon. */
   readonly source?: string;
   readonly state?: string;
