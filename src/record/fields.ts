@@ -45,9 +45,9 @@ const networkFields = [
 /** The fields for identity and meaning: no privacy rule may name these. */
 export const meaningFields = ['logId', 'logTimestamp', 'actionAttempted', 'result', 'resultReason'] as const;
 
-export type MainField = (typeof mainFields)[number];
+type MainField = (typeof mainFields)[number];
 export type PersonalField = (typeof personalFields)[number];
-export type NetworkField = (typeof networkFields)[number];
+type NetworkField = (typeof networkFields)[number];
 
 /** A field as a setting names it: `userId`, `userNetwork`, `userNetwork.ipAddress`. */
 export type FieldPath = MainField | PersonalField | 'userNetwork' | `userNetwork.${NetworkField}`;
