@@ -28,7 +28,7 @@ const unready = z
 /** `deliveryThread` */
 export const threadSettings = z
   .enum(['auto', 'off'])
-  .default('auto')
+  .default('off')
   .describe(
     'Thread of delivery: `auto` uses a second one where the machine has more than one core, `off` delivers in the thread that collects',
   );

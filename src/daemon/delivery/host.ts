@@ -35,6 +35,8 @@ export function serveLoops(channel: Channel, parts: HostParts): void {
 }
 
 function hostService(channel: Channel, { definitionOf, environment, clock, random }: HostParts) {
+  /** By sink: the secrets stay known as long as their plan. */
+  const plans = new Map<string, SinkPlan>();
   return {
     /** Answered while this thread responds. */
     ping: (): void => undefined,
@@ -42,6 +44,7 @@ function hostService(channel: Channel, { definitionOf, environment, clock, rando
     create: (settings: unknown, facts: JournalFacts, isTraced: boolean): void => {
       const plan = revivedSettings(settings, environment) as SinkPlan;
       const { id } = plan.sink;
+      plans.set(id, plan);
       for (const { privacy } of plan.normalize.values()) if (privacy.key !== undefined) remember(plan, privacy.key);
       const journal = new RemoteJournal(
         facts,

@@ -5,8 +5,19 @@
 import type { Journal } from '../../journal/journal.ts';
 import { SegmentReader } from '../../journal/segment-entry.ts';
 import type { Unpacked } from '../../journal/segment-entry.ts';
-import type { Acknowledgement, DeadLetter, DeliverJournal, Entry, Limit, SinkProgress } from '../../model/journal.ts';
+import type {
+  Acknowledgement,
+  DeadLetter,
+  DeadLetterResult,
+  DeliverJournal,
+  Entry,
+  Limit,
+  Operation,
+  SinkProgress,
+} from '../../model/journal.ts';
 import type { Window } from '../../model/ledger.ts';
+import type { SinkLoss } from '../../model/sink.ts';
+import { withoutSecrets } from '../../secrets.ts';
 import { Transferred } from './channel.ts';
 import type { Notified, Remote } from './channel.ts';
 
@@ -47,14 +58,25 @@ export function journalService(journal: Journal, sink: string, loop: Notified<Fa
     },
     chainAt: (...args: Call<'chainAt'>) => journal.chainAt(...args),
     acknowledgeLater: (...args: Call<'acknowledgeLater'>) => journal.acknowledgeLater(...args),
-    acknowledge: (...args: Call<'acknowledge'>) => answered(journal.acknowledge(...args)),
+    acknowledge: (id: string, acknowledgement: Acknowledgement, letters: readonly DeadLetter[]) => {
+      const clean = letters.map((letter) => ({ ...letter, rejection: withoutKnownSecrets(letter.rejection) }));
+      return answered(journal.acknowledge(id, acknowledgement, clean));
+    },
     flush: () => answered(journal.flush()),
     commitResumeNote: (...args: Call<'commitResumeNote'>) => answered(journal.commitResumeNote(...args)),
-    lost: (...args: Call<'lost'>) => answered(journal.lost(...args)),
-    resolveDeadLetter: (...args: Call<'resolveDeadLetter'>) => answered(journal.resolveDeadLetter(...args)),
+    lost: (id: string, loss: SinkLoss, resumeNote: string) => answered(journal.lost(id, withoutKnownSecrets(loss), resumeNote)),
+    resolveDeadLetter: (id: string, seq: number, result: DeadLetterResult, operation: Operation) => {
+      const clean = result.delivered ? result : { ...result, rejection: withoutKnownSecrets(result.rejection) };
+      return answered(journal.resolveDeadLetter(id, seq, clean, operation));
+    },
     adopted: (...args: Call<'adopted'>) => answered(journal.adopted(...args)),
     resent: (...args: Call<'resent'>) => answered(journal.resent(...args)),
   };
+}
+
+/** The main thread knows secrets that the other thread has not seen, such as the tokens of sources. */
+export function withoutKnownSecrets<Told extends { readonly message: string }>(told: Told): Told {
+  return { ...told, message: withoutSecrets(told.message, false) };
 }
 
 export function factsOf(journal: Journal, sink: string): JournalFacts {

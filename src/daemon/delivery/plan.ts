@@ -8,6 +8,7 @@ import type { SinkState } from '../../journal/sink-positions.ts';
 import type { Micros } from '../../model/time.ts';
 import type { Log } from '../../model/telemetry.ts';
 import type { NormalizeSettings } from '../../normalize/normalizer.ts';
+import { Secret } from '../../settings/secret.ts';
 import { settingsOf, settingsOfRemoved } from '../source/service-facts.ts';
 import { profileOf } from '../source/profile.ts';
 
@@ -19,6 +20,8 @@ export interface SinkPlan {
   readonly normalizeLedger: ReadonlyMap<string, NormalizeSettings>;
   /** Records with a readable time before it are skipped. */
   readonly fromTime: Micros | undefined;
+  /** Every secret of the configuration: text of a server may hold any of them. */
+  readonly secrets: readonly Secret[];
   /** The settings of the daemon that the context of the sink needs. */
   readonly config: Pick<Config, 'tls' | 'proxy'> & { readonly sources: readonly { readonly id: string }[] };
 }
@@ -30,8 +33,16 @@ export function planOf({ definition, ...sink }: SinkConfig, config: Config, jour
   const { tls, proxy, sources } = config;
   return {
     ...{ sink, normalize, normalizeLedger: sink.ledger ? ledgerSettingsOf(sink, normalize) : new Map<string, never>(), fromTime },
+    secrets: secretsOf(config),
     config: { sources: sources.map(({ id }) => ({ id })), tls, proxy },
   };
+}
+
+function secretsOf(value: unknown): Secret[] {
+  if (value instanceof Secret) return [value];
+  if (Array.isArray(value)) return value.flatMap(secretsOf);
+  const isPlain = typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+  return isPlain ? Object.entries(value).flatMap(([key, item]) => (key === 'definition' ? [] : secretsOf(item))) : [];
 }
 
 function register({ id, type, start, definition, settings, sources, filter }: SinkConfig, journal: Journal, log: Log): SinkState {

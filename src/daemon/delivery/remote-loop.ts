@@ -1,12 +1,14 @@
 /** Delivery loops that run in another thread, as the main thread sees them. */
 import type { LoopView, SinkLoop } from '../../deliver/sink-loop.ts';
+import type { OnDemandResult } from '../../deliver/send-queue.ts';
 import { messageOf } from '../../errors.ts';
 import type { Journal } from '../../journal/journal.ts';
 import { noTracer } from '../../model/telemetry.ts';
+import { withoutSecrets } from '../../secrets.ts';
 import { carriedSettings } from '../../settings/carried.ts';
 import type { Channel, Notified, Remote } from './channel.ts';
 import type { HostService, LoopService } from './host.ts';
-import { factsOf, journalService } from './journal-access.ts';
+import { factsOf, journalService, withoutKnownSecrets } from './journal-access.ts';
 import type { LoopParts } from './loop.ts';
 import type { SinkPlan } from './plan.ts';
 import { SpanService } from './remote-tracer.ts';
@@ -82,7 +84,11 @@ class RemoteLoop implements SinkLoop {
     this.#loop = loop;
     this.#notified = notified;
     this.#parts = parts;
-    this.onDemand = loop;
+    this.onDemand = {
+      retry: async (...args) => clean(await loop.retry(...args)),
+      test: async (...args) => clean(await loop.test(...args)),
+      replay: (...args) => loop.replay(...args),
+    };
     // `run` reports the error.
     parts.created.then(() => (this.#isCreated = true)).catch(() => undefined);
   }
@@ -116,6 +122,16 @@ class RemoteLoop implements SinkLoop {
   }
 
   view(): LoopView | Promise<LoopView> {
-    return this.#isCreated ? this.#loop.view() : this.#parts.first;
+    return this.#isCreated ? this.#view() : this.#parts.first;
   }
+
+  async #view(): Promise<LoopView> {
+    const view = await this.#loop.view();
+    const shown = (text: string | undefined): string | undefined => (text === undefined ? undefined : withoutSecrets(text, false));
+    return { ...view, trouble: shown(view.trouble), lastError: shown(view.lastError) };
+  }
+}
+
+function clean(result: OnDemandResult): OnDemandResult {
+  return { ...result, rejected: result.rejected.map(withoutKnownSecrets) };
 }

@@ -109,7 +109,8 @@ test('an acknowledgement that goes back ends the run with the error of the journ
 });
 
 test('a second thread needs the setting, a second core and the system clock', async () => {
-  const { config } = await place();
+  const { config: loaded } = await place();
+  const config: Config = { ...loaded, deliveryThread: 'auto' };
   const cores = (await import('node:os')).availableParallelism();
   expect(usesDeliveryThread({ config, clock: systemClock })).toBe(cores > 1);
   expect(usesDeliveryThread({ config: { ...config, deliveryThread: 'off' }, clock: systemClock })).toBe(false);
