@@ -606,7 +606,7 @@ test('a full disk: the sink retries, resumes when there is space, and loses and 
     );
     expect(loop.view().acknowledged).toBeLessThan(100);
     fs.rmSync(ballast);
-    await vi.waitFor(() => expect(loop.view()).toMatchObject({ state: 'active', lagRecords: 0 }), 10_000);
+    await vi.waitFor(() => expect(loop.view()).toMatchObject({ state: 'active', acknowledged: 100 }), 10_000);
     stop.abort(new Error('stop'));
     await running;
     const numbers = fs.readFileSync(path, 'utf8').split('\n').slice(0, -1).map((line) => (JSON.parse(line) as { logId: number }).logId); // prettier-ignore

@@ -499,7 +499,7 @@ describe.each([
       ...{ journal, pipeline: plain, open: () => rig.open(), clock, random: () => 0.2, log: contextOf('siem').log, meters },
     }); // prettier-ignore
     const running = loop.run(stop.signal, stop.signal);
-    await vi.waitFor(() => expect(loop.view()).toMatchObject({ state: 'active', lagRecords: 0 }), 20_000);
+    await vi.waitFor(() => expect(loop.view()).toMatchObject({ state: 'active', acknowledged: 60 }), 20_000);
     stop.abort(new Error('all is there'));
     await running;
     expect(journal.sinkPositions.sink('siem')).toMatchObject({ acknowledged: 60, deadLetters: 2 });

@@ -92,7 +92,7 @@ describe('a line', () => {
       operation: 'accept',
       detail: { a: 1, record: { b: 2 } },
     };
-    expect(parseLine(formatLine(operation, salt))).toEqual({ kind: 'operation', seq: 4 });
+    expect(parseLine(formatLine(operation, salt))).toEqual({ kind: 'operation', seq: 4, at: start });
   });
 
   it.each([

@@ -8,7 +8,7 @@ import { load, problemsOf, temporaryDirectory, valid } from './loading.ts';
 const at = 'sources.production';
 
 const topSettings =
-  'there are dataDir, journal, tls, proxy, sources, privacy, mapping, sinks, shutdownTimeout, admin, log, include, telemetry';
+  'there are dataDir, journal, tls, proxy, sources, privacy, mapping, sinks, deliveryThread, shutdownTimeout, admin, log, include, telemetry';
 
 /** What is written, and every problem that it must give. Lines: `top` stands on 1 and moves what follows; `auth` on 10; `source` on 11. */
 const wrong: readonly (readonly [string, Parameters<typeof valid>[0], readonly string[]])[] = [
@@ -215,6 +215,19 @@ test('an old key is refused with its new name', async () => {
   ]);
 });
 
+test('an archive has the ledger and whole windows, in a directory of its own', async () => {
+  const archiveAt = (more: string) => `directory: ./archive\nsigningKey: hush\n${more}`;
+  const problems = (sink: string) => problemsOf(valid({ sink }).replace('type: stdout', 'type: archive'));
+  expect(await problems(archiveAt('start: now\nledger: true'))).toEqual([]);
+  expect(await problems(archiveAt('start: 2026-11-21T00:00:00Z\nledger: false'))).toEqual([
+    'sinks.out.start (line 17): must be journal or now: an archive has whole windows',
+    'sinks.out.ledger (line 18): must be true: an archive has the ledger',
+  ]);
+  expect(await problems(archiveAt('').replace('./archive', './state'))).toEqual([
+    'sinks.out.directory (line 15): is the state directory or a file in it',
+  ]);
+});
+
 test('every problem is reported at once, in the order of lines', async () => {
   const text = `shutdownTimeout: long
 sources:
@@ -253,9 +266,10 @@ sinks:
     'sources[3].auth (line 9): is missing: expected a group of settings',
     'sources[3].requests.perSecond (line 9): 10 differs from 5 in sources[2] of the same group "shared"',
     'sinks.b.path (line 12): is also the path of another sink, sinks[0]',
-    'sinks.c.type (line 13): "archive" is not in this release yet, and not one of elasticsearch, file, kafka, splunk-hec, syslog, stdout',
-    'sinks.d.type (line 14): "fle" is not one of elasticsearch, file, kafka, splunk-hec, syslog, stdout',
-    'sinks.e.type (line 15): is missing: expected one of elasticsearch, file, kafka, splunk-hec, syslog, stdout',
+    'sinks.c.directory (line 13): is missing: expected the path of a file or directory',
+    'sinks.c.signingKey (line 13): is missing: expected text',
+    'sinks.d.type (line 14): "fle" is not one of archive, elasticsearch, file, kafka, splunk-hec, syslog, stdout',
+    'sinks.e.type (line 15): is missing: expected one of archive, elasticsearch, file, kafka, splunk-hec, syslog, stdout',
     'sinks.f.nodes (line 16): is missing: expected the addresses of the cluster, or "cloudId"',
     'sinks.f.password (line 16): is missing: "username" needs it',
     'sinks.g.nodes[0] (line 17): "http://es.example:9200" must start with https: (http: only for 127.0.0.0/8, ::1 and localhost)',
@@ -542,7 +556,7 @@ test('the files behind references and TLS settings are listed, to be watched', a
   const { files } = await load(
     valid({ top: 'tls: { ca: [/a.pem, /b] }\nadmin: { tls: { cert: /c.pem, key: /k.pem } }', auth: `clientSecret: !file ${secret}` }),
   );
-  expect(new Set(files)).toEqual(new Set(['/a.pem', '/b', '/c.pem', '/k.pem', secret]));
+  expect([...files].sort()).toEqual(['/a.pem', '/b', '/c.pem', '/k.pem', secret].sort());
 });
 
 test('the file is the one named, else that of WAYBILL_CONFIG', async () => {
