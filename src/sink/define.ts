@@ -37,7 +37,7 @@ export interface SinkContext {
   readonly ledger?: boolean;
   /** Ids of the configured sources whose records it gets. */
   readonly sources?: readonly string[] | undefined;
-  /** The setting `sources`; undefined: every source, also one that is added later. */
+  /** The setting `sources`; undefined: every source, including sources that are added later. */
   readonly selected?: readonly string[] | undefined;
   /** True when it has a filter. */
   readonly filtered?: boolean;

@@ -7,7 +7,7 @@ import type { DataPoint, Histogram, MetricData, ResourceMetrics } from '@opentel
 
 type Labels = DataPoint<unknown>['attributes'];
 
-/** @returns the families with at least one sample; names and labels are those of the instruments */
+/** @returns the families with at least one sample; with the names and labels of the instruments */
 export function exposition({ scopeMetrics }: ResourceMetrics): string {
   const lines = scopeMetrics.flatMap(({ metrics }) => metrics).flatMap(familyOf);
   return lines.map((line) => `${line}\n`).join('');

@@ -1,12 +1,12 @@
 /** `waybill backup`: a verified copy of the state, for a move to another machine. */
 import { systemClock } from '../../clock.ts';
 import { backUp } from '../../journal/backup.ts';
-import { grouped, span } from '../../report/format-time.ts';
+import { grouped } from '../../report/format-time.ts';
 import { size } from '../../report/format-size.ts';
 import { defineCommand } from '../command.ts';
-import type { Io } from '../io.ts';
 import { required, text } from '../option.ts';
 import { jsonOption } from '../period-options.ts';
+import { Progress } from '../progress.ts';
 import { settingsFor, stateOptions } from '../state-access.ts';
 
 export const command = defineCommand({
@@ -23,8 +23,8 @@ docs/operations.md, "State lost", says what each sink then receives.`,
     const progress = new Progress(io.stderr);
     const { journal, bytes, seq, chain } = await backUp(settings.dataDir, values.to, {
       clock: systemClock,
-      copied: (share, total) => progress.copied(share, total),
-      verifying: () => progress.verifying(),
+      copied: (share, total) => progress.show(share, (seconds) => copiedText(share, total, seconds)),
+      verifying: () => progress.showStep('verifying the copy'),
       signal: io.signal,
     }).finally(() => progress.end());
     const copied = { directory: values.to, journal, bytes, head: seq, chain: chain.toString('hex') };
@@ -37,33 +37,6 @@ docs/operations.md, "State lost", says what each sink then receives.`,
   },
 });
 
-/** A bar on a terminal, else a line every half minute. */
-class Progress {
-  readonly #stream: Io['stderr'];
-  readonly #isTerminal: boolean;
-  readonly #began = systemClock.monotonic();
-  #printedAt = this.#began;
-
-  constructor(stream: Io['stderr']) {
-    this.#stream = stream;
-    this.#isTerminal = 'isTTY' in stream && stream.isTTY === true;
-  }
-
-  copied(share: number, bytes: number): void {
-    const now = systemClock.monotonic();
-    if (now - this.#printedAt < (this.#isTerminal ? 200 : 30_000)) return;
-    this.#printedAt = now;
-    const seconds = (now - this.#began) / 1000;
-    const rate = `${Math.floor(share * 100)} % of ${size(bytes)}, ${size((bytes * share) / seconds)}/s, ${span((seconds * (1 - share)) / share)} left`;
-    const bar = '#'.repeat(Math.round(share * 30)).padEnd(30, '.');
-    this.#stream.write(this.#isTerminal ? `\r\u001b[K[${bar}] ${rate}` : `copied ${rate}\n`);
-  }
-
-  verifying(): void {
-    if (this.#isTerminal) this.#stream.write('\r\u001b[Kverifying the copy');
-  }
-
-  end(): void {
-    if (this.#isTerminal) this.#stream.write('\r\u001b[K');
-  }
+function copiedText(share: number, bytes: number, seconds: number): string {
+  return `copied ${Math.floor(share * 100)} % of ${size(bytes)}, ${size((bytes * share) / seconds)}/s`;
 }

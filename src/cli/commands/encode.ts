@@ -29,8 +29,8 @@ export const encodeCommand = (clock: Clock): Command =>
     description: `Reads records as NDJSON from standard input, and writes one message a line to standard output. A line that is not JSON is reported on
 standard error with its number; the others are encoded, and the exit code is 1.
 
-With --sink, filter, privacy rules, mapping, format and size limit are those of the sink and of its source: the output is what the receiver
-would get, without the envelope of its protocol. Needs no credentials and opens no connection.`,
+With --sink, the filter, privacy rules, mapping, format and size limit of the sink and of its source apply: the receiver would get the same
+messages, in the envelope of its protocol. Needs no credentials and opens no connection.`,
     options: {
       format: choice('FORMAT', formats, `${formats.join(', ')}, with default settings`),
       sink: text('ID', 'encode as this sink of the configuration does'),

@@ -1,6 +1,6 @@
 /**
- * The journal for a delivery loop in another thread: the main thread serves it, and each call is one transaction there. What the loop knows
- * without asking follows the committed transactions: the facts arrive before each answer, and after each change of the journal.
+ * The journal for a delivery loop in another thread: the main thread serves it, and each call is one transaction there. The facts that
+ * the loop reads without a call follow the committed transactions: they arrive before each answer, and after each change of the journal.
  */
 import type { Journal } from '../../journal/journal.ts';
 import { SegmentReader } from '../../journal/segment-entry.ts';

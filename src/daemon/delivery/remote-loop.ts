@@ -26,7 +26,7 @@ export class RemoteLoops {
     void this.#follow();
   }
 
-  /** Creates a loop in the other thread. The parts serve what it reports; its clock and randomness are those of its thread. */
+  /** Creates a loop in the other thread. The parts serve what it reports; it uses the clock and randomness of its thread. */
   create(plan: SinkPlan, { log, meters, tracer = noTracer, shown }: LoopParts): SinkLoop {
     const { id } = plan.sink;
     const channel = this.#channel;

@@ -4,7 +4,7 @@ import { checkProofs } from '../../../archive/proof-file.ts';
 import { verifyArchive } from '../../../archive/verify/verify.ts';
 import type { VerifyReport } from '../../../archive/verify/verify.ts';
 import { WaybillError, messageOf } from '../../../errors.ts';
-import { counted, rfc3339 } from '../../../report/format-time.ts';
+import { counted, grouped, rfc3339 } from '../../../report/format-time.ts';
 import { parseDuration } from '../../../settings/units.ts';
 import { parseTime } from '../../../settings/period.ts';
 import { subcommand } from '../../command.ts';
@@ -13,7 +13,7 @@ import { parsed, text } from '../../option.ts';
 import type { ValuesOf } from '../../option.ts';
 import { jsonOption, timeOptions } from '../../period-options.ts';
 import { keyOption, keysOf, placeOf, placeOptions, readBytes, readText } from './place.ts';
-import { Progress } from './progress.ts';
+import { Progress } from '../../progress.ts';
 import { verifyText } from './verify-text.ts';
 
 const options = {
@@ -44,7 +44,7 @@ async function run(values: Values, io: Io): Promise<number> {
     since: values.since === undefined ? undefined : readBytes(values.since, '--since'),
     removedBefore: values.retention === undefined ? undefined : now - values.retention * 1_000,
     signal: io.signal,
-    onProgress: (done) => progress.show(done),
+    onProgress: ({ lines, of }) => progress.show(lines / of, () => `verified ${grouped(lines)} of ${grouped(of)} lines`),
   })
     .catch((thrown: unknown) => unreadable(place.name, thrown))
     .finally(() => progress.end());

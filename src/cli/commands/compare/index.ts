@@ -19,7 +19,7 @@ import { logEvents } from '../../../model/log-events.ts';
 import type { Log } from '../../../model/telemetry.ts';
 import type { Micros } from '../../../model/time.ts';
 import { printable } from '../../../escape.ts';
-import { counted, grouped, rfc3339, span } from '../../../report/format-time.ts';
+import { counted, grouped, rfc3339 } from '../../../report/format-time.ts';
 import { identify } from '../../../record/identity.ts';
 import { fieldNumbers } from '../../../record/fields.ts';
 import { readRecord } from '../../../record/read.ts';
@@ -31,6 +31,7 @@ import type { Kind, Tallied } from './tally.ts';
 import { defineCommand } from '../../command.ts';
 import { writeResult } from '../../io.ts';
 import type { Io } from '../../io.ts';
+import { Progress } from '../../progress.ts';
 import { linesOf } from '../../lines.ts';
 import { byId } from '../../not-found.ts';
 import { required, text, toggle, withDefault } from '../../option.ts';
@@ -106,7 +107,7 @@ async function run(values: CompareValues, io: Io): Promise<number> {
 
   using tally = new Tally();
   const theirs = await readIds(ids, values.field, tally, io);
-  const read = await readPeriod(settings, config, period, tally, new Progress(io.stderr, period), io);
+  const read = await readPeriod(settings, config, period, tally, new Progress(io.stderr), io);
   const counts = Object.fromEntries(kinds.map((kind) => [kind, tally.count(kind)])) as Record<Kind, ReturnType<Tally['count']>>;
   const early = period.to > now - settings.closeDelay * 1000;
   const found = { id, period, read, theirs, counts, tally, early };
@@ -213,7 +214,8 @@ async function readPeriod(
     windows += 1;
     width = nextWidth(window.to - window.from, verdict.proven ? verdict.proof.total : verdict.seen);
     from = window.to;
-    progress.at(from, records);
+    const share = (from - period.from) / (period.to - period.from);
+    progress.show(share, (seconds) => readText(share, from, records, seconds));
   }
   progress.end();
   return { records, withoutId, windows, unproven };
@@ -312,35 +314,9 @@ function* jsonOf({ id, period, read, theirs, counts, tally }: Found): Generator<
   yield '\n}\n';
 }
 
-/** Progress: a bar on a terminal, else a line every half minute. */
-class Progress {
-  readonly #stream: NodeJS.WritableStream;
-  readonly #period: Window;
-  readonly #isTerminal: boolean;
-  readonly #begun = systemClock.monotonic();
-  #printedAt = this.#begun;
-
-  constructor(stream: NodeJS.WritableStream, period: Window) {
-    this.#stream = stream;
-    this.#period = period;
-    this.#isTerminal = 'isTTY' in stream && stream.isTTY === true;
-  }
-
-  at(closedUntil: Micros, records: number): void {
-    const now = systemClock.monotonic();
-    if (now - this.#printedAt < (this.#isTerminal ? 200 : 30_000)) return;
-    this.#printedAt = now;
-    const { from, to } = this.#period;
-    const share = (closedUntil - from) / (to - from);
-    const seconds = (now - this.#begun) / 1000;
-    const message = `${Math.floor(share * 100)} %, ${counted(records, 'record')}, ${grouped(Math.round(records / seconds))}/s, ${span((seconds * (1 - share)) / share)} left`;
-    const bar = '#'.repeat(Math.round(share * 30)).padEnd(30, '.');
-    this.#stream.write(this.#isTerminal ? `\r\u001b[K[${bar}] ${message}` : `read up to ${rfc3339(closedUntil)}: ${message}\n`);
-  }
-
-  end(): void {
-    if (this.#isTerminal) this.#stream.write('\r\u001b[K');
-  }
+function readText(share: number, closedUntil: Micros, records: number, seconds: number): string {
+  const rate = grouped(Math.round(records / seconds));
+  return `read up to ${rfc3339(closedUntil)}: ${Math.floor(share * 100)} %, ${counted(records, 'record')}, ${rate}/s`;
 }
 
 /** Prints warnings and errors. */

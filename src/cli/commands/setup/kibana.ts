@@ -116,7 +116,7 @@ function baseOf(given: string): string {
   return `${url.origin}${url.pathname.replace(/\/+$/, '')}`;
 }
 
-/** The administrator's credentials: those of the sink have no privileges in Kibana. */
+/** The credentials of an administrator: the user of the sink has no privileges in Kibana. */
 function authorizationOf(env: NodeJS.ProcessEnv): string {
   const { WAYBILL_SETUP_API_KEY: key, WAYBILL_SETUP_USERNAME: user, WAYBILL_SETUP_PASSWORD: password } = env;
   if (key) return `ApiKey ${key}`;
