@@ -52,7 +52,7 @@ function errorsIn(copy: string, paths: readonly string[]): string[] {
     paths.map((path) => join(copy, path)),
     options,
   );
-  // What a changed file imports is checked by `npm run typecheck`.
+  // `npm run typecheck` checks the imports of a changed file.
   return paths
     .flatMap((path) => ts.getPreEmitDiagnostics(program, program.getSourceFile(join(copy, path))))
     .map(({ file, messageText }) => `${file?.fileName ?? ''}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`);

@@ -141,7 +141,7 @@ export function sinkSuite(adapter: SinkAdapter): void {
       expect(await place.received()).toEqual(texts(all));
     });
 
-    test('what a person has sent besides arrives, and moves no position', async ({ skip }) => {
+    test('a message that an operator sends arrives, and moves no position', async ({ skip }) => {
       if (takesOnce) return skip('nothing is sent to it on demand');
       const all = messages(1, 20);
       const extra = message(900_001);

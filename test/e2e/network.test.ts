@@ -43,7 +43,7 @@ test(
       expect(await daemon.stop()).toMatchObject({ code: 0, signal: null });
       expect(new Set(proxy.asked)).toEqual(new Set(Object.keys(names)));
 
-      // What is checked is asked once, and is to be told from a service that fails now and then.
+      // `check` asks once; the test must not depend on a service that fails at times.
       await service.set({ faultReset: 0 });
       const checked = await place.waybill('check', '--config', 'waybill.yaml');
       expect(checked.code, checked.stdout).toBe(0);

@@ -73,7 +73,7 @@ describe.concurrent('trouble with the state', () => {
       }),
   );
 
-  test('an unwritable state directory, or one that cannot be created: one line at once, exit 1', { timeout: 300_000 }, () =>
+  test('a state directory that is read-only or cannot be created: one line at once, exit 1', { timeout: 300_000 }, () =>
     inPlace('unwritable', async (place) => {
       const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush-hush', scopeAddress: 's' };
       const source = { id: 'production', baseUrl: 'https://service.example/v2/api', auth, start: ago(0) };

@@ -1,6 +1,6 @@
 /**
- * The content of a SOC in the tools that it is for: Sigma rules through sigma-cli, the queries that come out on a real Elasticsearch, and
- * those of a language that it lacks through the evaluators of the unit tests.
+ * Content for analysts in real tools: sigma-cli converts the rules, and a real Elasticsearch runs the queries. The readers of the unit tests
+ * run queries in other languages.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** docs/denials.md: its outcomes are those of the specification, and its queries find the events that it promises. */
+/** docs/denials.md: its outcomes match the specification, and its queries find the promised events. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { rows } from '../normalize/records.ts';

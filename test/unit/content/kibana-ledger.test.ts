@@ -1,6 +1,6 @@
 /**
- * The Kibana content for ledger events: two rules and a dashboard, whose fields and actions are
- * those that are written.
+ * The Kibana content for ledger events: two rules and a dashboard. They use only fields and actions
+ * that Waybill writes.
  */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';

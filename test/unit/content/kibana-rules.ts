@@ -1,6 +1,6 @@
 /**
  * The detection rules of content/kibana: one table, from which `vitest run test/unit/content/kibana-rules.test.ts --update` writes the two
- * files. Title, description and harmless causes are those of the Sigma rule of the same name, where there is one.
+ * files. Title, description and harmless causes come from the Sigma rule of the same name, if it exists.
  */
 import { bursts, singleEvents } from './sequences.ts';
 import { sigmaRules } from './sigma.ts';

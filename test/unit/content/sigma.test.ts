@@ -99,7 +99,7 @@ describe('the pipelines', () => {
     return applied.reduce<Record<string, string>>((all, { mapping }) => ({ ...mapping, ...all }), {});
   };
 
-  test.each(['ecs', 'splunk'])('%s renames every field of a rule to one that is mapped with its value', (pipeline) => {
+  test.each(['ecs', 'splunk'])('%s renames every field of a rule to a mapped field with the same value', (pipeline) => {
     const mapping = mappingFor(pipeline, []);
     for (const rule of sigmaRules)
       for (const field of fieldsOf(rule)) expect(mappedFields.has(mapping[field] ?? ''), `${rule.name} ${field}`).toBe(true);

@@ -42,7 +42,7 @@ export function sigmaRule(name: string): SigmaRule {
   return found;
 }
 
-/** Fields of the record that a rule reads, without those of the rules that it refers to. */
+/** Fields of the record that a rule itself reads. */
 export function fieldsOf({ detection, correlation }: SigmaRule): readonly string[] {
   const counted = correlation?.condition?.field;
   return [...Object.keys(detection?.selection ?? {}), ...(correlation?.['group-by'] ?? []), ...(counted === undefined ? [] : [counted])];

@@ -156,7 +156,7 @@ describe('the saved searches', () => {
     }
   });
 
-  test('are those of Kibana and Sigma that need no other data', () => {
+  test('equal the rules of Kibana and Sigma that need no other data', () => {
     const bases = /^dpas_(open_denied_(geo|time|repeatedly)|open_allowed|authorized|revocation_changed)$/;
     const expected = [...sigmaRules.map(({ name }) => name).filter((name) => !bases.test(name)), 'dpas_two_countries', 'dpas_unexpected'];
     const named = searches.map(([name]) => name.replace(/^DPAS: /, 'dpas_')).filter((name) => name !== 'dpas_events received twice');

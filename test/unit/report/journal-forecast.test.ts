@@ -19,7 +19,7 @@ test('the room is divided by the rate since the sink stopped', () => {
   );
 });
 
-test('the sink that lags most decides; one that is delivering does not', () => {
+test('the slowest sink decides, unless it delivers', () => {
   const slow = { ...blocked, id: 'slow', state: 'retrying', lagRecords: 2_000, lagSeconds: 7_200 };
   const busy = { ...blocked, id: 'busy', state: 'active', lagRecords: 2_900 };
   expect(journalForecast({ journal: journal(), sinks: [busy, blocked, slow] })).toEqual({ secondsUntilFull: 8 * 3_600, sink: 'slow' });
