@@ -42,7 +42,7 @@ function picture(text: string): string {
     .replace(/\b(final|proven|complete)(?= {2})/g, '<span class="good">$&</span>');
   return `<!doctype html><style>
     body { margin: 0; background: #12161c; color: #d6dde6; }
-    pre { margin: 0; padding: 20px 24px; font: 13px/1.45 'DejaVu Sans Mono', monospace; }
+    pre { width: max-content; margin: 0; padding: 20px 24px; font: 13px/1.45 'DejaVu Sans Mono', monospace; }
     .good { color: #6fcf8e; } .bad { color: #ff8f7a; } b { font-weight: 600; }
   </style><pre>${colored}</pre>`;
 }

@@ -188,7 +188,7 @@ function tiles({ sources, sinks, journal, delivered, lacking, complete, firstPro
       ? tile('Delivered', 'no sink', '')
       : known.length === 0
         ? // Records on their way to a sink are usual, and no window lacks them yet.
-          tile('Delivered', 'nothing due yet', delivered ? last : pending)
+          tile('Delivered', 'nothing due yet', delivered || waiting === 0 ? last : pending)
         : delivered
           ? tile('Delivered', 'everything proven', last, 'good')
           : tile('Delivered', 'not all', pending, 'warning');
