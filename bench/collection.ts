@@ -54,7 +54,7 @@ try {
   const floorBefore = await floor(port);
   const wanted = (what: string): boolean => values.only === undefined || values.only === what;
   if (wanted('journal')) rows.push(await collectOnly(port), await journalToFile(port));
-  if (wanted('file')) rows.push(await sourceToFile(port), await sourceToFileInOneThread(port));
+  if (wanted('file')) rows.push(await sourceToFile(port), await sourceToFileInTwoThreads(port));
   const floorAfter = await floor(port);
   rows.unshift({
     what: 'floor: parse, map, append',
@@ -101,9 +101,9 @@ async function sourceToFile(port: number): Promise<Row> {
   return measured('source to file', port, true, (snapshot) => reached(snapshot) && snapshot.sinks[0]?.lagRecords === 0);
 }
 
-async function sourceToFileInOneThread(port: number): Promise<Row> {
+async function sourceToFileInTwoThreads(port: number): Promise<Row> {
   const done = (snapshot: Snapshot): boolean => reached(snapshot) && snapshot.sinks[0]?.lagRecords === 0;
-  return measured('the same in one thread', port, true, done, undefined, false, 'off');
+  return measured('the same in two threads', port, true, done, undefined, false, 'auto');
 }
 
 function reached(snapshot: Snapshot): boolean {
@@ -118,7 +118,7 @@ async function measured(
   done: (snapshot: Snapshot) => boolean,
   stateOf = what.replaceAll(' ', '-'),
   isFilled = false,
-  deliveryThread: 'auto' | 'off' = 'auto',
+  deliveryThread: 'auto' | 'off' = 'off',
 ): Promise<Row> {
   const work = join(directory, stateOf);
   mkdirSync(work, { recursive: true });

@@ -1,7 +1,7 @@
 /** The configuration of the daemon that is measured: one source on the benchmark's own server, and nothing that waits for its limits. */
 
 /** @param start  ms since 1970, where the ledger begins. @returns JSON, which is YAML */
-export function configuration(port: number, start: number, sinks: readonly object[], deliveryThread: 'auto' | 'off' = 'auto'): string {
+export function configuration(port: number, start: number, sinks: readonly object[], deliveryThread: 'auto' | 'off' = 'off'): string {
   const address = `http://127.0.0.1:${port}`;
   return JSON.stringify({
     dataDir: './state',
