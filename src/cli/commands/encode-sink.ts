@@ -1,10 +1,9 @@
 /** `waybill encode --sink`: encodes records as a sink of the configuration does, without connecting. */
 import { loadConfig } from '../../config/load.ts';
 import type { Config, SinkConfig, SourceConfig } from '../../config/load.ts';
-import { writerOf } from '../../daemon/delivery/loop.ts';
+import { limitOf, writerOf } from '../../daemon/delivery/loop.ts';
 import { settingsOf } from '../../daemon/source/service-facts.ts';
 import { bytesOf } from '../../deliver/pipeline.ts';
-import type { MessageLimit } from '../../deliver/pipeline.ts';
 import { WaybillError } from '../../errors.ts';
 import type { Clock } from '../../model/time.ts';
 import { compileWhere } from '../../normalize/filter.ts';
@@ -38,7 +37,7 @@ export async function sinkEncoder(
   const normalize = normalizer(settings);
   const matches = sink.filter ? compileWhere(sink.filter) : () => true;
   const { encode } = writerOf(sink);
-  const limit = limitOf(sink);
+  const limit = limitOf(sink, { messageTruncated: () => undefined });
   const uidOf = identify(source.id);
   return (text) => {
     const record = readText(text);
@@ -58,11 +57,4 @@ function sourceOf(config: Config, sink: SinkConfig, id: string | undefined): Sou
     'usage',
     `missing --source: the sink "${sink.id}" receives ${known === '' ? 'no source' : `several sources: ${known}`}`,
   );
-}
-
-function limitOf(sink: SinkConfig): MessageLimit | undefined {
-  const bytes = sink.definition.messageBytes?.(sink.settings);
-  if (bytes === undefined) return undefined;
-  const { shorten } = writerOf(sink);
-  return { bytes, shorten: (event) => shorten(event, bytes), shortened: () => undefined };
 }

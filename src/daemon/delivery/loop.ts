@@ -99,7 +99,7 @@ function resumePointOf(id: string, journal: DeliverJournal, lost: (loss: SinkLos
 /** The receiver's limit, and the encoder that fits a longer message into it. */
 export function limitOf(
   sink: Pick<SinkConfig, 'id' | 'definition' | 'settings' | keyof Written>,
-  meters: Meters,
+  meters: Pick<Meters, 'messageTruncated'>,
 ): MessageLimit | undefined {
   const bytes = sink.definition.messageBytes?.(sink.settings);
   if (bytes === undefined) return undefined;
