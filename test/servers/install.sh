@@ -98,10 +98,10 @@ for name in "$@"; do
     rsyslog) [ -e "$(echo /usr/lib/*/rsyslog/imrelp.so)" ] || packages rsyslog rsyslog-gnutls rsyslog-relp ;;
     # Its package conflicts with that of rsyslog: unpacked, not installed.
     syslog-ng)
-      if [ ! -x "$cache/syslog-ng/usr/sbin/syslog-ng" ]; then
+      if [ -z "$(ls "$cache"/syslog-ng/usr/lib/syslog-ng/*/libadd-contextual-data.so 2>/dev/null)" ]; then
         update
         work=$(mktemp -d "$cache/unpacking.XXXXXX")
-        (cd "$work" && apt-get download -qq -o APT::Sandbox::User=root syslog-ng-core libivykis0 libnet1 libwrap0 libpcre3 libjson-c5)
+        (cd "$work" && apt-get download -qq -o APT::Sandbox::User=root syslog-ng-core syslog-ng-mod-add-contextual-data libivykis0 libnet1 libwrap0 libpcre3 libjson-c5)
         for package in "$work"/*.deb; do dpkg -x "$package" "$work/root"; done
         rm -rf "$cache/syslog-ng" && mv "$work/root" "$cache/syslog-ng" && rm -rf "$work"
       fi

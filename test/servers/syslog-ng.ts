@@ -22,9 +22,18 @@ function installed(): Installed | undefined {
   return { file, env, args: [`--module-path=${modules.join(':')}`] };
 }
 
-/** Why there is none here; undefined when there is. */
-export function syslogNgMissing(): string | undefined {
-  return installed() ? undefined : 'no syslog-ng on the path or in the cache (test/servers/install.sh syslog-ng)';
+/**
+ * Why there is no syslog-ng here, or none with this module; undefined when there is.
+ *
+ * @param module  a module that Debian packages separately
+ */
+export function syslogNgMissing(module?: string): string | undefined {
+  const program = 'no syslog-ng on the path or in the cache (test/servers/install.sh syslog-ng)';
+  if (!installed()) return program;
+  const places = ['/', join(cacheFolder(), 'syslog-ng')].map((root) => join(root, `usr/lib/syslog-ng/*/lib${module ?? ''}.so`));
+  return module === undefined || places.some((place) => globSync(place).length > 0)
+    ? undefined
+    : `syslog-ng lacks the module ${module} (test/servers/install.sh syslog-ng)`;
 }
 
 export const syslogNg: Program = {

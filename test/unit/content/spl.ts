@@ -98,11 +98,15 @@ class Parser {
     }
     const field = this.word();
     if (this.accept('IN')) {
-      read(field);
       this.expect('(');
       const choices = [this.word()];
       while (this.accept(',')) choices.push(this.word());
       this.expect(')');
+      if (limitNames.includes(field)) {
+        limits[field] = choices.join(',');
+        return () => true;
+      }
+      read(field);
       return (row) => valuesOf(row, field).some((value) => choices.some((choice) => like(choice, value)));
     }
     const operator = this.word();

@@ -1,10 +1,13 @@
 /** content/splunk: everything that is named exists, fields are written by the encoder, and searches fire on the sequences of their Sigma form. */
 import { globSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { poorest, rows } from '../normalize/records.ts';
+import { fullest, poorest, recordOf, rows, settings } from '../normalize/records.ts';
 import type { Happening, Row } from './events.ts';
 import { eventOf, recordFor } from './events.ts';
 import { mappedFields } from './mapped-fields.ts';
+import { encoder } from '../encode/texts.ts';
+import { normalizer } from '../../../src/normalize/normalizer.ts';
+import { parseCef } from '../encode/cef-parser.ts';
 import { allCodes, bursts, burstSequences, deniedThenAllowed, singleEvents, spread } from './sequences.ts';
 import { sigmaRules } from './sigma.ts';
 import { spl } from './spl.ts';
@@ -57,9 +60,11 @@ describe('the files', () => {
   test('name only macros, lookups, event types and views that exist', () => {
     for (const [, keys] of searches) expect(() => expanded(keys.get('search') ?? '')).not.toThrow();
     const lookups = conf('transforms');
-    for (const [key, value] of conf('props').get('dpas:audit') ?? [])
-      if (key.startsWith('LOOKUP-')) expect([...lookups.keys()]).toContain(value.split(' ')[0]);
-    for (const [, keys] of lookups) expect(read(`lookups/${keys.get('filename') ?? ''}`)).not.toBe('');
+    for (const [key, value] of [...conf('props').values()].flatMap((stanza) => [...stanza]))
+      if (/^(LOOKUP|REPORT)-/.test(key))
+        for (const name of key.startsWith('REPORT-') ? value.split(', ') : [value.split(' ')[0]])
+          expect([...lookups.keys()]).toContain(name);
+    for (const [, keys] of lookups) if (keys.has('filename')) expect(read(`lookups/${keys.get('filename') ?? ''}`)).not.toBe('');
     const types = [...conf('eventtypes').keys()];
     expect([...conf('tags').keys()].map((stanza) => stanza.replace(/^eventtype=/, '')).toSorted()).toEqual(types.toSorted());
     const named = [...read('default/data/ui/nav/default.xml').matchAll(/<view name="(dpas_\w+)"/g)].map(([, name]) => name);
@@ -104,9 +109,10 @@ describe('the lookup of outcomes', () => {
   });
 
   test('follows the outcome and severity of each row', () => {
-    for (const [index, { triple, severity }] of rows.entries()) {
+    for (const [index, { triple, severity, action }] of rows.entries()) {
       const isDenied = triple[1] === 'AccessDenied';
       expect(outcomes[index]).toMatchObject({
+        event_action: action,
         status: isDenied ? 'failure' : 'success',
         severity: !isDenied ? '' : severity >= 7 ? 'high' : severity >= 5 ? 'medium' : 'low',
         change_type: triple[0] === 'Audit' ? 'access policy' : '',
@@ -126,6 +132,57 @@ describe('the lookup of outcomes', () => {
   });
 });
 
+const normalize = normalizer(settings);
+const encodeCef = encoder('cef', { includeOriginal: false, cef: { ipv6: 'c6a2', geo: 'cfp' } });
+
+/** A CEF message with the fields that props.conf and transforms.conf give it at search time; its time is that of the envelope. */
+function cefEventOf(record: object): Row {
+  const line = encodeCef(normalize(recordOf(JSON.stringify(record))));
+  const stanza = conf('props').get('dpas:cef') ?? new Map<string, string>();
+  const row: Record<string, unknown> = { '@timestamp': eventOf(record)['@timestamp'] };
+  for (const report of stanza.get('REPORT-dpas_cef')?.split(', ') ?? []) {
+    const keys = conf('transforms').get(report);
+    const names = [...(keys?.get('FORMAT') ?? '').matchAll(/(\S+)::\$(\d)/g)];
+    for (const match of line.matchAll(new RegExp(keys?.get('REGEX') ?? '', 'g')))
+      for (const [, name = '', value] of names) row[name === '$1' ? (match[1] ?? '') : name] = match[Number(value)];
+  }
+  for (const [key, value] of stanza)
+    if (key.startsWith('FIELDALIAS-'))
+      for (const [, from = '', to = ''] of value.matchAll(/(\w+) AS(?:NEW)? "?([\w.]+)"?/g)) row[to] ??= row[from];
+  const known = csv('dpas_outcomes.csv').find(({ event_code }) => event_code === row['event_code']);
+  for (const [, from = '', to = ''] of stanza.get('LOOKUP-dpas_1_outcomes')?.matchAll(/(\w+) AS "?([\w.]+)"?/g) ?? [])
+    row[to] = known?.[from];
+  return row;
+}
+
+describe('CEF messages', () => {
+  test('get the fields that the ECS document has', () => {
+    for (const record of [fullest, poorest, { ...fullest, payloadName: 'a=b|c\\d suser=x\n', userNetwork: { ipAddress: '2001:db8::1' } }]) {
+      const [cef, ecs] = [cefEventOf(record), eventOf(record)];
+      const line = parseCef(encodeCef(normalize(recordOf(JSON.stringify(record)))));
+      // Extracted values keep the escapes of CEF.
+      const plain = (value: unknown): unknown => (typeof value === 'string' ? value.replaceAll('\\n', '\n').replaceAll(/\\([=\\])/g, '$1').trim() : value); // prettier-ignore
+      for (const [key, value] of line.extension) expect(plain(cef[key]), key).toBe(value);
+      const shared = [...mappedFields.keys()].filter((field) => cef[field] !== undefined);
+      expect(shared.length).toBeGreaterThan(12);
+      for (const field of shared) if (field !== '@timestamp') expect(plain(cef[field]), field).toBe(String(ecs[field]).trim());
+    }
+  });
+
+  test('have every field that searches and rules read, except tags', () => {
+    const [cef, poor] = [cefEventOf(fullest), cefEventOf(poorest)];
+    const read = searches.flatMap(([, keys]) => spl(expanded(keys.get('search') ?? '')).fields);
+    expect([...new Set(read)].filter((field) => cef[field] === undefined)).toEqual(['tags{}']);
+    expect(poor['source.ip']).toBeUndefined();
+  });
+
+  test.each(Object.entries(bursts))('%s finds a burst of them', (name, burst) => {
+    const { run } = spl(searchOf(name));
+    const found = (count: number): readonly Row[] => run(spread(burst, count, burst.window).map((each) => cefEventOf(recordFor(each))));
+    expect([found(burst.count), found(burst.count - 1)].map(({ length }) => length)).toEqual([1, 0]);
+  });
+});
+
 const eventsOf = (happenings: readonly Happening[]): readonly Row[] => happenings.map((happening) => eventOf(recordFor(happening)));
 
 describe('the saved searches', () => {
@@ -137,7 +194,7 @@ describe('the saved searches', () => {
         fields.filter((field) => field !== 'tags{}' && !mappedFields.has(field)),
         name,
       ).toEqual([]);
-      expect(limits, name).toMatchObject({ index: 'dpas', sourcetype: 'dpas:audit' });
+      expect(limits, name).toMatchObject({ index: 'dpas', sourcetype: 'dpas:audit,dpas:cef' });
     }
   });
 
