@@ -169,7 +169,7 @@ describe('content of Kibana, on a real Elasticsearch', () => {
     const panels = lensPanels(shippedObjects());
     expect(panels.length).toBeGreaterThan(10);
     for (const { dashboard, title, lens, queries } of panels) {
-      const filter = queries.filter((query) => query !== '').map((query) => kql(query).query);
+      const filter = queries.map((query) => kql(query).query);
       const { aggregations } = await search({ query: { bool: { filter } }, aggs: aggregationsOf(lens, '1d') });
       const [first] = columnsOf(lens).find(([, { isBucketed }]) => isBucketed) ?? [''];
       const [bucket] = aggregations[first]?.buckets ?? [];

@@ -5,8 +5,8 @@ import { rows } from '../normalize/records.ts';
 import { eventOf, recordFor } from './events.ts';
 import { savedObjects } from './kibana-objects.ts';
 import { kql } from './kql.ts';
-import { columnsOf, lensPanels, readSavedObjects } from './lens.ts';
-import type { SavedObject } from './lens.ts';
+import { columnsOf, dashboardPanels, lensPanels, readSavedObjects } from './lens.ts';
+import type { PanelJson, SavedObject } from './lens.ts';
 import { mappedFields } from './mapped-fields.ts';
 
 const path = fileURLToPath(new URL('../../../content/kibana/saved-objects.ndjson', import.meta.url));
@@ -16,7 +16,7 @@ test('the file matches the table', async () => {
 });
 
 const objects = readSavedObjects(savedObjects);
-const panels = lensPanels(objects);
+const panels = dashboardPanels(objects);
 
 test('ids are fixed and differ', () => {
   expect(new Set(objects.map(({ id }) => id)).size).toBe(objects.length);
@@ -40,19 +40,29 @@ function namesIn(object: SavedObject): readonly string[] {
       return [object.attributes.kibanaSavedObjectMeta.searchSourceJSON.indexRefName];
     case 'dashboard':
       return [
-        ...object.attributes.panelsJSON.flatMap((panel) =>
-          panel.type === 'search'
-            ? [`${panel.panelIndex}:${panel.panelRefName}`]
-            : panel.embeddableConfig.attributes.references.map(({ name }) => `${panel.panelIndex}:${name}`),
-        ),
+        ...object.attributes.panelsJSON.flatMap((panel) => referencesOf(panel).map((name) => `${panel.panelIndex}:${name}`)),
         ...Object.keys(object.attributes.controlGroupInput.panelsJSON).map((id) => `controlGroup_${id}:optionsListDataView`),
       ];
   }
 }
 
+function referencesOf(panel: PanelJson): readonly string[] {
+  switch (panel.type) {
+    case 'lens':
+      return panel.embeddableConfig.attributes.references.map(({ name }) => name);
+    case 'map':
+      return panel.embeddableConfig.attributes.layerListJSON.flatMap((layer) =>
+        layer.type === 'GEOJSON_VECTOR' ? [layer.sourceDescriptor.indexPatternRefName] : [],
+      );
+    case 'search':
+      return [panel.panelRefName];
+  }
+}
+
 test('every field is mapped, and has a type that its operation can aggregate', () => {
   const fields = [
-    ...panels.flatMap(({ queries }) => queries.filter((query) => query !== '').flatMap((query) => kql(query).fields)),
+    ...panels.flatMap(({ queries }) => queries.flatMap((query) => kql(query).fields)),
+    ...panels.flatMap((panel) => (panel.kind === 'search' ? panel.columns : [])),
     ...objects.flatMap((object) =>
       object.type === 'search'
         ? [...object.attributes.columns, ...kqlFields(object.attributes.kibanaSavedObjectMeta.searchSourceJSON.query.query)]
@@ -63,13 +73,15 @@ test('every field is mapped, and has a type that its operation can aggregate', (
   ];
   expect(fields.length).toBeGreaterThan(40);
   expect(fields.filter((field) => !mappedFields.has(field))).toEqual([]);
-  for (const { title, lens } of panels)
+  for (const { title, lens } of lensPanels(objects))
     for (const [, { operationType, sourceField, dataType }] of columnsOf(lens)) {
       if (operationType === 'count') continue;
       const type = mappedFields.get(sourceField) ?? 'not mapped';
       const expected = dataType === 'date' ? ['date'] : ['keyword', 'ip'];
       expect(expected, `${title}: ${sourceField}`).toContain(type);
     }
+  const maps = panels.flatMap((panel) => (panel.kind === 'map' ? [panel.geoField] : []));
+  expect(maps.map((field) => mappedFields.get(field))).toEqual(['geo_point']);
 });
 
 const kqlFields = (query: string): readonly string[] => (query === '' ? [] : kql(query).fields);
@@ -90,7 +102,7 @@ describe('the layout', () => {
 test('the queries of the panels find events, and leave out test events', () => {
   const events = rows.map(({ triple }, at) => eventOf(recordFor({ code: triple.join(':'), at })));
   for (const { title, queries } of panels) {
-    const tests = queries.filter((query) => query !== '').map((query) => kql(query).matches);
+    const tests = queries.map((query) => kql(query).matches);
     expect(
       events.some((event) => tests.every((matches) => matches(event))),
       title,

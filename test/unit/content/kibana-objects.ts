@@ -1,128 +1,17 @@
 /**
  * The data view, searches and dashboards of content/kibana, from which `vitest run test/unit/content/kibana-objects.test.ts --update` writes
- * saved-objects.ndjson. Panels are Lens by value. Shape after elastic/integrations, packages/varonis/kibana/dashboard.
+ * saved-objects.ndjson.
  */
+import { bars, dataView, events, files, lensOf, mapOf, newest, table, terms, users } from './kibana-panels.ts';
+import type { Panel, Reference } from './kibana-panels.ts';
 import { auditPattern } from './kibana-rules.ts';
 
-const dataView = 'dpas-data-view';
 /** The lowest versions of Kibana's formats that have these attributes; later Kibanas migrate from them. */
 const versions = { coreMigrationVersion: '8.8.0' };
-
-interface Reference {
-  readonly id: string;
-  readonly name: string;
-  readonly type: 'index-pattern' | 'search';
-}
-
-interface Column {
-  readonly label: string;
-  readonly operationType: 'terms' | 'date_histogram' | 'count' | 'unique_count' | 'max';
-  readonly sourceField: string;
-  readonly size?: number;
-}
-
-interface Grid {
-  readonly x: number;
-  readonly y: number;
-  readonly w: number;
-  readonly h: number;
-}
-
-interface Panel {
-  readonly title: string;
-  readonly grid: Grid;
-  /** KQL */
-  readonly query: string;
-  readonly kind: 'bars' | 'table';
-  /** Buckets first, then metrics. */
-  readonly columns: readonly Column[];
-}
-
-const terms = (sourceField: string, label: string, size = 10): Column => ({ operationType: 'terms', sourceField, label, size });
-const time: Column = { operationType: 'date_histogram', sourceField: '@timestamp', label: 'Time' };
-const events: Column = { operationType: 'count', sourceField: '___records___', label: 'Events' };
-const users: Column = { operationType: 'unique_count', sourceField: 'user.id', label: 'Users' };
-const files: Column = { operationType: 'unique_count', sourceField: 'dpas.payload.id', label: 'Files' };
-const newest: Column = { operationType: 'max', sourceField: '@timestamp', label: 'Newest' };
 
 const denied = 'dpas.result: "AccessDenied"';
 const changes = 'dpas.action_attempted: "Audit"';
 const [half, full] = [24, 48];
-
-const bars = (title: string, query: string, breakdown: Column, grid: Grid): Panel => ({ title, query, grid, kind: 'bars', columns: [time, breakdown, events] }); // prettier-ignore
-const table = (title: string, query: string, columns: readonly Column[], grid: Grid): Panel => ({
-  title,
-  query,
-  grid,
-  kind: 'table',
-  columns,
-});
-
-const isBucket = ({ operationType }: Column): boolean => operationType === 'terms' || operationType === 'date_histogram';
-
-function columnOf(column: Column, metricId: string): object {
-  const { operationType, sourceField, label } = column;
-  const shared = { label, customLabel: true, operationType, sourceField, isBucketed: isBucket(column) };
-  switch (operationType) {
-    case 'terms':
-      return {
-        ...shared,
-        dataType: 'string',
-        scale: 'ordinal',
-        params: {
-          size: column.size,
-          orderBy: { type: 'column', columnId: metricId },
-          orderDirection: 'desc',
-          otherBucket: false,
-          missingBucket: false,
-          parentFormat: { id: 'terms' },
-        },
-      };
-    case 'date_histogram':
-      return { ...shared, dataType: 'date', scale: 'interval', params: { interval: 'auto', includeEmptyRows: true, dropPartials: false } };
-    default:
-      return { ...shared, dataType: operationType === 'max' ? 'date' : 'number', scale: 'ratio', params: { emptyAsNull: false } };
-  }
-}
-
-function lensOf({ title, query, kind, columns }: Panel): { readonly attributes: object; readonly references: readonly Reference[] } {
-  const ids = columns.map((_, index) => `column-${index}`);
-  const metrics = ids.filter((_, index) => !isBucket(columns[index] ?? time));
-  const layer = {
-    columnOrder: ids,
-    columns: Object.fromEntries(columns.map((column, index) => [`column-${index}`, columnOf(column, metrics[0] ?? '')])),
-    incompleteColumns: {},
-    sampling: 1,
-  };
-  const [x, split] = ids;
-  const visualization =
-    kind === 'bars'
-      ? {
-          legend: { isVisible: true, position: 'right' },
-          valueLabels: 'hide',
-          preferredSeriesType: 'bar_stacked',
-          layers: [
-            { layerId: 'layer', layerType: 'data', seriesType: 'bar_stacked', xAccessor: x, splitAccessor: split, accessors: metrics },
-          ],
-        }
-      : {
-          layerId: 'layer',
-          layerType: 'data',
-          columns: ids.map((columnId) => ({ columnId, isTransposed: false, isMetric: metrics.includes(columnId) })),
-          paging: { enabled: true, size: 10 },
-        };
-  const references: readonly Reference[] = [{ type: 'index-pattern', id: dataView, name: 'indexpattern-datasource-layer-layer' }];
-  const state = {
-    datasourceStates: { formBased: { layers: { layer } } },
-    visualization,
-    query: { language: 'kuery', query },
-    filters: [],
-    internalReferences: [],
-    adHocDataViews: {},
-  };
-  const visualizationType = kind === 'bars' ? 'lnsXY' : 'lnsDatatable';
-  return { attributes: { title, type: 'lens', visualizationType, references, state }, references };
-}
 
 interface Search {
   readonly id: string;
@@ -193,12 +82,13 @@ const dashboards: readonly Dashboard[] = [
       table('Outcomes', '', [terms('event.code', 'Outcome', 20), events, users, files], { x: 0, y: 12, w: half, h: 14 }),
       table('Users with most denials', denied, [terms('user.id', 'User'), events, files, newest], { x: half, y: 12, w: half, h: 14 }),
       table('Files with most denials', denied, [terms('dpas.payload.id', 'File id'), terms('file.name', 'File', 1), events, users, newest], { x: 0, y: 26, w: half, h: 14 }), // prettier-ignore
-      table('Places of denials', denied, [terms('source.as.organization.name', 'Provider'), events, users], {
-        x: half,
-        y: 26,
-        w: half,
-        h: 14,
-      }),
+      {
+        title: 'Places of denials',
+        query: denied,
+        grid: { x: half, y: 26, w: half, h: 14 },
+        kind: 'map',
+        geoField: 'source.geo.location',
+      },
     ],
   },
   {
@@ -257,16 +147,12 @@ function searchOf({ id, title, description, query, columns }: Search): object {
 
 function dashboardOf(plan: Dashboard): object {
   const references: Reference[] = [];
-  const lens = plan.panels.map((panel, position) => {
-    const [id, { attributes, references: inner }] = [`panel-${position}`, lensOf(panel)];
+  const panels = plan.panels.map((panel, position) => {
+    const id = `panel-${position}`;
+    const { config, references: inner } = panel.kind === 'map' ? mapOf(panel) : lensOf(panel);
     references.push(...inner.map((reference) => ({ ...reference, name: `${id}:${reference.name}` })));
-    return {
-      type: 'lens',
-      title: panel.title,
-      panelIndex: id,
-      gridData: { ...panel.grid, i: id },
-      embeddableConfig: { attributes, enhancements: {} },
-    };
+    const type = panel.kind === 'map' ? 'map' : 'lens';
+    return { type, title: panel.title, panelIndex: id, gridData: { ...panel.grid, i: id }, embeddableConfig: config };
   });
   const below = Math.max(...plan.panels.map(({ grid }) => grid.y + grid.h));
   const search = { type: 'search', panelIndex: 'search', panelRefName: 'panel_search', gridData: { x: 0, y: below, w: full, h: 18, i: 'search' }, embeddableConfig: { enhancements: {} } }; // prettier-ignore
@@ -287,7 +173,7 @@ function dashboardOf(plan: Dashboard): object {
       timeFrom: 'now-7d',
       timeTo: 'now',
       optionsJSON: JSON.stringify({ useMargins: true, syncColors: true, syncCursor: true, syncTooltips: false, hidePanelTitles: false }),
-      panelsJSON: JSON.stringify([...lens, search]),
+      panelsJSON: JSON.stringify([...panels, search]),
       kibanaSavedObjectMeta: { searchSourceJSON: JSON.stringify({ query: { language: 'kuery', query: noTests }, filter: [] }) },
       controlGroupInput: {
         chainingSystem: 'HIERARCHICAL',

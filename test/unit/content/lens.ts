@@ -1,8 +1,8 @@
-/** Reads content/kibana/saved-objects.ndjson, and turns each Lens panel into the search that it stands for. */
+/** Reads content/kibana/saved-objects.ndjson, and turns each panel into the aggregations that it stands for. */
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 
-/** Written after elastic/kibana 9.x: src/platform/plugins/shared/dashboard, data_views and x-pack/platform/plugins/shared/lens. */
+/** Written after elastic/kibana 9.x: src/platform/plugins/shared/dashboard, data_views and x-pack/platform/plugins/shared/{lens,maps}. */
 const json = <Schema extends z.ZodType>(schema: Schema) => z.string().transform((text) => schema.parse(JSON.parse(text)));
 const reference = z.strictObject({ type: z.enum(['index-pattern', 'search']), id: z.string(), name: z.string() });
 const query = z.strictObject({ language: z.literal('kuery'), query: z.string() });
@@ -39,6 +39,32 @@ const lens = z.strictObject({
     adHocDataViews: z.strictObject({}),
   }),
 });
+const layerOfMap = z.discriminatedUnion('type', [
+  z.looseObject({ type: z.literal('EMS_VECTOR_TILE') }),
+  z.looseObject({
+    type: z.literal('GEOJSON_VECTOR'),
+    query,
+    sourceDescriptor: z.strictObject({
+      type: z.literal('ES_GEO_GRID'),
+      id: z.string(),
+      geoField: z.string(),
+      requestType: z.literal('point'),
+      resolution: z.enum(['COARSE', 'FINE', 'MOST_FINE', 'SUPER_FINE']),
+      metrics: z.tuple([z.strictObject({ type: z.literal('count') })]),
+      applyGlobalQuery: z.literal(true),
+      applyGlobalTime: z.literal(true),
+      applyForceRefresh: z.literal(true),
+      indexPatternRefName: z.string(),
+    }),
+  }),
+]);
+const map = z.strictObject({
+  title: z.string(),
+  description: z.string(),
+  layerListJSON: json(z.tuple([layerOfMap, layerOfMap])),
+  mapStateJSON: json(z.looseObject({ zoom: z.number(), center: z.strictObject({ lon: z.number(), lat: z.number() }) })),
+  uiStateJSON: json(z.strictObject({ isLayerTOCOpen: z.boolean(), openTOCDetails: z.array(z.string()) })),
+});
 const grid = z.strictObject({ x: z.int().min(0), y: z.int().min(0), w: z.int().max(48), h: z.int(), i: z.string() });
 const panel = z.discriminatedUnion('type', [
   z.strictObject({
@@ -47,6 +73,13 @@ const panel = z.discriminatedUnion('type', [
     panelIndex: z.string(),
     gridData: grid,
     embeddableConfig: z.strictObject({ attributes: lens, enhancements: z.strictObject({}) }),
+  }),
+  z.strictObject({
+    type: z.literal('map'),
+    title: z.string(),
+    panelIndex: z.string(),
+    gridData: grid,
+    embeddableConfig: z.looseObject({ attributes: map }),
   }),
   z.strictObject({
     type: z.literal('search'),
@@ -99,6 +132,7 @@ const savedObject = z.discriminatedUnion('type', [
 ]);
 
 export type SavedObject = z.output<typeof savedObject>;
+export type PanelJson = z.output<typeof panel>;
 type Lens = z.output<typeof lens>;
 type LensColumn = z.output<typeof column>;
 
@@ -112,32 +146,67 @@ export function readSavedObjects(text: string): readonly SavedObject[] {
 export const shippedObjects = (): readonly SavedObject[] =>
   readSavedObjects(readFileSync(new URL('../../../content/kibana/saved-objects.ndjson', import.meta.url), 'utf8'));
 
-interface LensPanel {
+type SavedSearch = Extract<SavedObject, { type: 'search' }>['attributes'];
+type MapLayer = Extract<z.output<typeof layerOfMap>, { type: 'GEOJSON_VECTOR' }>;
+
+interface PlacedPanel {
   readonly dashboard: string;
   readonly title: string;
-  readonly lens: Lens;
-  /** The query of the dashboard and of the panel. */
+  readonly grid: z.output<typeof grid>;
+  /** KQL of the dashboard and of the panel, without empty ones. */
   readonly queries: readonly string[];
 }
 
-export function lensPanels(objects: readonly SavedObject[]): readonly LensPanel[] {
+export type LensPanel = PlacedPanel & { readonly kind: 'lens'; readonly lens: Lens };
+export type MapPanel = PlacedPanel & { readonly kind: 'map'; readonly geoField: string };
+export type SearchPanel = PlacedPanel & { readonly kind: 'search'; readonly columns: readonly string[] };
+export type DashboardPanel = LensPanel | MapPanel | SearchPanel;
+
+/** The panels of all dashboards, in their order. */
+export function dashboardPanels(objects: readonly SavedObject[]): readonly DashboardPanel[] {
   return objects.flatMap((object) => {
     if (object.type !== 'dashboard') return [];
-    const { title, panelsJSON, kibanaSavedObjectMeta } = object.attributes;
-    return panelsJSON.flatMap((each) =>
-      each.type === 'lens'
-        ? [
-            {
-              dashboard: title,
-              title: each.title,
-              lens: each.embeddableConfig.attributes,
-              queries: [kibanaSavedObjectMeta.searchSourceJSON.query.query, each.embeddableConfig.attributes.state.query.query],
-            },
-          ]
-        : [],
-    );
+    const { title: dashboard, panelsJSON, kibanaSavedObjectMeta } = object.attributes;
+    const shared = kibanaSavedObjectMeta.searchSourceJSON.query.query;
+    return panelsJSON.map((each): DashboardPanel => {
+      const placed = (title: string, own: string): PlacedPanel => ({
+        dashboard,
+        title,
+        grid: each.gridData,
+        queries: [shared, own].filter((text) => text !== ''),
+      });
+      if (each.type === 'lens') {
+        const { attributes } = each.embeddableConfig;
+        return { ...placed(each.title, attributes.state.query.query), kind: 'lens', lens: attributes };
+      }
+      if (each.type === 'map') {
+        const layer = each.embeddableConfig.attributes.layerListJSON.find((found): found is MapLayer => found.type === 'GEOJSON_VECTOR');
+        if (!layer) throw new Error(`the map "${each.title}" has no layer of events`);
+        return { ...placed(each.title, layer.query.query), kind: 'map', geoField: layer.sourceDescriptor.geoField };
+      }
+      const {
+        title,
+        columns,
+        kibanaSavedObjectMeta: meta,
+      } = searchOf(objects, object.references, `${each.panelIndex}:${each.panelRefName}`);
+      return { ...placed(title, meta.searchSourceJSON.query.query), kind: 'search', columns };
+    });
   });
 }
+
+function searchOf(
+  objects: readonly SavedObject[],
+  references: readonly { readonly id: string; readonly name: string }[],
+  name: string,
+): SavedSearch {
+  const { id } = references.find((each) => each.name === name) ?? {};
+  const found = objects.find((each) => each.id === id);
+  if (found?.type !== 'search') throw new Error(`the reference ${name} is no saved search`);
+  return found.attributes;
+}
+
+export const lensPanels = (objects: readonly SavedObject[]): readonly LensPanel[] =>
+  dashboardPanels(objects).filter((panel) => panel.kind === 'lens');
 
 export function columnsOf({ state }: Lens): readonly (readonly [id: string, column: LensColumn])[] {
   const { columnOrder, columns } = state.datasourceStates.formBased.layers.layer;
@@ -148,7 +217,15 @@ export function columnsOf({ state }: Lens): readonly (readonly [id: string, colu
   });
 }
 
-/** The aggregations of a panel: buckets within buckets, with the metrics in each. */
+/** The aggregation of a map: clusters in tiles, each at the centre of its events. */
+export const clustersOf = ({ geoField }: MapPanel): object => ({
+  clusters: {
+    geotile_grid: { field: geoField, precision: 5, size: 1000 },
+    aggs: { centre: { geo_centroid: { field: geoField } } },
+  },
+});
+
+/** The aggregations of a Lens panel: buckets within buckets, with the metrics in each. */
 export function aggregationsOf(panelLens: Lens, interval: string): object {
   const columns = columnsOf(panelLens);
   const metrics = columns.filter(([, { isBucketed, operationType }]) => !isBucketed && operationType !== 'count');
