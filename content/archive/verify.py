@@ -303,7 +303,7 @@ class Verification:
         begin = None
         for position in self.selections:
             begin = begin or position if line['source'] in (position['sources'] or [line['source']]) else None
-        is_open = self.is_lossy or self.is_filtered or begin and begin['after'] > 0 and start < micros(begin['at'])
+        is_open = self.is_lossy or self.is_filtered or begin and begin['after'] > 0 and start < micros(begin['completeSince'])
         return reason if is_open else self.find('altered', line['name'], reason)
 
 def main():

@@ -58,6 +58,8 @@ export interface PositionLine {
   /** The chain of the journal at `seq`, in hexadecimal. */
   readonly chain: string;
   readonly at: Micros;
+  /** The archive has every record of its sources that is dated at this time or later. */
+  readonly completeSince: Micros;
   /** The sources of the sink; null: all. */
   readonly sources: readonly string[] | null;
   /** The sink has a filter: the archive lacks records of its sources. */
@@ -86,6 +88,7 @@ export function formatLine(line: Line, salt: Uint8Array): Buffer {
 
 function timesOf(line: Line): Readonly<Record<string, string>> {
   if (line.kind === 'record') return { received: timeText(line.received) };
+  if (line.kind === 'position') return { at: timeText(line.at), completeSince: timeText(line.completeSince) };
   if (line.kind === 'ledger') return { from: timeText(line.from), to: timeText(line.to), at: timeText(line.at) };
   return { at: timeText(line.at) };
 }

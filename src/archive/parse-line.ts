@@ -44,6 +44,7 @@ const otherLine = z.discriminatedUnion('kind', [
     seq: count,
     chain: digest,
     at: time,
+    completeSince: time,
     sources: z.array(z.string()).nullable(),
     filtered: z.boolean(),
   }),

@@ -24,6 +24,7 @@ export interface SinkState extends SinkProgress {
   delivered: Position;
   resumeNote: string | undefined;
   fromTime: Micros | undefined;
+  completeSince: Micros;
   deadLetters: number;
   orders: SinkOrders;
   selection: StoredSelection | undefined;
@@ -39,6 +40,7 @@ export interface SinkRow {
   delivered_chain: Buffer;
   resume_note: string | null;
   from_us: number | null;
+  begun_us: number;
   orders: string | null;
   selection: string | null;
 }
@@ -49,6 +51,8 @@ export interface SinkRow {
  * pruned while another sink waits.
  */
 const deadLettersBelow = 0.985;
+/** A record that is dated further ahead has a wrong date: it does not move the time since which a sink is complete. */
+const maxAheadUs = 86_400_000_000;
 
 export class SinkPositions {
   readonly #store: Store;
@@ -107,19 +111,8 @@ export class SinkPositions {
     const moved = known && movedMessage(known, type, destination);
     if (moved !== undefined) throw new WaybillError('config_invalid', `cannot use sinks.${id}: ${moved}`);
     const state = known ?? {
-      ...{
-        id,
-        type,
-        destination,
-        state: 'active',
-        acknowledged: from.seq,
-        delivered: from,
-        resumeNote: undefined,
-        fromTime,
-        deadLetters: 0,
-        orders: {},
-        selection: undefined,
-      },
+      ...{ id, type, destination, state: 'active', acknowledged: from.seq, delivered: from, resumeNote: undefined },
+      ...{ fromTime, completeSince: fromTime ?? this.#completeAfter(from.seq), deadLetters: 0, orders: {}, selection: undefined },
     };
     this.#store.transaction(() => {
       if (known?.state === 'retired') this.#begin(known, from, fromTime);
@@ -128,7 +121,7 @@ export class SinkPositions {
           `INSERT INTO sinks (id, type, destination, state, from_seq, acknowledged, delivered, delivered_chain, from_us, begun_us)
            VALUES (?, ?, ?, 'active', ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET state = 'active', reason = NULL`,
         )
-        .run(id, type, destination, from.seq, from.seq, from.seq, from.chain, fromTime ?? null, fromTime ?? this.#begunBehind(from.seq));
+        .run(id, type, destination, from.seq, from.seq, from.seq, from.chain, fromTime ?? null, state.completeSince);
       this.#store.after(() => {
         state.state = 'active';
         this.#sinks.set(id, state);
@@ -150,12 +143,12 @@ export class SinkPositions {
     const isChanged = before !== undefined && !isSame(before, { sources, filter });
     if (before && !isChanged) return { isChanged, widened: [] };
     const wider = before ? widened(before, { sources, filter }, [...this.#sourceNumbers.keys()]) : [];
-    const at = this.#begunBehind(sink.acknowledged);
+    const at = wider.length === 0 ? 0 : this.#completeAfter(sink.acknowledged);
     const since = { ...before?.since, ...Object.fromEntries(wider.map((source) => [source, at])) };
     const selection: StoredSelection = { sources, filter, since };
     this.#store.transaction(() => {
       this.#store.db.prepare('UPDATE sinks SET selection = ? WHERE id = ?').run(JSON.stringify(selection), id);
-      this.#store.after(() => (sink.selection = selection));
+      this.#store.after(() => Object.assign(sink, { selection, completeSince: Math.max(sink.completeSince, at) }));
     });
     return { isChanged, widened: wider };
   }
@@ -172,9 +165,9 @@ export class SinkPositions {
     const delivered = isAhead ? from : sink.delivered;
     this.#write.run(acknowledged, delivered.seq, delivered.chain, null, sink.id);
     this.#store.db.prepare('UPDATE sinks SET from_us = ?, orders = NULL WHERE id = ?').run(fromTime ?? null, sink.id);
-    if (isAhead)
-      this.#store.db.prepare('UPDATE sinks SET begun_us = ? WHERE id = ?').run(fromTime ?? this.#begunBehind(acknowledged), sink.id);
-    this.#store.after(() => Object.assign(sink, { acknowledged, delivered, resumeNote: undefined, fromTime, orders: {} }));
+    const completeSince = isAhead ? (fromTime ?? this.#completeAfter(acknowledged)) : sink.completeSince;
+    if (isAhead) this.#store.db.prepare('UPDATE sinks SET begun_us = ? WHERE id = ?').run(completeSince, sink.id);
+    this.#store.after(() => Object.assign(sink, { acknowledged, delivered, resumeNote: undefined, fromTime, completeSince, orders: {} }));
   }
 
   /** Within a transaction: retires an unconfigured sink, so that it no longer prevents pruning. */
@@ -287,17 +280,21 @@ export class SinkPositions {
 
   /**
    * The time from which a sink that starts after `seq` receives every record: 0 for the start of the
-   * journal; otherwise the time of receipt of the last entry that it does not receive (later records
-   * arrived later), or the start of this process.
+   * journal; otherwise after the newest date of a record that it does not receive, which is service
+   * time, and after the receipt of the last such entry. Where these entries were pruned, the first
+   * entry that remains was received later. Without any entry, the start of this process.
    */
-  #begunBehind(seq: number): Micros {
+  #completeAfter(seq: number): Micros {
     if (seq === 0) return 0;
     const found = this.#store.db
-      .prepare<[number], { at: number | null }>(
-        `SELECT coalesce((SELECT received_us FROM segments WHERE seq <= ? ORDER BY seq DESC LIMIT 1),
-                         (SELECT received_us FROM segments ORDER BY seq LIMIT 1), (SELECT since_us FROM owner)) AS at`,
+      .prepare<[{ seq: number; ahead: number }], { at: number | null }>(
+        `WITH edge AS (SELECT coalesce((SELECT received_us FROM segments WHERE seq <= @seq ORDER BY seq DESC LIMIT 1),
+                                       (SELECT received_us FROM segments ORDER BY seq LIMIT 1), (SELECT since_us FROM owner)) AS received,
+                              (SELECT max(max_us) + 1 FROM segments WHERE seq <= @seq) AS dated,
+                              (SELECT max(polled_until_us) FROM sources) AS polled)
+         SELECT max(received, min(coalesce(dated, 0), max(received, coalesce(polled, 0)) + @ahead)) AS at FROM edge`,
       )
-      .get(seq);
+      .get({ seq, ahead: maxAheadUs });
     return found?.at ?? 0;
   }
 
@@ -319,6 +316,7 @@ export class SinkPositions {
 }
 
 function stateOf(row: SinkRow): SinkState {
+  const selection = selectionOf(row.selection);
   return {
     id: row.id,
     type: row.type,
@@ -328,9 +326,10 @@ function stateOf(row: SinkRow): SinkState {
     delivered: { seq: row.delivered, chain: row.delivered_chain },
     resumeNote: row.resume_note ?? undefined,
     fromTime: row.from_us ?? undefined,
+    completeSince: Math.max(row.begun_us, ...Object.values(selection?.since ?? {})),
     deadLetters: 0,
     orders: ordersOf(row.orders),
-    selection: selectionOf(row.selection),
+    selection,
   };
 }
 

@@ -180,6 +180,8 @@ export interface SinkProgress {
   readonly resumeNote: string | undefined;
   /** Records with an earlier readable time are not for this sink. */
   readonly fromTime: Micros | undefined;
+  /** The sink receives every record of its sources that is dated at this time or later. */
+  readonly completeSince: Micros;
   readonly deadLetters: number;
   readonly orders: SinkOrders;
 }

@@ -106,6 +106,8 @@ export interface ResumePoint {
   readonly journal: string;
   readonly position: Position;
   readonly resumeNote: string | undefined;
+  /** The sink receives every record of its sources that is dated at this time or later. */
+  readonly completeSince: Micros;
   /** The chain value of the segment that contains entry `seq`; undefined if this journal has no such entry. */
   chainAt(seq: number): Promise<Uint8Array | undefined>;
   /**

@@ -55,6 +55,7 @@ export class ModelKept implements ResumePoint {
   position: Position = { seq: 0, chain: new Uint8Array(32) };
   resumeNote: string | undefined;
   adopt = false;
+  completeSince = 0;
   /** The last entry that this journal has. */
   head = 1_000_000;
   notes = 0;

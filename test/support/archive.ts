@@ -28,7 +28,7 @@ export function seededBytes(seed: string): (bytes: number) => Uint8Array {
 
 export function through(seq: number): Through {
   const chain = createHash('sha256').update(`chain ${seq}`).digest('hex');
-  return { journal: 'journal-1', seq, chain, at: start + seq * 1_000_000, sources: null, filtered: false };
+  return { journal: 'journal-1', seq, chain, at: start + seq * 1_000_000, completeSince: start, sources: null, filtered: false };
 }
 
 /** A record whose time is `at`, with text that a careless reader breaks at. */

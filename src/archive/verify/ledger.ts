@@ -123,8 +123,8 @@ export class LedgerCheck implements Disposable {
     if (this.#isFiltered) return 'the filter of the sink excluded records';
     const excluded = this.#selections.findLastIndex(({ sources }) => sources !== null && !sources.includes(source));
     const begin = this.#selections[excluded + 1];
-    return begin && begin.after > 0 && from < begin.at
-      ? `the archive has the source since ${microsToIso(begin.at)}, after entry ${begin.after} of the journal`
+    return begin && begin.after > 0 && from < begin.completeSince
+      ? `the archive has every record of the source since ${microsToIso(begin.completeSince)}, after entry ${begin.after} of the journal`
       : undefined;
   }
 

@@ -23,7 +23,7 @@ export class RemovedSegments {
     return true;
   }
 
-  /** @returns when the archive begins, if segments before this one were removed */
+  /** @returns the time since which the archive is complete, if segments before this one were removed */
   next(facts: readonly LineFacts[]): Micros | undefined {
     this.#isOldest = false;
     const position = facts.at(-1);
@@ -32,11 +32,17 @@ export class RemovedSegments {
     if (this.#before === undefined || position.at >= this.#before) this.finish();
     else this.#findings.note(first.object, `retention removed this segment and the next ones, ${this.#absent.length} in total`);
     this.#absent = [];
-    return position.at;
+    return Math.max(position.at, ...facts.map(timeOf));
   }
 
   /** Nothing after the absent segments shows that they are old enough. */
   finish(): void {
     for (const { object, message } of this.#absent) this.#findings.altered(object, message);
   }
+}
+
+/** In service time. The clock of the collector, which dates positions, may be behind it. */
+function timeOf(facts: LineFacts): Micros {
+  if (facts.kind === 'record') return facts.time ?? 0;
+  return facts.kind === 'ledger' ? facts.from : 0;
 }

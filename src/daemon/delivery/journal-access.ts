@@ -80,14 +80,14 @@ export function withoutKnownSecrets<Told extends { readonly message: string }>(t
 }
 
 export function factsOf(journal: Journal, sink: string): JournalFacts {
-  const { acknowledged, delivered, resumeNote, fromTime, deadLetters, orders } = journal.sinkProgress(sink);
+  const { acknowledged, delivered, resumeNote, fromTime, completeSince, deadLetters, orders } = journal.sinkProgress(sink);
   const withheld = journal.sourceIds().map((source) => {
     const windows = journal.withheld(sink, source);
     return [source, windows.map(({ from, to }) => ({ from, to }))] as const;
   });
   return {
     ...{ id: journal.id, head: journal.head().seq, withheld: new Map(withheld) },
-    progress: { acknowledged, delivered, resumeNote, fromTime, deadLetters, orders },
+    progress: { acknowledged, delivered, resumeNote, fromTime, completeSince, deadLetters, orders },
   };
 }
 

@@ -84,6 +84,9 @@ function resumePointOf(id: string, journal: DeliverJournal, lost: (loss: SinkLos
     get resumeNote() {
       return journal.sinkProgress(id).resumeNote;
     },
+    get completeSince() {
+      return journal.sinkProgress(id).completeSince;
+    },
     get adopt() {
       return journal.sinkProgress(id).orders.adopt;
     },

@@ -25,26 +25,26 @@ type Context = Pick<SinkContext, 'id' | 'clock' | 'selected' | 'filtered'>;
 export class ArchiveSink implements Sink {
   readonly #target: ArchiveTarget;
   readonly #context: Context;
-  readonly #journal: string;
+  readonly #resumePoint: ResumePoint;
   readonly #writer: ArchiveWriter;
   /** The last append: after its deadline it may still be writing. */
   #append: Promise<unknown> = Promise.resolve();
 
-  private constructor(target: ArchiveTarget, context: Context, journal: string, writer: ArchiveWriter) {
+  private constructor(target: ArchiveTarget, context: Context, resumePoint: ResumePoint, writer: ArchiveWriter) {
     this.#target = target;
     this.#context = context;
-    this.#journal = journal;
+    this.#resumePoint = resumePoint;
     this.#writer = writer;
   }
 
   /** @throws WaybillError `archive_broken`, or `sink_blocked` when the archive does not belong to this state */
   static async open(target: ArchiveTarget, context: Context, resumePoint: ResumePoint): Promise<ArchiveSink> {
     const { name, store, key, random = randomBytes, codec } = target;
-    const { journal, position, adopt = false } = resumePoint;
+    const { position, adopt = false } = resumePoint;
     const writer = await ArchiveWriter.open(store, { key, random, codec, beginsAfter: position.seq }).catch((cause: unknown) => {
       throw failure('sink_unavailable', `cannot open the archive "${name}" for sink "${context.id}"`, cause);
     });
-    const sink = new ArchiveSink(target, context, journal, writer);
+    const sink = new ArchiveSink(target, context, resumePoint, writer);
     if (adopt) await sink.#adopt(position);
     else assertContinues(writer, resumePoint, `cannot continue the archive "${name}" for sink "${context.id}"`);
     return sink;
@@ -52,7 +52,7 @@ export class ArchiveSink implements Sink {
 
   position(): Promise<ResumePosition | undefined> {
     const { position, origin } = this.#writer;
-    if (/* mutant: archived-position */ position?.journal !== this.#journal) return Promise.resolve(undefined);
+    if (/* mutant: archived-position */ position?.journal !== this.#resumePoint.journal) return Promise.resolve(undefined);
     return Promise.resolve({ position: { seq: position.seq, chain: Buffer.from(position.chain, 'hex') }, resumeNote: origin });
   }
 
@@ -75,17 +75,19 @@ export class ArchiveSink implements Sink {
 
   /** Signs the position of this journal: the archive continues with it. */
   async #adopt(position: Position): Promise<void> {
-    if (this.#writer.position === undefined || this.#writer.position.journal === this.#journal) return;
+    if (this.#writer.position === undefined || this.#writer.position.journal === this.#resumePoint.journal) return;
     await this.#writer.append([], this.#through(position));
   }
 
   #through({ seq, chain }: Position): Through {
     const { clock, selected, filtered = false } = this.#context;
+    const { journal, completeSince } = this.#resumePoint;
     return {
-      journal: this.#journal,
+      journal,
       seq,
       chain: Buffer.from(chain).toString('hex'),
       at: clock.now() * 1_000,
+      completeSince,
       sources: selected ?? null,
       filtered,
     };

@@ -163,6 +163,7 @@ describe('an archive', () => {
         received: entry.to,
       })),
     );
+    kept.completeSince = 1e15;
     await using sink = await openAt(directory, kept);
     await sink.send(batch, never);
     const none = { query: null, total: null, records: 0, digest: null, passes: null, recounts: 0 };
@@ -175,7 +176,7 @@ describe('an archive', () => {
       { kind: 'ledger', seq: 2, source: 'records', from: time(3e15), state: 'suspended', reason: 'rights', ...none },
       { kind: 'ledger', seq: 3, source: 'records', from: time(4e15), state: 'resumed', reason: 'rights', ...none },
       { kind: 'operation', seq: 4, at: time(5e15), actor: null, operation: 'sinks retry', detail: { sink: 'a' } },
-      { kind: 'position', after: 0, seq: 4 },
+      { kind: 'position', after: 0, seq: 4, completeSince: time(kept.completeSince) },
     ]);
   });
 

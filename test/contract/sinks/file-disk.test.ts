@@ -588,6 +588,7 @@ test('a full disk: the sink retries, resumes when there is space, and loses and 
             get resumeNote() {
               return state.resumeNote;
             },
+            completeSince: 0,
             chainAt: (seq) => journal.chainAt(seq),
             commitResumeNote: (note) => journal.commitResumeNote('siem', note),
             lost: (loss, note) => journal.lost('siem', loss, note),

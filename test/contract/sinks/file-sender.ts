@@ -54,6 +54,7 @@ const loop = new Delivery({
       get resumeNote() {
         return state.resumeNote;
       },
+      completeSince: 0,
       chainAt: (seq) => journal.chainAt(seq),
       commitResumeNote: (note) => journal.commitResumeNote(type, note),
       lost: (loss, note) => journal.lost(type, loss, note),

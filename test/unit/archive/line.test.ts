@@ -26,6 +26,7 @@ const position: PositionLine = {
   seq: 9,
   chain: 'ab'.repeat(32),
   at: start,
+  completeSince: start + 1,
   sources: null,
   filtered: false,
 };

@@ -123,11 +123,11 @@ describe('retention', () => {
   const judged = async (store: MemoryStore, removedBefore: number): Promise<VerifyReport> =>
     verifyArchive(store, [verifierOf(store)], { removedBefore });
 
-  it('may remove the oldest segments: the windows of the others are proven', async () => {
+  it('may remove the oldest segments: the windows after the first remaining one are proven', async () => {
     const report = await judged(await without(0), secondEnds + 1);
-    expect(report).toMatchObject({ result: 'intact', lines: 604, sources: [{ from: start + 17 * minute }] });
+    expect(report).toMatchObject({ result: 'intact', lines: 604, sources: [{ from: start + 34 * minute }] });
     expect(summaries(report)).toEqual(['note segments/0000000000000000-…']);
-    expect(report.sources[0]?.proven).toBe(43);
+    expect(report.sources[0]?.proven).toBe(26);
   });
 
   it.each<[string, readonly number[], number]>([
@@ -137,6 +137,15 @@ describe('retention', () => {
     ['all segments', [0, 1, 2, 3], Infinity],
   ])('does not excuse %s', async (_, removed, before) => {
     expect(await judged(await without(...removed), before)).toMatchObject({ result: 'altered' });
+  });
+
+  it('excuses windows of the removed segments if the clock of the collector was behind', async () => {
+    const store = new MemoryStore();
+    const writer = await openWriter(store, 'behind');
+    for (const batch of [lines.slice(0, 12), lines.slice(12, 30)])
+      await writer.append(batch, { ...through(batch.at(-1)?.seq ?? 0), at: start - minute });
+    store.files.delete([...store.files.keys()].filter((each) => each.startsWith('segments/')).sort()[0] ?? '');
+    expect(await judged(store, Infinity)).toMatchObject({ result: 'intact' });
   });
 
   it('does not excuse a segment that is damaged', async () => {
@@ -219,7 +228,8 @@ describe('the ledger of an archive', () => {
     const later = [recordLine(5, start + 2 * minute), recordLine(6, start + 2 * minute + 1)];
     await writer.append(
       [third, provenLine(4, ...window, records), ...later, provenLine(7, start + 2 * minute, start + 3 * minute, later)],
-      { ...through(7), at: start + minute },
+      // The clock of the collector is an hour behind the clock of the service.
+      { ...through(7), at: start - 60 * minute, completeSince: start + minute },
     );
     const report = await verify(store);
     expect(report).toMatchObject({ result: 'unproven', sources: [{ windows: 2, proven: 1 }] });
@@ -232,7 +242,7 @@ describe('the ledger of an archive', () => {
     await writer.append([recordLine(1, start, 'other')], { ...through(2), sources: ['other'] });
     // Entry 2 is a record of the source before the sink had it.
     const at = start + 90_000_000;
-    await writer.append([third, provenLine(4, ...window, records)], { ...through(4), sources: ['other', 'production'], at });
+    await writer.append([third, provenLine(4, ...window, records)], { ...through(4), sources: ['other', 'production'], completeSince: at });
     const later = [recordLine(5, start + 2 * minute), recordLine(6, start + 2 * minute + 1)];
     const proof = provenLine(7, start + 2 * minute, start + 3 * minute, later);
     await writer.append([...later, proof], { ...through(7), sources: null });
@@ -241,7 +251,7 @@ describe('the ledger of an archive', () => {
     const shorter = new MemoryStore();
     const second = await openWriter(shorter, 'shortened');
     await second.append([recordLine(1, start, 'other')], { ...through(2), sources: ['other'] });
-    await second.append([...later.slice(1), proof], { ...through(7), sources: ['other', 'production'], at });
+    await second.append([...later.slice(1), proof], { ...through(7), sources: ['other', 'production'], completeSince: at });
     expect(await verify(shorter)).toMatchObject({ result: 'altered' });
   });
 

@@ -74,6 +74,7 @@ class Numbers implements DeliverJournal {
       delivered: { seq: acked, chain },
       resumeNote: undefined,
       fromTime: undefined,
+      completeSince: 0,
       deadLetters: 0,
       orders: {},
     };

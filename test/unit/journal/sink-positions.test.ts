@@ -390,3 +390,27 @@ test('a journal that cannot write the last acknowledgement is closed; the next s
   const again = await opened({ directory, maxSize: 256 * 1024 });
   expect(again.journal.sinkProgress('file')).toMatchObject({ acknowledged: 0, resumeNote: undefined });
 });
+
+test('a sink that starts now is complete after the newest record that it lacks, although the clock of this machine was behind', async () => {
+  const { journal, directory, close } = await opened();
+  const [ahead, hour] = [base + 600 * second, 3_600 * second];
+  await journal.append(pageOf([collected(1, ahead)], { received: base }));
+  await journal.append(pageOf([collected(2, base)], { received: base }));
+  journal.sinkPositions.register('late', 'file', 'x', journal.head(), undefined);
+  expect(journal.sinkProgress('late').completeSince).toBe(ahead + 1);
+  // A wrong date counts as a day ahead at most.
+  await journal.append(pageOf([collected(3, base + 10_000 * hour)], { received: base }));
+  journal.sinkPositions.register('later', 'file', 'y', journal.head(), undefined);
+  expect(journal.sinkProgress('later').completeSince).toBe(base + 24 * hour);
+  journal.sinkPositions.register('whole', 'file', 'z', beginning, undefined);
+  // A source that is selected later counts from then on.
+  journal.sinkPositions.select('whole', { sources: [] });
+  expect(journal.sinkProgress('whole').completeSince).toBe(0);
+  await journal.acknowledge('whole', { acknowledged: 2, delivered: undefined }, []);
+  journal.sinkPositions.select('whole', { sources: undefined });
+  const known = ['late', 'later', 'whole'].map((id) => journal.sinkProgress(id).completeSince);
+  expect(known).toEqual([ahead + 1, base + 24 * hour, ahead + 1]);
+  await close();
+  const again = await opened({ directory });
+  expect(['late', 'later', 'whole'].map((id) => again.journal.sinkProgress(id).completeSince)).toEqual(known);
+});
