@@ -81,7 +81,7 @@ const rows = [
       'node:crypto',
     ],
   ],
-  ['admin/', ['admin/', 'report/', 'node-http.ts', ...ground, 'fastify', 'node']],
+  ['admin/', ['admin/', 'report/', 'node-http.ts', ...ground, 'node']],
   // The wiring and the command line know every room but the reference service, which they start as a program.
   ['daemon/', ['', 'zod', 'node']],
   ['cli/', ['', 'zod', 'node']],

@@ -5,12 +5,12 @@ import { WaybillError } from '../errors.ts';
  * Each parameter at most once. An unknown name is an error: a typing error must not widen the query.
  * @throws WaybillError `usage`
  */
-export function parameters<Name extends string>(query: unknown, names: readonly Name[]): Partial<Record<Name, string>> {
+export function parameters<Name extends string>(query: URLSearchParams, names: readonly Name[]): Partial<Record<Name, string>> {
   const found: Partial<Record<Name, string>> = {};
-  for (const [name, value] of Object.entries(query ?? {})) {
+  for (const [name, value] of query) {
     const known = names.find((each) => each === name);
     if (known === undefined) throw new WaybillError('usage', `unknown parameter "${name}"; known parameters: ${names.join(', ')}`);
-    if (typeof value !== 'string') throw new WaybillError('usage', `parameter "${name}" is given more than once`);
+    if (query.getAll(name).length > 1) throw new WaybillError('usage', `parameter "${name}" is given more than once`);
     found[known] = value;
   }
   return found;

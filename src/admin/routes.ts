@@ -1,9 +1,5 @@
-/**
- * The routes of the admin server. A GET changes nothing; an operator's change is a POST to `/operations`. A response shows no more of an
- * internal error than `internal error; see the log`.
- */
+/** The routes of the admin server. A GET changes nothing; an operator's change is a POST to `/operations`. */
 import type { Readable } from 'node:stream';
-import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestAsyncHookHandler } from 'fastify';
 import { codeOf, messageOf } from '../errors.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { Log } from '../model/telemetry.ts';
@@ -11,11 +7,12 @@ import type { Clock } from '../model/time.ts';
 import type { LedgerFormat } from '../report/ledger/document.ts';
 import { ledgerHtmlPolicy } from '../report/ledger/html-style.ts';
 import { statusJson } from '../report/status-json.ts';
-import type { Access } from './authorizer.ts';
+import type { AdminRequest, Route, Routes } from './handler.ts';
+import { pageFiles } from './page/serve.ts';
 import type { Overview } from './page/overview.ts';
-import { servePage } from './page/serve.ts';
 import { choice, parameters } from './parameters.ts';
 import { notReadyReasons } from './readiness.ts';
+import { json, ok, type AdminResponse } from './response.ts';
 
 /** The parameters of the completeness report; times and zone as text. */
 interface LedgerParameters {
@@ -58,133 +55,131 @@ export interface AdminSources {
   readonly socketPath?: string | undefined;
 }
 
-/** Creates the hook that answers a request without the required access. */
-export type Guard = (access: Access) => onRequestAsyncHookHandler;
-
 const ledgerParameters = ['source', 'from', 'to', 'by', 'tz', 'format'] as const;
 const maxOperationBytes = 16_384;
-/** The body of a response to a request that cannot be parsed. */
-export const unreadable = 'cannot read this request';
 
-export function addRoutes(app: FastifyInstance, sources: AdminSources, guard: Guard): void {
-  addProbes(app, sources);
-  app.get('/metrics', { onRequest: guard('metrics') }, async (_, reply) =>
-    reply.type('text/plain; version=0.0.4; charset=utf-8').send(await sources.metricsText()),
-  );
-  addStatus(app, sources, guard);
-  addReports(app, sources, guard);
-  if (sources.overview) addPage(app, sources, sources.overview, guard);
-  if (sources.operate) addOperations(app, sources, sources.operate, guard);
-  addErrorHandler(app, sources.log);
+export function routesOf(sources: AdminSources): Routes {
+  return new Map([
+    ...probes(sources),
+    [
+      'GET /metrics',
+      { access: 'metrics', respond: async () => ok('text/plain; version=0.0.4; charset=utf-8', await sources.metricsText()) },
+    ],
+    ...status(sources),
+    ...reports(sources),
+    ...(sources.overview ? page(sources, sources.overview) : []),
+    ...(sources.operate ? operations(sources, sources.operate) : []),
+  ]);
 }
 
-function addProbes(app: FastifyInstance, sources: AdminSources): void {
-  app.get('/healthz', async (_, reply) => {
+type Named = readonly [string, Route];
+
+function probes(sources: AdminSources): readonly Named[] {
+  const health = (): AdminResponse => {
     const stalled = sources.stalled?.();
-    return reply
-      .code(stalled === undefined ? 200 : 503)
-      .type('text/plain; charset=utf-8')
-      .send(`${stalled ?? sources.health?.() ?? 'ok'}\n`);
-  });
-  app.get('/readyz', async (request, reply) => {
-    const selected = parameters(request.query, ['source', 'sink']);
-    const stalled = sources.stalled?.();
-    const snapshot = stalled === undefined ? await sources.snapshot() : undefined;
-    if (!snapshot) return reply.code(503).send({ ready: false, reasons: [stalled ?? stateMissing(sources)] });
-    const missing = unknownId(snapshot, selected);
-    if (missing !== undefined) return reply.code(404).send({ error: missing });
-    const reasons = notReadyReasons(snapshot, selected);
-    return reply.code(reasons.length === 0 ? 200 : 503).send({ ready: reasons.length === 0, reasons });
-  });
+    const response = ok('text/plain; charset=utf-8', `${stalled ?? sources.health?.() ?? 'ok'}\n`);
+    return stalled === undefined ? response : { ...response, status: 503 };
+  };
+  const readiness = async ({ query }: AdminRequest): Promise<AdminResponse> => {
+    const selected = parameters(query, ['source', 'sink']);
+    const found = await valueOf(sources, sources.snapshot);
+    if ('missing' in found) return json({ ready: false, reasons: [found.missing] }, 503);
+    const unknown = unknownId(found.value, selected);
+    if (unknown !== undefined) return json({ error: unknown }, 404);
+    const reasons = notReadyReasons(found.value, selected);
+    return json({ ready: reasons.length === 0, reasons }, reasons.length === 0 ? 200 : 503);
+  };
+  return [
+    ['GET /healthz', { respond: health }],
+    ['GET /readyz', { respond: readiness }],
+  ];
 }
 
-function addStatus(app: FastifyInstance, sources: AdminSources, guard: Guard): void {
-  app.get('/status', { onRequest: guard('read') }, async (_, reply) => {
-    const snapshot = await snapshotOr503(sources, reply, sources.status);
-    return snapshot ? statusJson(snapshot) : reply;
-  });
-  // `waybill status` formats the whole snapshot.
-  app.get('/snapshot', { onRequest: guard('read') }, async (_, reply) => (await snapshotOr503(sources, reply, sources.status)) ?? reply);
+function status(sources: AdminSources): readonly Named[] {
+  const read = sources.status ?? sources.snapshot;
+  return [
+    ['GET /status', { access: 'read', respond: () => withValue(sources, read, (snapshot) => json(statusJson(snapshot))) }],
+    // `waybill status` formats the whole snapshot.
+    ['GET /snapshot', { access: 'read', respond: () => withValue(sources, read, (snapshot) => json(snapshot)) }],
+  ];
 }
 
-function addReports(app: FastifyInstance, sources: AdminSources, guard: Guard): void {
-  app.get('/ledger', { onRequest: guard('read') }, async (request, reply) => {
-    const { by, format, ...others } = parameters(request.query, ledgerParameters);
+function reports(sources: AdminSources): readonly Named[] {
+  const ledger = ({ query }: AdminRequest): Promise<AdminResponse> => {
+    const { by, format, ...others } = parameters(query, ledgerParameters);
     const selected = {
       ...others,
       by: choice('by', by, ['window', 'day', 'month']),
       format: choice('format', format, ['json', 'csv', 'html']),
     };
-    if (!(await snapshotOr503(sources, reply))) return reply;
-    const { type, text } = await sources.ledger(selected);
-    if (selected.format === 'html') reply.header('content-security-policy', `${ledgerHtmlPolicy}; frame-ancestors 'none'`);
-    return reply.type(type).send(text);
-  });
+    const headers: AdminResponse['headers'] =
+      selected.format === 'html' ? { 'content-security-policy': `${ledgerHtmlPolicy}; frame-ancestors 'none'` } : {};
+    return withValue(sources, sources.snapshot, async () => {
+      const { type, text } = await sources.ledger(selected);
+      return ok(type, text, headers);
+    });
+  };
   const report =
     <Name extends string>(names: readonly Name[], create: (selected: Partial<Record<Name, string>>) => Promise<AdminReport>) =>
-    async (request: FastifyRequest, reply: FastifyReply) => {
-      const selected = parameters(request.query, names);
-      if (!(await snapshotOr503(sources, reply))) return reply;
-      const { type, text } = await create(selected);
-      return reply.type(type).send(text);
+    ({ query }: AdminRequest): Promise<AdminResponse> => {
+      const selected = parameters(query, names);
+      return withValue(sources, sources.snapshot, async () => {
+        const { type, text } = await create(selected);
+        return ok(type, text);
+      });
     };
-  app.get('/gaps', { onRequest: guard('read') }, report(['source'], sources.gaps));
-  app.get('/operations', { onRequest: guard('read') }, report(['from', 'to'], sources.operations));
+  return [
+    ['GET /ledger', { access: 'read', respond: ledger }],
+    ['GET /gaps', { access: 'read', respond: report(['source'], sources.gaps) }],
+    ['GET /operations', { access: 'read', respond: report(['from', 'to'], sources.operations) }],
+  ];
 }
 
-function addPage(app: FastifyInstance, sources: AdminSources, overview: NonNullable<AdminSources['overview']>, guard: Guard): void {
-  servePage(app, guard('read'));
-  app.get('/overview', { onRequest: guard('read') }, async (request, reply) => {
-    const { source } = parameters(request.query, ['source']);
-    const found = await valueOr503(sources, reply, overview);
-    return found ? reply.type('application/json; charset=utf-8').send(found.text(source)) : reply;
-  });
+function page(sources: AdminSources, overview: NonNullable<AdminSources['overview']>): readonly Named[] {
+  const respond = ({ query }: AdminRequest): Promise<AdminResponse> => {
+    const { source } = parameters(query, ['source']);
+    return withValue(sources, overview, (found) => ok('application/json; charset=utf-8', found.text(source)));
+  };
+  return [
+    ...pageFiles().map(({ path, response }): Named => [`GET ${path}`, { access: 'read', respond: () => response }]),
+    ['GET /overview', { access: 'read', respond }],
+  ];
 }
 
-function addOperations(app: FastifyInstance, sources: AdminSources, operate: NonNullable<AdminSources['operate']>, guard: Guard): void {
-  app.post('/operations', { onRequest: guard('write'), bodyLimit: maxOperationBytes }, async (request, reply) => {
+function operations(sources: AdminSources, operate: NonNullable<AdminSources['operate']>): readonly Named[] {
+  const respond = async (request: AdminRequest): Promise<AdminResponse> => {
     // A form of a foreign page cannot send JSON without a CORS preflight request.
-    if (!/^application\/json\b/.test(request.headers['content-type'] ?? ''))
-      return reply.code(415).send({ error: 'send application/json' });
-    if (!(await sources.snapshot())) return reply.code(503).send({ error: stateMissing(sources), code: 'state_unusable' });
-    return operate(request.body).catch((thrown: unknown) => {
+    if (!/^application\/json\b/.test(request.contentType)) return json({ error: 'send application/json' }, 415);
+    const body = await request.json(maxOperationBytes);
+    if (!(await sources.snapshot())) return json({ error: stateMissing(sources), code: 'state_unusable' }, 503);
+    try {
+      return json(await operate(body));
+    } catch (thrown) {
       const code = codeOf(thrown);
       if (code === undefined || code === 'internal_error') throw thrown;
-      return reply.code(code === 'usage' ? 400 : 503).send({ error: messageOf(thrown), code });
-    });
-  });
+      return json({ error: messageOf(thrown), code }, code === 'usage' ? 400 : 503);
+    }
+  };
+  return [['POST /operations', { access: 'write', respond }]];
 }
 
-function addErrorHandler(app: FastifyInstance, log: Log): void {
-  app.setErrorHandler((thrown, request, reply) => {
-    const code = codeOf(thrown);
-    if (code === 'usage') return reply.code(400).send({ error: messageOf(thrown) });
-    if (code === 'admin_busy')
-      return reply
-        .code(503)
-        .header('retry-after', '1')
-        .send({ error: messageOf(thrown) });
-    const status = statusOf(thrown);
-    if (status < 500) return reply.code(status).send({ error: unreadable });
-    log.write('admin.request_failed', { error: thrown, url: request.routeOptions.url });
-    return reply.code(500).send({ error: 'internal error; see the log' });
-  });
-}
+type Found<Value> = { readonly value: Value } | { readonly missing: string };
 
-function snapshotOr503(sources: AdminSources, reply: FastifyReply, read = sources.snapshot): Promise<Snapshot | undefined> {
-  return valueOr503(sources, reply, read);
-}
-
-/** Sends 503 and returns undefined when there is no value. */
-async function valueOr503<Value>(
-  sources: AdminSources,
-  reply: FastifyReply,
-  read: () => Value | undefined | Promise<Value | undefined>,
-): Promise<Value | undefined> {
+/** Does not read while the daemon does not respond. */
+async function valueOf<Value>(sources: AdminSources, read: () => Value | undefined | Promise<Value | undefined>): Promise<Found<Value>> {
   const stalled = sources.stalled?.();
   const value = stalled === undefined ? await read() : undefined;
-  if (!value) await reply.code(503).send({ error: stalled ?? stateMissing(sources) });
-  return value;
+  return value === undefined ? { missing: stalled ?? stateMissing(sources) } : { value };
+}
+
+/** Responds with 503 when there is no value. */
+async function withValue<Value>(
+  sources: AdminSources,
+  read: () => Value | undefined | Promise<Value | undefined>,
+  respond: (value: Value) => AdminResponse | Promise<AdminResponse>,
+): Promise<AdminResponse> {
+  const found = await valueOf(sources, read);
+  return 'missing' in found ? json({ error: found.missing }, 503) : respond(found.value);
 }
 
 function stateMissing(sources: AdminSources): string {
@@ -195,11 +190,4 @@ function unknownId(snapshot: Snapshot, { source, sink }: { source?: string; sink
   if (source !== undefined && !snapshot.sources.some(({ id }) => id === source)) return `there is no source "${source}"`;
   if (sink !== undefined && !snapshot.sinks.some(({ id }) => id === sink)) return `there is no sink "${sink}"`;
   return undefined;
-}
-
-/** The status that Fastify gives its own errors. */
-function statusOf(thrown: unknown): number {
-  return typeof thrown === 'object' && thrown !== null && 'statusCode' in thrown && typeof thrown.statusCode === 'number'
-    ? thrown.statusCode
-    : 500;
 }

@@ -2,16 +2,19 @@
  * The admin server: probes, metrics, status, reports and operations over HTTP, on the configured addresses and on the Unix socket of the
  * state directory.
  */
+import { lookup } from 'node:dns/promises';
+import { once } from 'node:events';
 import { chmod, readFile } from 'node:fs/promises';
 import type { RequestListener, Server, ServerOptions } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { Socket } from 'node:net';
-import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest, type FastifyServerOptions } from 'fastify';
+import type { AddressInfo, ListenOptions, Socket } from 'node:net';
 import { WaybillError, messageOf } from '../errors.ts';
 import { createServer } from '../node-http.ts';
-import { createAuthorizer, isLoopback, type Access, type Authorizer, type Place, type Tokens } from './authorizer.ts';
+import { createAuthorizer, isLoopback, type Authorizer, type Place, type Tokens } from './authorizer.ts';
 import { connectionBudget, Connections } from './connections.ts';
-import { addRoutes, unreadable, type AdminSources, type Guard } from './routes.ts';
+import { createHandler, unreadable, type Guard } from './handler.ts';
+import { json } from './response.ts';
+import { routesOf, type AdminSources } from './routes.ts';
 import { clearSocketPath } from './socket.ts';
 
 export interface AdminSettings extends Tokens {
@@ -47,38 +50,28 @@ const handshakeMs = 5_000;
 /** Connections that the kernel queues, up to its own limit. A client that finds the queue full tries again after a second. */
 const backlog = 4_096;
 
-/** No route has a schema. Without these, fastify loads Ajv and a code generator: 6 MiB of memory. */
-const noCompilers = {
-  buildValidator: noSchema,
-  buildSerializer: noSchema,
-} satisfies NonNullable<FastifyServerOptions['schemaController']>['compilersFactory'];
-
-function noSchema(): never {
-  throw new WaybillError('internal_error', 'a route of the admin server has a schema');
-}
-
-const securityHeaders = {
-  'cache-control': 'no-store',
-  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
-  'cross-origin-resource-policy': 'same-origin',
-  'referrer-policy': 'no-referrer',
-  'x-content-type-options': 'nosniff',
-};
-
 /** @throws WaybillError `admin_listen_failed`, naming the setting: no listener is left open then */
 export async function startAdmin(settings: AdminSettings, sources: AdminSources): Promise<Admin> {
   await using started = new AsyncDisposableStack();
   const tls = settings.tls && { cert: await readPem('cert', settings.tls.cert), key: await readPem('key', settings.tls.key) };
   const authorizer = createAuthorizer(settings, sources.clock, sources.log);
+  const routes = routesOf(sources);
+  const create = (listener: Listener): Server =>
+    createHttpServer(listener, createHandler(routes, createGuard(listener, authorizer), sources.log));
+  const listen = async (server: Server, options: ListenOptions): Promise<void> => {
+    server.listen({ ...options, backlog });
+    await once(server, 'listening');
+    started.defer(() => close(server));
+  };
   const connections = new Connections(connectionBudget());
   const addresses: string[] = [];
   for (const address of typeof settings.listen === 'string' ? [settings.listen] : settings.listen) {
     const { host, port } = parseListen(address);
-    const app = createApp({ address, place: isLoopback(host) ? 'loopback' : 'elsewhere', connections, tls }, authorizer, sources);
-    started.defer(() => app.close());
-    await app.listen({ host, port, backlog }).catch(listenFailed(`admin.listen "${address}"`));
-    // The type allows a pipe's path too.
-    for (const at of app.addresses().filter((each) => typeof each !== 'string')) {
+    const listener: Listener = { address, place: isLoopback(host) ? 'loopback' : 'elsewhere', connections, tls };
+    for (const each of await addressesOf(host).catch(listenFailed(`admin.listen "${address}"`))) {
+      const server = create(listener);
+      await listen(server, { host: each, port }).catch(listenFailed(`admin.listen "${address}"`));
+      const at = server.address() as AddressInfo;
       addresses.push(`${tls ? 'https' : 'http'}://${at.family === 'IPv6' ? `[${at.address}]` : at.address}:${at.port}`);
     }
   }
@@ -86,11 +79,7 @@ export async function startAdmin(settings: AdminSettings, sources: AdminSources)
     const path = sources.socketPath;
     await clearSocketPath(path);
     // A separate budget: clients on the network cannot use up the connections of the socket.
-    const socketConnections = new Connections(connectionBudget());
-    const app = createApp({ address: path, place: 'socket', connections: socketConnections }, authorizer, sources);
-    started.defer(() => app.close());
-    await app
-      .listen({ path })
+    await listen(create({ address: path, place: 'socket', connections: new Connections(connectionBudget()) }), { path })
       .then(() => chmod(path, 0o600))
       .catch(listenFailed(`"${path}"`));
     addresses.push(`unix:${path}`);
@@ -99,33 +88,14 @@ export async function startAdmin(settings: AdminSettings, sources: AdminSources)
   return { addresses, [Symbol.asyncDispose]: () => running.disposeAsync() };
 }
 
-function createApp(listener: Listener, authorizer: Authorizer, sources: AdminSources): FastifyInstance {
-  const app = fastify({
-    logger: false,
-    schemaController: { compilersFactory: noCompilers },
-    bodyLimit: 1_024,
-    forceCloseConnections: true,
-    return503OnClosing: true,
-    serverFactory: (handler) => createHttpServer(listener, handler),
-    // Requests that reach no route: a URL that cannot be decoded, and bytes that are not HTTP.
-    frameworkErrors: (_, __, reply: FastifyReply) => void reply.code(400).headers(securityHeaders).send({ error: unreadable }),
-    clientErrorHandler: (error, socket) => rejectUnparsed(error, socket),
-  });
-  app.addHook('onRequest', async (request, reply) => {
-    reply.headers(securityHeaders);
-    // Answered before the body arrives: a client that sends one byte of it would hold a connection.
-    if (request.is404) return reply.code(404).send({ error: 'not found' });
-  });
-  addRoutes(app, sources, createGuard(listener, authorizer));
-  return app;
-}
-
 function createHttpServer({ address, connections, tls }: Listener, handler: RequestListener): Server {
   try {
     const requestListener = connections.oneEach(handler);
     const server = tls
       ? createTlsServer({ ...limits, handshakeTimeout: handshakeMs, ...tls }, requestListener)
       : createServer(limits, requestListener);
+    // A request that reaches no route: bytes that are not HTTP.
+    server.on('clientError', rejectUnparsed);
     connections.watch(server);
     server.timeout = idleMs;
     return server;
@@ -134,17 +104,22 @@ function createHttpServer({ address, connections, tls }: Listener, handler: Requ
   }
 }
 
+async function close(server: Server): Promise<void> {
+  const closed = once(server, 'close');
+  server.close();
+  server.closeAllConnections();
+  await closed;
+}
+
 function createGuard({ place, connections }: Listener, authorizer: Authorizer): Guard {
-  return (access: Access) => async (request: FastifyRequest, reply: FastifyReply) => {
-    const { host, authorization } = request.headers;
-    const decision = await authorizer({ place, address: request.ip, host, authorization }, access);
+  return async (access, { headers: { host, authorization }, socket }) => {
+    const decision = await authorizer({ place, address: socket.remoteAddress ?? '', host, authorization }, access);
     if (decision.allowed) {
-      if (access === 'write') connections.keep(request.raw.socket);
-      return;
+      if (access === 'write') connections.keep(socket);
+      return undefined;
     }
-    if (decision.status === 401) reply.header('www-authenticate', 'Basic realm="waybill", charset="UTF-8"');
-    else reply.header('retry-after', '60');
-    return reply.code(decision.status).send({ error: decision.message });
+    const more = decision.status === 401 ? { 'www-authenticate': 'Basic realm="waybill", charset="UTF-8"' } : { 'retry-after': '60' };
+    return json({ error: decision.message }, decision.status, more);
   };
 }
 
@@ -160,7 +135,7 @@ function rejectUnparsed(error: NodeJS.ErrnoException, socket: Socket): void {
       : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
         ? '408 Request Timeout'
         : '400 Bad Request';
-  const body = JSON.stringify({ error: unreadable });
+  const body = JSON.stringify(unreadable);
   const head = [`HTTP/1.1 ${status}`, 'connection: close', 'content-type: application/json', `content-length: ${body.length}`];
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy());
 }
@@ -176,6 +151,13 @@ function parseListen(listen: string): { host: string; port: number } {
     );
   }
   return { host, port };
+}
+
+/** `localhost` has an IPv4 and an IPv6 address where the machine has both. */
+async function addressesOf(host: string): Promise<readonly string[]> {
+  if (host !== 'localhost') return [host];
+  const found = await lookup(host, { all: true });
+  return [...new Set(found.map(({ address }) => address))];
 }
 
 function listenFailed(what: string): (thrown: unknown) => never {

@@ -1,10 +1,12 @@
 // The admin server over real sockets: what a probe, a Prometheus, a browser and a guesser get.
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
+import { lookup } from 'node:dns/promises';
 import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { request } from 'node:http';
 import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
+import { Readable } from 'node:stream';
 import { join } from 'node:path';
 import { execFileSync } from 'node:child_process';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -157,6 +159,28 @@ describe('responses', () => {
     });
   });
 
+  test('an encoded path and the absolute form of a target are served (RFC 9112 section 3.2)', async () => {
+    const { url } = await start();
+    const { port } = new URL(url);
+    for (const path of ['/%73tatus', `http://localhost:${port}/status`, '/gaps?source=a%20b']) {
+      expect((await ask(request({ port, host: '127.0.0.1', path }))).status, path).toBe(200);
+    }
+  });
+
+  test('a report that fails after its first bytes ends without its last chunk, and is logged', async () => {
+    const failure = new Error('SQLITE_IOERR');
+    const text = (): Readable =>
+      Readable.from(
+        (function* () {
+          yield '{"windows":[';
+          throw failure;
+        })(),
+      );
+    const { url } = await start({}, { ledger: async () => ({ type: 'application/json', text: text() }) });
+    await expect(get(`${url}/ledger`)).rejects.toMatchObject({ code: 'ECONNRESET' });
+    expect(logged).toMatchObject([{ error: failure, url: '/ledger' }]);
+  });
+
   test('headers over 16 KiB are rejected', async () => {
     const { url } = await start();
     expect((await get(`${url}/status`, { 'x-long': 'x'.repeat(15_000) })).status).toBe(200);
@@ -287,6 +311,13 @@ describe('listening', () => {
   test('listens on several addresses, IPv4 and IPv6', async () => {
     const { addresses } = await start({ listen: ['127.0.0.1:0', '[::1]:0'] });
     expect(addresses).toEqual([expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/), expect.stringMatching(/^http:\/\/\[::1\]:\d+$/)]);
+    for (const address of addresses) expect((await get(`${address}/status`)).status).toBe(200);
+  });
+
+  test('localhost stands for each of its addresses', async () => {
+    const { addresses } = await start({ listen: 'localhost:0' });
+    const found = await lookup('localhost', { all: true });
+    expect(addresses).toHaveLength(new Set(found.map(({ address }) => address)).size);
     for (const address of addresses) expect((await get(`${address}/status`)).status).toBe(200);
   });
 

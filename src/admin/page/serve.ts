@@ -1,6 +1,6 @@
 /** Serves the files of the status page. The browser gets its script, style and icon from here, and nothing from elsewhere. */
 import { readFileSync } from 'node:fs';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { ok, type AdminResponse } from '../response.ts';
 
 const types = {
   'index.html': 'text/html; charset=utf-8',
@@ -12,12 +12,6 @@ const types = {
   'text.js': 'text/javascript; charset=utf-8',
   'icon.svg': 'image/svg+xml',
 };
-
-const files = Object.entries(types).map(([name, type]) => ({
-  name,
-  type,
-  bytes: readFileSync(new URL(`static/${name}`, import.meta.url)),
-}));
 
 /** Neither inline script nor inline style: what an attacker brings into a message of a sink cannot run. */
 const policy = [
@@ -32,10 +26,10 @@ const policy = [
   "require-trusted-types-for 'script'",
 ].join('; ');
 
-/** @param admit  answers a request without the token itself */
-export function servePage(app: FastifyInstance, admit: (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>): void {
-  for (const { name, type, bytes } of files)
-    app.get(name === 'index.html' ? '/' : `/page/${name}`, { onRequest: admit }, async (_, reply) =>
-      reply.header('content-security-policy', policy).type(type).send(bytes),
-    );
+/** Each file with its path and the response to a request for it. */
+export function pageFiles(): readonly { readonly path: string; readonly response: AdminResponse }[] {
+  return Object.entries(types).map(([name, type]) => ({
+    path: name === 'index.html' ? '/' : `/page/${name}`,
+    response: ok(type, readFileSync(new URL(`static/${name}`, import.meta.url)), { 'content-security-policy': policy }),
+  }));
 }

@@ -1,0 +1,109 @@
+/** Handles the requests of one listener: finds the route, checks the credential, and sends the response or the error. */
+import type { IncomingMessage, RequestListener } from 'node:http';
+import { codeOf, messageOf } from '../errors.ts';
+import type { Log } from '../model/telemetry.ts';
+import type { Access } from './authorizer.ts';
+import { json, send, type AdminResponse } from './response.ts';
+
+export interface AdminRequest {
+  readonly query: URLSearchParams;
+  readonly contentType: string;
+  /** @throws RequestError when the body is incomplete, too long or not JSON */
+  readonly json: (maxBytes: number) => Promise<unknown>;
+}
+
+export interface Route {
+  /** Without it, the route needs no credential. */
+  readonly access?: Access;
+  readonly respond: (request: AdminRequest) => AdminResponse | Promise<AdminResponse>;
+}
+
+/** By method and path, such as `GET /status`; a GET route serves HEAD too. */
+export type Routes = ReadonlyMap<string, Route>;
+
+/** Returns the response to a request without the required access. */
+export type Guard = (access: Access, request: IncomingMessage) => Promise<AdminResponse | undefined>;
+
+/** The body of a response to a request that cannot be parsed. */
+export const unreadable = { error: 'cannot read this request' };
+
+/** A request that the client has to correct. */
+class RequestError extends Error {
+  override readonly name = 'RequestError';
+  readonly status: 400 | 413;
+
+  constructor(status: RequestError['status'], message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.status = status;
+  }
+}
+
+export function createHandler(routes: Routes, guard: Guard, log: Log): RequestListener {
+  return (request, response) => {
+    respond(request)
+      .then((answer) => send(answer, response))
+      .catch((thrown: unknown) => {
+        response.destroy();
+        // The client closed the connection before the end of a report.
+        if ((thrown as NodeJS.ErrnoException).code === 'ERR_STREAM_PREMATURE_CLOSE') return;
+        log.write('admin.request_failed', { error: thrown, url: request.url });
+      });
+  };
+
+  /** A route without its credential, or an unknown one, is answered before the body arrives: its sender could hold the connection. */
+  async function respond(request: IncomingMessage): Promise<AdminResponse> {
+    const target = targetOf(request.url ?? '');
+    if (!target) return json(unreadable, 400);
+    const method = request.method === 'HEAD' ? 'GET' : request.method;
+    const route = routes.get(`${method} ${target.path}`);
+    if (!route) return json({ error: 'not found' }, 404);
+    try {
+      const denied = route.access && (await guard(route.access, request));
+      if (denied) return denied;
+      const contentType = request.headers['content-type'] ?? '';
+      return await route.respond({ query: target.query, contentType, json: (maxBytes) => readJson(request, maxBytes) });
+    } catch (thrown) {
+      return failure(thrown, target.path);
+    }
+  }
+
+  /** Shows no more of an internal error than `internal error; see the log`. */
+  function failure(thrown: unknown, url: string): AdminResponse {
+    const code = codeOf(thrown);
+    if (code === 'usage') return json({ error: messageOf(thrown) }, 400);
+    if (code === 'admin_busy') return json({ error: messageOf(thrown) }, 503, { 'retry-after': '1' });
+    if (thrown instanceof RequestError) return json(unreadable, thrown.status);
+    log.write('admin.request_failed', { error: thrown, url });
+    return json({ error: 'internal error; see the log' }, 500);
+  }
+}
+
+/** The scheme and the host of a request to a proxy (RFC 9112 section 3.2.2). */
+const origin = /^https?:\/\/[^/?#]*/i;
+
+function targetOf(url: string): { readonly path: string; readonly query: URLSearchParams } | undefined {
+  const [, path = '', query = ''] = /^([^?#]*)\??([^#]*)/.exec(url.replace(origin, '')) ?? [];
+  try {
+    return { path: decodeURIComponent(path), query: new URLSearchParams(query) };
+  } catch {
+    // A percent sign without two digits, or bytes that are not UTF-8.
+    return undefined;
+  }
+}
+
+/** @throws RequestError */
+async function readJson(request: IncomingMessage, maxBytes: number): Promise<unknown> {
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const part of request as AsyncIterable<Buffer>) {
+      bytes += part.length;
+      if (bytes > maxBytes) throw new RequestError(413, `the body has more than ${maxBytes} bytes`);
+      parts.push(part);
+    }
+    return JSON.parse(Buffer.concat(parts).toString()) as unknown;
+  } catch (thrown) {
+    if (thrown instanceof RequestError) throw thrown;
+    throw new RequestError(400, `cannot read the body: ${messageOf(thrown)}`, { cause: thrown });
+  }
+}

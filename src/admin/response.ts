@@ -1,0 +1,38 @@
+/** The responses of the admin server, and how they are sent. */
+import type { ServerResponse } from 'node:http';
+import type { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+
+export interface AdminResponse {
+  readonly status: number;
+  /** In addition to the headers of every response; these win. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | Buffer | Readable;
+}
+
+const securityHeaders = {
+  'cache-control': 'no-store',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+};
+
+export function ok(type: string, body: AdminResponse['body'], headers: AdminResponse['headers'] = {}): AdminResponse {
+  return { status: 200, headers: { 'content-type': type, ...headers }, body };
+}
+
+export function json(value: unknown, status = 200, headers: AdminResponse['headers'] = {}): AdminResponse {
+  return { status, headers: { 'content-type': 'application/json; charset=utf-8', ...headers }, body: JSON.stringify(value) };
+}
+
+/** The response to a HEAD request has no body: Node leaves it out. */
+export async function send({ status, headers, body }: AdminResponse, response: ServerResponse): Promise<void> {
+  const all = { ...securityHeaders, ...headers };
+  if (typeof body === 'string' || Buffer.isBuffer(body)) {
+    response.writeHead(status, { ...all, 'content-length': Buffer.byteLength(body) }).end(body);
+  } else {
+    response.writeHead(status, all);
+    await pipeline(body, response);
+  }
+}
