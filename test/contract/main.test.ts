@@ -73,7 +73,9 @@ test('the program bounds its heap, and the allocator of glibc returns memory unl
   try {
     await once(child.stdout, 'data');
     const read = (name: string): string[] => readFileSync(`/proc/${child.pid ?? 0}/${name}`, 'utf8').split('\0');
-    expect(read('cmdline')).toEqual(expect.arrayContaining(['--disable-sigusr1', '--max-semi-space-size=2', '--max-old-space-size=1024']));
+    expect(read('cmdline')).toEqual(
+      expect.arrayContaining(['--disable-sigusr1', '--max-semi-space-size=2', '--heap-growing-percent=100', '--max-old-space-size=1024']),
+    );
     expect(
       read('environ')
         .filter((each) => each.startsWith('MALLOC_'))
