@@ -32,6 +32,11 @@ export function shows({ text }: Text, field: WatchedField): boolean {
   return false;
 }
 
+/** The watched fields that the record shows, as bits. `text` is decoded at each access, so it is read once. */
+function fieldsOf({ text }: Text): number {
+  return watchedFields.reduce((bits, field, bit) => bits | (shows({ text }, field) ? 1 << bit : 0), 0);
+}
+
 /** The fields that each of the last 1,000 records showed. */
 export class Shares {
   /** One character a record: its fields as the bits of a digit in base 32; the newest last. */
@@ -54,7 +59,7 @@ export class Shares {
     let seen = '';
     for (let i = 0; i < records.length; i += step) {
       const record = records[i];
-      if (record) seen += watchedFields.reduce((bits, field, bit) => bits | (shows(record, field) ? 1 << bit : 0), 0).toString(32);
+      if (record) seen += fieldsOf(record).toString(32);
     }
     if (seen === '') return;
     this.#recent = (this.#recent + seen).slice(-recordsBack);
