@@ -194,7 +194,7 @@ class Verification:
                 self.find('altered', name, 'it does not continue the checkpoint before')
             elif found:
                 signed.append(found)
-        copy = Verification(self.store, self.keys).checkpoint('checkpoint', self.store.read('checkpoint'))
+        self.copy = copy = Verification(self.store, self.keys).checkpoint('checkpoint', self.store.read('checkpoint'))
         if copy and copy[1] > signed[-1][1]:
             self.find('altered', 'checkpoint', 'it is signed, and the checkpoint with a number is missing')
         elif copy != signed[-1]:
@@ -223,7 +223,7 @@ class Verification:
                 if not self.follow_entries(checkpoint):
                     return
                 self.position, self.is_lossy = None, True
-            self.compare_objects(size, checkpoint is signed[-1])
+            self.compare_objects(size, checkpoint is signed[-1], checkpoint == self.copy)
             for name, lines in steps or []:
                 uncommitted.discard(name)
                 self.add_lines(name, lines)
@@ -259,10 +259,10 @@ class Verification:
                 self.log.append(data[at + 2:at + 59])
         return len(self.log.rows[0]) == checkpoint[1] and self.log.root() == checkpoint[2]
 
-    def compare_objects(self, before, is_newest):
+    def compare_objects(self, before, is_newest, is_copied):
         for name, data in self.log.objects(before):
             found = self.store.read(name)
-            if found != data and (found is not None or is_newest or '.p/' not in name):
+            if found != data and (found is not None or (is_copied if is_newest else '.p/' not in name)):
                 self.find('altered', name, 'it is missing' if found is None else 'it differs from what the lines give')
 
     def add_lines(self, name, lines):

@@ -8,6 +8,7 @@ import { checkpointNumber, checkpointPath, parseCheckpoint } from './checkpoint.
 import type { Checkpoint } from './checkpoint.ts';
 import { formatEntry, parseBundle } from './entry.ts';
 import { EntryLog } from './entry-log.ts';
+import type { StoredObject } from './entry-log.ts';
 import type { PositionLine } from './line.ts';
 import { emptyRoot, equal, hashBytes, leafHash } from './merkle.ts';
 import { parseLine } from './parse-line.ts';
@@ -26,6 +27,8 @@ export interface Head {
   readonly number: number;
   readonly log: EntryLog;
   readonly position: PositionLine | undefined;
+  /** Objects that the newest checkpoint needs, and that its writer may not have stored before it ended. */
+  readonly unpublished: readonly StoredObject[];
 }
 
 /**
@@ -34,15 +37,21 @@ export interface Head {
  */
 export async function openHead(store: ArchiveStore, key: KeyObject, newOrigin: () => string, codec?: Codec): Promise<Head> {
   const number = await newestNumber(store);
+  const copy = await store.read('checkpoint');
   if (number === 0) {
-    await assertNewest(store, 0, 0);
-    return { origin: newOrigin(), number, log: new EntryLog(), position: undefined };
+    assertNewest(copy, 0, 0);
+    return { origin: newOrigin(), number, log: new EntryLog(), position: undefined, unpublished: [] };
   }
-  const newest = await readCheckpoint(store, number, key);
-  await assertNewest(store, number, newest.size);
-  const sizeBefore = number === 1 ? 0 : (await readCheckpoint(store, number - 1)).size;
-  const { tree, position } = await committedSegment(store, await treeBefore(store, sizeBefore, newest.size), newest, codec);
-  return { origin: newest.origin, number, log: new EntryLog(tree, await lastBundle(store, tree)), position };
+  const { note, checkpoint } = await readCheckpoint(store, number, key);
+  assertNewest(copy, number, checkpoint.size);
+  const sizeBefore = number === 1 ? 0 : (await readCheckpoint(store, number - 1)).checkpoint.size;
+  const isPublished = copy?.equals(note) === true;
+  const before = await logBefore(store, sizeBefore, isPublished ? checkpoint.size : sizeBefore);
+  const { log, position } = await committedSegment(store, before, checkpoint, codec);
+  const { objects } = log.take();
+  if (isPublished) await assertStored(store, objects);
+  const unpublished = isPublished ? [] : [...objects, { path: 'checkpoint', bytes: note }];
+  return { origin: checkpoint.origin, number, log, position, unpublished };
 }
 
 /** The origin that the first checkpoint names, unchecked; undefined for an archive without one. */
@@ -64,52 +73,65 @@ async function newestNumber(store: ArchiveStore): Promise<number> {
 }
 
 /** The copy of the newest checkpoint is replaced last, so a copy of a larger tree shows that checkpoints were removed. */
-async function assertNewest(store: ArchiveStore, number: number, size: number): Promise<void> {
-  const note = openNote((await store.read('checkpoint')) ?? Buffer.alloc(0), []);
-  const copy = typeof note === 'string' ? undefined : parseCheckpoint(note.text);
-  if (copy && copy.size > size) throw broken(checkpointPath(number + 1), 'it is missing, and "checkpoint" is its copy');
+function assertNewest(copy: Uint8Array | undefined, number: number, size: number): void {
+  const note = openNote(copy ?? Buffer.alloc(0), []);
+  const copied = typeof note === 'string' ? undefined : parseCheckpoint(note.text);
+  if (copied && copied.size > size) throw broken(checkpointPath(number + 1), 'it is missing, and "checkpoint" is its copy');
 }
 
 /** @param key  undefined: the signature is not checked */
-async function readCheckpoint(store: ArchiveStore, number: number, key?: KeyObject): Promise<Checkpoint> {
+async function readCheckpoint(
+  store: ArchiveStore,
+  number: number,
+  key?: KeyObject,
+): Promise<{ readonly note: Buffer; readonly checkpoint: Checkpoint }> {
   const path = checkpointPath(number);
-  const bytes = await store.read(path);
-  if (bytes === undefined) throw broken(path, 'it is missing');
-  const unchecked = openNote(bytes, []);
+  const note = await store.read(path);
+  if (note === undefined) throw broken(path, 'it is missing');
+  const unchecked = openNote(note, []);
   const checkpoint = typeof unchecked === 'string' ? undefined : parseCheckpoint(unchecked.text);
   if (!checkpoint) throw broken(path, typeof unchecked === 'string' ? unchecked : 'it is not a checkpoint');
-  if (key === undefined) return checkpoint;
-  const opened = openNote(bytes, [signerOf(checkpoint.origin, key)]);
+  if (key === undefined) return { note, checkpoint };
+  const opened = openNote(note, [signerOf(checkpoint.origin, key)]);
   if (typeof opened === 'string') throw broken(path, opened);
   if (opened.signedBy.length === 0) throw broken(path, 'it is not signed with the key of this sink');
-  return checkpoint;
+  return { note, checkpoint };
 }
 
-/** The tree as it was before the newest segment, from tiles. */
-async function treeBefore(store: ArchiveStore, size: number, newestSize: number): Promise<TiledTree> {
+/**
+ * The log as it was before the newest segment, from tiles and its last bundle.
+ * @param storedSize  the size of the tree whose tiles are stored: a partial tile of a smaller tree may be gone
+ */
+async function logBefore(store: ArchiveStore, size: number, storedSize: number): Promise<EntryLog> {
   const tiles: Tile[] = [];
   for (const tile of edgeTiles(size)) {
-    const path = tilePath(tileAt(tile.level, tile.index, newestSize));
+    const path = tilePath(tileAt(tile.level, tile.index, storedSize));
     const bytes = await store.read(path);
     if (bytes === undefined || bytes.length < tile.width * hashBytes) throw broken(path, bytes ? 'it is too short' : 'it is missing');
     tiles.push({ ...tile, hashes: Array.from({ length: tile.width }, (_, i) => bytes.subarray(i * hashBytes, (i + 1) * hashBytes)) });
   }
-  return TiledTree.from(size, tiles);
+  const count = size % tileWidth;
+  if (count === 0) return new EntryLog(TiledTree.from(size, tiles));
+  const path = bundlePath(tileAt(0, Math.floor(size / tileWidth), storedSize));
+  const entries = parseBundle((await store.read(path)) ?? Buffer.alloc(0))?.slice(0, count);
+  const isSame = entries?.length === count && entries.every((entry, i) => equal(leafHash(entry), tiles[0]?.hashes[i] ?? emptyRoot));
+  if (!isSame) throw broken(path, 'its entries differ from the newest checkpoint');
+  return new EntryLog(TiledTree.from(size, tiles), entries);
 }
 
-/** The segment that leads from the tree before it to the signed root. Segments of unfinished attempts do not. */
+/** The segment that leads from the log before it to the signed root. Segments of unfinished attempts do not. */
 async function committedSegment(
   store: ArchiveStore,
-  before: TiledTree,
+  before: EntryLog,
   newest: Checkpoint,
   codec: Codec | undefined,
-): Promise<{ readonly tree: TiledTree; readonly position: PositionLine }> {
+): Promise<{ readonly log: EntryLog; readonly position: PositionLine }> {
   for await (const path of store.list('segments/')) {
     if (parseSegmentPath(path)?.firstLeaf !== before.size) continue;
     const bytes = await store.read(path);
-    const tree = before.copy();
-    const position = bytes && (await appendLines(tree, bytes, codec));
-    if (position && tree.size === newest.size && equal(tree.root(), newest.root)) return { tree, position };
+    const log = before.copy();
+    const position = bytes && (await appendLines(log, bytes, codec));
+    if (position && log.size === newest.size && equal(log.root(), newest.root)) return { log, position };
   }
   throw broken(
     `segments/${String(before.size).padStart(16, '0')}-…`,
@@ -118,13 +140,13 @@ async function committedSegment(
 }
 
 /** @returns the position that ends the segment; undefined for another file */
-async function appendLines(tree: TiledTree, segment: Uint8Array, codec: Codec | undefined): Promise<PositionLine | undefined> {
+async function appendLines(log: EntryLog, segment: Uint8Array, codec: Codec | undefined): Promise<PositionLine | undefined> {
   let last: LineFacts | undefined;
   try {
     for (const line of await segmentLines(segment, codec)) {
       last = parseLine(line);
       if (!last) return undefined;
-      tree.append(leafHash(formatEntry(last, line)));
+      log.append(formatEntry(last, line));
     }
   } catch (thrown) {
     if (thrown instanceof SegmentError) return undefined;
@@ -133,15 +155,10 @@ async function appendLines(tree: TiledTree, segment: Uint8Array, codec: Codec | 
   return last?.kind === 'position' ? last : undefined;
 }
 
-async function lastBundle(store: ArchiveStore, tree: TiledTree): Promise<readonly Uint8Array[]> {
-  const width = tree.size % tileWidth;
-  if (width === 0) return [];
-  const path = bundlePath({ index: Math.floor(tree.size / tileWidth), width });
-  const entries = parseBundle((await store.read(path)) ?? Buffer.alloc(0));
-  const [leaves] = tree.takeTiles().filter(({ level, width: hashes }) => level === 0 && hashes === width);
-  const isSame = entries?.length === width && entries.every((entry, i) => equal(leafHash(entry), leaves?.hashes[i] ?? emptyRoot));
-  if (!isSame) throw broken(path, 'its entries differ from the newest checkpoint');
-  return entries;
+async function assertStored(store: ArchiveStore, objects: readonly StoredObject[]): Promise<void> {
+  const stored = await Promise.all(objects.map(({ path }) => store.read(path)));
+  for (const [i, { path, bytes }] of objects.entries())
+    if (stored[i]?.equals(bytes) !== true) throw broken(path, stored[i] ? 'it differs from the newest checkpoint' : 'it is missing');
 }
 
 function broken(path: string, reason: string): WaybillError {

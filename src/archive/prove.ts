@@ -38,10 +38,7 @@ export class Prover {
 
   /** @throws WaybillError `archive_broken`, as every method does, for an object that is missing or not what it should be */
   static async open(store: ArchiveStore): Promise<Prover> {
-    let number = 0;
-    for await (const path of store.list('checkpoints/')) number = Math.max(number, checkpointNumber(path) ?? 0);
-    const path = checkpointPath(Math.max(1, number));
-    const bytes = await needed(store, path);
+    const { path, bytes } = await newestNote(store);
     const note = openNote(bytes, []);
     const checkpoint = typeof note === 'string' ? undefined : parseCheckpoint(note.text);
     if (!checkpoint) throw unusable(path, 'it is not a checkpoint');
@@ -145,6 +142,15 @@ export class Prover {
       throw thrown instanceof SegmentError ? unusable(path, thrown.message) : thrown;
     }
   }
+}
+
+/** The copy names the newest checkpoint whose tiles are stored. An archive that lost it has its numbered checkpoints. */
+async function newestNote(store: ArchiveStore): Promise<{ readonly path: string; readonly bytes: Buffer }> {
+  const copy = await store.read('checkpoint');
+  if (copy) return { path: 'checkpoint', bytes: copy };
+  let number = 1;
+  for await (const path of store.list('checkpoints/')) number = Math.max(number, checkpointNumber(path) ?? 0);
+  return { path: checkpointPath(number), bytes: await needed(store, checkpointPath(number)) };
 }
 
 /** An entry ends with the SHA-256 of its line. */

@@ -1,6 +1,9 @@
 /**
- * Appends segments to an archive. The checkpoint is the commit: a segment, tiles and entries without
- * a checkpoint belong to an unfinished attempt, and nothing reads them.
+ * Appends segments to an archive. The numbered checkpoint is the commit: a segment without one belongs
+ * to an unfinished attempt, and nothing reads it. Tiles and entries follow the commit, so that only the
+ * writer whose checkpoint was created stores them, and a path never gets two contents. The copy
+ * `checkpoint` comes last: it publishes them. A writer that opens the archive publishes the newest
+ * checkpoint where the one before it ended too early.
  */
 import type { KeyObject } from 'node:crypto';
 import { WaybillError } from '../errors.ts';
@@ -55,7 +58,9 @@ export class ArchiveWriter {
    */
   static async open(store: WritableArchiveStore, options: WriterOptions): Promise<ArchiveWriter> {
     const newOrigin = (): string => `waybill/${Buffer.from(options.random(12)).toString('base64url')}`;
-    return new ArchiveWriter(store, options, await openHead(store, options.key, newOrigin, options.codec));
+    const writer = new ArchiveWriter(store, options, await openHead(store, options.key, newOrigin, options.codec));
+    await writer.#publish(writer.#head.unpublished);
+    return writer;
   }
 
   /** The identity of the archive: `waybill/` and a random id. */
@@ -97,24 +102,31 @@ export class ArchiveWriter {
 
     const segment = await formatSegment(before.log.size, texts, this.#options.codec);
     await this.#create(segment.path, segment.bytes);
-    await this.#replaceAll(objects);
     const note = Buffer.from(signNote(formatCheckpoint(checkpoint), [this.#signer]));
     signal?.throwIfAborted();
     await this.#create(checkpointPath(before.number + 1), note);
-    const copy = { path: 'checkpoint', bytes: note };
-    // Only now: the first attempt to begin an archive may fail, and the next one has another origin.
+    await this.#publish([...objects, { path: 'checkpoint', bytes: note }]);
+
+    const position = all.at(-1) as PositionLine;
+    this.#head = { origin: before.origin, number: before.number + 1, log, position, unpublished: [] };
+    return checkpoint;
+  }
+
+  /** @param objects  of the newest checkpoint; the last is its copy */
+  async #publish(objects: readonly StoredObject[]): Promise<void> {
+    const copy = objects.at(-1);
+    if (!copy) return;
+    await this.#replaceAll(objects.slice(0, -1));
+    // The key follows the first checkpoint: an attempt to begin an archive may fail, and the next one has another origin.
     await this.#replaceAll(this.#isKeyStored ? [copy] : [copy, this.#publicKeyObject()]);
     this.#isKeyStored = true;
-
-    this.#head = { origin: before.origin, number: before.number + 1, log, position: all.at(-1) as PositionLine };
-    return checkpoint;
   }
 
   #publicKeyObject(): StoredObject {
     return { path: `keys/${keyName(this.#signer)}`, bytes: Buffer.from(`${this.publicKey}\n`) };
   }
 
-  /** Waits for every write, also after a failure: a late one would replace what the next attempt wrote. */
+  /** Waits for every write, also after a failure: nothing of a writer runs after its error. */
   async #replaceAll(objects: readonly StoredObject[]): Promise<void> {
     const writes = await Promise.allSettled(objects.map(({ path, bytes }) => this.#store.replace(path, bytes)));
     const failed = writes.find((write) => write.status === 'rejected');

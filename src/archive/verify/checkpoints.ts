@@ -70,21 +70,23 @@ async function lastNumber(store: ArchiveStore, findings: Findings): Promise<numb
 /**
  * Compares the copy of the newest checkpoint. It is no evidence, unless it is signed for a larger
  * tree: then checkpoints were removed.
+ * @returns true when it is a copy: then tiles and entries of the newest checkpoint are stored too
  */
 export async function compareCopy(
   store: ArchiveStore,
   signed: readonly SignedCheckpoint[],
   verifiers: readonly Verifier[],
   findings: Findings,
-): Promise<void> {
+): Promise<boolean> {
   const bytes = await store.read('checkpoint');
   const note = bytes && openNote(bytes, verifiers);
   const copy = typeof note === 'object' && note.signedBy.length > 0 ? parseCheckpoint(note.text) : undefined;
   const newest = signed.at(-1);
-  if (copy && copy.size > (newest?.size ?? 0))
-    findings.altered('checkpoint', `it is signed for ${copy.size} leaves, and the checkpoint with a number is missing`);
-  else if (!copy || !newest || copy.size !== newest.size || !equal(copy.root, newest.root))
-    findings.note('checkpoint', 'it is not a copy of the newest checkpoint, and no evidence');
+  const isLarger = copy !== undefined && copy.size > (newest?.size ?? 0);
+  if (isLarger) findings.altered('checkpoint', `it is signed for ${copy.size} leaves, and the checkpoint with a number is missing`);
+  const isCopy = copy !== undefined && newest?.size === copy.size && equal(newest.root, copy.root);
+  if (!isCopy && !isLarger) findings.note('checkpoint', 'it is not a copy of the newest checkpoint, and no evidence');
+  return isCopy;
 }
 
 /** The keys in an archive are there for convenience: an auditor brings his own. */

@@ -50,7 +50,7 @@ export async function verifyArchive(
 ): Promise<VerifyReport> {
   const findings = new Findings();
   const signed = await readCheckpoints(store, verifiers, findings);
-  await compareCopy(store, signed, verifiers, findings);
+  const isPublished = await compareCopy(store, signed, verifiers, findings);
   await compareKeys(store, verifiers, findings);
   const segments = await Segments.list(store, findings);
   const order = new Order(findings);
@@ -65,7 +65,7 @@ export async function verifyArchive(
     if (!steps) break;
     for (const { segment, lost, growth, log: after } of steps) {
       log = after;
-      await compareObjects(store, growth, findings, checkpoint === newest);
+      await compareObjects(store, growth, findings, checkpoint === newest ? () => isPublished : isNeeded);
       if (segment) {
         const beginsAt = removed.next(segment.facts);
         if (beginsAt !== undefined) ledger.beginAt(beginsAt);
@@ -98,10 +98,20 @@ export async function verifyArchive(
 }
 
 /** A partial tile or bundle of an older checkpoint may be missing: a later one holds its hashes. */
-async function compareObjects(store: ArchiveStore, { objects }: Growth, findings: Findings, isNewest: boolean): Promise<void> {
-  for (const { path, bytes } of objects) {
-    const found = await store.read(path);
-    if (found === undefined && (isNewest || !path.includes('.p/'))) findings.altered(path, 'it is missing');
+function isNeeded(path: string): boolean {
+  return !path.includes('.p/');
+}
+
+async function compareObjects(
+  store: ArchiveStore,
+  { objects }: Growth,
+  findings: Findings,
+  mustExist: (path: string) => boolean,
+): Promise<void> {
+  const stored = await Promise.all(objects.map(({ path }) => store.read(path)));
+  for (const [i, { path, bytes }] of objects.entries()) {
+    const found = stored[i];
+    if (found === undefined && mustExist(path)) findings.altered(path, 'it is missing');
     else if (found !== undefined && !found.equals(bytes)) findings.altered(path, 'it differs from what the lines give');
   }
 }

@@ -92,6 +92,13 @@ describe.skipIf(!hasPython)('both verifiers', () => {
     expect([await byWaybill([{}]), await byPython([{}])]).toEqual([[[]], [[]]]);
   });
 
+  it('find nothing altered after a writer that ended between its checkpoint and the tiles', async () => {
+    const absent = [...store.files.keys()].filter((path) => path === 'checkpoint' || path.includes('.p/'));
+    const changes = Object.fromEntries(absent.map((path) => [path, null]));
+    expect(absent.length).toBeGreaterThan(2);
+    expect([await byWaybill([changes]), await byPython([changes])]).toEqual([[[['note', 'checkpoint']]], [[['note', 'checkpoint']]]]);
+  });
+
   it('share no code: verify.py has at most 300 lines, and imports the standard library only', () => {
     const text = readFileSync(verifyProgram, 'utf8');
     expect(text.split('\n').filter((line) => line.trim() !== '').length).toBeLessThanOrEqual(300);

@@ -6,6 +6,8 @@ import { gunzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from 'vitest';
 import { DirectoryStore } from '../../../src/archive/directory-store.ts';
 import type { WritableArchiveStore } from '../../../src/archive/store.ts';
+import { signerOf } from '../../../src/archive/signed-note.ts';
+import { verifyArchive } from '../../../src/archive/verify/verify.ts';
 import type { ArchiveWriter } from '../../../src/archive/writer.ts';
 import { keyFrom, MemoryStore, openWriter, recordLine, start, through, windowLines, writeArchive } from '../../support/archive.ts';
 
@@ -45,6 +47,12 @@ function committed(store: MemoryStore): number[] {
     );
   }
   return seqs;
+}
+
+/** What `archive verify` finds altered. */
+async function alterations(store: MemoryStore): Promise<readonly string[]> {
+  const { findings } = await verifyArchive(store, [signerOf((await open(store)).origin, keyFrom(1))]);
+  return findings.filter(({ severity }) => severity === 'altered').map(({ object, message }) => `${object}: ${message}`);
 }
 
 /** Fails at one of its writes: before the write, or after it, as when the answer is lost. */
@@ -104,18 +112,25 @@ describe('the writer', () => {
           (thrown: unknown) => thrown,
         );
         isOver = error === undefined;
+        const place = `write ${failAt} ${isAfter ? 'after' : 'before'}`;
+        const { findings } = await verifyArchive(store, [signerOf(writer.origin, keyFrom(1))]);
+        expect(
+          findings.filter(({ severity }) => severity === 'altered'),
+          place,
+        ).toEqual([]);
         const healed = new MemoryStore(store.files);
         const again = await open(healed, 'healed');
         const rest = lines.filter(({ seq }) => seq > (again.position?.seq ?? 0));
         expect([second[0]?.seq, third[0]?.seq]).toContain(rest[0]?.seq);
         if (error === undefined) expect(rest[0]?.seq).toBe(third[0]?.seq);
         await again.append(rest, through(500));
-        expect(committed(healed), `write ${failAt} ${isAfter ? 'after' : 'before'}`).toEqual(lines.map(({ seq }) => seq));
+        expect(committed(healed), place).toEqual(lines.map(({ seq }) => seq));
+        expect(await alterations(healed), place).toEqual([]);
       }
     }
   });
 
-  it('fails only after its last write has ended, so that none replaces what the next attempt writes', async () => {
+  it('fails only after its last write has ended', async () => {
     class SlowStore extends MemoryStore {
       running = 0;
       override async replace(path: string, bytes: Uint8Array): Promise<void> {
@@ -131,7 +146,7 @@ describe('the writer', () => {
     const writer = await open(store);
     await expect(writer.append(windowLines(60, 9), through(600))).rejects.toThrow('the disk is full');
     expect(store.running).toBe(0);
-    expect(store.files.has('checkpoints/0000000001')).toBe(false);
+    expect(store.files.has('checkpoint')).toBe(false);
   });
 
   it('is blocked when another writer created the next checkpoint, and signs nothing', async () => {
@@ -144,10 +159,21 @@ describe('the writer', () => {
     const changed = [...store.files]
       .filter(([path, bytes]) => published.get(path)?.equals(bytes) !== true)
       .map(([path]) => path.split('/')[0]);
-    expect(changed).not.toContain('checkpoints');
-    expect(changed).not.toContain('checkpoint');
+    expect(changed).toEqual(['segments']);
+    expect(await alterations(store)).toEqual([]);
     // After the restart the archive continues with the lines of the other writer.
     expect((await open(store)).position?.seq).toBe(5);
+  });
+
+  it('publishes the newest checkpoint of a writer that ended before it stored the tiles', async () => {
+    const store = new MemoryStore();
+    const lines = windowLines(60, 9);
+    await writeArchive(store, lines.slice(0, 300), 300);
+    const before = new Map(store.files);
+    await (await open(store, 'complete')).append(lines.slice(300), through(600));
+    const stopped = new MemoryStore([...before, ...[...store.files].filter(([path]) => /^(segments|checkpoints)\//.test(path))]);
+    await open(stopped);
+    expect(stopped.files).toEqual(store.files);
   });
 
   it('refuses entries that do not follow the archived ones', async () => {
