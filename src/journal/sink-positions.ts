@@ -290,7 +290,7 @@ export class SinkPositions {
       .prepare<[{ seq: number; ahead: number }], { at: number | null }>(
         `WITH edge AS (SELECT coalesce((SELECT received_us FROM segments WHERE seq <= @seq ORDER BY seq DESC LIMIT 1),
                                        (SELECT received_us FROM segments ORDER BY seq LIMIT 1), (SELECT since_us FROM owner)) AS received,
-                              (SELECT max(max_us) + 1 FROM segments WHERE seq <= @seq) AS dated,
+                              (SELECT max(max_us) + 1 FROM segments WHERE seq <= @seq AND kind & 255 = ${kindRecords}) AS dated,
                               (SELECT max(polled_until_us) FROM sources) AS polled)
          SELECT max(received, min(coalesce(dated, 0), max(received, coalesce(polled, 0)) + @ahead)) AS at FROM edge`,
       )
