@@ -6,10 +6,10 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 # No dependency of the program needs an install script.
 RUN npm ci --ignore-scripts
-COPY tsconfig.json tsconfig.build.json ./
+COPY rolldown.config.js ./
 COPY src src
 COPY deploy/sbom.js deploy/image/prune.js deploy/
-RUN npm run build && find dist -name '*.map' -delete \
+RUN npm run build \
   && npm prune --omit=dev --ignore-scripts && node deploy/prune.js node_modules \
   && rm -rf node_modules/.bin node_modules/.package-lock.json
 

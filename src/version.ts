@@ -1,5 +1,5 @@
-/** The version in package.json, which is the parent of both `src` and `dist`. */
+/** The version in package.json. */
 import { readFileSync } from 'node:fs';
+import { packageFile } from './files.ts';
 
-export const version: string = (JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string })
-  .version;
+export const version: string = (JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as { version: string }).version;

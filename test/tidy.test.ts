@@ -26,6 +26,13 @@ describe('files', () => {
     );
   });
 
+  it('find other files of the program by files.ts: the build joins modules in other places', () => {
+    const faults = files
+      .filter(({ path, text }) => path.startsWith('src/') && /new URL\([^)]*import\.meta/.test(text))
+      .map(({ path }) => path);
+    expect(faults).toEqual(['src/files.ts']);
+  });
+
   it('read the clock, wait and throw dice only where these are implemented', () => {
     // The clock, network clients, separate programs, and commands, which are the outside.
     const allowed = /^src\/(clock\.ts|connect\/(connection|proxy)\.ts|source\/(exchange|token)\.ts|reference\/|cli\/)/;

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 const [root] = process.argv.slice(2);
 if (root === undefined) throw new Error('usage: prune.js NODE_MODULES');
 
-/** Whole directories: C sources of the SQLite binding, TypeScript sources of zod. */
-const directories = ['better-sqlite3/deps', 'better-sqlite3/src', 'zod/src'];
+/** C sources of the SQLite binding. */
+const directories = ['better-sqlite3/deps', 'better-sqlite3/src'];
 /** Types, source maps and documents. */
 const unloaded = /\.(d\.[cm]?ts|[cm]?ts|map|flow|markdown|md|yml|tsbuildinfo)$/;
 const licence = /licen[cs]e|notice|copying/i;

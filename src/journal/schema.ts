@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import type Database from 'better-sqlite3';
 import { WaybillError } from '../errors.ts';
+import { codeFile } from '../files.ts';
 import type { Clock } from '../model/time.ts';
 import { asStateError } from './state-errors.ts';
 
@@ -108,7 +109,7 @@ export function refuseOther(db: Database.Database, directory: string, version: s
 }
 
 function migrations(): { number: number; sql: string }[] {
-  const folder = new URL('./migrations/', import.meta.url);
+  const folder = codeFile('journal/migrations/');
   return readdirSync(folder)
     .filter((name) => /^\d{3}\.sql$/.test(name))
     .sort()

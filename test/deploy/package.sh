@@ -34,10 +34,11 @@ done
 node -e '
   const { bomFormat, metadata, components } = JSON.parse(require("node:fs").readFileSync(process.argv[1], "utf8"));
   const names = new Set(components.map(({ name }) => name));
-  const wanted = Object.keys(require(process.argv[2]).dependencies);
+  const wanted = [...Object.keys(require(process.argv[2]).dependencies), "undici", "zod", "@elastic/elasticsearch"];
   if (bomFormat !== "CycloneDX" || metadata.component.name !== "waybill" || wanted.some((name) => !names.has(name))) process.exit(1);
   if (names.has("vitest")) process.exit(1);
-' "$package/dist/sbom.cdx.json" "$root/package.json" || fail 'the bill of materials does not list the production dependencies'
+' "$package/dist/sbom.cdx.json" "$root/package.json" || fail 'the bill of materials does not list the libraries of the program'
+grep -q '^undici .* (MIT)$' "$package/dist/licences.txt" || fail 'the package lacks the licences of the libraries in it'
 waybill demo --for 25s --dir "$work/demo" | tail -n 5
 [ -s "$work/demo/events.ndjson" ] || fail 'the demo of the package delivered nothing'
 

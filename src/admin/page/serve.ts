@@ -1,5 +1,6 @@
 /** Serves the files of the status page. The browser gets its script, style and icon from here, and nothing from elsewhere. */
 import { readFileSync } from 'node:fs';
+import { codeFile } from '../../files.ts';
 import { ok, type AdminResponse } from '../response.ts';
 
 const types = {
@@ -30,6 +31,6 @@ const policy = [
 export function pageFiles(): readonly { readonly path: string; readonly response: AdminResponse }[] {
   return Object.entries(types).map(([name, type]) => ({
     path: name === 'index.html' ? '/' : `/page/${name}`,
-    response: ok(type, readFileSync(new URL(`static/${name}`, import.meta.url)), { 'content-security-policy': policy }),
+    response: ok(type, readFileSync(codeFile(`admin/page/static/${name}`)), { 'content-security-policy': policy }),
   }));
 }

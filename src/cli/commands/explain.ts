@@ -1,5 +1,6 @@
 /** `waybill explain`: the meaning of a code, without a network. */
 import { readFileSync } from 'node:fs';
+import { packageFile } from '../../files.ts';
 import { explanation } from '../../report/explain.ts';
 import { defineCommand } from '../command.ts';
 
@@ -12,7 +13,7 @@ export const command = defineCommand({
   positionals: { name: 'CODE', help: 'such as source_forbidden, window.shrunk or "disk full"', min: 1 },
   examples: ['waybill explain sink_blocked', 'waybill explain source.suspended'],
   run: (_values, io, words) => {
-    const operations = readFileSync(new URL('../../../docs/operations.md', import.meta.url), 'utf8');
+    const operations = readFileSync(packageFile('docs/operations.md'), 'utf8');
     io.stdout.write(explanation(words.join(' '), operations));
     return 0;
   },

@@ -3,13 +3,12 @@
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { constants } from 'node:os';
-import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { programFile } from '../../files.ts';
 import type { Command } from '../form.ts';
 import type { Io } from '../io.ts';
 
-// Sources when this file is a source, the build when it is built.
-const program = fileURLToPath(new URL(`../../reference/main${extname(import.meta.url)}`, import.meta.url));
+const program = fileURLToPath(programFile('reference/main'));
 
 /** The service parses its own options, so its own help is printed. */
 export const command: Command = {

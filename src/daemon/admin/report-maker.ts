@@ -2,10 +2,10 @@
  * Creates the reports of the admin server, one at a time, in a separate thread and as fast as the client reads. Neither the memory nor the
  * time of the other threads grows with the length of the ledger.
  */
-import { extname } from 'node:path';
 import { Readable } from 'node:stream';
 import { Worker } from 'node:worker_threads';
 import { WaybillError } from '../../errors.ts';
+import { programFile } from '../../files.ts';
 import type { Clock } from '../../model/time.ts';
 import type { ReportAnswer, ReportOrder } from './report-thread.ts';
 
@@ -15,7 +15,7 @@ interface ReportStream {
   readonly text: Readable;
 }
 
-const program = new URL(`./report-thread${extname(import.meta.url)}`, import.meta.url);
+const program = programFile('daemon/admin/report-thread');
 /** The thread's memory does not grow with the ledger, except for accepted gaps and dead letters. */
 const heapMiB = 128;
 const waitingMax = 8;

@@ -2,8 +2,8 @@
  * Runs the admin server in a separate thread and answers the requests of that thread. A thread that fails is restarted: a client cannot
  * stop the daemon.
  */
-import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
+import { programFile } from '../../files.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { Log } from '../../model/telemetry.ts';
 import type { Clock } from '../../model/time.ts';
@@ -29,7 +29,7 @@ interface AdminOptions extends Omit<AdminThreadData, 'pulse'> {
   readonly log: Log;
 }
 
-const program = new URL(`./thread${extname(import.meta.url)}`, import.meta.url);
+const program = programFile('daemon/admin/thread');
 const beatMs = 500;
 const restartMs = 1_000;
 /** How long open connections may take to end. */

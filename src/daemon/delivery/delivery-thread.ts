@@ -3,11 +3,11 @@
  * safe, and what was sent without an acknowledgement is uncertain, as after a kill.
  */
 import { availableParallelism } from 'node:os';
-import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { systemClock } from '../../clock.ts';
 import type { SinkLoop } from '../../deliver/sink-loop.ts';
 import { codeOf, messageOf, WaybillError } from '../../errors.ts';
+import { programFile } from '../../files.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { DaemonOptions } from '../options.ts';
 import { Channel } from './channel.ts';
@@ -16,7 +16,7 @@ import type { LoopParts } from './loop.ts';
 import type { SinkPlan } from './plan.ts';
 import { RemoteLoops } from './remote-loop.ts';
 
-const program = new URL(`./thread${extname(import.meta.url)}`, import.meta.url);
+const program = programFile('daemon/delivery/thread');
 
 /** A second thread needs a second core. It has the system clock, not that of a test. */
 export function usesDeliveryThread({ config, clock }: Pick<DaemonOptions, 'config' | 'clock'>): boolean {

@@ -6,6 +6,7 @@ import { ledgerDataset } from '../../model/event.ts';
 import { readFileSync } from 'node:fs';
 import { quote } from '../../quote.ts';
 import { WaybillError } from '../../errors.ts';
+import { packageFile } from '../../files.ts';
 import type { ElasticClient } from './client.ts';
 import { membersOf, plainText } from './items.ts';
 import { credentialsOf, patternOf, patternsOf } from './settings.ts';
@@ -48,8 +49,7 @@ interface Templates {
 }
 
 function contents(): Templates {
-  const read = (name: string): never =>
-    JSON.parse(readFileSync(new URL(`../../../content/elasticsearch/${name}.json`, import.meta.url), 'utf8')) as never;
+  const read = (name: string): never => JSON.parse(readFileSync(packageFile(`content/elasticsearch/${name}.json`), 'utf8')) as never;
   return {
     component: read('component-template'),
     index: read('index-template'),

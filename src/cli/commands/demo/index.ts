@@ -7,7 +7,7 @@ import type { ChildProcess } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { extname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { systemClock, systemRandom } from '../../../clock.ts';
@@ -15,6 +15,7 @@ import { loadConfig } from '../../../config/load.ts';
 import { parseDuration } from '../../../settings/units.ts';
 import { runDaemon } from '../../../daemon/daemon.ts';
 import { WaybillError } from '../../../errors.ts';
+import { programFile } from '../../../files.ts';
 import { createLog } from '../../../telemetry/log.ts';
 import { version } from '../../../version.ts';
 import { DemoScreen } from './screen.ts';
@@ -106,7 +107,7 @@ async function run(
 }
 
 function startService(): ChildProcess {
-  const program = fileURLToPath(new URL(`../../../reference/main${extname(import.meta.url)}`, import.meta.url));
+  const program = fileURLToPath(programFile('reference/main'));
   const records = ['--records', '1500', '--span', `${historyMs / 1000}s`, '--activity', '25', '--nodes', '3'];
   const switches = ['--late-share', '0.05', '--late-delay', '8s', '--sort', 'unstable-ties', '--fault-503', '0.02'];
   // A separate process group: Ctrl-C reaches the daemon first, which then ends the service.

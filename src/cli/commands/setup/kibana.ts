@@ -5,6 +5,7 @@ import { loadConfig } from '../../../config/load.ts';
 import { Connection } from '../../../connect/connection.ts';
 import { sinkContext } from '../../../daemon/open-sink.ts';
 import { WaybillError } from '../../../errors.ts';
+import { packageFile } from '../../../files.ts';
 import type { Clock } from '../../../model/time.ts';
 import { quote } from '../../../quote.ts';
 import { patternOf } from '../../../sink/elasticsearch/settings.ts';
@@ -81,8 +82,7 @@ export async function setup(values: SetupValues, io: Io, clock: Clock = systemCl
 function importsFor(settings: ElasticsearchSettings, { space, enable, threshold }: SetupValues): readonly Import[] {
   const prefix = space === undefined || space === 'default' ? '' : `/s/${space}`;
   const pattern = settings.index === undefined ? `logs-${settings.dataset}-*` : patternOf(settings);
-  const read = (name: string): string =>
-    readFileSync(new URL(`../../../../content/kibana/${name}`, import.meta.url), 'utf8').replaceAll(shippedPattern, pattern);
+  const read = (name: string): string => readFileSync(packageFile(`content/kibana/${name}`), 'utf8').replaceAll(shippedPattern, pattern);
   const rules = threshold ? 'detection-rules-threshold.ndjson' : 'detection-rules.ndjson';
   const objects = 'saved-objects.ndjson';
   return [
