@@ -2,7 +2,7 @@
  * The data view, searches and dashboards of content/kibana, from which `vitest run test/unit/content/kibana-objects.test.ts --update` writes
  * saved-objects.ndjson.
  */
-import { bars, dataView, events, files, lensOf, mapOf, newest, table, terms, users } from './kibana-panels.ts';
+import { bars, dataView, events, files, last, lensOf, mapOf, newest, table, terms, users } from './kibana-panels.ts';
 import type { Panel, Reference } from './kibana-panels.ts';
 import { auditPattern } from './kibana-rules.ts';
 
@@ -80,8 +80,13 @@ const dashboards: readonly Dashboard[] = [
       bars('Events by action', '', terms('event.action', 'Action'), { x: 0, y: 0, w: half, h: 12 }),
       bars('Denials by reason', denied, terms('event.reason', 'Reason'), { x: half, y: 0, w: half, h: 12 }),
       table('Outcomes', '', [terms('event.code', 'Outcome', 20), events, users, files], { x: 0, y: 12, w: half, h: 14 }),
-      table('Users with most denials', denied, [terms('user.id', 'User'), events, files, newest], { x: half, y: 12, w: half, h: 14 }),
-      table('Files with most denials', denied, [terms('dpas.payload.id', 'File id'), terms('file.name', 'File', 1), events, users, newest], { x: 0, y: 26, w: half, h: 14 }), // prettier-ignore
+      table('Users with most denials', denied, [terms('user.id', 'User'), last('user.email', 'E-mail'), events, files, newest], {
+        x: half,
+        y: 12,
+        w: half,
+        h: 14,
+      }),
+      table('Files with most denials', denied, [terms('dpas.payload.id', 'File id'), last('file.name', 'File'), events, users, newest], { x: 0, y: 26, w: half, h: 14 }), // prettier-ignore
       {
         title: 'Places of denials',
         query: denied,
@@ -100,14 +105,14 @@ const dashboards: readonly Dashboard[] = [
     panels: [
       bars('Timeline', '', terms('event.code', 'Outcome', 17), { x: 0, y: 0, w: full, h: 12 }),
       table('Outcomes', '', [terms('event.code', 'Outcome', 20), events, files, users, newest], { x: 0, y: 12, w: half, h: 14 }),
-      table('Files', '', [terms('dpas.payload.id', 'File id', 20), terms('file.name', 'File', 1), events, newest], {
+      table('Files', '', [terms('dpas.payload.id', 'File id', 20), last('file.name', 'File'), events, newest], {
         x: half,
         y: 12,
         w: half,
         h: 14,
       }),
-      table('Places', '', [terms('source.ip', 'Address'), terms('source.as.organization.name', 'Provider', 1), events, newest], { x: 0, y: 26, w: half, h: 14 }), // prettier-ignore
-      table('Machines', '', [terms('host.name', 'Machine'), terms('host.type', 'Type', 1), events, users, newest], { x: half, y: 26, w: half, h: 14 }), // prettier-ignore
+      table('Places', '', [terms('source.ip', 'Address'), last('source.as.organization.name', 'Provider'), events, newest], { x: 0, y: 26, w: half, h: 14 }), // prettier-ignore
+      table('Machines', '', [terms('host.name', 'Machine'), last('host.type', 'Type'), events, users, newest], { x: half, y: 26, w: half, h: 14 }), // prettier-ignore
     ],
   },
   {
@@ -124,7 +129,7 @@ const dashboards: readonly Dashboard[] = [
         w: half,
         h: 14,
       }),
-      table('Files with most changes', changes, [terms('dpas.payload.id', 'File id', 20), terms('file.name', 'File', 1), events, users, newest], { x: half, y: 12, w: half, h: 14 }), // prettier-ignore
+      table('Files with most changes', changes, [terms('dpas.payload.id', 'File id', 20), last('file.name', 'File'), events, users, newest], { x: half, y: 12, w: half, h: 14 }), // prettier-ignore
     ],
   },
 ];

@@ -13,7 +13,7 @@ export interface Reference {
 
 interface Column {
   readonly label: string;
-  readonly operationType: 'terms' | 'date_histogram' | 'count' | 'unique_count' | 'max';
+  readonly operationType: 'terms' | 'date_histogram' | 'count' | 'unique_count' | 'max' | 'last_value';
   readonly sourceField: string;
   readonly size?: number;
 }
@@ -51,6 +51,8 @@ const time: Column = { operationType: 'date_histogram', sourceField: '@timestamp
 export const events: Column = { operationType: 'count', sourceField: '___records___', label: 'Events' };
 export const users: Column = { operationType: 'unique_count', sourceField: 'user.id', label: 'Users' };
 export const files: Column = { operationType: 'unique_count', sourceField: 'dpas.payload.id', label: 'Files' };
+/** The value in the newest event that has one. */
+export const last = (sourceField: string, label: string): Column => ({ operationType: 'last_value', sourceField, label });
 export const newest: Column = { operationType: 'max', sourceField: '@timestamp', label: 'Newest' };
 
 export const bars = (title: string, query: string, breakdown: Column, grid: Grid): LensPanel => ({ title, query, grid, kind: 'bars', columns: [time, breakdown, events] }); // prettier-ignore
@@ -64,7 +66,7 @@ export const table = (title: string, query: string, columns: readonly Column[], 
 
 const isBucket = ({ operationType }: Column): boolean => operationType === 'terms' || operationType === 'date_histogram';
 
-function columnOf(column: Column, metricId: string): object {
+function columnOf(column: Column, countId: string): object {
   const { operationType, sourceField, label } = column;
   const shared = { label, customLabel: true, operationType, sourceField, isBucketed: isBucket(column) };
   switch (operationType) {
@@ -75,12 +77,20 @@ function columnOf(column: Column, metricId: string): object {
         scale: 'ordinal',
         params: {
           size: column.size,
-          orderBy: { type: 'column', columnId: metricId },
+          orderBy: { type: 'column', columnId: countId },
           orderDirection: 'desc',
           otherBucket: false,
           missingBucket: false,
           parentFormat: { id: 'terms' },
         },
+      };
+    case 'last_value':
+      return {
+        ...shared,
+        dataType: 'string',
+        scale: 'ordinal',
+        filter: { language: 'kuery', query: `${sourceField}: *` },
+        params: { sortField: '@timestamp', showArrayValues: true },
       };
     case 'date_histogram':
       return { ...shared, dataType: 'date', scale: 'interval', params: { interval: 'auto', includeEmptyRows: true, dropPartials: false } };
@@ -92,9 +102,10 @@ function columnOf(column: Column, metricId: string): object {
 export function lensOf({ title, query, kind, columns }: LensPanel): { readonly config: object; readonly references: readonly Reference[] } {
   const ids = columns.map((_, index) => `column-${index}`);
   const metrics = ids.filter((_, index) => !isBucket(columns[index] ?? time));
+  const count = ids[columns.indexOf(events)] ?? '';
   const layer = {
     columnOrder: ids,
-    columns: Object.fromEntries(columns.map((column, index) => [`column-${index}`, columnOf(column, metrics[0] ?? '')])),
+    columns: Object.fromEntries(columns.map((column, index) => [`column-${index}`, columnOf(column, count)])),
     incompleteColumns: {},
     sampling: 1,
   };

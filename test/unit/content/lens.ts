@@ -17,7 +17,7 @@ const column = z.looseObject({
   label: z.string(),
   isBucketed: z.boolean(),
   dataType: z.enum(['string', 'date', 'number']),
-  operationType: z.enum(['terms', 'date_histogram', 'count', 'unique_count', 'max']),
+  operationType: z.enum(['terms', 'date_histogram', 'count', 'unique_count', 'max', 'last_value']),
   sourceField: z.string(),
   params: z.looseObject({
     size: z.int().optional(),
@@ -229,12 +229,7 @@ export const clustersOf = ({ geoField }: MapPanel): object => ({
 export function aggregationsOf(panelLens: Lens, interval: string): object {
   const columns = columnsOf(panelLens);
   const metrics = columns.filter(([, { isBucketed, operationType }]) => !isBucketed && operationType !== 'count');
-  const own = Object.fromEntries(
-    metrics.map(([id, { operationType, sourceField }]) => [
-      id,
-      operationType === 'max' ? { max: { field: sourceField } } : { cardinality: { field: sourceField } },
-    ]),
-  );
+  const own = Object.fromEntries(metrics.map(([id, { operationType, sourceField }]) => [id, metricOf(operationType, sourceField)]));
   return columns
     .filter(([, { isBucketed }]) => isBucketed)
     .reduceRight<object>((inner, [id, { operationType, sourceField, params }]) => {
@@ -251,4 +246,17 @@ export function aggregationsOf(panelLens: Lens, interval: string): object {
           : { date_histogram: { field: sourceField, fixed_interval: interval } };
       return { [id]: { ...bucket, aggs: { ...own, ...inner } } };
     }, own);
+}
+
+function metricOf(operationType: string, field: string): object {
+  switch (operationType) {
+    case 'max':
+      return { max: { field } };
+    case 'last_value': {
+      const newest = { size: 1, sort: [{ '@timestamp': 'desc' }], docvalue_fields: [field], _source: false };
+      return { filter: { exists: { field } }, aggs: { hit: { top_hits: newest } } };
+    }
+    default:
+      return { cardinality: { field } };
+  }
 }
