@@ -35,7 +35,7 @@ export class WindowRows {
   readonly #owning: Statement<[number, number], { to_us: number; state: string; from_us: number }>;
   readonly #from: Statement<[number, number], WindowDbRow>;
   readonly #dueRecount: Statement<[number, number], WindowDbRow>;
-  readonly #due: Statement<[number, number], WindowDbRow>;
+  readonly #firstDue: Statement<[number], WindowDbRow>;
   readonly #insert: Statement;
   readonly #update: Statement;
   readonly #narrow: Statement;
@@ -46,6 +46,8 @@ export class WindowRows {
   readonly #closedSince: Statement<[number, number], WindowDbRow>;
   readonly #latest: Statement<[number, number, number, number], WindowDbRow>;
   readonly #richest: Statement<[number, number, number, number], WindowDbRow>;
+  /** By source: no window is due before this time. Each turn of a scheduler asks, and most turns come earlier. */
+  readonly #nothingDueBefore = new Map<number, Micros>();
 
   constructor(db: Database) {
     this.#get = db.prepare('SELECT * FROM windows WHERE source = ? AND from_us = ?');
@@ -55,7 +57,7 @@ export class WindowRows {
       `SELECT * FROM windows WHERE source = ? AND next_us <= ? AND state = 'proven' AND (reason IS NULL OR (reason = 'reread' AND received <= total))
        ORDER BY next_us LIMIT 1`,
     );
-    this.#due = db.prepare('SELECT * FROM windows WHERE source = ? AND next_us <= ? ORDER BY next_us LIMIT 1');
+    this.#firstDue = db.prepare('SELECT * FROM windows WHERE source = ? AND next_us IS NOT NULL ORDER BY next_us LIMIT 1');
     this.#insert = db.prepare(
       `INSERT INTO windows (source, from_us, to_us, query, state, total, records, received, digest, proof, closed_us, recounts, next_us, attempts, reason, message, revision, seq)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, 1, ?)`,
@@ -98,8 +100,11 @@ export class WindowRows {
 
   /** The window due first at `now`. Recounts, one request each, come before attempts of gaps. */
   due(source: number, now: Micros): WindowDbRow | undefined {
-    const first = this.#due.get(source, now);
-    return first && (this.#dueRecount.get(source, now) ?? first);
+    if (now < (this.#nothingDueBefore.get(source) ?? -Infinity)) return undefined;
+    const first = this.#firstDue.get(source);
+    const earliest = first?.next_us ?? Infinity;
+    this.#nothingDueBefore.set(source, earliest);
+    return earliest <= now ? (this.#dueRecount.get(source, now) ?? first) : undefined;
   }
 
   closedSince(source: number, since: Micros): WindowDbRow[] {
@@ -123,6 +128,7 @@ export class WindowRows {
   }
 
   write(source: number, row: WindowDbRow, isNew: boolean): void {
+    if ((row.next_us ?? Infinity) < (this.#nothingDueBefore.get(source) ?? -Infinity)) this.#nothingDueBefore.delete(source);
     if (isNew) {
       this.#insert.run(
         source, row.from_us, row.to_us, row.query, row.state, row.total, row.records, row.received, row.digest, row.proof, row.closed_us, row.next_us,

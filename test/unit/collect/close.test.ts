@@ -46,6 +46,18 @@ function go(it: World, at: number): void {
   it.clock.wall += (at - it.source.now()) / 1000;
 }
 
+/** Schedules a recount of these windows at once. */
+async function makeDue(it: World, windows: readonly Row[]): Promise<void> {
+  for (const { from, to, attempts } of windows)
+    await it.journal.remark(
+      sourceId,
+      { from, to },
+      { reason: undefined, message: 'scheduled by the test', next: to, attempts },
+      it.source.now(),
+      30 * day,
+    );
+}
+
 /** Does what is due until nothing is; returns how often something was. */
 async function again(it: World): Promise<number> {
   let turns = 0;
@@ -406,10 +418,10 @@ test('before any recount the first window alone stands for full visibility: wind
     all.push({ time: base + closeDelay + i * 4 * minute, visible: 0, text: recordText(50 + i, base + closeDelay + i * 4 * minute) });
   it.source.records.splice(0, Infinity, ...all.filter((_, i) => i % 5 === 1));
   await closeAll(it);
-  it.beside().exec(`UPDATE windows SET next_us = to_us WHERE from_us > ${base}`);
+  await makeDue(it, rows(it).slice(1));
   await again(it);
   expect(rows(it).filter(({ recounts }) => recounts > 0).length).toBeGreaterThan(2);
-  it.beside().exec(`UPDATE windows SET next_us = to_us WHERE from_us = ${base}`);
+  await makeDue(it, [first(it)]);
   await again(it);
   go(it, first(it).next ?? 0);
   for (let turn = 0; turn < 5 && !it.suspensions.current; turn += 1) await it.closer.retry(it.source.now(), it.signal);
@@ -486,7 +498,10 @@ test('a window that was closed while rows were hidden does not show full visibil
   go(it, reached + 2 * closeDelay + minute);
   await closeAll(it);
   expect(rows(it).at(-1)).toMatchObject({ from: reached, records: 9 });
-  it.beside().exec('UPDATE windows SET next_us = to_us WHERE total = 4');
+  await makeDue(
+    it,
+    rows(it).filter(({ total }) => total === 4),
+  );
   go(it, it.source.now() + minute);
   await it.closer.retry(it.source.now(), it.signal);
   go(it, rows(it)[2]?.next ?? 0);
