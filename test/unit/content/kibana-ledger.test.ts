@@ -2,37 +2,10 @@
  * The Kibana content for ledger events: two rules and a dashboard. They use only fields and actions
  * that Waybill writes.
  */
-import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { encoder } from '../../../src/encode/index.ts';
-import { ledgerNormalizer } from '../../../src/normalize/ledger-event.ts';
-import { readText } from '../../../src/record/read.ts';
 import { actionsOf, columnsOf, dashboard, objectOf, objects, rules } from '../../support/kibana-ledger.ts';
-import { settings } from '../normalize/records.ts';
-
-interface Written {
-  readonly '@timestamp': string;
-  readonly event: { readonly action: string; readonly outcome: string };
-  readonly dpas: { readonly ledger: { readonly source: string } };
-}
-
-const encode = encoder('ecs', { includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
-const normalize = ledgerNormalizer(settings);
-const counts = { total: 1, records: 1, late: 0, recounts: 0, revision: 1, digest: '00', state: 'gap', reason: 'count' };
-/** The event of a ledger entry, as Elasticsearch receives it. */
-function written(line: object, received = 0): Written {
-  const text = JSON.stringify({ ledger: 'window', source: 'production', from: 0, to: 1, ...counts, ...line });
-  return JSON.parse(encode(normalize({ record: readText(text), uid: 'u', received })).toString()) as Written;
-}
-
-/** The actions that docs/formats.md lists, each with the ledger entry that has it. */
-const documented = [...readFileSync('docs/formats.md', 'utf8').matchAll(/^\| `((?:window|suspension)-\S+|operation)` \| /gm)].map(
-  ([, action = '']) => action,
-);
-const events = documented.map((action) => {
-  if (action.startsWith('suspension')) return written({ ledger: 'suspension', state: action.endsWith('ended') ? 'active' : 'suspended' });
-  return written(action === 'operation' ? { ledger: 'operation', operation: 'replay', actor: 'root' } : { action });
-});
+import { documented, failures, ledgerEvent as written, ledgerEvents as events } from './ledger-events.ts';
+import type { LedgerEvent } from './ledger-events.ts';
 
 function pathsOf(value: unknown, path = ''): string[] {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return [path];
@@ -57,14 +30,13 @@ describe('the rules', () => {
   });
 
   test('"gap, suspension or window in doubt" fires on exactly the events whose outcome is a failure', () => {
-    const failures = events.filter(({ event }) => event.outcome === 'failure').map(({ event }) => event.action);
-    expect(actionsOf(broken?.query ?? '').sort()).toEqual(failures.sort());
+    expect(actionsOf(broken?.query ?? '').sort()).toEqual(failures.toSorted());
     expect(failures).toHaveLength(4);
     expect(broken?.type === 'query' && broken.index).toEqual([dataView.attributes.title]);
   });
 
   /** Evaluates the forms of ES|QL that the rule has. @param at ms since the epoch */
-  const firesFor = (received: readonly Written[], at: number): string[] => {
+  const firesFor = (received: readonly LedgerEvent[], at: number): string[] => {
     const [from, where, stats, late] = (silent?.query ?? '').split(' | ');
     const [, action, field, hours] = /^WHERE event\.action == "(.+)" AND (\S+) >= NOW\(\) - (\d+) hours$/.exec(where ?? '') ?? [];
     const [, newest, counted, by] = /^STATS (\S+) = MAX\((\S+)\) BY (\S+)$/.exec(stats ?? '') ?? [];
@@ -75,7 +47,7 @@ describe('the rules', () => {
       received.filter((event) => event.event.action === action && Date.parse(event['@timestamp']) >= at - Number(hours) * 3_600_000),
       ({ dpas }) => dpas.ledger.source,
     );
-    const isLate = (list: readonly Written[]): boolean =>
+    const isLate = (list: readonly LedgerEvent[]): boolean =>
       Math.max(...list.map((event) => Date.parse(event['@timestamp']))) < at - Number(limit) * 3_600_000;
     return [...rows].filter(([, list]) => isLate(list)).map(([source]) => source);
   };

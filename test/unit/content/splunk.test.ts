@@ -3,7 +3,8 @@ import { globSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { fullest, poorest, recordOf, rows, settings } from '../normalize/records.ts';
 import type { Happening, Row } from './events.ts';
-import { eventOf, recordFor } from './events.ts';
+import { eventOf, flat, recordFor } from './events.ts';
+import { failures, ledgerEvent, ledgerEvents } from './ledger-events.ts';
 import { mappedFields } from './mapped-fields.ts';
 import { encoder } from '../encode/texts.ts';
 import { normalizer } from '../../../src/normalize/normalizer.ts';
@@ -38,7 +39,8 @@ function conf(name: string): Conf {
 }
 
 const macros = conf('macros');
-const searches = [...conf('savedsearches')];
+/** On records; splunk-ledger.test.ts tests those on ledger events. */
+const searches = [...conf('savedsearches')].filter(([name]) => name.startsWith('DPAS: '));
 const expanded = (text: string): string =>
   text.replaceAll(/`(\w+)`/g, (_, name: string) => {
     const definition = macros.get(name)?.get('definition');
@@ -260,5 +262,48 @@ describe('the saved searches', () => {
   test('unexpected finds a new reason', () => {
     const { run } = spl(searchOf('unexpected'));
     expect(run([eventOf({ ...poorest, resultReason: 'NewReason' }), eventOf(poorest)])).toHaveLength(1);
+  });
+});
+
+describe('the searches on ledger events', () => {
+  const search = (name: string): string =>
+    expanded(conf('savedsearches').get(`DPAS ledger: ${name}`)?.get('search') ?? `no search ${name}`);
+  const rows = ledgerEvents.map((event) => flat(event, ''));
+  const hour = 3_600_000_000;
+
+  test('are disabled, throttle, and read fields of these events', () => {
+    const found = [...conf('savedsearches')].filter(([name]) => !name.startsWith('DPAS: '));
+    expect(found.map(([name]) => name)).toEqual(['DPAS ledger: no_proof', 'DPAS ledger: trail_broken']);
+    const written = new Set(rows.flatMap((row) => Object.keys(row)));
+    for (const [name, keys] of found) {
+      expect([keys.get('disabled'), keys.get('alert.suppress')], name).toEqual(['1', '1']);
+      const { fields, limits } = spl(expanded(keys.get('search') ?? '').replace('now()', '0'));
+      expect(
+        [...fields, keys.get('alert.suppress.fields') ?? 'no field'].filter((field) => !written.has(field)),
+        name,
+      ).toEqual([]);
+      expect(limits, name).toMatchObject({ index: 'dpas', sourcetype: 'dpas:ledger' });
+    }
+    expect(conf('props').get('dpas:ledger')?.get('KV_MODE')).toBe('json');
+  });
+
+  test('trail_broken finds the events whose outcome is a failure, each once', () => {
+    const found = spl(search('trail_broken')).run([...rows, ...rows]);
+    expect(found.map((row) => row['event.action']).toSorted()).toEqual(failures.toSorted());
+  });
+
+  test('no_proof finds each source whose newest proof is older than an hour', () => {
+    const proof = (source: string, at: number) => flat(ledgerEvent({ action: 'window-proven', source }, at), '');
+    // A gap is no proof.
+    const received = [
+      proof('a', 0),
+      proof('b', 0),
+      proof('b', hour / 2),
+      flat(ledgerEvent({ action: 'window-gap', source: 'a' }, hour), ''),
+    ];
+    const found = (at: number) => spl(search('no_proof').replace('now()', String(at / 1e6))).run(received).map((row) => row['dpas.ledger.source']); // prettier-ignore
+    expect(found(hour)).toEqual([]);
+    expect(found(hour + 1e6)).toEqual(['a']);
+    expect(found(hour + hour / 2 + 1e6)).toEqual(['a', 'b']);
   });
 });
