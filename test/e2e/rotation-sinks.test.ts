@@ -1,8 +1,8 @@
 /**
- * The HEC token, the Kafka password and the client certificate of a syslog sink are replaced in
- * their files while records flow. The receivers are the models of the contract tests. Splunk and
- * the syslog receiver accept the previous credentials until the next rotation; Kafka has one
- * password for a user, and its connections are closed when it changes.
+ * The HEC token, the Kafka password and the client certificates of a Kafka and of a syslog sink are
+ * replaced in their files while records flow. The receivers are the models of the contract tests.
+ * Each accepts the previous token and certificates until the next rotation. Kafka has one password
+ * for a user; its connections are closed when password and certificate change.
  */
 import { X509Certificate } from 'node:crypto';
 import { mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -72,6 +72,13 @@ test('token, password and certificates of sinks rotate while records flow: nothi
     await syslog.listen();
     const user = { name: 'waybill', password: '' };
     await using kafka = await new KafkaModel({ user }).create('audit').listen();
+    const certificates = new Accepted();
+    await using secureKafka = await new KafkaModel({
+      tls: { ...own, ca: authority.cert, requestCert: true, rejectUnauthorized: true },
+      admits: (fingerprint) => certificates.accepts(fingerprint),
+    })
+      .create('audit')
+      .listen();
     const tokens = new Accepted();
     splunk.tokens.get = (value) => (tokens.accepts(value) ? { indexes: ['audit'] } : undefined);
 
@@ -79,15 +86,17 @@ test('token, password and certificates of sinks rotate while records flow: nothi
       const [token, password] = [`hec-secret-${version}-x7Qk2mVd`, `kafka-secret-${version}-x7Qk2mVd`];
       const { cert, key } = await authority.issue({ name: `waybill ${version}` });
       tokens.rotate(token);
-      syslog.certificates.rotate(new X509Certificate(cert).fingerprint256);
+      const { fingerprint256 } = new X509Certificate(cert);
+      for (const accepted of [syslog.certificates, certificates]) accepted.rotate(fingerprint256);
       publish(place, 'credentials', version, { token, password, crt: cert, key });
       user.password = password;
-      kafka.cutConnections();
+      for (const each of [kafka, secureKafka]) each.cutConnections();
     };
     await rotate(0);
     const ca = place.path('ca.pem');
     writeFileSync(ca, authority.cert);
     const file = (name: string): string => place.path(`credentials/${name}`);
+    const tls = { ca, cert: file('crt'), key: file('key') };
     const sasl = { mechanism: 'PLAIN', username: user.name, password: `\${file:${file('password')}}` };
     const sinks = [
       {
@@ -98,10 +107,8 @@ test('token, password and certificates of sinks rotate while records flow: nothi
         includeOriginal: true,
       },
       { id: 'kafka', type: 'kafka', brokers: [`127.0.0.1:${kafka.port}`], topic: 'audit', sasl },
-      {
-        ...{ id: 'syslog', type: 'syslog', address: `tls://127.0.0.1:${syslog.port}`, format: 'ecs', maxBytes: 65_536 },
-        tls: { ca, cert: file('crt'), key: file('key') },
-      },
+      { id: 'secure-kafka', type: 'kafka', brokers: [`127.0.0.1:${secureKafka.port}`], topic: 'audit', tls },
+      { id: 'syslog', type: 'syslog', address: `tls://127.0.0.1:${syslog.port}`, format: 'ecs', maxBytes: 65_536, tls },
     ];
     configure(
       place,
@@ -111,11 +118,12 @@ test('token, password and certificates of sinks rotate while records flow: nothi
     const daemon = new Daemon(place);
     const authenticated = (): number => kafka.requests('SaslAuthenticate');
     let before = 0;
-    const renewed = (): boolean => tokens.renewed >= 3 && syslog.certificates.renewed >= 3 && authenticated() > before;
+    const renewed = (): boolean =>
+      tokens.renewed >= 3 && syslog.certificates.renewed >= 3 && certificates.renewed > 0 && authenticated() > before;
     for (let version = 1; version <= rotations + 1; version += 1) {
       await until(
         () =>
-          `new credentials ${version - 1} in use: ${tokens.renewed}, ${syslog.certificates.renewed}, ${authenticated()}\n${daemon.words()}`,
+          `new credentials ${version - 1} in use: ${tokens.renewed}, ${syslog.certificates.renewed}, ${certificates.renewed}, ${authenticated()}\n${daemon.words()}`,
         90_000,
         () => renewed() || undefined,
       );
@@ -126,13 +134,15 @@ test('token, password and certificates of sinks rotate while records flow: nothi
     await service.set({ rate: 0 });
     await caughtUp(daemon, service, 90_000);
     const truth = await service.truth();
+    const values = (model: KafkaModel) => model.committed('audit').flatMap((partition) => partition.map(({ value }) => value));
     const delivered = {
       splunk: splunk.events.map(({ text }) => text),
-      kafka: kafka.committed('audit').flatMap((partition) => partition.map(({ value }) => value)),
+      kafka: values(kafka),
+      'secure-kafka': values(secureKafka),
       syslog: syslog.messages.map(({ text }) => text),
     };
     for (const [sink, texts] of Object.entries(delivered)) expect(compare(texts, truth, originalOf), sink).toEqual(exactlyOnce);
-    expect([tokens.refused, syslog.certificates.refused]).toEqual([0, 0]);
+    expect([tokens, certificates, syslog.certificates].map(({ refused }) => refused)).toEqual([0, 0, 0]);
     process.stderr.write(`rotation of sinks: ${truth.length} records, ${rotations} rotations\n`);
     expect(daemon.words()).not.toMatch(/(?:hec|kafka)-secret-/);
     expect(await daemon.stop()).toMatchObject({ code: 0, signal: null });

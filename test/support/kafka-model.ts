@@ -5,7 +5,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { AddressInfo, Server, Socket } from 'node:net';
-import { createServer as createSecureServer } from 'node:tls';
+import { createServer as createSecureServer, TLSSocket } from 'node:tls';
 import type { TlsOptions } from 'node:tls';
 import { errors, PartitionLog } from './kafka-log.ts';
 import { readBatch, Reader, Writer } from './kafka-wire.ts';
@@ -48,6 +48,8 @@ interface TransactionState {
 
 interface KafkaModelOptions {
   readonly tls?: TlsOptions;
+  /** Decides about a connection with TLS by the SHA-256 fingerprint of the client's certificate. */
+  readonly admits?: (fingerprint: string) => boolean;
   /** Asks for SASL PLAIN with these. */
   readonly user?: { readonly name: string; readonly password: string };
 }
@@ -79,7 +81,9 @@ export class KafkaModel implements AsyncDisposable {
       this.#sockets.add(socket);
       socket.on('close', () => this.#sockets.delete(socket));
       socket.on('error', () => undefined);
-      this.#serve(socket);
+      const isAdmitted = !(socket instanceof TLSSocket) || (options.admits?.(socket.getPeerCertificate().fingerprint256) ?? true);
+      if (isAdmitted) this.#serve(socket);
+      else socket.destroy();
     };
     const made = (): Server =>
       (options.tls ? createSecureServer(options.tls, taken) : createServer(taken)).on('tlsClientError', () => undefined);
@@ -112,7 +116,10 @@ export class KafkaModel implements AsyncDisposable {
   }
 
   cutConnections(): void {
-    for (const socket of this.#sockets) socket.resetAndDestroy();
+    // Node resets TCP connections only.
+    for (const socket of this.#sockets)
+      if (socket instanceof TLSSocket) socket.destroy();
+      else socket.resetAndDestroy();
   }
 
   /** Nobody listens any more; what is stored stays, for another `listen`. */
