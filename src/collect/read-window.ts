@@ -101,7 +101,7 @@ export async function readWindow(
 
 /** Reads and stores each page of the query. @returns what ends the reading without a count */
 async function readPages({ reading, window, query, splitting, tally, referenceRecords, signal }: WindowRead): Promise<Step | undefined> {
-  const { requester, paging, pages, visibility, handoff, clock, log } = reading;
+  const { requester, paging, pages, visibility, handoff, log } = reading;
   let split: Split | undefined;
   tally.beginPass();
   const answers = pass({
@@ -118,8 +118,6 @@ async function readPages({ reading, window, query, splitting, tally, referenceRe
     }),
   });
   for await (const { answer, isFirst, isAhead } of answers) {
-    // The request for the next page leaves before this thread is busy with storing.
-    await clock.sleep(0, signal);
     if (!(await visibility.admits(answer, signal))) return { kind: 'suspended' };
     // mutant: store-page
     await pages.store(answer, { window });

@@ -40,6 +40,7 @@ import { pauseAbove, resumeBelow } from './disk-budget.ts';
 import { SeenUids } from './seen-uids.ts';
 import type { Unpacked } from './segment-entry.ts';
 import { Segments } from './segments.ts';
+import { SharedTransactions } from './shared-transactions.ts';
 import { ownerOf, Sources } from './sources.ts';
 import type { SourceState } from './sources.ts';
 import { createdAt, journalId, storedSettings, storeSettings } from './schema.ts';
@@ -66,6 +67,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   readonly deadLetters: DeadLetters;
   readonly #state: OpenState;
   readonly #store: Store;
+  readonly #shared: SharedTransactions;
   readonly #segments: Segments;
   readonly #ledger: Ledger;
   readonly #operations: Operations;
@@ -100,6 +102,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.created = createdAt(db);
     this.fresh = state.created;
     this.#store = new Store(db, state.directory, state.epoch, options.maxSize);
+    this.#shared = new SharedTransactions(this.#store, clock);
     this.#sources = new Sources(this.#store);
     this.#segments = new Segments(this.#store, this.#sources.ids, () => this.sinkPositions.delivered());
     this.#operations = new Operations(this.#store, this.#segments);
@@ -143,7 +146,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
 
   /**
    * Appends one page of records with their uids and moves the head and `polledUntil`, in one
-   * transaction.
+   * transaction, which pages and windows of other sources may share.
    *
    * The collector calls it for one source at a time, in page order. Records with a known identity are
    * counted, not stored. Records outside every range of the source, or older than the kept uids,
@@ -153,6 +156,10 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
    * @see specification 2.6 (pagination), docs/guarantees.md ("collected once")
    */
   async append(page: CollectedPage): Promise<Appended> {
+    return this.#shared.run(page.source, () => this.#append(page));
+  }
+
+  #append(page: CollectedPage): Appended {
     const source = this.#sources.get(page.source);
     const deduplicated = this.#deduplicator.page(source, page);
     const { fresh, late, known, outside } = deduplicated;
@@ -190,17 +197,21 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   }
 
   async close(sourceId: string, window: Window, revision: WindowStep, lastAge: Micros): Promise<void> {
-    const source = this.#sources.get(sourceId);
-    this.#ledger.record(source.row, ownerOf(source, window), window, revision, lastAge);
-    this.#forget(source);
-    this.#wake();
+    return this.#shared.run(sourceId, () => {
+      const source = this.#sources.get(sourceId);
+      this.#ledger.record(source.row, ownerOf(source, window), window, revision, lastAge);
+      this.#forget(source);
+      this.#wake();
+    });
   }
 
   async confirm(sourceId: string, window: Window, next: Micros | undefined, at: Micros, lastAge: Micros): Promise<void> {
-    const source = this.#sources.get(sourceId);
-    this.#ledger.confirm(source.row, ownerOf(source, window), window, next, at, lastAge);
-    this.#forget(source);
-    this.#wake();
+    return this.#shared.run(sourceId, () => {
+      const source = this.#sources.get(sourceId);
+      this.#ledger.confirm(source.row, ownerOf(source, window), window, next, at, lastAge);
+      this.#forget(source);
+      this.#wake();
+    });
   }
 
   async due(sourceId: string, now: Micros): Promise<LedgerWindow | undefined> {

@@ -20,6 +20,8 @@ export class Store {
   readonly #freePages;
   #after: (() => void)[] = [];
   #undo: (() => void)[] = [];
+  /** True while operations share the running transaction. */
+  #isShared = false;
   /**
    * The first fatal error. After a failed write the content of the file is unknown until the state is
    * opened again.
@@ -55,6 +57,7 @@ export class Store {
    * @param share  the share of `maxSize` that may be used after the operation; the rest is reserved
    */
   transaction<Result>(operation: () => Result, share = Infinity): Result {
+    if (this.#isShared) return this.#within(share, operation);
     if (this.#broken) throw this.#broken;
     this.#after = [];
     this.#undo = [];
@@ -68,12 +71,7 @@ export class Store {
           `state in "${this.directory}" is owned by epoch ${owner ?? 'none'}, this process is ${this.epoch}`,
         );
       }
-      result = operation();
-      if (share !== Infinity && this.usedBytes() > share * this.maxBytes())
-        throw new WaybillError(
-          'journal_full',
-          `cannot write the state in "${this.directory}": it would exceed ${share * 100} % of journal.maxSize`,
-        );
+      result = this.#within(share, operation);
       this.db.exec('COMMIT');
     } catch (thrown) {
       for (const undo of this.#undo.reverse()) undo();
@@ -98,6 +96,30 @@ export class Store {
     for (const after of this.#after) after();
     this.trimWal();
     return result;
+  }
+
+  /**
+   * Runs `operations`, which call `transaction`, in one transaction: all are stored, or none. Throws
+   * as `transaction` does.
+   */
+  together<Result>(operations: () => Result): Result {
+    return this.transaction(() => {
+      this.#isShared = true;
+      try {
+        return operations();
+      } finally {
+        this.#isShared = false;
+      }
+    });
+  }
+
+  #within<Result>(share: number, operation: () => Result): Result {
+    const result = operation();
+    if (share === Infinity || this.usedBytes() <= share * this.maxBytes()) return result;
+    throw new WaybillError(
+      'journal_full',
+      `cannot write the state in "${this.directory}": it would exceed ${share * 100} % of journal.maxSize`,
+    );
   }
 
   /**

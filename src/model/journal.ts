@@ -72,8 +72,8 @@ export interface GapOperation {
  * The journal as the loop of one source sees it.
  *
  * Every member that reads or writes the store returns a promise and is one transaction, so that
- * another database can replace SQLite. The loop of a source is sequential; nothing else may be
- * assumed about the order of calls.
+ * another database can replace SQLite. Several sources may share a transaction. The loop of a source
+ * awaits each call; nothing else may be assumed about the order of calls.
  *
  * The members without a promise (`progress`, `remembers`, `lastFullVisibility`, `backfills`,
  * `paused`, `readAheadLimit`) read or set values in memory. Only the loop of that source and the

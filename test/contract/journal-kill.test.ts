@@ -55,7 +55,7 @@ async function lives(lane: number): Promise<void> {
     if (!last) throw new Error('the child was killed before its first report');
     const now = db
       .prepare(
-        'SELECT head.seq, head.pruned_seq AS pruned, acknowledged, delivered, resume_note AS note, frontier_us AS frontier FROM head, sinks, sources',
+        'SELECT head.seq, head.pruned_seq AS pruned, acknowledged, delivered, resume_note AS note, frontier_us AS frontier FROM head, sinks, sources WHERE source_no = 1',
       )
       .get() as {
       seq: number;

@@ -17,6 +17,8 @@ const journal = await Journal.open(
 );
 const source = 'production';
 journal.registerSource(source, 'tenant', base);
+// Stores in the same transactions as the first.
+journal.registerSource('other', 'tenant', base);
 journal.sinkPositions.register('siem', 'file', 'x', { seq: 0, chain: new Uint8Array(32) }, undefined);
 const at = {
   proven: true,
@@ -25,7 +27,12 @@ const at = {
 for (let turn = journal.head().seq; ; turn += 1) {
   // Half of each page is known already; the ids go on where the last process ended.
   const records = Array.from({ length: 10 }, (_, i) => collected(turn * 5 + i, base + (turn * 5 + i) * 10 * second));
-  await journal.append({ source, records, received: systemClock.now() * 1000, serverNow: base });
+  const others = [collected(1e9 + turn, base + turn * second)];
+  const received = systemClock.now() * 1000;
+  await Promise.all([
+    journal.append({ source, records, received, serverNow: base }),
+    journal.append({ source: 'other', records: others, received, serverNow: base }),
+  ]);
   if (turn % 3 === 0) {
     const { closedUntil: reached } = journal.progress(source).live;
     await journal.close(source, { from: reached, to: reached + second }, { verdict: at, next: undefined, at: reached, recount: false }, 0);
