@@ -107,13 +107,10 @@ export function unpackBody(column: number, body: Uint8Array): Uint8Array {
   throw damaged(`segment has codec ${codec}, known are 0 and 1`);
 }
 
-/**
- * Concatenates entries and returns the body and the table of ends. A sufficiently large `space`
- * holds the body until its next use.
- */
-export function joinBody(parts: readonly Uint8Array[], space?: Buffer): { body: Buffer; ends: Buffer } {
+/** Concatenates entries and returns the body and the table of ends. */
+export function joinBody(parts: readonly Uint8Array[]): { body: Buffer; ends: Buffer } {
   const length = parts.reduce((sum, part) => sum + part.length, 0);
-  const body = space && space.length >= length ? space.subarray(0, length) : Buffer.allocUnsafe(length);
+  const body = Buffer.allocUnsafe(length);
   const ends = Buffer.allocUnsafe(parts.length * 4);
   let at = 0;
   parts.forEach((part, i) => {

@@ -32,11 +32,6 @@ import type { Store } from './store.ts';
 const handOverBytes = 2 * 1024 * 1024;
 /** A sink that has less than this to read from memory keeps up. */
 const keepsUpBytes = 1024 * 1024;
-/**
- * A buffer for bodies of the usual size. A new buffer of a megabyte per page would burden garbage
- * collection.
- */
-const spaceBytes = 2 * 1024 * 1024;
 const unpackedHeld = 4;
 /**
  * Number of newest segments to search for the ledger entries of one microsecond. The journal writes
@@ -76,7 +71,6 @@ export class Segments {
   readonly #pruned: Statement<[], { pruned_seq: number }>;
   readonly #timed: Statement<[number, number, number, number], { seq: number; n: number }>;
   readonly #numbered: Statement<[number], { seq: number; n: number; number: number | null }>;
-  readonly #space = Buffer.allocUnsafeSlow(spaceBytes);
   #head: Head;
   #recent: Unpacked[] = [];
   #recentBytes = 0;
@@ -124,10 +118,7 @@ export class Segments {
    * belongs to `records[i]`.
    */
   writeRecords(source: number, sourceId: string, records: readonly CollectedRecord[], late: readonly boolean[], received: Micros): number {
-    const { body, ends } = joinBody(
-      records.map((record) => record.bytes),
-      this.#space,
-    );
+    const { body, ends } = joinBody(records.map((record) => record.bytes));
     const uids = Buffer.allocUnsafe(records.length * 16);
     let flagged = 0;
     let min: Micros | null = null;
@@ -156,10 +147,7 @@ export class Segments {
       body,
     };
     const chain = this.#write(source, content, min, max);
-    this.#store.after(() => {
-      // The next body overwrites the shared buffer, so the segment gets a copy.
-      this.#handOver({ ...content, body: Buffer.from(body), source: sourceId, chain });
-    });
+    this.#store.after(() => this.#handOver({ ...content, source: sourceId, chain }));
     return content.seq;
   }
 

@@ -59,7 +59,11 @@ test.each([1, 2, 3])('a journal whose sources store together equals one whose so
   // Small, so that some pages do not fit.
   const [together, inTurn] = [await opened({ maxSize: 512 * 1024 }), await opened({ maxSize: 512 * 1024 })];
   const sources = [source, 'second', 'third', 'fourth'];
-  for (const { journal } of [together, inTurn]) for (const id of sources) journal.registerSource(id, 'tenant', base);
+  for (const { journal } of [together, inTurn]) {
+    for (const id of sources) journal.registerSource(id, 'tenant', base);
+    // Keeps the newest segments in memory.
+    journal.sinkPositions.register('file', 'file', 'x', { seq: 0, chain: new Uint8Array(32) }, undefined);
+  }
   let stored = 0;
   let refused = 0;
   for (let round = 0; round < 60; round += 1) {
@@ -77,9 +81,15 @@ test.each([1, 2, 3])('a journal whose sources store together equals one whose so
         return done.catch(codeOf);
       };
     });
+    const before = together.journal.head().seq;
     const results = await Promise.all(operations.map((operation) => operation(together.journal)));
     for (const [n, operation] of operations.entries()) expect(await operation(inTurn.journal), `round ${round}`).toEqual(results[n]);
     expect(together.journal.head(), `round ${round}`).toEqual(inTurn.journal.head());
+    const [read, expected] = await Promise.all([together, inTurn].map(({ journal }) => journal.read(before, { records: 100, bytes: 1e6 })));
+    expect(
+      read?.map(({ text }) => text),
+      `round ${round}`,
+    ).toEqual(expected?.map(({ text }) => text));
     for (const id of sources) expect(together.journal.progress(id)).toEqual(inTurn.journal.progress(id));
     for (const result of results) {
       if (result === 'journal_full') refused += 1;
