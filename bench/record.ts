@@ -1,6 +1,7 @@
 /** The records of the benchmark: made by number, 30 a second, 786 bytes of JSON each like those of the specification with every field. */
 
 export const perSecond = 30;
+export const firstLogId = 1_000_000;
 
 const places = [
   ['51.5074,-0.1278', '10 Sample Street, London'],
@@ -25,7 +26,7 @@ export function recordText(i: number, beginMs: number, rate = perSecond): string
   const micros = Math.floor((i * 1_000_000) / rate);
   const at = new Date(beginMs + Math.floor(micros / 1000)).toISOString().slice(0, 23);
   return JSON.stringify({
-    logId: 1_000_000 + i,
+    logId: firstLogId + i,
     userId: `u-${user.toString().padStart(6, '0')}`,
     payloadId: `p-${(i % 5003).toString().padStart(8, '0')}`,
     payloadName: `Quarterly forecast ${(i % 5003).toString().padStart(5, '0')} draft.xlsx`,

@@ -1,17 +1,15 @@
 /**
- * `npm run bench [-- collection | delivery | backfill | logs-endpoint | flood | sizing | live] [options]`: the benchmarks, each a program of its own with its floor
- * measured in the same run. Without a name, collection and then delivery; options are for a benchmark that is named, `--records` is for all.
+ * `npm run bench [-- NAME [options]]`: the benchmarks, each with its floor measured in the same run. Without a name, collection and then delivery; `bars`
+ * runs each one that has bars. Options are for a benchmark that is named, `--records` and `--save` are for all.
  */
-import { spawnSync } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
-
-const names = ['collection', 'delivery', 'backfill', 'logs-endpoint', 'flood', 'sizing', 'live'];
-const given = process.argv.slice(2);
-const [first = ''] = given;
-const asked = names.includes(first) ? [first] : ['collection', 'delivery'];
-const options = names.includes(first) ? given.slice(1) : given;
-for (const name of asked) {
-  const program = fileURLToPath(new URL(`${name}.ts`, import.meta.url));
-  const { status } = spawnSync(process.execPath, [program, ...options], { stdio: 'inherit' });
-  if (status !== 0) process.exit(status ?? 1);
+const names = ['peers', 'collection', 'delivery', 'kafka', 'backfill', 'logs-endpoint', 'flood', 'sizing', 'live', 'report'];
+const withBars = ['peers', 'live', 'delivery', 'kafka'];
+const [first = '', ...rest] = process.argv.slice(2);
+const chosen = names.includes(first) ? [first] : first === 'bars' ? withBars : ['collection', 'delivery'];
+const options = names.includes(first) || first === 'bars' ? rest : process.argv.slice(2);
+// In this process, so that a signal reaches the one that ends the started programs.
+for (const name of chosen) {
+  const path = new URL(`${name}.ts`, import.meta.url);
+  process.argv.splice(1, Infinity, path.pathname, ...options);
+  await import(path.href);
 }

@@ -1,6 +1,6 @@
 /**
  * The service of the benchmark: a process of its own that answers window queries from bytes made at start, so that what is measured is the one
- * who asks. Plain HTTP on loopback. Prints one line of JSON when it listens, and the count of its requests at `/stats`.
+ * who asks. Plain HTTP on loopback. Prints one line of JSON when it listens, and counts and times of its requests at `/stats`, which `?reset` clears.
  */
 import { createServer } from 'node:http';
 import { perSecond, recordText } from './record.ts';
@@ -45,8 +45,9 @@ function indexAt(text: string | null, otherwise: number, isEnd: boolean): number
   return Math.min(records, Math.max(0, index));
 }
 
-/** `windowed`: requests with both bounds, as only close makes them. */
-const stats = { pages: 0, counts: 0, windowed: 0 };
+/** `windowed`: requests with both bounds, as only close makes them. The times are ms since 1970, of the first request, the first window and the last record. */
+const none = { pages: 0, counts: 0, windowed: 0, firstAt: 0, windowAt: 0, lastRecordAt: 0 };
+let stats = { ...none };
 
 const server = createServer((request, response) => {
   const url = new URL(request.url ?? '/', 'http://bench');
@@ -58,6 +59,7 @@ const server = createServer((request, response) => {
   }
   if (url.pathname === '/stats') {
     response.end(JSON.stringify(stats));
+    if (url.searchParams.has('reset')) stats = { ...none };
     return;
   }
   const { searchParams } = url;
@@ -68,7 +70,13 @@ const server = createServer((request, response) => {
   const begin = Math.min(until, from + (page - 1) * pageSize);
   const end = Math.min(until, begin + pageSize);
   stats[pageSize === 1 ? 'counts' : 'pages'] += 1;
-  if (searchParams.has('endTime')) stats.windowed += 1;
+  const now = performance.timeOrigin + performance.now();
+  stats.firstAt ||= now;
+  if (searchParams.has('endTime')) {
+    stats.windowed += 1;
+    stats.windowAt ||= now;
+  }
+  if (end === records && begin < end) stats.lastRecordAt = now;
   const head = `{"pagination":{"totalRecords":${until - from},"pageSize":${pageSize},"itemsInPage":${end - begin},"page":${page}},"data":[`;
   const body = [Buffer.from(head), ...slices(begin, end), Buffer.from(']}')];
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': body.reduce((sum, part) => sum + part.length, 0) });

@@ -1,0 +1,56 @@
+/**
+ * `npm run bench -- report`: writes bench/RESULTS.md and docs/images/peers.svg from bench/results/*.json. `--save` of a benchmark does the same. Nobody edits them.
+ */
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { chart } from './chart.ts';
+import { barCells, barColumns } from './result.ts';
+import type { Result } from './result.ts';
+
+type Saved = Result & { readonly measuredAt: string; readonly commit: string };
+
+const results = new URL('results/', import.meta.url);
+const order = ['peers', 'live', 'delivery', 'kafka', 'outage', 'sources', 'collection', 'backfill'];
+
+/** The files that `report` writes, by their path from the root. */
+export function reportFiles(): ReadonlyMap<string, string> {
+  const names = readdirSync(results)
+    .filter((name) => name.endsWith('.json'))
+    .map((name) => name.slice(0, -5))
+    .sort((a, b) => rank(a) - rank(b) || a.localeCompare(b));
+  const saved = names.map((name) => JSON.parse(readFileSync(new URL(`${name}.json`, results), 'utf8')) as Saved);
+  const charts = saved.flatMap(({ chart: rows }) => (rows === undefined ? [] : [['docs/images/peers.svg', chart(rows)] as const]));
+  return new Map([['bench/RESULTS.md', [head, ...saved.map(section)].join('\n')], ...charts]);
+}
+
+export function writeReport(): void {
+  for (const [path, text] of reportFiles()) writeFileSync(new URL(`../${path}`, import.meta.url), text);
+}
+
+const head = `# Results
+
+\`npm run bench -- report\` writes this file from \`bench/results\`; do not edit it. Compare the rows of one table: each table was
+measured in one run, beside a floor without any durability. Rates of different runs depend on the machine and its load.
+`;
+
+function rank(name: string): number {
+  const at = order.indexOf(name);
+  return at < 0 ? order.length : at;
+}
+
+function section({ title, command, measuredAt, commit, text, tables, bars }: Saved): string {
+  const parts = [
+    `## ${title}`,
+    `\`${command}\`, ${measuredAt}, commit ${commit}. ${text.join(' ')}`,
+    ...tables.map(({ caption, columns, rows }) => `${caption}\n\n${markdown(columns, rows)}`),
+    ...(bars.length === 0 ? [] : [markdown(barColumns, bars.map(barCells))]),
+  ];
+  return `${parts.join('\n\n')}\n`;
+}
+
+function markdown(columns: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
+  return [line(columns), line(columns.map(() => '---')), ...rows.map(line)].join('\n');
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) writeReport();
