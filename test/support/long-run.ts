@@ -35,6 +35,8 @@ export const longForms = [
   'test/unit/connect/secrets.test.ts',
   'test/unit/encode/any-record.test.ts',
   'test/unit/journal/damage.test.ts',
+  'test/unit/normalize/privacy-rules.test.ts',
   'test/unit/record/read.test.ts',
+  'test/unit/sink/syslog-frames.test.ts',
   'test/unit/source/scan.fuzz.test.ts',
 ];

@@ -60,15 +60,8 @@ export function readStrictly(line: string): CefLine & { readonly values: Readonl
   expect(line.isWellFormed()).toBe(true);
   const read = parseCef(line);
   const names = read.extension.map(([key]) => key);
-  expect(new Set(names).size).toBe(names.length);
   expect(names).toEqual(order.filter((key) => names.includes(key)));
-  for (const [key, value] of read.extension) {
-    expect(value, key).not.toBe('');
-    expect(value.length, key).toBeLessThanOrEqual(keys[key] ?? 0);
-    if (/^(cs|cfp|c6a)\d$/.test(key)) expect(names).toContain(`${key}Label`);
-    if (/^(src|c6a2)$/.test(key)) expect(isIPv4(value) || isIPv6(value), key).toBe(true);
-    if (/^(cfp\d|slat|slong|rt|start)$/.test(key)) expect(Number.isFinite(Number(value)), key).toBe(true);
-  }
+  expect(read.extension.flatMap(([key, value]) => faultsOf(key, value, names))).toEqual([]);
   // Behind the header, a backslash stands before what it escapes and nothing else; a pipe has none.
   const extension = line
     .split(/(?<!\\)\|/)
@@ -76,4 +69,15 @@ export function readStrictly(line: string): CefLine & { readonly values: Readonl
     .join('|');
   expect(extension.replace(/\\[\\=nr]/g, '')).not.toContain('\\');
   return { ...read, values: new Map(read.extension) };
+}
+
+/** One assertion a line keeps thousands of lines cheap. */
+function faultsOf(key: string, value: string, names: readonly string[]): readonly string[] {
+  const faults: string[] = [];
+  if (value === '') faults.push(`${key} is empty`);
+  if (value.length > (keys[key] ?? 0)) faults.push(`${key} has ${value.length} characters`);
+  if (/^(cs|cfp|c6a)\d$/.test(key) && !names.includes(`${key}Label`)) faults.push(`${key} has no label`);
+  if (/^(src|c6a2)$/.test(key) && !isIPv4(value) && !isIPv6(value)) faults.push(`${key} is no address: ${value}`);
+  if (/^(cfp\d|slat|slong|rt|start)$/.test(key) && !Number.isFinite(Number(value))) faults.push(`${key} is no number: ${value}`);
+  return faults;
 }
