@@ -27,6 +27,7 @@ const rows = [
   ['normalize/', ['normalize/', 'record/', ...ground, 'node:crypto']],
   ['encode/', ['encode/', 'record/', 'model/', 'node:crypto']],
   ['archive/', ['archive/', 'record/', ...ground, 'zod', 'node']],
+  ['archive/bucket/', ['archive/', 'connect/', ...ground, 'quote.ts', '@aws-sdk/client-s3', 'node']],
   ['archive/merkle.ts', ['node:crypto']],
   ['archive/tiles.ts', ['archive/merkle.ts']],
   ['archive/tiled-tree.ts', ['archive/merkle.ts', 'archive/tiles.ts']],

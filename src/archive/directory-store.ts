@@ -5,7 +5,7 @@ import { link, mkdir, open, readdir, readFile, rename, unlink } from 'node:fs/pr
 import { dirname, join, relative, resolve } from 'node:path';
 import type { WritableArchiveStore } from './store.ts';
 
-export class DirectoryStore implements WritableArchiveStore {
+export class DirectoryStore implements WritableArchiveStore, AsyncDisposable {
   readonly #root: string;
   /** Folders whose names are on disk. */
   readonly #folders = new Set<string>();
@@ -40,6 +40,9 @@ export class DirectoryStore implements WritableArchiveStore {
   async replace(path: string, bytes: Uint8Array): Promise<void> {
     await this.#write(path, bytes, rename);
   }
+
+  /** No file stays open. */
+  async [Symbol.asyncDispose](): Promise<void> {}
 
   /** Writes a temporary file in the same folder, syncs it, gives it its name, and syncs the name. */
   async #write<Result>(path: string, bytes: Uint8Array, name: (temporary: string, target: string) => Promise<Result>): Promise<Result> {

@@ -64,7 +64,10 @@ function archiveFaults({ value }: Document): readonly Fault[] {
     if (memberOf(sink, 'type') !== 'archive') return [];
     const start = memberOf(sink, 'start');
     const isTime = typeof start === 'string' && parseInstant(start) !== undefined;
+    const [hasDirectory, hasBucket] = ['directory', 's3'].map((key) => memberOf(sink, key) !== undefined);
     return [
+      ...(hasDirectory || hasBucket ? [] : [{ path: ['sinks', index, 'directory'], message: 'is missing: expected a directory, or "s3"' }]),
+      ...(hasDirectory && hasBucket ? [{ path: ['sinks', index, 's3'], message: 'is not used: "directory" has the archive' }] : []),
       ...(memberOf(sink, 'ledger') === false
         ? [{ path: ['sinks', index, 'ledger'], message: 'must be true: an archive has the ledger' }]
         : []),

@@ -3,18 +3,19 @@ import type { KeyObject } from 'node:crypto';
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { DirectoryStore } from '../../archive/directory-store.ts';
 import { openHead } from '../../archive/head.ts';
 import { formatVerifier, signerOf } from '../../archive/signed-note.ts';
+import type { ArchiveStore } from '../../archive/store.ts';
 import { messageOf } from '../../errors.ts';
 import { defineSink } from '../define.ts';
 import type { Finding } from '../define.ts';
 import { signingKeyOf } from './key.ts';
-import { archiveSettings } from './settings.ts';
+import { openStore } from './open-store.ts';
+import { archiveSettings, bucketTarget, placeOf } from './settings.ts';
 import { ArchiveSink } from './sink.ts';
 
 export const archive = defineSink('archive', {
-  summary: 'a signed archive in a local directory, with every record and the ledger',
+  summary: 'a signed archive in a local directory or in S3, with every record and the ledger',
   config: archiveSettings,
   formats: ['raw'],
   batch: { records: 10_000, bytes: 16 * 1024 * 1024, wait: 300_000 },
@@ -23,19 +24,29 @@ export const archive = defineSink('archive', {
   keepsPosition: () => true,
   takesOnce: true,
   deadline: 120_000,
-  destination: ({ directory }) => resolve(directory),
+  destination: (settings) => (settings.s3 === undefined ? resolve(placeOf(settings)) : placeOf(settings)),
   guarantee: () => ({ delivery: 'exactly once', duplicates: '0', losses: '0' }),
-  async check({ directory, signingKey }, { id }) {
-    const key = signingKeyOf(signingKey, `sinks.${id}.signingKey`);
+  async check(settings, context, signal) {
+    const { id } = context;
+    const key = signingKeyOf(settings.signingKey, `sinks.${id}.signingKey`);
+    if (settings.s3 !== undefined) {
+      const { BucketStore } = await import('../../archive/bucket/store.ts');
+      const { checkBucket } = await import('../../archive/bucket/check.ts');
+      const target = bucketTarget(settings.s3, context);
+      await using store = new BucketStore(target, { ...context, setting: `sinks.${id}.s3` });
+      const findings = await checkBucket(store, target, `sinks.${id}.s3`, signal);
+      if (findings.some(({ level }) => level === 'error')) return findings;
+      return [...findings, ...(await archiveFindings(store, store.name, key, id))];
+    }
+    const { directory = '' } = settings;
+    await using store = await openStore(settings, context);
     const faults = await directoryFaults(directory, `sinks.${id}.directory`);
-    return faults.length > 0 ? faults : archiveFindings(directory, key, id);
+    return faults.length > 0 ? faults : await archiveFindings(store, directory, key, id);
   },
-  open: async ({ directory, signingKey }, context, resumePoint) =>
-    ArchiveSink.open(
-      { name: directory, store: new DirectoryStore(directory), key: signingKeyOf(signingKey, `sinks.${context.id}.signingKey`) },
-      context,
-      resumePoint,
-    ),
+  async open(settings, context, resumePoint) {
+    const key = signingKeyOf(settings.signingKey, `sinks.${context.id}.signingKey`);
+    return ArchiveSink.open({ name: placeOf(settings), store: await openStore(settings, context), key }, context, resumePoint);
+  },
 });
 
 async function directoryFaults(directory: string, setting: string): Promise<readonly Finding[]> {
@@ -58,14 +69,14 @@ async function nearestExisting(path: string): Promise<string> {
 }
 
 /** Reads where the archive ends, as the sink does when it opens. */
-async function archiveFindings(directory: string, key: KeyObject, id: string): Promise<readonly Finding[]> {
+async function archiveFindings(store: ArchiveStore, name: string, key: KeyObject, id: string): Promise<readonly Finding[]> {
   const newOrigin = 'waybill/new';
-  const { origin, number, log } = await openHead(new DirectoryStore(directory), key, () => newOrigin);
-  if (number === 0) return [{ level: 'ok', message: `"${directory}" has no archive yet: the first segment begins one` }];
+  const { origin, number, log } = await openHead(store, key, () => newOrigin);
+  if (number === 0) return [{ level: 'ok', message: `"${name}" has no archive yet: the first segment begins one` }];
   return [
     {
       level: 'ok',
-      message: `"${directory}" has ${log.size} lines and ${number} checkpoints, and sinks.${id}.signingKey signed the newest`,
+      message: `"${name}" has ${log.size} lines and ${number} checkpoints, and sinks.${id}.signingKey signed the newest`,
     },
     { level: 'ok', message: `public key for auditors: ${formatVerifier(signerOf(origin, key))}` },
   ];

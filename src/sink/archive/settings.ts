@@ -1,10 +1,78 @@
 /** The settings of the sink `archive`. */
 import { z } from 'zod';
-import { path, secret } from '../../settings/values.ts';
+import type { BucketTarget } from '../../archive/bucket/client.ts';
+import { proxySettings, tlsSettings } from '../../connect/settings.ts';
+import { duration, httpsUrl, path, secret, text } from '../../settings/values.ts';
+import type { SinkContext } from '../define.ts';
+
+const s3Settings = z
+  .strictObject({
+    bucket: text(/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/, 'the name of a bucket').describe('Bucket with versioning and Object Lock'),
+    prefix: text(/^[^/\p{Cc}][^\p{Cc}]*$/u, 'a prefix such as audit/production')
+      .optional()
+      .describe('Beginning of every key, for example `audit/production`; one archive has one prefix'),
+    region: text(/^[a-z0-9-]+$/, 'a region such as eu-central-1').describe('Region of the bucket'),
+    endpoint: httpsUrl().optional().describe('Address of a server other than AWS; default `https://s3.{region}.amazonaws.com`'),
+    pathStyle: z
+      .boolean()
+      .optional()
+      .describe('Name the bucket in the path of a request, not in the host; default true with `endpoint`, else false'),
+    objectLock: z
+      .union([z.literal('none'), duration({ min: '1d' })])
+      .describe(
+        'Retention of each segment and checkpoint from its creation on: `365d`. Nobody can delete or shorten it before. `none` for a bucket without Object Lock',
+      ),
+    objectLockMode: z
+      .enum(['compliance', 'governance'])
+      .default('compliance')
+      .describe('`governance`: users with s3:BypassGovernanceRetention may delete earlier'),
+    accessKeyId: secret()
+      .optional()
+      .describe(
+        'Access key; default the credentials of the environment, as the AWS SDK finds them: variables, files, web identity, instance',
+      ),
+    secretAccessKey: secret().optional().describe('Secret of `accessKeyId`'),
+    sessionToken: secret().optional().describe('Session token of temporary credentials'),
+    tls: tlsSettings.optional(),
+    proxy: proxySettings.optional().describe('Proxy of this sink in place of the general one; `none` connects directly'),
+  })
+  .superRefine(({ accessKeyId, secretAccessKey, sessionToken }, context) => {
+    const missing = (key: string, needs: string): void =>
+      context.addIssue({ code: 'custom', path: [key], message: `is missing: ${needs} needs it` });
+    if (accessKeyId !== undefined && secretAccessKey === undefined) missing('secretAccessKey', 'accessKeyId');
+    if (accessKeyId === undefined && (secretAccessKey ?? sessionToken) !== undefined)
+      missing('accessKeyId', secretAccessKey === undefined ? 'sessionToken' : 'secretAccessKey');
+  })
+  .describe('Bucket of S3, or of a server with its protocol, in place of `directory`');
 
 export const archiveSettings = z.strictObject({
-  directory: path().describe('Directory of the archive, on a local disk; created with mode 0700. Relative to the working directory'),
+  directory: path()
+    .optional()
+    .describe('Directory of the archive, on a local disk; created with mode 0700. Relative to the working directory'),
+  s3: s3Settings.optional(),
   signingKey: secret().describe('Ed25519 private key in PEM (PKCS #8) that signs the checkpoints, e.g. `${file:/run/secrets/archive-key}`'),
 });
 
+type S3Settings = z.output<typeof s3Settings>;
 export type ArchiveSettings = z.output<typeof archiveSettings>;
+
+export function bucketTarget(settings: S3Settings, { proxy }: Pick<SinkContext, 'proxy'>): BucketTarget {
+  const { bucket, prefix, region, endpoint, pathStyle, objectLock, objectLockMode, accessKeyId, secretAccessKey, sessionToken, tls } =
+    settings;
+  return {
+    bucket,
+    prefix: prefix === undefined ? '' : `${prefix.replace(/\/+$/, '')}/`,
+    region,
+    endpoint: endpoint ?? `https://s3.${region}.amazonaws.com`,
+    pathStyle: pathStyle ?? endpoint !== undefined,
+    credentials: accessKeyId && secretAccessKey && { accessKeyId, secretAccessKey, sessionToken },
+    retention: objectLock === 'none' ? undefined : { mode: objectLockMode === 'compliance' ? 'COMPLIANCE' : 'GOVERNANCE', ms: objectLock },
+    tls,
+    proxy: settings.proxy === 'none' ? undefined : (settings.proxy ?? proxy),
+  };
+}
+
+/** The place of an archive, for messages and for recognizing the sink. */
+export function placeOf({ directory = '', s3 }: Pick<ArchiveSettings, 'directory' | 's3'>): string {
+  return s3 === undefined ? directory : `s3://${s3.bucket}/${s3.prefix ?? ''}`;
+}

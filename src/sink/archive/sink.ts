@@ -5,16 +5,17 @@ import type { Codec } from '../../archive/segment.ts';
 import type { WritableArchiveStore } from '../../archive/store.ts';
 import { ArchiveWriter } from '../../archive/writer.ts';
 import type { Through } from '../../archive/writer.ts';
-import { WaybillError, messageOf } from '../../errors.ts';
+import { WaybillError, codeOf, messageOf } from '../../errors.ts';
 import type { Position } from '../../model/ledger.ts';
 import type { Batch, DeliveryResult, ResumePoint, ResumePosition, Sink } from '../../model/sink.ts';
 import type { SinkContext } from '../define.ts';
 import { entryLine } from './entry-line.ts';
 
 interface ArchiveTarget {
-  /** For messages: the directory. */
+  /** For messages: the directory or the bucket. */
   readonly name: string;
-  readonly store: WritableArchiveStore;
+  /** Closed with the sink. */
+  readonly store: WritableArchiveStore & Partial<AsyncDisposable>;
   readonly key: KeyObject;
   readonly random?: (bytes: number) => Uint8Array;
   readonly codec?: Codec;
@@ -41,7 +42,8 @@ export class ArchiveSink implements Sink {
   static async open(target: ArchiveTarget, context: Context, resumePoint: ResumePoint): Promise<ArchiveSink> {
     const { name, store, key, random = randomBytes, codec } = target;
     const { position, adopt = false } = resumePoint;
-    const writer = await ArchiveWriter.open(store, { key, random, codec, beginsAfter: position.seq }).catch((cause: unknown) => {
+    const writer = await ArchiveWriter.open(store, { key, random, codec, beginsAfter: position.seq }).catch(async (cause: unknown) => {
+      await store[Symbol.asyncDispose]?.();
       throw failure('sink_unavailable', `cannot open the archive "${name}" for sink "${context.id}"`, cause);
     });
     const sink = new ArchiveSink(target, context, resumePoint, writer);
@@ -71,6 +73,7 @@ export class ArchiveSink implements Sink {
   /** Waits for an append that missed its deadline: a second writer would compete with it. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#append;
+    await this.#target.store[Symbol.asyncDispose]?.();
   }
 
   /** Signs the position of this journal: the archive continues with it. */
@@ -99,7 +102,7 @@ function assertContinues({ position, origin }: ArchiveWriter, { journal, resumeN
   if (position !== undefined && position.journal !== journal)
     throw new WaybillError(
       'sink_blocked',
-      `${action}: it belongs to another state (the state was lost, or two daemons write it); restore that state, use another directory, or see "waybill sinks adopt"`,
+      `${action}: it belongs to another state (the state was lost, or two daemons write it); restore that state, use another directory or prefix, or see "waybill sinks adopt"`,
     );
   if (resumeNote === undefined || (position !== undefined && resumeNote === origin)) return;
   const found = position === undefined ? 'it is empty' : `it is "${origin}"`;
@@ -109,6 +112,9 @@ function assertContinues({ position, origin }: ArchiveWriter, { journal, resumeN
   );
 }
 
+/** Errors of the storage get the name of the sink; others have it. */
 function failure(code: 'sink_unavailable' | 'sink_outcome_unknown', action: string, cause: unknown): WaybillError {
-  return cause instanceof WaybillError ? cause : new WaybillError(code, `${action}: ${messageOf(cause)}`, { cause });
+  const given = codeOf(cause);
+  if (cause instanceof WaybillError && given !== 'sink_unavailable' && given !== 'sink_blocked') return cause;
+  return new WaybillError(given === 'sink_blocked' ? given : code, `${action}: ${messageOf(cause)}`, { cause });
 }

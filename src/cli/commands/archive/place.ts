@@ -1,14 +1,18 @@
 /** Where an archive is, and the public keys that verify it. */
 import { readFileSync, statSync } from 'node:fs';
-import { DirectoryStore } from '../../../archive/directory-store.ts';
 import { originOf } from '../../../archive/head.ts';
 import { parseVerifier, signerOf } from '../../../archive/signed-note.ts';
 import type { Verifier } from '../../../archive/signed-note.ts';
 import type { ArchiveStore } from '../../../archive/store.ts';
+import { systemClock } from '../../../clock.ts';
 import { loadConfig } from '../../../config/load.ts';
+import { sinkContext } from '../../../daemon/open-sink.ts';
 import { messageOf, WaybillError } from '../../../errors.ts';
 import { signingKeyOf } from '../../../sink/archive/key.ts';
+import { openStore } from '../../../sink/archive/open-store.ts';
+import { placeOf as nameOf } from '../../../sink/archive/settings.ts';
 import type { ArchiveSettings } from '../../../sink/archive/settings.ts';
+import type { SinkContext } from '../../../sink/define.ts';
 import { byId } from '../../not-found.ts';
 import type { Io } from '../../io.ts';
 import { text } from '../../option.ts';
@@ -17,7 +21,7 @@ import { configOption } from '../../state-access.ts';
 
 export const placeOptions = {
   directory: text('DIR', 'directory of the archive'),
-  sink: text('ID', 'archive sink of the configuration, in place of --directory'),
+  sink: text('ID', 'archive sink of the configuration, in a directory or in S3, in place of --directory'),
   ...configOption,
 };
 export const keyOption = {
@@ -27,7 +31,7 @@ export const keyOption = {
 type PlaceValues = ValuesOf<typeof placeOptions>;
 
 interface Place {
-  readonly store: ArchiveStore;
+  readonly store: ArchiveStore & AsyncDisposable;
   /** For messages. */
   readonly name: string;
   /** Of the sink in the configuration. */
@@ -39,18 +43,24 @@ export async function placeOf(values: PlaceValues, { env }: Pick<Io, 'env'>): Pr
   const { directory, sink } = values;
   if ((directory === undefined) === (sink === undefined))
     throw new WaybillError('usage', 'cannot find the archive: pass either --directory DIR, or --sink ID of the configuration');
-  const settings = sink === undefined ? undefined : await settingsOf(sink, values.config, env);
-  const name = settings?.directory ?? directory ?? '';
-  if (statSync(name, { throwIfNoEntry: false })?.isDirectory() !== true)
+  const found = sink === undefined ? undefined : await configured(sink, values.config, env);
+  const settings: Pick<ArchiveSettings, 'directory' | 's3'> = found?.settings ?? { directory };
+  const name = nameOf(settings);
+  if (settings.s3 === undefined && statSync(name, { throwIfNoEntry: false })?.isDirectory() !== true)
     throw new WaybillError('usage', `cannot read the archive "${name}": it is not a directory`);
-  return { store: new DirectoryStore(name), name, settings };
+  const context = found?.context ?? { id: 'archive', clock: systemClock };
+  return { store: await openStore(settings, context), name, settings: found?.settings };
 }
 
-async function settingsOf(id: string, file: string | undefined, env: Io['env']): Promise<ArchiveSettings> {
+async function configured(
+  id: string,
+  file: string | undefined,
+  env: Io['env'],
+): Promise<{ readonly settings: ArchiveSettings; readonly context: SinkContext }> {
   const { config } = await loadConfig(file, env, { requireSecrets: false });
-  const { type, settings } = byId('sink', config.sinks, id);
-  if (type !== 'archive') throw new WaybillError('usage', `cannot use the sink "${id}" of type ${type}: it is not an archive`);
-  return settings as ArchiveSettings;
+  const sink = byId('sink', config.sinks, id);
+  if (sink.type !== 'archive') throw new WaybillError('usage', `cannot use the sink "${id}" of type ${sink.type}: it is not an archive`);
+  return { settings: sink.settings as ArchiveSettings, context: sinkContext(sink, config, { clock: systemClock }) };
 }
 
 /**

@@ -30,7 +30,8 @@ export const prove = subcommand({
   summary: 'prints one record with a proof that the archive contains it, and no other record',
   options: proveOptions,
   run: async (values: ValuesOf<typeof proveOptions>, io) => {
-    const { store, name } = await placeOf(values, io);
+    const { store: opened, name } = await placeOf(values, io);
+    await using store = opened;
     const proof = await (await Prover.open(store)).record(values.uid);
     if (!proof) throw new WaybillError('archive_broken', `cannot prove "${values.uid}": the archive "${name}" has no such record`);
     io.stdout.write(formatProof(proof));
@@ -49,7 +50,7 @@ export const exportLines = subcommand({
   summary: 'prints the lines of a period, each with a proof that the archive contains it, one a line',
   options: exportOptions,
   run: async (values: ValuesOf<typeof exportOptions>, io) => {
-    const { store } = await placeOf(values, io);
+    await using store = (await placeOf(values, io)).store;
     const now = systemClock.now() * 1_000;
     const from = values.from === undefined ? -Infinity : parseTime(values.from, '--from', now, false);
     const to = values.to === undefined ? Infinity : parseTime(values.to, '--to', now, true);

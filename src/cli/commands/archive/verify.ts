@@ -3,7 +3,7 @@ import { systemClock } from '../../../clock.ts';
 import { checkProofs } from '../../../archive/proof-file.ts';
 import { verifyArchive } from '../../../archive/verify/verify.ts';
 import type { VerifyReport } from '../../../archive/verify/verify.ts';
-import { WaybillError, messageOf } from '../../../errors.ts';
+import { WaybillError, codeOf, messageOf } from '../../../errors.ts';
 import { counted, grouped, rfc3339 } from '../../../report/format-time.ts';
 import { parseDuration } from '../../../settings/units.ts';
 import { parseTime } from '../../../settings/period.ts';
@@ -35,10 +35,11 @@ const exitCodes = { intact: 0, altered: 1, unproven: 3 } as const;
 async function run(values: Values, io: Io): Promise<number> {
   if (values.proof !== undefined) return verifyProofs(values.proof, values, io);
   const place = await placeOf(values, io);
+  await using store = place.store;
   const verifiers = await keysOf(values.key, place);
   const now = systemClock.now() * 1_000;
   const progress = new Progress(io.stderr);
-  const report = await verifyArchive(place.store, verifiers, {
+  const report = await verifyArchive(store, verifiers, {
     from: values.from === undefined ? undefined : parseTime(values.from, '--from', now, false),
     to: values.to === undefined ? undefined : parseTime(values.to, '--to', now, true),
     since: values.since === undefined ? undefined : readBytes(values.since, '--since'),
@@ -55,7 +56,8 @@ async function run(values: Values, io: Io): Promise<number> {
 
 /** An archive that cannot be read to its end is not proven. */
 function unreadable(name: string, thrown: unknown): VerifyReport {
-  if (!(thrown instanceof Error && 'syscall' in thrown)) throw thrown;
+  const isStorage = codeOf(thrown) === 'sink_unavailable' || codeOf(thrown) === 'sink_blocked';
+  if (!isStorage && !(thrown instanceof Error && 'syscall' in thrown)) throw thrown;
   const findings = [{ severity: 'unproven', object: name, message: `cannot read it: ${messageOf(thrown)}` }] as const;
   return { result: 'unproven', origin: undefined, checkpoints: 0, lines: 0, records: 0, sources: [], findings, confirmed: 0 };
 }

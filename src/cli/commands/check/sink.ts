@@ -55,6 +55,6 @@ export function lateAt(id: string, settings: SinkConfig['settings']): WaybillErr
 
 /** The setting with the address of the receiver. */
 function settingOf(id: string, settings: SinkConfig['settings']): string {
-  const name = ['nodes', 'cloudId', 'brokers', 'address', 'url', 'path', 'directory'].find((each) => Object.hasOwn(settings, each));
+  const name = ['nodes', 'cloudId', 'brokers', 'address', 'url', 'path', 'directory', 's3'].find((each) => Object.hasOwn(settings, each));
   return name === undefined ? `sinks.${id}` : `sinks.${id}.${name}`;
 }

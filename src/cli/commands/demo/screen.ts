@@ -5,7 +5,6 @@
 import { createWriteStream } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { DirectoryStore } from '../../../archive/directory-store.ts';
 import { originOf } from '../../../archive/head.ts';
 import { signerOf } from '../../../archive/signed-note.ts';
 import { verifyArchive } from '../../../archive/verify/verify.ts';
@@ -19,6 +18,7 @@ import { counted } from '../../../report/format-time.ts';
 import { presentOf } from '../../../report/completeness.ts';
 import { assessed } from '../../../report/verdict.ts';
 import { signingKeyOf } from '../../../sink/archive/key.ts';
+import { openStore } from '../../../sink/archive/open-store.ts';
 import type { ArchiveSettings } from '../../../sink/archive/settings.ts';
 import { version } from '../../../version.ts';
 import { denialLine } from './line.ts';
@@ -102,9 +102,9 @@ export class DemoScreen {
   /** Verifies the archive as "waybill archive verify" does. */
   async verified(config: Config): Promise<void> {
     const { settings } = byId('sink', config.sinks, 'archive');
-    const { directory, signingKey } = settings as ArchiveSettings;
-    const store = new DirectoryStore(directory);
-    const key = signingKeyOf(signingKey, 'signingKey of the demo');
+    const archive = settings as ArchiveSettings;
+    await using store = await openStore(archive, { id: 'archive', clock: systemClock });
+    const key = signingKeyOf(archive.signingKey, 'signingKey of the demo');
     const verifiers = [await originOf(store)].flatMap((origin) => (origin === undefined ? [] : [signerOf(origin, key)]));
     for (const line of verifyText(await verifyArchive(store, verifiers), false)) this.say(line);
     this.say('');

@@ -1,0 +1,146 @@
+/**
+ * The S3 client of an archive. Its requests use the connection of all sinks, with their trust, proxy and
+ * certificate metric, and each response is read to its end within one time limit.
+ */
+import { Readable } from 'node:stream';
+import { S3Client } from '@aws-sdk/client-s3';
+import type { S3ClientConfig } from '@aws-sdk/client-s3';
+import { Connection } from '../../connect/connection.ts';
+import type { ProxySettings } from '../../connect/proxy.ts';
+import type { Pem, Secret, Shown, TlsSettings } from '../../connect/trust.ts';
+import type { Clock } from '../../model/time.ts';
+
+export interface BucketTarget {
+  readonly bucket: string;
+  /** Empty, or ends with `/`. */
+  readonly prefix: string;
+  readonly region: string;
+  readonly endpoint: string;
+  readonly pathStyle: boolean;
+  /** Undefined: the default credentials of the AWS SDK. */
+  readonly credentials:
+    { readonly accessKeyId: Secret; readonly secretAccessKey: Secret; readonly sessionToken?: Secret | undefined } | undefined;
+  readonly retention: Retention | undefined;
+  readonly tls: TlsSettings | undefined;
+  readonly proxy: ProxySettings | undefined;
+}
+
+/** Object Lock of everything that an archive creates and never replaces. */
+interface Retention {
+  readonly mode: 'COMPLIANCE' | 'GOVERNANCE';
+  readonly ms: number;
+}
+
+export interface BucketContext {
+  /** The setting of the bucket: `sinks.archive.s3`. */
+  readonly setting: string;
+  readonly clock: Clock;
+  readonly ca?: Pem | undefined;
+  readonly shown?: Shown | undefined;
+  /** Time limit of one request, ms. */
+  readonly requestMs?: number;
+}
+
+const requestMs = 20_000;
+/** The tiles and bundles of a segment are stored at the same time. */
+const connections = 16;
+/** The SDK calls the provider again when credentials end within five minutes, so a replaced secret applies to the next request. */
+const credentialsMs = 60_000;
+
+type Handler = Extract<NonNullable<S3ClientConfig['requestHandler']>, { readonly handle: unknown }>;
+/** A signed request of the SDK. */
+interface Sent {
+  readonly protocol: string;
+  readonly hostname: string;
+  readonly port?: number;
+  /** Escaped. */
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string | string[] | null>>;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly method: string;
+  readonly body?: Uint8Array | string;
+}
+
+export class BucketClient implements AsyncDisposable {
+  readonly connection: Connection;
+  readonly s3: S3Client;
+  readonly #clock: Clock;
+  readonly #requestMs: number;
+  /** How far the clock of the server is ahead of the local one, ms. */
+  #ahead = 0;
+
+  constructor(target: BucketTarget, context: BucketContext) {
+    this.#clock = context.clock;
+    this.#requestMs = context.requestMs ?? requestMs;
+    this.connection = new Connection({
+      setting: context.setting,
+      url: target.endpoint,
+      tls: target.tls,
+      sharedCa: context.ca,
+      proxy: target.proxy,
+      shown: context.shown,
+      connections,
+      timeoutMs: this.#requestMs,
+    });
+    this.s3 = new S3Client({
+      region: target.region,
+      endpoint: target.endpoint,
+      forcePathStyle: target.pathStyle,
+      maxAttempts: 1,
+      // Each object has a SHA-256 of its own, and the archive checks what it reads.
+      requestChecksumCalculation: 'WHEN_REQUIRED',
+      responseChecksumValidation: 'WHEN_REQUIRED',
+      expectContinueHeader: false,
+      requestHandler: { handle: (request: Sent) => this.#handle(request), metadata: { handlerProtocol: 'http/1.1' } } as Handler,
+      ...(target.credentials && { credentials: () => Promise.resolve(this.#credentials(target.credentials)) }),
+    });
+  }
+
+  /** The time of the server, so that a wrong local clock does not shorten the retention. */
+  now(): number {
+    return this.#clock.now() + this.#ahead;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.connection[Symbol.asyncDispose]();
+  }
+
+  #credentials(secrets: BucketTarget['credentials']) {
+    return {
+      accessKeyId: secrets?.accessKeyId.read() ?? '',
+      secretAccessKey: secrets?.secretAccessKey.read() ?? '',
+      ...(secrets?.sessionToken && { sessionToken: secrets.sessionToken.read() }),
+      expiration: new Date(this.#clock.now() + credentialsMs),
+    };
+  }
+
+  async #handle({ protocol, hostname, port, path, query, headers, method, body }: Sent) {
+    const origin = `${protocol}//${hostname}${port === undefined ? '' : `:${port}`}`;
+    const answer = await this.connection.dispatcher.request({
+      origin,
+      path: `${path}${queryText(query)}`,
+      method: method,
+      headers,
+      body: body ?? null,
+      signal: AbortSignal.timeout(this.#requestMs),
+    });
+    const bytes = Buffer.from(await answer.body.arrayBuffer());
+    const date = Date.parse(String(answer.headers['date']));
+    if (!Number.isNaN(date)) this.#ahead = date - this.#clock.now();
+    return { response: { statusCode: answer.statusCode, headers: flat(answer.headers), body: Readable.from([bytes]) } };
+  }
+}
+
+function queryText(query: Sent['query'] = {}): string {
+  const pairs = Object.entries(query).flatMap(([name, value]) => [value ?? ''].flat().map((each) => `${escaped(name)}=${escaped(each)}`));
+  return pairs.length === 0 ? '' : `?${pairs.join('&')}`;
+}
+
+/** RFC 3986, section 2.3: the signature covers the query in this form. */
+function escaped(text: string): string {
+  return encodeURIComponent(text).replace(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
+}
+
+function flat(headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value ?? ''].flat().join(', ')]));
+}

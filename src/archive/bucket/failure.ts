@@ -1,0 +1,63 @@
+/** Describes a failed request to a bucket: worth another attempt, or an operator must act. */
+import { S3ServiceException } from '@aws-sdk/client-s3';
+import type { Connection } from '../../connect/connection.ts';
+import { messageOf, WaybillError } from '../../errors.ts';
+import { quote } from '../../quote.ts';
+
+interface Failure {
+  readonly error: WaybillError;
+  /** The same request may succeed later, or its response was lost. */
+  readonly isTransient: boolean;
+}
+
+/** Errors that are transient whatever their status. */
+const transientErrors: ReadonlySet<string> = new Set([
+  'ConditionalRequestConflict',
+  'OperationAborted',
+  'RequestTimeout',
+  // The SDK corrects its clock by the response, and the next request has the right time.
+  'RequestTimeTooSkewed',
+  'SlowDown',
+]);
+
+/** What to do about an error. */
+const advice: Readonly<Record<string, string>> = {
+  AccessDenied: 'the credentials need s3:ListBucket, s3:GetObject, s3:PutObject and, with objectLock, s3:PutObjectRetention',
+  AuthorizationHeaderMalformed: 'see region',
+  InvalidAccessKeyId: 'see accessKeyId',
+  NoSuchBucket: 'see bucket',
+  NotImplemented: 'the server lacks conditional writes or Object Lock',
+  PermanentRedirect: 'see region and endpoint',
+  RequestTimeTooSkewed: 'set the clock of this machine',
+  SignatureDoesNotMatch: 'see secretAccessKey',
+};
+
+/** @param action  `cannot write "s3://…" (sinks.archive.s3)` */
+export function failureOf(thrown: unknown, action: string, connection: Connection): Failure {
+  if (!(thrown instanceof S3ServiceException)) return unanswered(thrown, action, connection);
+  const status = thrown.$metadata.httpStatusCode ?? 0;
+  const words = `${status} ${thrown.name}: ${quote(thrown.message, 300)}`;
+  const isTransient = (status >= 500 && status !== 501) || status === 429 || transientErrors.has(thrown.name);
+  const hint = advice[thrown.name];
+  const message = `${action}: ${hint === undefined ? '' : `${hint}: `}${words}`;
+  return { isTransient, error: new WaybillError(isTransient ? 'sink_unavailable' : 'sink_blocked', message, { cause: thrown }) };
+}
+
+/** The status of a response that is an error; undefined without a response. */
+export function statusOf(thrown: unknown): number | undefined {
+  return thrown instanceof S3ServiceException ? thrown.$metadata.httpStatusCode : undefined;
+}
+
+function unanswered(thrown: unknown, action: string, connection: Connection): Failure {
+  // The default credentials of the SDK come from files, variables or another service.
+  const isCredentials = thrown instanceof Error && /Credential|TokenProvider/.test(thrown.name);
+  if (isCredentials)
+    return {
+      isTransient: false,
+      error: new WaybillError('sink_blocked', `${action}: no credentials: set accessKeyId and secretAccessKey: ${messageOf(thrown)}`),
+    };
+  const known = connection.translate(thrown);
+  const isTransient = known.code === 'source_unreachable';
+  const error = new WaybillError(isTransient ? 'sink_unavailable' : 'sink_blocked', `${action}: ${messageOf(known)}`, { cause: thrown });
+  return { isTransient, error };
+}

@@ -1,0 +1,127 @@
+/**
+ * An archive in a bucket of S3, or of a server with conditional writes. What is created is never
+ * replaced (`If-None-Match: *`) and has Object Lock; tiles, entries and the copy of the newest checkpoint
+ * can be computed again and have none. A repeated request does no harm, so each is repeated after a
+ * response that is lost or asks for it.
+ */
+import { createHash } from 'node:crypto';
+import { GetObjectCommand, ListObjectsV2Command, PutObjectCommand } from '@aws-sdk/client-s3';
+import type { PutObjectCommandInput, S3Client } from '@aws-sdk/client-s3';
+import { WaybillError } from '../../errors.ts';
+import type { Clock } from '../../model/time.ts';
+import type { WritableArchiveStore } from '../store.ts';
+import { BucketClient } from './client.ts';
+import type { BucketContext, BucketTarget } from './client.ts';
+import { failureOf, statusOf } from './failure.ts';
+
+/** Pauses before the second and each further attempt, ms. */
+const pauses = [200, 1_000, 3_000];
+
+export class BucketStore implements WritableArchiveStore, AsyncDisposable {
+  /** `s3://bucket/prefix/` */
+  readonly name: string;
+  readonly client: BucketClient;
+  readonly #target: BucketTarget;
+  readonly #setting: string;
+  readonly #clock: Clock;
+  #isConditional = false;
+
+  constructor(target: BucketTarget, context: BucketContext) {
+    this.name = `s3://${target.bucket}/${target.prefix}`;
+    this.client = new BucketClient(target, context);
+    this.#target = target;
+    this.#setting = context.setting;
+    this.#clock = context.clock;
+  }
+
+  async read(path: string): Promise<Buffer | undefined> {
+    return this.#attempt('read', path, async (s3) => {
+      try {
+        const { Body } = await s3.send(new GetObjectCommand(this.#object(path)));
+        return Buffer.from((await Body?.transformToByteArray()) ?? []);
+      } catch (thrown) {
+        if (thrown instanceof Error && thrown.name === 'NoSuchKey') return undefined;
+        throw thrown;
+      }
+    });
+  }
+
+  async *list(folder: string): AsyncGenerator<string> {
+    const { bucket, prefix } = this.#target;
+    for (let token: string | undefined, isLast = false; !isLast;) {
+      const input = { Bucket: bucket, Prefix: `${prefix}${folder}`, ContinuationToken: token };
+      const page = await this.#attempt('list', folder, (s3) => s3.send(new ListObjectsV2Command(input)));
+      for (const { Key = '' } of page.Contents ?? []) yield Key.slice(prefix.length);
+      token = page.NextContinuationToken;
+      isLast = token === undefined;
+    }
+  }
+
+  async create(path: string, bytes: Uint8Array): Promise<boolean> {
+    const isNew = await this.createNew(path, bytes);
+    if (isNew && !this.#isConditional) await this.#assertConditional(path, bytes);
+    // The response to a request that created the object may have been lost.
+    return isNew || (await this.read(path))?.equals(bytes) === true;
+  }
+
+  async replace(path: string, bytes: Uint8Array): Promise<void> {
+    await this.#attempt('write', path, (s3) => s3.send(new PutObjectCommand(this.#content(path, bytes))));
+  }
+
+  /** @returns false when the object exists, with whatever content */
+  createNew(path: string, bytes: Uint8Array): Promise<boolean> {
+    return this.#attempt('write', path, async (s3) => {
+      try {
+        await s3.send(new PutObjectCommand({ ...this.#content(path, bytes), ...this.#lock(), IfNoneMatch: '*' }));
+        return true;
+      } catch (thrown) {
+        if (statusOf(thrown) === 412) return false;
+        throw thrown;
+      }
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.client[Symbol.asyncDispose]();
+  }
+
+  /** A server that ignores the condition would let a second writer replace a checkpoint. */
+  async #assertConditional(path: string, bytes: Uint8Array): Promise<void> {
+    if (await this.createNew(path, bytes))
+      throw new WaybillError(
+        'sink_blocked',
+        `cannot archive to "${this.name}" (${this.#setting}): the server ignores "If-None-Match: *" and replaces objects; use a server with conditional writes`,
+      );
+    this.#isConditional = true;
+  }
+
+  #object(path: string): { readonly Bucket: string; readonly Key: string } {
+    return { Bucket: this.#target.bucket, Key: `${this.#target.prefix}${path}` };
+  }
+
+  /** The server compares the bytes with the checksum, and refuses others. */
+  #content(path: string, bytes: Uint8Array): PutObjectCommandInput {
+    return { ...this.#object(path), Body: bytes, ChecksumSHA256: createHash('sha256').update(bytes).digest('base64') };
+  }
+
+  #lock(): Pick<PutObjectCommandInput, 'ObjectLockMode' | 'ObjectLockRetainUntilDate'> {
+    const { retention } = this.#target;
+    return retention ? { ObjectLockMode: retention.mode, ObjectLockRetainUntilDate: new Date(this.client.now() + retention.ms) } : {};
+  }
+
+  async #attempt<Result>(verb: string, path: string, work: (s3: S3Client) => Promise<Result>): Promise<Result> {
+    for (let attempt = 0; ; attempt += 1) {
+      try {
+        return await work(this.client.s3);
+      } catch (thrown) {
+        const action = `cannot ${verb} "${this.name}${path}" (${this.#setting})`;
+        const { error, isTransient } = failureOf(thrown, action, this.client.connection);
+        const pause = pauses[attempt];
+        if (!isTransient || pause === undefined) throw error;
+        await this.#clock.sleep(pause, never);
+      }
+    }
+  }
+}
+
+const never = new AbortController().signal;

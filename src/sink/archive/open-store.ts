@@ -1,0 +1,16 @@
+/** Opens the storage of an archive: its directory, or its bucket. */
+import { DirectoryStore } from '../../archive/directory-store.ts';
+import type { WritableArchiveStore } from '../../archive/store.ts';
+import type { SinkContext } from '../define.ts';
+import { bucketTarget } from './settings.ts';
+import type { ArchiveSettings } from './settings.ts';
+
+/** The client of S3 is loaded only for an archive in a bucket. */
+export async function openStore(
+  { directory = '', s3 }: Pick<ArchiveSettings, 'directory' | 's3'>,
+  context: Pick<SinkContext, 'id' | 'clock' | 'ca' | 'proxy' | 'shown'>,
+): Promise<WritableArchiveStore & AsyncDisposable> {
+  if (s3 === undefined) return new DirectoryStore(directory);
+  const { BucketStore } = await import('../../archive/bucket/store.ts');
+  return new BucketStore(bucketTarget(s3, context), { ...context, setting: `sinks.${context.id}.s3` });
+}

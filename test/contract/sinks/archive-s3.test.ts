@@ -1,0 +1,279 @@
+/** The sink `archive` in a bucket: the promises of every sink, a hostile server, and `check`. */
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { BucketStore } from '../../../src/archive/bucket/store.ts';
+import { parseVerifier } from '../../../src/archive/signed-note.ts';
+import { verifyArchive } from '../../../src/archive/verify/verify.ts';
+import { systemClock } from '../../../src/clock.ts';
+import type { Message, ResumePoint, Sink } from '../../../src/model/sink.ts';
+import type { Clock } from '../../../src/model/time.ts';
+import { archive } from '../../../src/sink/archive/index.ts';
+import { bucketTarget } from '../../../src/sink/archive/settings.ts';
+import { Chance } from '../../simulation/chance.ts';
+import { archivedRecords } from '../../support/archive-files.ts';
+import { keyFrom, openWriter, recordLine, through } from '../../support/archive.ts';
+import { temporary } from '../../support/model-journal.ts';
+import { hasPython, resultOf, secondVerifier } from '../../support/second-verifier.ts';
+import { S3Model } from '../s3-model.ts';
+import { batchOf, contextOf, messages, ModelKept, positionOf } from '../sink-batches.ts';
+import { sinkSuite } from '../sink-suite.ts';
+import type { Place } from '../sink-suite.ts';
+
+const never = new AbortController().signal;
+const pem = keyFrom(1).export({ format: 'pem', type: 'pkcs8' }).toString();
+const prefix = 'audit/production/';
+const secretKey = 'model-secret-of-the-bucket';
+
+/** Pauses between attempts take no time. */
+const clock: Clock = { ...systemClock, now: () => systemClock.now(), sleep: () => Promise.resolve() };
+
+function settingsOf(endpoint: string, given: object = {}) {
+  return archive.config.parse({
+    s3: {
+      ...{ bucket: 'audit', prefix: 'audit/production', region: 'eu-central-1', endpoint, objectLock: '365d' },
+      ...{ accessKeyId: 'model-key', secretAccessKey: secretKey, ...given },
+    },
+    signingKey: pem,
+  });
+}
+
+function openAt(endpoint: string, kept: ResumePoint, at = clock): Promise<Sink> {
+  return archive.open(settingsOf(endpoint), contextOf('under-test', { format: 'raw', clock: at }), kept, never);
+}
+
+/** The records of the archive in the model, read without the program. */
+function recordsIn(model: S3Model): string[] {
+  const folder = temporary();
+  for (const [path, bytes] of model.files(prefix)) {
+    mkdirSync(join(folder, dirname(path)), { recursive: true });
+    writeFileSync(join(folder, path), bytes);
+  }
+  const records = archivedRecords(folder);
+  rmSync(folder, { recursive: true });
+  return records;
+}
+
+class BucketPlace implements Place {
+  readonly #model: S3Model;
+
+  constructor(model: S3Model) {
+    this.#model = model;
+  }
+
+  open = (kept: ResumePoint): Promise<Sink> => openAt(this.#model.endpoint, kept);
+
+  /** The object is left as it is: nothing is closed. */
+  async kill(): Promise<void> {}
+
+  received(): Promise<readonly string[]> {
+    return Promise.resolve(recordsIn(this.#model));
+  }
+
+  /** Every attempt loses its answer. */
+  cutAnswer(): void {
+    let left = 4;
+    this.#model.fault = ({ method, key }) =>
+      method === 'PUT' && key.startsWith(`${prefix}checkpoints/`) && (left -= 1) >= 0 ? 'lost' : undefined;
+  }
+
+  ruin(): void {
+    this.#model.fault = () => 403;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#model[Symbol.asyncDispose]();
+  }
+}
+
+sinkSuite({
+  name: 'archive in a bucket',
+  formats: archive.formats,
+  twice: () => 0,
+  batches: 10,
+  takesOnce: true,
+  secrets: [pem, pem.split('\n')[1] ?? '', secretKey],
+  start: async () => new BucketPlace(await S3Model.start()),
+});
+
+describe('an archive in a bucket', () => {
+  let model: S3Model;
+  let kept: ModelKept;
+  beforeEach(async () => {
+    model = await S3Model.start();
+    kept = new ModelKept();
+  });
+  afterEach(async () => model[Symbol.asyncDispose]());
+
+  async function deliver(batch: readonly Message[]): Promise<void> {
+    await using sink = await openAt(model.endpoint, kept);
+    const found = await sink.position?.(never);
+    if (found) kept.acknowledge({ ...batchOf([]), through: found.position }, found.resumeNote);
+    const missing = batch.filter(({ seq }) => seq > kept.position.seq);
+    if (missing.length === 0) return;
+    kept.acknowledge(batchOf(missing), (await sink.send(batchOf(missing), never)).resumeNote);
+  }
+
+  /** Both verifiers find an intact archive of these records. */
+  async function expectIntact(count: number): Promise<void> {
+    const files = model.files(prefix);
+    const key = [...files].find(([path]) => path.startsWith('keys/'))?.[1].toString() ?? '';
+    const verifier = parseVerifier(key);
+    await using store = new BucketStore(bucketTarget(settingsOf(model.endpoint).s3 as never, {}), { setting: 'sinks.a.s3', clock });
+    const report = await verifyArchive(store, verifier ? [verifier] : []);
+    expect(report.findings.filter(({ severity }) => severity !== 'note')).toEqual([]);
+    expect(report).toMatchObject({ result: 'intact', records: count });
+    expect(recordsIn(model)).toEqual(messages(1, count).map(({ bytes }) => Buffer.from(bytes).toString()));
+    if (hasPython) expect((await secondVerifier(files, { key })).map(resultOf)).toEqual(['intact']);
+  }
+
+  test('locks segments and checkpoints by the time of the server, and nothing that is replaced', async () => {
+    model.ahead = 86_400_000;
+    await deliver(messages(1, 5));
+    const year = 365 * 86_400_000;
+    const locks = [...model.versions].map(([key, [version]]) => [key.slice(prefix.length).split('/')[0], version?.lockedUntil] as const);
+    expect(locks.length).toBeGreaterThan(4);
+    for (const [folder, until] of locks)
+      if (folder === 'segments' || folder === 'checkpoints')
+        expect(Math.abs((until ?? 0) - Date.now() - model.ahead - year)).toBeLessThan(60_000);
+      else expect(until).toBeUndefined();
+    await expectIntact(5);
+  });
+
+  test.each(['lost', 'dropped', 'cut', 409, 500, 503] as const)(
+    'survives one %s answer at each of its requests',
+    async (fault) => {
+      await deliver(messages(1, 3));
+      const begun = new Map(model.versions);
+      model.asked.length = 0;
+      await deliver(messages(1, 300));
+      const requests = model.asked.length;
+      expect(requests).toBeGreaterThan(10);
+      for (let at = 0; at < requests; at += 1) {
+        model.versions.clear();
+        for (const [key, versions] of begun) model.versions.set(key, versions);
+        kept = new ModelKept();
+        let count = 0;
+        model.fault = () => ((count += 1) === at + 1 ? fault : undefined);
+        await deliver(messages(1, 300));
+        model.fault = () => undefined;
+        expect(recordsIn(model)).toHaveLength(300);
+      }
+      await expectIntact(300);
+      expect([...model.versions].filter(([key, all]) => /checkpoints|segments/.test(key) && all.length > 1)).toEqual([]);
+    },
+    60_000,
+  );
+
+  test('holds each record once after requests that are executed long after they failed', async () => {
+    const chance = new Chance(7, 'late').next;
+    for (let end = 20; end <= 200; end += 20) {
+      model.fault = ({ method }) => (method === 'PUT' && chance() < 0.3 ? 'late' : undefined);
+      await deliver(messages(1, end)).catch((thrown: unknown) => expect(thrown).toMatchObject({ code: 'sink_outcome_unknown' }));
+      model.fault = () => undefined;
+      if (chance() < 0.5) model.runLate();
+      await deliver(messages(1, end)).catch((thrown: unknown) => expect(thrown).toMatchObject({ code: 'archive_conflict' }));
+      model.runLate();
+    }
+    await deliver(messages(1, 210));
+    await expectIntact(210);
+  });
+
+  test('has two writers for a moment: one of them stops, and the archive stays intact', async () => {
+    await deliver(messages(1, 3));
+    await using first = await openAt(model.endpoint, kept);
+    await using second = await openAt(model.endpoint, kept);
+    await second.send(batchOf(messages(4, 300)), never);
+    await expect(first.send(batchOf(messages(4, 290)), never)).rejects.toMatchObject({ code: 'archive_conflict' });
+    await expectIntact(300);
+    await using again = await openAt(model.endpoint, kept);
+    expect((await again.position?.(never))?.position).toEqual(positionOf(300));
+  });
+
+  test('is written with a local clock that is a day behind or ahead', async () => {
+    for (const [i, offset] of [-86_400_000, 86_400_000].entries()) {
+      await using sink = await openAt(model.endpoint, kept, { ...clock, now: () => Date.now() + offset });
+      const batch = batchOf(messages(i * 10 + 1, i * 10 + 10));
+      kept.acknowledge(batch, (await sink.send(batch, never)).resumeNote);
+    }
+    model.ahead = 86_400_000;
+    await deliver(messages(1, 30));
+    await expectIntact(30);
+  });
+
+  test.each<[string, (model: S3Model) => void, string]>([
+    ['has no right to write', (each) => (each.denied = [`PUT ${prefix}`]), 's3:PutObject'],
+    ['has no right to list', (each) => (each.denied = ['list-type']), 's3:ListBucket'],
+    ['has no Object Lock', (each) => (each.hasLock = false), 'InvalidRequest'],
+    ['ignores conditions', (each) => (each.isConditional = false), 'If-None-Match'],
+  ])('blocks the sink when the bucket %s', async (_name, change, words) => {
+    change(model);
+    await expect(deliver(messages(1, 3))).rejects.toMatchObject({
+      code: 'sink_blocked',
+      message: expect.stringContaining(words) as string,
+    });
+  });
+
+  test('is not begun again when its objects are hidden by delete markers', async () => {
+    await deliver(messages(1, 3));
+    model.versions.clear();
+    await expect(deliver(messages(1, 5))).rejects.toMatchObject({ code: 'archive_broken' });
+  });
+
+  test('fails a request that gets no response in time, and continues', async () => {
+    await using store = new BucketStore(bucketTarget(settingsOf(model.endpoint).s3 as never, {}), {
+      ...{ setting: 'sinks.a.s3', clock, requestMs: 50 },
+    });
+    model.fault = () => 'stalled';
+    await expect(openWriter(store, 'stalled')).rejects.toMatchObject({ code: 'sink_unavailable' });
+    model.fault = () => undefined;
+    const writer = await openWriter(store, 'resumed');
+    expect((await writer.append([recordLine(1, 0)], through(1))).size).toBe(2);
+  });
+});
+
+describe('check of a bucket', () => {
+  let model: S3Model;
+  beforeEach(async () => void (model = await S3Model.start()));
+  afterEach(async () => model[Symbol.asyncDispose]());
+
+  const levels = async (given: object = {}): Promise<string[]> => {
+    const found = await archive.check(settingsOf(model.endpoint, given), contextOf('under-test', { format: 'raw', clock }), never);
+    return found.flatMap(({ level, message }) => (level === 'ok' ? [] : [`${level} ${message}`]));
+  };
+
+  async function begin(): Promise<void> {
+    await using sink = await openAt(model.endpoint, new ModelKept());
+    await sink.send(batchOf(messages(1, 3)), never);
+  }
+
+  test('finds nothing wrong, and stores nothing', async () => {
+    expect(await levels()).toEqual([]);
+    expect(model.versions.size).toBe(0);
+    await begin();
+    const before = new Map(model.versions);
+    expect(await levels()).toEqual([]);
+    expect(model.versions).toEqual(before);
+  });
+
+  test.each<[string, (model: S3Model) => void, object, RegExp]>([
+    ['versioning', (each) => (each.isVersioned = false), {}, /^error .*no versioning/],
+    ['Object Lock', (each) => (each.hasLock = false), {}, /^error .*no Object Lock/],
+    ['Object Lock by choice', (each) => (each.hasLock = false), { objectLock: 'none' }, /^warning .*objectLock is none/],
+    ['a default retention that is longer', (each) => (each.defaultDays = 700), {}, /^warning .*700 days/],
+    ['checksums', (each) => (each.checksChecksums = false), {}, /^error .*checksum/],
+    ['conditional writes', (each) => (each.isConditional = false), {}, /^error .*If-None-Match/],
+    ['the right to list', (each) => (each.denied = ['list-type']), {}, /^error .*s3:ListBucket/],
+    ['the right to write', (each) => (each.denied = [`PUT ${prefix}`]), {}, /^error .*s3:PutObject/],
+    ['the right to read versioning', (each) => (each.denied = ['versioning']), {}, /^warning .*s3:GetBucketVersioning/],
+    ['no right to delete', (each) => (each.mayDelete = true), {}, /^warning .*s3:DeleteObjectVersion/],
+    ['the bucket', () => undefined, { bucket: 'other' }, /^error .*NoSuchBucket/],
+    ['the access key', () => undefined, { accessKeyId: 'other' }, /^error .*accessKeyId.*InvalidAccessKeyId/],
+  ])('names what is missing: %s', async (_name, change, given, finding) => {
+    await begin();
+    change(model);
+    const found = await levels(given);
+    expect(found).toHaveLength(1);
+    expect(found[0]).toMatch(finding);
+  });
+});
