@@ -24,6 +24,7 @@ const time = z.string().transform((text, context) => {
 });
 
 const recordHead = z.object({ kind: z.literal('record'), seq: count, uid, source: z.string() });
+const recordLine = z.object({ uid, source: z.string(), received: time, late: z.boolean() });
 const otherLine = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('ledger'),
@@ -59,6 +60,16 @@ export function parseLine(line: Buffer): LineFacts | undefined {
   // No other line has this key at its first level; a detail of an operation may have it further in.
   if (!head) return otherLine.safeParse(parseJson(line.toString())).data;
   return { ...head, time: timeOf(record) };
+}
+
+/** What a replay needs of the line of a record. */
+export type ArchivedRecord = Pick<RecordLine, 'uid' | 'source' | 'received' | 'late' | 'record'>;
+
+/** @param line  of a record, as `parseLine` says */
+export function parseRecordLine(line: Buffer): ArchivedRecord {
+  const at = line.indexOf(recordKey);
+  const head = recordLine.parse(parseJson(`${line.toString('utf8', 0, at)}}`));
+  return { ...head, record: line.subarray(at + recordKey.length, -1) };
 }
 
 function timeOf(record: Buffer): Micros | undefined {

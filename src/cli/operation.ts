@@ -10,7 +10,7 @@ import { systemClock, systemRandom } from '../clock.ts';
 import type { Config, SinkConfig } from '../config/load.ts';
 import { openJournal } from '../daemon/open-journal.ts';
 import { perform } from '../daemon/operations/perform.ts';
-import type { OperationRequest, OperationResult } from '../daemon/operations/requests.ts';
+import type { ConfiguredSinks, OperationRequest, OperationResult } from '../daemon/operations/requests.ts';
 import { WaybillError } from '../errors.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { ReplayProgress } from '../model/journal.ts';
@@ -92,8 +92,12 @@ export async function operation(
   if (sink === undefined || !isKnown) return { result: await perform(request, journal, now, nothingRead), daemon: false };
   if (sendingOperations.has(request.operation))
     return { result: await sendAlone(config, sink, journal, request, signal, progress), daemon: false };
-  const configured = { definition: sink.definition, settings: sink.settings, loop: undefined, testMessages: () => [] };
-  return { result: await perform(request, journal, now, nothingRead, () => configured), daemon: false };
+  return { result: await perform(request, journal, now, nothingRead, () => unopened(sink)), daemon: false };
+}
+
+/** A sink of the configuration without a loop. */
+function unopened(sink: SinkConfig | undefined): ReturnType<ConfiguredSinks> {
+  return sink && { definition: sink.definition, settings: sink.settings, loop: undefined, testMessages: () => [] };
 }
 
 const progressMs = 500;
@@ -128,7 +132,7 @@ async function sendAlone(
           journal,
           systemClock.now() * 1000,
           () => undefined,
-          () => configured,
+          (id) => (id === sink.id ? configured : unopened(config.sinks.find((each) => each.id === id))),
         ),
       signal,
     );

@@ -8,7 +8,7 @@ import { parseInstant } from '../settings/units.ts';
 import { unresolved } from '../settings/values.ts';
 
 export function sinkTargetFaults(document: Document): readonly Fault[] {
-  return [...elasticsearchFaults(document), ...progressTopicFaults(document), ...archiveFaults(document)];
+  return [...elasticsearchFaults(document), ...progressTopicFaults(document), ...archiveFaults(document), ...archiveStartFaults(document)];
 }
 
 /**
@@ -57,13 +57,26 @@ function elasticsearchFaults({ value }: Document): readonly Fault[] {
   });
 }
 
+/** `start: archive:ID` names an archive, which cannot be filled itself: it accepts each entry once. */
+function archiveStartFaults({ value }: Document): readonly Fault[] {
+  const sinks = memberOf(value, 'sinks');
+  const all: readonly unknown[] = Array.isArray(sinks) ? sinks : [];
+  const archives = new Set(all.flatMap((sink) => (memberOf(sink, 'type') === 'archive' ? [memberOf(sink, 'id')] : [])));
+  return all.flatMap((sink, index) => {
+    const start = memberOf(sink, 'start');
+    const [, archive] = typeof start === 'string' ? (/^archive:(.*)$/.exec(start) ?? []) : [];
+    if (archive === undefined || archives.has(archive)) return [];
+    return [{ path: ['sinks', index, 'start'], message: `names "${archive}", which is no sink of type archive` }];
+  });
+}
+
 /** An archive proves the windows of its records, so it has the ledger, and no window of which it has a part. */
 function archiveFaults({ value }: Document): readonly Fault[] {
   const sinks = memberOf(value, 'sinks');
   return (Array.isArray(sinks) ? sinks : []).flatMap((sink: unknown, index) => {
     if (memberOf(sink, 'type') !== 'archive') return [];
     const start = memberOf(sink, 'start');
-    const isTime = typeof start === 'string' && parseInstant(start) !== undefined;
+    const isOther = typeof start === 'string' && (parseInstant(start) !== undefined || start.startsWith('archive:'));
     const [hasDirectory, hasBucket] = ['directory', 's3'].map((key) => memberOf(sink, key) !== undefined);
     return [
       ...(hasDirectory || hasBucket ? [] : [{ path: ['sinks', index, 'directory'], message: 'is missing: expected a directory, or "s3"' }]),
@@ -71,7 +84,7 @@ function archiveFaults({ value }: Document): readonly Fault[] {
       ...(memberOf(sink, 'ledger') === false
         ? [{ path: ['sinks', index, 'ledger'], message: 'must be true: an archive has the ledger' }]
         : []),
-      ...(isTime ? [{ path: ['sinks', index, 'start'], message: 'must be journal or now: an archive has whole windows' }] : []),
+      ...(isOther ? [{ path: ['sinks', index, 'start'], message: 'must be journal or now: an archive has whole windows' }] : []),
     ];
   });
 }

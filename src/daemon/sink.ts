@@ -58,7 +58,7 @@ export function createSink<Loop extends SinkLoop>(
   const { definition, id, type, settings } = sink;
   const log = options.log.child(`sink/${type}`);
   const shown: LoopParts['shown'] = (host, peer) => certificates?.shown(id, host, peer);
-  const loop = create(planOf(sink, config, journal, log), { definition, journal, clock, random, log, meters, tracer, shown });
+  const loop = create(planOf(sink, config, journal, log, clock.now()), { definition, journal, clock, random, log, meters, tracer, shown });
   const testMessages = (code: string, count: number): readonly Message[] => testMessagesOf(sink, config, meters, code, count, clock.now());
   return { id, definition, settings, loop, testMessages };
 }

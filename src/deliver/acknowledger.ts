@@ -30,6 +30,9 @@ interface AcknowledgerParts {
   readonly tracer: Tracer;
 }
 
+/** What a sender needs of it. */
+export type Acknowledging = Pick<Acknowledger, 'acknowledged' | 'acknowledge' | 'flush'>;
+
 export class Acknowledger {
   readonly #parts: AcknowledgerParts;
   #acknowledged: number;

@@ -3,15 +3,17 @@
  * the journal, so a slow or broken sink delays no other.
  */
 import { isFinal, WaybillError } from '../errors.ts';
-import type { DeliverJournal } from '../model/journal.ts';
+import type { ArchiveReplay, DeliverJournal } from '../model/journal.ts';
 import type { Sink } from '../model/sink.ts';
 import { noTracer } from '../model/telemetry.ts';
 import type { Log, Meters, Tracer } from '../model/telemetry.ts';
 import type { Clock, Random } from '../model/time.ts';
 import { Acknowledger } from './acknowledger.ts';
+import { ArchiveAcknowledger } from './archive-acknowledger.ts';
 import { BatchLimit } from './batch-limit.ts';
 import { Batches } from './batcher.ts';
 import { OnDemand } from './on-demand.ts';
+import type { OpenArchive } from './on-demand.ts';
 import { Opener } from './opener.ts';
 import { Pauses } from './pauses.ts';
 import type { Pipeline } from './pipeline.ts';
@@ -38,6 +40,8 @@ interface DeliveryParts {
   readonly journal: DeliverJournal;
   readonly pipeline: Pipeline;
   readonly open: (signal: AbortSignal) => Promise<Sink>;
+  /** Default: there is no archive. */
+  readonly openArchive?: OpenArchive;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
@@ -64,7 +68,7 @@ export class Delivery implements SinkLoop {
 
   constructor(parts: DeliveryParts) {
     this.#parts = parts;
-    const { journal, pipeline, settings, open, clock, random, log, meters, tracer = noTracer } = parts;
+    const { journal, pipeline, settings, open, openArchive = noArchive, clock, random, log, meters, tracer = noTracer } = parts;
     const { id, type, deadline, resolvable, batch } = settings;
     const limit = new BatchLimit({ records: batch.maxRecords, bytes: batch.maxBytes }, deadline);
     const shared = { id, limit, journal, clock, log, meters, tracer };
@@ -73,13 +77,28 @@ export class Delivery implements SinkLoop {
     const pauses = (this.#pauses = new Pauses({ ...shared, retryPolicy, sends }));
     const acknowledger = (this.#acknowledger = new Acknowledger({ ...shared, resolvable, pauses, retryPolicy }));
     const sender = (this.#sender = new Sender({ ...shared, type, deadline, acknowledger, pauses, retryPolicy }));
-    const onDemand = (this.onDemand = new OnDemand({ ...shared, pipeline, sends, sender, acknowledger, pauses }));
+    const archiveAcknowledger = new ArchiveAcknowledger(id, acknowledger, log);
+    const archiveReplays = {
+      sender: new Sender({ ...shared, type, deadline, acknowledger: archiveAcknowledger, pauses, retryPolicy }),
+      acknowledger: archiveAcknowledger,
+    };
+    const onDemand = (this.onDemand = new OnDemand({
+      ...shared,
+      pipeline,
+      sends,
+      sender,
+      acknowledger,
+      archiveReplays,
+      pauses,
+      openArchive,
+    }));
     this.#opener = new Opener({ ...shared, open, sender, onDemand });
     this.#batches = new Batches((after, most) => journal.read(after, most), pipeline, limit, acknowledger.acknowledged);
   }
 
   /** Runs until `stop` is aborted; the batch under way continues until `abandon` is. An error that it throws is fatal: the process must end. */
   async run(stop: AbortSignal, abandon: AbortSignal): Promise<void> {
+    this.onDemand.resume();
     while (!stop.aborted) {
       try {
         await this.#withSink(abandon, (sink) => this.#deliver({ sink, stop, abandon }));
@@ -228,6 +247,10 @@ export class Delivery implements SinkLoop {
     if (!passed) return;
     this.#acknowledger.passOver(passed.through.seq);
   }
+}
+
+function noArchive({ archive }: ArchiveReplay): Promise<never> {
+  return Promise.reject(new WaybillError('archive_broken', `cannot read the archive of the sink "${archive}": there is none`));
 }
 
 /** Read after an await: the compiler keeps the value of the loop's condition. */

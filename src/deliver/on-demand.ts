@@ -1,14 +1,15 @@
 /** Sends that an operator requests: retries of dead letters, test events, replays. They run between two batches and move no position. */
 import { codeOf, WaybillError, messageOf } from '../errors.ts';
-import type { DeliverJournal, DeadLetterResult, Limit, Operation, ReplayRange } from '../model/journal.ts';
+import type { ArchivedRecords, ArchiveReplay, DeliverJournal, DeadLetterResult, Limit, Operation, ReplayRange } from '../model/journal.ts';
 import type { Message, Rejection } from '../model/sink.ts';
 import type { Log, Meters } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
-import type { Acknowledger } from './acknowledger.ts';
+import type { Acknowledger, Acknowledging } from './acknowledger.ts';
 import { batchOf } from './batcher.ts';
+import type { Prepared } from './batcher.ts';
 import type { Pauses } from './pauses.ts';
 import type { Pipeline } from './pipeline.ts';
-import { Replay } from './replay.ts';
+import { ArchiveSource, JournalSource, Replay } from './replay.ts';
 import type { OnDemandResult, OnDemandSend, SendQueue } from './send-queue.ts';
 import type { OpenSink, Sender } from './sender.ts';
 
@@ -23,8 +24,13 @@ interface OnDemandParts {
   readonly sends: SendQueue;
   readonly sender: Sender;
   readonly acknowledger: Acknowledger;
+  readonly archiveReplays: { readonly sender: Sender; readonly acknowledger: Acknowledging };
   readonly pauses: Pauses;
+  readonly openArchive: OpenArchive;
 }
+
+/** Opens the archive of a replay, to read its records. */
+export type OpenArchive = (replay: ArchiveReplay) => Promise<ArchivedRecords>;
 
 export class OnDemand {
   readonly #parts: OnDemandParts;
@@ -110,15 +116,34 @@ export class OnDemand {
     const { journal, pipeline, limit, clock, acknowledger, pauses, sends } = this.#parts;
     if (sends.closed) throw sends.closed;
     const last = Math.min(range.last, acknowledger.acknowledged);
-    this.#replay = new Replay({ journal, pipeline, limit, range: { ...range, last }, expected, deadLetters, began: clock.now() });
+    const source = new JournalSource(journal, { ...range, last }, expected);
+    this.#replay = new Replay({ source, pipeline, limit, deadLetters, began: clock.now() });
     pauses.wake();
+  }
+
+  /** Starts a replay from an archive, or continues it. Throws as `replay`. */
+  replayArchive(replay: ArchiveReplay): void {
+    if (this.#replay?.isRunning) throw new WaybillError('usage', 'cannot start a replay: one is under way for this sink');
+    const { pipeline, limit, pauses, sends, openArchive } = this.#parts;
+    if (sends.closed) throw sends.closed;
+    const source = new ArchiveSource(replay, openArchive);
+    this.#replay = new Replay({ source, pipeline, limit, deadLetters: new Set(), began: replay.began });
+    pauses.wake();
+  }
+
+  /** Continues the replay from an archive that the state has. */
+  resume(): void {
+    const { id, journal } = this.#parts;
+    const { archiveReplay } = journal.sinkProgress(id).orders;
+    if (archiveReplay) this.replayArchive(archiveReplay);
   }
 
   /** The loop has ended: rejects sends that wait, and reports a replay that is not complete. */
   close(cause: WaybillError): void {
     const { id, log, sends } = this.#parts;
     sends.close(cause);
-    if (this.#replay?.isRunning !== true) return;
+    // A replay from an archive continues when the loop starts again.
+    if (this.#replay?.isRunning !== true || this.#replay.stored()) return;
     const { at, last, sent, rejected } = this.#replay.progress();
     log.write('sink.replay_interrupted', { sink: id, from: at + 1, through: last, sent, rejected });
   }
@@ -172,15 +197,20 @@ export class OnDemand {
   }
 
   async #stepReplay(replay: Replay, open: OpenSink): Promise<void> {
-    const { id, clock, log, journal, sender, acknowledger } = this.#parts;
-    const prepared = await replay.next();
-    if (!prepared) {
-      await acknowledger.commit(() => journal.resent(id, replay.resent()), open.stop);
-      replay.end(clock.now());
-      const { sent, rejected, first, last } = replay.progress();
-      log.write('sink.replay_completed', { sink: id, from: first, through: last, sent, rejected });
+    const { id, clock, log, journal } = this.#parts;
+    const { sender, acknowledger } = replay.stored() ? this.#parts.archiveReplays : this.#parts;
+    let prepared: Prepared | undefined;
+    try {
+      prepared = await replay.next();
+    } catch (thrown) {
+      if (!replay.stored()) throw thrown;
+      // The sink receives new records all the same. The state keeps the replay: the next start continues it.
+      replay.fail(clock.now(), messageOf(thrown));
+      const { archive, at } = replay.progress();
+      log.write('sink.archive_replay_failed', { sink: id, archive, at, code: codeOf(thrown), error: thrown });
       return;
     }
+    if (!prepared) return this.#completeReplay(replay, open);
     const { messages, entries, unmade } = prepared;
     let rejected = 0;
     if (unmade) {
@@ -190,6 +220,17 @@ export class OnDemand {
       rejected = await sender.deliver(open, replay.batchOf(prepared, journal.sinkProgress(id).delivered), entries);
     } else await clock.sleep(0, open.stop);
     replay.acknowledged(prepared, rejected);
+    const stored = replay.stored();
+    if (stored) await this.#parts.acknowledger.commit(() => journal.archiveReplayed(id, stored), open.stop);
+  }
+
+  async #completeReplay(replay: Replay, { stop }: OpenSink): Promise<void> {
+    const { id, clock, log, journal, acknowledger } = this.#parts;
+    await acknowledger.commit(() => (replay.stored() ? journal.archiveReplayed(id, undefined) : journal.resent(id, replay.resent())), stop);
+    replay.end(clock.now());
+    const { archive, first, last, sent, rejected } = replay.progress();
+    if (archive === undefined) log.write('sink.replay_completed', { sink: id, from: first, through: last, sent, rejected });
+    else log.write('sink.archive_replay_completed', { sink: id, archive, sent, rejected });
   }
 }
 

@@ -1,17 +1,36 @@
-/** A replay of a range of the journal to one sink: its batches and its progress. It does not send. */
-import type { DeliverJournal, Entry, Limit, ReplayProgress, ReplayRange, Resent } from '../model/journal.ts';
+/** A replay to one sink, of a range of the journal or from an archive: its batches and its progress. It does not send. */
+import { WaybillError } from '../errors.ts';
+import type {
+  ArchivedRecords,
+  ArchiveReplay,
+  DeliverJournal,
+  Entry,
+  Limit,
+  ReplayProgress,
+  ReplayRange,
+  Resent,
+} from '../model/journal.ts';
 import type { Position } from '../model/ledger.ts';
 import type { Batch } from '../model/sink.ts';
 import { Batches, type Prepared } from './batcher.ts';
 import type { Pipeline } from './pipeline.ts';
 
-interface ReplayParts {
-  readonly journal: Pick<DeliverJournal, 'readRange'>;
-  readonly pipeline: Pipeline;
-  readonly limit: Limit;
+/** Where a replay reads its entries. */
+interface ReplaySource {
+  /** Known in full after the first read. */
   readonly range: ReplayRange;
   /** Approximate number of entries. */
   readonly expected: number;
+  /** Of a replay from an archive: its progress when it began, or continued after a restart. */
+  readonly archiveReplay?: ArchiveReplay;
+  /** @returns `after`: the last entry that is gone, where that is later than the given one */
+  read(after: number, limit: Limit): Promise<{ readonly after: number; readonly entries: readonly Entry[] }>;
+}
+
+interface ReplayParts {
+  readonly source: ReplaySource;
+  readonly pipeline: Pipeline;
+  readonly limit: Limit;
   /** Dead letters are skipped: a separate command retries them. */
   readonly deadLetters: ReadonlySet<number>;
   /** Wall clock, ms. */
@@ -26,15 +45,19 @@ export class Replay {
   /** The last entry replayed. */
   #at: number;
   #passed = 0;
-  #sent = 0;
-  #rejected = 0;
+  #sent: number;
+  #rejected: number;
   #ended: number | undefined;
+  #error: string | undefined;
 
   constructor(parts: ReplayParts) {
-    const { pipeline, limit, range, deadLetters } = parts;
+    const { source, pipeline, limit, deadLetters } = parts;
+    const { range, archiveReplay } = source;
     this.#parts = parts;
     this.#from = range.first;
-    this.#at = range.first - 1;
+    this.#at = archiveReplay?.at ?? range.first - 1;
+    this.#sent = archiveReplay?.sent ?? 0;
+    this.#rejected = archiveReplay?.rejected ?? 0;
     const isRequested = (entry: Entry): boolean => this.#isInTime(entry) && !deadLetters.has(entry.seq);
     const requested: Pipeline = (entry, put) => (isRequested(entry) ? pipeline(entry, put) : undefined);
     this.#batches = new Batches((after, most) => this.#read(after, most), requested, limit, this.#at);
@@ -68,33 +91,100 @@ export class Replay {
     this.#ended = now;
   }
 
+  fail(now: number, error: string): void {
+    this.#error = error;
+    this.end(now);
+  }
+
   /** The range that the journal records as sent again. */
   resent(): Resent {
-    const { range, began } = this.#parts;
-    return { ...range, first: this.#from, began: began * 1000 };
+    const { source, began } = this.#parts;
+    return { ...source.range, first: this.#from, began: began * 1000 };
+  }
+
+  /** What the state stores of a replay from an archive; undefined for another one. */
+  stored(): ArchiveReplay | undefined {
+    const { archiveReplay } = this.#parts.source;
+    return archiveReplay && { ...archiveReplay, at: this.#at, sent: this.#sent, rejected: this.#rejected };
   }
 
   progress(): ReplayProgress {
-    const { range, expected, began } = this.#parts;
+    const { source, began } = this.#parts;
+    const { range, expected, archiveReplay } = source;
+    const passed = archiveReplay ? this.#at : this.#passed;
     return {
       ...range,
-      state: this.isRunning ? 'running' : 'done',
-      ...{ at: this.#at, passed: this.#passed, expected, sent: this.#sent, rejected: this.#rejected, began, ended: this.#ended },
+      state: this.isRunning ? 'running' : this.#error === undefined ? 'done' : 'failed',
+      ...(archiveReplay && { archive: archiveReplay.archive }),
+      ...(this.#error !== undefined && { error: this.#error }),
+      ...{ at: this.#at, passed, expected, sent: this.#sent, rejected: this.#rejected, began, ended: this.#ended },
     };
   }
 
   /** Skips entries that were pruned since the replay began. */
   async #read(given: number, limit: Limit): Promise<readonly Entry[]> {
-    const { journal, range } = this.#parts;
-    const { after, entries } = await journal.readRange(given, range, limit);
+    const { after, entries } = await this.#parts.source.read(given, limit);
     if (after > given) this.#from = after + 1;
     return entries;
   }
 
   #isInTime(entry: Entry): boolean {
-    const { times } = this.#parts.range;
+    const { times } = this.#parts.source.range;
     if (!times) return true;
     const { time } = entry;
     return time !== undefined && times.from <= time && time < times.to;
+  }
+}
+
+/** A range of the journal. */
+export class JournalSource implements ReplaySource {
+  readonly range: ReplayRange;
+  readonly expected: number;
+  readonly #journal: Pick<DeliverJournal, 'readRange'>;
+
+  constructor(journal: Pick<DeliverJournal, 'readRange'>, range: ReplayRange, expected: number) {
+    this.#journal = journal;
+    this.range = range;
+    this.expected = expected;
+  }
+
+  read(after: number, limit: Limit): Promise<{ readonly after: number; readonly entries: readonly Entry[] }> {
+    return this.#journal.readRange(after, this.range, limit);
+  }
+}
+
+/** The records of an archive, which is opened at the first read. */
+export class ArchiveSource implements ReplaySource {
+  readonly #replay: ArchiveReplay;
+  readonly #open: (replay: ArchiveReplay) => Promise<ArchivedRecords>;
+  #records: ArchivedRecords | undefined;
+
+  constructor(replay: ArchiveReplay, open: (replay: ArchiveReplay) => Promise<ArchivedRecords>) {
+    this.#replay = replay;
+    this.#open = open;
+  }
+
+  get range(): ReplayRange {
+    return { first: 1, last: this.expected, times: this.#replay.times };
+  }
+
+  get expected(): number {
+    return this.#records?.lines ?? this.#replay.at;
+  }
+
+  get archiveReplay(): ArchiveReplay {
+    return { ...this.#replay, origin: this.#records?.origin ?? this.#replay.origin };
+  }
+
+  /** @throws WaybillError `archive_broken` for an object that is missing or not what was signed, and for another archive than before */
+  async read(after: number, limit: Limit): Promise<{ readonly after: number; readonly entries: readonly Entry[] }> {
+    this.#records ??= await this.#open(this.#replay);
+    const { origin = this.#records.origin, archive } = this.#replay;
+    if (this.#records.origin !== origin || this.#records.lines < after)
+      throw new WaybillError(
+        'archive_broken',
+        `cannot continue the replay from "${archive}" after line ${after} of "${origin}": it is "${this.#records.origin}" with ${this.#records.lines} lines`,
+      );
+    return { after, entries: await this.#records.read(after, limit) };
   }
 }

@@ -5,7 +5,7 @@ import type { Batch, DeliveryResult, Message, Rejection, RetryableRejection, Sin
 import { traced } from '../model/telemetry.ts';
 import type { Log, Meters, Tracer } from '../model/telemetry.ts';
 import type { Clock, Micros } from '../model/time.ts';
-import type { Acknowledger } from './acknowledger.ts';
+import type { Acknowledging } from './acknowledger.ts';
 import type { BatchLimit } from './batch-limit.ts';
 import { batchOf, halve, maxUncertain } from './batcher.ts';
 import type { Prepared } from './batcher.ts';
@@ -39,7 +39,7 @@ interface SenderParts {
   readonly deadline: number;
   readonly limit: BatchLimit;
   readonly journal: DeliverJournal;
-  readonly acknowledger: Acknowledger;
+  readonly acknowledger: Acknowledging;
   readonly pauses: Pauses;
   readonly retryPolicy: RetryPolicy;
   readonly clock: Clock;
@@ -128,7 +128,7 @@ export class Sender {
       // mutant: send-batch
       const outcome = await this.#send(open, part);
       rejected = [...rejected, ...outcome.rejections];
-      const isLater = ({ seq }: Rejection): boolean => seq > through.seq && entries.has(seq);
+      const isLater = ({ seq }: Rejection): boolean => batch.onDemand === undefined && seq > through.seq && entries.has(seq);
       const ready = rejected.filter((rejection) => !isLater(rejection));
       const [only] = outcome.rest;
       if (outcome.unknown) {

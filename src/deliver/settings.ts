@@ -7,16 +7,22 @@ import type { Format } from '../encode/index.ts';
 import type { BatchDefaults } from '../sink/define.ts';
 
 /** Where a new sink starts. */
-type Start = { readonly kind: 'journal' } | { readonly kind: 'now' } | { readonly kind: 'instant'; readonly at: Micros };
+type Start =
+  | { readonly kind: 'journal' }
+  | { readonly kind: 'now' }
+  | { readonly kind: 'instant'; readonly at: Micros }
+  | { readonly kind: 'archive'; readonly archive: string };
 
-const startExpects = 'journal, now, or a time such as 2026-11-21T00:00:00Z';
+const startExpects = 'journal, now, archive:ID, or a time such as 2026-11-21T00:00:00Z';
 const start = z
   .string()
   .transform((given, context): Start => {
     if (given === 'journal' || given === 'now') return { kind: given };
+    const archive = /^archive:([a-z0-9][a-z0-9-]{0,31})$/.exec(given)?.[1];
+    if (archive !== undefined) return { kind: 'archive', archive };
     const at = parseInstant(given);
     if (at !== undefined) return { kind: 'instant', at };
-    context.addIssue({ code: 'custom', message: given === 'archive' ? 'is not in this release yet' : `is not ${startExpects}` });
+    context.addIssue({ code: 'custom', message: `is not ${startExpects}` });
     return z.NEVER;
   })
   .register(facts, { expects: startExpects });
@@ -49,7 +55,10 @@ export function deliverSettings(formats: readonly [Format, ...Format[]], batch: 
       .describe('Also deliver each proof, gap, suspension and operation as an event of the dataset `dpas.ledger` (ecs, ocsf, raw)'),
     start: start
       .prefault('journal')
-      .describe('Where a new sink starts: `journal` (the oldest record in the journal), `now`, or a time (skips records dated before it)'),
+      .describe(
+        'Where a new sink starts: `journal` (the oldest record in the journal), `now`, a time (skips records dated before it), ' +
+          'or `archive:ID` (first the records of the archive that the sink ID writes)',
+      ),
     batch: z
       .strictObject({
         maxRecords: z.int().min(1).max(10_000).default(batch.records).describe('Maximum records per batch'),

@@ -1,5 +1,5 @@
 /** A delivery loop as the daemon sees it: it may run in another thread. */
-import type { Operation, ReplayRange } from '../model/journal.ts';
+import type { ArchiveReplay, Operation, ReplayRange } from '../model/journal.ts';
 import type { Message } from '../model/sink.ts';
 import type { SinkSnapshot } from '../model/snapshot.ts';
 import type { OnDemandResult } from './send-queue.ts';
@@ -23,6 +23,7 @@ export interface SinkLoop {
   readonly onDemand: {
     retry(seqs: readonly number[], operation: Operation): Promise<OnDemandResult>;
     test(messages: readonly Message[]): Promise<OnDemandResult>;
+    replayArchive(replay: ArchiveReplay): Awaitable<void>;
     replay(range: ReplayRange, expected: number, deadLetters: ReadonlySet<number>): Awaitable<void>;
   };
 }

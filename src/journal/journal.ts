@@ -10,6 +10,7 @@ import { codeOf, WaybillError } from '../errors.ts';
 import type {
   Acknowledgement,
   Appended,
+  ArchiveReplay,
   CollectedPage,
   CollectJournal,
   DeadLetter,
@@ -390,6 +391,14 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     });
   }
 
+  async archiveReplayed(id: string, progress: ArchiveReplay | undefined): Promise<void> {
+    const sink = this.sinkPositions.sink(id);
+    this.#store.transaction(() => {
+      this.sinkPositions.writePending();
+      this.sinkPositions.writeOrders(sink, { ...sink.orders, archiveReplay: progress });
+    });
+  }
+
   async resent(id: string, sent: Resent): Promise<void> {
     this.#store.transaction(() => shrinkLosses(this.#store, id, sent));
   }
@@ -437,6 +446,20 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     if (from === 'now') return this.head();
     if (from === 'journal') return this.#segments.beginning();
     return this.#segments.before(from) ?? this.head();
+  }
+
+  /**
+   * The position of a sink that begins with the records of an archive: where that archive was last acknowledged.
+   * @throws WaybillError `config_invalid` for an archive that this state does not know
+   */
+  positionAfterArchive(id: string): Position {
+    const archive = [...this.sinkPositions.sinks()].find((sink) => sink.id === id);
+    const beginning = this.#segments.beginning();
+    if (archive?.type === 'archive') return archive.delivered.seq < beginning.seq ? beginning : archive.delivered;
+    throw new WaybillError(
+      'config_invalid',
+      `cannot start from the archive "${id}": nothing was delivered to it yet; use "start: journal", or name the archive before this sink`,
+    );
   }
 
   async paused(): Promise<string | undefined> {

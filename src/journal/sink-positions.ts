@@ -105,23 +105,31 @@ export class SinkPositions {
    * Registers a configured sink. A new sink starts after `from`. A known sink continues, and its
    * destination must be unchanged. A retired sink starts at `from` like a new one, but never before
    * its last position.
+   * @param orders  of a new sink
    */
-  register(id: string, type: string, destination: string, from: Position, fromTime: Micros | undefined): SinkState {
+  register(
+    id: string,
+    type: string,
+    destination: string,
+    from: Position,
+    fromTime: Micros | undefined,
+    orders: SinkOrders = {},
+  ): SinkState {
     const known = this.#sinks.get(id);
     const moved = known && movedMessage(known, type, destination);
     if (moved !== undefined) throw new WaybillError('config_invalid', `cannot use sinks.${id}: ${moved}`);
     const state = known ?? {
       ...{ id, type, destination, state: 'active', acknowledged: from.seq, delivered: from, resumeNote: undefined },
-      ...{ fromTime, completeSince: fromTime ?? this.#completeAfter(from.seq), deadLetters: 0, orders: {}, selection: undefined },
+      ...{ fromTime, completeSince: fromTime ?? this.#completeAfter(from.seq), deadLetters: 0, orders, selection: undefined },
     };
     this.#store.transaction(() => {
       if (known?.state === 'retired') this.#begin(known, from, fromTime);
       this.#store.db
         .prepare(
-          `INSERT INTO sinks (id, type, destination, state, from_seq, acknowledged, delivered, delivered_chain, from_us, begun_us)
-           VALUES (?, ?, ?, 'active', ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET state = 'active', reason = NULL`,
+          `INSERT INTO sinks (id, type, destination, state, from_seq, acknowledged, delivered, delivered_chain, from_us, begun_us, orders)
+           VALUES (?, ?, ?, 'active', ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET state = 'active', reason = NULL`,
         )
-        .run(id, type, destination, from.seq, from.seq, from.seq, from.chain, fromTime ?? null, state.completeSince);
+        .run(id, type, destination, from.seq, from.seq, from.seq, from.chain, fromTime ?? null, state.completeSince, ordersText(orders));
       this.#store.after(() => {
         state.state = 'active';
         this.#sinks.set(id, state);
@@ -178,15 +186,13 @@ export class SinkPositions {
 
   /** Within a transaction: stores requests of an operator until they are carried out. */
   writeOrders(sink: SinkState, orders: SinkOrders): void {
-    const text = JSON.stringify(orders);
-    this.#store.db.prepare('UPDATE sinks SET orders = ? WHERE id = ?').run(text === '{}' ? null : text, sink.id);
+    this.#store.db.prepare('UPDATE sinks SET orders = ? WHERE id = ?').run(ordersText(orders), sink.id);
     this.#store.after(() => (sink.orders = orders));
   }
 
   adopted(id: string): void {
     const sink = this.sink(id);
-    const { reconcile } = sink.orders;
-    this.#store.transaction(() => this.writeOrders(sink, { reconcile }));
+    this.#store.transaction(() => this.writeOrders(sink, { ...sink.orders, adopt: undefined }));
   }
 
   /**
@@ -341,6 +347,11 @@ export function movedMessage(known: Pick<SinkState, 'type' | 'destination'>, typ
   if (known.type === type && known.destination === destination) return undefined;
   const [before, now] = known.type === type ? ['', ''] : [` by ${known.type}`, ` by ${type}`];
   return `it delivered to "${known.destination}"${before} before and would now deliver to "${destination}"${now}; give the new destination a new id`;
+}
+
+function ordersText(orders: SinkOrders): string | null {
+  const text = JSON.stringify(orders);
+  return text === '{}' ? null : text;
 }
 
 /** The column is missing until a daemon of this release has opened the state. */

@@ -198,6 +198,8 @@ export interface SinkOrders {
    * have sent them. Never removed.
    */
   readonly reconcile?: Window | undefined;
+  /** Removed when it is complete. */
+  readonly archiveReplay?: ArchiveReplay | undefined;
 }
 
 export interface Acknowledgement {
@@ -228,6 +230,34 @@ export interface ReplayRange {
   readonly times: Window | undefined;
 }
 
+/** A replay of the records of an archive to a sink, with its progress. It continues after a restart. */
+export interface ArchiveReplay {
+  /** The id of the sink that writes the archive. */
+  readonly archive: string;
+  /** Only records with a readable time in this window. */
+  readonly times: Window | undefined;
+  /** Records of this journal after this entry are left out: the sink receives them from the journal. */
+  readonly through: number;
+  /** When it was requested, wall clock in ms. */
+  readonly began: number;
+  /** The identity of the archive; undefined before it was read. */
+  readonly origin?: string | undefined;
+  /** The last line whose record was resolved. */
+  readonly at: number;
+  readonly sent: number;
+  readonly rejected: number;
+}
+
+/** The records of an archive, verified when they are read. The `seq` of an entry is the number of its line. */
+export interface ArchivedRecords {
+  /** The identity of the archive. */
+  readonly origin: string;
+  /** The number of its lines. */
+  readonly lines: number;
+  /** The records after line `after`, in order, up to a limit; at least one if one exists. */
+  read(after: number, limit: Limit): Promise<readonly Entry[]>;
+}
+
 /**
  * A range of the journal that a sink accepted again, except for rejected records, which are dead
  * letters.
@@ -239,7 +269,11 @@ export interface Resent extends ReplayRange {
 
 export interface ReplayProgress extends ReplayRange {
   /** `sent` and `rejected` count messages, `passed` and `expected` count entries. */
-  readonly state: 'running' | 'done';
+  readonly state: 'running' | 'done' | 'failed';
+  /** Set for a replay from an archive: its sink. Then entries are lines of the archive. */
+  readonly archive?: string | undefined;
+  /** Set when it failed. */
+  readonly error?: string | undefined;
   readonly at: number;
   readonly passed: number;
   readonly expected: number;
@@ -291,6 +325,8 @@ export interface DeliverJournal {
   resolveDeadLetter(sink: string, seq: number, result: DeadLetterResult, operation: Operation): Promise<void>;
   /** Removes the request to adopt a sink. */
   adopted(sink: string): Promise<void>;
+  /** Commits the acknowledgements so far with the progress of a replay from an archive; undefined: it is complete. */
+  archiveReplayed(sink: string, progress: ArchiveReplay | undefined): Promise<void>;
   /** Resolves the recorded losses of the sink, for the part of the lost range that it accepted again. */
   resent(sink: string, sent: Resent): Promise<void>;
   /**

@@ -560,6 +560,26 @@ export const logEvents = {
       'The daemon stopped, or a changed configuration restarted the sink. Entries `from` to `through` were not sent again: ' +
       '`waybill replay` with this range sends them.',
   },
+  'sink.archive_replay_completed': {
+    level: 'info',
+    message: 'replay from the archive completed',
+    fields: 'sink archive sent rejected',
+    meaning: 'The sink received the records that the archive has.',
+  },
+  'sink.archive_replay_failed': {
+    level: 'error',
+    message: 'replay from the archive stopped',
+    fields: 'sink archive at code error',
+    meaning:
+      'The archive cannot be read after line `at`, or was altered: see `waybill archive verify`. New records are delivered. ' +
+      'The next start of the daemon continues the replay, and so does the same `waybill replay`.',
+  },
+  'sink.archive_record_rejected': {
+    level: 'error',
+    message: 'record of the archive rejected for good',
+    fields: 'sink uid code',
+    meaning: 'The sink rejected a record of a replay from an archive. It is no dead letter: the archive keeps it.',
+  },
   'sink.template_missing': {
     level: 'warn',
     message: 'index template of "waybill setup elasticsearch" missing',

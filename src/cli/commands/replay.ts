@@ -13,6 +13,7 @@ import { byId } from '../not-found.ts';
 import { operation, actor, operationOptions, confirmed } from '../operation.ts';
 import type { OperationValues } from '../operation.ts';
 import { required, text } from '../option.ts';
+import type { OperationRequest } from '../../daemon/operations/requests.ts';
 
 const timeOrPosition = 'a time, a date, -7d, or the number of an entry';
 
@@ -21,15 +22,21 @@ export const command = defineCommand({
   summary: 'sends records again to one sink, as far as the journal still has them',
   description: `Sends again to one sink what it received before, as far as the journal still has it (journal.retention). New records are delivered between
 its batches, and the position of the sink does not change. A sink that can be queried receives only what it lacks; any other receives
-duplicates. Dead letters are not included; see waybill dead-letters. An interrupted replay does not resume.`,
+duplicates. Dead letters are not included; see waybill dead-letters. An interrupted replay does not resume.
+
+With --archive, the records come from an archive, which has them for as long as you keep it: what its filter, sources and privacy rules kept,
+without the ledger. They are verified before they are sent. An interrupted replay continues at the next start of the daemon. A record
+that the sink rejects is logged, and is no dead letter.`,
   options: {
     sink: required(text('ID', 'sink')),
-    from: required(text('T|POSITION', `${timeOrPosition}; a time leaves out records without a readable one`)),
+    archive: text('ID', 'send the records of this archive sink, not those of the journal'),
+    from: text('T|POSITION', `${timeOrPosition}; a time leaves out records without a readable one; required without --archive`),
     to: text('T|POSITION', `${timeOrPosition}; default everything that the sink received`),
     ...operationOptions,
   },
   examples: [
     'waybill replay --sink siem --from -7d',
+    'waybill replay --sink siem --archive evidence --from 2026-01-01',
     "waybill replay --sink export --from 120000 --to 125000 --reason 'file was lost, ticket 4711' --yes",
   ],
   run,
@@ -38,25 +45,22 @@ duplicates. Dead letters are not included; see waybill dead-letters. An interrup
 const pollMs = 1_000;
 const printMs = 30_000;
 
-async function run(
-  values: OperationValues & { readonly sink: string; readonly from: string; readonly to: string | undefined },
-  io: Io,
-): Promise<number> {
+interface Values extends OperationValues {
+  readonly sink: string;
+  readonly archive: string | undefined;
+  readonly from: string | undefined;
+  readonly to: string | undefined;
+}
+
+async function run(values: Values, io: Io): Promise<number> {
   const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
   const sink = byId('sink', config.sinks, values.sink);
-  const now = systemClock.now() * 1000;
-  const first = boundOf(values.from, '--from', now, false);
-  const last = values.to === undefined ? undefined : boundOf(values.to, '--to', now, true);
-  const isEmpty =
-    last && (('seq' in first && 'seq' in last && first.seq > last.seq) || ('at' in first && 'at' in last && first.at >= last.at));
-  if (isEmpty === true) throw new WaybillError('usage', `cannot replay: --from ${values.from} is after --to ${values.to ?? ''}`);
-  const range = {
-    ...('seq' in first ? { first: first.seq } : { from: rfc3339(first.at) }),
-    ...(last && ('seq' in last ? { last: last.seq } : { to: rfc3339(last.at) })),
-  };
+  const { archive } = values;
+  if (archive !== undefined) byId('sink', config.sinks, archive);
+  const { range, text: span } = rangeOf(values);
   const { definition, settings } = sink;
   const plan = [
-    `Sends again to the sink ${sink.id}: from ${boundText(first)} ${last ? `to ${boundText(last)}` : 'on'}`,
+    `Sends again to the sink ${sink.id}: ${archive === undefined ? '' : `the records of the archive ${archive}, `}${span}`,
     definition.resolvable(settings) && definition.keepsPosition?.(settings) !== true
       ? '  sends only what the sink lacks'
       : '  the sink receives duplicates of what it already has',
@@ -65,18 +69,41 @@ async function run(
   const shown = new Shown(sink.id, io);
   const { result, daemon } = await operation(
     config,
-    { operation: 'replay', sink: sink.id, ...range, ...actor(values, io) },
+    { operation: 'replay', sink: sink.id, ...(archive !== undefined && { archive }), ...range, ...actor(values, io) },
     io.signal,
     (progress) => shown.print(progress),
   );
   const done = daemon && result.replay ? await watch(config, sink.id, result.replay, shown, io) : result.replay;
   shown.end(done);
+  if (done?.state === 'failed')
+    throw new WaybillError('archive_broken', `cannot replay the archive "${archive ?? ''}" to the sink "${sink.id}": ${done.error ?? ''}`);
   if (values.json) io.stdout.write(`${JSON.stringify({ sink: sink.id, ...(done && jsonOf(done)) }, null, 2)}\n`);
   else if (done?.state === 'done')
-    io.stdout.write(
-      `replay to ${sink.id} finished: ${counted(done.sent, 'record')} sent${done.rejected === 0 ? '' : `, ${grouped(done.rejected)} rejected: waybill dead-letters list`}\n`,
-    );
+    io.stdout.write(`replay to ${sink.id} finished: ${counted(done.sent, 'record')} sent${rejectedText(done)}\n`);
   return done === undefined || done.rejected === 0 ? 0 : 1;
+}
+
+function rejectedText({ rejected, archive }: ReplayProgress): string {
+  if (rejected === 0) return '';
+  return `, ${grouped(rejected)} rejected: ${archive === undefined ? 'waybill dead-letters list' : 'the log of the daemon names them'}`;
+}
+
+type Range = Pick<Extract<OperationRequest, { operation: 'replay' }>, 'first' | 'last' | 'from' | 'to'>;
+
+/** @throws WaybillError `usage` */
+function rangeOf({ from, to, archive }: Values): { readonly range: Range; readonly text: string } {
+  const now = systemClock.now() * 1000;
+  if (from === undefined && archive === undefined) throw new WaybillError('usage', 'cannot replay: pass --from, or --archive');
+  const first = from === undefined ? undefined : boundOf(from, '--from', now, false);
+  const last = to === undefined ? undefined : boundOf(to, '--to', now, true);
+  const isEmpty =
+    first && last && (('seq' in first && 'seq' in last && first.seq > last.seq) || ('at' in first && 'at' in last && first.at >= last.at));
+  if (isEmpty === true) throw new WaybillError('usage', `cannot replay: --from ${from ?? ''} is after --to ${to ?? ''}`);
+  const range = {
+    ...(first && ('seq' in first ? { first: first.seq } : { from: rfc3339(first.at) })),
+    ...(last && ('seq' in last ? { last: last.seq } : { to: rfc3339(last.at) })),
+  };
+  return { range, text: `from ${first ? boundText(first) : 'the beginning'} ${last ? `to ${boundText(last)}` : 'on'}` };
 }
 
 /** Shows the progress of the running daemon. To end this does not end the replay. */
@@ -88,7 +115,12 @@ async function watch(config: Config, id: string, begun: ReplayProgress, shown: S
       await systemClock.sleep(pollMs, io.signal);
       const replay = (await liveSink(config.dataDir, id))?.replay;
       if (!replay || replay.began !== begun.began)
-        throw new WaybillError('aborted', 'the daemon stopped, and a replay does not resume; start another with waybill replay');
+        throw new WaybillError(
+          'aborted',
+          begun.archive === undefined
+            ? 'the daemon stopped, and a replay does not resume; start another with waybill replay'
+            : 'the daemon stopped; its next start continues the replay',
+        );
       at = replay;
     }
   } catch (thrown) {
@@ -131,9 +163,9 @@ function progressText({ passed, expected, sent, began }: ReplayProgress, now: nu
   return `${Math.min(100, Math.floor((100 * passed) / Math.max(1, expected)))} %, ${grouped(sent)} records sent${left}`;
 }
 
-function jsonOf({ state, first, last, times, passed, expected, sent, rejected: refused }: ReplayProgress) {
+function jsonOf({ state, archive, first, last, times, passed, expected, sent, rejected: refused }: ReplayProgress) {
   const span = times && { from: rfc3339(times.from), to: times.to === Number.MAX_SAFE_INTEGER ? null : rfc3339(times.to) };
-  return { state, first, last, times: span ?? null, entries: passed, expected, sent, refused };
+  return { state, archive, first, last, times: span ?? null, entries: passed, expected, sent, refused };
 }
 
 type Bound = { readonly seq: number } | { readonly at: number };

@@ -1,7 +1,7 @@
 /** Runs delivery loops for the main thread: it creates each from its plan, and gives them a journal, a log and meters that the main thread serves. */
 import type { Delivery } from '../../deliver/delivery.ts';
 import { WaybillError } from '../../errors.ts';
-import type { Operation, ReplayRange } from '../../model/journal.ts';
+import type { ArchiveReplay, Operation, ReplayRange } from '../../model/journal.ts';
 import type { Message } from '../../model/sink.ts';
 import type { Clock, Random } from '../../model/time.ts';
 import { remember } from '../../secrets.ts';
@@ -76,6 +76,7 @@ function loopService(loop: Delivery, journal: FactsReceiver) {
     view: () => loop.view(),
     retry: (seqs: readonly number[], operation: Operation) => loop.onDemand.retry(seqs, operation),
     test: (messages: readonly Message[]) => loop.onDemand.test(messages),
+    replayArchive: (replay: ArchiveReplay) => loop.onDemand.replayArchive(replay),
     replay: (range: ReplayRange, expected: number, deadLetters: ReadonlySet<number>) => loop.onDemand.replay(range, expected, deadLetters),
     facts: (facts: JournalFacts, hasChanged: boolean) => journal.facts(facts, hasChanged),
   };

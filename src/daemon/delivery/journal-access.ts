@@ -70,6 +70,7 @@ export function journalService(journal: Journal, sink: string, loop: Notified<Fa
       return answered(journal.resolveDeadLetter(id, seq, clean, operation));
     },
     adopted: (...args: Call<'adopted'>) => answered(journal.adopted(...args)),
+    archiveReplayed: (...args: Call<'archiveReplayed'>) => answered(journal.archiveReplayed(...args)),
     resent: (...args: Call<'resent'>) => answered(journal.resent(...args)),
   };
 }
@@ -193,6 +194,10 @@ export class RemoteJournal implements DeliverJournal, FactsReceiver {
 
   adopted(...args: Call<'adopted'>) {
     return this.#journal.adopted(...args);
+  }
+
+  archiveReplayed(...args: Call<'archiveReplayed'>) {
+    return this.#journal.archiveReplayed(...args);
   }
 
   resent(...args: Call<'resent'>) {

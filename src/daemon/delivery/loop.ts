@@ -6,8 +6,9 @@ import { pipeline } from '../../deliver/pipeline.ts';
 import type { MessageLimit, PipelineParts } from '../../deliver/pipeline.ts';
 import { encoder, shortener } from '../../encode/index.ts';
 import type { EncodeSettings } from '../../encode/define.ts';
+import { WaybillError } from '../../errors.ts';
 import type { EcsEvent, Encode } from '../../record/event.ts';
-import type { DeliverJournal } from '../../model/journal.ts';
+import type { ArchivedRecords, ArchiveReplay, DeliverJournal } from '../../model/journal.ts';
 import type { Window } from '../../model/ledger.ts';
 import type { ResumePoint, SinkLoss } from '../../model/sink.ts';
 import type { Log, Meters, Tracer } from '../../model/telemetry.ts';
@@ -48,8 +49,18 @@ export function createLoop(plan: SinkPlan, { definition, journal, clock, random,
     },
     pipeline: pipeline(pipelineParts(plan, definition, journal, meters)),
     open: (signal) => definition.open(settings, context, resumePoint, signal),
+    openArchive: (replay) => archivedRecords(replay, plan, journal.id),
     ...{ journal, clock, random, log, meters, ...(tracer && { tracer }) },
   });
+}
+
+/** Loads the archive only when it is needed. */
+async function archivedRecords({ archive, through }: ArchiveReplay, { archives }: SinkPlan, journal: string): Promise<ArchivedRecords> {
+  const settings = archives.get(archive);
+  if (!settings)
+    throw new WaybillError('archive_broken', `cannot read the archive of the sink "${archive}": it is not in the configuration`);
+  const { openArchivedRecords } = await import('../../sink/archive/archived-records.ts');
+  return openArchivedRecords(archive, settings, { journal, seq: through });
 }
 
 function pipelineParts(plan: SinkPlan, definition: SinkDefinition, journal: DeliverJournal, meters: Meters): PipelineParts {

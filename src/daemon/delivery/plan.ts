@@ -5,10 +5,13 @@
 import type { Config, SinkConfig } from '../../config/load.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { SinkState } from '../../journal/sink-positions.ts';
+import type { SinkOrders } from '../../model/journal.ts';
+import type { Position } from '../../model/ledger.ts';
 import type { Micros } from '../../model/time.ts';
 import type { Log } from '../../model/telemetry.ts';
 import type { NormalizeSettings } from '../../normalize/normalizer.ts';
 import { Secret } from '../../settings/secret.ts';
+import type { ArchiveSettings } from '../../sink/archive/settings.ts';
 import { settingsOf, settingsOfRemoved } from '../source/service-facts.ts';
 import { profileOf } from '../source/profile.ts';
 
@@ -18,6 +21,8 @@ export interface SinkPlan {
   readonly normalize: ReadonlyMap<string, NormalizeSettings>;
   /** By source, with '' for entries on the daemon; empty for a sink without `ledger: true`. */
   readonly normalizeLedger: ReadonlyMap<string, NormalizeSettings>;
+  /** The settings of the archives of the configuration, by their sinks: for replays from them. */
+  readonly archives: ReadonlyMap<string, ArchiveSettings>;
   /** Records with a readable time before it are skipped. */
   readonly fromTime: Micros | undefined;
   /** Every secret of the configuration: text of a server may hold any of them. */
@@ -26,13 +31,14 @@ export interface SinkPlan {
   readonly config: Pick<Config, 'tls' | 'proxy'> & { readonly sources: readonly { readonly id: string }[] };
 }
 
-/** Registers the sink with the journal, and makes the plan of its loop. */
-export function planOf({ definition, ...sink }: SinkConfig, config: Config, journal: Journal, log: Log): SinkPlan {
-  const { fromTime } = register({ definition, ...sink }, journal, log);
+/** Registers the sink with the journal, and makes the plan of its loop. @param now  wall clock, ms */
+export function planOf({ definition, ...sink }: SinkConfig, config: Config, journal: Journal, log: Log, now: number): SinkPlan {
+  const { fromTime } = register({ definition, ...sink }, journal, log, now);
   const normalize = normalizeSettingsOf({ definition, ...sink }, config, journal);
   const { tls, proxy, sources } = config;
   return {
     ...{ sink, normalize, normalizeLedger: sink.ledger ? ledgerSettingsOf(sink, normalize) : new Map<string, never>(), fromTime },
+    archives: new Map(config.sinks.flatMap(({ id, type, settings }) => (type === 'archive' ? [[id, settings as ArchiveSettings]] : []))),
     secrets: secretsOf(config),
     config: { sources: sources.map(({ id }) => ({ id })), tls, proxy },
   };
@@ -45,13 +51,34 @@ function secretsOf(value: unknown): Secret[] {
   return isPlain ? Object.entries(value).flatMap(([key, item]) => (key === 'definition' ? [] : secretsOf(item))) : [];
 }
 
-function register({ id, type, start, definition, settings, sources, filter }: SinkConfig, journal: Journal, log: Log): SinkState {
-  const startTime = start.kind === 'instant' ? start.at : undefined;
-  const position = journal.positionFor(start.kind === 'instant' ? start.at : start.kind);
-  const state = journal.sinkPositions.register(id, type, definition.destination(settings), position, startTime);
+function register(
+  { id, type, start, definition, settings, sources, filter }: SinkConfig,
+  journal: Journal,
+  log: Log,
+  now: number,
+): SinkState {
+  const isNew = [...journal.sinkPositions.sinks()].every((known) => known.id !== id);
+  const { position, startTime, orders } = beginOf(start, journal, isNew, now);
+  const state = journal.sinkPositions.register(id, type, definition.destination(settings), position, startTime, orders);
   const { isChanged, widened } = journal.sinkPositions.select(id, { sources, filter });
   if (isChanged) log.write('sink.selection_changed', { sink: id, sources: widened });
   return state;
+}
+
+interface Begin {
+  readonly position: Position;
+  readonly startTime?: Micros;
+  readonly orders?: SinkOrders;
+}
+
+/** @param isNew  a known sink continues: the archive is not sent to it again */
+function beginOf(start: SinkConfig['start'], journal: Journal, isNew: boolean, now: number): Begin {
+  if (start.kind === 'instant') return { position: journal.positionFor(start.at), startTime: start.at };
+  if (start.kind !== 'archive') return { position: journal.positionFor(start.kind) };
+  if (!isNew) return { position: journal.positionFor('journal') };
+  const position = journal.positionAfterArchive(start.archive);
+  const archiveReplay = { archive: start.archive, times: undefined, through: position.seq, began: now, at: 0, sent: 0, rejected: 0 };
+  return { position, orders: { archiveReplay } };
 }
 
 function normalizeSettingsOf(sink: SinkConfig, config: Config, journal: Journal): Map<string, NormalizeSettings> {

@@ -88,6 +88,7 @@ class RemoteLoop implements SinkLoop {
       retry: async (...args) => clean(await loop.retry(...args)),
       test: async (...args) => clean(await loop.test(...args)),
       replay: (...args) => loop.replay(...args),
+      replayArchive: (...args) => loop.replayArchive(...args),
     };
     // `run` reports the error.
     parts.created.then(() => (this.#isCreated = true)).catch(() => undefined);

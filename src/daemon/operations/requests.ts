@@ -64,7 +64,9 @@ export const operationSchema = z.discriminatedUnion('operation', [
   z.strictObject({
     operation: z.literal('replay'),
     sink: id,
-    // Each end is a position or a time.
+    /** The archive sink whose records are sent; default the journal. */
+    archive: id.optional(),
+    // Each end is a position or a time; of an archive a time.
     first: seq.optional(),
     last: seq.optional(),
     from: time.optional(),

@@ -3,6 +3,7 @@ import { codeOf, WaybillError } from '../../errors.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { SinkState } from '../../journal/sink-positions.ts';
 import type { Operation } from '../../model/journal.ts';
+import type { Window } from '../../model/ledger.ts';
 import type { Rejection } from '../../model/sink.ts';
 import type { Micros } from '../../model/time.ts';
 import type { OperationResult, ConfiguredSinks, SinkOperation } from './requests.ts';
@@ -58,7 +59,7 @@ export async function performOnSink(
     case 'dead-letters discard':
       return discardDeadLetters(target, request);
     case 'replay':
-      return replay(target, request);
+      return request.archive === undefined ? replay(target, request) : replayArchive(target, request, request.archive, configured);
   }
 }
 
@@ -142,10 +143,9 @@ async function discardDeadLetters(
 async function replay({ journal, sink, configured, operation, reason }: Target, request: RequestOf<'replay'>): Promise<OperationResult> {
   const { id, acknowledged } = sink;
   const { loop } = sending(configured, sink);
-  if ((await loop.view()).replay?.state === 'running')
-    throw new WaybillError('usage', `cannot replay to the sink "${id}": a replay is running already`);
+  await assertNoReplay(loop, id);
   const { from, to } = request;
-  const times = from === undefined && to === undefined ? undefined : { from: from ?? 0, to: to ?? Number.MAX_SAFE_INTEGER };
+  const times = timesOf(request);
   const range = {
     first: Math.max(request.first ?? 1, journal.pruned() + 1),
     last: Math.min(request.last ?? acknowledged, acknowledged),
@@ -157,6 +157,43 @@ async function replay({ journal, sink, configured, operation, reason }: Target, 
   await journal.operate({ ...operation, detail: { sink: id, first: range.first, last: range.last, from, to, ...reason } });
   await loop.onDemand.replay(range, expected, journal.deadLetters.rejected(id));
   return { replay: (await loop.view()).replay };
+}
+
+/** The state keeps the request until it is complete. The same request continues one that failed. */
+async function replayArchive(
+  { journal, sink, configured, operation, reason }: Target,
+  request: RequestOf<'replay'>,
+  archive: string,
+  configuredSinks: ConfiguredSinks,
+): Promise<OperationResult> {
+  const { id, acknowledged, orders } = sink;
+  const { loop } = sending(configured, sink);
+  if (configuredSinks(archive)?.definition.type !== 'archive')
+    throw new WaybillError('usage', `cannot replay from "${archive}": it is not a sink of type archive of the configuration`);
+  if (request.first !== undefined || request.last !== undefined)
+    throw new WaybillError('usage', 'cannot replay from an archive by the number of an entry: pass times');
+  await assertNoReplay(loop, id);
+  const times = timesOf(request);
+  const before = orders.archiveReplay;
+  const isSame = before?.archive === archive && before.times?.from === times?.from && before.times?.to === times?.to;
+  const began = Math.floor(operation.at / 1_000);
+  const replay = isSame ? before : { archive, times, through: acknowledged, began, at: 0, sent: 0, rejected: 0 };
+  const { from, to } = request;
+  await journal.operate({ ...operation, detail: { sink: id, archive, from, to, ...reason } }, () =>
+    journal.sinkPositions.writeOrders(sink, { ...sink.orders, archiveReplay: replay }),
+  );
+  await loop.onDemand.replayArchive(replay);
+  return { replay: (await loop.view()).replay };
+}
+
+/** @throws WaybillError `usage` */
+async function assertNoReplay(loop: Loop, id: string): Promise<void> {
+  if ((await loop.view()).replay?.state === 'running')
+    throw new WaybillError('usage', `cannot replay to the sink "${id}": a replay is running already`);
+}
+
+function timesOf({ from, to }: RequestOf<'replay'>): Window | undefined {
+  return from === undefined && to === undefined ? undefined : { from: from ?? 0, to: to ?? Number.MAX_SAFE_INTEGER };
 }
 
 type Identified = Pick<SinkState, 'id' | 'type'>;

@@ -142,7 +142,12 @@ const wrong: readonly (readonly [string, Parameters<typeof valid>[0], readonly s
       'sinks.out.ledger (line 15): true is not possible with the format cef, which holds records only: set "format" to one of ecs, ocsf, raw',
     ],
   ],
-  ['start of a sink', { sink: 'start: archive' }, ['sinks.out.start (line 15): "archive" is not in this release yet']],
+  [
+    'start of a sink',
+    { sink: 'start: archive' },
+    ['sinks.out.start (line 15): "archive" is not journal, now, archive:ID, or a time such as 2026-11-21T00:00:00Z'],
+  ],
+  ['start from no archive', { sink: 'start: archive:out' }, ['sinks.out.start (line 15): names "out", which is no sink of type archive']],
   [
     'a reference',
     { source: 'pollInterval: "${POLL}"' },

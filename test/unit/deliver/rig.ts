@@ -3,6 +3,7 @@ import { rmSync } from 'node:fs';
 import { Delivery } from '../../../src/deliver/delivery.ts';
 import { logEvents } from '../../../src/model/log-events.ts';
 import type { DeliverSettings } from '../../../src/deliver/delivery.ts';
+import type { OpenArchive } from '../../../src/deliver/on-demand.ts';
 import type { Pipeline } from '../../../src/deliver/pipeline.ts';
 import type { Journal } from '../../../src/journal/journal.ts';
 import type { DeliverJournal, Entry } from '../../../src/model/journal.ts';
@@ -30,6 +31,7 @@ export interface Wish extends Partial<DeliverSettings> {
   /** In place of the receiver's. */
   readonly open?: (signal: AbortSignal) => Promise<Sink>;
   readonly journal?: (journal: Journal) => DeliverJournal;
+  readonly openArchive?: OpenArchive;
 }
 
 /** A record as it is. */
@@ -73,6 +75,7 @@ export class Loop {
       journal: wish.journal?.(journal) ?? journal,
       pipeline: wish.pipeline ?? plain,
       open: wish.open ?? this.receiver.open,
+      ...(wish.openArchive && { openArchive: wish.openArchive }),
       clock,
       random: wish.random ?? (() => 0.5),
       log,

@@ -1,0 +1,208 @@
+/**
+ * The records of an archive, in order, for a replay. Each segment is verified against the signed
+ * checkpoints before a record of it is returned.
+ */
+import type { KeyObject } from 'node:crypto';
+import { WaybillError } from '../errors.ts';
+import type { ArchivedRecords, Entry, Limit } from '../model/journal.ts';
+import type { Micros } from '../model/time.ts';
+import { readRecord } from '../record/read.ts';
+import { checkpointNumber, checkpointPath, parseCheckpoint } from './checkpoint.ts';
+import type { Checkpoint } from './checkpoint.ts';
+import { formatEntry } from './entry.ts';
+import { equal, hashBytes, leafHash } from './merkle.ts';
+import { parseLine, parseRecordLine } from './parse-line.ts';
+import type { ArchivedRecord } from './parse-line.ts';
+import { parseSegmentPath, SegmentError, segmentLines } from './segment.ts';
+import { openNote, signerOf } from './signed-note.ts';
+import type { ArchiveStore } from './store.ts';
+import { TiledTree } from './tiled-tree.ts';
+import { edgeTiles, tileAt, tilePath } from './tiles.ts';
+import type { Tile } from './tiles.ts';
+
+/** Entries of this journal after `seq` are left out: the sink receives them from the journal. */
+export interface JournalEnd {
+  readonly journal: string;
+  readonly seq: number;
+}
+
+/** A verified segment. */
+interface VerifiedSegment {
+  /** The numbers of its lines are above `after`, through `through`. */
+  readonly after: number;
+  readonly through: number;
+  readonly entries: readonly ArchivedEntry[];
+}
+
+export class ArchivedRecordReader implements ArchivedRecords {
+  readonly origin: string;
+  readonly lines: number;
+  readonly #store: ArchiveStore;
+  readonly #key: KeyObject;
+  readonly #end: JournalEnd;
+  readonly #newest: number;
+  /** Paths by their first leaf: more than one where an attempt was not finished. */
+  readonly #segments: ReadonlyMap<number, readonly string[]>;
+  /** The tree of checkpoint `number`. */
+  #at: { readonly number: number; readonly tree: TiledTree } = { number: 0, tree: TiledTree.empty() };
+  #segment: VerifiedSegment = { after: 0, through: 0, entries: [] };
+
+  private constructor(store: ArchiveStore, key: KeyObject, end: JournalEnd, newest: number, last: Checkpoint, segments: string[]) {
+    this.#store = store;
+    this.#key = key;
+    this.#end = end;
+    this.#newest = newest;
+    this.origin = last.origin;
+    this.lines = last.size;
+    const named = segments.flatMap((path) => parseSegmentPath(path) ?? []);
+    this.#segments = new Map(
+      [...Map.groupBy(named, ({ firstLeaf }) => firstLeaf)].map(([leaf, names]) => [leaf, names.map(({ path }) => path)]),
+    );
+  }
+
+  /**
+   * @param key  the signing key of the archive
+   * @throws WaybillError `archive_broken`, as `read` does, for an object that is missing or not what was signed
+   */
+  static async open(store: ArchiveStore, key: KeyObject, end: JournalEnd): Promise<ArchivedRecordReader> {
+    let newest = 1;
+    for await (const path of store.list('checkpoints/')) newest = Math.max(newest, checkpointNumber(path) ?? 0);
+    const last = await signedCheckpoint(store, key, newest);
+    return new ArchivedRecordReader(store, key, end, newest, last, await Array.fromAsync(store.list('segments/')));
+  }
+
+  async read(after: number, { records, bytes }: Limit): Promise<readonly Entry[]> {
+    const found: Entry[] = [];
+    let length = 0;
+    for (let at = after; found.length < records && at < this.lines;) {
+      const { entries, through } = await this.#segmentAfter(at);
+      for (const entry of entries) {
+        if (entry.seq <= at || found.length >= records) continue;
+        length += entry.bytes.length;
+        if (found.length > 0 && length > bytes) return found;
+        found.push(entry);
+      }
+      at = Math.max(through, at);
+    }
+    return found;
+  }
+
+  async #segmentAfter(after: number): Promise<VerifiedSegment> {
+    if (this.#segment.after <= after && after < this.#segment.through) return this.#segment;
+    if (this.#at.tree.size !== after) this.#at = await this.#before(after);
+    const number = this.#at.number + 1;
+    const { tree, entries } = await this.#verified(await signedCheckpoint(this.#store, this.#key, number), this.#at.tree);
+    this.#segment = { after: this.#at.tree.size, through: tree.size, entries };
+    this.#at = { number, tree };
+    return this.#segment;
+  }
+
+  /** The last checkpoint that has at most `size` lines, with its tree from tiles. */
+  async #before(size: number): Promise<{ readonly number: number; readonly tree: TiledTree }> {
+    let [low, high] = [0, this.#newest];
+    while (high - low > 1) {
+      const middle = Math.floor((low + high) / 2);
+      if ((await signedCheckpoint(this.#store, this.#key, middle)).size <= size) low = middle;
+      else high = middle;
+    }
+    if (low === 0) return { number: 0, tree: TiledTree.empty() };
+    const checkpoint = await signedCheckpoint(this.#store, this.#key, low);
+    const tree = await this.#treeOf(checkpoint.size);
+    if (!equal(tree.root(), checkpoint.root)) throw broken(checkpointPath(low), 'the tiles do not have the root that it signs');
+    return { number: low, tree };
+  }
+
+  /** A partial tile of a smaller tree may be gone: a tile of the newest one has its hashes. */
+  async #treeOf(size: number): Promise<TiledTree> {
+    const tiles: Tile[] = [];
+    for (const tile of edgeTiles(size)) {
+      const path = tilePath(tileAt(tile.level, tile.index, this.lines));
+      const bytes = (await this.#store.read(path)) ?? (await this.#store.read(tilePath(tile)));
+      if (bytes === undefined || bytes.length < tile.width * hashBytes) throw broken(path, bytes ? 'it is too short' : 'it is missing');
+      tiles.push({ ...tile, hashes: Array.from({ length: tile.width }, (_, i) => bytes.subarray(i * hashBytes, (i + 1) * hashBytes)) });
+    }
+    return TiledTree.from(size, tiles);
+  }
+
+  /** The segment that leads from the tree before it to the signed root. */
+  async #verified(to: Checkpoint, before: TiledTree): Promise<{ readonly tree: TiledTree; readonly entries: readonly ArchivedEntry[] }> {
+    for (const path of this.#segments.get(before.size) ?? []) {
+      const bytes = await this.#store.read(path);
+      const tree = before.copy();
+      const entries = bytes && (await this.#entries(bytes, tree));
+      tree.takeTiles();
+      if (entries && tree.size === to.size && equal(tree.root(), to.root)) return { tree, entries };
+    }
+    const path = `segments/${String(before.size).padStart(16, '0')}-…`;
+    throw broken(path, `no such segment has the root that the checkpoint of ${to.size} lines signs`);
+  }
+
+  /** @returns undefined for a file that is not a segment */
+  async #entries(segment: Uint8Array, tree: TiledTree): Promise<readonly ArchivedEntry[] | undefined> {
+    const { journal, seq } = this.#end;
+    const entries: ArchivedEntry[] = [];
+    let through = Infinity;
+    try {
+      for (const line of await segmentLines(segment)) {
+        const facts = parseLine(line);
+        if (!facts) return undefined;
+        tree.append(leafHash(formatEntry(facts, line)));
+        if (facts.kind === 'record') entries.push(new ArchivedEntry(tree.size, facts.seq, parseRecordLine(line)));
+        else if (facts.kind === 'position' && facts.journal === journal) through = seq;
+      }
+    } catch (thrown) {
+      if (thrown instanceof SegmentError) return undefined;
+      throw thrown;
+    }
+    return entries.filter(({ journalSeq }) => journalSeq <= through);
+  }
+}
+
+/** A record with the number of its line in place of its number in the journal. */
+class ArchivedEntry implements Entry {
+  readonly kind = 'record';
+  readonly number = undefined;
+  readonly chain = new Uint8Array();
+  readonly seq: number;
+  readonly journalSeq: number;
+  readonly uid: string;
+  readonly source: string;
+  readonly received: Micros;
+  readonly late: boolean;
+  readonly bytes: Uint8Array;
+
+  constructor(line: number, journalSeq: number, { uid, source, received, late, record }: ArchivedRecord) {
+    this.seq = line;
+    this.journalSeq = journalSeq;
+    this.uid = uid;
+    this.source = source;
+    this.received = received;
+    this.late = late;
+    this.bytes = record;
+  }
+
+  get text(): string {
+    return Buffer.from(this.bytes).toString();
+  }
+
+  get time(): Micros | undefined {
+    return readRecord(this.bytes).time;
+  }
+}
+
+async function signedCheckpoint(store: ArchiveStore, key: KeyObject, number: number): Promise<Checkpoint> {
+  const path = checkpointPath(number);
+  const note = await store.read(path);
+  if (note === undefined) throw broken(path, 'it is missing');
+  const [origin = ''] = note.toString().split('\n', 1);
+  const opened = openNote(note, [signerOf(origin, key)]);
+  if (typeof opened === 'string') throw broken(path, opened);
+  if (opened.signedBy.length === 0) throw broken(path, 'it is not signed with the key of the archive');
+  const checkpoint = parseCheckpoint(opened.text);
+  if (!checkpoint) throw broken(path, 'it is signed, and is not a checkpoint');
+  return checkpoint;
+}
+
+function broken(path: string, reason: string): WaybillError {
+  return new WaybillError('archive_broken', `cannot read "${path}" of the archive: ${reason}; see "waybill archive verify"`);
+}

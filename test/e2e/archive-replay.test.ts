@@ -1,0 +1,64 @@
+/** A SIEM is filled from the archive: as a new sink while the daemon is killed, and again on request where no daemon runs. */
+import { generateKeyPairSync } from 'node:crypto';
+import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { archivedRecords } from '../support/archive-files.ts';
+import { ago, configure, Daemon, sourceOf } from '../support/e2e-daemon.ts';
+import { compare, exactlyOnce, linesOf } from '../support/e2e-oracle.ts';
+import { inPlace, until } from '../support/e2e-place.ts';
+import { Service } from '../support/e2e-service.ts';
+
+test('a new sink receives each archived record once although the daemon is killed', { timeout: 300_000 }, () =>
+  inPlace('fill', async (place) => {
+    const service = await Service.start(place, '--records', '600', '--span', '1m');
+    writeFileSync(place.path('key.pem'), generateKeyPairSync('ed25519').privateKey.export({ format: 'pem', type: 'pkcs8' }));
+    const archive = {
+      id: 'evidence',
+      type: 'archive',
+      directory: './archive',
+      signingKey: '${file:./key.pem}',
+      batch: { maxWait: '200ms' },
+    };
+    const source = sourceOf(service, ago(90_000), { closeDelay: '1s', recountAfter: [] });
+    const withSinks = (...sinks: object[]): string => configure(place, [source], [archive, ...(sinks as { id: string }[])]);
+    const truth = await service.truth();
+    withSinks();
+    const first = new Daemon(place);
+    await until('every record in the archive', 60_000, () =>
+      archivedRecords(place.path('archive')).length >= truth.length ? true : undefined,
+    );
+    await first.stop();
+
+    const siem = { id: 'siem', type: 'file', path: './siem.ndjson', format: 'raw', start: 'archive:evidence', batch: { maxRecords: 1 } };
+    withSinks(siem);
+    const lines = (): string[] => (existsSync(place.path('siem.ndjson')) ? linesOf(place.path('siem.ndjson')) : []);
+    for (const atLeast of [1, 150]) {
+      const daemon = new Daemon(place);
+      await until('records from the archive', 60_000, () => (lines().length >= atLeast ? true : undefined));
+      await daemon.kill();
+      expect(lines().length).toBeLessThan(truth.length);
+    }
+    const last = new Daemon(place);
+    await last.logged('sink.archive_replay_completed');
+    await until('every record in the file', 60_000, () => (lines().length >= truth.length ? true : undefined));
+    await last.stop();
+    expect(compare(lines(), truth, (line) => line)).toEqual(exactlyOnce);
+
+    // The SIEM is lost, and is filled again under another id.
+    rmSync(place.path('siem.ndjson'));
+    const again = { id: 'again', type: 'file', path: './again.ndjson', format: 'raw', start: 'now' };
+    withSinks(again);
+    const starts = new Daemon(place);
+    await starts.ready(200);
+    await starts.stop();
+    const replay = async (): Promise<{ code: number | null; stdout: string; stderr: string }> =>
+      place.waybill('replay', '--sink', 'again', '--archive', 'evidence', '--yes', '--config', 'waybill.yaml');
+    expect(await replay()).toMatchObject({ code: 0, stdout: `replay to again finished: ${truth.length} records sent\n` });
+    expect(compare(linesOf(place.path('again.ndjson')), truth, (line) => line)).toEqual(exactlyOnce);
+
+    // Nothing of an archive that was altered is sent.
+    for (const name of readdirSync(place.path('archive/segments'))) rmSync(place.path(`archive/segments/${name}`));
+    expect(await replay()).toMatchObject({ code: 1, stderr: expect.stringContaining('archive verify') as string });
+    expect(linesOf(place.path('again.ndjson'))).toHaveLength(truth.length);
+  }),
+);
