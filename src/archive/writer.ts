@@ -42,6 +42,7 @@ export class ArchiveWriter {
   readonly #options: WriterOptions;
   readonly #signer: Signer;
   #head: Head;
+  #note: string | undefined;
   #isKeyStored = false;
 
   private constructor(store: WritableArchiveStore, options: WriterOptions, head: Head) {
@@ -71,6 +72,11 @@ export class ArchiveWriter {
   /** The public half of the key, as text for auditors. */
   get publicKey(): string {
     return formatVerifier(this.#signer);
+  }
+
+  /** The last checkpoint that this writer signed, as the text of a signed note. */
+  get note(): string | undefined {
+    return this.#note;
   }
 
   /** The last archived position; undefined for a new archive. */
@@ -109,6 +115,7 @@ export class ArchiveWriter {
 
     const position = all.at(-1) as PositionLine;
     this.#head = { origin: before.origin, number: before.number + 1, log, position, unpublished: [] };
+    this.#note = note.toString();
     return checkpoint;
   }
 

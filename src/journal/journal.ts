@@ -58,6 +58,7 @@ export interface JournalOptions extends StateOptions {
 /** Maximum segments per pruning step, which keeps the transaction short. */
 const pruneSegments = 64;
 const dayMs = 86_400_000;
+const dayUs = dayMs * 1000;
 
 export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable {
   readonly id: string;
@@ -397,6 +398,19 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
       this.sinkPositions.writePending();
       this.sinkPositions.writeOrders(sink, { ...sink.orders, archiveReplay: progress });
     });
+  }
+
+  async archiveCheckpoint(id: string, checkpoint: string): Promise<void> {
+    const now = this.#clock.now() * 1000;
+    const key = `archive checkpoint ${id}`;
+    const { db } = this.#store;
+    const last = db.prepare<[string], { value: number }>('SELECT value FROM meta WHERE key = ?').get(key)?.value ?? -Infinity;
+    if (Math.floor(last / dayUs) >= Math.floor(now / dayUs)) return;
+    this.#store.transaction(() => {
+      db.prepare('INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value').run(key, now);
+      writeMoment(this.#segments, 0, '', now, { ledger: 'archive-checkpoint', sink: id, checkpoint });
+    });
+    this.#wake();
   }
 
   async resent(id: string, sent: Resent): Promise<void> {

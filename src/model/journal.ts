@@ -327,6 +327,8 @@ export interface DeliverJournal {
   adopted(sink: string): Promise<void>;
   /** Commits the acknowledgements so far with the progress of a replay from an archive; undefined: it is complete. */
   archiveReplayed(sink: string, progress: ArchiveReplay | undefined): Promise<void>;
+  /** Writes a signed checkpoint of the archive of the sink as a ledger entry, unless one of this UTC day is written. */
+  archiveCheckpoint(sink: string, checkpoint: string): Promise<void>;
   /** Resolves the recorded losses of the sink, for the part of the lost range that it accepted again. */
   resent(sink: string, sent: Resent): Promise<void>;
   /**

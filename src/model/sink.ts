@@ -120,6 +120,8 @@ export interface ResumePoint {
    * delivered.
    */
   lost(loss: SinkLoss, resumeNote: string): Promise<void>;
+  /** Reports a signed checkpoint of an archive: one a day goes to every sink with the ledger. */
+  archiveCheckpoint(checkpoint: string): Promise<void>;
   /**
    * The operator declared that this journal continues the data of the sink: `position` replaces the
    * position that the sink stores.

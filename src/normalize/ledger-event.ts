@@ -30,6 +30,7 @@ const kinds: Readonly<Record<string, Kind>> = {
   'suspension-started': { name: 'Source suspended', outcome: 'failure', severity: 8 },
   'suspension-ended': { name: 'Suspension ended', outcome: 'success', severity: 3 },
   operation: { name: 'Operation performed', outcome: 'unknown', severity: 3 },
+  'archive-checkpoint': { name: 'Archive signed', outcome: 'success', severity: 0 },
 };
 const unknownKind: Kind = { name: 'Ledger entry', outcome: 'unknown', severity: 3 };
 
@@ -62,16 +63,18 @@ export function ledgerNormalizer(settings: Omit<NormalizeSettings, 'privacy' | '
 
 function actionOf(line: JsonObject): string {
   if (line['ledger'] === 'suspension') return line['state'] === 'active' ? 'suspension-ended' : 'suspension-started';
-  if (line['ledger'] === 'operation') return 'operation';
+  if (line['ledger'] === 'operation' || line['ledger'] === 'archive-checkpoint') return line['ledger'];
   return textOf(line['action']) ?? 'unknown';
 }
 
 /** `Window 14:00 to 14:15 proven: 398 records`, with the reason of the entry, the operation and its operator. */
 function messageOf(name: string, line: JsonObject, from: number, to: number): string {
-  const { source, reason, message, records, operation, actor } = line;
+  const { source, sink, reason, message, records, operation, actor } = line;
   const what = line['ledger'] === 'operation' ? `${textOf(operation) ?? ''} by ${textOf(actor) ?? 'unknown'}` : undefined;
   const span = line['ledger'] === 'window' ? `${microsToIso(from)} to ${microsToIso(to)}, ${textOf(records) ?? '0'} records` : undefined;
-  const parts = [textOf(source), span, what, textOf(reason), textOf(message)].filter((part) => part !== undefined && part !== '');
+  const parts = [textOf(source), textOf(sink), span, what, textOf(reason), textOf(message)].filter(
+    (part) => part !== undefined && part !== '',
+  );
   return `${name}: ${parts.join(', ')}`;
 }
 
@@ -89,6 +92,7 @@ function putLedger(document: EcsDocument, line: JsonObject): void {
   document.set(ecs['dpas.ledger.digest'], textOf(line['digest']));
   document.set(ecs['dpas.ledger.operation'], ledger === 'operation' ? textOf(operation) : accepted && 'gaps accept');
   document.set(ecs['dpas.ledger.actor'], textOf(accepted ? accepted['actor'] : actor));
+  document.set(ecs['dpas.ledger.checkpoint'], textOf(line['checkpoint']));
 }
 
 function numberOf(value: JsonValue | undefined): string | undefined {

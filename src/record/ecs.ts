@@ -118,6 +118,7 @@ const table = {
   'dpas.ledger.digest': 'text',
   'dpas.ledger.operation': 'text',
   'dpas.ledger.actor': 'text',
+  'dpas.ledger.checkpoint': 'text',
 } as const satisfies Readonly<Record<string, Origin>>;
 
 /** A field of a document, by its path. */

@@ -73,6 +73,12 @@ export class ModelKept implements ResumePoint {
     this.notes += 1;
   }
 
+  readonly checkpoints: string[] = [];
+
+  async archiveCheckpoint(checkpoint: string): Promise<void> {
+    this.checkpoints.push(checkpoint);
+  }
+
   readonly losses: SinkLoss[] = [];
 
   async lost(loss: SinkLoss, note: string): Promise<void> {

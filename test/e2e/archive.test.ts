@@ -2,12 +2,11 @@
 import { execFileSync } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { archivedRecords, publicKeyPath } from '../support/archive-files.ts';
 import { ago, configure, Daemon, settled, sourceOf } from '../support/e2e-daemon.ts';
-import { compare, exactlyOnce } from '../support/e2e-oracle.ts';
+import { compare, exactlyOnce, linesOf } from '../support/e2e-oracle.ts';
 import { inPlace, until } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 import { hasPython, verifyWithPython } from '../support/second-verifier.ts';
@@ -30,7 +29,8 @@ test('an archive has each record once after kills, and its ledger proves every w
     const service = await Service.start(place, '--records', '600', '--span', '1m');
     writeFileSync(place.path('key.pem'), generateKeyPairSync('ed25519').privateKey.export({ format: 'pem', type: 'pkcs8' }));
     const archive = { id: 'archive', type: 'archive', directory: './archive', signingKey: '${file:./key.pem}', batch: { maxWait: '1s' } };
-    configure(place, [sourceOf(service, ago(80_000))], [archive]);
+    const siem = { id: 'siem', type: 'file', path: './siem.ndjson', format: 'ecs', ledger: true };
+    configure(place, [sourceOf(service, ago(80_000))], [archive, siem]);
     const first = new Daemon(place);
     await first.logged('window.first_proven');
     await first.kill();
@@ -61,7 +61,10 @@ test('an archive has each record once after kills, and its ledger proves every w
     // What an auditor receives.
     const directory = place.path('archive');
     copyFileSync(publicKeyPath(directory), place.path('archive.pub'));
-    copyFileSync(join(directory, 'checkpoints/0000000002'), place.path('earlier-checkpoint'));
+    // What the SIEM received of the first day.
+    const event = linesOf(place.path('siem.ndjson')).find((line) => line.includes('"action":"archive-checkpoint"')) ?? '{}';
+    const { dpas } = JSON.parse(event) as { readonly dpas?: { readonly ledger: { readonly checkpoint: string } } };
+    writeFileSync(place.path('earlier-checkpoint'), dpas?.ledger.checkpoint ?? '');
     copyFileSync(fileURLToPath(new URL('../../content/archive/verify.py', import.meta.url)), place.path('verify.py'));
     const lines = archivedRecords(directory, 'line').map(
       (line) => JSON.parse(line) as { kind: string; uid: string; from: string; to: string },

@@ -135,6 +135,7 @@ function isOf({ isLedger, uid, bytes }: Message, line: CommittedLine, text: stri
   const sent = Buffer.from(bytes).toString();
   if (!isLedger) return line.kind === 'record' && line.uid === uid && text.endsWith(`,"record":${sent}}`);
   const { ledger, state, operation } = JSON.parse(sent) as { ledger: string; state?: string; operation?: unknown };
+  if (ledger === 'archive-checkpoint') return line.kind === 'operation' && line.operation === ledger;
   if (ledger === 'operation') return line.kind === 'operation' && line.operation === operation;
   return line.kind === 'ledger' && line.state === (state === 'active' ? 'resumed' : state);
 }

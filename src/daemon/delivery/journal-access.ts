@@ -70,6 +70,7 @@ export function journalService(journal: Journal, sink: string, loop: Notified<Fa
       return answered(journal.resolveDeadLetter(id, seq, clean, operation));
     },
     adopted: (...args: Call<'adopted'>) => answered(journal.adopted(...args)),
+    archiveCheckpoint: (...args: Call<'archiveCheckpoint'>) => journal.archiveCheckpoint(...args),
     archiveReplayed: (...args: Call<'archiveReplayed'>) => answered(journal.archiveReplayed(...args)),
     resent: (...args: Call<'resent'>) => answered(journal.resent(...args)),
   };
@@ -194,6 +195,10 @@ export class RemoteJournal implements DeliverJournal, FactsReceiver {
 
   adopted(...args: Call<'adopted'>) {
     return this.#journal.adopted(...args);
+  }
+
+  archiveCheckpoint(...args: Call<'archiveCheckpoint'>) {
+    return this.#journal.archiveCheckpoint(...args);
   }
 
   archiveReplayed(...args: Call<'archiveReplayed'>) {

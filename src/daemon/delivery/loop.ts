@@ -16,7 +16,7 @@ import type { Clock, Micros, Random } from '../../model/time.ts';
 import { ledgerNormalizer } from '../../normalize/ledger-event.ts';
 import { normalizer } from '../../normalize/normalizer.ts';
 import { compileWhere } from '../../normalize/filter.ts';
-import type { SinkDefinition } from '../../sink/define.ts';
+import type { SinkContext, SinkDefinition } from '../../sink/define.ts';
 import { sinkContext } from '../open-sink.ts';
 import type { SinkPlan } from './plan.ts';
 
@@ -49,18 +49,23 @@ export function createLoop(plan: SinkPlan, { definition, journal, clock, random,
     },
     pipeline: pipeline(pipelineParts(plan, definition, journal, meters)),
     open: (signal) => definition.open(settings, context, resumePoint, signal),
-    openArchive: (replay) => archivedRecords(replay, plan, journal.id),
+    openArchive: (replay) => archivedRecords(replay, plan, { ...context, id: replay.archive }, journal.id),
     ...{ journal, clock, random, log, meters, ...(tracer && { tracer }) },
   });
 }
 
 /** Loads the archive only when it is needed. */
-async function archivedRecords({ archive, through }: ArchiveReplay, { archives }: SinkPlan, journal: string): Promise<ArchivedRecords> {
+async function archivedRecords(
+  { archive, through }: ArchiveReplay,
+  { archives }: SinkPlan,
+  context: SinkContext,
+  journal: string,
+): Promise<ArchivedRecords> {
   const settings = archives.get(archive);
   if (!settings)
     throw new WaybillError('archive_broken', `cannot read the archive of the sink "${archive}": it is not in the configuration`);
   const { openArchivedRecords } = await import('../../sink/archive/archived-records.ts');
-  return openArchivedRecords(archive, settings, { journal, seq: through });
+  return openArchivedRecords(settings, context, { journal, seq: through });
 }
 
 function pipelineParts(plan: SinkPlan, definition: SinkDefinition, journal: DeliverJournal, meters: Meters): PipelineParts {
@@ -103,6 +108,7 @@ function resumePointOf(id: string, journal: DeliverJournal, lost: (loss: SinkLos
     },
     chainAt: (seq) => journal.chainAt(seq),
     commitResumeNote: (resumeNote) => journal.commitResumeNote(id, resumeNote),
+    archiveCheckpoint: (checkpoint) => journal.archiveCheckpoint(id, checkpoint),
     lost: async (loss, resumeNote) => {
       await journal.lost(id, loss, resumeNote);
       lost(loss);

@@ -1,11 +1,14 @@
 /** Opens the archive of a sink to read its records again. */
 import { ArchivedRecordReader } from '../../archive/archived-records.ts';
 import type { JournalEnd } from '../../archive/archived-records.ts';
-import { DirectoryStore } from '../../archive/directory-store.ts';
 import type { ArchivedRecords } from '../../model/journal.ts';
+import type { SinkContext } from '../define.ts';
 import { signingKeyOf } from './key.ts';
+import { openStore } from './open-store.ts';
 import type { ArchiveSettings } from './settings.ts';
 
-export function openArchivedRecords(id: string, { directory, signingKey }: ArchiveSettings, end: JournalEnd): Promise<ArchivedRecords> {
-  return ArchivedRecordReader.open(new DirectoryStore(directory), signingKeyOf(signingKey, `sinks.${id}.signingKey`), end);
+/** @param context  `id` is the sink of the archive */
+export async function openArchivedRecords(settings: ArchiveSettings, context: SinkContext, end: JournalEnd): Promise<ArchivedRecords> {
+  const store = await openStore(settings, context);
+  return ArchivedRecordReader.open(store, signingKeyOf(settings.signingKey, `sinks.${context.id}.signingKey`), end);
 }

@@ -6,7 +6,7 @@ import type { Message } from '../../model/sink.ts';
 
 const micros = z.int();
 
-/** The ledger entries of the journal (src/journal): a window, a suspension or its end, an operation. */
+/** The ledger entries of the journal (src/journal): a window, a suspension or its end, an operation, a checkpoint of an archive. */
 const ledgerEntry = z.discriminatedUnion('ledger', [
   z.object({
     ledger: z.literal('window'),
@@ -23,6 +23,7 @@ const ledgerEntry = z.discriminatedUnion('ledger', [
     ledger: z.literal('operation'),
     ...{ actor: z.string().nullable(), operation: z.string(), detail: z.record(z.string(), z.unknown()) },
   }),
+  z.object({ ledger: z.literal('archive-checkpoint'), sink: z.string(), checkpoint: z.string() }),
 ]);
 
 /** @throws WaybillError `sink_blocked` for a ledger entry of an unknown form */
@@ -35,6 +36,10 @@ export function entryLine(message: Message): EntryLine {
   const at = received;
   if (entry.ledger === 'operation')
     return { kind: 'operation', seq, at, actor: entry.actor, operation: entry.operation, detail: entry.detail };
+  if (entry.ledger === 'archive-checkpoint') {
+    const { sink, checkpoint } = entry;
+    return { kind: 'operation', seq, at, actor: null, operation: entry.ledger, detail: { sink, checkpoint } };
+  }
   const { from, to, reason = null } = entry;
   const window = { kind: 'ledger', seq, source: entry.source, from, to } as const;
   if (entry.ledger === 'suspension') {

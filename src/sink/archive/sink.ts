@@ -21,6 +21,8 @@ interface ArchiveTarget {
   readonly codec?: Codec;
 }
 
+const dayMs = 86_400_000;
+
 type Context = Pick<SinkContext, 'id' | 'clock' | 'selected' | 'filtered'>;
 
 export class ArchiveSink implements Sink {
@@ -28,6 +30,8 @@ export class ArchiveSink implements Sink {
   readonly #context: Context;
   readonly #resumePoint: ResumePoint;
   readonly #writer: ArchiveWriter;
+  /** The UTC day of the last checkpoint that was reported. */
+  #reportedOn: number | undefined;
   /** The last append: after its deadline it may still be writing. */
   #append: Promise<unknown> = Promise.resolve();
 
@@ -67,7 +71,22 @@ export class ArchiveSink implements Sink {
     } catch (cause) {
       throw failure('sink_outcome_unknown', `cannot write to the archive "${this.#target.name}" for sink "${this.#context.id}"`, cause);
     }
+    await this.#reportCheckpoint();
     return { rejections: [], resumeNote: this.#writer.origin };
+  }
+
+  /** Once a day: whoever receives it can show later that nothing before it was removed. */
+  async #reportCheckpoint(): Promise<void> {
+    const day = Math.floor(this.#context.clock.now() / dayMs);
+    const { note } = this.#writer;
+    if (day === this.#reportedOn || note === undefined) return;
+    try {
+      await this.#resumePoint.archiveCheckpoint(note);
+      this.#reportedOn = day;
+    } catch (cause) {
+      // The segment is archived. The next one reports its checkpoint, once the journal has room.
+      if (codeOf(cause) !== 'journal_full') throw cause;
+    }
   }
 
   /** Waits for an append that missed its deadline: a second writer would compete with it. */

@@ -1,6 +1,6 @@
 /** The sink `archive` against the promises of every sink, and its own: one archive, one state, one writer. */
 import { generateKeyPairSync } from 'node:crypto';
-import { rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -178,6 +178,26 @@ describe('an archive', () => {
       { kind: 'operation', seq: 4, at: time(5e15), actor: null, operation: 'sinks retry', detail: { sink: 'a' } },
       { kind: 'position', after: 0, seq: 4, completeSince: time(kept.completeSince) },
     ]);
+  });
+
+  test('reports one checkpoint a day, and archives its ledger entry', async () => {
+    await deliver(1, 3);
+    await deliver(4, 4);
+    expect(kept.checkpoints).toHaveLength(2);
+    expect(kept.checkpoints[1]).toBe(readFileSync(join(directory, 'checkpoint'), 'utf8'));
+    await using sink = await openAt(directory, kept);
+    for (const seq of [5, 6]) await sink.send(batchOf(messages(seq, seq)), never);
+    // Each open reports once: the journal knows which day has its entry.
+    expect(kept.checkpoints).toHaveLength(3);
+    const entry = {
+      ...{ ledger: 'archive-checkpoint', source: '', from: 5e15, to: 5e15, revision: 1 },
+      sink: 'archive',
+      checkpoint: 'a\nb',
+    };
+    await sink.send(batchOf([{ ...message(7, JSON.stringify(entry)), number: undefined, isLedger: true as const }]), never);
+    expect(JSON.parse(archivedRecords(directory, 'line').at(-2) ?? '')).toMatchObject({
+      ...{ kind: 'operation', seq: 7, actor: null, operation: 'archive-checkpoint', detail: { sink: 'archive', checkpoint: 'a\nb' } },
+    });
   });
 
   test('is not written with a ledger entry whose form is unknown', async () => {

@@ -591,6 +591,7 @@ test('a full disk: the sink retries, resumes when there is space, and loses and 
             completeSince: 0,
             chainAt: (seq) => journal.chainAt(seq),
             commitResumeNote: (note) => journal.commitResumeNote('siem', note),
+            archiveCheckpoint: (checkpoint) => journal.archiveCheckpoint('siem', checkpoint),
             lost: (loss, note) => journal.lost('siem', loss, note),
           },
           signal,

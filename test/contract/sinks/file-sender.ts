@@ -57,6 +57,7 @@ const loop = new Delivery({
       completeSince: 0,
       chainAt: (seq) => journal.chainAt(seq),
       commitResumeNote: (note) => journal.commitResumeNote(type, note),
+      archiveCheckpoint: (checkpoint) => journal.archiveCheckpoint(type, checkpoint),
       lost: (loss, note) => journal.lost(type, loss, note),
     };
     const context = contextOf(type, { log });

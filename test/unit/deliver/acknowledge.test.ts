@@ -344,6 +344,7 @@ function wrapped(
     deadLetter: (sink, seq) => journal.deadLetter(sink, seq),
     resolveDeadLetter: (sink, seq, fate, operation) => journal.resolveDeadLetter(sink, seq, fate, operation),
     adopted: (sink) => journal.adopted(sink),
+    archiveCheckpoint: (sink, checkpoint) => journal.archiveCheckpoint(sink, checkpoint),
     archiveReplayed: (sink, progress) => journal.archiveReplayed(sink, progress),
     resent: (sink, sent) => journal.resent(sink, sent),
     withheld: (sink, of) => journal.withheld(sink, of),

@@ -76,6 +76,7 @@ class Moments {
       deadLetter: (sink, seq) => journal.deadLetter(sink, seq),
       resolveDeadLetter: (sink, seq, fate, operation) => both('settleLetter', () => journal.resolveDeadLetter(sink, seq, fate, operation)),
       adopted: (sink) => both('adopted', () => journal.adopted(sink)),
+      archiveCheckpoint: (sink, checkpoint) => journal.archiveCheckpoint(sink, checkpoint),
       archiveReplayed: (sink, progress) => both('archiveReplayed', () => journal.archiveReplayed(sink, progress)),
       resent: (sink, sent) => journal.resent(sink, sent),
       withheld: (sink, of) => journal.withheld(sink, of),

@@ -414,3 +414,19 @@ test('a sink that starts now is complete after the newest record that it lacks, 
   const again = await opened({ directory });
   expect(['late', 'later', 'whole'].map((id) => again.journal.sinkProgress(id).completeSince)).toEqual(known);
 });
+
+test('the ledger has one checkpoint of an archive a day, also after a restart', async () => {
+  const { journal, directory, clock, close } = await opened();
+  const entries = async (from: Journal): Promise<unknown[]> =>
+    (await from.read(0, { records: 100, bytes: 1e6 })).map(({ text }) => (JSON.parse(text) as { checkpoint: unknown }).checkpoint);
+  for (const checkpoint of ['first', 'same day']) await journal.archiveCheckpoint('evidence', checkpoint);
+  await journal.archiveCheckpoint('another', 'of another archive');
+  await close();
+  const { journal: again } = await opened({ directory, clock });
+  await again.archiveCheckpoint('evidence', 'same day after a restart');
+  clock.wall += 86_400_000;
+  await again.archiveCheckpoint('evidence', 'next day');
+  clock.wall -= 86_400_000;
+  await again.archiveCheckpoint('evidence', 'clock set back');
+  expect(await entries(again)).toEqual(['first', 'of another archive', 'next day']);
+});

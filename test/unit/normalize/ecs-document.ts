@@ -141,4 +141,5 @@ interface EcsLedger {
   readonly operation?: string;
   /** Not authenticated. */
   readonly actor?: string;
+  readonly checkpoint?: string;
 }

@@ -35,6 +35,7 @@ async function entries(): Promise<readonly Entry[]> {
   await journal.setSuspension(source, { reason: 'rows', message: 'fewer rows', since: base + 7 * day }, base + 7 * day);
   await journal.setSuspension(source, undefined, base + 8 * day);
   await journal.operate({ at: base + 9 * day, actor: 'root', operation: 'sinks retire', detail: { sink: 'siem' } });
+  await journal.archiveCheckpoint('evidence', 'waybill/a\n7\nroot\n');
   return journal.read(0, { records: 100, bytes: 1e6 });
 }
 
@@ -54,6 +55,7 @@ test('the action says what each entry changed', async () => {
     ['suspension-started', 'failure', 'rows'],
     ['suspension-ended', 'success', 'rows'],
     ['operation', 'unknown', undefined],
+    ['archive-checkpoint', 'success', undefined],
   ]);
 });
 
@@ -87,12 +89,14 @@ test('an event states window, counts, digest and operator, and has the entry as 
   expect(unreadable?.message).toMatch(/^Window not proven: .*, unreadable, page 3$/);
   expect(accepted?.dpas.ledger).toMatchObject({ state: 'accepted', operation: 'gaps accept', actor: 'j.doe', revision: 2 });
   expect(operation?.dpas.ledger).toMatchObject({ source, operation: 'gaps accept', actor: 'j.doe' });
-  const { dpas, message } = documentOf(normalize(all.at(-1) ?? expect.fail()));
+  const { dpas, message } = documentOf(normalize(all.at(-2) ?? expect.fail()));
   expect([dpas.ledger?.source, dpas.ledger?.operation, message]).toEqual([
     undefined,
     'sinks retire',
     'Operation performed: sinks retire by root',
   ]);
+  const checkpoint = documentOf(normalize(all.at(-1) ?? expect.fail()));
+  expect([checkpoint.dpas.ledger?.checkpoint, checkpoint.message]).toEqual(['waybill/a\n7\nroot\n', 'Archive signed: evidence']);
 });
 
 test('every field is one of ECS or below dpas, and OCSF has a valid Base Event', async () => {
