@@ -5,7 +5,7 @@ export default defineConfig({
   test: {
     include: ['test/browser/**/*.test.ts'],
     pool: 'forks',
-    globalSetup: './test/support/shared-certificates.ts',
+    globalSetup: ['./test/support/shared-certificates.ts', './test/support/built-program.ts'],
     maxWorkers: 2,
     testTimeout: 180_000,
     hookTimeout: 180_000,

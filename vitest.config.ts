@@ -21,7 +21,7 @@ export default defineConfig({
     pool: 'forks',
     // More than two cores: end-to-end tests mostly wait, for polls, retries and programs that start.
     maxWorkers: hasServers ? 2 : 4,
-    globalSetup: './test/support/shared-certificates.ts',
+    globalSetup: ['./test/support/shared-certificates.ts', './test/support/built-program.ts'],
     sequence: { sequencer: LongFirst },
     // Limits for what hangs, and no measure of speed: a loaded machine is many times slower.
     testTimeout: 180_000,

@@ -1,18 +1,17 @@
 /** What `waybill demo` prints until its first ledger, as the picture of the terminal in README. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { inPlace } from '../support/e2e-place.ts';
+import { waybillProgram } from '../support/programs.ts';
 import { launch, missingBrowser, photograph } from './browser.ts';
 
-const program = fileURLToPath(new URL('../../bin/waybill.js', import.meta.url));
 const missing = missingBrowser();
 
 test('the demo prints denials as they arrive, then a ledger whose windows are proven', async ({ skip }) => {
   skip(missing !== undefined, missing);
   await inPlace('terminal', async (place) => {
-    const demo = spawn(process.execPath, [program, 'demo', '--dir', place.path('demo')], {
+    const demo = spawn(process.execPath, [waybillProgram, 'demo', '--dir', place.path('demo')], {
       env: { ...process.env, NO_COLOR: '1' },
       stdio: ['ignore', 'pipe', 'pipe'],
     });

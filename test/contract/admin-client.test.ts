@@ -6,7 +6,6 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
-import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { adminReports } from '../../src/daemon/admin/reports.ts';
@@ -14,11 +13,11 @@ import { Reports } from '../../src/daemon/admin/report-maker.ts';
 import { dispatch } from '../../src/main.ts';
 import { startAdmin } from '../../src/admin/server.ts';
 import { createAuthority } from '../support/certificates.ts';
+import { waybillProgram } from '../support/programs.ts';
 import { base, day, hour } from '../support/records.ts';
 import { gap, lastAge, opened, proven, source, temporary } from '../unit/journal/opening.ts';
 import { now, sink, snapshot } from '../unit/report/snapshots.ts';
 
-const program = fileURLToPath(new URL('../../bin/waybill.js', import.meta.url));
 const token = 'read-only-token-4711';
 const silent = { write: () => undefined };
 
@@ -103,7 +102,7 @@ test('status, ledger, gaps list and operations list print the same through the a
 
 test('NODE_EXTRA_CA_CERTS names the CA as well', async () => {
   const { url, ca } = await served();
-  const child = spawn(process.execPath, [program, 'gaps', 'list', '--json', '--admin', url], {
+  const child = spawn(process.execPath, [waybillProgram, 'gaps', 'list', '--json', '--admin', url], {
     env: { PATH: process.env['PATH'], NODE_EXTRA_CA_CERTS: ca, WAYBILL_ADMIN_TOKEN: token },
     stdio: ['ignore', 'pipe', 'inherit'],
   });

@@ -3,7 +3,6 @@ import { once } from 'node:events';
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
-import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { fitted } from '../../src/cli/help-text.ts';
@@ -11,11 +10,8 @@ import { commands } from '../../src/cli/catalog.ts';
 import { loadCommand } from '../../src/cli/registry.ts';
 import { dispatch } from '../../src/main.ts';
 import { oldNode } from '../support/old-node.ts';
+import { referenceProgram, waybillProgram } from '../support/programs.ts';
 import { temporaryDirectory } from '../unit/config/loading.ts';
-
-const program = fileURLToPath(new URL('../../bin/waybill.js', import.meta.url));
-
-const reference = fileURLToPath(new URL('../../src/reference/main.ts', import.meta.url));
 
 /** A configuration that nothing is asked with. */
 function configurationWith(state: string): string {
@@ -46,7 +42,7 @@ async function dispatched(...argv: string[]): Promise<Outcome> {
 
 /** Runs the program itself; `drive` gets the process to do something to it. */
 function spawned(argv: readonly string[], drive?: Drive): Promise<Outcome> {
-  return run(process.execPath, [program, ...argv], drive);
+  return run(process.execPath, [waybillProgram, ...argv], drive);
 }
 
 type Drive = (child: ChildProcess) => void;
@@ -69,7 +65,10 @@ test('the release is that of the package', async () => {
 test('the program bounds its heap, and the allocator of glibc returns memory unless the environment decides', async ({ skip }) => {
   skip(process.platform !== 'linux', 'needs /proc of Linux');
   const environment = { ...process.env, MALLOC_ARENA_MAX: '7', MALLOC_TRIM_THRESHOLD_: undefined, MALLOC_MMAP_THRESHOLD_: undefined };
-  const child = spawn(process.execPath, [program, 'reference', '--json'], { stdio: ['ignore', 'pipe', 'inherit'], env: environment });
+  const child = spawn(process.execPath, [waybillProgram, 'reference', '--json'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: environment,
+  });
   try {
     await once(child.stdout, 'data');
     const read = (name: string): string[] => readFileSync(`/proc/${child.pid ?? 0}/${name}`, 'utf8').split('\0');
@@ -159,7 +158,7 @@ test('the program itself sets the exit code', async () => {
 
 test('nobody who can send it a signal gets a debugger: it knows every secret', async () => {
   // As an image and a shell start it, and as a script does; Node would listen for a debugger at SIGUSR1.
-  for (const [file, ...first] of [[program], [process.execPath, program]] as const) {
+  for (const [file, ...first] of [[waybillProgram], [process.execPath, waybillProgram]] as const) {
     const { stderr } = await run(file, [...first, 'encode', '--format', 'raw'], (child) => {
       child.stdout?.once('data', () => {
         child.kill('SIGUSR1');
@@ -174,7 +173,7 @@ test('nobody who can send it a signal gets a debugger: it knows every secret', a
 test('under a Node that is too old the program says so in one line', async ({ skip }) => {
   const old = oldNode();
   if (!old) return skip('there is no Node older than 24 on this machine');
-  const { code, stdout, stderr } = await run('/usr/bin/env', ['-i', `PATH=${old.directory}`, program, '--version']);
+  const { code, stdout, stderr } = await run('/usr/bin/env', ['-i', `PATH=${old.directory}`, waybillProgram, '--version']);
   expect({ code, stdout, stderr }).toEqual({
     code: 2,
     stdout: '',
@@ -187,7 +186,13 @@ test('limits of the memory hold however the program is started, and those of the
     const probe = `process.on('exit', () => console.error(require('node:v8').getHeapStatistics().heap_size_limit / 2 ** 20))`;
     using directory = temporaryDirectory();
     writeFileSync(join(directory.path, 'probe.cjs'), probe);
-    const { stderr } = await run(process.execPath, [...options, '--require', join(directory.path, 'probe.cjs'), program, '--version']);
+    const { stderr } = await run(process.execPath, [
+      ...options,
+      '--require',
+      join(directory.path, 'probe.cjs'),
+      waybillProgram,
+      '--version',
+    ]);
     return Number(stderr);
   };
   // The old space and the young generation.
@@ -208,11 +213,11 @@ test('a reader that goes away ends the program quietly', async () => {
 });
 
 test.runIf(existsSync('/dev/full')).each([
-  [program, 'schema'],
-  [program, 'help'],
-  [program, '--version'],
-  [reference, '--help'],
-  [reference, '--json'],
+  [waybillProgram, 'schema'],
+  [waybillProgram, 'help'],
+  [waybillProgram, '--version'],
+  [referenceProgram, '--help'],
+  [referenceProgram, '--json'],
 ])('output that cannot be written is said in one line and ends with 1: %s %s', async (file, argument) => {
   const full = openSync('/dev/full', 'w');
   const child = spawn(process.execPath, [file, argument], { stdio: ['ignore', full, 'pipe'] });

@@ -9,6 +9,7 @@ import { ago, configure, Daemon, settled, sourceOf } from '../support/e2e-daemon
 import { compare, exactlyOnce, linesOf } from '../support/e2e-oracle.ts';
 import { inPlace, until } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
+import { waybillProgram } from '../support/programs.ts';
 import { hasPython, verifyWithPython } from '../support/second-verifier.ts';
 
 /** The commands of docs/evidence.md. */
@@ -19,8 +20,7 @@ function documented(): string[] {
 
 /** @throws when the command fails */
 function run(cwd: string, line: string, environment: Readonly<Record<string, string>>): string {
-  const waybill = fileURLToPath(new URL('../../bin/waybill.js', import.meta.url));
-  const script = `waybill() { "${process.execPath}" "${waybill}" "$@"; }\n${line}`;
+  const script = `waybill() { "${process.execPath}" "${waybillProgram}" "$@"; }\n${line}`;
   return execFileSync('bash', ['-ec', script], { cwd, encoding: 'utf8', env: { ...process.env, ...environment } });
 }
 

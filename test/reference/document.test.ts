@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { oldNode } from '../support/old-node.ts';
+import { waybillProgram } from '../support/programs.ts';
 import { Service } from './service.ts';
 
 const document = readFileSync(new URL('../../docs/reference-service.md', import.meta.url), 'utf8');
@@ -53,7 +54,7 @@ describe('the client', () => {
   test('in curl protects, authorizes, opens as the colleague and is refused as a stranger', { timeout: 300_000 }, async ({ skip }) => {
     if (spawnSync('curl', ['--version']).status !== 0) return skip('there is no curl on the path');
     const place = folder();
-    installed(place, fileURLToPath(new URL('../../bin/waybill.js', import.meta.url)));
+    installed(place, waybillProgram);
     // What an earlier run left is not this one's.
     writeFileSync(join(place, 'service.json'), '{}');
     const { code, out, err } = await runExample(place);

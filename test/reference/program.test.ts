@@ -5,10 +5,11 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, wri
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { program, Service, type TruthRecord } from './service.ts';
+import { referenceProgram } from '../support/programs.ts';
+import { Service, type TruthRecord } from './service.ts';
 
 const runs = (...args: string[]): { status: number | null; out: string; err: string } => {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [program, ...args], { encoding: 'utf8', timeout: 10_000 });
+  const { status, stdout, stderr } = spawnSync(process.execPath, [referenceProgram, ...args], { encoding: 'utf8', timeout: 10_000 });
   return { status, out: stdout, err: stderr };
 };
 
@@ -90,7 +91,7 @@ describe('the command line', () => {
     const folder = mkdtempSync(join(tmpdir(), 'reference-test-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const file = join(folder, 'data.db');
-    const child = spawn(process.execPath, [program, '--json', '--records', '5000000', '--data', file], {
+    const child = spawn(process.execPath, [referenceProgram, '--json', '--records', '5000000', '--data', file], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     onTestFinished(() => void child.kill('SIGKILL'));
@@ -107,7 +108,9 @@ describe('the command line', () => {
   test('what goes wrong at the start ends it with 1 and one line, also where the one who started it holds a channel', async () => {
     await using first = await Service.start();
     const { port } = new URL(first.line.control);
-    const child = spawn(process.execPath, [program, '--json', '--control-port', port], { stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
+    const child = spawn(process.execPath, [referenceProgram, '--json', '--control-port', port], {
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    });
     onTestFinished(() => void child.kill('SIGKILL'));
     let err = '';
     child.stderr?.on('data', (part: Buffer) => (err += part.toString()));

@@ -5,15 +5,13 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
-import { fileURLToPath } from 'node:url';
 import { Agent, request } from 'undici';
 import { inject } from 'vitest';
+import { referenceProgram } from '../support/programs.ts';
 import { Description } from './description.ts';
 import type { Told } from './description.ts';
 
 export type { Told } from './description.ts';
-
-export const program = fileURLToPath(new URL('../../src/reference/main.ts', import.meta.url));
 
 interface StartLine {
   baseUrl: string;
@@ -73,7 +71,7 @@ export class Service implements AsyncDisposable {
 
   /** The same without the shared certificates. */
   static async startAlone(...args: string[]): Promise<Service> {
-    const child = spawn(process.execPath, [program, '--json', ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const child = spawn(process.execPath, [referenceProgram, '--json', ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
     const line = await new Promise<string>((resolve, reject) => {
       let out = '';
       child.stdout.on('data', (part: Buffer) => {

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { endOf } from './e2e-place.ts';
 import type { Place } from './e2e-place.ts';
 import type { Service } from './e2e-service.ts';
+import { waybillProgram } from './programs.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -19,7 +20,7 @@ export function commandsOf(document: string, heading: string): string {
 
 /** Puts `waybill` on the path of the commands. */
 export function installWaybill(place: Place): void {
-  writeFileSync(place.path('waybill'), `#!/bin/sh\nexec "${process.execPath}" "${root}bin/waybill.js" "$@"\n`);
+  writeFileSync(place.path('waybill'), `#!/bin/sh\nexec "${process.execPath}" "${waybillProgram}" "$@"\n`);
   chmodSync(place.path('waybill'), 0o755);
 }
 

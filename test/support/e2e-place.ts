@@ -8,9 +8,9 @@ import type { ChildProcess } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { TestContext } from 'vitest';
 import { isLong } from './long-run.ts';
+import { waybillProgram } from './programs.ts';
 
 /** A number in [0, 1). */
 export type Chance = () => number;
@@ -30,8 +30,6 @@ export interface Done {
 
 export const seed = process.env['WAYBILL_SEED'] ?? '20261121';
 
-const root = fileURLToPath(new URL('../../', import.meta.url));
-const waybillProgram = join(root, 'bin/waybill.js');
 const running = new Set<ChildProcess>();
 // No program outlives the test process.
 process.once('exit', () => {

@@ -3,10 +3,10 @@
  * that the test adds. This file imports no code of the service.
  */
 import type { ChildProcess } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { inject } from 'vitest';
 import { endOf, question } from './e2e-place.ts';
 import type { Place } from './e2e-place.ts';
+import { referenceProgram } from './programs.ts';
 
 /** The line that the service prints when it listens, with a client for each role. */
 interface ServiceLine {
@@ -27,8 +27,6 @@ interface Stats {
   readonly records: { readonly visible: number; readonly total: number };
 }
 
-const program = fileURLToPath(new URL('../../src/reference/main.ts', import.meta.url));
-
 export class Service {
   readonly line: ServiceLine;
   readonly #child: ChildProcess;
@@ -40,7 +38,7 @@ export class Service {
 
   /** Starts it with these options, and resolves when it listens. */
   static async start(place: Place, ...options: string[]): Promise<Service> {
-    const child = place.spawn([program, '--json', '--tls-dir', inject('tlsDir'), ...options]);
+    const child = place.spawn([referenceProgram, '--json', '--tls-dir', inject('tlsDir'), ...options]);
     let said = '';
     child.stderr?.on('data', (part: Buffer) => (said += part.toString()));
     const line = await new Promise<string>((resolve, reject) => {

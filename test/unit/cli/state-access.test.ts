@@ -3,14 +3,12 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
-import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { settingsText } from '../../../src/config/state-settings.ts';
 import { dispatch } from '../../../src/main.ts';
+import { waybillProgram } from '../../support/programs.ts';
 import { base, day, hour } from '../../support/records.ts';
 import { gap, lastAge, opened, proven, source, temporary } from '../journal/opening.ts';
-
-const program = fileURLToPath(new URL('../../../bin/waybill.js', import.meta.url));
 
 /** What `waybill init` writes: every address by the environment, which only the daemon has. */
 const configuration = (state: string): string => `dataDir: ${state}
@@ -195,7 +193,7 @@ test('a directory without a state, and one of another user, are told apart', asy
   // Reads as nobody, who may read the program.
   const options = { encoding: 'utf8', uid: 65_534, gid: 65_534, env: { PATH: process.env['PATH'] } } as const;
   for (const command of [['status'], ['ledger'], ['gaps', 'list'], ['sinks', 'list']]) {
-    const { status, stderr } = spawnSync(process.execPath, [program, ...command, '--data-dir', directory], options);
+    const { status, stderr } = spawnSync(process.execPath, [waybillProgram, ...command, '--data-dir', directory], options);
     if (stderr.includes('EACCES') && stderr.includes('waybill.js')) return skip('another user cannot read the checkout');
     expect([status, stderr]).toEqual([
       1,
