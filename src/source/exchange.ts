@@ -103,7 +103,7 @@ async function readBegin(body: AsyncIterable<Buffer>, encoding: Header): Promise
 
 async function decoded(body: AsyncIterable<Buffer>, encoding: Header, max: number, read: Chunks): Promise<void> {
   const name = typeof encoding === 'string' ? encoding.trim().toLowerCase() : encoding;
-  if (name === undefined || name === '' || name === 'identity') return pipeline(body, (chunks) => read.take(chunks));
+  if (name === undefined || name === '' || name === 'identity') return read.take(body);
   // Quoted as received: a secret in base64 is not recognized in lower case.
   if (name !== 'gzip' && name !== 'x-gzip') throw new BrokenAnswer(`the response is encoded as "${quote(String(encoding), 60)}", not gzip`);
   const received = new Chunks(max, false);
