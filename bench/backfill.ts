@@ -11,6 +11,7 @@ import type { Snapshot } from '../src/model/snapshot.ts';
 import { configuration } from './configuration.ts';
 import { ask, cpuSeconds, memoryMiB, sleep, start } from './process.ts';
 import type { Program } from './process.ts';
+import { waybill } from './program.ts';
 import { perSecond } from './record.ts';
 
 const { values } = parseArgs({
@@ -23,7 +24,7 @@ const { values } = parseArgs({
 });
 const records = Number(values.records);
 const root = fileURLToPath(new URL('..', import.meta.url));
-const waybill = join(root, 'bin/waybill.js');
+const program = waybill();
 const directory = mkdtempSync(join(tmpdir(), 'waybill-bench-backfill-'));
 const work = join(directory, 'daemon');
 mkdirSync(work);
@@ -98,14 +99,14 @@ function collectedIn([first, second]: readonly Phase[]): number {
 }
 
 function run(): Program {
-  const program = start(waybill, ['run', '--config', config], work);
-  program.firstLine.catch(() => undefined);
-  return program;
+  const daemon = start(program, ['run', '--config', config], work);
+  daemon.firstLine.catch(() => undefined);
+  return daemon;
 }
 
 async function backfill(): Promise<void> {
   const from = new Date(beginMs).toISOString();
-  const asked = start(waybill, ['backfill', '--config', config, '--from', from, '--no-wait', '--yes', '--json'], work);
+  const asked = start(program, ['backfill', '--config', config, '--from', from, '--no-wait', '--yes', '--json'], work);
   say(await asked.firstLine);
   if ((await asked.ended) !== 0) throw new Error('the backfill was not added');
 }

@@ -10,6 +10,7 @@ import { parseArgs } from 'node:util';
 import type { Snapshot } from '../src/model/snapshot.ts';
 import { configuration } from './configuration.ts';
 import { ask, cpuSeconds, memoryMiB, sleep, start } from './process.ts';
+import { waybill } from './program.ts';
 import { perSecond } from './record.ts';
 import { table } from './table.ts';
 
@@ -125,10 +126,10 @@ async function measured(
   const out = join(work, 'events.ndjson');
   writeFileSync(
     join(work, 'waybill.yaml'),
-    configuration(port, beginMs, withFile ? [{ id: 'file', type: 'file', path: out }] : [], deliveryThread),
+    configuration(port, beginMs, withFile ? [{ id: 'file', type: 'file', path: out }] : [], { deliveryThread }),
   );
   const before = await stats(port);
-  await using daemon = start(join(root, 'bin/waybill.js'), ['run', '--config', join(work, 'waybill.yaml')], work);
+  await using daemon = start(waybill(), ['run', '--config', join(work, 'waybill.yaml')], work);
   daemon.firstLine.catch(() => undefined);
   const socketPath = join(work, 'state', 'waybill.sock');
   const snapshot = (): Promise<Snapshot | undefined> => ask<Snapshot>({ socketPath }, '/snapshot');

@@ -5,17 +5,20 @@
  */
 import { open } from 'node:fs/promises';
 import { connect } from 'node:net';
+import kafkajs from 'kafkajs';
 import type { Format } from '../src/encode/index.ts';
-import { messagesIn } from './encoding.ts';
+import { partitionFor } from '../src/sink/kafka/messages.ts';
+import { quietTimers } from '../src/sink/kafka/timers.ts';
+import { messagesIn, uid } from './encoding.ts';
 
 export interface FloorOrder {
-  readonly kind: 'file' | 'relp' | 'elasticsearch';
+  readonly kind: 'file' | 'relp' | 'elasticsearch' | 'kafka';
   readonly format: Format;
   readonly records: number;
   readonly beginMs: number;
   /** Messages a batch, as the sink makes them. */
   readonly batch: number;
-  /** The path of a file, a port on loopback, or the address of a data stream. */
+  /** The path of a file, a port on loopback, the address of a data stream, or `HOST:PORT/TOPIC`. */
   readonly target: string;
 }
 
@@ -107,6 +110,46 @@ async function toElasticsearch(): Promise<FloorResult> {
   return clock();
 }
 
+/** A producer of kafkajs that sends each batch, and its position to another topic, in one transaction. */
+async function toKafka(): Promise<FloorResult> {
+  const [broker = '', topic = ''] = order.target.split('/');
+  const partitions = 6;
+  const prepared = [...batches()].map((batch) =>
+    batch.map((i) => {
+      const { event, text } = encoded(i);
+      const key = event.key ?? '';
+      const headers = { id: uid, number: String(i + 1), source: 'bench' };
+      return { key, partition: partitionFor(key, partitions), headers, value: Buffer.from(text) };
+    }),
+  );
+  quietTimers();
+  const client = new kafkajs.Kafka({ brokers: [broker], logLevel: kafkajs.logLevel.NOTHING, retry: { initialRetryTime: 20, retries: 15 } });
+  const producer = client.producer({
+    ...{ transactionalId: topic, maxInFlightRequests: 1, allowAutoTopicCreation: false },
+    createPartitioner:
+      () =>
+      ({ message }) =>
+        message.partition ?? 0,
+  });
+  await producer.connect();
+  const progress = (value: string): kafkajs.TopicMessages => ({
+    topic: `${topic}-progress`,
+    messages: [{ partition: 0, key: 'bare', value }],
+  });
+  const first = await producer.transaction();
+  await first.sendBatch({ acks: -1, topicMessages: [progress('0')] });
+  await first.commit();
+  const clock = started();
+  for (const [number, messages] of prepared.entries()) {
+    const transaction = await producer.transaction();
+    await transaction.sendBatch({ acks: -1, topicMessages: [{ topic, messages }, progress(String(number + 1))] });
+    await transaction.commit();
+  }
+  const result = clock();
+  await producer.disconnect();
+  return result;
+}
+
 function started(): () => FloorResult {
   const begin = performance.now();
   const before = process.cpuUsage();
@@ -116,5 +159,5 @@ function started(): () => FloorResult {
   };
 }
 
-const result = await { file: toFile, relp: toRelp, elasticsearch: toElasticsearch }[order.kind]();
+const result = await { file: toFile, relp: toRelp, elasticsearch: toElasticsearch, kafka: toKafka }[order.kind]();
 process.stdout.write(`${JSON.stringify(result)}\n`);

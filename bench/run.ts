@@ -2,8 +2,8 @@
  * `npm run bench [-- NAME [options]]`: the benchmarks, each with its floor measured in the same run. Without a name, collection and then delivery; `bars`
  * runs each one that has bars. Options are for a benchmark that is named, `--records` and `--save` are for all.
  */
-const names = ['peers', 'collection', 'delivery', 'kafka', 'backfill', 'logs-endpoint', 'flood', 'sizing', 'live', 'report'];
-const withBars = ['peers', 'live', 'delivery', 'kafka'];
+const names = ['peers', 'collection', 'delivery', 'outage', 'sources', 'backfill', 'logs-endpoint', 'flood', 'sizing', 'live', 'report'];
+const withBars = ['peers', 'live', 'delivery', 'outage', 'sources'];
 const [first = '', ...rest] = process.argv.slice(2);
 const chosen = names.includes(first) ? [first] : first === 'bars' ? withBars : ['collection', 'delivery'];
 const options = names.includes(first) || first === 'bars' ? rest : process.argv.slice(2);

@@ -7,6 +7,8 @@ import { perSecond, recordText } from './record.ts';
 
 const records = Number(process.argv[2]);
 const beginMs = Number(process.argv[3]);
+/** Records a second. */
+const rate = Number(process.argv[4] ?? perSecond);
 const chunkRecords = 100_000;
 const comma = 1;
 
@@ -14,7 +16,9 @@ const comma = 1;
 const chunks: Buffer[] = [];
 const starts: Uint32Array[] = [];
 for (let from = 0; from < records; from += chunkRecords) {
-  const texts = Array.from({ length: Math.min(chunkRecords, records - from) }, (_, i) => Buffer.from(`${recordText(from + i, beginMs)},`));
+  const texts = Array.from({ length: Math.min(chunkRecords, records - from) }, (_, i) =>
+    Buffer.from(`${recordText(from + i, beginMs, rate)},`),
+  );
   const at = new Uint32Array(texts.length + 1);
   texts.forEach((text, i) => (at[i + 1] = (at[i] ?? 0) + text.length));
   chunks.push(Buffer.concat(texts));
@@ -41,7 +45,7 @@ function slices(from: number, until: number): Buffer[] {
 function indexAt(text: string | null, otherwise: number, isEnd: boolean): number {
   if (text === null) return otherwise;
   const seconds = (Date.parse(`${text}Z`) - beginMs) / 1000;
-  const index = isEnd ? Math.floor(seconds * perSecond) + 1 : Math.ceil(seconds * perSecond);
+  const index = isEnd ? Math.floor(seconds * rate) + 1 : Math.ceil(seconds * rate);
   return Math.min(records, Math.max(0, index));
 }
 

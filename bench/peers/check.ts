@@ -23,8 +23,17 @@ interface LogRecord {
   readonly attributes: readonly { readonly key: string; readonly value: { readonly stringValue?: string } }[];
 }
 
-/** Checks the output of a program that must have copied `records` records from `beginMs` on. */
-export async function check(file: string, output: Peer['output'], records: number, beginMs: number): Promise<Check> {
+/** The log that was served: `copies` sources with the same records. */
+interface Log {
+  readonly records: number;
+  /** ms since 1970 of the first record. */
+  readonly beginMs: number;
+  /** Records a second. */
+  readonly rate?: number;
+  readonly copies?: number;
+}
+
+export async function check(file: string, output: Peer['output'], { records, beginMs, rate, copies: sources = 1 }: Log): Promise<Check> {
   const copies = new Uint8Array(records);
   let changed = 0;
   for await (const line of createInterface({ input: createReadStream(file, { highWaterMark: 1_048_576 }) })) {
@@ -36,12 +45,12 @@ export async function check(file: string, output: Peer['output'], records: numbe
         continue;
       }
       copies[i] = Math.min(255, (copies[i] ?? 0) + 1);
-      const expected = recordText(i, beginMs);
+      const expected = recordText(i, beginMs, rate);
       if (original !== expected && !isDeepStrictEqual(record, JSON.parse(expected))) changed += 1;
     }
   }
-  const lost = copies.reduce((sum, count) => sum + Number(count === 0), 0);
-  const doubled = copies.reduce((sum, count) => sum + Math.max(0, count - 1), 0);
+  const lost = copies.reduce((sum, count) => sum + Math.max(0, sources - count), 0);
+  const doubled = copies.reduce((sum, count) => sum + Math.max(0, count - sources), 0);
   return { lost, doubled, changed };
 }
 

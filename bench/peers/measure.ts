@@ -82,7 +82,7 @@ export async function measure(peer: Peer, { server, directory, records, beginMs 
   const { peak } = memoryMiB(program.pid);
   const { firstAt, windowAt } = await stats();
   await program[Symbol.asyncDispose]();
-  const found = await check(file, peer.output, records, beginMs);
+  const found = await check(file, peer.output, { records, beginMs });
   rmSync(folder, { recursive: true });
   const cost = (from: number): Cost => ({
     seconds: (endedAt + syncMs - from) / 1000,

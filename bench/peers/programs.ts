@@ -10,7 +10,7 @@ import type { Program } from '../process.ts';
 import { waybill } from '../program.ts';
 
 /** Where a program is to read and write. */
-export interface Job {
+interface Job {
   readonly port: number;
   /** An empty folder for configuration and state. */
   readonly folder: string;

@@ -1,0 +1,153 @@
+/** The real receivers of `npm run bench -- delivery`, each with the settings of its sink and an address for the bare client. */
+import { existsSync, mkdtempSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import kafkajs from 'kafkajs';
+import type { Format } from '../src/encode/index.ts';
+import { elasticsearchSettings } from '../src/sink/elasticsearch/settings.ts';
+import { stepsFor } from '../src/sink/elasticsearch/templates.ts';
+import { quietTimers } from '../src/sink/kafka/timers.ts';
+import { Elasticsearch, elasticsearchMissing } from '../test/servers/elasticsearch.ts';
+import { KafkaBroker, kafkaMissing, kafkaVersions } from '../test/servers/kafka-broker.ts';
+import { rsyslog, rsyslogMissing } from '../test/servers/rsyslog.ts';
+import { SyslogReceiver } from '../test/servers/syslog-receiver.ts';
+import type { FloorOrder } from './delivery-floor.ts';
+
+/** A receiver that has nothing yet. */
+export interface Target extends AsyncDisposable {
+  /** Settings of the sink, without its id. */
+  readonly sink: object;
+  /** For the bare client: the path of a file, a port, or the address of a data stream. */
+  readonly bare: string;
+  /** Messages that are at the receiver. */
+  count(): number | Promise<number>;
+}
+
+export interface Kind {
+  /** For `--to`. */
+  readonly name: string;
+  readonly kind: FloorOrder['kind'];
+  readonly what: string;
+  readonly format: Format;
+  readonly batch: number;
+  readonly missing: string | undefined;
+  /** @param directory  for its files */
+  readonly start: (directory: string) => Promise<Target>;
+}
+
+export const kinds: readonly Kind[] = [
+  {
+    name: 'file',
+    kind: 'file',
+    what: 'file, ECS, batches of 250',
+    format: 'ecs',
+    batch: 250,
+    missing: undefined,
+    async start(directory) {
+      const path = join(mkdtempSync(join(directory, 'file-')), 'events.ndjson');
+      const nothing = async (): Promise<void> => undefined;
+      return { sink: { type: 'file', path }, bare: path, count: () => linesOf(path), [Symbol.asyncDispose]: nothing };
+    },
+  },
+  {
+    name: 'relp',
+    kind: 'relp',
+    what: 'syslog by RELP to rsyslog, CEF, batches of 500',
+    format: 'cef',
+    batch: 500,
+    missing: rsyslogMissing(),
+    async start() {
+      const receiver = await SyslogReceiver.start(rsyslog());
+      const address = receiver.address('relp');
+      return {
+        sink: { type: 'syslog', address, format: 'cef', hostname: 'bench', batch: { maxRecords: 500 } },
+        bare: new URL(address.replace('relp:', 'http:')).port,
+        count: () => linesOf(join(receiver.directory, 'relp.json')),
+        [Symbol.asyncDispose]: () => receiver[Symbol.asyncDispose](),
+      };
+    },
+  },
+  {
+    name: 'elasticsearch',
+    kind: 'elasticsearch',
+    what: 'Elasticsearch 9.5.3, a data stream with our templates, ECS, batches of 1,000',
+    format: 'ecs',
+    batch: 1_000,
+    missing: elasticsearchMissing('elasticsearch-9.5.3'),
+    async start() {
+      const node = (server9 ??= await startNode());
+      const namespace = `bench${(streams += 1)}`;
+      const stream = `logs-dpas.audit-${namespace}`;
+      return {
+        sink: { type: 'elasticsearch', nodes: node.url, namespace, templates: 'ignore' },
+        bare: `${node.url}/${stream}`,
+        count: () => node.count(stream),
+        [Symbol.asyncDispose]: async (): Promise<void> => undefined,
+      };
+    },
+  },
+  // So many messages a transaction that its own cost does not count.
+  kafkaKind('kafka', 'cef', 1_000),
+  kafkaKind('kafka-ecs', 'ecs', 300),
+];
+
+function kafkaKind(name: string, format: Format, batch: number): Kind {
+  return {
+    name,
+    kind: 'kafka',
+    what: `Kafka ${kafkaVersions[0]}, ${format.toUpperCase()}, transactions of ${batch.toLocaleString('en-US')}`,
+    format,
+    batch,
+    missing: kafkaMissing(kafkaVersions[0]),
+    async start() {
+      const server = (broker ??= await KafkaBroker.start(kafkaVersions[0]));
+      const topic = `bench-${(streams += 1)}`;
+      await createTopic(server.address(), topic, 6);
+      return {
+        sink: { type: 'kafka', brokers: [server.address()], topic, format, batch: { maxRecords: batch } },
+        bare: `${server.address()}/${topic}`,
+        // By kcat, with `read_committed`: a message that was not committed is missing, one that was sent twice is too many.
+        count: () => server.count(topic),
+        [Symbol.asyncDispose]: async (): Promise<void> => undefined,
+      };
+    },
+  };
+}
+
+async function createTopic(address: string, topic: string, numPartitions: number): Promise<void> {
+  quietTimers();
+  const admin = new kafkajs.Kafka({ brokers: [address], logLevel: kafkajs.logLevel.NOTHING }).admin();
+  await admin.connect();
+  const progress = { topic: `${topic}-progress`, numPartitions: 1, replicationFactor: 1 };
+  await admin.createTopics({ waitForLeaders: true, topics: [{ topic, numPartitions, replicationFactor: 1 }, progress] });
+  await admin.disconnect();
+}
+
+/** One server for all runs: each run writes to another stream or topic. */
+let server9: Elasticsearch | undefined;
+let broker: KafkaBroker | undefined;
+let streams = 0;
+
+/** Ends the servers that the kinds started. */
+export async function endReceivers(): Promise<void> {
+  await server9?.[Symbol.asyncDispose]();
+  await broker?.[Symbol.asyncDispose]();
+}
+
+async function startNode(): Promise<Elasticsearch> {
+  const node = await Elasticsearch.start('elasticsearch-9.5.3', false, []);
+  const settings = elasticsearchSettings.parse({ nodes: node.url });
+  const facts = { version: [9, 5], isServerless: false, builtIn: new Set<string>() } as const;
+  for (const { path, body } of stepsFor(settings, 'receiver', facts)) {
+    const { status } = await node.ask('PUT', path, body);
+    if (status !== 200) throw new Error(`${path} is answered with ${status}`);
+  }
+  return node;
+}
+
+function linesOf(path: string): number {
+  if (!existsSync(path) || statSync(path).size === 0) return 0;
+  const bytes = readFileSync(path);
+  let count = 0;
+  for (let at = bytes.indexOf(10); at >= 0; at = bytes.indexOf(10, at + 1)) count += 1;
+  return count;
+}

@@ -1,0 +1,31 @@
+/** bench/RESULTS.md and the chart of README hold the figures of bench/results, and nothing that was typed by hand. */
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { reportFiles } from '../../../bench/report.ts';
+import { barCells, rangeOf } from '../../../bench/result.ts';
+
+const root = resolve(import.meta.dirname, '../../..');
+
+it.each([...reportFiles()])('%s is what `npm run bench -- report` writes', (path, text) => {
+  expect(readFileSync(join(root, path), 'utf8')).toBe(text);
+});
+
+describe('a bar', () => {
+  const rate = { what: 'rate', limit: 'at least', bar: 0.8, goal: 0.9 } as const;
+  const cost = { what: 'cost', unit: ' s', limit: 'at most', bar: 8 } as const;
+
+  it.each([
+    [{ ...rate, value: 0.9 }, ['rate', '0.900', '≥ 0.8', 'met', '≥ 0.9', 'met']],
+    [{ ...rate, value: 0.81 }, ['rate', '0.810', '≥ 0.8', 'met', '≥ 0.9', 'missed by 10 %']],
+    [{ ...cost, value: 12 }, ['cost', '12.0 s', '≤ 8 s', 'missed by 50 %', '', '']],
+    [{ ...cost, value: 8.001 }, ['cost', '8.00 s', '≤ 8 s', 'missed by 1 %', '', '']],
+  ])('%o says by how much it is missed', (bar, cells) => {
+    expect(barCells(bar)).toEqual(cells);
+  });
+});
+
+it('a median of an even count is the mean of the middle two', () => {
+  expect(rangeOf([4, 1, 3, 2])).toEqual({ median: 2.5, min: 1, max: 4 });
+  expect(rangeOf([3, 1, 2])).toEqual({ median: 2, min: 1, max: 3 });
+});
