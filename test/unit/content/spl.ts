@@ -1,6 +1,6 @@
 /**
  * Parses and runs the part of SPL that content uses: a search (terms, IN, AND, OR, NOT), then dedup, eval, mvexpand, stats, where, sort
- * and table. Times are seconds, `_time` is the time of the event, and `id` its uid, as the sink `splunk-hec` sends them.
+ * and table. Times are seconds, `_time` is the time of the event, `id` its uid and `number` its number, as the sink `splunk-hec` sends them.
  */
 import type { Row } from './events.ts';
 import { valuesOf, wildcard } from './events.ts';
@@ -187,7 +187,7 @@ export function spl(text: string): Spl {
   if (text.includes('`')) throw new Error(`cannot read SPL: a macro is left in: ${text}`);
   const [first = '', ...commands] = text.split('|').map((command) => command.trim());
   const fields = new Set<string>();
-  const computed = new Set(['_time', 'id']);
+  const computed = new Set(['_time', 'id', 'number']);
   const limits: Record<string, string> = {};
   const read = (field: string): void => {
     if (!computed.has(field)) fields.add(field);
@@ -302,22 +302,25 @@ function stats(parser: Parser, read: (field: string) => void, computes: (column:
     });
 }
 
-/** `streamstats time_window=1h sum(field) AS name BY keys`: over the rows so far, within the time before each row. */
+/** `streamstats time_window=1h sum(field) AS name BY keys`, or `streamstats current=f last(field) AS name`: over the rows so far. */
 function streamstats(parser: Parser, read: (field: string) => void, computes: (column: string) => void): Command {
-  parser.expect('time_window');
+  const option = parser.word();
   parser.expect('=');
-  const [, count, unit = ''] = /^(\d+)([smh])$/.exec(parser.word()) ?? [];
-  const seconds = Number(count) * ({ s: 1, m: 60, h: 3600 }[unit] ?? NaN);
-  parser.expect('sum');
+  const value = parser.word();
+  const aggregate = parser.word();
   parser.expect('(');
   const field = parser.word();
   parser.expect(')');
   parser.expect('AS');
   const column = parser.word();
-  parser.expect('BY');
+  const keys = parser.accept('BY') ? names(parser, read) : [];
   read(field);
-  const keys = names(parser, read);
   computes(column);
+  if (option === 'current' && value === 'f' && aggregate === 'last' && keys.length === 0)
+    return (rows) => rows.map((row, index) => ({ ...row, [column]: rows[index - 1]?.[field] }));
+  const [, count, unit = ''] = /^(\d+)([smh])$/.exec(value) ?? [];
+  if (option !== 'time_window' || count === undefined || aggregate !== 'sum') throw parser.error('unknown form of streamstats');
+  const seconds = Number(count) * ({ s: 1, m: 60, h: 3600 }[unit] ?? NaN);
   return (rows) =>
     rows.map((row, index) => {
       const within = rows.slice(0, index + 1).filter((each) => keys.every((key) => each[key] === row[key]) && Number(row['_time']) - Number(each['_time']) <= seconds); // prettier-ignore

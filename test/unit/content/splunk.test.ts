@@ -218,8 +218,8 @@ describe('the saved searches', () => {
   test('equal the rules of Kibana and Sigma that need no other data', () => {
     const bases = /^dpas_(open_denied_(geo|time|repeatedly)|open_allowed|authorized|revocation_changed)$/;
     const expected = [...sigmaRules.map(({ name }) => name).filter((name) => !bases.test(name)), 'dpas_two_countries', 'dpas_unexpected'];
-    const named = searches.map(([name]) => name.replace(/^DPAS: /, 'dpas_')).filter((name) => name !== 'dpas_events received twice');
-    expect(named.toSorted()).toEqual(expected.toSorted());
+    const rules = searches.map(([name]) => name.replace(/^DPAS: /, 'dpas_')).filter((name) => !name.includes(' '));
+    expect(rules.toSorted()).toEqual(expected.toSorted());
   });
 
   test.each(['any_denied', 'open_denied_country', 'open_denied_no_access', 'owner_changed', 'protect_denied_geo'])(
@@ -257,6 +257,17 @@ describe('the saved searches', () => {
     const { run } = spl(searchOf('two_countries'));
     expect(run([{ ...first, Country: 'Japan' }, { ...second, Country: 'Chile' }])).toHaveLength(1); // prettier-ignore
     expect(run([{ ...first, Country: 'Japan' }, { ...second, Country: 'Japan' }])).toEqual([]); // prettier-ignore
+  });
+
+  test('events received twice and missing numbers are found', () => {
+    const numbered = (...numbers: readonly number[]): readonly Row[] => numbers.map((number) => ({ ...eventOf(poorest), 'dpas.uid': `uid-${number}`, number })); // prettier-ignore
+    const holes = spl(searchOf('missing numbers'));
+    expect(holes.run(numbered(7, 9, 8, 8, 10))).toEqual([]);
+    expect(holes.run(numbered(12, 7, 9, 8, 17))).toEqual([
+      { previous: 9, number: 12, missing: 2 },
+      { previous: 12, number: 17, missing: 4 },
+    ]);
+    expect(spl(searchOf('events received twice')).run(numbered(7, 9, 8, 8))).toEqual([{ id: 'uid-8', copies: 2 }]);
   });
 
   test('unexpected finds a new reason', () => {
