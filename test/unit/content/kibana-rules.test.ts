@@ -178,6 +178,45 @@ function alertsOf(rule: Rule & { readonly type: 'esql' }, arrivals: readonly Arr
   return alerts;
 }
 
+type ThresholdRule = Rule & { readonly type: 'threshold' };
+
+function thresholdOf(name: string): ThresholdRule {
+  const found = thresholds.find(({ rule_id }) => rule_id === `dpas-${name.replaceAll('_', '-')}-threshold`);
+  if (found?.type !== 'threshold') throw new Error(`no threshold form of ${name}`);
+  return found;
+}
+
+/** The users with as many events, or different values, as the threshold says. */
+function usersOver({ query, threshold }: ThresholdRule, rows: readonly Row[]): readonly unknown[] {
+  expect(threshold.field).toEqual(['user.id']);
+  const matches = kql(query).matches;
+  const groups = Map.groupBy(rows.filter(matches), (row) => row['user.id']);
+  return [...groups].flatMap(([user, group]) => {
+    const isOver = threshold.cardinality.every(({ field, value }) => new Set(group.map((row) => row[field])).size >= value);
+    return group.length >= threshold.value && isOver ? [user] : [];
+  });
+}
+
+describe('the threshold form', () => {
+  const sequences = Object.entries(bursts).flatMap(([name, burst]) =>
+    // It counts over its reach: the window and the interval of the rule.
+    burstSequences(burst, burst.window + 300).map((sequence) => [name, sequence.name, sequence] as const),
+  );
+  test.each(sequences)('%s: %s', (name, _, { happenings, fires }) => {
+    const rule = thresholdOf(name);
+    const reach = minutesOf(rule.from) * 60;
+    const arrivals = happenings.map((happening) => ({ row: eventOf(recordFor(happening)), arrived: happening.at + 12 }));
+    const last = Math.max(...arrivals.map(({ arrived }) => arrived));
+    // Wherever the runs lie to the burst.
+    for (let first = 0; first < 300; first += 20) {
+      const users = new Set<unknown>();
+      for (let run = first; run <= last + 300; run += 300)
+        for (const user of usersOver(rule, arrivals.filter(({ arrived }) => arrived <= run && arrived > run - reach).map(({ row }) => row))) users.add(user); // prettier-ignore
+      expect(users.size, `runs from second ${first} on`).toBe(fires ? 1 : 0);
+    }
+  });
+});
+
 describe('arrival', () => {
   const esqlRule = (name: string): Rule & { readonly type: 'esql' } => {
     const rule = named(name);
@@ -192,12 +231,7 @@ describe('arrival', () => {
     const rows = eventsOf(spread(burst, count, 30 * 86_400, -30 * 86_400));
     const arrivals = rows.map((row, index) => ({ row, arrived: start + Math.floor((index / rows.length) * 300_000) }));
     expect(alertsOf(esqlRule(name), arrivals, start, start + 3 * hour)).toBe(0);
-    const byArrival = thresholds.find(({ rule_id }) => rule_id === `dpas-${name.replaceAll('_', '-')}-threshold`);
-    if (byArrival?.type !== 'threshold') throw new Error(`no threshold form of ${name}`);
-    const matching = rows.filter(kql(byArrival.query).matches);
-    const [counted] = byArrival.threshold.cardinality;
-    const distinct = counted ? new Set(matching.map((row) => row[counted.field])).size : matching.length;
-    expect(distinct).toBeGreaterThanOrEqual(byArrival.threshold.value);
+    expect(usersOver(thresholdOf(name), rows)).toEqual(['u-1']);
   });
 
   test.each(Object.entries(bursts))(
