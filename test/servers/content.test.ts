@@ -12,7 +12,7 @@ import component from '../../content/elasticsearch/component-template.json' with
 import { encoder } from '../../src/encode/index.ts';
 import { normalizer } from '../../src/normalize/normalizer.ts';
 import { esql } from '../unit/content/esql.ts';
-import type { Happening, Row } from '../unit/content/events.ts';
+import type { Row } from '../unit/content/events.ts';
 import { eventOf, flat, recordFor, start } from '../unit/content/events.ts';
 import { detectionRules, thresholdRules } from '../unit/content/kibana-rules.ts';
 import { kql } from '../unit/content/kql.ts';
@@ -20,6 +20,7 @@ import { aggregationsOf, columnsOf, lensPanels, shippedObjects } from '../unit/c
 import { mappedFields } from '../unit/content/mapped-fields.ts';
 import { allCodes, bursts, burstSequences, singleEvents, spread } from '../unit/content/sequences.ts';
 import { sigmaRules } from '../unit/content/sigma.ts';
+import { spl } from '../unit/content/spl.ts';
 import { fullest, poorest, recordOf, settings } from '../unit/normalize/records.ts';
 import { Elasticsearch, elasticsearchMissing } from './elasticsearch.ts';
 import { cacheFolder, notAsked } from './programs.ts';
@@ -39,6 +40,18 @@ function converted(target: string, pipeline: string, ...paths: readonly string[]
 const expected = sigmaRules
   .flatMap(({ name, detection }) => (detection ? [singleEvents[name.replace(/^dpas_/, '')] ?? []] : []))
   .toSorted();
+
+/** Runs every sequence through the queries of all correlations: the one of the burst fires, and no other does on a sequence that misses. */
+function firesOnBursts(queries: readonly ((rows: readonly Row[]) => readonly unknown[])[]): void {
+  expect(queries).toHaveLength(Object.keys(bursts).length + 1);
+  for (const [name, burst] of Object.entries(bursts)) {
+    // Shorter by a second, so that the whole burst lies in one bucket.
+    for (const sequence of burstSequences({ ...burst, window: burst.window - 1 }, burst.window)) {
+      const rows = sequence.happenings.map((happening) => eventOf(recordFor(happening)));
+      expect(queries.some((run) => run(rows).length > 0), `${name}: ${sequence.name}`).toBe(sequence.fires); // prettier-ignore
+    }
+  }
+}
 
 describe('Sigma rules, converted by sigma-cli', () => {
   test('for Elasticsearch (Lucene) find on a real server what they describe', { timeout: 300_000 }, async ({ skip }) => {
@@ -67,31 +80,26 @@ describe('Sigma rules, converted by sigma-cli', () => {
   test('for Elasticsearch (ES|QL) count bursts that lie in one bucket', { timeout: 300_000 }, ({ skip }) => {
     if (noSigma !== undefined) return skip(noSigma);
     const queries = converted('esql', 'ecs', '-P', '*s/dpas_*.yml', '.').map((text) => esql(text));
-    expect(queries.filter((query) => query.aggregates)).toHaveLength(Object.keys(bursts).length + 1);
     expect(queries.flatMap(({ fields }) => fields).filter((field) => !mappedFields.has(field))).toEqual([]);
-    const fired = (happenings: readonly Happening[]): boolean =>
-      queries.some(
-        (query) =>
-          query.aggregates &&
-          query.run(
-            happenings.map((happening) => eventOf(recordFor(happening))),
-            start,
-          ).length > 0,
-      );
-    for (const [name, burst] of Object.entries(bursts)) {
-      // Shorter by a second, so that the whole burst lies in one bucket.
-      for (const sequence of burstSequences({ ...burst, window: burst.window - 1 }, burst.window))
-        expect(fired(sequence.happenings), `${name}: ${sequence.name}`).toBe(sequence.fires);
-    }
+    const counting = queries.filter(({ aggregates }) => aggregates);
+    firesOnBursts(counting.map((query) => (rows) => query.run(rows, start)));
   });
 
-  test('for Splunk read only fields of the events', ({ skip }) => {
+  test('for Splunk find what they describe, and count bursts that lie in one bucket', { timeout: 300_000 }, ({ skip }) => {
     if (noSigma !== undefined) return skip(noSigma);
-    const queries = converted('splunk', 'splunk', 'rules');
-    expect(queries).toHaveLength(expected.length);
-    const fields = queries.flatMap((query) => [...query.matchAll(/([\w.]+)(?:=| IN )/g)].map(([, field = '']) => field));
-    expect(fields.filter((field) => field !== 'sourcetype' && !mappedFields.has(field))).toEqual([]);
-    expect(queries.every((query) => query.startsWith('sourcetype="dpas:audit"'))).toBe(true);
+    const single = converted('splunk', 'splunk', 'rules').map((text) => spl(text));
+    // A correlation is written in parts, with empty lines between them.
+    const counting = converted('splunk', 'splunk', '-P', '*s/dpas_*.yml', '.')
+      .join('\n\n')
+      .split(/\n\n(?=sourcetype=|\| multisearch)/)
+      .filter((text) => text.includes('| stats'))
+      .map((text) => spl(text));
+    const found = single.map(({ run }) => allCodes.filter((code) => run([eventOf(recordFor({ code, at: 0 }))]).length > 0));
+    expect(found.toSorted()).toEqual(expected);
+    const fields = [...single, ...counting].flatMap((query) => query.fields);
+    expect(fields.filter((field) => !mappedFields.has(field))).toEqual([]);
+    expect([...single, ...counting].every(({ limits }) => limits['sourcetype'] === 'dpas:audit')).toBe(true);
+    firesOnBursts(counting.map(({ run }) => run));
   });
 
   test('for OCSF read only attributes of the events', ({ skip }) => {

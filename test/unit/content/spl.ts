@@ -1,5 +1,5 @@
 /**
- * Parses and runs the part of SPL that content uses: a search (terms, IN, AND, OR, NOT), then dedup, eval, mvexpand, stats, where, sort
+ * Parses and runs the part of SPL that content uses: a search (terms, IN, AND, OR, NOT), then dedup, eval, bin, mvexpand, stats, search, where, sort
  * and table. Times are seconds, `_time` is the time of the event, `id` its uid and `number` its number, as the sink `splunk-hec` sends them.
  */
 import type { Row } from './events.ts';
@@ -185,7 +185,7 @@ function like(pattern: string, value: unknown): boolean {
 /** @throws Error when the text is not SPL of this part, or uses a macro */
 export function spl(text: string): Spl {
   if (text.includes('`')) throw new Error(`cannot read SPL: a macro is left in: ${text}`);
-  const [first = '', ...commands] = text.split('|').map((command) => command.trim());
+  const [first = '', ...commands] = joined(text).split('|').map((command) => command.trim()); // prettier-ignore
   const fields = new Set<string>();
   const computed = new Set(['_time', 'id', 'number']);
   const limits: Record<string, string> = {};
@@ -214,6 +214,14 @@ export function spl(text: string): Spl {
   return { fields: [...fields], limits, run };
 }
 
+/** `| multisearch [ search a | eval … ] [ search b | eval … ]`, as sigma-cli writes it, is a search for either. */
+function joined(text: string): string {
+  const [, searches, rest = ''] = /^\|\s*multisearch\s*((?:\[[^\]]*\]\s*)+)([^]*)$/.exec(text.trim()) ?? [];
+  if (searches === undefined) return text;
+  const each = [...searches.matchAll(/\[\s*search ([^|\]]*)\|[^\]]*\]/g)].map(([, search = '']) => `(${search})`);
+  return `${each.join(' OR ')} ${rest}`;
+}
+
 function stepOf(name: string, parser: Parser, read: (field: string) => void, computes: (column: string) => void): Command {
   switch (name) {
     case 'dedup': {
@@ -231,6 +239,17 @@ function stepOf(name: string, parser: Parser, read: (field: string) => void, com
     case 'mvexpand': {
       const field = parser.word();
       return (rows) => rows.flatMap((row) => [row[field]].flat().map((value) => ({ ...row, [field]: value })));
+    }
+    case 'search': {
+      const test = parser.search(read, {});
+      return (rows) => rows.filter((row) => test(row));
+    }
+    case 'bin': {
+      const field = parser.word();
+      parser.expect('span');
+      parser.expect('=');
+      const seconds = secondsOf(parser.word());
+      return (rows) => rows.map((row) => ({ ...row, [field]: Math.floor(Number(row[field]) / seconds) * seconds }));
     }
     case 'where': {
       const test = parser.expression(read);
@@ -318,12 +337,19 @@ function streamstats(parser: Parser, read: (field: string) => void, computes: (c
   computes(column);
   if (option === 'current' && value === 'f' && aggregate === 'last' && keys.length === 0)
     return (rows) => rows.map((row, index) => ({ ...row, [column]: rows[index - 1]?.[field] }));
-  const [, count, unit = ''] = /^(\d+)([smh])$/.exec(value) ?? [];
-  if (option !== 'time_window' || count === undefined || aggregate !== 'sum') throw parser.error('unknown form of streamstats');
-  const seconds = Number(count) * ({ s: 1, m: 60, h: 3600 }[unit] ?? NaN);
+  if (option !== 'time_window' || aggregate !== 'sum') throw parser.error('unknown form of streamstats');
+  const seconds = secondsOf(value);
   return (rows) =>
     rows.map((row, index) => {
       const within = rows.slice(0, index + 1).filter((each) => keys.every((key) => each[key] === row[key]) && Number(row['_time']) - Number(each['_time']) <= seconds); // prettier-ignore
       return { ...row, [column]: within.reduce((sum, each) => sum + Number(each[field]), 0) };
     });
+}
+
+/** 15m, 1h */
+function secondsOf(span: string): number {
+  const [, count = '', unit = ''] = /^(\d+)([smh])$/.exec(span) ?? [];
+  const factor = { s: 1, m: 60, h: 3600 }[unit];
+  if (factor === undefined) throw new Error(`cannot read SPL: "${span}" is no span of time`);
+  return Number(count) * factor;
 }
