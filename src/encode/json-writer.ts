@@ -43,7 +43,7 @@ const stepHash = 2;
 const stepRecord = 3;
 /** Opens an object or a list. */
 const stepOpen = 4;
-/** Closes it with the operand, a bracket. */
+/** Closes an object or a list. The operand is the code of its bracket. */
 const stepClose = 5;
 
 export class JsonWriter {

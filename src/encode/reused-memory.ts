@@ -1,4 +1,4 @@
-/** Memory for one message that an encoder uses again for the next. */
+/** Memory for one message, which an encoder reuses for the next message. */
 
 const startBytes = 16 * 1024;
 /** Memory that one huge message needed is not kept for the messages after it. */

@@ -85,7 +85,7 @@ export class RecordFields {
     return kind === kinds.integer || ((kind === kinds.plain || kind === kinds.unescaped) && this.#hasVisibleStart(field));
   }
 
-  /** True for nearly every text. */
+  /** True if the text starts with a visible ASCII character, as nearly every text does. */
   #hasVisibleStart(field: number): boolean {
     const from = this.from(field);
     const first = this.bytes[from] ?? 0;

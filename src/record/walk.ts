@@ -102,7 +102,7 @@ export class Walk {
   readonly #fields: number[] = [];
   #numbers = new Int32Array(numbersAtOnce);
   #columns = 0;
-  /** The numbers that are used. */
+  /** The length of the used part of `#numbers`. */
   #end = 0;
   #isAscii = true;
   /** The field that followed each field in the last record: a guess, checked against the bytes. */

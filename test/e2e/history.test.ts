@@ -209,7 +209,7 @@ describe.concurrent('history', () => {
         const daemon = new Daemon(place);
         await daemon.logged('window.first_proven', 60_000);
         const add = ['backfill', '--source', 'production', '--from', begin, '--no-wait', '--yes'];
-        // So slow that it is not done before it is cancelled.
+        // Slow enough to be cancelled before it ends.
         await json(place, ...add, '--rate', '2');
         await until('some of it is read', 60_000, async () => (((await running(daemon))[0]?.records ?? 0) > 0 ? true : undefined));
         const { ends } = await json<{ ends: string }>(place, 'backfill', 'cancel', '--yes');

@@ -38,7 +38,7 @@ describe('certificates', () => {
     await expect(certificatesIn(folder)).rejects.toThrow(message);
   });
 
-  test('that have expired are refused with what to do', async () => {
+  test('that have expired are refused, and the error says what to do', async () => {
     await certificatesIn(folder);
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 366 * 86_400_000 });
     await expect(certificatesIn(folder)).rejects.toThrow(/".*server\.pem" has expired: delete the three files to create new ones/);

@@ -19,7 +19,7 @@ interface ArchivingLife {
   fault(message: string): void;
 }
 
-/** A line that a checkpoint commits, as far as the model compares it. */
+/** The fields of a line below a checkpoint that the model compares. */
 interface CommittedLine {
   readonly kind: string;
   readonly seq: number;

@@ -116,7 +116,7 @@ export class ArchiveSink implements Sink {
   }
 }
 
-/** An archive that received records and is gone, or replaced, must not be begun again silently. */
+/** Refuses to start a new archive in the place of one that received records and is missing or replaced. */
 function assertContinues({ position, origin }: ArchiveWriter, { journal, resumeNote }: ResumePoint, action: string): void {
   if (position !== undefined && position.journal !== journal)
     throw new WaybillError(

@@ -79,7 +79,7 @@ describe('a proof', () => {
 
   it('is not given for a record that is not there', async () => {
     const prover = await Prover.open(store);
-    // Ledger lines have this uid in their entries.
+    // The entry of a ledger line has this uid, which no record has.
     expect(await prover.record('AAAAAAAAAAAAAAAAAAAAAA')).toBeUndefined();
     expect(await prover.record('BBBBBBBBBBBBBBBBBBBBBA')).toBeUndefined();
   });

@@ -41,7 +41,7 @@ test('reads a range to its end with a proof for each window, each record once, a
   expect(windows.every(({ state }) => state === 'proven')).toBe(true);
 });
 
-test('each window is due for the recounts later than its age; older windows for none', async () => {
+test('a window is recounted at the ages that it has not reached; an older window is not recounted', async () => {
   const it = await world({ after: day });
   it.journal.history.add(sourceId, { from: base - 40 * day, to: base }, {}, act);
   await toItsEnd(it, backfiller(it));

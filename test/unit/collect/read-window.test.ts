@@ -296,7 +296,7 @@ test('a window of one full page is proven also if the service repeats the page a
   expect(await read(it)).toMatchObject({ proven: true, proof: { total: 10, passes: 1 } });
 });
 
-test('passes that find new records do not count, up to forty passes', async () => {
+test('a pass that finds new records is not counted as an attempt; after forty passes the window is a gap', async () => {
   const it = await world({ pageSize: 50 });
   let id = 0;
   // A service that has always one more by the time it is counted.

@@ -38,7 +38,7 @@ describe('an acknowledgement', () => {
     expect(committed(rig.journal, 'sink').acknowledged).toBe(2);
   });
 
-  test('of a sink that reports its position waits for others, at most a second', async () => {
+  test('of a sink that reports its position is committed together with others, within a second', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 2, resolvable: true }).run();
     await append(rig.journal, 2);
@@ -144,7 +144,7 @@ describe('an acknowledgement', () => {
 });
 
 describe('the first 10,000 entries after a start', () => {
-  test('are uncertain, and none after them', async () => {
+  test('are sent as uncertain, later entries are not', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 2_500, bytes: 1e9, resolvable: true });
     await append(rig.journal, 20_000);
@@ -306,7 +306,7 @@ describe('two loops', () => {
 
 describe('a dead letter', () => {
   // The quota is reached at the very moment in which a letter with its copy must be written, and the process is killed then.
-  test('that could not be stored is not skipped by a later commit', async () => {
+  test('that cannot be stored stops later commits, so that it is not lost', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 2 });
     loop.receiver.answer = (batch) => loop.receiver.take(batch, { 1: 'x'.repeat(200_000) });

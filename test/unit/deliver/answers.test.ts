@@ -483,7 +483,7 @@ describe('no response', () => {
   });
 
   test.each([true, false])(
-    'a sink that stores the position reports it, and receives only the messages that it lacks (had the batch: %s)',
+    'a sink that stores the position reports it, and receives only missing messages (it stored the batch: %s)',
     async (had) => {
       await using rig = await Rig.make();
       const loop = rig.loop({ records: 3, keepsPosition: true });

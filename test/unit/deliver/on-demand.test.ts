@@ -61,7 +61,7 @@ describe('a retried dead letter', () => {
     },
   );
 
-  test('of many, batch by batch: delivered ones are removed, rejected and unsent ones stay, at any batch size', async () => {
+  test('leaves the list when it is delivered, and stays when it is rejected or not sent, at any batch size', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4 });
     let isRepaired = false;
@@ -144,7 +144,7 @@ describe('a retried dead letter', () => {
     expect(sentOnDemand(loop)).toHaveLength(1);
   });
 
-  test('is not sent again if the reopened sink reports that it accepted it', async () => {
+  test('is not sent again if the reopened sink reports that it stored the record', async () => {
     await using rig = await Rig.make();
     const { loop } = await refused(rig, { keepsPosition: true });
     loop.receiver.answer = (batch) => {
@@ -193,7 +193,7 @@ describe('a retried dead letter', () => {
     expect(sentOnDemand(loop)).toEqual([]);
   });
 
-  test('has a copy, so the journal may be pruned before', async () => {
+  test('is sent from its copy after the journal was pruned', async () => {
     await using rig = await Rig.make();
     const { loop, repaired } = await refused(rig);
     rig.journal.db.pragma('max_page_count = 100000');
@@ -207,7 +207,7 @@ describe('a retried dead letter', () => {
 });
 
 describe('a replay', () => {
-  test('that has ended clears the loss of the entries that it sent, and no loss before them', async () => {
+  test('clears a loss whose entries it sent, and no loss that it sent in part', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4 });
     await append(rig.journal, 20);
@@ -240,7 +240,7 @@ describe('a replay', () => {
     expect(loop.counted.delays.length).toBe(5);
   });
 
-  test('that ends with the loop reports the remaining entries', async () => {
+  test('reports the entries that it has not sent when the loop stops', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4 });
     await append(rig.journal, 20);
@@ -257,7 +257,7 @@ describe('a replay', () => {
     expect(reported).toMatchObject([{ event: 'sink.replay_interrupted', fields: { sink: 'sink', from: 11, through: 16, sent: 8 } }]);
   });
 
-  test('that is complete when the loop ends reports nothing else', async () => {
+  test('that is complete when the loop stops reports no remaining entries', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4 });
     await append(rig.journal, 20);
@@ -269,7 +269,7 @@ describe('a replay', () => {
     expect(loop.lines.map(({ event }) => event).filter((event) => event.startsWith('sink.replay'))).toEqual(['sink.replay_completed']);
   });
 
-  test('lets new records pass, and sends none twice', async () => {
+  test('lets the loop deliver new records between its batches, and sends no record twice', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 10 });
     loop.receiver.answer = async (batch, signal) => {
@@ -378,7 +378,7 @@ describe('a replay', () => {
 });
 
 describe('test events', () => {
-  test('advance no position and are in no journal; the resume point of the sink stays', async () => {
+  test('advance no position, are not written to the journal, and leave the resume point of the sink as it is', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4, keepsPosition: true });
     await append(rig.journal, 4);

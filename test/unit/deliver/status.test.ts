@@ -44,7 +44,7 @@ test('the lag is the age of the oldest unacknowledged entry', async () => {
   expect(shown(rig, loop)).toMatchObject({ acknowledged: 6, lagRecords: 0, lagSeconds: 0 });
 });
 
-test('a quiet day does not age the next record', async () => {
+test('the lag starts at the oldest waiting record, not at the last delivery', async () => {
   await using rig = await Rig.make();
   const loop = rig.loop({ records: 10, waitMs: 5_000 }).run();
   await append(rig.journal, 1, undefined, rig.clock.now());

@@ -14,7 +14,7 @@ export interface Denial {
 const fixed = 29;
 const narrowest = 78;
 const widest = 110;
-/** Of most reasons, and of the longest one, GeoValidationCountryExclusionFailed. */
+/** Widths of the column of reasons: most reasons fit into the first, GeoValidationCountryExclusionFailed fills the second. */
 const reasonLeast = 19;
 const reasonLongest = 35;
 
