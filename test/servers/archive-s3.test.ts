@@ -1,0 +1,171 @@
+/** The sink `archive` in buckets of versitygw and MinIO: the promises of every sink, kills, two writers, locks, and `check`. */
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { DeleteObjectCommand, ListObjectVersionsCommand } from '@aws-sdk/client-s3';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parseVerifier } from '../../src/archive/signed-note.ts';
+import { verifyArchive } from '../../src/archive/verify/verify.ts';
+import { systemClock } from '../../src/clock.ts';
+import { codeOf } from '../../src/errors.ts';
+import type { ResumePoint, Sink } from '../../src/model/sink.ts';
+import { archive } from '../../src/sink/archive/index.ts';
+import { openStore } from '../../src/sink/archive/open-store.ts';
+import { batchOf, contextOf, messages, ModelKept, positionOf } from '../contract/sink-batches.ts';
+import { sinkSuite } from '../contract/sink-suite.ts';
+import type { Place } from '../contract/sink-suite.ts';
+import { archivedRecords } from '../support/archive-files.ts';
+import { keyFrom } from '../support/archive.ts';
+import { temporary } from '../support/model-journal.ts';
+import { hasPython, resultOf, secondVerifier } from '../support/second-verifier.ts';
+import { s3Missing, S3Server, s3Servers } from './s3-server.ts';
+
+const never = new AbortController().signal;
+const pem = keyFrom(1).export({ format: 'pem', type: 'pkcs8' }).toString();
+const { accessKeyId, secretAccessKey } = S3Server;
+const kills = Number(process.env['WAYBILL_SERVER_KILLS'] ?? 10);
+
+function settingsOf(endpoint: string, bucket: string, given: object = {}) {
+  const s3 = { bucket, prefix: 'production', region: 'us-east-1', endpoint, objectLock: '1d', accessKeyId, secretAccessKey, ...given };
+  return archive.config.parse({ s3, signingKey: pem });
+}
+
+const open = (endpoint: string, bucket: string, kept: ResumePoint): Promise<Sink> =>
+  archive.open(settingsOf(endpoint, bucket), contextOf('under-test', { format: 'raw' }), kept, never);
+
+/** Every object of the archive, read as any client would. */
+async function filesOf(endpoint: string, bucket: string): Promise<Map<string, Buffer>> {
+  await using store = await openStore(settingsOf(endpoint, bucket), { id: 'archive', clock: systemClock });
+  const files = new Map<string, Buffer>();
+  for await (const path of store.list('')) files.set(path, (await store.read(path)) ?? Buffer.alloc(0));
+  return files;
+}
+
+function recordsOf(files: ReadonlyMap<string, Buffer>): string[] {
+  const folder = temporary();
+  for (const [path, bytes] of files) {
+    mkdirSync(join(folder, dirname(path)), { recursive: true });
+    writeFileSync(join(folder, path), bytes);
+  }
+  const records = archivedRecords(folder);
+  rmSync(folder, { recursive: true });
+  return records;
+}
+
+async function expectIntact(endpoint: string, bucket: string, count: number): Promise<void> {
+  const files = await filesOf(endpoint, bucket);
+  const key = [...files].find(([path]) => path.startsWith('keys/'))?.[1].toString() ?? '';
+  const verifier = parseVerifier(key);
+  await using store = await openStore(settingsOf(endpoint, bucket), { id: 'archive', clock: systemClock });
+  expect(await verifyArchive(store, verifier ? [verifier] : [])).toMatchObject({ result: 'intact', records: count });
+  expect(recordsOf(files)).toEqual(messages(1, count).map(({ bytes }) => Buffer.from(bytes).toString()));
+  if (hasPython) expect((await secondVerifier(files, { key })).map(resultOf)).toEqual(['intact']);
+}
+
+for (const name of s3Servers) {
+  const missing = s3Missing(name);
+  if (missing !== undefined) {
+    test(`an archive in ${name}`, ({ skip }) => skip(missing));
+    continue;
+  }
+  let server: S3Server;
+  let buckets = 0;
+  beforeAll(async () => void (server = await S3Server.start(name)), 60_000);
+  afterAll(async () => server[Symbol.asyncDispose]());
+
+  const newBucket = async (hasLock = true): Promise<string> => {
+    const bucket = `audit-${name}-${(buckets += 1)}`;
+    await server.createBucket(bucket, hasLock);
+    return bucket;
+  };
+
+  sinkSuite({
+    name: `archive in ${name}`,
+    formats: archive.formats,
+    twice: () => 0,
+    batches: 10,
+    takesOnce: true,
+    secrets: [pem, secretAccessKey],
+    async start(): Promise<Place> {
+      const bucket = await newBucket();
+      return {
+        open: (kept) => open(server.endpoint, bucket, kept),
+        kill: () => Promise.resolve(),
+        received: async () => recordsOf(await filesOf(server.endpoint, bucket)),
+        [Symbol.asyncDispose]: () => Promise.resolve(),
+      };
+    },
+  });
+
+  describe(`an archive in ${name}`, () => {
+    test(`holds each record once after ${kills} kills of the server while it writes`, { timeout: 60_000 + kills * 20_000 }, async () => {
+      const bucket = await newBucket();
+      const kept = new ModelKept();
+      for (let kill = 1; kill <= kills; kill += 1) {
+        const batch = messages(1, kill * 40);
+        const writing = (async () => {
+          await using sink = await open(server.endpoint, bucket, kept);
+          const found = await sink.position?.(never);
+          if (found) kept.acknowledge({ ...batchOf([]), through: found.position }, found.resumeNote);
+          for (const message of batch.filter(({ seq }) => seq > kept.position.seq)) {
+            const one = batchOf([message]);
+            kept.acknowledge(one, (await sink.send(one, never)).resumeNote);
+          }
+        })().catch((thrown: unknown) => thrown);
+        await new Promise((resolve) => setTimeout(resolve, 40 + ((kill * 97) % 400)));
+        await server.kill();
+        await server.run();
+        const thrown = await writing;
+        if (thrown !== undefined) expect(['sink_unavailable', 'sink_outcome_unknown']).toContain(codeOf(thrown));
+      }
+      await using sink = await open(server.endpoint, bucket, kept);
+      const { position } = (await sink.position?.(never)) ?? { position: positionOf(0) };
+      const rest = messages(position.seq + 1, position.seq + 20);
+      await sink.send(batchOf(rest), never);
+      await expectIntact(server.endpoint, bucket, position.seq + 20);
+    });
+
+    test('stays intact with two writers: one of them stops', async () => {
+      const bucket = await newBucket();
+      const kept = new ModelKept();
+      await using first = await open(server.endpoint, bucket, kept);
+      const batch = batchOf(messages(1, 3));
+      kept.acknowledge(batch, (await first.send(batch, never)).resumeNote);
+      await using second = await open(server.endpoint, bucket, kept);
+      const sent = await Promise.allSettled([first, second].map((sink, i) => sink.send(batchOf(messages(4, 300 - i)), never)));
+      const failed = sent.flatMap((each) => (each.status === 'rejected' ? [codeOf(each.reason)] : []));
+      expect(failed).toEqual(['archive_conflict']);
+      await expectIntact(server.endpoint, bucket, sent[0]?.status === 'fulfilled' ? 300 : 299);
+    });
+
+    test('is locked: a segment and a checkpoint cannot be deleted, and check finds nothing missing', async () => {
+      const bucket = await newBucket();
+      await using sink = await open(server.endpoint, bucket, new ModelKept());
+      await sink.send(batchOf(messages(1, 3)), never);
+      const { Versions = [] } = await server.s3.send(new ListObjectVersionsCommand({ Bucket: bucket }));
+      const locked = Versions.filter(({ Key = '' }) => /\/(segments|checkpoints)\//.test(Key));
+      expect(locked).toHaveLength(2);
+      for (const { Key, VersionId } of locked)
+        await expect(server.s3.send(new DeleteObjectCommand({ Bucket: bucket, Key, VersionId }))).rejects.toThrow();
+      const findings = await archive.check(settingsOf(server.endpoint, bucket), contextOf('under-test', { format: 'raw' }), never);
+      // The test has the keys of the owner of the server, who may delete what is not locked.
+      expect(findings.flatMap(({ level, message }) => (level === 'ok' ? [] : [message.split(':')[0]]))).toEqual([
+        'the credentials may delete versions that are not locked',
+      ]);
+      await expectIntact(server.endpoint, bucket, 3);
+    });
+
+    test('is refused without Object Lock, with a wrong secret, and in an absent bucket', async () => {
+      const unlocked = await newBucket(false);
+      const errors = async (bucket: string, given: object = {}): Promise<string[]> =>
+        (await archive.check(settingsOf(server.endpoint, bucket, given), contextOf('under-test', { format: 'raw' }), never)).flatMap(
+          ({ level, message }) => (level === 'error' ? [message] : []),
+        );
+      expect(await errors(unlocked)).toEqual(expect.arrayContaining([expect.stringMatching(/no (versioning|Object Lock)/)]));
+      await expect(
+        open(server.endpoint, unlocked, new ModelKept()).then((sink) => sink.send(batchOf(messages(1, 2)), never)),
+      ).rejects.toMatchObject({ code: 'sink_blocked' });
+      expect(await errors(unlocked, { secretAccessKey: 'wrong-secret' })).toEqual([expect.stringContaining('secretAccessKey')]);
+      expect(await errors('no-such-bucket')).toEqual([expect.stringContaining('NoSuchBucket')]);
+    });
+  });
+}
