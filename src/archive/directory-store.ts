@@ -54,6 +54,7 @@ export class DirectoryStore implements WritableArchiveStore, AsyncDisposable {
     try {
       await handle.writeFile(bytes);
       await handle.chmod(0o440);
+      // mutant: sync-archive-file
       await handle.sync();
     } catch (cause) {
       await unlink(temporary);
@@ -62,6 +63,7 @@ export class DirectoryStore implements WritableArchiveStore, AsyncDisposable {
       await handle.close();
     }
     const named = await name(temporary, target);
+    // mutant: sync-archive-name-in-folder
     await syncFolder(folder);
     return named;
   }
@@ -71,6 +73,7 @@ export class DirectoryStore implements WritableArchiveStore, AsyncDisposable {
     if (this.#folders.has(folder)) return;
     const first = await mkdir(folder, { recursive: true, mode: 0o700 });
     const top = first !== undefined && first.length < this.#root.length ? first : this.#root;
+    // mutant: sync-archive-folder
     for (let at = folder; at.length >= top.length; at = dirname(at)) await syncFolder(dirname(at));
     this.#folders.add(folder);
   }

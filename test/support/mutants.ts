@@ -21,6 +21,8 @@ const kafka = 'test/contract/sinks/kafka.test.ts';
 const file = 'test/contract/sinks/file-disk.test.ts';
 const rotation = 'test/contract/sinks/file-rotation.test.ts';
 
+const powerCut = 'test/contract/sinks/archive-power-cut.test.ts';
+
 const remove = ';';
 const removeProperty = '...{}';
 
@@ -476,6 +478,24 @@ export const mutants: readonly Mutant[] = [
     what: 'a batch counts as archived before its checkpoint is durable',
     suite: simulation,
     changes: { 'archive-append': 'void append;' },
+  },
+  {
+    name: 'archive-file-not-synced',
+    what: 'the bytes of an archive file are not synced before it gets its name',
+    suite: powerCut,
+    changes: { 'sync-archive-file': remove },
+  },
+  {
+    name: 'archive-file-name-not-synced',
+    what: 'the name of an archive file is not synced in its folder',
+    suite: powerCut,
+    changes: { 'sync-archive-name-in-folder': remove },
+  },
+  {
+    name: 'archive-folder-not-synced',
+    what: 'the names of the folders of an archive are not synced',
+    suite: powerCut,
+    changes: { 'sync-archive-folder': remove },
   },
   {
     name: 'archive-without-ledger',

@@ -1,0 +1,181 @@
+/**
+ * A power cut after each effect of a directory archive. The file system is a model that keeps only what
+ * was synced: without a sync of the file its bytes are lost, and without one of the folder its name.
+ */
+import { constants } from 'node:fs';
+import { dirname } from 'node:path';
+import { expect, it, vi } from 'vitest';
+import { DirectoryStore } from '../../../src/archive/directory-store.ts';
+import { originOf } from '../../../src/archive/head.ts';
+import { signerOf } from '../../../src/archive/signed-note.ts';
+import { verifyArchive } from '../../../src/archive/verify/verify.ts';
+import { keyFrom, openWriter, through, windowLines } from '../../support/archive.ts';
+
+class Folder {
+  now = new Map<string, Inode>();
+  onDisk = new Map<string, Inode>();
+}
+class File {
+  now = Buffer.alloc(0);
+  onDisk = Buffer.alloc(0);
+}
+type Inode = File | Folder;
+
+const powerCut = new Error('power cut');
+
+const disk = {
+  root: new Folder(),
+  effects: 0,
+  /** The effect that does not happen, and none after it. */
+  cutAt: Infinity,
+
+  effect(): void {
+    this.effects += 1;
+    if (this.effects >= this.cutAt) throw powerCut;
+  },
+
+  /** What a machine finds when it starts again. */
+  restart(): void {
+    const shrink = (inode: Inode): void => {
+      if (inode instanceof File) inode.now = inode.onDisk;
+      else {
+        inode.now = new Map(inode.onDisk);
+        for (const each of inode.now.values()) shrink(each);
+      }
+    };
+    shrink(this.root);
+    this.cutAt = Infinity;
+  },
+
+  at(path: string): Inode | undefined {
+    return path
+      .split('/')
+      .filter((name) => name !== '')
+      .reduce<Inode | undefined>((inode, name) => (inode instanceof Folder ? inode.now.get(name) : undefined), this.root);
+  },
+
+  folder(path: string): Folder {
+    const found = this.at(path);
+    if (!(found instanceof Folder)) throw Object.assign(new Error(`ENOENT ${path}`), { code: 'ENOENT' });
+    return found;
+  },
+};
+
+const nameOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
+
+vi.mock('node:fs/promises', () => ({
+  mkdir: async (path: string) => {
+    disk.effect();
+    let first: string | undefined;
+    const parts = path.split('/').filter((name) => name !== '');
+    for (let depth = 1; depth <= parts.length; depth += 1) {
+      const at = `/${parts.slice(0, depth).join('/')}`;
+      if (disk.at(at)) continue;
+      first ??= at;
+      disk.folder(dirname(at)).now.set(nameOf(at), new Folder());
+    }
+    return Promise.resolve(first);
+  },
+  open: async (path: string, flags: number) => {
+    if ((flags & constants.O_CREAT) !== 0) {
+      disk.effect();
+      disk.folder(dirname(path)).now.set(nameOf(path), new File());
+    }
+    const inode = disk.at(path);
+    if (!inode) throw Object.assign(new Error(`ENOENT ${path}`), { code: 'ENOENT' });
+    return Promise.resolve({
+      writeFile: async (bytes: Uint8Array) => {
+        disk.effect();
+        (inode as File).now = Buffer.from(bytes);
+        return Promise.resolve();
+      },
+      chmod: () => Promise.resolve(),
+      sync: async () => {
+        disk.effect();
+        if (inode instanceof File) inode.onDisk = inode.now;
+        else inode.onDisk = new Map(inode.now);
+        return Promise.resolve();
+      },
+      close: () => Promise.resolve(),
+    });
+  },
+  link: async (from: string, to: string) => {
+    disk.effect();
+    const folder = disk.folder(dirname(to));
+    if (folder.now.has(nameOf(to))) throw Object.assign(new Error(`EEXIST ${to}`), { code: 'EEXIST' });
+    folder.now.set(nameOf(to), disk.at(from) as Inode);
+    return Promise.resolve();
+  },
+  rename: async (from: string, to: string) => {
+    disk.effect();
+    disk.folder(dirname(to)).now.set(nameOf(to), disk.at(from) as Inode);
+    disk.folder(dirname(from)).now.delete(nameOf(from));
+    return Promise.resolve();
+  },
+  unlink: async (path: string) => {
+    disk.effect();
+    disk.folder(dirname(path)).now.delete(nameOf(path));
+    return Promise.resolve();
+  },
+  readFile: async (path: string) => {
+    const inode = disk.at(path);
+    if (!(inode instanceof File)) throw Object.assign(new Error(`ENOENT ${path}`), { code: 'ENOENT' });
+    return Promise.resolve(inode.now);
+  },
+  readdir: async (path: string) => {
+    const walk = (folder: Folder, parentPath: string): object[] =>
+      [...folder.now].flatMap(([name, inode]) => [
+        { name, parentPath, isDirectory: () => inode instanceof Folder },
+        ...(inode instanceof Folder ? walk(inode, `${parentPath}/${name}`) : []),
+      ]);
+    return Promise.resolve(walk(disk.folder(path), path));
+  },
+}));
+
+const lines = windowLines(9, 2);
+const batches = [lines.slice(0, 9), lines.slice(9, 18), lines.slice(18)];
+
+/** Archives what the archive lacks. @returns the last position that was reported as archived */
+async function run(): Promise<number> {
+  let archived = 0;
+  try {
+    const writer = await openWriter(new DirectoryStore('/data/archive'), `run ${disk.effects}`);
+    archived = writer.position?.seq ?? 0;
+    for (const batch of batches) {
+      const last = batch.at(-1)?.seq ?? 0;
+      if (last <= archived) continue;
+      await writer.append(batch, through(last));
+      archived = last;
+    }
+  } catch (thrown) {
+    if (thrown !== powerCut) throw thrown;
+  }
+  return archived;
+}
+
+/** An empty disk with the folder that the operator created. */
+function format(cutAt: number): void {
+  disk.root = new Folder();
+  disk.root.now.set('data', new Folder());
+  disk.root.onDisk = new Map(disk.root.now);
+  disk.effects = 0;
+  disk.cutAt = cutAt;
+}
+
+it('loses no archived line, and leaves an archive that verifies, whenever the power fails', async () => {
+  format(Infinity);
+  await run();
+  const effects = disk.effects;
+  expect(effects).toBeGreaterThan(100);
+  for (let cut = 1; cut <= effects; cut += 1) {
+    format(cut);
+    const archived = await run();
+    disk.restart();
+    const store = new DirectoryStore('/data/archive');
+    const writer = await openWriter(store, 'position');
+    expect(writer.position?.seq ?? 0, `archived before effect ${cut}`).toBeGreaterThanOrEqual(archived);
+    expect(await run(), `archived after effect ${cut}`).toBe(27);
+    const report = await verifyArchive(store, [signerOf((await originOf(store)) ?? '', keyFrom(1))]);
+    expect(report, `effect ${cut}`).toMatchObject({ result: 'intact', records: 18 });
+  }
+}, 60_000);
