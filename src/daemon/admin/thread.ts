@@ -2,7 +2,7 @@
  * The thread of the admin server: reads requests, checks tokens and writes responses, so that a flood of requests does not slow the main
  * thread, which collects and delivers. It requests a snapshot and metrics from that thread at most once a second. Started by server.ts.
  */
-import { setPriority } from 'node:os';
+import { getPriority, setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../../clock.ts';
 import { WaybillError } from '../../errors.ts';
@@ -38,8 +38,9 @@ const ended = new AbortController();
  * connections more slowly than a flood opens them, and a probe waits for seconds.
  */
 const niceness = 5;
-// Only Linux has a priority for each thread; elsewhere this would change the process.
-if (process.platform === 'linux') setPriority(niceness);
+// Only Linux has a priority for each thread; elsewhere this would change the process. A process that was started with a higher
+// niceness may not reduce it (EACCES, setpriority(2)).
+if (process.platform === 'linux') setPriority(Math.max(niceness, getPriority()));
 
 function send(message: FromThread): void {
   parentPort?.postMessage(message);

@@ -46,6 +46,25 @@ function ask(url: string, path: string, more: RequestInit = {}): Promise<Respons
   return fetch(`${url}${path}`, { headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' }, ...more });
 }
 
+test.runIf(process.platform === 'linux')('starts in a process of low priority, and does not raise it', () => {
+  // Root may raise it; another user gets EACCES.
+  const script = `
+    const data = { state: '.', pulse: new Int32Array(new SharedArrayBuffer(8)) };
+    const worker = new Worker('./src/daemon/admin/thread.ts', { workerData: data, execArgv: [] });
+    worker.once('error', (thrown) => { throw thrown; });
+    worker.postMessage({ kind: 'listen', listen: { place: 'network', listen: '127.0.0.1:0', tokens: [] } });
+    worker.once('message', ({ kind }) => {
+      const niceness = (task) => Number(readFileSync('/proc/self/task/' + task + '/stat', 'utf8').split(') ')[1].split(' ')[16]);
+      console.log(JSON.stringify({ kind, lowest: Math.min(...readdirSync('/proc/self/task').map(niceness)) }));
+      process.exit();
+    });`;
+  const imports = "import { readFileSync, readdirSync } from 'node:fs'; import { Worker } from 'node:worker_threads';";
+  const found = execFileSync('nice', ['-n', '10', process.execPath, '--input-type=module', '-e', imports + script], { encoding: 'utf8' });
+  const { kind, lowest } = JSON.parse(found) as { kind: string; lowest: number };
+  expect(kind).toBe('listens');
+  expect(lowest).toBeGreaterThanOrEqual(10);
+});
+
 test('requests one snapshot a second from the daemon, for any number of clients', async () => {
   const asked = { snapshot: 0, metrics: 0, token: 0 };
   const { url } = await started({
