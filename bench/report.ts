@@ -1,5 +1,5 @@
 /**
- * `npm run bench -- report`: writes bench/RESULTS.md and docs/images/peers.svg from bench/results/*.json. `--save` of a benchmark does the same. Nobody edits them.
+ * `npm run bench -- report`: writes bench/RESULTS.md, docs/images/peers.svg and the figures of README from bench/results. `--save` of a benchmark does the same.
  */
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -19,8 +19,37 @@ export function reportFiles(): ReadonlyMap<string, string> {
     .map((name) => name.slice(0, -5))
     .sort((a, b) => rank(a) - rank(b) || a.localeCompare(b));
   const saved = names.map((name) => JSON.parse(readFileSync(new URL(`${name}.json`, results), 'utf8')) as Saved);
-  const charts = saved.flatMap(({ chart: rows }) => (rows === undefined ? [] : [['docs/images/peers.svg', chart(rows)] as const]));
+  const charts = saved.flatMap((result) => {
+    if (result.chart === undefined) return [];
+    const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
+    return [
+      ['docs/images/peers.svg', chart(result.chart)],
+      ['README.md', readme.replace(/(<!-- speed: generated -->\n)[^]*(<!-- end of speed -->)/, `$1\n${speed(result)}\n\n$2`)],
+    ] as const;
+  });
   return new Map([['bench/RESULTS.md', [head, ...saved.map(section)].join('\n')], ...charts]);
+}
+
+/** The section of README: the chart, and the columns of the first table that a reader compares. */
+function speed({ text, tables: [table], measuredAt }: Saved): string {
+  const shown = ['program', 'version', 'records/s', 'CPU s per 100,000', 'lost', 'doubled'];
+  const columns = shown.filter((name) => table?.columns.includes(name));
+  const rows = table?.rows.map((row) => columns.map((name) => row[table.columns.indexOf(name)] ?? '')) ?? [];
+  const [machine = '', what = ''] = text;
+  return [
+    '## Speed',
+    '![Records per second and CPU of Waybill, other collectors and a plain Node pipeline](docs/images/peers.svg)',
+    wrapped(`${what} Measured ${measuredAt} on ${machine}`),
+    markdown(columns, rows),
+    wrapped(
+      '`npm run bench -- peers --save` repeats this on a quiet machine and renews the figures. [bench/RESULTS.md](bench/RESULTS.md) has what each program does, and the other measurements with their bars.',
+    ),
+  ].join('\n\n');
+}
+
+/** Lines of at most 100 columns. */
+function wrapped(text: string): string {
+  return text.replace(/(.{1,100})( +|$)/g, '$1\n').trimEnd();
 }
 
 export function writeReport(): void {

@@ -46,6 +46,7 @@ export function peers(): readonly Peer[] {
       folder: 'otelcol',
       output: 'OTLP',
       flag: '--config',
+      prefix: 'restapireceiver ',
     }),
     {
       name: 'Waybill',
@@ -68,16 +69,18 @@ interface GoProgram {
   readonly output: Peer['output'];
   /** The option that names the configuration. */
   readonly flag: string;
+  /** Precedes the version of the module in tables. */
+  readonly prefix?: string;
 }
 
-function goProgram({ name, module, folder, output, flag }: GoProgram): Peer {
+function goProgram({ name, module, folder, output, flag, prefix = '' }: GoProgram): Peer {
   const version = new RegExp(`${module} (v\\S+)`).exec(readFileSync(join(here, folder, 'go.mod'), 'utf8'))?.[1] ?? '';
   const sources = readdirSync(join(here, folder)).filter((file) => /\.go$|^go\.sum$/.test(file));
   const hash = sources.reduce((sum, file) => sum.update(readFileSync(join(here, folder, file))), createHash('sha256')).digest('hex');
   const binary = join(cache, `${folder}-${version}-${hash.slice(0, 8)}`, folder);
   return {
     name,
-    version,
+    version: `${prefix}${version}`,
     output,
     prepare: () => (existsSync(binary) ? undefined : build(folder, binary)),
     start: (job) => start(binary, [flag, join(here, folder, 'config.yaml')], job.folder, { ADDRESS: addressOf(job.port), FILE: job.file }),
