@@ -37,6 +37,11 @@ test('an archive has each record once after kills, and its ledger proves every w
     const second = new Daemon(place);
     await second.logged('sink.first_delivery');
     await second.kill();
+    // Records after the first checkpoint, so that the archive needs another.
+    const before = (await service.truth()).length;
+    await service.set({ rate: 50 });
+    await until('new records', 60_000, async () => ((await service.truth()).length > before + 10 ? true : undefined));
+    await service.set({ rate: 0 });
     const last = new Daemon(place);
     const end = Math.floor(Date.now() / 1000) * 1000 - 20_000;
     await settled(last, end, 120_000);
