@@ -6,7 +6,7 @@ const [west, east, south, north] = [-170, 190, -56, 78];
 
 type Point = readonly [x: number, y: number];
 
-export interface WorldMap {
+interface WorldMap {
   readonly height: number;
   /** The data of one SVG path. */
   readonly land: string;

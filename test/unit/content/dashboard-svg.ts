@@ -25,7 +25,7 @@ export interface PanelPicture {
   readonly data: BarsData | TableData | MapData;
 }
 
-export interface DashboardPicture {
+interface DashboardPicture {
   readonly title: string;
   readonly description: string;
   readonly controls: readonly string[];

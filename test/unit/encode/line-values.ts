@@ -1,7 +1,7 @@
 /** What a consumer must read from a CEF or LEEF line: the values of the ECS document after the cleaning that docs/formats.md describes. */
 import type { EcsDocument } from '../normalize/ecs-document.ts';
 
-export type Values = ReadonlyMap<string, string>;
+type Values = ReadonlyMap<string, string>;
 
 /** Without the time, which is no part of the document in milliseconds. */
 export function cefValues(document: EcsDocument): Values {
