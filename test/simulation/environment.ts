@@ -98,6 +98,8 @@ export interface Environment {
     readonly powerCuts: number;
     readonly orderly: number;
     readonly skew: Level;
+    /** ms by which the local clock is ahead at the beginning. */
+    readonly aheadMs: number;
     readonly secondDaemon: boolean;
     readonly restored: boolean;
     /** Commits that take long. */
@@ -204,6 +206,8 @@ function offIf(condition: boolean, level: Level): Level {
 }
 
 const purgeShare = 0.15;
+/** Long enough for a daemon to measure the clock of the service and to close several windows. */
+const measuredMs = 120 * second;
 
 export function drawEnvironment(seed: number): Environment {
   const chance = new Chance(seed, 'environment');
@@ -222,8 +226,10 @@ export function drawEnvironment(seed: number): Environment {
   const isCapped = total === 'capped' || total === 'served';
   const dates = chance.pick(['right', 'right', 'right', 'none', 'a node ahead', 'a node behind'] as const);
   const lead = dates === 'right' ? drawLead(seed) : undefined;
+  const aheadMs = dates === 'a node ahead' ? drawAhead(seed) : 0;
   // Long enough for windows to be counted for the last time by a clock that is ahead, and for records to come behind that.
-  const safetyMs = Math.max(shortMs, lead ? lead.untilMs + 15 * second : 0);
+  const leadMs = lead ? lead.untilMs + 15 * second : 0;
+  const safetyMs = Math.max(shortMs, leadMs, aheadMs > 0 ? measuredMs : 0);
   const isQuota = !isShort && chance.is(0.1);
   const aimed = chance.is(0.5);
   const pageCap = chance.pick([7, 10, 20, 50, 1000]);
@@ -336,12 +342,14 @@ export function drawEnvironment(seed: number): Environment {
     caretaker: isQuota ? undefined : drawCaretaker(seed),
     absence: isQuota ? undefined : drawAbsence(seed),
     machine: {
-      killEvery: Math.max(chance.pick([25, 60, 120, 250]), lead ? 200 : 0),
+      // Each life measures the clock of the service before it closes a window.
+      killEvery: Math.max(chance.pick([25, 60, 120, 250]), aheadMs > 0 ? 400 : lead ? 200 : 0),
       aimed,
       powerCuts: chance.pick([0, 0.3, 1]),
       orderly: chance.pick([0, 0.1, 0.3]),
       // Where no answer has a date the wall clock stands in for it: then it is right. Nor are both clocks ahead at once.
       skew: offIf(lead !== undefined, dates === 'none' ? 'off' : level()),
+      aheadMs,
       secondDaemon: chance.is(0.1),
       restored: chance.is(0.15),
       slowSync: new Chance(seed, 'sync').pick(['off', 'off', 'off', 'rare', 'heavy']),
@@ -371,6 +379,16 @@ function drawLead(seed: number): LeadEnvironment | undefined {
   const fromMs = chance.is(0.4) ? 0 : chance.between(0, 20 * second);
   const ms = chance.pick([30, 120, 600, 3_000]) * second;
   return { ms, fromMs, untilMs: fromMs + chance.between(30 * second, 90 * second), isDated: chance.is(0.3) };
+}
+
+/**
+ * In half of the seeds. Windows are planned with the earlier of two clocks, so a local clock that is
+ * right hides a bound that follows the node ahead. The source is suspended while the bound is more
+ * than an hour later than the local clock: only a year hides nothing of a node that is 25 h ahead.
+ */
+function drawAhead(seed: number): number {
+  const chance = new Chance(seed, 'local clock');
+  return chance.is(0.5) ? chance.pick([2 * 3_600, 365 * 86_400]) * second : 0;
 }
 
 /** In a share of seeds. One cause at a time: what is read of history while less is shown may be too old to be read again. */

@@ -125,6 +125,7 @@ export const scene: Environment = {
     powerCuts: 0,
     orderly: 1,
     skew: 'off',
+    aheadMs: 0,
     secondDaemon: false,
     restored: false,
     slowSync: 'off',

@@ -522,6 +522,11 @@ export class Oracle {
     if (isLate !== (owner !== undefined && owner.state !== 'gap')) this.fault(`entry ${seq} is ${isLate ? '' : 'not '}marked late`);
   }
 
+  /** Then only the lower bound of the service's clock keeps I5: the local clock does not limit it. */
+  get #isTimeAhead(): boolean {
+    return !this.#service.isCalm && this.#environment.service.dates === 'a node ahead' && this.#world.skew > 0;
+  }
+
   #newWindows(rows: readonly WindowRow[], source: SourceRow): void {
     for (const row of rows) {
       const before = this.windows.get(row.from);
@@ -534,6 +539,7 @@ export class Oracle {
         const early = row.to + this.settings.closeDelayMs * 1_000 - this.#world.now;
         if (early > 0) this.fault(`I5: window ${row.from} is ${early / second} s early`);
         if (row.to - row.from === second) this.#sometimes.count('window of one second');
+        if (!range && this.#isTimeAhead) this.#sometimes.count('window closed while a node and the local clock are ahead');
       }
       if (row.state === 'proven' && (row.digest === null || row.proof === null))
         this.fault(`I4: window ${row.from} is closed without a proof`);

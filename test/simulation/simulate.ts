@@ -121,6 +121,7 @@ class Simulation {
     this.#place = place;
     this.#directory = place.fresh();
     this.#world = new World(beginMs, traced);
+    this.#world.skew = environment.machine.aheadMs;
     this.#service = new Service(this.#world, environment, drawTruth(environment), this.#sometimes);
     this.#receivers = environment.sinks.map((sink) => new Receiver(sink, environment, this.#world, this.#sometimes));
     this.#oracle = new Oracle(this.#world, environment, this.#service, this.#receivers, this.#sometimes);
