@@ -49,8 +49,7 @@ class Log:
             row = self.rows[level]
             row.append(found)
             found, level = None if len(row) % 256 else join(row[-256:]), level + 1
-            if level == len(self.rows):
-                self.rows.append([])
+            self.rows += [[]] if level == len(self.rows) else []
 
     def cut(self, size):
         for level, row in enumerate(self.rows, -1):
@@ -59,8 +58,7 @@ class Log:
     def root(self):
         part = []
         for row in self.rows[1:]:
-            part = row[len(row) - len(row) % 256:] + part
-            part = [join(part)] if part else []
+            part = [join(tail)] if (tail := row[len(row) - len(row) % 256:] + part) else []
         return part[0] if part else sha256(b'')
 
     def objects(self, before):
@@ -95,7 +93,7 @@ def is_signed(key, text, signature, known={}):
     return known[key, text, signature]
 
 def read_checkpoint(data, keys):
-    """Returns origin, size and root; None where no known key signed them."""
+    """Returns origin, size, root and the keys that signed them; None where no known key signed them."""
     text, _, signatures = data.decode().rpartition('\n\n')
     lines = [re.fullmatch('\u2014 ([^\\s+]+) (\\S+)', line) for line in signatures.split('\n')[:-1]]
     if re.search('[\x00-\x09\x0b-\x1f]', text + signatures) or not signatures.endswith('\n') or not all(lines) or len(lines) > 64:
@@ -105,7 +103,7 @@ def read_checkpoint(data, keys):
     for (name, identity, key), signature in known:
         if not is_signed(key, (text + '\n').encode(), signature[4:]):
             raise ValueError('the signature by "%s+%s" is invalid' % (name, identity))
-    return parse_checkpoint(text) if known else None
+    return (*parse_checkpoint(text), sorted(key[:2] for key, _ in known)) if known else None
 
 def parse_checkpoint(text):
     found = re.fullmatch('([^\n]+)\n(0|[1-9][0-9]*)\n([^\n]+)', text)
@@ -134,8 +132,8 @@ def read_line(data):
     line = json.loads(data.decode('utf-8', 'replace'))
     uid = base64.urlsafe_b64decode(line['uid'] + '==') if line['kind'] == 'record' else bytes(16)
     if line['kind'] == 'record':
-        record = line['record']  # One that is nested deeper counts as text.
-        line['time'] = micros(record.get('logTimestamp')) if isinstance(record, dict) and depth(record) <= 64 else None
+        is_object = isinstance(line['record'], dict) and depth(line['record']) <= 64  # A deeper record counts as text.
+        line['time'] = micros(line['record'].get('logTimestamp')) if is_object else None
     elif line['kind'] == 'ledger':
         line['from'], line['to'] = micros(line['from']), micros(line['to'])
         line['name'] = '%s %d/%d' % (line['source'], line['from'], line['to'])
@@ -178,8 +176,7 @@ class Verification:
     def prove(self, text):
         for number, line in enumerate(text.rstrip('\n').split('\n'), 1):
             try:
-                if not check_proof(line, self.keys):
-                    self.find('unproven', 'proof %d' % number, 'no key signed its checkpoint that --key names')
+                check_proof(line, self.keys) or self.find('unproven', 'proof %d' % number, 'no key signed its checkpoint that --key names')
             except WRONG as error:
                 self.find('altered', 'proof %d' % number, str(error))
         return number, 0
@@ -187,14 +184,18 @@ class Verification:
     def run(self, since=None):
         """Returns the number of lines, and how many the checkpoint from elsewhere confirms."""
         numbers = [int(name[12:]) for name in self.store.list('checkpoints') if re.fullmatch('checkpoints/[0-9]{10}', name)]
-        signed = [(None, 0, None)]
+        signed, present, replaced = [(None, 0, None)], set(), set()  # After a checkpoint with two keys, the former one signs nothing.
         for name in ('checkpoints/%010d' % number for number in range(1, max(numbers, default=1) + 1)):
             found = self.checkpoint(name, self.store.read(name))
-            if found and (found[0] != (signed[-1][0] or found[0]) or found[1] <= signed[-1][1]):
+            valid = set(found[3]) - replaced if found else set()
+            if found and (not valid or found[0] != (signed[-1][0] or found[0]) or found[1] <= signed[-1][1]):
                 self.find('altered', name, 'it does not continue the checkpoint before')
             elif found:
-                signed.append(found)
-        self.copy = copy = Verification(self.store, self.keys).checkpoint('checkpoint', self.store.read('checkpoint'))
+                signed.append(found[:3])
+                if present and not valid & present:
+                    self.find('unproven', name, 'no checkpoint links its key to the one before')
+                replaced, present = (replaced | present, valid - present) if valid - present else (replaced, present)
+        self.copy = copy = (Verification(self.store, self.keys).checkpoint('checkpoint', self.store.read('checkpoint')) or ())[:3]
         if copy and copy[1] > signed[-1][1]:
             self.find('altered', 'checkpoint', 'it is signed, and the checkpoint with a number is missing')
         elif copy != signed[-1]:
@@ -205,7 +206,7 @@ class Verification:
                 self.find('note', name, 'it is not a key that --key names, and no evidence')
         self.follow_all(signed[1:])
         self.findings += [('unproven', name, reason) for name, reason in self.windows.values() if reason]
-        confirmed = self.checkpoint('--since', since) if since is not None else None
+        confirmed = (self.checkpoint('--since', since) or ())[:3] if since is not None else ()
         if confirmed and confirmed not in signed:
             self.find('altered', '--since', 'the archive does not contain it')
         return len(self.log.rows[0]), confirmed[1] if confirmed in signed else 0
@@ -299,8 +300,7 @@ class Verification:
             return 'the service withdrew records'
         if len(uids) == line['records'] and sha256(b''.join(uids)).hex() == line['digest']:
             return None
-        reason = 'the archive has %d of %d records, or others' % (len(uids), line['records'])
-        begin = None
+        begin, reason = None, 'the archive has %d of %d records, or others' % (len(uids), line['records'])
         for position in self.selections:
             begin = begin or position if line['source'] in (position['sources'] or [line['source']]) else None
         is_open = self.is_lossy or self.is_filtered or begin and begin['after'] > 0 and start < micros(begin['completeSince'])

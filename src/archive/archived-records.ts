@@ -38,7 +38,7 @@ export class ArchivedRecordReader implements ArchivedRecords {
   readonly origin: string;
   readonly lines: number;
   readonly #store: ArchiveStore;
-  readonly #key: KeyObject;
+  readonly #keys: readonly KeyObject[];
   readonly #end: JournalEnd;
   readonly #newest: number;
   /** Paths by their first leaf: more than one where an attempt was not finished. */
@@ -47,9 +47,16 @@ export class ArchivedRecordReader implements ArchivedRecords {
   #at: { readonly number: number; readonly tree: TiledTree } = { number: 0, tree: TiledTree.empty() };
   #segment: VerifiedSegment = { after: 0, through: 0, entries: [] };
 
-  private constructor(store: ArchiveStore, key: KeyObject, end: JournalEnd, newest: number, last: Checkpoint, segments: string[]) {
+  private constructor(
+    store: ArchiveStore,
+    keys: readonly KeyObject[],
+    end: JournalEnd,
+    newest: number,
+    last: Checkpoint,
+    segments: readonly string[],
+  ) {
     this.#store = store;
-    this.#key = key;
+    this.#keys = keys;
     this.#end = end;
     this.#newest = newest;
     this.origin = last.origin;
@@ -61,14 +68,14 @@ export class ArchivedRecordReader implements ArchivedRecords {
   }
 
   /**
-   * @param key  the signing key of the archive
+   * @param keys  the signing key of the archive, and the one that it replaces
    * @throws WaybillError `archive_broken`, as `read` does, for an object that is missing or not what was signed
    */
-  static async open(store: ArchiveStore, key: KeyObject, end: JournalEnd): Promise<ArchivedRecordReader> {
+  static async open(store: ArchiveStore, keys: readonly KeyObject[], end: JournalEnd): Promise<ArchivedRecordReader> {
     let newest = 1;
     for await (const path of store.list('checkpoints/')) newest = Math.max(newest, checkpointNumber(path) ?? 0);
-    const last = await signedCheckpoint(store, key, newest);
-    return new ArchivedRecordReader(store, key, end, newest, last, await Array.fromAsync(store.list('segments/')));
+    const last = await signedCheckpoint(store, keys, newest);
+    return new ArchivedRecordReader(store, keys, end, newest, last, await Array.fromAsync(store.list('segments/')));
   }
 
   async read(after: number, { records, bytes }: Limit): Promise<readonly Entry[]> {
@@ -91,7 +98,7 @@ export class ArchivedRecordReader implements ArchivedRecords {
     if (this.#segment.after <= after && after < this.#segment.through) return this.#segment;
     if (this.#at.tree.size !== after) this.#at = await this.#before(after);
     const number = this.#at.number + 1;
-    const { tree, entries } = await this.#verified(await signedCheckpoint(this.#store, this.#key, number), this.#at.tree);
+    const { tree, entries } = await this.#verified(await signedCheckpoint(this.#store, this.#keys, number), this.#at.tree);
     this.#segment = { after: this.#at.tree.size, through: tree.size, entries };
     this.#at = { number, tree };
     return this.#segment;
@@ -102,11 +109,11 @@ export class ArchivedRecordReader implements ArchivedRecords {
     let [low, high] = [0, this.#newest];
     while (high - low > 1) {
       const middle = Math.floor((low + high) / 2);
-      if ((await signedCheckpoint(this.#store, this.#key, middle)).size <= size) low = middle;
+      if ((await signedCheckpoint(this.#store, this.#keys, middle)).size <= size) low = middle;
       else high = middle;
     }
     if (low === 0) return { number: 0, tree: TiledTree.empty() };
-    const checkpoint = await signedCheckpoint(this.#store, this.#key, low);
+    const checkpoint = await signedCheckpoint(this.#store, this.#keys, low);
     const tree = await this.#treeOf(checkpoint.size);
     if (!equal(tree.root(), checkpoint.root)) throw broken(checkpointPath(low), 'the tiles do not have the root that it signs');
     return { number: low, tree };
@@ -190,12 +197,15 @@ class ArchivedEntry implements Entry {
   }
 }
 
-async function signedCheckpoint(store: ArchiveStore, key: KeyObject, number: number): Promise<Checkpoint> {
+async function signedCheckpoint(store: ArchiveStore, keys: readonly KeyObject[], number: number): Promise<Checkpoint> {
   const path = checkpointPath(number);
   const note = await store.read(path);
   if (note === undefined) throw broken(path, 'it is missing');
   const [origin = ''] = note.toString().split('\n', 1);
-  const opened = openNote(note, [signerOf(origin, key)]);
+  const opened = openNote(
+    note,
+    keys.map((key) => signerOf(origin, key)),
+  );
   if (typeof opened === 'string') throw broken(path, opened);
   if (opened.signedBy.length === 0) throw broken(path, 'it is not signed with the key of the archive');
   const checkpoint = parseCheckpoint(opened.text);

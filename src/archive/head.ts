@@ -14,7 +14,8 @@ import { emptyRoot, equal, hashBytes, leafHash } from './merkle.ts';
 import { parseLine } from './parse-line.ts';
 import type { LineFacts } from './parse-line.ts';
 import { parseSegmentPath, SegmentError, segmentLines } from './segment.ts';
-import { openNote, signerOf } from './signed-note.ts';
+import { formatVerifier, keyName, openNote, signerOf } from './signed-note.ts';
+import type { Verifier } from './signed-note.ts';
 import type { Codec } from './segment.ts';
 import type { ArchiveStore } from './store.ts';
 import { TiledTree } from './tiled-tree.ts';
@@ -27,22 +28,25 @@ export interface Head {
   readonly number: number;
   readonly log: EntryLog;
   readonly position: PositionLine | undefined;
+  /** The first key signed the newest checkpoint; also true for a new archive. */
+  readonly isKeyKnown: boolean;
   /** Objects that the newest checkpoint needs, and that its writer may not have stored before it ended. */
   readonly unpublished: readonly StoredObject[];
 }
 
 /**
+ * @param keys  the signing key, and the one that it replaces
  * @param newOrigin  the origin of an archive that begins
  * @throws WaybillError `archive_broken`
  */
-export async function openHead(store: ArchiveStore, key: KeyObject, newOrigin: () => string, codec?: Codec): Promise<Head> {
+export async function openHead(store: ArchiveStore, keys: readonly KeyObject[], newOrigin: () => string, codec?: Codec): Promise<Head> {
   const number = await newestNumber(store);
   const copy = await store.read('checkpoint');
   if (number === 0) {
     assertNewest(copy, 0, 0);
-    return { origin: newOrigin(), number, log: new EntryLog(), position: undefined, unpublished: [] };
+    return { origin: newOrigin(), number, log: new EntryLog(), position: undefined, isKeyKnown: true, unpublished: [] };
   }
-  const { note, checkpoint } = await readCheckpoint(store, number, key);
+  const { note, checkpoint, signedBy, isKeyKnown } = await readCheckpoint(store, number, keys);
   assertNewest(copy, number, checkpoint.size);
   const sizeBefore = number === 1 ? 0 : (await readCheckpoint(store, number - 1)).checkpoint.size;
   const isPublished = copy?.equals(note) === true;
@@ -50,8 +54,8 @@ export async function openHead(store: ArchiveStore, key: KeyObject, newOrigin: (
   const { log, position } = await committedSegment(store, before, checkpoint, codec);
   const { objects } = log.take();
   if (isPublished) await assertStored(store, objects);
-  const unpublished = isPublished ? [] : [...objects, { path: 'checkpoint', bytes: note }];
-  return { origin: checkpoint.origin, number, log, position, unpublished };
+  const unpublished = isPublished ? [] : [...objects, ...signedBy.map(publicKeyObject), { path: 'checkpoint', bytes: note }];
+  return { origin: checkpoint.origin, number, log, position, isKeyKnown, unpublished };
 }
 
 /** The origin that the first checkpoint names, unchecked; undefined for an archive without one. */
@@ -79,23 +83,34 @@ function assertNewest(copy: Uint8Array | undefined, number: number, size: number
   if (copied && copied.size > size) throw broken(checkpointPath(number + 1), 'it is missing, and "checkpoint" is its copy');
 }
 
-/** @param key  undefined: the signature is not checked */
-async function readCheckpoint(
-  store: ArchiveStore,
-  number: number,
-  key?: KeyObject,
-): Promise<{ readonly note: Buffer; readonly checkpoint: Checkpoint }> {
+/** The public key of a checkpoint, as it is stored for auditors. */
+export function publicKeyObject(key: Verifier): StoredObject {
+  return { path: `keys/${keyName(key)}`, bytes: Buffer.from(`${formatVerifier(key)}\n`) };
+}
+
+interface ReadCheckpoint {
+  readonly note: Buffer;
+  readonly checkpoint: Checkpoint;
+  readonly signedBy: readonly Verifier[];
+  /** The first key signed it. */
+  readonly isKeyKnown: boolean;
+}
+
+/** @param keys  undefined: the signature is not checked */
+async function readCheckpoint(store: ArchiveStore, number: number, keys?: readonly KeyObject[]): Promise<ReadCheckpoint> {
   const path = checkpointPath(number);
   const note = await store.read(path);
   if (note === undefined) throw broken(path, 'it is missing');
   const unchecked = openNote(note, []);
   const checkpoint = typeof unchecked === 'string' ? undefined : parseCheckpoint(unchecked.text);
   if (!checkpoint) throw broken(path, typeof unchecked === 'string' ? unchecked : 'it is not a checkpoint');
-  if (key === undefined) return { note, checkpoint };
-  const opened = openNote(note, [signerOf(checkpoint.origin, key)]);
+  if (keys === undefined) return { note, checkpoint, signedBy: [], isKeyKnown: false };
+  const signers = keys.map((key) => signerOf(checkpoint.origin, key));
+  const opened = openNote(note, signers);
   if (typeof opened === 'string') throw broken(path, opened);
   if (opened.signedBy.length === 0) throw broken(path, 'it is not signed with the key of this sink');
-  return { note, checkpoint };
+  const { signedBy } = opened;
+  return { note, checkpoint, signedBy, isKeyKnown: signedBy.some((signer) => signer === signers[0]) };
 }
 
 /**

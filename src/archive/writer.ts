@@ -11,14 +11,14 @@ import { checkpointPath, formatCheckpoint } from './checkpoint.ts';
 import type { Checkpoint } from './checkpoint.ts';
 import { formatEntry } from './entry.ts';
 import type { EntryLog, StoredObject } from './entry-log.ts';
-import { openHead } from './head.ts';
+import { openHead, publicKeyObject } from './head.ts';
 import type { Head } from './head.ts';
 import { formatLine } from './line.ts';
 import type { EntryLine, Line, PositionLine } from './line.ts';
 import { consistencyRanges, provesExtension } from './merkle.ts';
 import { formatSegment } from './segment.ts';
 import type { Codec } from './segment.ts';
-import { formatVerifier, keyName, signerOf, signNote } from './signed-note.ts';
+import { formatVerifier, signerOf, signNote } from './signed-note.ts';
 import type { Signer } from './signed-note.ts';
 import type { WritableArchiveStore } from './store.ts';
 import { rangeHash, tilePath } from './tiles.ts';
@@ -30,6 +30,8 @@ export type Through = Omit<PositionLine, 'kind' | 'after'>;
 export interface WriterOptions {
   /** An Ed25519 key. */
   readonly key: KeyObject;
+  /** The key that `key` replaces: both sign the first checkpoint of `key`. */
+  readonly previousKey?: KeyObject | undefined;
   readonly random: (bytes: number) => Uint8Array;
   /** An archive, or its continuation with another journal, holds the entries of that journal above this sequence number. */
   readonly beginsAfter: number;
@@ -59,8 +61,9 @@ export class ArchiveWriter {
    */
   static async open(store: WritableArchiveStore, options: WriterOptions): Promise<ArchiveWriter> {
     const newOrigin = (): string => `waybill/${Buffer.from(options.random(12)).toString('base64url')}`;
-    const writer = new ArchiveWriter(store, options, await openHead(store, options.key, newOrigin, options.codec));
-    await writer.#publish(writer.#head.unpublished);
+    const head = await openHead(store, keysOf(options), newOrigin, options.codec);
+    const writer = new ArchiveWriter(store, options, head);
+    await writer.#publish(head.unpublished);
     return writer;
   }
 
@@ -108,29 +111,32 @@ export class ArchiveWriter {
 
     const segment = await formatSegment(before.log.size, texts, this.#options.codec);
     await this.#create(segment.path, segment.bytes);
-    const note = Buffer.from(signNote(formatCheckpoint(checkpoint), [this.#signer]));
+    const signers = this.#signers();
+    const note = Buffer.from(signNote(formatCheckpoint(checkpoint), signers));
     signal?.throwIfAborted();
     await this.#create(checkpointPath(before.number + 1), note);
-    await this.#publish([...objects, { path: 'checkpoint', bytes: note }]);
+    // The keys follow the checkpoint: an attempt to begin an archive may fail, and the next one has another origin.
+    const keys = this.#isKeyStored ? [] : signers.map(publicKeyObject);
+    await this.#publish([...objects, ...keys, { path: 'checkpoint', bytes: note }]);
+    this.#isKeyStored = true;
 
     const position = all.at(-1) as PositionLine;
-    this.#head = { origin: before.origin, number: before.number + 1, log, position, unpublished: [] };
+    this.#head = { origin: before.origin, number: before.number + 1, log, position, isKeyKnown: true, unpublished: [] };
     this.#note = note.toString();
     return checkpoint;
   }
 
-  /** @param objects  of the newest checkpoint; the last is its copy */
-  async #publish(objects: readonly StoredObject[]): Promise<void> {
-    const copy = objects.at(-1);
-    if (!copy) return;
-    await this.#replaceAll(objects.slice(0, -1));
-    // The key follows the first checkpoint: an attempt to begin an archive may fail, and the next one has another origin.
-    await this.#replaceAll(this.#isKeyStored ? [copy] : [copy, this.#publicKeyObject()]);
-    this.#isKeyStored = true;
+  /** A new key begins with a checkpoint that the key before signs too. */
+  #signers(): readonly Signer[] {
+    const { previousKey } = this.#options;
+    if (this.#head.isKeyKnown || previousKey === undefined) return [this.#signer];
+    return [this.#signer, signerOf(this.#head.origin, previousKey)];
   }
 
-  #publicKeyObject(): StoredObject {
-    return { path: `keys/${keyName(this.#signer)}`, bytes: Buffer.from(`${this.publicKey}\n`) };
+  /** @param objects  of the newest checkpoint; the last is its copy */
+  async #publish(objects: readonly StoredObject[]): Promise<void> {
+    await this.#replaceAll(objects.slice(0, -1));
+    await this.#replaceAll(objects.slice(-1));
   }
 
   /** Waits for every write, also after a failure: nothing of a writer runs after its error. */
@@ -147,6 +153,10 @@ export class ArchiveWriter {
       `cannot create "${path}" of the archive: another writer created it; only one daemon may write an archive`,
     );
   }
+}
+
+function keysOf({ key, previousKey }: WriterOptions): readonly KeyObject[] {
+  return previousKey === undefined ? [key] : [key, previousKey];
 }
 
 function assertOrder(lines: readonly Line[]): void {

@@ -18,6 +18,7 @@ if (!hasPython) console.warn('skipped: python3 and openssl, for content/archive/
 
 export async function secondVerifier(
   files: ReadonlyMap<string, Buffer>,
+  /** `key` may have several lines. */
   options: { readonly key: string; readonly since?: Uint8Array | undefined },
   copies: readonly Changes[] = [{}],
 ): Promise<readonly Judgement[]> {

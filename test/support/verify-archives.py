@@ -28,7 +28,7 @@ def decoded(files):
 
 
 base = json.loads(sys.stdin.readline())
-files, keys = decoded(base['files']), [verify.read_key(base['key'])]
+files, keys = decoded(base['files']), [verify.read_key(key) for key in base['key'].rstrip('\n').split('\n')]
 since = base64.b64decode(base['since']) if 'since' in base else None
 for line in sys.stdin:
     changed = {path: data for path, data in {**files, **decoded(json.loads(line))}.items() if data is not None}

@@ -10,6 +10,8 @@ import type { Findings } from './findings.ts';
 /** A checkpoint whose signature by a known key is valid. */
 export interface SignedCheckpoint extends Checkpoint {
   readonly path: string;
+  /** The known keys that signed it, as `name+id`. */
+  readonly signedBy: readonly string[];
 }
 
 /** @returns the checkpoints that prove something, with growing sizes; the findings name the others */
@@ -19,6 +21,7 @@ export async function readCheckpoints(
   findings: Findings,
 ): Promise<readonly SignedCheckpoint[]> {
   const signed: SignedCheckpoint[] = [];
+  const keys = new KeySuccession(findings);
   const last = await lastNumber(store, findings);
   for (let number = 1; number <= last; number += 1) {
     const path = checkpointPath(number);
@@ -30,7 +33,7 @@ export async function readCheckpoints(
       findings.altered(path, `its origin "${checkpoint.origin}" is not "${before.origin}"`);
     else if (checkpoint && checkpoint.size <= (before?.size ?? 0))
       findings.altered(path, `its size ${checkpoint.size} is not above that of the checkpoint before`);
-    else if (checkpoint) signed.push(checkpoint);
+    else if (checkpoint && keys.admits(checkpoint)) signed.push(checkpoint);
   }
   if (last === 0) findings.altered(checkpointPath(1), 'it is missing');
   return signed;
@@ -54,7 +57,34 @@ export function openCheckpoint(
   }
   const checkpoint = parseCheckpoint(note.text);
   if (!checkpoint) findings.altered(path, 'it is signed, and is not a checkpoint');
-  return checkpoint && { ...checkpoint, path };
+  return checkpoint && { ...checkpoint, path, signedBy: note.signedBy.map(keyName) };
+}
+
+/** A key replaces another by a checkpoint that both sign. After it, the former key signs nothing. */
+class KeySuccession {
+  readonly #findings: Findings;
+  #present = new Set<string>();
+  readonly #replaced = new Set<string>();
+
+  constructor(findings: Findings) {
+    this.#findings = findings;
+  }
+
+  /** @returns false, with a finding, for a checkpoint that a replaced key signed */
+  admits({ path, signedBy }: SignedCheckpoint): boolean {
+    const valid = signedBy.filter((key) => !this.#replaced.has(key));
+    if (valid.length === 0) {
+      this.#findings.altered(path, `"${signedBy.join('", "')}" signed it, and an earlier checkpoint replaced this key`);
+      return false;
+    }
+    const added = valid.filter((key) => !this.#present.has(key));
+    if (added.length === 0) return true;
+    if (this.#present.size > 0 && added.length === valid.length)
+      this.#findings.unproven(path, `"${added.join('", "')}" signed it, and no checkpoint that the key before signed too`);
+    for (const key of this.#present) this.#replaced.add(key);
+    this.#present = new Set(added);
+    return true;
+  }
 }
 
 async function lastNumber(store: ArchiveStore, findings: Findings): Promise<number> {

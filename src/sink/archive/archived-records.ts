@@ -3,12 +3,12 @@ import { ArchivedRecordReader } from '../../archive/archived-records.ts';
 import type { JournalEnd } from '../../archive/archived-records.ts';
 import type { ArchivedRecords } from '../../model/journal.ts';
 import type { SinkContext } from '../define.ts';
-import { signingKeyOf } from './key.ts';
+import { signingKeysOf } from './key.ts';
 import { openStore } from './open-store.ts';
 import type { ArchiveSettings } from './settings.ts';
 
 /** @param context  `id` is the sink of the archive */
 export async function openArchivedRecords(settings: ArchiveSettings, context: SinkContext, end: JournalEnd): Promise<ArchivedRecords> {
   const store = await openStore(settings, context);
-  return ArchivedRecordReader.open(store, signingKeyOf(settings.signingKey, `sinks.${context.id}.signingKey`), end);
+  return ArchivedRecordReader.open(store, signingKeysOf(settings, context.id), end);
 }

@@ -9,7 +9,7 @@ import type { ArchiveStore } from '../../archive/store.ts';
 import { messageOf } from '../../errors.ts';
 import { defineSink } from '../define.ts';
 import type { Finding } from '../define.ts';
-import { signingKeyOf } from './key.ts';
+import { signingKeysOf } from './key.ts';
 import { openStore } from './open-store.ts';
 import { archiveSettings, bucketTarget, placeOf } from './settings.ts';
 import { ArchiveSink } from './sink.ts';
@@ -28,7 +28,7 @@ export const archive = defineSink('archive', {
   guarantee: () => ({ delivery: 'exactly once', duplicates: '0', losses: '0' }),
   async check(settings, context, signal) {
     const { id } = context;
-    const key = signingKeyOf(settings.signingKey, `sinks.${id}.signingKey`);
+    const keys = signingKeysOf(settings, id);
     if (settings.s3 !== undefined) {
       const { BucketStore } = await import('../../archive/bucket/store.ts');
       const { checkBucket } = await import('../../archive/bucket/check.ts');
@@ -36,16 +36,17 @@ export const archive = defineSink('archive', {
       await using store = new BucketStore(target, { ...context, setting: `sinks.${id}.s3` });
       const findings = await checkBucket(store, target, `sinks.${id}.s3`, signal);
       if (findings.some(({ level }) => level === 'error')) return findings;
-      return [...findings, ...(await archiveFindings(store, store.name, key, id))];
+      return [...findings, ...(await archiveFindings(store, store.name, keys, id))];
     }
     const { directory = '' } = settings;
     await using store = await openStore(settings, context);
     const faults = await directoryFaults(directory, `sinks.${id}.directory`);
-    return faults.length > 0 ? faults : await archiveFindings(store, directory, key, id);
+    return faults.length > 0 ? faults : await archiveFindings(store, directory, keys, id);
   },
   async open(settings, context, resumePoint) {
-    const key = signingKeyOf(settings.signingKey, `sinks.${context.id}.signingKey`);
-    return ArchiveSink.open({ name: placeOf(settings), store: await openStore(settings, context), key }, context, resumePoint);
+    const [key, previousKey] = signingKeysOf(settings, context.id);
+    const store = await openStore(settings, context);
+    return ArchiveSink.open({ name: placeOf(settings), store, key, previousKey }, context, resumePoint);
   },
 });
 
@@ -69,15 +70,20 @@ async function nearestExisting(path: string): Promise<string> {
 }
 
 /** Reads where the archive ends, as the sink does when it opens. */
-async function archiveFindings(store: ArchiveStore, name: string, key: KeyObject, id: string): Promise<readonly Finding[]> {
+async function archiveFindings(
+  store: ArchiveStore,
+  name: string,
+  keys: readonly [KeyObject, ...KeyObject[]],
+  id: string,
+): Promise<readonly Finding[]> {
   const newOrigin = 'waybill/new';
-  const { origin, number, log } = await openHead(store, key, () => newOrigin);
+  const { origin, number, log, isKeyKnown } = await openHead(store, keys, () => newOrigin);
   if (number === 0) return [{ level: 'ok', message: `"${name}" has no archive yet: the first segment begins one` }];
   return [
     {
       level: 'ok',
-      message: `"${name}" has ${log.size} lines and ${number} checkpoints, and sinks.${id}.signingKey signed the newest`,
+      message: `"${name}" has ${log.size} lines and ${number} checkpoints, and sinks.${id}.${isKeyKnown ? 'signingKey' : 'previousSigningKey'} signed the newest`,
     },
-    { level: 'ok', message: `public key for auditors: ${formatVerifier(signerOf(origin, key))}` },
+    { level: 'ok', message: `public key for auditors: ${formatVerifier(signerOf(origin, keys[0]))}` },
   ];
 }

@@ -3,9 +3,21 @@ import { createPrivateKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { WaybillError, messageOf } from '../../errors.ts';
 import type { Secret } from '../../settings/secret.ts';
+import type { ArchiveSettings } from './settings.ts';
+
+type Keys = Pick<ArchiveSettings, 'signingKey' | 'previousSigningKey'>;
+
+/**
+ * The signing key of an archive, and the one that it replaces.
+ * @throws WaybillError `sink_blocked`
+ */
+export function signingKeysOf({ signingKey, previousSigningKey }: Keys, id: string): readonly [KeyObject, ...KeyObject[]] {
+  const key = signingKeyOf(signingKey, `sinks.${id}.signingKey`);
+  return previousSigningKey ? [key, signingKeyOf(previousSigningKey, `sinks.${id}.previousSigningKey`)] : [key];
+}
 
 /** @throws WaybillError `sink_blocked` for anything but an Ed25519 private key */
-export function signingKeyOf(signingKey: Secret, setting: string): KeyObject {
+function signingKeyOf(signingKey: Secret, setting: string): KeyObject {
   const text = signingKey.read();
   const refused = (reason: string, cause?: unknown): WaybillError =>
     new WaybillError('sink_blocked', `cannot use ${setting}: ${reason}; create one with "openssl genpkey -algorithm ed25519"`, {

@@ -51,6 +51,11 @@ export const archiveSettings = z.strictObject({
     .describe('Directory of the archive, on a local disk; created with mode 0700. Relative to the working directory'),
   s3: s3Settings.optional(),
   signingKey: secret().describe('Ed25519 private key in PEM (PKCS #8) that signs the checkpoints, e.g. `${file:/run/secrets/archive-key}`'),
+  previousSigningKey: secret()
+    .optional()
+    .describe(
+      'The key that `signingKey` replaces: both sign the next checkpoint. Needed as long as the archive is read from this configuration',
+    ),
 });
 
 type S3Settings = z.output<typeof s3Settings>;

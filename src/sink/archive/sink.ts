@@ -17,6 +17,8 @@ interface ArchiveTarget {
   /** Closed with the sink. */
   readonly store: WritableArchiveStore & Partial<AsyncDisposable>;
   readonly key: KeyObject;
+  /** The key that `key` replaces. */
+  readonly previousKey?: KeyObject | undefined;
   readonly random?: (bytes: number) => Uint8Array;
   readonly codec?: Codec;
 }
@@ -44,9 +46,10 @@ export class ArchiveSink implements Sink {
 
   /** @throws WaybillError `archive_broken`, or `sink_blocked` when the archive does not belong to this state */
   static async open(target: ArchiveTarget, context: Context, resumePoint: ResumePoint): Promise<ArchiveSink> {
-    const { name, store, key, random = randomBytes, codec } = target;
+    const { name, store, key, previousKey, random = randomBytes, codec } = target;
     const { position, adopt = false } = resumePoint;
-    const writer = await ArchiveWriter.open(store, { key, random, codec, beginsAfter: position.seq }).catch(async (cause: unknown) => {
+    const options = { key, previousKey, random, codec, beginsAfter: position.seq };
+    const writer = await ArchiveWriter.open(store, options).catch(async (cause: unknown) => {
       await store[Symbol.asyncDispose]?.();
       throw failure('sink_unavailable', `cannot open the archive "${name}" for sink "${context.id}"`, cause);
     });

@@ -13,7 +13,7 @@ describe('the records of an archive', () => {
   beforeAll(() => writeArchive(store, lines, 170));
 
   const open = (files = store, end = elsewhere, seed = 1): Promise<ArchivedRecordReader> =>
-    ArchivedRecordReader.open(files, keyFrom(seed), end);
+    ArchivedRecordReader.open(files, [keyFrom(seed)], end);
 
   /** Reads as a replay does: each time from the last line that it received. */
   async function uids(files: MemoryStore, limit: typeof all, after = 0): Promise<string[]> {

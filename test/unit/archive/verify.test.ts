@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { EntryLine } from '../../../src/archive/line.ts';
-import { formatVerifier, parseVerifier, signerOf } from '../../../src/archive/signed-note.ts';
+import { formatVerifier, openNote, parseVerifier, signerOf, signNote } from '../../../src/archive/signed-note.ts';
 import type { Verifier } from '../../../src/archive/signed-note.ts';
 import type { Finding } from '../../../src/archive/verify/findings.ts';
 import { verifyArchive } from '../../../src/archive/verify/verify.ts';
@@ -180,6 +180,79 @@ describe('a checkpoint from elsewhere', () => {
     const [store, other] = [await archiveOf(lines, 4), await archiveOf([recordLine(1, start), ...lines.slice(1)], 8)];
     expect(originOf(other)).toBe(originOf(store));
     expect(await verify(other, { since: store.files.get('checkpoints/0000000001') })).toMatchObject({ result: 'altered' });
+  });
+});
+
+describe('another signing key', () => {
+  const lines = windowLines(6, 3);
+  const verifiers = (store: MemoryStore, ...seeds: readonly number[]): Verifier[] => seeds.map((seed) => verifierOf(store, seed));
+
+  /** Signs the parts of the lines with these keys, each with the key before. */
+  async function signedBy(...seeds: readonly number[]): Promise<MemoryStore> {
+    const store = new MemoryStore();
+    for (const [i, seed] of seeds.entries()) {
+      const previousKey = i === 0 ? undefined : keyFrom(seeds[i - 1] ?? 0);
+      const writer = await openWriter(store, `part ${i}`, { key: keyFrom(seed), previousKey });
+      const part = lines.slice(i * 8, i * 8 + 8);
+      for (const half of [part.slice(0, 4), part.slice(4)]) await writer.append(half, through(half.at(-1)?.seq ?? 0));
+    }
+    return store;
+  }
+
+  /** Both verifiers, with these keys. */
+  async function judged(store: MemoryStore, ...seeds: readonly number[]): Promise<VerifyReport> {
+    const report = await verifyArchive(store, verifiers(store, ...seeds));
+    const key = verifiers(store, ...seeds)
+      .map(formatVerifier)
+      .join('\n');
+    if (hasPython) expect(resultOf((await secondVerifier(store.files, { key }))[0] ?? [])).toBe(report.result);
+    return report;
+  }
+
+  const signers = (store: MemoryStore, number: number): number =>
+    store.files
+      .get(`checkpoints/000000000${number}`)
+      ?.toString()
+      .match(/^\u2014 /gm)?.length ?? 0;
+
+  it('begins with one checkpoint that both keys sign', async () => {
+    const store = await signedBy(1, 2, 3);
+    expect([1, 2, 3, 4, 5, 6].map((number) => signers(store, number))).toEqual([1, 1, 2, 1, 2, 1]);
+    // The files of the first keys are no evidence, whoever names which key.
+    expect((await judged(store, 1, 2, 3)).findings).toEqual([]);
+  });
+
+  it('leaves unproven what a key signed that the auditor does not know', async () => {
+    const store = await signedBy(1, 2, 3);
+    for (const [seeds, checkpoints] of [
+      [[1], 3],
+      [[2], 3],
+      [[1, 2], 5],
+      [[1, 3], 5],
+    ] as const)
+      expect(await judged(store, ...seeds)).toMatchObject({ result: 'unproven', checkpoints });
+  });
+
+  it('cannot be followed by the key that it replaced', async () => {
+    const store = await signedBy(1, 2);
+    const { text } = openNote(store.files.get('checkpoints/0000000004') ?? Buffer.alloc(0), []) as { text: string };
+    store.files.set('checkpoints/0000000004', Buffer.from(signNote(text, [signerOf(originOf(store), keyFrom(1))])));
+    const report = await judged(store, 1, 2);
+    expect(report).toMatchObject({ result: 'altered', checkpoints: 3 });
+    expect(summaries(report)[0]).toBe('altered checkpoints/0000000004');
+  });
+
+  it('without a checkpoint that both keys signed leaves the archive unproven', async () => {
+    const store = await signedBy(1, 2);
+    const { text } = openNote(store.files.get('checkpoints/0000000003') ?? Buffer.alloc(0), []) as { text: string };
+    store.files.set('checkpoints/0000000003', Buffer.from(signNote(text, [signerOf(originOf(store), keyFrom(2))])));
+    expect(summaries(await judged(store, 1, 2))).toEqual(['unproven checkpoints/0000000003']);
+  });
+
+  it('does not continue an archive of a third key', async () => {
+    const store = await signedBy(1);
+    const writer = openWriter(store, 'foreign', { key: keyFrom(3), previousKey: keyFrom(2) });
+    await expect(writer).rejects.toMatchObject({ code: 'archive_broken' });
   });
 });
 

@@ -130,6 +130,40 @@ describe('the writer', () => {
     }
   });
 
+  it('replaces its key by one checkpoint of both keys, wherever an attempt breaks off', async () => {
+    const lines = windowLines(50, 9);
+    const published = new MemoryStore();
+    await writeArchive(published, lines.slice(0, 250), 250);
+    // The writer with the former key may have ended before it stored the tiles.
+    const unpublished = [...published.files].filter(([path]) => /^(segments|checkpoints)\//.test(path));
+    const keys = { key: keyFrom(2), previousKey: keyFrom(1) };
+    for (const files of [published.files, unpublished])
+      for (let failAt = 1, isOver = false; !isOver; failAt += 1)
+        for (const isAfter of [false, true]) {
+          const store = new FailingStore(files, failAt, isAfter);
+          const attempt = openWriter(store, 'broken', keys).then((writer) => writer.append(lines.slice(250, 400), through(400)));
+          isOver = await attempt.then(
+            () => true,
+            () => false,
+          );
+          const healed = new MemoryStore(store.files);
+          const { position, origin } = await openWriter(healed, 'published', keys);
+          const verifiers = [1, 2].map((seed) => signerOf(origin, keyFrom(seed)));
+          const place = `write ${failAt} ${isAfter ? 'after' : 'before'}`;
+          expect(await verifyArchive(healed, verifiers), place).toMatchObject({ result: 'intact' });
+          const again = await openWriter(healed, 'healed', keys);
+          await again.append(
+            lines.filter(({ seq }) => seq > (position?.seq ?? 0)),
+            through(500),
+          );
+          expect(await verifyArchive(healed, verifiers), place).toMatchObject({ result: 'intact' });
+          expect(committed(healed), place).toEqual(lines.map(({ seq }) => seq));
+          const signatures = [...healed.files].filter(([path]) => path.startsWith('checkpoints/')).map(([, note]) => note.toString());
+          expect(signatures.filter((note) => note.split('\n\u2014 ').length === 3).length, place).toBe(1);
+          expect([...healed.files.keys()].filter((path) => path.startsWith('keys/')).length, place).toBe(2);
+        }
+  });
+
   it('fails only after its last write has ended', async () => {
     class SlowStore extends MemoryStore {
       running = 0;

@@ -8,7 +8,7 @@ import { systemClock } from '../../../clock.ts';
 import { loadConfig } from '../../../config/load.ts';
 import { sinkContext } from '../../../daemon/open-sink.ts';
 import { messageOf, WaybillError } from '../../../errors.ts';
-import { signingKeyOf } from '../../../sink/archive/key.ts';
+import { signingKeysOf } from '../../../sink/archive/key.ts';
 import { openStore } from '../../../sink/archive/open-store.ts';
 import { placeOf as nameOf } from '../../../sink/archive/settings.ts';
 import type { ArchiveSettings } from '../../../sink/archive/settings.ts';
@@ -36,6 +36,7 @@ interface Place {
   readonly name: string;
   /** Of the sink in the configuration. */
   readonly settings: ArchiveSettings | undefined;
+  readonly sink: string | undefined;
 }
 
 /** @throws WaybillError `usage` unless the options name one archive that exists */
@@ -49,7 +50,7 @@ export async function placeOf(values: PlaceValues, { env }: Pick<Io, 'env'>): Pr
   if (settings.s3 === undefined && statSync(name, { throwIfNoEntry: false })?.isDirectory() !== true)
     throw new WaybillError('usage', `cannot read the archive "${name}": it is not a directory`);
   const context = found?.context ?? { id: 'archive', clock: systemClock };
-  return { store: await openStore(settings, context), name, settings: found?.settings };
+  return { store: await openStore(settings, context), name, settings: found?.settings, sink };
 }
 
 async function configured(
@@ -64,7 +65,7 @@ async function configured(
 }
 
 /**
- * The keys of `--key`; without it, the public half of the sink's signing key.
+ * The keys of `--key`; without it, the public halves of the sink's signing keys.
  * @throws WaybillError `usage` when there is none
  */
 export async function keysOf(file: string | undefined, place?: Place): Promise<readonly Verifier[]> {
@@ -72,7 +73,7 @@ export async function keysOf(file: string | undefined, place?: Place): Promise<r
   if (!place?.settings)
     throw new WaybillError('usage', 'missing --key FILE: the public key that you received from the operator of the archive');
   const origin = await originOf(place.store);
-  return origin === undefined ? [] : [signerOf(origin, signingKeyOf(place.settings.signingKey, 'signingKey of the sink'))];
+  return origin === undefined ? [] : signingKeysOf(place.settings, place.sink ?? '').map((key) => signerOf(origin, key));
 }
 
 function keysIn(file: string): readonly Verifier[] {

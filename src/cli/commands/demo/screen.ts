@@ -17,7 +17,7 @@ import type { LongLedgerReport } from '../../../model/ledger-report.ts';
 import { counted } from '../../../report/format-time.ts';
 import { presentOf } from '../../../report/completeness.ts';
 import { assessed } from '../../../report/verdict.ts';
-import { signingKeyOf } from '../../../sink/archive/key.ts';
+import { signingKeysOf } from '../../../sink/archive/key.ts';
 import { openStore } from '../../../sink/archive/open-store.ts';
 import type { ArchiveSettings } from '../../../sink/archive/settings.ts';
 import { version } from '../../../version.ts';
@@ -104,7 +104,7 @@ export class DemoScreen {
     const { settings } = byId('sink', config.sinks, 'archive');
     const archive = settings as ArchiveSettings;
     await using store = await openStore(archive, { id: 'archive', clock: systemClock });
-    const key = signingKeyOf(archive.signingKey, 'signingKey of the demo');
+    const [key] = signingKeysOf(archive, 'archive');
     const verifiers = [await originOf(store)].flatMap((origin) => (origin === undefined ? [] : [signerOf(origin, key)]));
     for (const line of verifyText(await verifyArchive(store, verifiers), false)) this.say(line);
     this.say('');
