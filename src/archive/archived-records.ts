@@ -26,6 +26,9 @@ export interface JournalEnd {
   readonly seq: number;
 }
 
+/** Closed with the reader. */
+type OpenStore = ArchiveStore & Partial<AsyncDisposable>;
+
 /** A verified segment. */
 interface VerifiedSegment {
   /** The numbers of its lines are above `after`, through `through`. */
@@ -37,7 +40,7 @@ interface VerifiedSegment {
 export class ArchivedRecordReader implements ArchivedRecords {
   readonly origin: string;
   readonly lines: number;
-  readonly #store: ArchiveStore;
+  readonly #store: OpenStore;
   readonly #keys: readonly KeyObject[];
   readonly #end: JournalEnd;
   readonly #newest: number;
@@ -48,7 +51,7 @@ export class ArchivedRecordReader implements ArchivedRecords {
   #segment: VerifiedSegment = { after: 0, through: 0, entries: [] };
 
   private constructor(
-    store: ArchiveStore,
+    store: OpenStore,
     keys: readonly KeyObject[],
     end: JournalEnd,
     newest: number,
@@ -71,7 +74,7 @@ export class ArchivedRecordReader implements ArchivedRecords {
    * @param keys  the signing key of the archive, and the one that it replaces
    * @throws WaybillError `archive_broken`, as `read` does, for an object that is missing or not what was signed
    */
-  static async open(store: ArchiveStore, keys: readonly KeyObject[], end: JournalEnd): Promise<ArchivedRecordReader> {
+  static async open(store: OpenStore, keys: readonly KeyObject[], end: JournalEnd): Promise<ArchivedRecordReader> {
     let newest = 1;
     for await (const path of store.list('checkpoints/')) newest = Math.max(newest, checkpointNumber(path) ?? 0);
     const last = await signedCheckpoint(store, keys, newest);
@@ -92,6 +95,10 @@ export class ArchivedRecordReader implements ArchivedRecords {
       at = Math.max(through, at);
     }
     return found;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#store[Symbol.asyncDispose]?.();
   }
 
   async #segmentAfter(after: number): Promise<VerifiedSegment> {

@@ -109,6 +109,7 @@ export class Delivery implements SinkLoop {
       }
     }
     this.onDemand.close(new WaybillError('sink_unavailable', `cannot send to sink "${this.#parts.settings.id}": delivery has stopped`));
+    await this.onDemand[Symbol.asyncDispose]();
     await this.#parts.journal.flush();
   }
 
@@ -123,7 +124,7 @@ export class Delivery implements SinkLoop {
         else await this.#pauses.rest(Infinity, signal, finished);
       }
       return done;
-    });
+    }).finally(() => this.onDemand[Symbol.asyncDispose]());
     await this.#parts.journal.flush();
     return result;
   }

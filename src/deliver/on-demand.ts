@@ -138,6 +138,11 @@ export class OnDemand {
     if (archiveReplay) this.replayArchive(archiveReplay);
   }
 
+  /** Closes the archive of a replay that did not end. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#replay?.isRunning) await this.#replay[Symbol.asyncDispose]();
+  }
+
   /** The loop has ended: rejects sends that wait, and reports a replay that is not complete. */
   close(cause: WaybillError): void {
     const { id, log, sends } = this.#parts;
@@ -208,6 +213,7 @@ export class OnDemand {
       replay.fail(clock.now(), messageOf(thrown));
       const { archive, at } = replay.progress();
       log.write('sink.archive_replay_failed', { sink: id, archive, at, code: codeOf(thrown), error: thrown });
+      await replay[Symbol.asyncDispose]();
       return;
     }
     if (!prepared) return this.#completeReplay(replay, open);
@@ -227,6 +233,7 @@ export class OnDemand {
   async #completeReplay(replay: Replay, { stop }: OpenSink): Promise<void> {
     const { id, clock, log, journal, acknowledger } = this.#parts;
     await acknowledger.commit(() => (replay.stored() ? journal.archiveReplayed(id, undefined) : journal.resent(id, replay.resent())), stop);
+    await replay[Symbol.asyncDispose]();
     replay.end(clock.now());
     const { archive, first, last, sent, rejected } = replay.progress();
     if (archive === undefined) log.write('sink.replay_completed', { sink: id, from: first, through: last, sent, rejected });

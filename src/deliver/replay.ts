@@ -16,7 +16,7 @@ import { Batches, type Prepared } from './batcher.ts';
 import type { Pipeline } from './pipeline.ts';
 
 /** Where a replay reads its entries. */
-interface ReplaySource {
+interface ReplaySource extends Partial<AsyncDisposable> {
   /** Known in full after the first read. */
   readonly range: ReplayRange;
   /** Approximate number of entries. */
@@ -94,6 +94,11 @@ export class Replay {
   fail(now: number, error: string): void {
     this.#error = error;
     this.end(now);
+  }
+
+  /** Closes the archive. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#parts.source[Symbol.asyncDispose]?.();
   }
 
   /** The range that the journal records as sent again. */
@@ -186,5 +191,9 @@ export class ArchiveSource implements ReplaySource {
         `cannot continue the replay from "${archive}" after line ${after} of "${origin}": it is "${this.#records.origin}" with ${this.#records.lines} lines`,
       );
     return { after, entries: await this.#records.read(after, limit) };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#records?.[Symbol.asyncDispose]();
   }
 }

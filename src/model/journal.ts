@@ -249,7 +249,7 @@ export interface ArchiveReplay {
 }
 
 /** The records of an archive, verified when they are read. The `seq` of an entry is the number of its line. */
-export interface ArchivedRecords {
+export interface ArchivedRecords extends AsyncDisposable {
   /** The identity of the archive. */
   readonly origin: string;
   /** The number of its lines. */

@@ -1,7 +1,9 @@
 /** A SIEM is filled from the archive: as a new sink while the daemon is killed, and again on request where no daemon runs. */
 import { generateKeyPairSync } from 'node:crypto';
 import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
+import { S3Model } from '../contract/s3-model.ts';
 import { archivedRecords } from '../support/archive-files.ts';
 import { ago, configure, Daemon, sourceOf } from '../support/e2e-daemon.ts';
 import { compare, exactlyOnce, linesOf } from '../support/e2e-oracle.ts';
@@ -62,3 +64,49 @@ test('a new sink receives each archived record once although the daemon is kille
     expect(linesOf(place.path('again.ndjson'))).toHaveLength(truth.length);
   }),
 );
+
+test('a new sink, and a sink on request, receive each record of an archive in a bucket once', { timeout: 300_000 }, () =>
+  inPlace('bucket', async (place) => {
+    await using bucket = await S3Model.start();
+    const service = await Service.start(place, '--records', '200', '--span', '1m');
+    writeFileSync(place.path('key.pem'), generateKeyPairSync('ed25519').privateKey.export({ format: 'pem', type: 'pkcs8' }));
+    writeFileSync(place.path('secret'), 'model-secret');
+    const archive = {
+      id: 'evidence',
+      type: 'archive',
+      s3: {
+        ...{ bucket: 'audit', prefix: 'production', region: 'eu-central-1', endpoint: bucket.endpoint, objectLock: '365d' },
+        ...{ accessKeyId: 'model-key', secretAccessKey: '${file:./secret}' },
+      },
+      signingKey: '${file:./key.pem}',
+      batch: { maxWait: '200ms' },
+    };
+    const source = sourceOf(service, ago(90_000), { closeDelay: '1s', recountAfter: [] });
+    const truth = await service.truth();
+    configure(place, [source], [archive]);
+    const first = new Daemon(place);
+    await until('every record in the bucket', 60_000, () => (recordsIn(bucket).length >= truth.length ? true : undefined));
+    await first.stop();
+
+    const siem = { id: 'siem', type: 'file', path: './siem.ndjson', format: 'raw', start: 'archive:evidence' };
+    const again = { id: 'again', type: 'file', path: './again.ndjson', format: 'raw', start: 'now' };
+    configure(place, [source], [archive, siem, again]);
+    const second = new Daemon(place);
+    await second.logged('sink.archive_replay_completed');
+    await second.stop();
+    expect(compare(linesOf(place.path('siem.ndjson')), truth, (line) => line)).toEqual(exactlyOnce);
+
+    expect(await place.waybill('replay', '--sink', 'again', '--archive', 'evidence', '--yes', '--config', 'waybill.yaml')).toMatchObject({
+      code: 0,
+      stdout: `replay to again finished: ${truth.length} records sent\n`,
+    });
+    expect(compare(linesOf(place.path('again.ndjson')), truth, (line) => line)).toEqual(exactlyOnce);
+  }),
+);
+
+/** The lines of records in the segments of a bucket. */
+function recordsIn(bucket: S3Model): readonly string[] {
+  return [...bucket.files('production/segments/').values()]
+    .flatMap((segment) => gunzipSync(segment).toString().trimEnd().split('\n'))
+    .filter((line) => (JSON.parse(line) as { kind: string }).kind === 'record');
+}

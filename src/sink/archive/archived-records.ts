@@ -9,6 +9,12 @@ import type { ArchiveSettings } from './settings.ts';
 
 /** @param context  `id` is the sink of the archive */
 export async function openArchivedRecords(settings: ArchiveSettings, context: SinkContext, end: JournalEnd): Promise<ArchivedRecords> {
+  const keys = signingKeysOf(settings, context.id);
   const store = await openStore(settings, context);
-  return ArchivedRecordReader.open(store, signingKeysOf(settings, context.id), end);
+  try {
+    return await ArchivedRecordReader.open(store, keys, end);
+  } catch (thrown) {
+    await store[Symbol.asyncDispose]();
+    throw thrown;
+  }
 }

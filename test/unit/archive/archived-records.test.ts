@@ -43,6 +43,16 @@ describe('the records of an archive', () => {
     }
   });
 
+  it('are closed with their storage', async () => {
+    let closed = 0;
+    const storage = Object.assign(new MemoryStore(store.files), { [Symbol.asyncDispose]: async () => void (closed += 1) });
+    const reader = await open(storage);
+    await reader.read(0, all);
+    expect(closed).toBe(0);
+    await reader[Symbol.asyncDispose]();
+    expect(closed).toBe(1);
+  });
+
   it('are as they were archived', async () => {
     const [first] = await (await open()).read(0, all);
     const { uid, source, received, late, record } = records[0] as RecordLine;

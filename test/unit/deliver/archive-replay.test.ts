@@ -16,6 +16,7 @@ class Archive implements ArchivedRecords {
   origin = 'waybill/a';
   lines = 2 * 115 + 1;
   failure: Error | undefined;
+  closed = 0;
   readonly #entries = archived.map((n): Entry => {
     const { uid, text, bytes, time } = record(n);
     const chain = new Uint8Array();
@@ -25,6 +26,10 @@ class Archive implements ArchivedRecords {
   async read(after: number, limit: { readonly records: number }): Promise<readonly Entry[]> {
     if (this.failure) throw this.failure;
     return this.#entries.filter(({ seq }) => seq > after).slice(0, limit.records);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.closed += 1;
   }
 }
 
@@ -42,7 +47,8 @@ async function delivered(rig: Rig, wish: Wish, archive = new Archive()): Promise
 
 test('sends each record of the archive once, and moves no position', async () => {
   await using rig = await Rig.make();
-  const loop = await delivered(rig, { keepsPosition: true });
+  const archive = new Archive();
+  const loop = await delivered(rig, { keepsPosition: true }, archive);
   await rig.journal.archiveReplayed('sink', request);
   loop.delivery.onDemand.replayArchive(request);
   expect(() => loop.delivery.onDemand.replayArchive(request)).toThrow(expect.objectContaining({ code: 'usage' }) as Error);
@@ -50,6 +56,7 @@ test('sends each record of the archive once, and moves no position', async () =>
   expect(numbersOf(loop.receiver)).toEqual([...range(1, 5), ...archived]);
   expect(loop.delivery.view().replay).toMatchObject({ archive: 'evidence', sent: 15, rejected: 0, at: 230, passed: 230, expected: 231 });
   expect(rig.journal.sinkProgress('sink')).toMatchObject({ acknowledged: 5, delivered: { seq: 5 }, orders: {} });
+  expect(archive.closed).toBe(1);
   expect(loop.lines.at(-1)).toMatchObject({ event: 'sink.archive_replay_completed', fields: { archive: 'evidence', sent: 15 } });
 });
 
@@ -112,6 +119,7 @@ test('of an archive that is damaged stops, and delivery continues; the same requ
   await rig.clock.until(() => state(loop) === 'failed', 10_000);
   expect(loop.delivery.view().replay).toMatchObject({ sent: 4, error: 'cannot read "segments/0"' });
   expect(loop.lines.at(-1)).toMatchObject({ event: 'sink.archive_replay_failed', fields: { code: 'archive_broken', at: 208 } });
+  expect(archive.closed).toBe(1);
   await append(rig.journal, 3);
   await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 8);
   loop.receiver.answer = (batch) => loop.receiver.take(batch);
@@ -121,6 +129,19 @@ test('of an archive that is damaged stops, and delivery continues; the same requ
   loop.delivery.onDemand.replayArchive(archiveReplay ?? request);
   await rig.clock.until(() => state(loop) === 'done', 10_000);
   expect(numbersOf(loop.receiver).sort((a, b) => a - b)).toEqual([...range(1, 8), ...archived]);
+  expect(archive.closed).toBe(2);
+});
+
+test('closes the archive when delivery ends before the replay', async () => {
+  await using rig = await Rig.make();
+  const archive = new Archive();
+  const loop = await delivered(rig, {}, archive);
+  loop.receiver.answer = () => new Promise(() => undefined);
+  loop.delivery.onDemand.replayArchive(request);
+  await rig.clock.until(() => loop.receiver.attempts.some(({ batch }) => batch.onDemand === 'replay'), 10_000);
+  expect(archive.closed).toBe(0);
+  await loop.end();
+  expect(archive.closed).toBe(1);
 });
 
 test('does not continue in another archive', async () => {
