@@ -1,0 +1,100 @@
+/** `waybill archive verify`, `prove` and `export` on an archive in a bucket, as the configuration names it. */
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { BucketStore } from '../../src/archive/bucket/store.ts';
+import { command } from '../../src/cli/commands/archive/index.ts';
+import { systemClock } from '../../src/clock.ts';
+import { archive as definition } from '../../src/sink/archive/index.ts';
+import { bucketTarget } from '../../src/sink/archive/settings.ts';
+import { keyFrom, recordLine, windowLines, writeArchive } from '../support/archive.ts';
+import { commandIo } from '../support/command-io.ts';
+import { temporary } from '../support/model-journal.ts';
+import { valid } from '../unit/config/loading.ts';
+import { S3Model } from './s3-model.ts';
+
+const pem = keyFrom(1).export({ format: 'pem', type: 'pkcs8' }).toString();
+const prefix = 'audit/production/';
+
+let folder: string;
+let model: S3Model;
+beforeEach(async () => {
+  folder = temporary();
+  model = await S3Model.start();
+  writeFileSync(join(folder, 'key.pem'), pem);
+  const s3 = {
+    ...{ bucket: 'audit', prefix: 'audit/production', region: 'eu-central-1', endpoint: model.endpoint, objectLock: '365d' },
+    ...{ accessKeyId: 'model-key', secretAccessKey: 'model-secret' },
+  };
+  const config = valid({ sink: `signingKey: \${file:${join(folder, 'key.pem')}}\ns3: ${JSON.stringify(s3)}` });
+  writeFileSync(join(folder, 'waybill.yaml'), config.replace('type: stdout', 'type: archive'));
+  const settings = definition.config.parse({ s3, signingKey: pem });
+  if (!settings.s3) throw new Error('the settings have no bucket');
+  await using store = new BucketStore(bucketTarget(settings.s3, {}), { setting: 'sinks.out.s3', clock: systemClock });
+  await writeArchive(store, windowLines(20, 4), 30);
+  model.asked.length = 0;
+});
+afterEach(async () => {
+  await model[Symbol.asyncDispose]();
+  rmSync(folder, { recursive: true });
+});
+
+async function archive(name: string, ...args: string[]): Promise<{ readonly code: number; readonly stdout: string }> {
+  const stdout = new PassThrough({ highWaterMark: 2 ** 24 });
+  const io = commandIo({ stdout });
+  const code = await command.run([name, ...args, '--config', join(folder, 'waybill.yaml'), '--sink', 'out'], io);
+  return { code, stdout: (stdout.read() as Buffer | null)?.toString() ?? '' };
+}
+
+/** Checks proofs with the public key alone. */
+async function checked(proof: string): Promise<number> {
+  const [proofs, key] = [join(folder, 'proofs'), join(folder, 'archive.pub')];
+  writeFileSync(proofs, proof);
+  const [, bytes] = [...model.files(prefix)].find(([path]) => path.startsWith('keys/')) ?? [];
+  writeFileSync(key, bytes ?? '');
+  return command.run(['verify', '--proof', proofs, '--key', key], commandIo());
+}
+
+test('verify takes place and key from the configuration, and only reads', async () => {
+  const { code, stdout } = await archive('verify', '--json');
+  expect(code).toBe(0);
+  expect(JSON.parse(stdout)).toMatchObject({ result: 'intact', records: 80, lines: 104, checkpoints: 4, findings: [] });
+  expect(new Set(model.asked.map(({ method }) => method))).toEqual(new Set(['GET']));
+});
+
+test('verify reports a segment that is missing from the bucket', async () => {
+  const segment = [...model.files(prefix).keys()].find((path) => path.startsWith('segments/')) ?? '';
+  model.versions.delete(prefix + segment);
+  const { code, stdout } = await archive('verify', '--json');
+  expect(code).toBe(1);
+  const { findings } = JSON.parse(stdout) as { findings: { severity: string; object: string }[] };
+  expect(findings.filter(({ severity }) => severity === 'altered').map(({ object }) => object.slice(0, 25))).toContain(
+    segment.slice(0, 25),
+  );
+});
+
+test('verify reports no result for a bucket that refuses every request', async () => {
+  model.fault = () => 403;
+  await expect(archive('verify')).rejects.toMatchObject({ code: 'sink_blocked' });
+});
+
+test('prove proves one record', async () => {
+  const { uid } = recordLine(7, 0);
+  const { code, stdout } = await archive('prove', '--uid', uid);
+  expect(code).toBe(0);
+  expect(stdout).toContain(uid);
+  expect(await checked(stdout)).toBe(0);
+  expect(await checked(stdout.replace('\\"seq\\":7', '\\"seq\\":8'))).toBe(1);
+});
+
+test('export gives the lines of a period, each with its proof', async () => {
+  const out = join(folder, 'out.ndjson');
+  expect(await archive('export', '--from', '2026-07-01T00:02:00Z', '--to', '2026-07-01T00:04:00Z', '--out', out)).toMatchObject({
+    code: 0,
+  });
+  const text = readFileSync(out, 'utf8');
+  const seqs = text.trimEnd().split('\n').map((line) => (JSON.parse((JSON.parse(line) as { line: string }).line) as { seq: number }).seq); // prettier-ignore
+  expect(seqs).toEqual([11, 12, 13, 14, 15, 16, 17, 18, 19, 20]);
+  expect(await checked(text)).toBe(0);
+});
