@@ -6,6 +6,7 @@ import { BucketStore } from '../../../src/archive/bucket/store.ts';
 import { parseVerifier } from '../../../src/archive/signed-note.ts';
 import { verifyArchive } from '../../../src/archive/verify/verify.ts';
 import { systemClock } from '../../../src/clock.ts';
+import { codeOf } from '../../../src/errors.ts';
 import type { Message, ResumePoint, Sink } from '../../../src/model/sink.ts';
 import type { Clock } from '../../../src/model/time.ts';
 import { archive } from '../../../src/sink/archive/index.ts';
@@ -28,18 +29,18 @@ const secretKey = 'model-secret-of-the-bucket';
 /** Pauses between attempts take no time. */
 const clock: Clock = { ...systemClock, now: () => systemClock.now(), sleep: () => Promise.resolve() };
 
-function settingsOf(endpoint: string, given: object = {}) {
+function settingsOf(endpoint: string, given: object = {}, keys: object = { signingKey: pem }) {
   return archive.config.parse({
     s3: {
       ...{ bucket: 'audit', prefix: 'audit/production', region: 'eu-central-1', endpoint, objectLock: '365d' },
       ...{ accessKeyId: 'model-key', secretAccessKey: secretKey, ...given },
     },
-    signingKey: pem,
+    ...keys,
   });
 }
 
-function openAt(endpoint: string, kept: ResumePoint, at = clock): Promise<Sink> {
-  return archive.open(settingsOf(endpoint), contextOf('under-test', { format: 'raw', clock: at }), kept, never);
+function openAt(endpoint: string, kept: ResumePoint, at = clock, keys?: object): Promise<Sink> {
+  return archive.open(settingsOf(endpoint, {}, keys), contextOf('under-test', { format: 'raw', clock: at }), kept, never);
 }
 
 /** The records of the archive in the model, read without the program. */
@@ -105,8 +106,8 @@ describe('an archive in a bucket', () => {
   });
   afterEach(async () => model[Symbol.asyncDispose]());
 
-  async function deliver(batch: readonly Message[]): Promise<void> {
-    await using sink = await openAt(model.endpoint, kept);
+  async function deliver(batch: readonly Message[], keys?: object): Promise<void> {
+    await using sink = await openAt(model.endpoint, kept, clock, keys);
     const found = await sink.position?.(never);
     if (found) kept.acknowledge({ ...batchOf([]), through: found.position }, found.resumeNote);
     const missing = batch.filter(({ seq }) => seq > kept.position.seq);
@@ -117,14 +118,16 @@ describe('an archive in a bucket', () => {
   /** Both verifiers find an intact archive of these records. */
   async function expectIntact(count: number): Promise<void> {
     const files = model.files(prefix);
-    const key = [...files].find(([path]) => path.startsWith('keys/'))?.[1].toString() ?? '';
-    const verifier = parseVerifier(key);
+    const keys = [...files].flatMap(([path, bytes]) => (path.startsWith('keys/') ? [bytes.toString().trimEnd()] : []));
     await using store = new BucketStore(bucketTarget(settingsOf(model.endpoint).s3 as never, {}), { setting: 'sinks.a.s3', clock });
-    const report = await verifyArchive(store, verifier ? [verifier] : []);
+    const report = await verifyArchive(
+      store,
+      keys.flatMap((each) => parseVerifier(each) ?? []),
+    );
     expect(report.findings.filter(({ severity }) => severity !== 'note')).toEqual([]);
     expect(report).toMatchObject({ result: 'intact', records: count });
     expect(recordsIn(model)).toEqual(messages(1, count).map(({ bytes }) => Buffer.from(bytes).toString()));
-    if (hasPython) expect((await secondVerifier(files, { key })).map(resultOf)).toEqual(['intact']);
+    if (hasPython) expect((await secondVerifier(files, { key: keys.join('\n') })).map(resultOf)).toEqual(['intact']);
   }
 
   test('locks segments and checkpoints by the time of the server, and nothing that is replaced', async () => {
@@ -164,6 +167,41 @@ describe('an archive in a bucket', () => {
     },
     60_000,
   );
+
+  test('replaces its key by one checkpoint of both keys, with one lost or refused answer at each request', async () => {
+    await deliver(messages(1, 3));
+    const begun = new Map(model.versions);
+    const keys = { signingKey: keyFrom(2).export({ format: 'pem', type: 'pkcs8' }).toString(), previousSigningKey: pem };
+    const signatures = (): number[] =>
+      [...model.files(`${prefix}checkpoints/`)]
+        .sort(([a], [b]) => (a < b ? -1 : 1))
+        .map(([, note]) => note.toString().split('\n\u2014 ').length - 1);
+    model.asked.length = 0;
+    await deliver(messages(1, 300), keys);
+    const requests = model.asked.length;
+    expect(requests).toBeGreaterThan(10);
+    for (const fault of ['lost', 403] as const)
+      for (let at = 1; at <= requests; at += 1) {
+        model.versions.clear();
+        for (const [key, versions] of begun) model.versions.set(key, versions);
+        kept = new ModelKept();
+        let count = 0;
+        model.fault = () => ((count += 1) === at ? fault : undefined);
+        const attempt = deliver(messages(1, 300), keys);
+        // A sink that was refused opens the archive again.
+        if (fault === 403)
+          await attempt.catch((thrown: unknown) => expect(['sink_blocked', 'sink_outcome_unknown']).toContain(codeOf(thrown)));
+        else await attempt;
+        model.fault = () => undefined;
+        await deliver(messages(1, 301), keys);
+        expect(recordsIn(model)).toHaveLength(301);
+        expect(signatures()).toEqual(signatures().map((_, i) => (i === 1 ? 2 : 1)));
+      }
+    await deliver(messages(1, 310), keys);
+    await expectIntact(310);
+    await expect(deliver(messages(1, 311))).rejects.toMatchObject({ code: 'archive_broken' });
+    expect([...model.versions].filter(([key, all]) => /checkpoints|segments/.test(key) && all.length > 1)).toEqual([]);
+  }, 60_000);
 
   test('holds each record once after requests that are executed long after they failed', async () => {
     const chance = new Chance(7, 'late').next;
