@@ -86,7 +86,7 @@ test('every record is there once, whatever happens to key, daemon and state', { 
     // All of it sent again because somebody asked for it, behind one more rollover.
     await server.rollover(stream);
     const replayed = await waybill(place, 'replay', '--sink', 'siem', '--from', '1', '--yes');
-    expect(replayed).toMatch(/^replay to siem is done: 6,000 records sent/);
+    expect(replayed).toMatch(/^replay to siem finished: 6,000 records sent/);
     await again.stop();
     expect((await server.originals(stream)).sort()).toEqual(await all());
     for (const daemon of [first, last, again]) for (const { message } of daemon.log) expect(message).not.toBe('sink.dead_letter');

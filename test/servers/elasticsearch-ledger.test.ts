@@ -2,7 +2,7 @@
  * Ledger events in a real Elasticsearch: each one once, as the file sink beside it wrote it, and
  * the dashboard of content/kibana counts what they state.
  */
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { ago, caughtUp, configure, Daemon, sourceOf } from '../support/e2e-daemon.ts';
 import { linesOf } from '../support/e2e-oracle.ts';
@@ -81,6 +81,7 @@ test('each ledger event is stored once, and the dashboard counts them', { timeou
       return sources[0]?.gaps === 0 || undefined;
     });
     await caughtUp(second, service, 120_000);
+    await until('a recount', 120_000, () => readFileSync(place.path('events.ndjson'), 'utf8').includes('"window-recounted"') || undefined);
     expect(await second.stop()).toMatchObject({ code: 0 });
     // The next start delivers what a recount wrote during the shutdown.
     const third = new Daemon(place);
