@@ -27,11 +27,12 @@ export function typesAt(root: z.core.$ZodType, path: Path, value: unknown): read
 
 /** The settings allowed in the group at a path, without the settings that the schema only refuses. */
 export function keysAt(root: z.core.$ZodType, path: Path, value: unknown): readonly string[] {
-  return typesAt(root, path, value).flatMap(({ schema }) =>
-    schema instanceof z.ZodObject
-      ? Object.entries(schema.shape as Record<string, z.core.$ZodType>).flatMap(([key, member]) => (facts.get(member)?.later ? [] : [key]))
-      : [],
-  );
+  return typesAt(root, path, value).flatMap(({ schema }) => {
+    if (schema instanceof z.ZodRecord) return schema.keyType instanceof z.ZodEnum ? schema.keyType.options.map(String) : [];
+    if (!(schema instanceof z.ZodObject)) return [];
+    const members = Object.entries(schema.shape);
+    return members.flatMap(([key, member]) => (facts.get(member)?.later ? [] : [key]));
+  });
 }
 
 export function isSecretAt(root: z.core.$ZodType, path: Path, value: unknown): boolean {

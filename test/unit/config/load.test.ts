@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
+import { outcomeCodes } from '../../../src/normalize/outcomes.ts';
 import { stdout } from '../../../src/sink/stdout.ts';
 import { load, problemsOf, temporaryDirectory, valid } from './loading.ts';
 
@@ -129,6 +130,11 @@ const wrong: readonly (readonly [string, Parameters<typeof valid>[0], readonly s
     'a severity',
     { top: 'mapping: { severity: { "Decrypt:AccessDenied:TimeEmbargoFailed": 11 } }' },
     ['mapping.severity.Decrypt:AccessDenied:TimeEmbargoFailed (line 1): 11 is not a whole number from 0 to 10'],
+  ],
+  [
+    'a severity of an unknown outcome',
+    { top: 'mapping: { severity: { "Decrypt:Denied": 3 } }' },
+    [`mapping.severity.Decrypt:Denied (line 1): is not a setting; there are ${outcomeCodes.join(', ')}`],
   ],
   [
     'telemetry with credentials in the address',
