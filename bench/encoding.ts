@@ -15,7 +15,7 @@ export const normalize = normalizer({
   observer: { vendor: 'Waybill', product: 'Data Protection and Audit Service', version: '1.0' },
   dataset: 'dpas.audit',
   namespace: 'default',
-  mapping: { severity: {}, hostIdFromUuid: true },
+  mapping: { severity: {}, names: {}, hostIdFromUuid: true },
   privacy: { rules: [] },
 });
 

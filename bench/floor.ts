@@ -16,7 +16,7 @@ const normalize = normalizer({
   observer: { vendor: 'Waybill', product: 'Data Protection and Audit Service', version: '1.0' },
   dataset: 'dpas.audit',
   namespace: 'default',
-  mapping: { severity: {}, hostIdFromUuid: true },
+  mapping: { severity: {}, names: {}, hostIdFromUuid: true },
   privacy: { rules: [] },
 });
 const encode = encoder('ecs', { includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });

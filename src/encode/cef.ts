@@ -10,6 +10,7 @@ import type { CefSettings } from './settings.ts';
 
 /** Length limits by key, in UTF-16 code units before escaping (CEF implementation standard v27). */
 const textMax = 1023;
+const nameMax = 512;
 const customMax = 4000;
 const verbMax = 63;
 const externalIdMax = 40;
@@ -34,7 +35,7 @@ function renderCef(settings: CefSettings): Render {
       headers.set(observer, header);
     }
     const code = headerField(document.text(ecs['event.code']) ?? '', 1023);
-    return `${header}${code}|${event.name}|${event.severity}|${extensionOf(event, settings)}`;
+    return `${header}${code}|${headerField(event.name, nameMax)}|${event.severity}|${extensionOf(event, settings)}`;
   };
 }
 
@@ -43,7 +44,11 @@ function headerOf(observer: EcsObserver): string {
   return `CEF:0|${headerField(observer.vendor, 63)}|${headerField(observer.product, 63)}|${headerField(observer.version, 31)}|`;
 }
 
+/** Tested first, as for values of the extension. */
+const headerSpecial = /[\\|\p{Cc}\u2028\u2029]/u;
+
 function headerField(text: string, max: number): string {
+  if (!headerSpecial.test(text)) return cut(text, max);
   return cut(text.replace(/\r\n|\p{Cc}|[\u2028\u2029]/gu, ' '), max).replace(/[\\|]/g, '\\$&');
 }
 

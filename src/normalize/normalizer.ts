@@ -11,7 +11,7 @@ import type { Micros } from '../model/time.ts';
 import { microsToIso } from '../record/timestamp.ts';
 import { derive } from './derive.ts';
 import { messageText } from './message.ts';
-import { type Outcome, outcomesByCode } from './outcomes.ts';
+import { type Outcome, type OutcomeOverrides, outcomesByCode } from './outcomes.ts';
 import { droppedFields, type Privacy, redactor } from './privacy.ts';
 import { tagsOf } from './tags.ts';
 import { unknownOutcome } from './unknown.ts';
@@ -29,9 +29,7 @@ export interface NormalizeSettings {
    */
   readonly dataset: string;
   readonly namespace: string;
-  readonly mapping: {
-    /** Severities by outcome code that override the table. */
-    readonly severity: Readonly<Record<string, number | undefined>>;
+  readonly mapping: OutcomeOverrides & {
     /** True if `uuid` identifies the machine and becomes `host.id` and `related.hosts`. */
     readonly hostIdFromUuid: boolean;
   };
@@ -49,10 +47,7 @@ export function normalizer(settings: NormalizeSettings): Normalize {
   const dropped = droppedFields(privacy);
   const constant = constantFields(settings, { dataset: settings.dataset, provider: 'dpas', kind: 'event' });
   const known = new Map(
-    [...outcomesByCode(mapping.severity)].map(([code, outcome]) => [
-      code,
-      { outcome, template: withOutcome(constant, outcome).constant() },
-    ]),
+    [...outcomesByCode(mapping)].map(([code, outcome]) => [code, { outcome, template: withOutcome(constant, outcome).constant() }]),
   );
   const createdOf = timeText();
 

@@ -96,9 +96,20 @@ export const outcomes: readonly OutcomeRow[] = [
 /** The 17 codes. */
 export const outcomeCodes: readonly string[] = outcomes.map((outcome) => outcome.code);
 
-/** The outcomes by code, with the configured severities. */
-export function outcomesByCode(severity: Readonly<Record<string, number | undefined>>): ReadonlyMap<string, Outcome> {
-  return new Map(outcomes.map((outcome) => [outcome.code, { ...outcome, severity: severity[outcome.code] ?? outcome.severity }]));
+/** Values by outcome code that override those of the table. */
+export interface OutcomeOverrides {
+  readonly severity: Readonly<Record<string, number | undefined>>;
+  readonly names: Readonly<Record<string, string | undefined>>;
+}
+
+/** The outcomes by code, with the configured severities and names. */
+export function outcomesByCode({ severity, names }: OutcomeOverrides): ReadonlyMap<string, Outcome> {
+  return new Map(
+    outcomes.map((outcome) => {
+      const { code } = outcome;
+      return [code, { ...outcome, severity: severity[code] ?? outcome.severity, name: names[code] ?? outcome.name }];
+    }),
+  );
 }
 
 function row(

@@ -1,4 +1,4 @@
-/** The settings for records: filter, privacy, observer names and severities. */
+/** The settings for records: filter, privacy, observer, names and severities of outcomes. */
 import { z } from 'zod';
 import { fieldPaths, meaningFields } from '../record/fields.ts';
 import type { Where } from './filter.ts';
@@ -51,7 +51,7 @@ const headerText = (max: number) =>
     .string()
     .min(1)
     .max(max)
-    .regex(/^[^\p{Cc}\u2028\u2029]+$/u, 'must not contain line breaks or other control characters');
+    .regex(/^[^\p{Cc}\u2028\u2029]*$/u, 'must not contain line breaks or other control characters');
 
 /** `sources[].observer`: the name of the source in CEF and LEEF headers, OCSF and ECS. */
 export const observerSettings = z
@@ -67,15 +67,19 @@ export const observerSettings = z
   .prefault({})
   .describe('Name of the source in messages; vendor and product together must be unique among the products that a SIEM receives');
 
-const severity = z.int().min(0).max(10);
+const outcomeCode = z.enum(outcomeCodes as [string, ...string[]]);
 
 /** `mapping` */
 export const mappingSettings = z
   .strictObject({
     severity: z
-      .partialRecord(z.enum(outcomeCodes as [string, ...string[]]), severity)
+      .partialRecord(outcomeCode, z.int().min(0).max(10))
       .default({})
       .describe('Severities (0 to 10) that override the built-in ones, by outcome code, e.g. `Decrypt:AccessDenied:TimeEmbargoFailed`'),
+    names: z
+      .partialRecord(outcomeCode, headerText(512))
+      .default({})
+      .describe('Names (at most 512 characters) that override the built-in ones, by outcome code: the Name of CEF, the start of `message`'),
     hostIdFromUuid: z
       .boolean()
       .default(true)

@@ -15,7 +15,7 @@ export interface EcsEvent {
   readonly document: EcsDocument;
   /** One shared object for all events of a source. */
   readonly observer: EcsObserver;
-  /** A constant short text without user or file: `Protected file open denied`. */
+  /** The name of the outcome, without user or file and without control characters: `Protected file open denied`. */
   readonly name: string;
   /** `logTimestamp` in µs, or the time of receipt when it is unreadable. */
   readonly time: Micros;

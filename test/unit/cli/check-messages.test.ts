@@ -14,7 +14,7 @@ interface Finding {
 }
 
 /** Of `check --offline` for one sink with these settings: its exit code, and what is said of the sink. */
-async function offline(settings: Readonly<Record<string, unknown>>): Promise<{ code: number; findings: Finding[] }> {
+async function offline(settings: Readonly<Record<string, unknown>>, mapping: object = {}): Promise<{ code: number; findings: Finding[] }> {
   using directory = temporaryDirectory();
   const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush', scopeAddress: 's' };
   const sources = [{ id: 'production', baseUrl: 'https://service.example/v2/api', auth, start: '2026-11-21T00:00:00Z' }];
@@ -22,7 +22,7 @@ async function offline(settings: Readonly<Record<string, unknown>>): Promise<{ c
   const state = join(directory.path, 'state');
   writeFileSync(
     file,
-    JSON.stringify({ dataDir: state, sources, sinks: [{ id: 'siem', type: 'syslog', hostname: 'gateway-1', ...settings }] }),
+    JSON.stringify({ dataDir: state, mapping, sources, sinks: [{ id: 'siem', type: 'syslog', hostname: 'gateway-1', ...settings }] }),
   );
   const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
   const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
@@ -59,6 +59,15 @@ test.each(['cef', 'leef', 'raw'])('%s by UDP at the default size fits, typical a
   ]);
   const tcp = await offline({ address: 'tcp://siem.example:1514', format });
   expect(tcp.findings[0]).toMatchObject({ level: 'ok' });
+});
+
+test('a configured name counts: 512 characters of 3 bytes leave too little of 2,048 bytes for the header and the values', async () => {
+  const names = { 'Decrypt:AccessDenied:TimeEmbargoFailed': '漢'.repeat(512) };
+  const { code, findings } = await offline({ address: udp, format: 'cef' }, { names });
+  expect(code).toBe(1);
+  expect(findings).toMatchObject([
+    { level: 'error', message: expect.stringContaining('16 of 17 typical records') as string, setting: 'sinks.siem.maxBytes' },
+  ]);
 });
 
 test('a size at which typical CEF becomes dead letters is an error, one at which only long records do a warning', async () => {

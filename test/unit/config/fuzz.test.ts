@@ -46,7 +46,7 @@ const whole = () => ({
       privacy: { rules: [{ fields: ['userId'], action: 'drop' }], key: 'canary-privacy-key' },
     },
   ],
-  mapping: { severity: { 'Decrypt:AccessDenied:TimeEmbargoFailed': 3 } },
+  mapping: { severity: { 'Decrypt:AccessDenied:TimeEmbargoFailed': 3 }, names: { 'Audit:AuthorChanged:Changed': 'New owner' } },
   sinks: [
     { id: 'a', type: 'file', path: '/a', filter: { result: ['x'], not: { userId: ['u'] }, any: [{ userId: ['v'] }] } },
     { id: 'b', type: 'stdout', batch: { maxRecords: 5 }, sources: ['production'], failReadinessAfter: 'never' },

@@ -137,6 +137,30 @@ const wrong: readonly (readonly [string, Parameters<typeof valid>[0], readonly s
     [`mapping.severity.Decrypt:Denied (line 1): is not a setting; there are ${outcomeCodes.join(', ')}`],
   ],
   [
+    'a name of an unknown outcome',
+    { top: 'mapping: { names: { "Decrypt:AccessDenied:TimeEmbargoFail": Too early } }' },
+    [
+      'mapping.names.Decrypt:AccessDenied:TimeEmbargoFail (line 1): is not a setting; the nearest is "Decrypt:AccessDenied:TimeEmbargoFailed"',
+    ],
+  ],
+  [
+    'a name that is empty',
+    { top: 'mapping: { names: { "Decrypt:AccessDenied:TimeEmbargoFailed": "" } }' },
+    ['mapping.names.Decrypt:AccessDenied:TimeEmbargoFailed (line 1): "" is too short'],
+  ],
+  [
+    'a name that is too long',
+    { top: `mapping: { names: { "Decrypt:AccessDenied:TimeEmbargoFailed": ${'n'.repeat(513)} } }` },
+    [`mapping.names.Decrypt:AccessDenied:TimeEmbargoFailed (line 1): "${'n'.repeat(80)}…" is too long: at most 512 characters`],
+  ],
+  [
+    'a name with a control character',
+    { top: String.raw`mapping: { names: { "Decrypt:AccessDenied:TimeEmbargoFailed": "Too\tearly" } }` },
+    [
+      String.raw`mapping.names.Decrypt:AccessDenied:TimeEmbargoFailed (line 1): "Too\tearly" must not contain line breaks or other control characters`,
+    ],
+  ],
+  [
     'telemetry with credentials in the address',
     { top: 'telemetry: { otlp: { endpoint: "http://user:pw@otel:4318" } }' },
     ['telemetry.otlp.endpoint (line 1): "http://…@otel:4318" must not contain a user or password: set OTEL_EXPORTER_OTLP_HEADERS'],

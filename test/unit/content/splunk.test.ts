@@ -138,8 +138,8 @@ const normalize = normalizer(settings);
 const encodeCef = encoder('cef', { includeOriginal: false, cef: { ipv6: 'c6a2', geo: 'cfp' } });
 
 /** A CEF message with the fields that props.conf and transforms.conf give it at search time; its time is that of the envelope. */
-function cefEventOf(record: object): Row {
-  const line = encodeCef(normalize(recordOf(JSON.stringify(record))));
+function cefEventOf(record: object, normalizeRecord = normalize): Row {
+  const line = encodeCef(normalizeRecord(recordOf(JSON.stringify(record))));
   const stanza = conf('props').get('dpas:cef') ?? new Map<string, string>();
   const row: Record<string, unknown> = { '@timestamp': eventOf(record)['@timestamp'] };
   for (const report of stanza.get('REPORT-dpas_cef')?.split(', ') ?? []) {
@@ -169,6 +169,13 @@ describe('CEF messages', () => {
       expect(shared.length).toBeGreaterThan(12);
       for (const field of shared) if (field !== '@timestamp') expect(plain(cef[field]), field).toBe(String(ecs[field]).trim());
     }
+  });
+
+  test('have the same fields, except the message, under a name that the header escapes', () => {
+    const names = { 'Decrypt:AccessGranted:Success': 'Open | read \\ allowed' };
+    const renamed = cefEventOf(fullest, normalizer({ ...settings, mapping: { ...settings.mapping, names } }));
+    expect(renamed['event.code']).toBe('Decrypt:AccessGranted:Success');
+    expect({ ...renamed, msg: undefined }).toEqual({ ...cefEventOf(fullest), msg: undefined });
   });
 
   test('have every field that searches and rules read, except tags', () => {

@@ -116,7 +116,7 @@ describe('as a sink of the configuration', () => {
   writeFileSync(
     file,
     `dataDir: ${directory}/state
-mapping: { severity: { "Decrypt:AccessGranted:Success": 9 } }
+mapping: { severity: { "Decrypt:AccessGranted:Success": 9 }, names: { "Decrypt:AccessGranted:Success": File opened } }
 privacy:
   key: \${env:KEY}
   rules: [{ fields: [userId, payloadName], action: pseudonymize }]
@@ -136,8 +136,8 @@ sinks:
     const denied = JSON.stringify({ ...fullest, result: 'AccessDenied', resultReason: 'TimeEmbargoFailed' });
     const { code, lines, err } = await asSink('siem', `${text}\n${denied}\n`);
     expect([code, err, lines.length]).toEqual([0, '1 record is excluded by the filter of the sink\n', 1]);
-    const { product, severity, values } = readStrictly(lines[0] ?? '');
-    expect([product, severity]).toEqual(['Vault', '9']);
+    const { product, severity, name, values } = readStrictly(lines[0] ?? '');
+    expect([product, severity, name]).toEqual(['Vault', '9', 'File opened']);
     expect(values.get('deviceExternalId')).toBe('tenant-7');
     expect(values.get('WaybillDpasUid')).toBe(identify('beta')(readText(text)));
   });

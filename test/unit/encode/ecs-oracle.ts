@@ -45,7 +45,7 @@ export function ecsText(
     });
   const isMissing = main.some((name) => isAbsent(record?.[name]) && !dropped.includes(name));
 
-  const known = outcomesByCode(settings.mapping.severity).get([of['actionAttempted'], of['result'], of['resultReason']].join(':'));
+  const known = outcomesByCode(settings.mapping).get([of['actionAttempted'], of['result'], of['resultReason']].join(':'));
   const outcome = known ?? unknownOutcome(of['actionAttempted'], of['result'], of['resultReason']);
   const timestamp = of['logTimestamp'] === undefined ? undefined : parseTimestamp(of['logTimestamp']);
   const tags = [

@@ -99,7 +99,7 @@ describe('values', () => {
   });
 
   test('a severity of 0 is 1, the least that there is', () => {
-    const mapping = { severity: { 'Decrypt:AccessGranted:Success': 0 }, hostIdFromUuid: true };
+    const mapping = { severity: { 'Decrypt:AccessGranted:Success': 0 }, names: {}, hostIdFromUuid: true };
     expect(read(fullest, { mapping }).values.get('sev')).toBe('1');
   });
 

@@ -129,7 +129,7 @@ describe('objects', () => {
   });
 
   test('an id that names no machine by the configuration is kept aside', () => {
-    const event = ofNetwork({}, { mapping: { severity: {}, hostIdFromUuid: false } });
+    const event = ofNetwork({}, { mapping: { severity: {}, names: {}, hostIdFromUuid: false } });
     expect(event.device).not.toHaveProperty('uid');
     expect(event.unmapped).toMatchObject({ userNetwork: { uuid: network.uuid } });
   });

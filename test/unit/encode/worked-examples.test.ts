@@ -12,7 +12,7 @@ const cef = settings.cef as CefSettings;
 describe.each(examples.cases.map((example) => [example.name, example] as const))('%s', (_name, example) => {
   const normalize = normalizer({
     ...settings,
-    mapping: { severity: {}, hostIdFromUuid: true },
+    mapping: { severity: {}, names: {}, hostIdFromUuid: true },
     privacy: privacySettings.parse('privacy' in example ? example.privacy : {}),
   });
   const event = normalize({ record: readText(example.record), uid: example.uid, received: Date.parse(settings.received) * 1000 });

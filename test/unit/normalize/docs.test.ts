@@ -9,8 +9,8 @@ const docs = readFileSync(new URL('../../../docs/formats.md', import.meta.url), 
 test('the table of outcomes in docs/formats.md is the one in force', () => {
   const rows = docs.split('\n').filter((line) => /^\| (Encrypt|Decrypt|Audit|EncryptionRequest) \|/.test(line));
   expect(rows).toEqual(
-    outcomes.map(({ actionAttempted, result, resultReason, category, type, action, outcome, severity }) => {
-      const cells = [actionAttempted, result, resultReason, category?.join(', '), type?.join(', '), action, outcome, severity];
+    outcomes.map(({ actionAttempted, result, resultReason, category, type, action, outcome, severity, name }) => {
+      const cells = [actionAttempted, result, resultReason, category?.join(', '), type?.join(', '), action, outcome, severity, name];
       return `| ${cells.join(' | ')} |`;
     }),
   );

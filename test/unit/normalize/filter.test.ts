@@ -66,10 +66,14 @@ test.each([
 });
 
 test('mapping and observer have defaults and bounds', () => {
-  expect(mappingSettings.parse(undefined)).toEqual({ severity: {}, hostIdFromUuid: true });
+  expect(mappingSettings.parse(undefined)).toEqual({ severity: {}, names: {}, hostIdFromUuid: true });
   expect(mappingSettings.safeParse({ severity: { 'Decrypt:AccessGranted:Success': 10 } }).success).toBe(true);
   expect(mappingSettings.safeParse({ severity: { 'Decrypt:AccessGranted:Success': 11 } }).success).toBe(false);
   expect(mappingSettings.safeParse({ severity: { 'Decrypt:AccessGranted:Sucess': 1 } }).success).toBe(false);
+  expect(mappingSettings.safeParse({ names: { 'Decrypt:AccessGranted:Success': 'n'.repeat(512) } }).success).toBe(true);
+  for (const name of ['', 'n'.repeat(513), 'a\u0085b', 'a\u2028b', 5])
+    expect(mappingSettings.safeParse({ names: { 'Decrypt:AccessGranted:Success': name } }).success, String(name)).toBe(false);
+  expect(mappingSettings.safeParse({ names: { 'Decrypt:AccessGranted:Sucess': 'Opened' } }).success).toBe(false);
   expect(observerSettings.parse(undefined)).toEqual({ vendor: 'Waybill', product: 'Data Protection and Audit Service', version: '1.0' });
   expect(observerSettings.safeParse({ vendor: 'x'.repeat(64) }).success).toBe(false);
   expect(observerSettings.safeParse({ product: 'a\nb' }).success).toBe(false);

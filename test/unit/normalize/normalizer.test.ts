@@ -319,14 +319,14 @@ test('parts of any length stay short where they are names', () => {
 
 describe('settings', () => {
   test('a severity can be overridden row by row', () => {
-    const over = { mapping: { severity: { 'Decrypt:AccessGranted:Success': 9 }, hostIdFromUuid: true } };
+    const over = { mapping: { severity: { 'Decrypt:AccessGranted:Success': 9 }, names: {}, hostIdFromUuid: true } };
     expect(eventOf(fullest, over).severity).toBe(9);
     expect(documentOf(eventOf(fullest, over)).event.severity).toBe(9);
     expect(eventOf({ ...fullest, actionAttempted: 'Encrypt' }, over).severity).toBe(1);
   });
 
   test('uuid need not name the machine', () => {
-    const document = documentOf(eventOf(fullest, { mapping: { severity: {}, hostIdFromUuid: false } }));
+    const document = documentOf(eventOf(fullest, { mapping: { severity: {}, names: {}, hostIdFromUuid: false } }));
     expect(document.host).not.toHaveProperty('id');
     expect(document.related?.hosts).toEqual(['LT-0042']);
     expect(document.dpas.network?.uuid).toBe(fullest.userNetwork.uuid);

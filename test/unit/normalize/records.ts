@@ -109,7 +109,7 @@ export const settings: NormalizeSettings = {
   observer: { vendor: 'Waybill', product: 'Data Protection and Audit Service', version: '1.0' },
   dataset: 'dpas.audit',
   namespace: 'default',
-  mapping: { severity: {}, hostIdFromUuid: true },
+  mapping: { severity: {}, names: {}, hostIdFromUuid: true },
   privacy: { rules: [] },
 };
 
