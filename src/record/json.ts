@@ -30,6 +30,15 @@ const depthMax = 64;
  * @throws SyntaxError when the text is not JSON
  */
 export function parseRecord(text: string): JsonValue {
+  const keys: string[] = [];
+  const renamed = text.includes('\\') ? withoutEscapedKeys(text, keys) : text;
+  if (keys.length === 0) return parseExactly(text) ?? text;
+  const value = parseExactly(renamed);
+  return value === undefined ? text : withKeys(value, keys);
+}
+
+/** Undefined for a text that is nested too deep. */
+function parseExactly(text: string): JsonValue | undefined {
   const value = JSON.parse(text) as JsonValue;
   switch (inspect(value, 0)) {
     case plain:
@@ -37,8 +46,34 @@ export function parseRecord(text: string): JsonValue {
     case inexact:
       return json.parse(text, keepDigits) as JsonValue;
     default:
-      return text;
+      return undefined;
   }
+}
+
+const stringOrKey = /"[^"\\]*(?:\\.[^"\\]*)*"([ \t\r\n]*:)?/gs;
+
+/**
+ * Renames every key, so that none has an escape: `#0` is the first of `keys`, `_a` is the key `a`.
+ * V8 13.6 (Node 24) reads `{"k":0,"\t":1}` with the key `\` if it has read an object with the keys
+ * `k` and `\` before: it compares the key that it expects with the escaped text. The value of a
+ * record, and so its identity, would depend on other records.
+ * @param keys  receives the keys that have an escape
+ */
+function withoutEscapedKeys(text: string, keys: string[]): string {
+  return text.replace(stringOrKey, (string, colon: string | undefined) => {
+    if (colon === undefined) return string;
+    if (!string.includes('\\')) return `"_${string.slice(1)}`;
+    return `"#${keys.push(JSON.parse(string.slice(0, -colon.length)) as string) - 1}":`;
+  });
+}
+
+/** The value with its own keys. */
+function withKeys(value: JsonValue, keys: readonly string[]): JsonValue {
+  if (Array.isArray(value)) return (value as readonly JsonValue[]).map((item) => withKeys(item, keys));
+  const object = objectOf(value);
+  if (object === undefined) return value;
+  const keyOf = (name: string): string => (name.startsWith('#') ? keys[Number(name.slice(1))] : undefined) ?? name.slice(1);
+  return Object.fromEntries(Object.entries(object).map(([name, item]) => [keyOf(name), withKeys(item, keys)]));
 }
 
 /** Whether the value is a number that kept its digits. */
