@@ -255,7 +255,10 @@ class Simulation {
     await this.#world.run(this.#world.ms + 60_000, () => this.#hasFailed() || this.#oracle.unfinished().length === 0);
     if (this.#hasFailed() || !life.journal) return;
     this.#oracle.finish(life.journal.db);
-    this.#world.note(`chain ${Buffer.from(life.journal.head().chain).toString('hex')}`);
+    const { seq, chain } = life.journal.head();
+    // The journal has the checkpoints of an archive, which depend on the random id of the state.
+    const hasArchive = this.#environment.sinks.some(({ isArchive }) => isArchive);
+    this.#world.note(`entry ${seq}${hasArchive ? '' : `, chain ${Buffer.from(chain).toString('hex')}`}`);
   }
 
   /**
