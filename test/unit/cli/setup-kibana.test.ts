@@ -189,9 +189,15 @@ describe('answers', () => {
     await expect(run()).rejects.toMatchObject(expected);
   });
 
-  test('that are no JSON are no success', async () => {
-    answers = [{ status: 200, body: '<html>Log in</html>' }];
-    await expect(run()).rejects.toMatchObject({ code: 'sink_blocked', message: expect.stringContaining('<html>') as string });
+  test.each(['<html>Log in</html>', '{}', '{"success":true}'])('that do not answer an import are no success: %s', async (body) => {
+    answers = [{ status: 200, body }];
+    await expect(run()).rejects.toMatchObject({ code: 'sink_blocked', message: expect.stringContaining(body) as string });
+  });
+
+  test('that leave objects out fail the command', async () => {
+    answers = [{ status: 200, body: { success: true, successCount: 7 } }];
+    const { code, stderr } = await run();
+    expect([code, stderr]).toEqual([1, expect.stringContaining('  Kibana answered for 7 of 8 objects\n')]);
   });
 });
 

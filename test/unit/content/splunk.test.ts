@@ -145,8 +145,11 @@ function cefEventOf(record: object, normalizeRecord = normalize): Row {
   for (const report of stanza.get('REPORT-dpas_cef')?.split(', ') ?? []) {
     const keys = conf('transforms').get(report);
     const names = [...(keys?.get('FORMAT') ?? '').matchAll(/(\S+)::\$(\d)/g)];
-    for (const match of line.matchAll(new RegExp(keys?.get('REGEX') ?? '', 'g')))
-      for (const [, name = '', value] of names) row[name === '$1' ? (match[1] ?? '') : name] = match[Number(value)];
+    // The regular expressions of JavaScript have no possessive quantifiers; they match the same.
+    const regex = new RegExp((keys?.get('REGEX') ?? '').replaceAll(/([*+])\+/g, '$1'), 'g');
+    // The first of several equal keys counts, as without MV_ADD.
+    for (const match of line.matchAll(regex))
+      for (const [, name = '', value] of names) row[name === '$1' ? (match[1] ?? '') : name] ??= match[Number(value)];
   }
   for (const [key, value] of stanza)
     if (key.startsWith('FIELDALIAS-'))
@@ -158,8 +161,13 @@ function cefEventOf(record: object, normalizeRecord = normalize): Row {
 }
 
 describe('CEF messages', () => {
+  const hostile = [
+    { ...fullest, payloadName: 'a=b|c\\d suser=x\n', userNetwork: { ipAddress: '2001:db8::1' } },
+    ...['\\', '=', ' a=', '\\ ', '|'].map((sign) => ({ ...fullest, payloadName: sign.repeat(300) })),
+  ];
+
   test('get the fields that the ECS document has', () => {
-    for (const record of [fullest, poorest, { ...fullest, payloadName: 'a=b|c\\d suser=x\n', userNetwork: { ipAddress: '2001:db8::1' } }]) {
+    for (const record of [fullest, poorest, ...hostile]) {
       const [cef, ecs] = [cefEventOf(record), eventOf(record)];
       const line = parseCef(encodeCef(normalize(recordOf(JSON.stringify(record)))));
       // Extracted values keep the escapes of CEF.

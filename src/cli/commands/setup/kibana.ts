@@ -139,7 +139,8 @@ interface Kibana {
 async function post(kibana: Kibana, each: Import): Promise<Readonly<Record<string, unknown>>> {
   for (let attempt = 1; ; attempt += 1) {
     const { status, text } = await postOnce(kibana, each);
-    if (status === 200) return objectIn(text) ?? unexpected(kibana, each, status, text);
+    const body = status === 200 ? objectIn(text) : undefined;
+    if (body && importedOf(body) !== undefined) return body;
     const isBusy = status === 0 || status === 429 || status >= 502;
     if (!isBusy || attempt === attempts) return unexpected(kibana, each, status, text);
     await kibana.clock.sleep(1_000 * 2 ** attempt, kibana.signal);
@@ -207,9 +208,15 @@ interface ImportError {
   readonly error?: { readonly type?: string; readonly status_code?: number; readonly message?: string };
 }
 
+/** The number of imported objects; undefined in an answer that is not an answer to an import. */
+function importedOf(body: Readonly<Record<string, unknown>>): number | undefined {
+  const count = body['success_count'] ?? body['successCount'];
+  return typeof count === 'number' ? count : undefined;
+}
+
 /** Kibana answers 200 and lists the objects that it refused. A rule that exists is no failure. */
 function outcomeOf(
-  { file }: Import,
+  { file, text }: Import,
   body: Readonly<Record<string, unknown>>,
 ): { readonly message: string; readonly failures: readonly string[] } {
   const errors = (Array.isArray(body['errors']) ? body['errors'] : []) as readonly ImportError[];
@@ -219,7 +226,10 @@ function outcomeOf(
     .map(
       ({ id, rule_id, error }) => `${rule_id ?? id ?? file}: ${quote(error?.message ?? error?.type ?? 'refused without a reason', 300)}`,
     );
-  const count = Number(body['success_count'] ?? body['successCount'] ?? 0);
+  const count = importedOf(body) ?? 0;
+  const expected = text.trimEnd().split('\n').length;
+  const answered = count + errors.length;
+  if (answered < expected) failures.push(`Kibana answered for ${answered} of ${expected} objects`);
   const unchanged = existing.length === 0 ? '' : `, ${existing.length} already exist; unchanged`;
   return { message: `${count} imported${unchanged}${failures.length === 0 ? '' : `, ${failures.length} refused`}`, failures };
 }
