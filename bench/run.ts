@@ -7,7 +7,7 @@ const withBars = ['peers', 'live', 'delivery', 'outage', 'sources'];
 const [first = '', ...rest] = process.argv.slice(2);
 const chosen = names.includes(first) ? [first] : first === 'bars' ? withBars : ['collection', 'delivery'];
 const options = names.includes(first) || first === 'bars' ? rest : process.argv.slice(2);
-// In this process, so that a signal reaches the one that ends the started programs.
+// Not in a child: a signal must reach the process that ends the started programs.
 for (const name of chosen) {
   const path = new URL(`${name}.ts`, import.meta.url);
   process.argv.splice(1, Infinity, path.pathname, ...options);

@@ -66,7 +66,7 @@ test('an archive has each record once after kills, and its ledger proves every w
     // What an auditor receives.
     const directory = place.path('archive');
     copyFileSync(publicKeyPath(directory), place.path('archive.pub'));
-    // What the SIEM received of the first day.
+    // The checkpoint that the SIEM received on the first day.
     const event = linesOf(place.path('siem.ndjson')).find((line) => line.includes('"action":"archive-checkpoint"')) ?? '{}';
     const { dpas } = JSON.parse(event) as { readonly dpas?: { readonly ledger: { readonly checkpoint: string } } };
     writeFileSync(place.path('earlier-checkpoint'), dpas?.ledger.checkpoint ?? '');
