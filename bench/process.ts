@@ -75,7 +75,7 @@ export function cpuSeconds(pid: number): number {
   const stat = readProc(`${pid}/stat`);
   if (stat === '') return 0;
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  // utime, stime and those of ended children, in clock ticks of 1/100 s (proc(5)).
+  // utime, stime, cutime and cstime, in clock ticks of 1/100 s (proc(5)).
   const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
   return ticks / 100 + childrenOf(pid).reduce((sum, child) => sum + cpuSeconds(child), 0);
 }

@@ -105,7 +105,7 @@ function kafkaKind(name: string, format: Format, batch: number): Kind {
       return {
         sink: { type: 'kafka', brokers: [server.address()], topic, format, batch: { maxRecords: batch } },
         bare: `${server.address()}/${topic}`,
-        // By kcat, with `read_committed`: a message that was not committed is missing, one that was sent twice is too many.
+        // kcat reads with `read_committed`: the count shows lost and duplicate messages.
         count: () => server.count(topic),
         [Symbol.asyncDispose]: async (): Promise<void> => undefined,
       };

@@ -1,6 +1,6 @@
 /**
  * `npm run bench [-- NAME [options]]`: the benchmarks, each with its floor measured in the same run. Without a name, collection and then delivery; `bars`
- * runs each one that has bars. Options are for a benchmark that is named, `--records` and `--save` are for all.
+ * runs the benchmarks with bars. Options apply to a named benchmark; `--records` and `--save` apply to all.
  */
 const names = ['peers', 'collection', 'delivery', 'outage', 'sources', 'backfill', 'logs-endpoint', 'flood', 'sizing', 'live', 'report'];
 const withBars = ['peers', 'live', 'delivery', 'outage', 'sources'];

@@ -71,7 +71,7 @@ export class ArchivedRecordReader implements ArchivedRecords {
   }
 
   /**
-   * @param keys  the signing key of the archive, and the one that it replaces
+   * @param keys  the signing key of the archive, then the previous key if there is one
    * @throws WaybillError `archive_broken`, as `read` does, for an object that is missing or not what was signed
    */
   static async open(store: OpenStore, keys: readonly KeyObject[], end: JournalEnd): Promise<ArchivedRecordReader> {

@@ -35,7 +35,7 @@ export interface Head {
 }
 
 /**
- * @param keys  the signing key, and the one that it replaces
+ * @param keys  the signing key, then the previous key if there is one
  * @param newOrigin  the origin of an archive that begins
  * @throws WaybillError `archive_broken`
  */

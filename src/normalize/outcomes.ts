@@ -96,7 +96,7 @@ export const outcomes: readonly OutcomeRow[] = [
 /** The 17 codes. */
 export const outcomeCodes: readonly string[] = outcomes.map((outcome) => outcome.code);
 
-/** Values by outcome code that override those of the table. */
+/** Severities and names that override the table, by outcome code. */
 export interface OutcomeOverrides {
   readonly severity: Readonly<Record<string, number | undefined>>;
   readonly names: Readonly<Record<string, string | undefined>>;

@@ -1,8 +1,8 @@
 /**
- * An archive in a bucket of S3, or of a server with conditional writes. What is created is never
- * replaced (`If-None-Match: *`) and has Object Lock; tiles, entries and the copy of the newest checkpoint
- * can be computed again and have none. A repeated request does no harm, so each is repeated after a
- * response that is lost or asks for it.
+ * Stores an archive in a bucket of S3, or of a server with conditional writes. Segments and numbered
+ * checkpoints are never replaced (`If-None-Match: *`) and have Object Lock. Tiles, entries and the copy
+ * of the newest checkpoint have no lock, because they can be computed again. Each request can be
+ * repeated safely, and is repeated after a lost response or a transient error.
  */
 import { createHash } from 'node:crypto';
 import { GetObjectCommand, ListObjectsV2Command, PutObjectCommand } from '@aws-sdk/client-s3';

@@ -29,7 +29,7 @@ without the ledger. They are verified before they are sent. An interrupted repla
 that the sink rejects is logged, and is no dead letter.`,
   options: {
     sink: required(text('ID', 'sink')),
-    archive: text('ID', 'send the records of this archive sink, not those of the journal'),
+    archive: text('ID', 'send the records of this archive sink instead of records of the journal'),
     from: text('T|POSITION', `${timeOrPosition}; a time leaves out records without a readable one; required without --archive`),
     to: text('T|POSITION', `${timeOrPosition}; default everything that the sink received`),
     ...operationOptions,

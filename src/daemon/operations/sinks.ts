@@ -159,7 +159,7 @@ async function replay({ journal, sink, configured, operation, reason }: Target, 
   return { replay: (await loop.view()).replay };
 }
 
-/** The state keeps the request until it is complete. The same request continues one that failed. */
+/** The state stores the request until it is complete. After a failure, the same request continues where it stopped. */
 async function replayArchive(
   { journal, sink, configured, operation, reason }: Target,
   request: RequestOf<'replay'>,

@@ -8,7 +8,7 @@ import type { ArchiveSettings } from './settings.ts';
 type Keys = Pick<ArchiveSettings, 'signingKey' | 'previousSigningKey'>;
 
 /**
- * The signing key of an archive, and the one that it replaces.
+ * The signing key of an archive, then `previousSigningKey` if it is set.
  * @throws WaybillError `sink_blocked`
  */
 export function signingKeysOf({ signingKey, previousSigningKey }: Keys, id: string): readonly [KeyObject, ...KeyObject[]] {

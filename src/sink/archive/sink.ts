@@ -119,7 +119,7 @@ export class ArchiveSink implements Sink {
   }
 }
 
-/** Refuses to start a new archive in the place of one that received records and is missing or replaced. */
+/** Refuses to begin a new archive if the archive that received earlier records is missing or was replaced. */
 function assertContinues({ position, origin }: ArchiveWriter, { journal, resumeNote }: ResumePoint, action: string): void {
   if (position !== undefined && position.journal !== journal)
     throw new WaybillError(

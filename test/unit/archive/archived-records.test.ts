@@ -66,7 +66,7 @@ describe('the records of an archive', () => {
     expect(read.map(({ uid }) => uid)).toEqual(records.filter(({ seq }) => seq <= 200).map(({ uid }) => uid));
   });
 
-  it('include those of another journal, whatever its numbers', async () => {
+  it('include records of an earlier journal, even if their numbers are higher', async () => {
     const files = new MemoryStore();
     await (await openWriter(files, 'first')).append([recordLine(900, start)], { ...through(900), journal: 'lost' });
     await (await openWriter(files, 'next', { beginsAfter: 0 })).append([recordLine(1, start), recordLine(9, start)], through(9));
