@@ -14,13 +14,14 @@ const rows = [
   ['version.ts', ['files.ts', 'node']],
   ['node-http.ts', ['node']],
   ['clock.ts', ['model/', 'node']],
+  ['deadline.ts', [...ground, 'node:events']],
   // An exclusive transaction is the lock that the operating system releases with the process.
   ['lock.ts', ['better-sqlite3', 'node']],
   ['record/', ['record/', 'model/', 'node:buffer', 'node:crypto']],
   ['settings/', ['settings/', ...ground, 'record/timestamp.ts', 'secrets.ts', 'zod', 'node']],
   // From the service to the journal and on to a message.
   ['connect/', ['connect/', ...ground, 'quote.ts', 'node-http.ts', 'undici', 'node']],
-  ['source/', ['source/', 'connect/', ...ground, 'quote.ts', 'secrets.ts', 'undici', 'openid-client', 'jose', 'node']],
+  ['source/', ['source/', 'connect/', 'deadline.ts', ...ground, 'quote.ts', 'secrets.ts', 'undici', 'openid-client', 'jose', 'node']],
   ['collect/', ['collect/', 'record/', ...ground, 'node:crypto']],
   ['collect/windows.ts', ['model/']],
   ['journal/', ['journal/', 'record/', 'files.ts', 'lock.ts', ...ground, 'better-sqlite3', 'node']],
@@ -28,19 +29,26 @@ const rows = [
   ['encode/', ['encode/', 'record/', 'model/', 'node:crypto']],
   ['archive/', ['archive/', 'record/', ...ground, 'zod', 'node']],
   ['archive/bucket/', ['archive/', 'connect/', ...ground, 'quote.ts', '@aws-sdk/client-s3', 'node']],
+  [
+    'archive/timestamp/',
+    [
+      ...['archive/', 'connect/', ...ground, 'quote.ts', 'asn1js'],
+      ...['@peculiar/asn1-cms', '@peculiar/asn1-schema', '@peculiar/asn1-tsp', '@peculiar/asn1-x509', 'node'],
+    ],
+  ],
   ['archive/merkle.ts', ['node:crypto']],
   ['archive/tiles.ts', ['archive/merkle.ts']],
   ['archive/tiled-tree.ts', ['archive/merkle.ts', 'archive/tiles.ts']],
-  ['deliver/', ['deliver/', 'record/', ...ground]],
+  ['deliver/', ['deliver/', 'deadline.ts', 'record/', ...ground]],
   // A sink knows no other sink.
   ['sink/define.ts', ['connect/', 'encode/index.ts', 'model/', 'zod']],
   ['sink/index.ts', ['sink/']],
-  ['sink/stdout.ts', ['sink/define.ts', ...ground, 'zod', 'node']],
+  ['sink/stdout.ts', ['sink/define.ts', 'deadline.ts', ...ground, 'zod', 'node']],
   ['sink/archive/', sink('archive', 'archive/')],
-  ['sink/elasticsearch/', sink('elasticsearch', 'files.ts', '@elastic/elasticsearch', 'undici')],
+  ['sink/elasticsearch/', sink('elasticsearch', 'files.ts', '@elastic/elasticsearch')],
   ['sink/file/', sink('file', 'lock.ts')],
-  ['sink/kafka/', sink('kafka', 'kafkajs', 'undici')],
-  ['sink/splunk-hec/', sink('splunk-hec', 'version.ts', 'undici')],
+  ['sink/kafka/', sink('kafka', 'kafkajs')],
+  ['sink/splunk-hec/', sink('splunk-hec', 'version.ts')],
   ['sink/syslog/', sink('syslog', 'version.ts')],
   // The settings of a room stand beside its code; the configuration is assembled of them.
   ['connect/settings.ts', ['settings/', 'zod']],
@@ -69,7 +77,7 @@ const rows = [
     ],
   ],
   // Looking at the daemon.
-  ['telemetry/', ['telemetry/', 'escape.ts', 'secrets.ts', ...ground, 'pino', 'pino-pretty', '@opentelemetry/', 'node']],
+  ['telemetry/', ['telemetry/', 'deadline.ts', 'escape.ts', 'secrets.ts', ...ground, 'pino', 'pino-pretty', '@opentelemetry/', 'node']],
   [
     'report/',
     [
@@ -102,6 +110,7 @@ function sink(name, ...own) {
     'sink/define.ts',
     'encode/index.ts',
     'connect/',
+    'deadline.ts',
     'settings/',
     'quote.ts',
     'secrets.ts',

@@ -15,6 +15,8 @@ export default tseslint.config(
       // Loops that end by return or by a signal.
       '@typescript-eslint/no-unnecessary-condition': ['error', { allowConstantLoopConditions: true }],
       '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true }],
+      // A `using` declaration acts at the end of its scope.
+      '@typescript-eslint/no-unused-vars': ['error', { ignoreUsingDeclarations: true }],
     },
   },
   {

@@ -13,14 +13,16 @@ if (!isLong && !hasServers && freeOf('/dev/shm') > 2 ** 31) process.env['TMPDIR'
 
 /** These files share a process, which has read the sources once: they leave nothing in it. Without receivers, test/servers only skips. */
 const shared = ['test/unit/**/*.test.ts', 'test/reference/**/*.test.ts', ...(hasServers ? [] : ['test/servers/**/*.test.ts'])];
-const inShared = (file: string): boolean => /^test\/(unit|reference)\//.test(file);
+/** Secrets stay registered in a process: those of other tests would be removed from the texts of this one. */
+const alone = ['test/unit/connect/secrets.test.ts'];
+const inShared = (file: string): boolean => /^test\/(unit|reference)\//.test(file) && !alone.includes(file);
 const long = [...longOnly, ...longForms];
 
 export default defineConfig({
   test: {
     pool: 'forks',
     // More than two cores: end-to-end tests mostly wait, for polls, retries and programs that start.
-    maxWorkers: hasServers ? 2 : 4,
+    maxWorkers: hasServers ? 2 : isLong ? 4 : 5,
     globalSetup: ['./test/support/shared-certificates.ts', './test/support/built-program.ts'],
     sequence: { sequencer: LongFirst },
     // Limits for what hangs, and no measure of speed: a loaded machine is many times slower.
@@ -30,13 +32,13 @@ export default defineConfig({
     expect: { poll: { timeout: 60_000 } },
     reporters: ['default', './test/support/skip-reporter.ts'],
     projects: [
-      { extends: true, test: { name: 'shared', include: isLong ? long.filter(inShared) : shared, isolate: false } },
+      { extends: true, test: { name: 'shared', include: isLong ? long.filter(inShared) : shared, exclude: alone, isolate: false } },
       {
         extends: true,
         test: {
           name: 'isolated',
-          include: isLong ? long.filter((file) => !inShared(file)) : ['test/**/*.test.ts'],
-          exclude: [...shared, 'test/browser/**', ...(isLong ? [] : longOnly)],
+          include: isLong ? long.filter((file) => !inShared(file)) : ['test/!(unit|reference)/**/*.test.ts', 'test/*.test.ts', ...alone],
+          exclude: [...(hasServers ? [] : ['test/servers/**']), 'test/browser/**', ...(isLong ? [] : longOnly)],
         },
       },
     ],

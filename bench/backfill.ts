@@ -1,6 +1,8 @@
 /**
- * `npm run bench -- backfill [--records 2000000] [--file] [--json]`: history added to a ledger by `waybill backfill`, while the daemon goes on polling.
- * Measures the rate, resident memory at each tenth of the way, and what one `kill -9` half-way costs. Machines are shared: quote ratios.
+ * `npm run bench -- backfill [--records 2000000] [--file] [--json]`: history added to a ledger by
+ * `waybill backfill`, while the daemon continues to poll. Measures the rate, resident memory at
+ * each tenth of the records, and the cost of one `kill -9` half-way. Machines are shared: quote
+ * ratios.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,7 +19,7 @@ import { perSecond } from './record.ts';
 const { values } = parseArgs({
   options: {
     records: { type: 'string', default: '2000000' },
-    /** Into a file of raw records as well. */
+    /** Also delivers to a file of raw records. */
     file: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
   },
@@ -29,7 +31,7 @@ const directory = mkdtempSync(join(tmpdir(), 'waybill-bench-backfill-'));
 const work = join(directory, 'daemon');
 mkdirSync(work);
 const seconds = Math.ceil(records / perSecond);
-// All of it lies before the ledger begins.
+// All records lie before the start of the ledger.
 const endMs = Math.floor(Date.now() / 1000) * 1000 - 600_000;
 const beginMs = endMs - seconds * 1000;
 const socketPath = join(work, 'state', 'waybill.sock');
@@ -93,7 +95,7 @@ try {
   rmSync(directory, { recursive: true, force: true });
 }
 
-/** What the phases appended, without what came between the kill and the first measure behind it. */
+/** Records appended during the phases, without those between the kill and the next sample. */
 function collectedIn([first, second]: readonly Phase[]): number {
   return (first?.collected ?? 0) + (second?.collected ?? 0);
 }

@@ -1,6 +1,7 @@
 /**
- * `npm run bench -- collection`: what the daemon does in a second and what it costs, beside a floor that is measured in the same run. The daemon is the real
- * one, a process of its own with the default rules: padding, totals, proofs, synchronous=FULL. Machines are shared: quote ratios.
+ * `npm run bench -- collection`: the rate of the daemon and its cost, next to a floor measured in
+ * the same run. The daemon is the real one, in a separate process with the default rules: padding,
+ * totals, proofs, synchronous=FULL. Machines are shared: quote ratios.
  */
 import { closeSync, fdatasyncSync, mkdirSync, mkdtempSync, openSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -35,7 +36,7 @@ interface Row {
   readonly windows?: number;
   readonly requestsPer100k?: number;
   readonly commitsPer100k?: number;
-  /** Resident memory at each tenth of the way. */
+  /** Resident memory at each tenth of the records. */
   readonly memory?: readonly number[];
 }
 
@@ -46,7 +47,7 @@ say(
   `${records} records of the last ${(records / perSecond / 3600).toFixed(1)} h, 30 a second; one synced write of 4 KiB takes ${syncMs.toFixed(2)} ms here`,
 );
 
-// The log ends a while ago, so that the live poll has nothing to read and every window is history.
+// The log ends a while ago, so that live polls find no records and every window is history.
 const beginMs = Math.floor(Date.now() / 1000) * 1000 - Math.ceil(records / perSecond) * 1000 - 600_000;
 const endMs = beginMs + Math.ceil(records / perSecond) * 1000;
 const server = start(process.execPath, [join(root, 'bench/server.ts'), String(records), String(beginMs)]);
@@ -69,7 +70,7 @@ try {
 }
 report();
 
-/** The plain pipeline, in a process of its own. */
+/** The plain pipeline, in a separate process. */
 async function floor(port: number): Promise<Row> {
   const program = start(process.execPath, [
     join(root, 'bench/floor.ts'),
@@ -94,7 +95,8 @@ async function collectOnly(port: number): Promise<Row> {
 }
 
 async function journalToFile(port: number): Promise<Row> {
-  // The state of the run before: everything is in the journal, nothing is to be read from the source.
+  // The state of the previous run: the journal has every record, and the source needs no more
+  // reads.
   return measured('filled journal to file', port, true, (snapshot) => snapshot.sinks[0]?.lagRecords === 0, 'source-to-journal', true);
 }
 
@@ -111,7 +113,9 @@ function reached(snapshot: Snapshot): boolean {
   return (snapshot.sources[0]?.closedUntil ?? 0) >= endMs * 1000;
 }
 
-/** Starts the daemon, waits until `done`, and measures from the first window (or the first line) on. */
+/**
+ * Starts the daemon, waits until `done`, and measures from the first window (or the first line of the file) on.
+ */
 async function measured(
   what: string,
   port: number,

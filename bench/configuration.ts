@@ -1,11 +1,18 @@
-/** The configuration of the daemon that is measured: sources on the page server, without a limit of requests that would delay them. */
+/**
+ * The configuration of the measured daemon: sources on the page server, with a request limit so
+ * high that it causes no delay.
+ */
 
-/** @param start  ms since 1970, where the ledger begins. @returns JSON, which is YAML */
+/** @param start  start of the ledger, ms since 1970. @returns JSON, which is YAML */
 export function configuration(
   port: number,
   start: number,
   sinks: readonly object[],
-  { deliveryThread = 'off', sources = 1 }: { readonly deliveryThread?: 'auto' | 'off'; readonly sources?: number } = {},
+  {
+    deliveryThread = 'off',
+    sources = 1,
+    closeDelay = '3s',
+  }: { readonly deliveryThread?: 'auto' | 'off'; readonly sources?: number; readonly closeDelay?: string } = {},
 ): string {
   const address = `http://127.0.0.1:${port}`;
   return JSON.stringify({
@@ -15,8 +22,9 @@ export function configuration(
       baseUrl: `${address}/v2/api`,
       auth: { authUrl: address, tenantId: 'bench', clientId: 'bench', clientSecret: 'bench', scopeAddress: 'bench' },
       start: new Date(start).toISOString(),
-      // Short only so that the service's clock is known within a second; windows of history do not depend on it.
-      closeDelay: '3s',
+      // Short, so that the service's clock is known within a second; windows of history do not
+      // depend on it.
+      closeDelay,
       requests: { perSecond: 1000 },
     })),
     sinks,

@@ -1,7 +1,8 @@
 /**
- * The floors of delivery, each in a process of its own: what a bare client reaches with the same messages in the same batches, when it keeps no
- * position, knows no failure and does nothing else. `file` encodes, appends and syncs; a sender over the network has its bodies before the clock
- * starts. Arguments: JSON of `FloorOrder`. Prints one line of JSON.
+ * The floors of delivery, each in a separate process: the rate of a bare client with the same
+ * messages in the same batches, without positions and error handling. `file` encodes, appends and
+ * syncs; a network sender prepares its bodies before the clock starts. Arguments: JSON of
+ * `FloorOrder`. Prints one line of JSON.
  */
 import { open } from 'node:fs/promises';
 import { connect } from 'node:net';
@@ -16,7 +17,7 @@ export interface FloorOrder {
   readonly format: Format;
   readonly records: number;
   readonly beginMs: number;
-  /** Messages a batch, as the sink makes them. */
+  /** Messages per batch, as the sink forms them. */
   readonly batch: number;
   /** The path of a file, a port on loopback, the address of a data stream, or `HOST:PORT/TOPIC`. */
   readonly target: string;
@@ -31,7 +32,7 @@ const order = JSON.parse(process.argv[2] ?? '{}') as FloorOrder;
 const encoded = messagesIn(order.format, order.beginMs);
 const message = (i: number): string => encoded(i).text;
 
-/** The numbers of each batch, one after another. */
+/** The sequence numbers of each batch, in order. */
 function* batches(): Generator<readonly number[]> {
   for (let from = 0; from < order.records; from += order.batch) {
     yield Array.from({ length: Math.min(order.batch, order.records - from) }, (_, i) => from + i);
@@ -51,7 +52,10 @@ async function toFile(): Promise<FloorResult> {
   return result;
 }
 
-/** A sender of RELP that keeps 128 messages under way and waits for the answers of a batch before the next one. */
+/**
+ * A RELP sender that keeps 128 messages in flight and waits for the responses to a batch before the
+ * next one.
+ */
 async function toRelp(): Promise<FloorResult> {
   const bodies = [...batches()].map((batch) =>
     batch.map((i) =>
@@ -91,7 +95,7 @@ async function toRelp(): Promise<FloorResult> {
   return result;
 }
 
-/** A sender that posts one body of `_bulk` after another, and reads the answers. */
+/** A sender that posts one `_bulk` body after another, and reads the responses. */
 async function toElasticsearch(): Promise<FloorResult> {
   const stream = order.target.split('/').at(-1) ?? '';
   const bodies = [...batches()].map((batch) =>

@@ -111,7 +111,7 @@ async function delivered({ start: startTarget }: Kind, port: number): Promise<Fl
   return result;
 }
 
-/** Waits: the receiver has a queue, so an accepted message is counted a moment later. */
+/** Waits for the receiver's count: it queues accepted messages for a moment. */
 async function arrived(target: Target): Promise<void> {
   for (let tries = 0; (await target.count()) < records && tries < 300; tries += 1) await sleep(100);
   const found = await target.count();
@@ -125,7 +125,7 @@ async function runDaemon(
   sink: object | undefined,
   done: (snapshot: Snapshot) => boolean,
 ): Promise<FloorResult> {
-  // A sink of Kafka keeps its position at the broker, by its id.
+  // A Kafka sink stores its position at the broker, by its id.
   daemons += 1;
   const work = name.startsWith('/') ? name : join(directory, name);
   mkdirSync(work, { recursive: true });
@@ -151,6 +151,7 @@ async function runDaemon(
     last = (await snapshot()) ?? last;
   }
   const share = sink === undefined ? 1 : records / Math.max(1, acknowledged(last) - acknowledged(first));
-  // What was acknowledged before the first look is not in the time: as if all had gone at the rate that was seen.
+  // Some records are acknowledged before the first sample. Their time is left out in proportion to
+  // their number.
   return { seconds: (share * (performance.now() - begin)) / 1000, cpuSeconds: share * (cpuSeconds(daemon.pid) - cpu) };
 }

@@ -1,4 +1,7 @@
-/** What the messages of a bare client are made with: the very code that the sinks use, with the settings of a source that has none of its own. */
+/**
+ * Messages for a bare client, made by the code of the sinks, with the settings of a source without
+ * its own.
+ */
 import { encoder } from '../src/encode/index.ts';
 import type { Format } from '../src/encode/index.ts';
 import { normalizer } from '../src/normalize/normalizer.ts';
@@ -6,7 +9,7 @@ import type { EcsEvent } from '../src/record/event.ts';
 import { readText } from '../src/record/read.ts';
 import { recordText } from './record.ts';
 
-/** The same for each record: a floor looks nothing up. */
+/** The same for each record: a floor performs no lookup. */
 export const uid = 'AAAAAAAAAAAAAAAAAAAAAA';
 
 export const normalize = normalizer({

@@ -1,6 +1,7 @@
 /**
- * The client of the flood benchmark, a process of its own: sends one kind of flood to the admin server on loopback, and prints what became of
- * it as one line of JSON. A connection that the server closes is opened again, as a hostile client would.
+ * The client of the flood benchmark, in a separate process: sends one kind of flood to the admin
+ * server on loopback, and prints the outcome as one line of JSON. It reopens connections that the
+ * server closes, as a hostile client would.
  */
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
@@ -8,23 +9,27 @@ import type { Socket } from 'node:net';
 export interface Flood {
   readonly port: number;
   /**
-   * `pipelined`: requests without waiting for answers; `sequential`: each after the answer before; `connections`: one request each, then a new
-   * connection; `idle`: connections that send half a request; `slow`: requests whose answers are not read; `bodies`: 10 MB each.
+   * `pipelined`: requests without waiting for responses; `sequential`: each after the previous
+   * response; `connections`: one request per connection; `idle`: connections that send half a
+   * request; `slow`: requests whose responses are not read; `bodies`: 10 MB each.
    */
   readonly kind: 'pipelined' | 'sequential' | 'connections' | 'idle' | 'slow' | 'bodies';
   /** Method and target: `GET /metrics`. */
   readonly request: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Requests at least: the flood goes on as long as `seconds`, and up to three times as long until there were so many. */
+  /**
+   * The minimum number of requests: the flood lasts `seconds`, and up to three times as long until
+   * it has sent this many.
+   */
   readonly total: number;
   readonly connections: number;
   readonly seconds: number;
 }
 
 export interface Flooded {
-  /** Requests, or begun ones, that the kernel has taken. */
+  /** Requests, complete or partial, that the kernel has accepted. */
   readonly sent: number;
-  /** Answers by status. */
+  /** Responses by status. */
   readonly answers: Readonly<Record<string, number>>;
   readonly connects: number;
   readonly seconds: number;
@@ -36,7 +41,7 @@ const head = `${flood.request} HTTP/1.1\r\nhost: 127.0.0.1\r\n${Object.entries(f
   .map(([name, value]) => `${name}: ${value}\r\n`)
   .join('')}`;
 const request = `${head}\r\n`;
-/** Written at once where requests do not wait for answers. */
+/** Requests written at once, if they do not wait for responses. */
 const batch = 1_000;
 const many = request.repeat(batch);
 const body = Buffer.alloc(1_000_000, 'x');
@@ -56,7 +61,7 @@ const seconds = (performance.now() - began) / 1000;
 process.stdout.write(`${JSON.stringify({ sent, answers, connects, seconds } satisfies Flooded)}\n`);
 process.exit(0);
 
-/** One connection at a time, until the flood is over. */
+/** Opens one connection after another until the flood is over. */
 async function one(): Promise<void> {
   while (!isOver()) {
     connects += 1;
@@ -77,7 +82,7 @@ function connection(socket: Socket): Promise<void> {
     socket.once('connect', () => begin(socket));
     if (flood.kind === 'slow') return;
     socket.on('data', (part: Buffer) => {
-      // Statuses only: the end of one part may hold the begin of a status line.
+      // Statuses only: the end of one chunk may contain the start of a status line.
       const text = tail + part.toString('latin1');
       let last = 0;
       for (const match of text.matchAll(/HTTP\/1\.1 (\d{3}) /g)) {
@@ -116,10 +121,10 @@ function ask(socket: Socket): void {
   socket.write(request);
 }
 
-/** As fast as the connection takes it. */
+/** Writes as fast as the connection accepts data. */
 function pipeline(socket: Socket): void {
   while (!isOver() && !socket.destroyed) {
-    // Handed to the kernel: what the server closes before counts as nothing.
+    // Accepted by the kernel: requests on a connection that the server closed earlier do not count.
     const counted = (error?: Error | null): void => void (sent += error ? 0 : batch);
     if (!socket.write(many, counted)) {
       socket.once('drain', () => pipeline(socket));

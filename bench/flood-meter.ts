@@ -1,24 +1,27 @@
-/** What the flood benchmark sees of the daemon from outside: how much it collects and delivers, how soon it answers, what memory it takes. */
+/**
+ * The daemon under flood, measured from outside: rates of collection and delivery, latency of
+ * `/healthz`, memory.
+ */
 import { closeSync, openSync, readSync } from 'node:fs';
 import { request } from 'node:http';
 import type Database from 'better-sqlite3';
 import { mainThreadMs, memoryMiB } from './process.ts';
 
-/** Records a second. */
+/** Records per second. */
 export interface Rates {
   readonly collected: number;
   readonly delivered: number;
   /** Share of a CPU that the main thread of the daemon used. */
   readonly mainThread: number;
 }
-/** `failed`: another answer than 200, or none within 30 s. */
+/** `failed`: a response other than 200, or none within 30 s. */
 export interface Health {
   readonly asked: number;
   readonly failed: number;
   readonly slowestMs: number;
 }
 
-/** Counts the lines of a file that grows. */
+/** Counts the lines of a growing file. */
 export class Lines {
   readonly #path: string;
   readonly #buffer = Buffer.alloc(1_048_576);
@@ -54,7 +57,7 @@ interface Moment {
   readonly cpu: number;
 }
 
-/** Rates since it was asked last. */
+/** Rates since the last call. */
 export class Meter {
   readonly #now: () => Moment;
   #last: Moment;
@@ -77,7 +80,9 @@ export class Meter {
   }
 }
 
-/** Asks `/healthz` four times a second, on a connection of its own each time, and looks at the memory. */
+/**
+ * Requests `/healthz` four times a second, on a new connection each time, and samples the memory.
+ */
 export class Prober {
   readonly #timer: NodeJS.Timeout;
   readonly #asked: Promise<number | undefined>[] = [];
@@ -98,7 +103,7 @@ export class Prober {
   }
 }
 
-/** How long it took; undefined when the answer was another than 200, or took longer than 30 s. */
+/** The latency in ms; undefined for a response other than 200, or none within 30 s. */
 function healthMs(port: number): Promise<number | undefined> {
   const began = performance.now();
   return new Promise((resolve) => {

@@ -1,6 +1,8 @@
 /**
- * `npm run bench -- flood`: collecting and delivering 1,000 records a second while the admin server is flooded. For each flood the rates before, during and
- * after it, how long `/healthz` took at most, and resident memory; at last SIGTERM in the middle of a flood. Exits 1 when a bound is missed.
+ * `npm run bench -- flood`: collects and delivers 1,000 records a second while the admin server is
+ * flooded. Prints for each flood the rates before, during and after it, the highest latency of
+ * `/healthz`, and resident memory; finally SIGTERM in the middle of a flood. Exits 1 if a bound is
+ * missed.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,13 +18,13 @@ import { table } from './table.ts';
 
 const { values } = parseArgs({
   options: {
-    /** Records a second. */
+    /** Records per second. */
     rate: { type: 'string', default: '1000' },
-    /** How long before and after each flood is measured, seconds. */
+    /** Duration of the measurements before and after each flood, seconds. */
     rest: { type: 'string', default: '10' },
-    /** How long a flood lasts, seconds; up to three times as long where the requests are not sent until then. */
+    /** Duration of a flood, seconds; up to three times as long until its requests are sent. */
     seconds: { type: 'string', default: '20' },
-    /** Floods whose name holds this text. */
+    /** Runs floods whose name contains this text. */
     only: { type: 'string' },
     json: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
@@ -77,7 +79,7 @@ const floods: readonly Named[] = [
 interface Row {
   readonly name: string;
   readonly flooded: Flooded;
-  /** Records a second, collected and delivered. */
+  /** Records per second, collected and delivered. */
   readonly before: Rates;
   readonly during: Rates;
   readonly after: Rates;
@@ -125,7 +127,7 @@ async function measured({ name, ...flood }: Named, port: number, pid: number, db
   return { name, flooded, before, during, after: meter.rates(), health: asked, memory: { before: memoryBefore, most: memoryMost } };
 }
 
-/** Ends the daemon in the middle of a flood. @returns how long that took, ms */
+/** Stops the daemon in the middle of a flood. @returns how long that took, ms */
 async function stopped(port: number, daemon: ReturnType<typeof start>): Promise<{ ended: number }> {
   say('SIGTERM');
   const flood: Flood = { kind: 'sequential', request: 'GET /metrics', headers: bearer, total: 0, connections: 50, seconds: 5, port };
@@ -141,7 +143,7 @@ async function stopped(port: number, daemon: ReturnType<typeof start>): Promise<
 
 function report(rows: readonly Row[], endedMs: number): void {
   const faults = rows.flatMap(({ name, before, during, health }) => [
-    // What stood back before is not expected again.
+    // The expectation is relative to the rate before the flood.
     ...(during.collected < 0.9 * Math.min(rate, before.collected) ? [`${name}: collected less than nine tenths`] : []),
     ...(during.delivered < 0.9 * Math.min(rate, before.delivered) ? [`${name}: delivered less than nine tenths`] : []),
     ...(health.failed > 0 || health.slowestMs > 1_000 ? [`${name}: /healthz did not answer within a second`] : []),

@@ -1,6 +1,7 @@
 /**
- * The floor of the benchmark: a plain pipeline without any durability, in a process of its own. It asks for the pages one after another (the
- * next one while this one is worked on), parses each as a whole, normalizes and encodes with the very same code, and appends to a file.
+ * The floor of the benchmark: a plain pipeline without any durability, in a separate process. It
+ * requests the pages in order (the next one while it processes this one), parses each as a whole,
+ * normalizes and encodes with the code of the daemon, and appends to a file.
  */
 import { open } from 'node:fs/promises';
 import { request } from 'undici';
@@ -39,7 +40,8 @@ for (let number = 2; done < Number(records); number += 1) {
   const { data } = JSON.parse(text) as { data: unknown[] };
   if (data.length === 0) break;
   const received = Date.now() * 1000;
-  // `event.original` is the text of the record: a pipeline that parses the page whole has to write it again.
+  // `event.original` is the text of the record: a pipeline that parses whole pages has to serialize
+  // it again.
   const lines = data.map((value) =>
     encode(normalize({ record: readText(JSON.stringify(value)), uid: 'AAAAAAAAAAAAAAAAAAAAAA', received })).toString(),
   );

@@ -1,6 +1,7 @@
 /**
- * The service of the live benchmark: a process of its own with a record every so many milliseconds, each visible some time after its
- * `logTimestamp`. It answers the queries of Waybill in ascending order with exact totals. Prints its port, and its counts at `/stats`.
+ * The service of the live benchmark, in a separate process: a new record at a fixed interval, each
+ * visible some time after its `logTimestamp`. It answers the queries of Waybill in ascending order
+ * with exact totals. Prints its port, and its counts at `/stats`.
  */
 import { createServer } from 'node:http';
 import { recordText } from './record.ts';
@@ -9,7 +10,7 @@ import { visibleAfterMs } from './visibility.ts';
 const beginMs = Number(process.argv[2]);
 const rate = Number(process.argv[3]);
 
-/** Records [from, to) of which some may not be visible yet; no delay is longer than a minute. */
+/** Records [from, to), some possibly not visible yet; no delay is longer than a minute. */
 function visible(from: number, to: number, now: number): number[] {
   const found: number[] = [];
   const settled = indexAt(now - 60_000);

@@ -1,6 +1,7 @@
 /**
- * `npm run bench -- live`: one source of so many records a second with default settings, in real time. Prints how often each record was read, the CPU
- * that 100,000 records cost, and the delay from visible at the service to written in the file, beside their bars.
+ * `npm run bench -- live`: one source with a fixed rate and default settings, in real time. Prints
+ * how often each record was read, the CPU per 100,000 records, and the delay from visible at the
+ * service to written in the file, next to their bars.
  */
 import { closeSync, mkdtempSync, openSync, readSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,9 +18,9 @@ import { visibleAfterMs } from './visibility.ts';
 
 const { values } = parseArgs({
   options: {
-    /** Records a second. */
+    /** Records per second. */
     rate: { type: 'string', default: '100' },
-    /** How long the measurement lasts, after the history before its start is closed. */
+    /** Duration of the measurement, which starts when the earlier history is closed. */
     seconds: { type: 'string', default: '1800' },
     pollInterval: { type: 'string', default: '10' },
     closeDelay: { type: 'string', default: '900' },
@@ -46,7 +47,7 @@ interface Stats {
   readonly closed: number;
 }
 
-/** The numbers of the records in the lines that a file gained. */
+/** The numbers of the records in new lines of a file. */
 class Delivered {
   readonly #buffer = Buffer.alloc(1_048_576);
   #at = 0;
@@ -77,7 +78,8 @@ try {
   const socketPath = join(directory, 'state', 'waybill.sock');
   const stats = async (): Promise<Stats> => (await ask<Stats>({ port }, '/stats')) ?? { requests: 0, counts: 0, polled: 0, closed: 0 };
   const closedUntil = async (): Promise<number> => (await ask<Snapshot>({ socketPath }, '/snapshot'))?.sources[0]?.closedUntil ?? 0;
-  // A window is as wide as the close delay at most, and narrower at this rate.
+  // The newest proven window ends before the close delay and its own width. A window is at most as
+  // wide as the close delay; at 100 records a second it is at most 180 s.
   const lagMs = (closeDelay + Math.min(closeDelay, 180)) * 1000;
   while ((await closedUntil()) < (Date.now() - lagMs) * 1000) await sleep(1_000);
   const delivered = new Delivered();
@@ -118,7 +120,7 @@ try {
 
 interface Measured {
   readonly records: number;
-  /** Records that live polls and windows read, per record. */
+  /** Records read by live polls and by windows, per record. */
   readonly polls: number;
   readonly windows: number;
   /** Requests per 100,000 records, and how many of them only count. */

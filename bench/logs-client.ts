@@ -1,9 +1,12 @@
-/** The reference service as the bench of its log sees it: signed in as who may read everything, each answer compared with the truth. */
+/**
+ * A client of the reference service for the benchmark of its log: it may read everything, and
+ * compares each response with the truth.
+ */
 import { readFileSync } from 'node:fs';
 import { Agent, request } from 'undici';
 import type { Expected, Truth } from './logs-truth.ts';
 
-/** What the service prints when it listens. */
+/** The line that the service prints when it listens. */
 export interface StartLine {
   readonly baseUrl: string;
   readonly authUrl: string;
@@ -35,13 +38,13 @@ export class Client implements AsyncDisposable {
     await this.#agent.close();
   }
 
-  /** How many pages of full-payload the service says it has answered. */
+  /** The number of full-payload pages that the service reports. */
   async answers(): Promise<number> {
     const { requests } = (await (await fetch(`${this.line.control}/stats`)).json()) as { requests: Record<string, Record<string, number>> };
     return requests['GET /logs/full-payload']?.['200'] ?? 0;
   }
 
-  /** The answer, and how many ms it took. */
+  /** The response, and its latency in ms. */
   async ask(url: string): Promise<{ text: string; ms: number }> {
     const begin = performance.now();
     const { body } = await request(url, { headers: this.headers, dispatcher: this.#agent });
@@ -49,7 +52,7 @@ export class Client implements AsyncDisposable {
     return { text, ms: performance.now() - begin };
   }
 
-  /** Asks for the page, compares it with the truth, and says how many ms the answer took. */
+  /** Requests the page and compares it with the truth. @returns the latency in ms */
   async check(truth: Truth, expected: Expected): Promise<number> {
     const { text, ms } = await this.ask(this.line.baseUrl + expected.path);
     const { pagination, data } = JSON.parse(text) as { pagination: { totalRecords: number }; data: { logId: number }[] };

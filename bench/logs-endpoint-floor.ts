@@ -1,6 +1,7 @@
 /**
- * The floor of the logs endpoint: the same HTTPS server of Node with the same certificate and ciphers, that answers each request with the same
- * prepared bytes. Arguments: the folder of the authority, the head of the answer, and its length. Prints one line of JSON when it listens.
+ * The floor of the logs endpoint: the same HTTPS server of Node with the same certificate and
+ * ciphers, which sends the same prepared bytes for each request. Arguments: the folder of the CA,
+ * the head of the response, and its length. Prints one line of JSON when it listens.
  */
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';

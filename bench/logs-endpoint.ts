@@ -1,8 +1,10 @@
 /**
- * `npm run bench -- logs-endpoint [--records 1000000] [--seconds 10] [--connections 8] [--windows 300] [--json]`: how fast the reference service
- * answers on the log, over HTTPS. wrk (Debian: `apt-get install wrk`) asks for full pages, each of another window, and compares total, items, page
- * and length of every answer with the truth; the floor is the same server with prepared bytes, before and after. Then single requests,
- * one after another: how long the windows take of which a collector asks, and the wide ones. Machines are shared: quote ratios.
+ * `npm run bench -- logs-endpoint [--records 1000000] [--seconds 10] [--connections 8] [--windows
+ * 300] [--json]`: the speed of the reference service's log over HTTPS. wrk (Debian: `apt-get
+ * install wrk`) requests full pages, each of another window, and compares total, items, page and
+ * length of every response with the truth; the floor is the same server with prepared bytes, before
+ * and after. Then single sequential requests: the latency of a collector's windows, and of wide
+ * ones. Machines are shared: quote ratios.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -19,10 +21,10 @@ import { table } from './table.ts';
 const { values } = parseArgs({
   options: {
     records: { type: 'string', default: '1000000' },
-    /** Of load, for each size of page; 0 is none. */
+    /** Duration of the load for each page size; 0: none. */
     seconds: { type: 'string', default: '10' },
     connections: { type: 'string', default: '8' },
-    /** How many of each kind are asked one after another; 0 asks none. */
+    /** Number of sequential requests of each kind; 0: none. */
     windows: { type: 'string', default: '300' },
     json: { type: 'boolean', default: false },
   },
@@ -30,12 +32,12 @@ const { values } = parseArgs({
 const [seconds, connections, windows] = [Number(values.seconds), Number(values.connections), Number(values.windows)];
 const pageSizes = [100, 1000];
 const warmSeconds = 3;
-/** So many records a second are planned for; more than a machine is thought to serve. */
+/** The number of planned requests per second, more than any machine can serve. */
 const plannedPerSecond = 2_000_000;
 const checkedPages = 100;
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
 
-/** What the script of wrk prints. `broken`: connections and answers that ended badly. */
+/** The output of wrk's script. `broken`: failed connections and responses. */
 interface Load {
   readonly pages: number;
   readonly records: number;
@@ -50,7 +52,7 @@ interface Load {
 
 interface Rate {
   readonly pagesPerSecond: number;
-  /** Of the server's process. */
+  /** Of the server process. */
   readonly pagesPerCpuSecond: number;
   readonly megabytesPerSecond: number;
   readonly p50ms: number;
@@ -63,7 +65,7 @@ if (spawnSync('wrk', ['-v']).error) {
 }
 const path = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'waybill-bench-logs-'));
-/** The service and the floor show certificates of one authority. */
+/** The service and the floor use certificates of one CA. */
 const tlsFolder = join(folder, 'tls');
 const random = randomOf('bench');
 const main = path('../src/reference/main.ts');
@@ -85,7 +87,7 @@ try {
     const answersBefore = await client.answers();
     const served = await measured(service.pid, () => load(line.baseUrl, headers, asked, seconds));
     const counted = (await client.answers()) - answersBefore;
-    // Each connection may be cut off at the end with a request under way.
+    // At the end, each connection may be cut during a request.
     if (counted < served.load.pages || counted > served.load.pages + connections) {
       throw new Error(`wrk has ${served.load.pages} answers, the service counts ${counted}`);
     }
@@ -106,7 +108,7 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** Full pages of windows with one to five of them, each window another one. */
+/** Full pages of windows with one to five pages, each of another window. */
 function plan(truth: Truth, pageSize: number, forSeconds: number): Expected[] {
   const pageMs = (truth.spanMs / truth.records) * pageSize;
   const planned: Expected[] = [];
@@ -156,7 +158,7 @@ async function measured(pid: number, work: () => Promise<Load>): Promise<{ load:
   return { load, rate };
 }
 
-/** A floor whose answers are all as long as that of this request, and its address. */
+/** A floor whose responses have the length of this request's response, and its URL. */
 async function floorOf(one: Expected): Promise<{ server: Program; url: string }> {
   const pagination = { totalRecords: one.total, pageSize: one.items, itemsInPage: one.items, page: one.page };
   const head = `{"pagination":${JSON.stringify(pagination)},"data":[`;
@@ -186,18 +188,21 @@ interface Times {
   readonly p95: number;
   readonly p99: number;
   readonly worst: number;
-  /** Of the server's main thread for a request: the mean, and the most. */
+  /** CPU time of the server's main thread per request: mean and maximum. */
   readonly cpu: number;
   readonly worstCpu: number;
-  /** How many records the slowest window has. */
+  /** The number of records in the slowest window. */
   readonly worstTotal: number;
 }
 
-/** Single requests of each kind, ms. The floor is asked after each, so that it meets the same machine. */
+/**
+ * Single requests of each kind, ms. The floor is requested after each, so that both see the same
+ * machine load.
+ */
 async function timesOf(client: Client, truth: Truth): Promise<Times[]> {
   const span = truth.spanMs;
   const recordMs = span / truth.records;
-  /** Widths evenly on a scale of magnitudes, so that narrow ones are as frequent as wide ones. */
+  /** Widths on a logarithmic scale, so that narrow ones are as frequent as wide ones. */
   const width = (least: number, most: number): number => least * (most / least) ** random();
   const anyOf = (pages: number): number => 1 + Math.floor(random() * pages);
   const kinds: [what: string, lengthMs: () => number, page: (pages: number) => number][] = [

@@ -1,8 +1,11 @@
-/** The reference service's records as `GET /truth` tells them: as little of each as one must keep to know what every page has to be. */
+/**
+ * The reference service's records from `GET /truth`, reduced to the data needed to predict every
+ * page.
+ */
 import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
 
-/** A window of time as a query names it, and the numbers of its records: from `first`, `total` of them. */
+/** A time window as in a query, and its records: `total` of them, starting with number `first`. */
 interface Window {
   readonly startTime: string;
   readonly endTime: string;
@@ -10,30 +13,33 @@ interface Window {
   readonly total: number;
 }
 
-/** One request of the logs endpoint below `{base_url}`, and what its answer must be. */
+/** One request of the logs endpoint under `{base_url}`, and its expected response. */
 export interface Expected {
   readonly path: string;
   readonly total: number;
   readonly page: number;
-  /** The records on it: from `first`, `items` of them. */
+  /** The records on the page: `items` of them, starting with number `first`. */
   readonly first: number;
   readonly items: number;
-  /** Of the whole answer. */
+  /** Of the whole response. */
   readonly bytes: number;
 }
 
-/** Times are asked for in hundredths of a second, and compared in units of 100 ns after the first record's second. */
+/**
+ * Queries have times in hundredths of a second; comparisons use units of 100 ns since the first
+ * record's second.
+ */
 const hundredthMs = 10;
 const unitsPerMs = 10_000;
 
 export class Truth {
   readonly #times: number[] = [];
   readonly #ids: number[] = [];
-  /** How many bytes all records before it have, each with a comma behind it. */
+  /** The bytes of all earlier records, each with its comma. */
   readonly #bytesBefore: number[] = [0];
   #beginMs = 0;
 
-  /** Of the service with this control port. */
+  /** Reads the truth of the service with this control port. */
   static async of(control: string): Promise<Truth> {
     const truth = new Truth();
     const { body } = await fetch(`${control}/truth`);
@@ -51,7 +57,9 @@ export class Truth {
     return (this.#times.at(-1) ?? 0) / unitsPerMs;
   }
 
-  /** The window that begins so many ms after the first record's second; both bounds are inclusive. */
+  /**
+   * The window that starts so many ms after the first record's second; both bounds are inclusive.
+   */
   window(startMs: number, lengthMs: number): Window {
     const start = Math.floor(startMs / hundredthMs) * hundredthMs;
     const end = start + Math.ceil(lengthMs / hundredthMs) * hundredthMs;

@@ -1,6 +1,7 @@
 /**
- * `npm run bench -- outage [--records 2000000] [--save]`: history to three sinks of which one is down. Measures the CPU of each tenth of the records, which
- * must not grow with the backlog, and memory. The files of the other two sinks are checked record by record.
+ * `npm run bench -- outage [--records 2000000] [--save]`: delivers history to three sinks of which
+ * one is down. Measures the CPU of each tenth of the records, which must not grow with the backlog,
+ * and memory. The files of the other two sinks are checked record by record.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -28,7 +29,7 @@ const beginMs = Math.floor(Date.now() / 1000) * 1000 - Math.ceil(records / perSe
 const timeoutMs = 3_600_000;
 
 interface Sample {
-  /** Records that both files have, as a share of all. */
+  /** The share of all records that both files have. */
   readonly share: number;
   readonly cpu: number;
   readonly atMs: number;
@@ -73,7 +74,7 @@ async function collect(): Promise<Sample[]> {
   }
 }
 
-/** A value at the moment when a share of the records was delivered, between two samples in proportion. */
+/** The interpolated value at the moment when a share of the records was delivered. */
 function valueAt(share: number, key: 'cpu' | 'atMs' | 'mebibytes'): number {
   const after = Math.max(
     0,

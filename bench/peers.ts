@@ -1,6 +1,8 @@
 /**
- * `npm run bench -- peers [--records 500000] [--rounds 5] [--only NAME,NAME] [--save]`: history from the same page server into a file, by a plain Node pipeline
- * (the floor), Benthos, the OpenTelemetry Collector and Waybill, in interleaved rounds. Every output is checked record by record.
+ * `npm run bench -- peers [--records 500000] [--rounds 5] [--only NAME,NAME] [--save]`: reads
+ * history from the same page server into a file with a plain Node pipeline (the floor), Benthos,
+ * the OpenTelemetry Collector and Waybill, in interleaved rounds. Every output is checked record by
+ * record.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -31,7 +33,10 @@ const directory = mkdtempSync(join(tmpdir(), 'waybill-peers-'));
 process.on('exit', () => rmSync(directory, { recursive: true, force: true }));
 // The log ends a while ago, so that all of it is history.
 const beginMs = Math.floor(Date.now() / 1000) * 1000 - Math.ceil(records / perSecond) * 1000 - 600_000;
-/** Programs outside the benchmark may use so many cores; with more, a program that uses both cores looks slow, and nothing is saved. */
+/**
+ * The CPU cores that other programs may use; above that, a program that uses both cores looks slow,
+ * and nothing is saved.
+ */
 const maxOthers = 0.25;
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
 
@@ -73,7 +78,7 @@ function report(): void {
     name: string,
   ): { rate: Range; cpu: Range; rateOf: (other: string) => number; cpuOf: (other: string) => number } => {
     const costs = (of: string): Cost[] => runs.get(of)?.map((run) => run[from]) ?? [];
-    // Each round is compared with itself: a load that comes and goes meets all programs of a round.
+    // Each round is compared with itself: a temporary load affects all programs of a round.
     const ratio = (other: string, of: (cost: Cost, base: Cost) => number): number =>
       rangeOf(
         costs(name).flatMap((cost, i) =>

@@ -1,4 +1,7 @@
-/** Starts programs, asks them over HTTP, measures them by the accounting of the operating system, and ends them. */
+/**
+ * Starts programs, sends them HTTP requests, measures them by the accounting of the operating
+ * system, and stops them.
+ */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -120,14 +123,14 @@ export function mainThreadMs(pid: number): number {
   return Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1e6;
 }
 
-/** Resident memory now, and at most so far, in MiB. */
+/** Resident memory, current and peak, in MiB. */
 export function memoryMiB(pid: number): { now: number; peak: number } {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   const of = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? 0) / 1024;
   return { now: of('VmRSS'), peak: of('VmHWM') };
 }
 
-/** JSON from a Unix socket or an address. */
+/** JSON from a Unix socket or a port. */
 export async function ask<Answer>(at: { socketPath: string } | { port: number }, path: string): Promise<Answer | undefined> {
   return new Promise((resolve) => {
     const asking = request({ ...at, host: '127.0.0.1', path, timeout: 10_000 }, (answer) => {

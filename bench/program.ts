@@ -1,14 +1,20 @@
-/** The program under measurement: the package that `npm pack` makes of this checkout, unpacked, as users install it. */
+/**
+ * The measured program: the package that `npm pack` builds of this checkout, unpacked, as users
+ * install it.
+ */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-/** Below `node_modules`, so that the package finds its dependencies. */
+/** Under `node_modules`, so that the package finds its dependencies. */
 const cache = join(root, 'node_modules/.cache/waybill-bench');
 
-/** @returns the path of `bin/waybill.js` in the package, which is made again only if a source is newer */
+/**
+ * @returns the path of `bin/waybill.js` in the package, which is built again only if a source is
+ * newer
+ */
 export function waybill(): string {
   const program = join(cache, 'package/bin/waybill.js');
   const sources = ['src', 'bin', 'config', 'content', 'package.json', 'package-lock.json'];

@@ -12,13 +12,13 @@ import { rsyslog, rsyslogMissing } from '../test/servers/rsyslog.ts';
 import { SyslogReceiver } from '../test/servers/syslog-receiver.ts';
 import type { FloorOrder } from './delivery-floor.ts';
 
-/** A receiver that has nothing yet. */
+/** An empty receiver. */
 export interface Target extends AsyncDisposable {
   /** Settings of the sink, without its id. */
   readonly sink: object;
   /** For the bare client: the path of a file, a port, or the address of a data stream. */
   readonly bare: string;
-  /** Messages that are at the receiver. */
+  /** The number of messages at the receiver. */
   count(): number | Promise<number>;
 }
 
@@ -85,7 +85,7 @@ export const kinds: readonly Kind[] = [
       };
     },
   },
-  // So many messages a transaction that its own cost does not count.
+  // So many messages per transaction that its overhead is negligible.
   kafkaKind('kafka', 'cef', 1_000),
   kafkaKind('kafka-ecs', 'ecs', 300),
 ];

@@ -1,4 +1,7 @@
-/** The records of the benchmark: made by number, 30 a second, 786 bytes of JSON each like those of the specification with every field. */
+/**
+ * The records of the benchmark, generated from their numbers: 30 per second, 786 bytes of JSON
+ * each, with every field of the specification.
+ */
 
 export const perSecond = 30;
 export const firstLogId = 1_000_000;
@@ -17,7 +20,7 @@ const outcomes = [
   ['Decrypt', 'AccessDenied', 'GeoValidationFailed'],
 ] as const;
 
-/** Record `i` of a log that begins at `beginMs`. @param rate  records a second */
+/** Record `i` of a log that starts at `beginMs`. @param rate  records per second */
 export function recordText(i: number, beginMs: number, rate = perSecond): string {
   const [action, result, reason] = outcomes[i % outcomes.length] ?? outcomes[0];
   const [latLong, address] = places[i % places.length] ?? places[0];

@@ -26,7 +26,7 @@ export interface ChartRow {
 export interface Result {
   readonly title: string;
   readonly command: string;
-  /** Sentences before the tables: what is compared, on which machine. */
+  /** Sentences before the tables: the subject of the comparison, and the machine. */
   readonly text: readonly string[];
   readonly tables: readonly {
     readonly caption: string;
@@ -39,7 +39,7 @@ export interface Result {
 
 export const barColumns = ['figure', 'value', 'bar', '', 'goal', ''];
 
-/** Cells of `barColumns`, with `met` or by how much the limit is missed. */
+/** Cells of `barColumns`, with `met` or the amount by which the limit is missed. */
 export function barCells({ what, value, unit = '', limit, bar, goal }: Bar): string[] {
   const sign = limit === 'at least' ? '≥' : '≤';
   const cells = (bound: number | undefined): string[] =>

@@ -2,7 +2,20 @@
  * `npm run bench [-- NAME [options]]`: the benchmarks, each with its floor measured in the same run. Without a name, collection and then delivery; `bars`
  * runs the benchmarks with bars. Options apply to a named benchmark; `--records` and `--save` apply to all.
  */
-const names = ['peers', 'collection', 'delivery', 'outage', 'sources', 'backfill', 'logs-endpoint', 'flood', 'sizing', 'live', 'report'];
+const names = [
+  'peers',
+  'archive',
+  'collection',
+  'delivery',
+  'outage',
+  'sources',
+  'backfill',
+  'logs-endpoint',
+  'flood',
+  'sizing',
+  'live',
+  'report',
+];
 const withBars = ['peers', 'live', 'delivery', 'outage', 'sources'];
 const [first = '', ...rest] = process.argv.slice(2);
 const chosen = names.includes(first) ? [first] : first === 'bars' ? withBars : ['collection', 'delivery'];

@@ -1,18 +1,19 @@
 /**
- * The service of the benchmark: a process of its own that answers window queries from bytes made at start, so that what is measured is the one
- * who asks. Plain HTTP on loopback. Prints one line of JSON when it listens, and counts and times of its requests at `/stats`, which `?reset` clears.
+ * The service of the benchmark: a separate process that answers window queries from bytes prepared
+ * at start, so that the client dominates the measurement. Plain HTTP on loopback. Prints one line
+ * of JSON when it listens, and counts and times of its requests at `/stats`, which `?reset` clears.
  */
 import { createServer } from 'node:http';
 import { perSecond, recordText } from './record.ts';
 
 const records = Number(process.argv[2]);
 const beginMs = Number(process.argv[3]);
-/** Records a second. */
+/** Records per second. */
 const rate = Number(process.argv[4] ?? perSecond);
 const chunkRecords = 100_000;
 const comma = 1;
 
-/** The records as one text cut into chunks, and where each begins within its chunk. */
+/** The records as one text cut into chunks, and the offset of each record in its chunk. */
 const chunks: Buffer[] = [];
 const starts: Uint32Array[] = [];
 for (let from = 0; from < records; from += chunkRecords) {
@@ -25,7 +26,7 @@ for (let from = 0; from < records; from += chunkRecords) {
   starts.push(at);
 }
 
-/** The bytes of records [from, until), with commas between. */
+/** The bytes of records [from, until), separated by commas. */
 function slices(from: number, until: number): Buffer[] {
   const parts: Buffer[] = [];
   for (let i = from; i < until;) {
@@ -41,7 +42,7 @@ function slices(from: number, until: number): Buffer[] {
   return parts;
 }
 
-/** The first record at or after a time, the bounds being inclusive. */
+/** The first record at or after a time; the bounds are inclusive. */
 function indexAt(text: string | null, otherwise: number, isEnd: boolean): number {
   if (text === null) return otherwise;
   const seconds = (Date.parse(`${text}Z`) - beginMs) / 1000;
@@ -49,7 +50,10 @@ function indexAt(text: string | null, otherwise: number, isEnd: boolean): number
   return Math.min(records, Math.max(0, index));
 }
 
-/** `windowed`: requests with both bounds, as only close makes them. The times are ms since 1970, of the first request, the first window and the last record. */
+/**
+ * `windowed`: requests with both bounds, which only reads of windows send. The times are ms since
+ * 1970, of the first request, the first window and the last record.
+ */
 const none = { pages: 0, counts: 0, windowed: 0, firstAt: 0, windowAt: 0, lastRecordAt: 0 };
 let stats = { ...none };
 

@@ -1,6 +1,7 @@
 /**
- * `npm run bench -- sizing [--records N] [--file records.ndjson]`: bytes of a record in each format and in the state, for docs/sizing.md. The
- * numbers depend on the records and not on the machine: `--file` measures records of one's own.
+ * `npm run bench -- sizing [--records N] [--file records.ndjson]`: bytes of a record in each format
+ * and in the state, for docs/sizing.md. The numbers depend on the records and not on the machine:
+ * `--file` measures other records.
  */
 import { createHash } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
@@ -27,7 +28,7 @@ const texts =
     : readFileSync(values.file, 'utf8')
         .split('\n')
         .filter((line) => line !== '');
-/** The default of `recountAfter` has so many ages; windows are a quarter of an hour. */
+/** The number of ages in the default of `recountAfter`; windows are a quarter of an hour wide. */
 const recounts = 7;
 const windowWidth = 900_000_000;
 const identity = identify(source);
@@ -57,7 +58,7 @@ function formatTable(): string {
   return table(['format', 'bytes a record', 'with gzip'], rows);
 }
 
-/** A state with these records alone, appended in transactions of one page each. */
+/** The size of a state with only these records, appended in transactions of one page each. */
 async function stateTable(): Promise<string> {
   const rows: string[][] = [];
   for (const size of [1, 10, 100, 1000].filter((size) => size <= records.length)) {

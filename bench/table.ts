@@ -1,4 +1,4 @@
-/** Columns that line up, the first to the left and the others to the right. */
+/** Aligned columns: the first to the left, the others to the right. */
 export function table(columns: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = columns.map((head, i) => Math.max(head.length, ...rows.map((row) => row[i]?.length ?? 0)));
   const line = (row: readonly string[]): string =>

@@ -1,6 +1,6 @@
 /**
- * When a record of the live benchmark becomes visible, ms after its `logTimestamp`, by its number: 98 in 100 within a second, one in 2,000 within a
- * minute, the others within 5 s.
+ * The delay until a record of the live benchmark becomes visible, ms after its `logTimestamp`, by
+ * its number: 98 in 100 within a second, one in 2,000 within a minute, the others within 5 s.
  */
 export function visibleAfterMs(i: number): number {
   // Multiplicative hashing (Knuth): spreads consecutive numbers evenly.

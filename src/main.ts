@@ -36,7 +36,7 @@ export async function main(argv: readonly string[], run = dispatch): Promise<voi
   if (argv[0] === 'run') await endWithoutReaders();
 }
 
-/** Ends a daemon whose output nobody reads: unwritten lines would keep the process running. */
+/** Ends a daemon without a reader of its output: unwritten lines would keep the process running. */
 async function endWithoutReaders(): Promise<void> {
   const signal = AbortSignal.timeout(lastLinesMs);
   const pending = [process.stdout, process.stderr].filter(({ writableLength }) => writableLength > 0);

@@ -8,7 +8,7 @@ import { withoutSecrets } from './secrets.ts';
 /** Control characters, characters that reorder or hide text, and lone surrogates. */
 const unprintable = /[\u0000-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\p{Cs}]/gu;
 
-/** Node recommends a command line option of its own, which Waybill does not have. */
+/** Node suggests a command line option that Waybill does not have. */
 const hintOfNode = /; if the root CA is installed locally, try running Node\.js with --use-system-ca/g;
 
 /** Characters of the other side's text to examine; no message shows more. */

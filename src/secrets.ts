@@ -82,7 +82,7 @@ export function remember(owner: object, secret: string): void {
   if (values.length > valuesPerOwner) forget(values.shift() ?? '');
 }
 
-/** The owner of the value is gone. */
+/** Called when the owner of the value was garbage-collected. */
 function retire(secret: string): void {
   if ((owners.get(secret) ?? 0) > 1) forget(secret);
   else if (former.push(secret) > formerMax) forget(former.shift() ?? '');

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import ts from 'typescript';
 import { expect, test } from 'vitest';
+import { isLong } from './support/long-run.ts';
 
 const root = resolve(import.meta.dirname, '..');
 const copied = ['src', 'test/contract', 'test/fixtures', 'test/support', 'test/unit', 'package.json', 'tsconfig.json', 'vitest.config.ts'];
@@ -15,7 +16,7 @@ test.each(['docs/adding-a-format.md', 'docs/adding-a-sink.md'])('the worked exam
     for (const name of copied) cpSync(join(root, name), join(copy, name), { recursive: true });
     symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
     const paths = applyBlocks(readFileSync(join(root, page), 'utf8'), copy);
-    expect(errorsIn(copy, paths)).toEqual([]);
+    if (isLong) expect(errorsIn(copy, paths)).toEqual([]);
     const tests = paths.filter((path) => path.endsWith('.test.ts'));
     expect(tests.length).toBeGreaterThan(0);
     const { code, output } = await vitest(copy, tests);
@@ -60,8 +61,10 @@ function errorsIn(copy: string, paths: readonly string[]): string[] {
 
 function vitest(copy: string, tests: readonly string[]): Promise<{ code: unknown; output: string }> {
   const args = [join(root, 'node_modules/vitest/vitest.mjs'), 'run', ...tests, '--maxWorkers=1', '--no-color'];
+  // Otherwise vitest would run the tests of the long run alone.
+  const env = { ...process.env, WAYBILL_LONG: undefined };
   return new Promise((done) => {
-    execFile(process.execPath, args, { cwd: copy, maxBuffer: 16 * 1024 * 1024 }, (error, stdout, stderr) =>
+    execFile(process.execPath, args, { cwd: copy, env, maxBuffer: 16 * 1024 * 1024 }, (error, stdout, stderr) =>
       done({ code: error === null ? 0 : error.code, output: `${stdout}\n${stderr}` }),
     );
   });

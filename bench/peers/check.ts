@@ -8,13 +8,13 @@ import type { Peer } from './programs.ts';
 export interface Check {
   /** Records of the service that the file lacks. */
   readonly lost: number;
-  /** Copies beyond the first. */
+  /** Copies after the first. */
   readonly doubled: number;
-  /** Records whose `event.original` is none that the service served. */
+  /** Records whose `event.original` is not a text of the service. */
   readonly changed: number;
 }
 
-/** A line of OTLP JSON (opentelemetry-proto, logs.proto), as far as the check reads it. */
+/** The parts of a line of OTLP JSON (opentelemetry-proto, logs.proto) that the check reads. */
 interface OtlpLine {
   readonly resourceLogs: readonly { readonly scopeLogs: readonly { readonly logRecords: readonly LogRecord[] }[] }[];
 }
@@ -23,12 +23,12 @@ interface LogRecord {
   readonly attributes: readonly { readonly key: string; readonly value: { readonly stringValue?: string } }[];
 }
 
-/** The log that was served: `copies` sources with the same records. */
+/** The served log: `copies` sources with the same records. */
 interface Log {
   readonly records: number;
   /** ms since 1970 of the first record. */
   readonly beginMs: number;
-  /** Records a second. */
+  /** Records per second. */
   readonly rate?: number;
   readonly copies?: number;
 }

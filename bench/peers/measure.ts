@@ -37,7 +37,7 @@ export interface Run extends Check {
   /** From the first window of Waybill, and the first request of the others. */
   readonly fromFirst: Cost;
   readonly peakMiB: number;
-  /** Cores that programs outside this benchmark used meanwhile. */
+  /** CPU cores that other programs used during the run. */
   readonly others: number;
 }
 
@@ -49,7 +49,10 @@ interface Sample {
   readonly others: number;
 }
 
-/** Runs a program until its file holds the whole log and grows no more; then ends it and checks the file. */
+/**
+ * Runs a program until its file contains the whole log and stops growing; then stops it and checks
+ * the file.
+ */
 export async function measure(peer: Peer, { server, directory, records, beginMs }: Setting): Promise<Run> {
   const { port } = server;
   const folder = join(directory, 'run');
@@ -97,7 +100,7 @@ export async function measure(peer: Peer, { server, directory, records, beginMs 
   };
 }
 
-/** Writes what the kernel still holds of a file to the disk. @returns ms that it took */
+/** Syncs a file to the disk. @returns the duration in ms */
 function sync(file: string): number {
   const descriptor = openSync(file, 'r+');
   const begin = performance.now();
@@ -112,7 +115,7 @@ function othersCpu(pids: readonly number[]): number {
   return pids.reduce((rest, pid) => rest - cpuSeconds(pid), machineCpuSeconds() - (user + system) / 1e6);
 }
 
-/** A value at a time between two samples, in proportion. */
+/** The interpolated value at a time between two samples. */
 function valueAt(samples: readonly Sample[], at: number, key: 'cpu' | 'others'): number {
   const after = samples.findIndex((sample) => sample.at >= at);
   const [a, b] = [samples[Math.max(0, after - 1)], samples[Math.max(0, after)]];

@@ -9,7 +9,7 @@ import { start } from '../process.ts';
 import type { Program } from '../process.ts';
 import { waybill } from '../program.ts';
 
-/** Where a program is to read and write. */
+/** The input and output of a program. */
 interface Job {
   readonly port: number;
   /** An empty folder for configuration and state. */
@@ -23,7 +23,7 @@ export interface Peer {
   readonly name: string;
   readonly version: string;
   readonly output: 'ECS' | 'OTLP';
-  /** Builds it if it is not built, which takes minutes. @returns why it cannot run here */
+  /** Builds it if necessary, which takes minutes. @returns why it cannot run here */
   readonly prepare?: () => string | undefined;
   readonly start: (job: Job) => Program;
 }
@@ -64,7 +64,7 @@ export function peers(): readonly Peer[] {
 interface GoProgram {
   readonly name: string;
   readonly module: string;
-  /** Beside this file: its `go.mod` names the exact versions and `go.sum` their hashes. */
+  /** Next to this file: its `go.mod` names the exact versions and `go.sum` their hashes. */
   readonly folder: string;
   readonly output: Peer['output'];
   /** The option that names the configuration. */
@@ -87,7 +87,7 @@ function goProgram({ name, module, folder, output, flag, prefix = '' }: GoProgra
   };
 }
 
-/** @returns why it cannot be built */
+/** @returns the reason of a failed build */
 function build(folder: string, binary: string): string | undefined {
   const go = ['go', '/usr/local/go/bin/go'].find((command) => spawnSync(command, ['version']).status === 0);
   if (go === undefined) return 'there is no Go (https://go.dev/dl) to build it';

@@ -25,7 +25,7 @@ export interface AdminSettings extends Tokens {
 }
 
 export interface Admin extends AsyncDisposable {
-  /** `http://127.0.0.1:9464`, `https://[::1]:9464`, `unix:/var/lib/waybill/state/waybill.sock`; with the assigned ports. */
+  /** `http://127.0.0.1:9464`, `https://[::1]:9464`, `unix:/var/lib/waybill/state/waybill.sock`. For port 0 this is the assigned port. */
   readonly addresses: readonly string[];
 }
 

@@ -7,18 +7,16 @@ import { WaybillError } from '../errors.ts';
 import type { ArchivedRecords, Entry, Limit } from '../model/journal.ts';
 import type { Micros } from '../model/time.ts';
 import { readRecord } from '../record/read.ts';
-import { checkpointNumber, checkpointPath, parseCheckpoint } from './checkpoint.ts';
+import { checkpointNumber, checkpointPath } from './checkpoint.ts';
 import type { Checkpoint } from './checkpoint.ts';
 import { formatEntry } from './entry.ts';
-import { equal, hashBytes, leafHash } from './merkle.ts';
+import { equal, leafHash } from './merkle.ts';
 import { parseLine, parseRecordLine } from './parse-line.ts';
 import type { ArchivedRecord } from './parse-line.ts';
 import { parseSegmentPath, SegmentError, segmentLines } from './segment.ts';
-import { openNote, signerOf } from './signed-note.ts';
 import type { ArchiveStore } from './store.ts';
+import { readCheckpoint, readEdgeTiles } from './stored-log.ts';
 import { TiledTree } from './tiled-tree.ts';
-import { edgeTiles, tileAt, tilePath } from './tiles.ts';
-import type { Tile } from './tiles.ts';
 
 /** Entries of this journal after `seq` are left out: the sink receives them from the journal. */
 export interface JournalEnd {
@@ -71,14 +69,15 @@ export class ArchivedRecordReader implements ArchivedRecords {
   }
 
   /**
+   *
    * @param keys  the signing key of the archive, then the previous key if there is one
-   * @throws WaybillError `archive_broken`, as `read` does, for an object that is missing or not what was signed
+   * @throws WaybillError `archive_broken`, as `read` does, for a missing or altered object
    */
   static async open(store: OpenStore, keys: readonly KeyObject[], end: JournalEnd): Promise<ArchivedRecordReader> {
     let newest = 1;
     for await (const path of store.list('checkpoints/')) newest = Math.max(newest, checkpointNumber(path) ?? 0);
-    const last = await signedCheckpoint(store, keys, newest);
-    return new ArchivedRecordReader(store, keys, end, newest, last, await Array.fromAsync(store.list('segments/')));
+    const { checkpoint } = await readCheckpoint(store, newest, keys, broken);
+    return new ArchivedRecordReader(store, keys, end, newest, checkpoint, await Array.fromAsync(store.list('segments/')));
   }
 
   async read(after: number, { records, bytes }: Limit): Promise<readonly Entry[]> {
@@ -105,10 +104,14 @@ export class ArchivedRecordReader implements ArchivedRecords {
     if (this.#segment.after <= after && after < this.#segment.through) return this.#segment;
     if (this.#at.tree.size !== after) this.#at = await this.#before(after);
     const number = this.#at.number + 1;
-    const { tree, entries } = await this.#verified(await signedCheckpoint(this.#store, this.#keys, number), this.#at.tree);
+    const { tree, entries } = await this.#verified(await this.#checkpoint(number), this.#at.tree);
     this.#segment = { after: this.#at.tree.size, through: tree.size, entries };
     this.#at = { number, tree };
     return this.#segment;
+  }
+
+  async #checkpoint(number: number): Promise<Checkpoint> {
+    return (await readCheckpoint(this.#store, number, this.#keys, broken)).checkpoint;
   }
 
   /** The last checkpoint that has at most `size` lines, with its tree from tiles. */
@@ -116,29 +119,18 @@ export class ArchivedRecordReader implements ArchivedRecords {
     let [low, high] = [0, this.#newest];
     while (high - low > 1) {
       const middle = Math.floor((low + high) / 2);
-      if ((await signedCheckpoint(this.#store, this.#keys, middle)).size <= size) low = middle;
+      if ((await this.#checkpoint(middle)).size <= size) low = middle;
       else high = middle;
     }
     if (low === 0) return { number: 0, tree: TiledTree.empty() };
-    const checkpoint = await signedCheckpoint(this.#store, this.#keys, low);
-    const tree = await this.#treeOf(checkpoint.size);
+    const checkpoint = await this.#checkpoint(low);
+    const tiles = await readEdgeTiles(this.#store, checkpoint.size, this.lines, broken);
+    const tree = TiledTree.from(checkpoint.size, tiles);
     if (!equal(tree.root(), checkpoint.root)) throw broken(checkpointPath(low), 'the tiles do not have the root that it signs');
     return { number: low, tree };
   }
 
-  /** A partial tile of a smaller tree may be gone: a tile of the newest one has its hashes. */
-  async #treeOf(size: number): Promise<TiledTree> {
-    const tiles: Tile[] = [];
-    for (const tile of edgeTiles(size)) {
-      const path = tilePath(tileAt(tile.level, tile.index, this.lines));
-      const bytes = (await this.#store.read(path)) ?? (await this.#store.read(tilePath(tile)));
-      if (bytes === undefined || bytes.length < tile.width * hashBytes) throw broken(path, bytes ? 'it is too short' : 'it is missing');
-      tiles.push({ ...tile, hashes: Array.from({ length: tile.width }, (_, i) => bytes.subarray(i * hashBytes, (i + 1) * hashBytes)) });
-    }
-    return TiledTree.from(size, tiles);
-  }
-
-  /** The segment that leads from the tree before it to the signed root. */
+  /** The segment that extends the tree before it to the signed root. */
   async #verified(to: Checkpoint, before: TiledTree): Promise<{ readonly tree: TiledTree; readonly entries: readonly ArchivedEntry[] }> {
     for (const path of this.#segments.get(before.size) ?? []) {
       const bytes = await this.#store.read(path);
@@ -202,22 +194,6 @@ class ArchivedEntry implements Entry {
   get time(): Micros | undefined {
     return readRecord(this.bytes).time;
   }
-}
-
-async function signedCheckpoint(store: ArchiveStore, keys: readonly KeyObject[], number: number): Promise<Checkpoint> {
-  const path = checkpointPath(number);
-  const note = await store.read(path);
-  if (note === undefined) throw broken(path, 'it is missing');
-  const [origin = ''] = note.toString().split('\n', 1);
-  const opened = openNote(
-    note,
-    keys.map((key) => signerOf(origin, key)),
-  );
-  if (typeof opened === 'string') throw broken(path, opened);
-  if (opened.signedBy.length === 0) throw broken(path, 'it is not signed with the key of the archive');
-  const checkpoint = parseCheckpoint(opened.text);
-  if (!checkpoint) throw broken(path, 'it is signed, and is not a checkpoint');
-  return checkpoint;
 }
 
 function broken(path: string, reason: string): WaybillError {

@@ -9,6 +9,9 @@ export class DirectoryStore implements WritableArchiveStore, AsyncDisposable {
   readonly #root: string;
   /** Folders whose names are on disk. */
   readonly #folders = new Set<string>();
+  /** By folder: the running sync, and the next sync, which waits for its end. */
+  readonly #syncs = new Map<string, Promise<void>>();
+  readonly #nextSyncs = new Map<string, Promise<void>>();
 
   constructor(root: string) {
     this.#root = resolve(root);
@@ -64,8 +67,24 @@ export class DirectoryStore implements WritableArchiveStore, AsyncDisposable {
     }
     const named = await name(temporary, target);
     // mutant: sync-archive-name-in-folder
-    await syncFolder(folder);
+    await this.#syncName(folder);
     return named;
+  }
+
+  /** Syncs a folder, once for all files that got their names before the sync begins. */
+  #syncName(folder: string): Promise<void> {
+    const waiting = this.#nextSyncs.get(folder);
+    if (waiting) return waiting;
+    const next = (this.#syncs.get(folder) ?? Promise.resolve())
+      .catch(() => undefined)
+      .then(() => {
+        this.#nextSyncs.delete(folder);
+        const sync = syncFolder(folder);
+        this.#syncs.set(folder, sync);
+        return sync;
+      });
+    this.#nextSyncs.set(folder, next);
+    return next;
   }
 
   /** Creates a folder. Syncs its parent folders up to the root, so that every name is on disk. */

@@ -1,44 +1,60 @@
 /** The log of entries: its tree and last bundle, and the objects that an archive stores for both. Pure. */
-import { formatBundle } from './entry.ts';
-import { leafHash } from './merkle.ts';
+import { bundleStep, entryBytes, writeEntry, writeToBundle } from './entry.ts';
+import type { Line } from './line.ts';
+import { hashBytes, writeLeafHash } from './merkle.ts';
 import { TiledTree } from './tiled-tree.ts';
 import { bundlePath, tilePath, tileWidth } from './tiles.ts';
 import type { Tile } from './tiles.ts';
 
 export interface StoredObject {
   readonly path: string;
-  readonly bytes: Buffer;
+  readonly bytes: Uint8Array;
 }
 
-/** What was added since the last call of `take`. */
+/** The additions since the last call of `take`. */
 export interface Growth {
   readonly tiles: readonly Tile[];
   /** The tiles and bundles that an archive of this size has, and one of the size before has not. */
   readonly objects: readonly StoredObject[];
 }
 
+const [entry, leaf] = [Buffer.alloc(entryBytes), Buffer.alloc(hashBytes)];
+
 export class EntryLog {
   readonly #tree: TiledTree;
-  /** Entries from the beginning of the last bundle that was taken. */
-  #entries: Uint8Array[];
+  /** The last bundle, with room for 256 entries. */
+  #bundle = emptyBundle();
+  #completed: StoredObject[] = [];
 
   /** @param bundle  the entries of the last bundle of the tree, fewer than 256 */
   constructor(tree = TiledTree.empty(), bundle: readonly Uint8Array[] = []) {
     this.#tree = tree;
-    this.#entries = [...bundle];
+    for (const [i, each] of bundle.entries()) writeToBundle(this.#bundle, i, each);
   }
 
   get size(): number {
     return this.#tree.size;
   }
 
+  /** Without what `take` would give. */
   copy(): EntryLog {
-    return new EntryLog(this.#tree.copy(), this.#entries);
+    const copy = new EntryLog(this.#tree.copy());
+    copy.#bundle = Buffer.from(this.#bundle);
+    return copy;
   }
 
-  append(entry: Uint8Array): void {
-    this.#tree.append(leafHash(entry));
-    this.#entries.push(entry);
+  append(line: Pick<Line, 'kind' | 'seq'> & { readonly uid?: string }, text: Uint8Array): void {
+    writeEntry(entry, line, text);
+    this.appendEntry(entry);
+  }
+
+  appendEntry(added: Uint8Array): void {
+    writeToBundle(this.#bundle, this.size % tileWidth, added);
+    writeLeafHash(leaf, added);
+    this.#tree.append(leaf);
+    if (this.size % tileWidth > 0) return;
+    this.#completed.push({ path: bundlePath({ index: this.size / tileWidth - 1, width: tileWidth }), bytes: this.#bundle });
+    this.#bundle = emptyBundle();
   }
 
   root(): Uint8Array {
@@ -47,16 +63,15 @@ export class EntryLog {
 
   take(): Growth {
     const tiles = this.#tree.takeTiles();
-    const bundles = bundlesOf(Math.ceil((this.size - this.#entries.length) / tileWidth), this.#entries);
-    this.#entries = this.#entries.slice(this.#entries.length - (this.size % tileWidth));
-    return { tiles, objects: [...tiles.map((tile) => ({ path: tilePath(tile), bytes: Buffer.concat(tile.hashes) })), ...bundles] };
+    const completed = this.#completed;
+    this.#completed = [];
+    const width = this.size % tileWidth;
+    const path = bundlePath({ index: Math.floor(this.size / tileWidth), width });
+    const last = width === 0 ? [] : [{ path, bytes: Buffer.from(this.#bundle.subarray(0, width * bundleStep)) }];
+    return { tiles, objects: [...tiles.map((tile) => ({ path: tilePath(tile), bytes: tile.hashes })), ...completed, ...last] };
   }
 }
 
-/** @param first  the index of the first bundle */
-function bundlesOf(first: number, entries: readonly Uint8Array[]): readonly StoredObject[] {
-  return Array.from({ length: Math.ceil(entries.length / tileWidth) }, (_, i) => {
-    const bundle = entries.slice(i * tileWidth, (i + 1) * tileWidth);
-    return { path: bundlePath({ index: first + i, width: bundle.length }), bytes: formatBundle(bundle) };
-  });
+function emptyBundle(): Buffer {
+  return Buffer.allocUnsafe(tileWidth * bundleStep);
 }

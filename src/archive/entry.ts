@@ -1,35 +1,57 @@
-/** Entries of an archive's log: 57 bytes for each line, without personal data. Pure. */
-import { uidBytes } from '../record/identity.ts';
+/** Entries of the archive's Merkle tree: 57 bytes for each archived line, without personal data. Pure. */
 import type { Line } from './line.ts';
-import { sha256 } from './merkle.ts';
+import { writeSha256 } from './merkle.ts';
 
-const entryBytes = 57;
+export const entryBytes = 57;
+/** An entry in a bundle stands after its length in two bytes. */
+export const bundleStep = 2 + entryBytes;
+const uidBytes = 16;
 
 const kinds = { record: 1, ledger: 2, operation: 3, position: 4 } as const;
 
+type EntryFacts = Pick<Line, 'kind' | 'seq'> & { readonly uid?: string };
+
 /** Kind (1 byte), uid (16, zero without a record), sequence number (8, big-endian), SHA-256 of the line (32). */
-export function formatEntry(facts: Pick<Line, 'kind' | 'seq'> & { readonly uid?: string }, line: Uint8Array): Buffer {
+export function formatEntry(facts: EntryFacts, line: Uint8Array): Buffer {
   const entry = Buffer.alloc(entryBytes);
-  entry.writeUInt8(kinds[facts.kind]);
-  if (facts.uid !== undefined) entry.set(uidBytes(facts.uid), 1);
-  entry.writeBigUInt64BE(BigInt(facts.seq), 17);
-  entry.set(sha256(line), 25);
+  writeEntry(entry, facts, line);
   return entry;
+}
+
+/** Writes what `formatEntry` gives over an entry. */
+export function writeEntry(entry: Buffer, { kind, seq, uid }: EntryFacts, line: Uint8Array): void {
+  entry[0] = kinds[kind];
+  if (uid === undefined) entry.fill(0, 1, 1 + uidBytes);
+  else entry.write(uid, 1, uidBytes, 'base64url');
+  entry.writeUInt32BE(Math.floor(seq / 2 ** 32), 17);
+  entry.writeUInt32BE(seq % 2 ** 32, 21);
+  writeSha256(entry, 25, line);
 }
 
 export function isRecord(entry: Uint8Array): boolean {
   return entry[0] === kinds.record;
 }
 
-/** Entries of a bundle, each after its length (2 bytes, big-endian). */
-export function formatBundle(entries: readonly Uint8Array[]): Buffer {
-  const length = Buffer.of(0, entryBytes);
-  return Buffer.concat(entries.flatMap((entry) => [length, entry]));
+/** The 16 bytes of the uid of a record's entry. */
+export function uidOf(entry: Uint8Array): Uint8Array {
+  return entry.subarray(1, 1 + uidBytes);
+}
+
+/** Writes an entry after its length (2 bytes, big-endian) as number `i` of a bundle. */
+export function writeToBundle(bundle: Buffer, i: number, entry: Uint8Array): void {
+  const at = i * bundleStep;
+  bundle[at] = 0;
+  bundle[at + 1] = entryBytes;
+  bundle.set(entry, at + 2);
 }
 
 /** @returns undefined for bytes that are not entries of an archive */
 export function parseBundle(bytes: Buffer): readonly Buffer[] | undefined {
-  const step = 2 + entryBytes;
-  const entries = Array.from({ length: Math.floor(bytes.length / step) }, (_, i) => bytes.subarray(i * step + 2, (i + 1) * step));
-  return formatBundle(entries).equals(bytes) ? entries : undefined;
+  if (bytes.length % bundleStep !== 0) return undefined;
+  const entries: Buffer[] = [];
+  for (let at = 0; at < bytes.length; at += bundleStep) {
+    if (bytes.readUInt16BE(at) !== entryBytes) return undefined;
+    entries.push(bytes.subarray(at + 2, at + bundleStep));
+  }
+  return entries;
 }

@@ -1,26 +1,26 @@
 /**
  * Reads where an archive ends: its newest checkpoint, the tree, and the position. Everything is
- * checked against the signed root, so that nothing that another process placed in the archive is continued.
+ * checked against the signed root, so that objects of another process are never continued.
  */
 import type { KeyObject } from 'node:crypto';
 import { WaybillError } from '../errors.ts';
 import { checkpointNumber, checkpointPath, parseCheckpoint } from './checkpoint.ts';
 import type { Checkpoint } from './checkpoint.ts';
-import { formatEntry, parseBundle } from './entry.ts';
+import { parseBundle } from './entry.ts';
 import { EntryLog } from './entry-log.ts';
 import type { StoredObject } from './entry-log.ts';
 import type { PositionLine } from './line.ts';
-import { emptyRoot, equal, hashBytes, leafHash } from './merkle.ts';
+import { equal, leafHash } from './merkle.ts';
 import { parseLine } from './parse-line.ts';
 import type { LineFacts } from './parse-line.ts';
 import { parseSegmentPath, SegmentError, segmentLines } from './segment.ts';
-import { formatVerifier, keyName, openNote, signerOf } from './signed-note.ts';
+import { formatVerifier, keyName, openNote } from './signed-note.ts';
 import type { Verifier } from './signed-note.ts';
 import type { Codec } from './segment.ts';
 import type { ArchiveStore } from './store.ts';
+import { readCheckpoint, readEdgeTiles } from './stored-log.ts';
 import { TiledTree } from './tiled-tree.ts';
-import { bundlePath, edgeTiles, tileAt, tilePath, tileWidth } from './tiles.ts';
-import type { Tile } from './tiles.ts';
+import { bundlePath, tileAt, tileWidth } from './tiles.ts';
 
 export interface Head {
   readonly origin: string;
@@ -46,9 +46,9 @@ export async function openHead(store: ArchiveStore, keys: readonly KeyObject[], 
     assertNewest(copy, 0, 0);
     return { origin: newOrigin(), number, log: new EntryLog(), position: undefined, isKeyKnown: true, unpublished: [] };
   }
-  const { note, checkpoint, signedBy, isKeyKnown } = await readCheckpoint(store, number, keys);
+  const { note, checkpoint, signedBy, isKeyKnown } = await readCheckpoint(store, number, keys, broken);
   assertNewest(copy, number, checkpoint.size);
-  const sizeBefore = number === 1 ? 0 : (await readCheckpoint(store, number - 1)).checkpoint.size;
+  const sizeBefore = number === 1 ? 0 : (await readCheckpoint(store, number - 1, undefined, broken)).checkpoint.size;
   const isPublished = copy?.equals(note) === true;
   const before = await logBefore(store, sizeBefore, isPublished ? checkpoint.size : sizeBefore);
   const { log, position } = await committedSegment(store, before, checkpoint, codec);
@@ -88,53 +88,27 @@ export function publicKeyObject(key: Verifier): StoredObject {
   return { path: `keys/${keyName(key)}`, bytes: Buffer.from(`${formatVerifier(key)}\n`) };
 }
 
-interface ReadCheckpoint {
-  readonly note: Buffer;
-  readonly checkpoint: Checkpoint;
-  readonly signedBy: readonly Verifier[];
-  /** The first key signed it. */
-  readonly isKeyKnown: boolean;
-}
-
-/** @param keys  undefined: the signature is not checked */
-async function readCheckpoint(store: ArchiveStore, number: number, keys?: readonly KeyObject[]): Promise<ReadCheckpoint> {
-  const path = checkpointPath(number);
-  const note = await store.read(path);
-  if (note === undefined) throw broken(path, 'it is missing');
-  const unchecked = openNote(note, []);
-  const checkpoint = typeof unchecked === 'string' ? undefined : parseCheckpoint(unchecked.text);
-  if (!checkpoint) throw broken(path, typeof unchecked === 'string' ? unchecked : 'it is not a checkpoint');
-  if (keys === undefined) return { note, checkpoint, signedBy: [], isKeyKnown: false };
-  const signers = keys.map((key) => signerOf(checkpoint.origin, key));
-  const opened = openNote(note, signers);
-  if (typeof opened === 'string') throw broken(path, opened);
-  if (opened.signedBy.length === 0) throw broken(path, 'it is not signed with the key of this sink');
-  const { signedBy } = opened;
-  return { note, checkpoint, signedBy, isKeyKnown: signedBy.some((signer) => signer === signers[0]) };
-}
-
 /**
- * The log as it was before the newest segment, from tiles and its last bundle.
- * @param storedSize  the size of the tree whose tiles are stored: a partial tile of a smaller tree may be gone
+ * The log before the newest segment, from tiles and its last bundle.
+ * @param storedSize  the size of the tree whose tiles are stored: a partial tile of a smaller tree
+ * may have been deleted
  */
 async function logBefore(store: ArchiveStore, size: number, storedSize: number): Promise<EntryLog> {
-  const tiles: Tile[] = [];
-  for (const tile of edgeTiles(size)) {
-    const path = tilePath(tileAt(tile.level, tile.index, storedSize));
-    const bytes = await store.read(path);
-    if (bytes === undefined || bytes.length < tile.width * hashBytes) throw broken(path, bytes ? 'it is too short' : 'it is missing');
-    tiles.push({ ...tile, hashes: Array.from({ length: tile.width }, (_, i) => bytes.subarray(i * hashBytes, (i + 1) * hashBytes)) });
-  }
+  const tiles = await readEdgeTiles(store, size, storedSize, broken);
   const count = size % tileWidth;
   if (count === 0) return new EntryLog(TiledTree.from(size, tiles));
   const path = bundlePath(tileAt(0, Math.floor(size / tileWidth), storedSize));
   const entries = parseBundle((await store.read(path)) ?? Buffer.alloc(0))?.slice(0, count);
-  const isSame = entries?.length === count && entries.every((entry, i) => equal(leafHash(entry), tiles[0]?.hashes[i] ?? emptyRoot));
-  if (!isSame) throw broken(path, 'its entries differ from the newest checkpoint');
+  const leaves = tiles[0]?.hashes ?? new Uint8Array();
+  if (entries?.length !== count || !equal(Buffer.concat(entries.map(leafHash)), leaves))
+    throw broken(path, 'its entries differ from the newest checkpoint');
   return new EntryLog(TiledTree.from(size, tiles), entries);
 }
 
-/** The segment that leads from the log before it to the signed root. Segments of unfinished attempts do not. */
+/**
+ * The segment that extends the log before it to the signed root. Segments of unfinished attempts do
+ * not.
+ */
 async function committedSegment(
   store: ArchiveStore,
   before: EntryLog,
@@ -161,7 +135,7 @@ async function appendLines(log: EntryLog, segment: Uint8Array, codec: Codec | un
     for (const line of await segmentLines(segment, codec)) {
       last = parseLine(line);
       if (!last) return undefined;
-      log.append(formatEntry(last, line));
+      log.append(last, line);
     }
   } catch (thrown) {
     if (thrown instanceof SegmentError) return undefined;

@@ -1,7 +1,7 @@
 /**
- * The Merkle tree of RFC 6962, section 2.1, with SHA-256: hashes, the proofs that a log gives, and
- * the checks of those proofs. Pure. A leaf and a node have different prefixes, so that nobody can
- * present one as the other.
+ * The Merkle tree of RFC 6962, section 2.1, with SHA-256: hashes, the proofs that a log provides,
+ * and the checks of those proofs. Pure. Leaves and nodes have different prefixes, so that neither
+ * can pass for the other.
  */
 import { hash } from 'node:crypto';
 
@@ -21,11 +21,24 @@ export function sha256(bytes: Uint8Array): Buffer {
   return Buffer.from(hash('sha256', bytes, 'binary'), 'latin1');
 }
 
+/** Writes the SHA-256 of `bytes` into `target`, from `at` on. */
+export function writeSha256(target: Buffer, at: number, bytes: Uint8Array): void {
+  target.write(hash('sha256', bytes, 'binary'), at, 'latin1');
+}
+
+/** The prefix of a leaf, and room for its entry: leaves of the same length are hashed from here. */
+let leafInput = Buffer.alloc(1);
+
 export function leafHash(entry: Uint8Array): Buffer {
-  const bytes = Buffer.allocUnsafe(1 + entry.length);
-  bytes[0] = 0x00;
-  bytes.set(entry, 1);
-  return sha256(bytes);
+  const leaf = Buffer.allocUnsafe(hashBytes);
+  writeLeafHash(leaf, entry);
+  return leaf;
+}
+
+export function writeLeafHash(target: Buffer, entry: Uint8Array): void {
+  if (leafInput.length !== 1 + entry.length) leafInput = Buffer.alloc(1 + entry.length);
+  leafInput.set(entry, 1);
+  writeSha256(target, 0, leafInput);
 }
 
 /** The prefix of a node, and room for its children: every node is hashed from here. */

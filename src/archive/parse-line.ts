@@ -3,7 +3,6 @@ import { z } from 'zod';
 import type { Micros } from '../model/time.ts';
 import { readRecord } from '../record/read.ts';
 import { parseTimestamp } from '../record/timestamp.ts';
-import { recordKey } from './line.ts';
 import type { LedgerLine, OperationLine, PositionLine, RecordLine } from './line.ts';
 
 /** A line of a record. */
@@ -15,7 +14,6 @@ export type LedgerFacts = Pick<LedgerLine, 'kind' | 'seq' | 'source' | 'from' | 
 export type LineFacts = RecordFacts | LedgerFacts | Pick<OperationLine, 'kind' | 'seq' | 'at'> | PositionLine;
 
 const count = z.int().nonnegative();
-const uid = z.string().regex(/^[\w-]{21}[AQgw]$/);
 const digest = z.string().regex(/^[0-9a-f]{64}$/);
 const time = z.string().transform((text, context) => {
   const at = parseTimestamp(text)?.us;
@@ -23,8 +21,12 @@ const time = z.string().transform((text, context) => {
   return at ?? z.NEVER;
 });
 
-const recordHead = z.object({ kind: z.literal('record'), seq: count, uid, source: z.string() });
-const recordLine = z.object({ uid, source: z.string(), received: time, late: z.boolean() });
+/** The fields of a record's line as they are written, in this order. An id of a source needs no escape. */
+const recordHead =
+  /^\{"kind":"record","seq":(0|[1-9]\d{0,14}),"uid":"([\w-]{21}[AQgw])","source":"([ !#-[\]-~]*)","received":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z)","late":(true|false),"salt":"[\w-]{22}","record":/;
+/** The fields before a record have fewer bytes than this. */
+const headBytes = 256;
+const closingBrace = 0x7d;
 const otherLine = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('ledger'),
@@ -48,28 +50,41 @@ const otherLine = z.discriminatedUnion('kind', [
     completeSince: time,
     sources: z.array(z.string()).nullable(),
     filtered: z.boolean(),
+    timestamp: z.object({ checkpoint: count, sha256: digest }).optional(),
   }),
 ]);
 
 /** @returns undefined for bytes that are no line of an archive */
 export function parseLine(line: Buffer): LineFacts | undefined {
-  const at = line.indexOf(recordKey);
-  if (at < 0) return otherLine.safeParse(parseJson(line.toString())).data;
-  const head = recordHead.safeParse(parseJson(`${line.toString('utf8', 0, at)}}`)).data;
-  const record = line.subarray(at + recordKey.length, -1);
-  // No other line has this key at its first level; a detail of an operation may have it further in.
-  if (!head) return otherLine.safeParse(parseJson(line.toString())).data;
-  return { ...head, time: timeOf(record) };
+  const record = parseRecordHead(line);
+  if (record) return { kind: 'record', seq: record.seq, uid: record.uid, source: record.source, time: timeOf(record.record) };
+  return otherLine.safeParse(parseJson(line.toString())).data;
 }
 
-/** What a replay needs of the line of a record. */
-export type ArchivedRecord = Pick<RecordLine, 'uid' | 'source' | 'received' | 'late' | 'record'>;
+interface RecordHead extends Pick<RecordLine, 'seq' | 'uid' | 'source' | 'late'> {
+  readonly record: Buffer;
+  readonly received: string;
+}
 
-/** @param line  of a record, as `parseLine` says */
+/** @returns undefined for another line */
+function parseRecordHead(line: Buffer): RecordHead | undefined {
+  const found = recordHead.exec(line.toString('latin1', 0, headBytes));
+  if (!found || line.at(-1) !== closingBrace) return undefined;
+  const [head, seq, uid = '', source = '', received = '', late] = found;
+  return { seq: Number(seq), uid, source, received, late: late === 'true', record: line.subarray(head.length, -1) };
+}
+
+/** The fields of a record line that a replay needs. */
+export interface ArchivedRecord extends Pick<RecordLine, 'uid' | 'source' | 'received' | 'late'> {
+  readonly record: Buffer;
+}
+
+/** @param line  the line of a record, by `parseLine` */
 export function parseRecordLine(line: Buffer): ArchivedRecord {
-  const at = line.indexOf(recordKey);
-  const head = recordLine.parse(parseJson(`${line.toString('utf8', 0, at)}}`));
-  return { ...head, record: line.subarray(at + recordKey.length, -1) };
+  const found = parseRecordHead(line);
+  const received = parseTimestamp(found?.received ?? '')?.us;
+  if (!found || received === undefined) throw new SyntaxError('it is not the line of a record');
+  return { uid: found.uid, source: found.source, received, late: found.late, record: found.record };
 }
 
 function timeOf(record: Buffer): Micros | undefined {

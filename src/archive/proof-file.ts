@@ -11,7 +11,7 @@ import { decodeBase64, openNote } from './signed-note.ts';
 import type { Verifier } from './signed-note.ts';
 
 export interface InclusionProof {
-  /** As it stands in its segment, without the line break. */
+  /** Exactly as in its segment, without the line break. */
   readonly line: Buffer;
   readonly entry: Buffer;
   /** The index of its leaf. */

@@ -3,8 +3,8 @@ import { WaybillError } from '../errors.ts';
 import { uidBytes } from '../record/identity.ts';
 import { checkpointNumber, checkpointPath, parseCheckpoint } from './checkpoint.ts';
 import type { Checkpoint } from './checkpoint.ts';
-import { isRecord, parseBundle } from './entry.ts';
-import { equal, hashBytes, inclusionRanges, sha256 } from './merkle.ts';
+import { isRecord, parseBundle, uidOf } from './entry.ts';
+import { equal, inclusionRanges, sha256 } from './merkle.ts';
 import { parseLine } from './parse-line.ts';
 import type { LineFacts } from './parse-line.ts';
 import type { InclusionProof } from './proof-file.ts';
@@ -14,7 +14,10 @@ import { openNote } from './signed-note.ts';
 import type { ArchiveStore } from './store.ts';
 import { bundlePath, rangeHash, tileAt, tilePath, tilesOf, tileWidth } from './tiles.ts';
 import type { TileId } from './tiles.ts';
+import { indexPath, indexWidth, searchIndex } from './uid-index.ts';
 
+/** Files of the index that are requested at once, 1 MiB each. */
+const indexesAtOnce = 8;
 /** 8 KiB each. */
 const maxTiles = 2_048;
 
@@ -25,7 +28,7 @@ export class Prover {
   /** In the order of their first leaves. */
   readonly #segments: readonly SegmentName[];
   /** By path. */
-  readonly #tiles = new Map<string, readonly Uint8Array[]>();
+  readonly #tiles = new Map<string, Uint8Array>();
   /** The bundle that was read last: lines are proven in order. */
   #last: { readonly bundle: number; readonly entries: readonly Buffer[] } | undefined;
 
@@ -36,7 +39,9 @@ export class Prover {
     this.#segments = segments;
   }
 
-  /** @throws WaybillError `archive_broken`, as every method does, for an object that is missing or not what it should be */
+  /**
+   * @throws WaybillError `archive_broken`, as every method does, for a missing or altered object
+   */
   static async open(store: ArchiveStore): Promise<Prover> {
     const { path, bytes } = await newestNote(store);
     const note = openNote(bytes, []);
@@ -53,18 +58,40 @@ export class Prover {
 
   /**
    * @param uid  16 bytes in base64url
+   * @param onSearch  called before every entry is read, because the index does not lead to the record
    * @returns undefined when the archive has no such record
    */
-  async record(uid: string): Promise<InclusionProof | undefined> {
+  async record(uid: string, onSearch: () => void = () => undefined): Promise<InclusionProof | undefined> {
     const bytes = uidBytes(uid);
-    const { size } = this.#checkpoint;
-    for (let bundle = Math.ceil(size / tileWidth) - 1; bundle >= 0; bundle -= 1) {
-      const entries = await this.#bundle(bundle);
-      const at = entries.findIndex((each) => isRecord(each) && equal(each.subarray(1, 17), bytes));
-      const entry = entries[at];
-      if (!entry) continue;
-      const index = bundle * tileWidth + at;
-      return this.#proof(index, entry, await this.#line(index, entry));
+    const complete = Math.floor(this.#checkpoint.size / indexWidth) * indexWidth;
+    const indexed = (await this.#leafByEntries(bytes, complete)) ?? (await this.#leafByIndex(bytes));
+    if (indexed === undefined && complete > 0) onSearch();
+    const index = indexed ?? (await this.#leafByEntries(bytes, 0));
+    if (index === undefined) return undefined;
+    const entry = await this.#entry(index);
+    return this.#proof(index, entry, await this.#line(index, entry));
+  }
+
+  /** Reads entries from the newest back to leaf `from`, a multiple of 256. */
+  async #leafByEntries(uid: Uint8Array, from: number): Promise<number | undefined> {
+    for (let bundle = Math.ceil(this.#checkpoint.size / tileWidth) - 1; bundle >= from / tileWidth; bundle -= 1) {
+      const at = (await this.#bundle(bundle)).findIndex((entry) => isOfUid(entry, uid));
+      if (at >= 0) return bundle * tileWidth + at;
+    }
+    return undefined;
+  }
+
+  /** A leaf that an index names counts only with the entry of this record. */
+  async #leafByIndex(uid: Uint8Array): Promise<number | undefined> {
+    for (let end = Math.floor(this.#checkpoint.size / indexWidth); end > 0; end -= indexesAtOnce) {
+      const first = Math.max(0, end - indexesAtOnce);
+      const numbers = Array.from({ length: end - first }, (_, i) => end - 1 - i);
+      const indexes = await Promise.all(numbers.map((number) => this.#store.read(indexPath(number))));
+      for (const [i, rows] of indexes.entries()) {
+        const found = rows && searchIndex(rows, uid);
+        const leaf = found === undefined ? undefined : (numbers[i] ?? 0) * indexWidth + found;
+        if (leaf !== undefined && isOfUid(await this.#entry(leaf), uid)) return leaf;
+      }
     }
     return undefined;
   }
@@ -89,7 +116,7 @@ export class Prover {
     const { size } = this.#checkpoint;
     const ranges = inclusionRanges(index, size);
     for (const tile of ranges.flatMap((range) => tilesOf(range, size))) await this.#load(tile);
-    const hashes = ranges.map((range) => rangeHash(range, size, (tile) => this.#tiles.get(tilePath(tile)) ?? []));
+    const hashes = ranges.map((range) => rangeHash(range, size, (tile) => this.#tiles.get(tilePath(tile)) ?? new Uint8Array()));
     if (this.#tiles.size > maxTiles) this.#tiles.clear();
     return { line, entry, index, hashes, checkpoint: this.#note };
   }
@@ -97,9 +124,7 @@ export class Prover {
   async #load(tile: TileId): Promise<void> {
     const path = tilePath(tile);
     if (this.#tiles.has(path)) return;
-    const bytes = await needed(this.#store, path);
-    const hashes = Array.from({ length: bytes.length / hashBytes }, (_, i) => bytes.subarray(i * hashBytes, (i + 1) * hashBytes));
-    this.#tiles.set(path, hashes);
+    this.#tiles.set(path, await needed(this.#store, path));
   }
 
   async #bundle(bundle: number): Promise<readonly Buffer[]> {
@@ -117,7 +142,7 @@ export class Prover {
     return entry;
   }
 
-  /** The line stands in the last segment that begins at its leaf or before. */
+  /** The line is in the last segment that starts at its leaf or earlier. */
   async #line(index: number, entry: Buffer): Promise<Buffer> {
     const first = this.#segments.findLast(({ firstLeaf }) => firstLeaf <= index)?.firstLeaf ?? 0;
     for (const { path } of this.#segments.filter(({ firstLeaf }) => firstLeaf === first)) {
@@ -144,13 +169,20 @@ export class Prover {
   }
 }
 
-/** The copy names the newest checkpoint whose tiles are stored. An archive that lost it has its numbered checkpoints. */
+/**
+ * The copy names the newest checkpoint whose tiles are stored. Without the copy, the numbered
+ * checkpoints are used.
+ */
 async function newestNote(store: ArchiveStore): Promise<{ readonly path: string; readonly bytes: Buffer }> {
   const copy = await store.read('checkpoint');
   if (copy) return { path: 'checkpoint', bytes: copy };
   let number = 1;
   for await (const path of store.list('checkpoints/')) number = Math.max(number, checkpointNumber(path) ?? 0);
   return { path: checkpointPath(number), bytes: await needed(store, checkpointPath(number)) };
+}
+
+function isOfUid(entry: Uint8Array, uid: Uint8Array): boolean {
+  return isRecord(entry) && equal(uidOf(entry), uid);
 }
 
 /** An entry ends with the SHA-256 of its line. */

@@ -7,13 +7,19 @@ import { sha256 } from './merkle.ts';
 /** A parameter, because the simulation has no threads. */
 export interface Codec {
   compress(bytes: Uint8Array): Promise<Buffer>;
-  decompress(bytes: Uint8Array, options: { readonly maxOutputLength: number }): Promise<Buffer>;
+  decompress(bytes: Uint8Array, options: { readonly maxOutputLength: number; readonly chunkSize: number }): Promise<Buffer>;
 }
 
-const gzipCodec: Codec = { compress: promisify(gzip), decompress: promisify(gunzip) };
+const [pack, unpack] = [promisify(gzip), promisify(gunzip)];
+const gzipCodec: Codec = {
+  compress: (bytes) => pack(bytes, { chunkSize: chunkSize(bytes.length / 4) }),
+  decompress: (bytes, options) => unpack(bytes, options),
+};
 const lineFeed = 0x0a;
-/** A writer ends a segment far below this. */
+/** Far more than a segment of the writer contains. */
 const maxBytes = 256 * 1024 * 1024;
+/** The lines of a usual segment have 10 MB. */
+const maxChunk = 32 * 1024 * 1024;
 const namePattern = /^segments\/(\d{16})-([0-9a-f]{64})\.ndjson\.gz$/;
 
 export interface SegmentName {
@@ -24,12 +30,13 @@ export interface SegmentName {
   readonly digest: string;
 }
 
+/** @param text  the lines, each with a line break */
 export async function formatSegment(
   firstLeaf: number,
-  lines: readonly Uint8Array[],
+  text: Uint8Array,
   codec = gzipCodec,
 ): Promise<{ readonly path: string; readonly bytes: Buffer }> {
-  const bytes = await codec.compress(Buffer.concat(lines.flatMap((line) => [line, Buffer.of(lineFeed)])));
+  const bytes = await codec.compress(text);
   const digest = sha256(bytes).toString('hex');
   return { path: `segments/${String(firstLeaf).padStart(16, '0')}-${digest}.ndjson.gz`, bytes };
 }
@@ -48,7 +55,7 @@ export class SegmentError extends Error {}
  * @throws SegmentError for a file that is not gzip, unpacks to more than 256 MiB, or has a last line without a line break
  */
 export async function segmentLines(bytes: Uint8Array, codec = gzipCodec): Promise<readonly Buffer[]> {
-  const text = await unpack(bytes, codec);
+  const text = await unpacked(bytes, codec);
   const lines: Buffer[] = [];
   let start = 0;
   for (let end = text.indexOf(lineFeed); end >= 0; end = text.indexOf(lineFeed, start)) {
@@ -59,10 +66,17 @@ export async function segmentLines(bytes: Uint8Array, codec = gzipCodec): Promis
   return lines;
 }
 
-async function unpack(bytes: Uint8Array, codec: Codec): Promise<Buffer> {
+/** A file of gzip ends with the length of its content (RFC 1952, section 2.3.1), which only its reading proves. */
+async function unpacked(bytes: Uint8Array, codec: Codec): Promise<Buffer> {
+  const claimed = bytes.length < 4 ? 0 : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).readUInt32LE(bytes.length - 4);
   try {
-    return await codec.decompress(bytes, { maxOutputLength: maxBytes });
+    return await codec.decompress(bytes, { maxOutputLength: maxBytes, chunkSize: chunkSize(claimed + 1) });
   } catch (cause) {
-    throw new SegmentError(`cannot unpack it: ${messageOf(cause)}`, { cause });
+    throw new SegmentError(`cannot decompress the segment: ${messageOf(cause)}`, { cause });
   }
+}
+
+/** Few large chunks need less time than many small ones. */
+function chunkSize(bytes: number): number {
+  return Math.round(Math.min(Math.max(bytes, 16 * 1024), maxChunk));
 }

@@ -29,7 +29,7 @@ interface OpenedNote {
 
 /** The signature type of Ed25519 in C2SP signed-note. */
 const ed25519 = Buffer.of(0x01);
-/** What stands before the 32 bytes of a key in its DER form (RFC 8410). */
+/** The DER prefix of the 32 bytes of a key (RFC 8410). */
 const derPrefix = Buffer.from('302a300506032b6570032100', 'hex');
 /** A key name has neither blanks nor a plus sign. */
 const namePattern = /^[^\s+]+$/u;

@@ -11,7 +11,10 @@ export interface ArchiveStore {
 
 /** An archive that can be written. Both methods return when the object survives a power cut. */
 export interface WritableArchiveStore extends ArchiveStore {
-  /** Creates an object for good: a bucket locks it. @returns false when the path holds other bytes; nothing was written */
+  /**
+   * Creates an object permanently: a bucket locks it. @returns false if the path has other bytes;
+   * nothing was written
+   */
   create(path: string, bytes: Uint8Array): Promise<boolean>;
   /** Creates an object, or replaces it at once: a reader finds the old bytes or the new ones. */
   replace(path: string, bytes: Uint8Array): Promise<void>;

@@ -3,7 +3,7 @@
  * L the roots of complete tiles of level L - 1. Pure.
  */
 import type { LeafRange } from './merkle.ts';
-import { joinSubtrees, largestPower, nodeHash } from './merkle.ts';
+import { hashBytes, joinSubtrees, largestPower, writeSha256 } from './merkle.ts';
 
 /** Hashes of a complete tile. */
 export const tileWidth = 256;
@@ -16,7 +16,8 @@ export interface TileId {
 }
 
 export interface Tile extends TileId {
-  readonly hashes: readonly Uint8Array[];
+  /** One after another, 32 bytes each. */
+  readonly hashes: Uint8Array;
 }
 
 export function tilePath({ level, index, width }: TileId): string {
@@ -46,7 +47,7 @@ export function edgeTiles(size: number): readonly TileId[] {
   return tiles;
 }
 
-/** The tile with this level and index as it stands in a tree of `size` leaves. */
+/** The tile with this level and index in a tree of `size` leaves. */
 export function tileAt(level: number, index: number, size: number): TileId {
   const hashes = Math.floor(size / tileWidth ** level);
   return { level, index, width: Math.min(tileWidth, hashes - index * tileWidth) };
@@ -82,21 +83,28 @@ export function tilesOf(range: LeafRange, size: number): readonly TileId[] {
 }
 
 /** The hash of a range of a proof. */
-export function rangeHash(range: LeafRange, size: number, hashesOf: (tile: TileId) => readonly Uint8Array[]): Uint8Array {
-  return joinSubtrees(subtrees(range, size).map(({ tile, first, count }) => completeRoot(hashesOf(tile).slice(first, first + count))));
+export function rangeHash(range: LeafRange, size: number, hashesOf: (tile: TileId) => Uint8Array): Uint8Array {
+  return joinSubtrees(
+    subtrees(range, size).map(({ tile, first, count }) =>
+      completeRoot(hashesOf(tile).subarray(first * hashBytes, (first + count) * hashBytes)),
+    ),
+  );
 }
 
-/** The root over a power of two of hashes. */
-export function completeRoot(hashes: readonly Uint8Array[]): Uint8Array {
-  let row = hashes;
-  while (row.length > 1) row = pairs(row).map(([left, right]) => nodeHash(left, right));
-  const [root] = row;
-  if (root === undefined) throw new RangeError('a subtree has at least one hash');
-  return root;
-}
+/** The hashes of a subtree behind one byte: each pair of them is hashed where it stands, and its parent replaces hashes that were used. */
+const row = Buffer.alloc(1 + tileWidth * hashBytes);
+const nodePrefix = 0x01;
 
-function pairs(row: readonly Uint8Array[]): (readonly [Uint8Array, Uint8Array])[] {
-  const found: (readonly [Uint8Array, Uint8Array])[] = [];
-  for (let i = 0; i + 1 < row.length; i += 2) found.push([row[i] as Uint8Array, row[i + 1] as Uint8Array]);
-  return found;
+/** The root over a power of two of hashes, at most 256. */
+export function completeRoot(hashes: Uint8Array): Uint8Array {
+  if (hashes.length === 0) throw new RangeError('a subtree has at least one hash');
+  row.set(hashes, 1);
+  for (let pairs = hashes.length / hashBytes / 2; pairs >= 1; pairs /= 2)
+    for (let i = 0; i < pairs; i += 1) {
+      const from = i * 2 * hashBytes;
+      // The last byte of the pair before, which has its parent already.
+      row[from] = nodePrefix;
+      writeSha256(row, 1 + i * hashBytes, row.subarray(from, from + 1 + 2 * hashBytes));
+    }
+  return Buffer.from(row.subarray(1, 1 + hashBytes));
 }

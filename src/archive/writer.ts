@@ -1,31 +1,31 @@
 /**
- * Appends segments to an archive. The numbered checkpoint is the commit: a segment without one belongs
- * to an unfinished attempt, and nothing reads it. Tiles and entries follow the commit, so that only the
- * writer whose checkpoint was created stores them, and a path never gets two contents. The copy
- * `checkpoint` comes last: it publishes them. A writer that opens the archive publishes the newest
- * checkpoint where the one before it ended too early.
+ * Appends segments to an archive. The numbered checkpoint is the commit: a segment without one
+ * belongs to an unfinished attempt, and nothing reads it. Tiles and entries follow the commit, so
+ * that only the writer whose checkpoint was created stores them, and a path never gets two
+ * contents. The copy `checkpoint` comes last: it publishes them. If a writer ended too early, the
+ * next writer publishes its newest checkpoint when it opens the archive.
  */
 import type { KeyObject } from 'node:crypto';
 import { WaybillError } from '../errors.ts';
 import { checkpointPath, formatCheckpoint } from './checkpoint.ts';
 import type { Checkpoint } from './checkpoint.ts';
-import { formatEntry } from './entry.ts';
 import type { EntryLog, StoredObject } from './entry-log.ts';
 import { openHead, publicKeyObject } from './head.ts';
 import type { Head } from './head.ts';
-import { formatLine } from './line.ts';
+import { LineFormatter, saltBytes } from './line.ts';
 import type { EntryLine, Line, PositionLine } from './line.ts';
 import { consistencyRanges, provesExtension } from './merkle.ts';
 import { formatSegment } from './segment.ts';
 import type { Codec } from './segment.ts';
-import { formatVerifier, signerOf, signNote } from './signed-note.ts';
+import { formatVerifier, keyName, signerOf, signNote } from './signed-note.ts';
 import type { Signer } from './signed-note.ts';
 import type { WritableArchiveStore } from './store.ts';
 import { rangeHash, tilePath } from './tiles.ts';
 import type { Tile } from './tiles.ts';
+import { computeIndex, indexPath, indexWidth, missingIndexes } from './uid-index.ts';
 
-/** The position up to which a segment archives the journal. */
-export type Through = Omit<PositionLine, 'kind' | 'after'>;
+/** The position up to which a segment archives the journal. `after` default: where the archive ends. */
+export type Through = Omit<PositionLine, 'kind' | 'after'> & Partial<Pick<PositionLine, 'after'>>;
 
 export interface WriterOptions {
   /** An Ed25519 key. */
@@ -46,6 +46,9 @@ export class ArchiveWriter {
   #head: Head;
   #note: string | undefined;
   #isKeyStored = false;
+  /** Files of the index that earlier writers left out. */
+  #unindexed: readonly number[] = [];
+  readonly #lines = new LineFormatter();
 
   private constructor(store: WritableArchiveStore, options: WriterOptions, head: Head) {
     this.#store = store;
@@ -64,6 +67,7 @@ export class ArchiveWriter {
     const head = await openHead(store, keysOf(options), newOrigin, options.codec);
     const writer = new ArchiveWriter(store, options, head);
     await writer.#publish(head.unpublished);
+    writer.#unindexed = await missingIndexes(store, head.log.size);
     return writer;
   }
 
@@ -80,6 +84,22 @@ export class ArchiveWriter {
   /** The last checkpoint that this writer signed, as the text of a signed note. */
   get note(): string | undefined {
     return this.#note;
+  }
+
+  /** The key that signed the newest checkpoint, as `name+id`; the signing key for a new archive. */
+  get newestKey(): string {
+    const { previousKey } = this.#options;
+    return keyName(this.#head.isKeyKnown || previousKey === undefined ? this.#signer : signerOf(this.#head.origin, previousKey));
+  }
+
+  /** The key that signs the next checkpoint, as `name+id`. */
+  get signingKey(): string {
+    return keyName(this.#signer);
+  }
+
+  /** The number of the newest checkpoint; 0 for a new archive. */
+  get checkpoint(): number {
+    return this.#head.number;
   }
 
   /** The last archived position; undefined for a new archive. */
@@ -100,16 +120,20 @@ export class ArchiveWriter {
     const after = before.position?.journal === through.journal ? before.position.seq : this.#options.beginsAfter;
     const all = [...lines, { kind: 'position' as const, after, ...through }];
     assertOrder(all);
-    const texts = all.map((line) => formatLine(line, this.#options.random(16)));
-    const entries = all.map((line, i) => formatEntry(line, texts[i] ?? Buffer.alloc(0)));
+    const { text, ends } = this.#lines.format(all, this.#options.random(saltBytes * all.length));
 
     const log = before.log.copy();
-    for (const entry of entries) log.append(entry);
+    let start = 0;
+    for (let i = 0; i < all.length; i += 1) {
+      const end = ends[i] as number;
+      log.append(all[i] as Line, text.subarray(start, end - 1));
+      start = end;
+    }
     const { tiles, objects } = log.take();
     const checkpoint = { origin: before.origin, size: log.size, root: log.root() };
     assertExtension(before.log, checkpoint, tiles);
 
-    const segment = await formatSegment(before.log.size, texts, this.#options.codec);
+    const segment = await formatSegment(before.log.size, text, this.#options.codec);
     await this.#create(segment.path, segment.bytes);
     const signers = this.#signers();
     const note = Buffer.from(signNote(formatCheckpoint(checkpoint), signers));
@@ -123,7 +147,23 @@ export class ArchiveWriter {
     const position = all.at(-1) as PositionLine;
     this.#head = { origin: before.origin, number: before.number + 1, log, position, isKeyKnown: true, unpublished: [] };
     this.#note = note.toString();
+    await this.#index(before.log.size, log.size);
     return checkpoint;
+  }
+
+  /**
+   * Stores the files of the index that these leaves completed, and one missing file of an earlier
+   * writer. Without a file, `prove` reads the entries.
+   */
+  async #index(from: number, to: number): Promise<void> {
+    const [missing, ...others] = this.#unindexed;
+    this.#unindexed = others;
+    const numbers = missing === undefined ? [] : [missing];
+    for (let number = Math.floor(from / indexWidth); (number + 1) * indexWidth <= to; number += 1) numbers.push(number);
+    for (const number of numbers) {
+      const bytes = await computeIndex(this.#store, number);
+      if (bytes) await this.#store.replace(indexPath(number), bytes);
+    }
   }
 
   /** A new key begins with a checkpoint that the key before signs too. */
@@ -174,7 +214,7 @@ function assertExtension(before: EntryLog, after: Checkpoint, tiles: readonly Ti
   if (before.size === 0) return;
   const hashes = new Map(tiles.map((tile) => [tilePath(tile), tile.hashes]));
   const proof = consistencyRanges({ from: before.size, to: after.size }).map((range) =>
-    rangeHash(range, after.size, (tile) => hashes.get(tilePath(tile)) ?? []),
+    rangeHash(range, after.size, (tile) => hashes.get(tilePath(tile)) ?? new Uint8Array()),
   );
   if (!provesExtension({ size: before.size, root: before.root() }, after, proof))
     throw new WaybillError(

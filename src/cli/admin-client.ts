@@ -1,5 +1,4 @@
 /** The client of the admin server, for commands that read from a daemon on another machine. */
-import { readFileSync } from 'node:fs';
 import type { RequestOptions } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { isLoopback } from '../connect/proxy.ts';
@@ -9,6 +8,7 @@ import { quote } from '../quote.ts';
 import { remember } from '../secrets.ts';
 import { exchange, systemCode } from './http-exchange.ts';
 import type { Answer } from './http-exchange.ts';
+import { readInput } from './io.ts';
 import { text } from './option.ts';
 import type { ValuesOf } from './option.ts';
 
@@ -61,7 +61,10 @@ export function adminServer(
     );
   if (token !== undefined) remember(adminOptions, token);
   const headers = token === undefined || token === '' ? {} : { authorization: `Bearer ${token}` };
-  const options: RequestOptions & { ca?: string } = { headers, ...(caFile !== undefined && { ca: certificates(caFile) }) };
+  const options: RequestOptions & { ca?: string } = {
+    headers,
+    ...(caFile !== undefined && { ca: readInput(caFile, '--admin-ca').toString('utf8') }),
+  };
   return {
     async get<Value>(path: string, members: Members<Value>, parameters: Readonly<Record<string, string | undefined>> = {}): Promise<Value> {
       const url = new URL(`${base.pathname.replace(/\/$/, '')}${path}`, base);
@@ -86,18 +89,10 @@ function addressOf(given: string): URL {
   if (!url || !/^https?:$/.test(url.protocol)) throw refuse('not an address such as https://waybill.example:9464');
   if (url.username !== '' || url.password !== '')
     throw new WaybillError('usage', 'cannot use --admin with credentials in the address: set WAYBILL_ADMIN_TOKEN');
-  if (url.search !== '' || url.hash !== '') throw refuse('remove its query or fragment; the command adds the path');
+  if (url.search !== '' || url.hash !== '') throw refuse('the URL must not have a query or fragment; the command adds the path');
   if (url.protocol === 'http:' && !isLoopback(url.hostname))
     throw refuse('http would send the token and the report unencrypted; use https, or http on a loopback address');
   return url;
-}
-
-function certificates(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (cause) {
-    throw new WaybillError('usage', `cannot read --admin-ca "${file}": ${messageOf(cause)}`, { cause });
-  }
 }
 
 function refusal(base: URL, { status, body }: Answer, token = ''): WaybillError {

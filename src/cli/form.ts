@@ -39,7 +39,7 @@ export interface Command {
   run(args: readonly string[], io: Io): Promise<number>;
 }
 
-/** The words that call a form, as help and errors show them. */
+/** The words that call a form, in help and errors. */
 export function wordsOf(name: string, form: Pick<Form, 'subcommand'>): string {
   return form.subcommand === undefined ? name : `${name} ${form.subcommand}`;
 }

@@ -7,7 +7,7 @@ export interface Answer {
   readonly body: string;
 }
 
-/** Largest body that is accepted; a report of years takes some tens of MB. */
+/** The largest accepted body; a report of years has some tens of MB. */
 const maxBytes = 1_000_000_000;
 
 export function exchange(asking: ClientRequest, timeoutMs: number, body?: string): Promise<Answer> {

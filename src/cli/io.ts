@@ -1,5 +1,10 @@
-/** The streams, environment and stop signal of a command: those of the process, or a test's own. */
+/** The streams, environment and stop signal of a command, from the process or from a test. */
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { messageOf, WaybillError } from '../errors.ts';
+import { jsonText } from '../report/chunks.ts';
+import { table } from '../report/text-table.ts';
+import type { Column } from '../report/text-table.ts';
 
 export interface Io {
   readonly stdin: NodeJS.ReadableStream;
@@ -20,6 +25,34 @@ export function widthOf(stream: NodeJS.WritableStream, elsewhere = 120): number 
   const columns = 'columns' in stream && typeof stream.columns === 'number' ? stream.columns : undefined;
   if (columns === undefined) return elsewhere;
   return columns > 0 ? columns : 80;
+}
+
+export function isTerminal(stream: NodeJS.ReadableStream | NodeJS.WritableStream): boolean {
+  return 'isTTY' in stream && stream.isTTY === true;
+}
+
+export function usesColor({ stdout, env }: Pick<Io, 'stdout' | 'env'>): boolean {
+  return isTerminal(stdout) && !env['NO_COLOR'];
+}
+
+export function printJson({ stdout }: Pick<Io, 'stdout'>, value: unknown): void {
+  stdout.write(jsonText(value));
+}
+
+export function printTable({ stdout }: Pick<Io, 'stdout'>, columns: readonly Column[], rows: readonly (readonly string[])[]): void {
+  stdout.write(`${table(columns, rows).join('\n')}\n`);
+}
+
+/**
+ * The content of a file that an option names.
+ * @throws WaybillError `usage`
+ */
+export function readInput(file: string, option: string): Buffer {
+  try {
+    return readFileSync(file);
+  } catch (cause) {
+    throw new WaybillError('usage', `cannot read ${option} "${file}": ${messageOf(cause)}`, { cause });
+  }
 }
 
 /**

@@ -16,10 +16,10 @@ import type { Journal } from '../journal/journal.ts';
 import type { ReplayProgress } from '../model/journal.ts';
 import { version } from '../version.ts';
 import { performLive, sendingOperations } from './daemon-client.ts';
+import { isTerminal } from './io.ts';
 import type { Io } from './io.ts';
-import { text, toggle } from './option.ts';
+import { jsonOption, text, toggle } from './option.ts';
 import type { ValuesOf } from './option.ts';
-import { jsonOption } from './period-options.ts';
 import { configOption } from './state-access.ts';
 
 export const confirmOption = { yes: toggle('do not ask for confirmation; required without a terminal') };
@@ -50,8 +50,7 @@ export function actor({ reason, actor }: Pick<OperationValues, 'reason' | 'actor
 export async function confirmed(plan: readonly string[], { yes }: ValuesOf<typeof confirmOption>, io: Io): Promise<boolean> {
   io.stderr.write(`${plan.join('\n')}\n`);
   if (yes) return true;
-  const isTerminal = 'isTTY' in io.stdin && io.stdin.isTTY === true;
-  if (!isTerminal) throw new WaybillError('usage', 'not a terminal; pass --yes to confirm');
+  if (!isTerminal(io.stdin)) throw new WaybillError('usage', 'not a terminal; pass --yes to confirm');
   const lines = createInterface({ input: io.stdin, output: io.stderr });
   try {
     const answer = await lines.question('Continue? [y/N] ', { signal: io.signal });

@@ -69,3 +69,11 @@ export function withDefault<Value>(option: Option<Value | undefined>, fallback: 
   const { read } = required(option);
   return { ...option, read: (given, flag) => read(given ?? fallback, flag) };
 }
+
+export const jsonOption = { json: toggle('print the result as JSON') };
+
+/** For the commands that report on a period. */
+export const timeOptions = {
+  from: text('T', 'start: a time, a date, a month, 2026-Q3, -7d or -6h'),
+  to: text('T', 'end, in the same forms; a date or month is included'),
+};

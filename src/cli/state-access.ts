@@ -7,7 +7,7 @@ import { settingsFrom } from '../config/state-settings.ts';
 import type { StateSettings } from '../config/state-settings.ts';
 import { WaybillError } from '../errors.ts';
 import { storedSettings } from '../journal/schema.ts';
-import { openReadOnly } from '../journal/state.ts';
+import { readState as readStateIn } from '../journal/state.ts';
 import type { Io } from './io.ts';
 import { text } from './option.ts';
 import type { ValuesOf } from './option.ts';
@@ -25,16 +25,8 @@ export interface KnownSettings {
 }
 
 /** Opens the state read-only while `work` runs, also during a run of the daemon. */
-export function readState<Result>(
-  { dataDir }: { readonly dataDir: string },
-  work: (db: ReturnType<typeof openReadOnly>) => Result,
-): Result {
-  const db = openReadOnly(dataDir);
-  try {
-    return work(db);
-  } finally {
-    db.close();
-  }
+export function readState<Result>({ dataDir }: { readonly dataDir: string }, work: Parameters<typeof readStateIn<Result>>[1]): Result {
+  return readStateIn(dataDir, work);
 }
 
 const unknownSettings =

@@ -47,7 +47,7 @@ function positionalItems(forms: readonly Form[]): string[] {
   return [...all].map(([name, help]) => item(name, help));
 }
 
-/** Each option once; one that not every form has names those that do. */
+/** Each option once; an option that some forms lack names the forms that have it. */
 function optionItems(forms: readonly Form[]): string[] {
   const all = new Map<string, Option<unknown>>(forms.flatMap(({ options }) => Object.entries(options)));
   return [...all].map(([name, { value, help }]) => {

@@ -33,7 +33,7 @@ interface Pace {
   records: number;
 }
 
-/** The speed is measured over so many windows. */
+/** The speed is measured over this many windows. */
 const maxMeasured = 20;
 
 export class Backfiller {

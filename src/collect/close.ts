@@ -38,7 +38,7 @@ interface CloserParts {
 }
 
 /**
- * So many gaps in a row with the reason `out_of_range` show that the service ignores the time
+ * This many consecutive gaps with the reason `out_of_range` show that the service ignores the time
  * filter.
  */
 const maxOutOfRangeWindows = 3;
@@ -114,7 +114,7 @@ export class WindowCloser {
     const window = nextWindow(closedUntil, width, serverNow, closeDelay, to ?? this.#early.after(closedUntil) ?? null);
     if (!window) return false;
     const read = await this.#readNext(window, width, range, signal);
-    // A clock may have been set back meanwhile: then the close delay has not passed by the
+    // A clock may have been set back in the meantime: then the close delay has not passed by the
     // corrected time.
     if (!read || !this.#isDue(read.window)) return true;
     // mutant: record-window

@@ -41,7 +41,7 @@ export async function earliest(
     const before = await countUntil(start + secondMicros);
     if (before === 0) return { start, message: 'the first record in ascending order; the service counts none before it' };
     if (before === undefined)
-      return { start, message: 'the first record in ascending order; the service gives no usable total to check it by' };
+      return { start, message: 'the first record in ascending order; not verified, because the service gives no usable total' };
   }
   // The service does not sort, or its first record has no readable time.
   let none = 0;

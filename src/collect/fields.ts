@@ -13,7 +13,7 @@ export type WatchedField = 'userNetwork' | PersonalField;
 /** A field is usual when at least this share of the last records contain it. */
 const usualShare = 0.9;
 const recordsBack = 1_000;
-/** So many records of each page are examined, evenly spread: all of them would cost too much. */
+/** The number of records examined per page, evenly spread: examining all would cost too much. */
 const maxExamined = 100;
 
 export type Text = Pick<CollectedRecord, 'text'>;

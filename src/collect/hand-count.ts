@@ -1,7 +1,7 @@
 /**
- * A hand count compares the total that the service gives for one small window with the records that
- * reading the window returns. Every proof assumes that both are equal (assumption A2). The result
- * proves nothing: it tells the operator early why windows will stay gaps, or that they will not.
+ * A hand count compares the total that the service returns for one small window with the records
+ * returned for that window. Every proof assumes that both are equal (assumption A2). The result
+ * proves nothing: it tells the operator early whether windows will stay gaps.
  */
 import { codeOf } from '../errors.ts';
 import type { Window } from '../model/ledger.ts';
@@ -23,7 +23,7 @@ export interface HandCount extends Window {
   readonly misnumbered?: { readonly requested: number; readonly reported: number };
 }
 
-/** The window spans the middle half of a page of so many records. */
+/** The window spans the middle half of a page of this many records. */
 const sampleSize = 20;
 /** No page after this many records is requested: services limit deep paging. */
 const deepest = 5_000;

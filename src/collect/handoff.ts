@@ -1,7 +1,7 @@
 /**
  * Lets long work hand control back to the scheduler between two requests, also while one request is
- * retried. The work does not know what the scheduler does meanwhile. The scheduler iterates over
- * the work and decides at each step.
+ * retried. The work does not know what the scheduler does in the meantime. The scheduler iterates
+ * over the work and decides at each step.
  */
 export class Handoff {
   #scheduler: { readonly isWanted: () => boolean; readonly handedBack: (handedBack: HandedBack) => void } | undefined;

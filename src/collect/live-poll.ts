@@ -125,7 +125,7 @@ export class LivePoll {
     }
     if (half) return half;
     if (ended) return undefined;
-    // The pass ended at a page past the end: `polledUntil` moves all the same.
+    // The pass ended at a page past the end: `polledUntil` advances nevertheless.
     if (pagesRead < maxPages) await pages.store({ records: [], received: serverNow, serverNow }, { polledUntil: markAfter() });
     if (newest === undefined || (pagesRead < maxPages && unreadable.length === 0)) return undefined;
     const next = wholeSecond(newest - filterSlack);

@@ -1,9 +1,9 @@
 /**
- * Decides which page of a query comes next, by the answers and refusals so far. It sends nothing.
- *
- * Every pass ends, whatever the service answers: pages must bring new records. After the end that
- * the total counts, three pages without a new record end the pass; before that end, twenty. In all,
- * the places requested may not exceed the total plus four times the records received, and a margin.
+ * Decides which page of a query comes next, by the responses and refusals so far. It sends nothing.
+ * Every pass ends, whatever the service returns: pages must bring new records. After the end that
+ * the total counts, three pages without a new record end the pass; before that end, twenty. In
+ * total, the places requested may not exceed the total plus four times the records received, and a
+ * margin.
  */
 import { codeOf } from '../errors.ts';
 import { isUnanswered } from './requester.ts';
@@ -37,21 +37,21 @@ type FailureStep =
   | { readonly kind: 'refused'; readonly page: number; readonly pageSize: number; readonly refusals: number }
   | { readonly kind: 'unreadable'; readonly page: number; readonly pageSize: number; readonly thrown: unknown; readonly isEnd: boolean };
 
-/** The pass ends after so many places in a row that are unreadable in the smallest page. */
+/** The pass ends after this many consecutive places that are unreadable in the smallest page. */
 const maxUnreadable = 20;
-/** A page that repeats so often in a row is the last, whatever the total. */
+/** A page repeated this often in a row is the last, whatever the total. */
 const maxRepeats = 20;
-/** So many empty pages in a row are the end, whatever the total. */
+/** This many consecutive empty pages are the end, whatever the total. */
 const maxEmptyPages = 20;
 /**
- * So many pages in a row without a new record are the end, before and after the end that the total
- * counts.
+ * This many consecutive pages without a new record are the end, before and after the end that the
+ * total counts.
  */
 const maxFruitlessPages = 20;
 const maxFruitlessPagesPastTotal = 3;
-/** Of the places after the total, one in so many must bring a new record. */
+/** Of this many places after the total, one must bring a new record. */
 const placesPerNew = 4;
-/** In addition, so many pages may bring no new record. */
+/** In addition, this many pages may bring no new record. */
 const spareFruitlessPages = 40;
 
 export class PageCursor {
@@ -209,7 +209,7 @@ export class PageCursor {
     return { thrown, pageSize: this.#size, isDeep: !this.isAtStart, isUnanswered: isLate };
   }
 
-  /** Takes the failure of the request for `next`. */
+  /** Decides the next step after the request for `next` failed. */
   failed(thrown: unknown): FailureStep {
     this.#places += this.#size;
     const code = codeOf(thrown);

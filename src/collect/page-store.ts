@@ -35,8 +35,8 @@ const unstoppable = new AbortController().signal;
 export class PageStore {
   readonly #parts: PageStoreParts;
   /**
-   * Where the first live poll began: no poll waited for a record dated before, so its delay says
-   * nothing.
+   * The start of the first live poll: no poll waited for records dated earlier, so their delay is
+   * not measured.
    */
   polledFrom: Micros | undefined;
   #windowRecords = 0;

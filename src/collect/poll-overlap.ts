@@ -13,8 +13,8 @@ const fullEveryMs = 600_000;
 /** Upper bounds of the depths that are counted, µs. */
 const depths: readonly Micros[] = [0, 1, 2, 5, 10, 20, 30, 60].map((seconds) => seconds * secondMicros);
 /**
- * One new record in so many may be older than the overlap reaches. Fewer records are too few to
- * tell.
+ * One new record in this many may be older than the overlap reaches. Fewer records are too few for
+ * a measurement.
  */
 const recordsPerDeeper = 1_000;
 /** A measurement counts for one to two hours, and longer where records are few. */

@@ -49,7 +49,7 @@ interface PassOptions {
 }
 
 /**
- * After so many refusals of a first page, the unbounded query shows whether the service refuses
+ * After this many refusals of a first page, the unbounded query shows whether the service refuses
  * every request.
  */
 const maxRefusals = 3;

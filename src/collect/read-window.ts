@@ -1,7 +1,7 @@
 /**
  * Reads a window until the service itself confirms by a count that nothing is missing, or until
- * more passes lead nowhere. The theorem that makes an equal count a proof stands at `counted` in
- * window-tally.ts.
+ * further passes find nothing new. `counted` in window-tally.ts states the theorem that makes an
+ * equal count a proof.
  */
 import { messageOf } from '../errors.ts';
 import type { Verdict, Window } from '../model/ledger.ts';
@@ -20,7 +20,7 @@ import { gap, minCap, sharedBy, splitFor, WindowTally } from './window-tally.ts'
 import type { Gap, Split, Step } from './window-tally.ts';
 import { endsOf, queryOf } from './windows.ts';
 
-/** What reading a window needs in addition to the window. */
+/** The parameters of reading, in addition to the window. */
 export interface Reading {
   readonly requester: Requester;
   readonly paging: Paging;
@@ -61,7 +61,8 @@ interface WindowRead {
 }
 
 /**
- * @param query  the query of the window: a recount asks the stored one, word for word
+ *
+ * @param query  the query of the window: a recount sends the stored one, literally
  * @param splitting  not `any` for a window that is in the ledger already
  */
 export async function readWindow(
@@ -156,7 +157,8 @@ async function mayBeCap({ requester, paging, caps }: Reading, query: WindowQuery
   const unbounded = await requester.count({}, paging.first, signal);
   caps.largest = Math.max(caps.largest, total, unbounded.total ?? 0);
   if (total >= caps.largest) return true;
-  // A larger total than any before: if a cap was lifted meanwhile, the window was counted under it.
+  // A larger total than any before: if a cap was lifted in the meantime, the window was counted
+  // under it.
   return (await requester.count(query, paging.first, signal)).total !== total;
 }
 

@@ -5,7 +5,7 @@
  * were deleted, or the client has lost the right to see records.
  */
 import type { CollectJournal } from '../model/journal.ts';
-import type { Suspension, LedgerWindow } from '../model/ledger.ts';
+import type { LedgerWindow, Remark, Suspension } from '../model/ledger.ts';
 import type { Log, Meters } from '../model/telemetry.ts';
 import type { Clock, Micros, Random } from '../model/time.ts';
 import { microsToIso } from '../record/timestamp.ts';
@@ -38,7 +38,7 @@ interface RecountParts {
  * A smaller correction of a clock does not matter: windows are closed much later than their end.
  */
 export const steppedMicros = 5_000_000;
-/** Samples are drawn from so many windows, those with the most records. */
+/** Samples are drawn from this many windows, those with the most records. */
 const maxSampledWindows = 1_000;
 const releasedMessage = 'recounting: a suspension during which the window showed fewer records has ended';
 
@@ -62,7 +62,7 @@ export class Recounter {
     const { sourceId, journal, suspensions, log, ages, now } = this.#parts;
     await this.#beginFullVisibility();
     const total = await this.#count(window, signal);
-    // A live poll may have suspended the source meanwhile: then nothing is confirmed.
+    // A live poll may have suspended the source in the meantime: then nothing is confirmed.
     if (suspensions.current) return;
     const at = now();
     const fields = this.#fields(window, total);
@@ -79,13 +79,7 @@ export class Recounter {
     if (this.#isForgotten(window)) {
       // Its uids are forgotten: records delivered long ago would count as new.
       const message = `the service counts ${total ?? 'no total'} now, and the window is too old to be read again`;
-      await journal.remark(
-        sourceId,
-        window,
-        { reason: 'reread', message, next: undefined, attempts: window.attempts + 1 },
-        at,
-        this.#lastAge,
-      );
+      await this.#remark(window, { reason: 'reread', message, next: undefined, attempts: window.attempts + 1 }, at);
       log.write('window.grew_too_late', fields);
       return;
     }
@@ -180,18 +174,12 @@ export class Recounter {
     const at = now();
     for (const window of await this.#windows([...windows, ...shrunk])) {
       if (window.state !== 'proven' || window.reason === 'shrunk') continue;
-      await journal.remark(sourceId, window, { reason: 'reread', message: releasedMessage, next: at, attempts: 1 }, at, this.#lastAge);
+      await this.#remark(window, { reason: 'reread', message: releasedMessage, next: at, attempts: 1 }, at);
     }
     if (lastFullVisibility === undefined) return;
     for (const window of await journal.closedSince(sourceId, lastFullVisibility)) {
       if (window.next !== undefined && window.next <= at) continue;
-      await journal.remark(
-        sourceId,
-        window,
-        { reason: undefined, message: undefined, next: at, attempts: window.attempts },
-        at,
-        this.#lastAge,
-      );
+      await this.#remark(window, { reason: undefined, message: undefined, next: at, attempts: window.attempts }, at);
     }
   }
 
@@ -208,13 +196,7 @@ export class Recounter {
       const due = isEarly ? window.to + closeDelay : nextRecount(window.to, ages, at);
       if (!isEarly && (due === window.next || this.#isForgotten(window))) continue;
       const message = `closed at ${microsToIso(window.closed)}, which is in the future by the present time of the service`;
-      const remark = {
-        reason: isEarly ? ('reread' as const) : undefined,
-        message,
-        next: due,
-        attempts: window.attempts,
-      };
-      await journal.remark(sourceId, window, remark, at, this.#lastAge);
+      await this.#remark(window, { reason: isEarly ? 'reread' : undefined, message, next: due, attempts: window.attempts }, at);
       log.write('window.closed_early', { ...this.#fields(window, undefined), detail: message });
     }
   }
@@ -275,7 +257,7 @@ export class Recounter {
     return newest ?? (window.state === 'proven' && window.to > since ? window : undefined);
   }
 
-  /** Before any recount, the first closed window with records stands for full visibility. */
+  /** Before any recount, the first closed window with records represents full visibility. */
   async #beginFullVisibility(): Promise<void> {
     const { suspensions } = this.#parts;
     if (suspensions.lastFullVisibility !== undefined) return;
@@ -296,35 +278,30 @@ export class Recounter {
   }
 
   async #doubt(window: LedgerWindow, total: number, next: Micros): Promise<void> {
-    const { sourceId, journal, log, now } = this.#parts;
     const reason = window.reason === 'reread' ? window.reason : undefined;
-    const remark = { reason, message: messageOf(window, total), next, attempts: window.attempts + 1 } as const;
-    await journal.remark(sourceId, window, remark, now(), this.#lastAge);
-    log.write('window.recount_below', { ...this.#fields(window, total), next: microsToIso(next) });
+    await this.#remark(window, { reason, message: messageOf(window, total), next, attempts: window.attempts + 1 });
+    this.#parts.log.write('window.recount_below', { ...this.#fields(window, total), next: microsToIso(next) });
   }
 
   /** The old proof stays: it was true at its time. The window is not recounted any more. */
   async #shrink(window: LedgerWindow, total: number): Promise<void> {
-    const { sourceId, journal, log, meters, now } = this.#parts;
-    const remark = { reason: 'shrunk', message: messageOf(window, total), next: undefined, attempts: window.attempts + 1 } as const;
-    await journal.remark(sourceId, window, remark, now(), this.#lastAge);
+    const { sourceId, log, meters } = this.#parts;
+    await this.#remark(window, { reason: 'shrunk', message: messageOf(window, total), next: undefined, attempts: window.attempts + 1 });
     meters.windowShrunk(sourceId);
     log.write('window.shrunk', this.#fields(window, total));
   }
 
   /** Lists windows as open, so that an operator can see and accept them. */
   async #list(windows: readonly LedgerWindow[]): Promise<void> {
-    const { sourceId, journal, now } = this.#parts;
     for (const window of windows) {
       if (window.state !== 'proven' || window.reason !== undefined) continue;
-      const remark = {
-        reason: 'reread',
-        message: 'the service shows fewer records than the proven total',
-        next: undefined,
-        attempts: 1,
-      } as const;
-      await journal.remark(sourceId, window, remark, now(), this.#lastAge);
+      const message = 'the service shows fewer records than the proven total';
+      await this.#remark(window, { reason: 'reread', message, next: undefined, attempts: 1 });
     }
+  }
+
+  #remark(window: LedgerWindow, remark: Remark, at = this.#parts.now()): Promise<void> {
+    return this.#parts.journal.remark(this.#parts.sourceId, window, remark, at, this.#lastAge);
   }
 
   async #windows(froms: readonly Micros[]): Promise<LedgerWindow[]> {

@@ -20,7 +20,7 @@ export interface ReferenceRecord {
 
 export type ReferenceRecords = Partial<Record<WatchedField, ReferenceRecord>>;
 
-/** One second may hold many records; so many pages of it are searched. */
+/** One second may contain many records; this many pages of it are searched. */
 const maxPages = 50;
 
 /**

@@ -48,13 +48,13 @@ const cachedMs = 1_000;
 /** Page sizes for a request that needs no records: some services refuse very small ones. */
 const minSizes = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
 /**
- * After so many refusals of a count, the unbounded query shows whether the service refuses every
+ * After this many refusals of a count, the unbounded query shows whether the service refuses every
  * request.
  */
 const maxRefusals = 3;
 /**
- * A request fails after so many failures if so many other requests were answered meanwhile: it may
- * be too much for the service.
+ * A request fails after `failures` failures if `others` other requests were answered in the
+ * meantime: it may be too much for the service.
  */
 interface RetryPolicy {
   readonly failures: number;
@@ -67,7 +67,7 @@ export const attemptsWhereSmallerWorks: RetryPolicy = { failures: 4, others: 2 }
 /** For a request that only classifies the failure of another. */
 const brief: RetryPolicy = { failures: 2, others: 1 };
 /**
- * Without other requests, the unbounded query is sent after every so many failures in their place.
+ * Without other requests, the unbounded query replaces the request after every this many failures.
  */
 const unboundedEvery = 4;
 const defaultCloseDelayMs = 900_000;
@@ -302,7 +302,7 @@ export class Requester {
         ) {
           this.#failed(thrown);
           // The service works, and this request is too much for it: a smaller page may be answered.
-          throw new WaybillError('page_malformed', `${messageOf(thrown)}; other requests are answered meanwhile`, { cause: thrown });
+          throw new WaybillError('page_malformed', `${messageOf(thrown)}; the service answers other requests`, { cause: thrown });
         }
         if (code === 'source_forbidden') await this.wait(thrown, failures, signal, await this.#refused((forbidden += 1), thrown));
         else await this.wait(thrown, failures, signal);

@@ -62,7 +62,7 @@ export interface CollectorParts {
   readonly whenIdle?: (signal: AbortSignal, store: Collector['store']) => Promise<boolean>;
 }
 
-/** What a collector has learned about its source; it survives a restart; plain JSON. */
+/** Facts that a collector has learned about its source; they survive a restart; plain JSON. */
 export interface VisibilityProfile {
   readonly fields: FieldsProfile;
   /** See Suspensions.lastFullVisibility. */
@@ -95,8 +95,8 @@ const pausedMs = 1_000;
 const maxIdleMs = 1_000;
 const growMs = 600_000;
 /**
- * Before the clock of the service is known, only windows are read that ended so long ago by both
- * clocks; less where `closeDelay` is short. This avoids reading windows twice that still change. No
+ * Before the clock of the service is known, only windows that ended this long ago by both clocks
+ * are read; less if `closeDelay` is short. This avoids reading windows twice that still change. No
  * proof relies on it.
  */
 const maxEarlyAge: Micros = 3_600_000_000;
@@ -417,8 +417,8 @@ export class Collector {
   }
 
   /**
-   * Sleeps until the next poll or until the clock of the service is known, a second at most:
-   * windows and recounts become due meanwhile.
+   * Sleeps until the next poll or until the clock of the service is known, at most a second,
+   * because windows and recounts become due.
    */
   async #idle(signal: AbortSignal): Promise<void> {
     const { clock, serverClock } = this.#parts;

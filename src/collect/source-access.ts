@@ -1,6 +1,6 @@
 /**
- * What sends requests to one source. Calibration uses it before there is a ledger; the scheduler
- * uses it afterwards.
+ * Sends requests to one source. Calibration uses it before there is a ledger; the scheduler uses it
+ * afterwards.
  */
 import type { CollectJournal } from '../model/journal.ts';
 import type { ServerClock, Source } from '../model/source.ts';

@@ -17,7 +17,7 @@ export interface Waits {
   readonly fresh: number;
   /** Between two tests of a suspension. */
   readonly test: number;
-  /** After so long without a recount of a window with records, a random one is recounted. */
+  /** After this long without a recount of a window with records, a random one is recounted. */
   readonly sample: number;
 }
 

@@ -37,13 +37,13 @@ interface VisibilityParts {
   readonly learned?: (() => Promise<void>) | undefined;
 }
 
-/** A page of so many records none of which has a readable time. */
+/** A page of at least this many records, none of them with a readable time, suspends the source. */
 const timelessPage = 100;
-/** The journal remembers so many uids of records without a readable time. */
+/** The journal stores at most this many uids of records without a readable time. */
 const maxTimeless = 100_000;
 /** Records known to lack a field themselves: each live poll receives them again. */
 const maxLackingThemselves = 10_000;
-/** A reference record is looked for among so many records of a page. */
+/** A reference record is selected among this many records of a page. */
 const maxCandidates = 20;
 
 export class VisibilityCheck {
@@ -69,8 +69,8 @@ export class VisibilityCheck {
   }
 
   /**
-   * True where the page may be stored without another request: then the next page may be requested
-   * meanwhile.
+   * True if the page may be stored without another request: then the next page may be requested
+   * early.
    */
   isPlain(answer: Answer): boolean {
     return this.#missing(answer).length === 0;

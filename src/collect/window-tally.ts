@@ -8,7 +8,7 @@ import type { Micros } from '../model/time.ts';
 import type { Answer } from './requester.ts';
 import { filterSlack, owns, recordsMax, recordsOfSecondMax } from './windows.ts';
 
-/** What follows from a page or from a count. */
+/** The consequence of a page or of a count. */
 export type Step =
   | { readonly kind: 'read_again' }
   | { readonly kind: 'suspended' }
@@ -44,7 +44,7 @@ const maxPasses = 6;
  */
 const passesWithoutTotal = 3;
 /**
- * With an unreadable place: after so many passes without a new record there is nothing else to
+ * With an unreadable place: after this many passes without a new record there is nothing else to
  * find.
  */
 const maxFruitlessPasses = 2;
@@ -66,7 +66,7 @@ export class WindowTally {
    * Each uid received since the tally was cleared, and whether the window itself owns the record.
    */
   readonly #seen = new Map<string, boolean>();
-  /** What was received before the tally was cleared: a gap reports all of it. */
+  /** Received before the tally was cleared: a gap reports all of it. */
   readonly #dropped = new Map<string, boolean>();
   /** Identities that one answer held twice. */
   readonly #collisions = new Set<string>();

@@ -7,7 +7,8 @@ import type { Micros } from '../model/time.ts';
 import { nextWidth, secondMicros, wholeSecond } from './windows.ts';
 
 /**
- * A bound is tested again after so many windows, and after twice as many each time it is confirmed.
+ * A bound is tested again after this many windows, and after twice as many each time it is
+ * confirmed.
  */
 const windowsFirst = 8;
 const maxWindows = 1_024;

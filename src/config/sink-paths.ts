@@ -57,12 +57,12 @@ export function sinkPathFaults({ value }: Document, read: readonly string[]): re
     if (isOwn(place)) return [{ path, message: 'is the state directory or a file in it' }];
     if (key === 'path' && names[index]?.endsWith('/') === true) return [{ path, message: 'ends with a slash: it must name a file' }];
     for (const kept of keptBeside)
-      if (isOwn(`${place}.${kept}`)) return [{ path, message: `needs a ${kept} file beside it, which is a file of the state` }];
+      if (isOwn(`${place}.${kept}`)) return [{ path, message: `needs a ${kept} file next to it, and that path is a file of the state` }];
     for (const kept of [undefined, ...keptBeside]) {
       const file = readAt(kept === undefined ? place : `${place}.${kept}`);
       if (file === undefined) continue;
       const what = `${JSON.stringify(file)}, a file of the configuration`;
-      return [{ path, message: kept === undefined ? `is ${what}` : `needs a ${kept} file beside it, which is ${what}` }];
+      return [{ path, message: kept === undefined ? `is ${what}` : `needs a ${kept} file next to it, and that path is ${what}` }];
     }
     const same = at((other, position) => position < index && isSame(other, place));
     if (same >= 0) return [{ path, message: `is also the path of another sink, sinks[${same}]` }];

@@ -52,7 +52,7 @@ function elasticsearchFaults({ value }: Document): readonly Fault[] {
       ...(has('apiKey') && has('username') ? [fault('username', 'is not used: "apiKey" authenticates the client')] : []),
       ...(has('username') && !has('password') ? [fault('password', 'is missing: "username" needs it')] : []),
       ...(has('password') && !has('username') ? [fault('username', 'is missing: "password" needs it')] : []),
-      ...(has('index') ? ['dataset', 'namespace'].filter(has).map((key) => fault(key, 'is not used: "index" names the target')) : []),
+      ...(has('index') ? ['dataset', 'namespace'].filter(has).map((key) => fault(key, 'has no effect: "index" is set')) : []),
     ];
   });
 }
@@ -80,7 +80,7 @@ function archiveFaults({ value }: Document): readonly Fault[] {
     const [hasDirectory, hasBucket] = ['directory', 's3'].map((key) => memberOf(sink, key) !== undefined);
     return [
       ...(hasDirectory || hasBucket ? [] : [{ path: ['sinks', index, 'directory'], message: 'is missing: expected a directory, or "s3"' }]),
-      ...(hasDirectory && hasBucket ? [{ path: ['sinks', index, 's3'], message: 'is not used: "directory" has the archive' }] : []),
+      ...(hasDirectory && hasBucket ? [{ path: ['sinks', index, 's3'], message: 'has no effect: "directory" is set' }] : []),
       ...(memberOf(sink, 'ledger') === false
         ? [{ path: ['sinks', index, 'ledger'], message: 'must be true: an archive has the ledger' }]
         : []),

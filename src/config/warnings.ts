@@ -63,7 +63,7 @@ function adminWarnings({ admin }: Settings, document: Document): readonly string
   const open = listens.filter((listen) => !isLoopback(listen.replace(/:\d+$/, '')));
   if (open.length === 0) return [];
   const hasToken = token !== undefined || readToken !== undefined;
-  const unguarded = 'without admin.token or admin.readToken, everybody on the network can read the metrics, and nobody status and ledger';
+  const unguarded = 'without admin.token or admin.readToken, anyone on the network can read the metrics, and no one status and ledger';
   const plain = 'without admin.tls, tokens and responses can be read on the network';
   return [...(hasToken ? [] : [unguarded]), ...(tls ? [] : [plain])].map((message) =>
     problem(document, { path: ['admin', 'listen'], message: `${open.join(', ')} is not a loopback address: ${message}` }),

@@ -5,9 +5,10 @@
 import { connect as connectTcp, isIP } from 'node:net';
 import type { Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { Agent } from 'undici';
 import type { Dispatcher, buildConnector } from 'undici';
 import { WaybillError, messageOf } from '../errors.ts';
+import { Agent } from './agent.ts';
+import type { Exchange } from './agent.ts';
 import { openTunnel, proxyFor } from './proxy.ts';
 import type { Proxy, ProxySettings } from './proxy.ts';
 import { Trust, onPeer } from './trust.ts';
@@ -46,8 +47,7 @@ export function wayOf({ target, proxy, peer }: Route): string {
 }
 
 export class Connection implements AsyncDisposable {
-  /** Follows no redirect; HTTP/1.1. */
-  readonly dispatcher: Dispatcher;
+  readonly dispatcher: Agent;
   readonly #settings: ConnectionSettings;
   readonly #target: URL;
   readonly #trust: Trust;
@@ -75,6 +75,11 @@ export class Connection implements AsyncDisposable {
       bodyTimeout: 0,
       maxHeaderSize: 64 * 1024,
     });
+  }
+
+  async request(url: string, options: Exchange): Promise<Dispatcher.ResponseData> {
+    const { origin, pathname, search } = new URL(url);
+    return this.dispatcher.request({ ...options, origin, path: `${pathname}${search}` });
   }
 
   route(): Route {

@@ -64,7 +64,10 @@ export class Running {
     return this.#sinks.get(id);
   }
 
-  /** Writes the configuration to the state: what it does not name is unconfigured. */
+  /**
+   * Writes the configuration to the state: sources and sinks that it does not name become
+   * unconfigured.
+   */
   register(): void {
     const { journal } = this.#parts;
     markUnconfigured(journal, this.#options.log, this.#config);
@@ -86,7 +89,7 @@ export class Running {
     const { shutdownTimeout } = this.#config;
     const ended = new Map([...sinks.changed, ...sinks.removed].map((id) => [id, this.#endSink(id, shutdownTimeout)]));
     await Promise.all([...sources.changed, ...sources.removed].map((id) => this.#endSource(id, shutdownTimeout)));
-    // A daemon that stops meanwhile starts nothing.
+    // A daemon that is stopping starts nothing.
     signal.throwIfAborted();
     this.#config = config;
     this.liveStatus.follow(config);

@@ -30,7 +30,7 @@ interface AcknowledgerParts {
   readonly tracer: Tracer;
 }
 
-/** What a sender needs of it. */
+/** The part of it that a sender needs. */
 export type Acknowledging = Pick<Acknowledger, 'acknowledged' | 'acknowledge' | 'flush'>;
 
 export class Acknowledger {
@@ -58,7 +58,7 @@ export class Acknowledger {
     this.#acknowledged = acknowledged;
   }
 
-  /** @param delivered  undefined: the sink accepted nothing new, only dead letters are kept */
+  /** @param delivered  undefined: the sink accepted nothing new, only dead letters are stored */
   async acknowledge(
     entries: ReadonlyMap<number, Entry>,
     acknowledged: number,
@@ -93,7 +93,7 @@ export class Acknowledger {
     }
     await this.commit(() => journal.acknowledge(id, acknowledgement, deadLetters), stop);
     this.#flushAt = undefined;
-    // The server's message may quote the record: it is kept in the dead letter, not in the log.
+    // The server's message may quote the record: only the dead letter stores it, not the log.
     for (const { seq, code } of rejections) log.write('sink.dead_letter', { sink: id, seq, code });
   }
 
@@ -114,7 +114,10 @@ export class Acknowledger {
     this.#flushAt = undefined;
   }
 
-  /** Writes to the journal. On a full disk it retries the write, not the send, and nothing is sent meanwhile. */
+  /**
+   * Writes to the journal. On a full disk it retries the write, not the send, and nothing else is
+   * sent until then.
+   */
   async commit(write: () => Promise<void>, stop: AbortSignal): Promise<void> {
     const { pauses, retryPolicy } = this.#parts;
     for (let hasFailed = false; ; hasFailed = true) {

@@ -58,10 +58,11 @@ class Space {
     return block;
   }
 
-  /** Keeps the largest block: the next batch will need as much. */
+  /** Keeps the largest block if its batch needed it: the next batch will need as much. A daemon at rest returns the block of its backlog. */
   clear(): void {
     const last = this.#blocks.at(-1);
-    this.#blocks = last && last.length <= heldBytes ? [last] : [];
+    const needed = this.#blocks.length > 1 || this.#used * 8 >= (last?.length ?? 0);
+    this.#blocks = last && last.length <= heldBytes && needed ? [last] : [];
     this.#used = 0;
   }
 }

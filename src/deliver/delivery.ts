@@ -64,7 +64,8 @@ export class Delivery implements SinkLoop {
   #since: number | undefined;
   /** When the journal was read for the next batch. */
   #read: ReadTime | undefined;
-  #isOpen = false;
+  /** The open sink. */
+  #sink: Sink | undefined;
 
   constructor(parts: DeliveryParts) {
     this.#parts = parts;
@@ -134,7 +135,7 @@ export class Delivery implements SinkLoop {
   }
 
   get isOpen(): boolean {
-    return this.#isOpen;
+    return this.#sink !== undefined;
   }
 
   view(): LoopView {
@@ -152,6 +153,7 @@ export class Delivery implements SinkLoop {
       attempts,
       failingSince: failingSince === undefined ? undefined : failingSince * 1000,
       nextAttempt: nextAttempt === undefined ? undefined : nextAttempt * 1000,
+      timeStamp: this.#sink?.timeStamp,
       replay: this.onDemand.replayed?.progress(),
     };
   }
@@ -161,10 +163,10 @@ export class Delivery implements SinkLoop {
     const sink = await this.#opener.open(abandon);
     try {
       await this.#resume(await this.#opener.resume(sink, abandon));
-      this.#isOpen = true;
+      this.#sink = sink;
       return await work(sink);
     } finally {
-      this.#isOpen = false;
+      this.#sink = undefined;
       await this.#opener.close(sink, abandon);
     }
   }

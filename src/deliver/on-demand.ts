@@ -209,7 +209,8 @@ export class OnDemand {
       prepared = await replay.next();
     } catch (thrown) {
       if (!replay.stored()) throw thrown;
-      // The sink receives new records all the same. The state keeps the replay: the next start continues it.
+      // The sink still receives new records. The state stores the replay: the next start continues
+      // it.
       replay.fail(clock.now(), messageOf(thrown));
       const { archive, at } = replay.progress();
       log.write('sink.archive_replay_failed', { sink: id, archive, at, code: codeOf(thrown), error: thrown });

@@ -5,7 +5,7 @@ import type { Position } from '../model/ledger.ts';
 import type { Sink } from '../model/sink.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
-import { within } from './deadline.ts';
+import { within } from '../deadline.ts';
 import type { OnDemand } from './on-demand.ts';
 import type { Sender } from './sender.ts';
 
@@ -30,7 +30,7 @@ export class Opener {
     this.#parts = parts;
   }
 
-  /** Opens the sink under its deadline. One that opens too late is closed. */
+  /** Opens the sink under its deadline. A sink that opens too late is closed. */
   async open(abandon: AbortSignal): Promise<Sink> {
     const opening = this.#parts.open(abandon);
     try {
@@ -42,7 +42,7 @@ export class Opener {
   }
 
   /**
-   * Asks a sink that keeps our position for it, and acknowledges what the sink has.
+   * Requests the position of a sink that stores it, and acknowledges the entries that the sink has.
    * @returns the last acknowledged entry
    * @throws WaybillError `sink_blocked` when the position does not fit the journal
    */
@@ -65,7 +65,7 @@ export class Opener {
     return acknowledged;
   }
 
-  /** A sink that does not close in time is abandoned: the next one is opened all the same. */
+  /** A sink that does not close in time is abandoned, and the next one is opened. */
   async close(sink: Sink, abandon: AbortSignal): Promise<void> {
     const { id, clock, log } = this.#parts;
     const maxMs = abandon.aborted ? closeAbandonedMs : closeMs;

@@ -2,11 +2,11 @@
 import { codeOf, WaybillError } from '../errors.ts';
 import type { Log, Meters } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
-import { ended } from './deadline.ts';
+import { ended } from '../deadline.ts';
 import type { RetryPolicy } from './retry-policy.ts';
 import type { SendQueue } from './send-queue.ts';
 
-/** A loop looks at the journal at least this often. */
+/** A loop reads the journal at least this often. */
 const maxIdleMs = 60_000;
 
 interface PausesParts {

@@ -23,7 +23,7 @@ interface ReplaySource extends Partial<AsyncDisposable> {
   readonly expected: number;
   /** Of a replay from an archive: its progress when it began, or continued after a restart. */
   readonly archiveReplay?: ArchiveReplay;
-  /** @returns `after`: the last entry that is gone, where that is later than the given one */
+  /** @returns `after`: the last pruned entry, if that is later than the given one */
   read(after: number, limit: Limit): Promise<{ readonly after: number; readonly entries: readonly Entry[] }>;
 }
 
@@ -107,7 +107,9 @@ export class Replay {
     return { ...source.range, first: this.#from, began: began * 1000 };
   }
 
-  /** What the state stores of a replay from an archive; undefined for another one. */
+  /**
+   * The progress of a replay from an archive, as the state stores it; undefined for another replay.
+   */
   stored(): ArchiveReplay | undefined {
     const { archiveReplay } = this.#parts.source;
     return archiveReplay && { ...archiveReplay, at: this.#at, sent: this.#sent, rejected: this.#rejected };

@@ -6,7 +6,7 @@ import type { Message, Rejection } from '../model/sink.ts';
 export interface OnDemandResult {
   readonly rejected: readonly Rejection[];
   readonly resumeNote: string | undefined;
-  /** Messages that were not delivered and may be later; `error` says why. */
+  /** Messages that were not delivered but may be later; `error` gives the reason. */
   readonly left?: readonly number[];
   readonly error?: WaybillError;
 }

@@ -9,7 +9,7 @@ import type { Acknowledging } from './acknowledger.ts';
 import type { BatchLimit } from './batch-limit.ts';
 import { batchOf, halve, maxUncertain } from './batcher.ts';
 import type { Prepared } from './batcher.ts';
-import { within } from './deadline.ts';
+import { within } from '../deadline.ts';
 import type { Pauses } from './pauses.ts';
 import type { RetryPolicy } from './retry-policy.ts';
 import type { OnDemandResult } from './send-queue.ts';
@@ -171,7 +171,10 @@ export class Sender {
     return count;
   }
 
-  /** Sends a batch once, without a retry. One that the sink refuses as a whole is halved. Throws every other error of the sink. */
+  /**
+   * Sends a batch once, without a retry. A batch that the sink refuses as a whole is halved. Throws
+   * every other error of the sink.
+   */
   async sendOnce(open: OpenSink, batch: Batch): Promise<OnDemandResult> {
     const { messages } = batch;
     try {

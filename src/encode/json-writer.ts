@@ -24,7 +24,7 @@ const closeList = 0x5d;
 /** `",` as an integer, little-endian. */
 const endOfText = 0x2c22;
 
-/** ASCII that stands for itself in a JSON string. */
+/** ASCII characters that need no escape in a JSON string. */
 const isPlain = new Uint8Array(128).fill(1, 0x20, 0x7f);
 isPlain[0x22] = isPlain[backslash] = 0;
 const plainText = /^[ !#-[\]-~]*$/;
@@ -92,7 +92,7 @@ export class JsonWriter {
       if (step === stepClose) {
         level -= 1;
         const begin = opened[level] ?? 0;
-        // Without members it is left out.
+        // An empty object or list is omitted.
         if (at === begin + keyLength) at = begin;
         else {
           out[at - 1] = operand;

@@ -1,7 +1,7 @@
 /** Memory for one message, which an encoder reuses for the next message. */
 
 const startBytes = 16 * 1024;
-/** Memory that one huge message needed is not kept for the messages after it. */
+/** Larger memory, for one huge message, is released after it. */
 const keptBytes = 1024 * 1024;
 
 /** @returns `bytes` if a message of this size fits, otherwise new memory with undefined content */

@@ -25,10 +25,10 @@ interface GapOperation {
 interface OperationRow {
   readonly n: number;
   readonly at: Micros;
-  readonly actor: string | undefined;
+  readonly actor: string | null;
   readonly operation: string;
   /** JSON. */
-  readonly detail: string | undefined;
+  readonly detail: string | null;
 }
 
 type Reach = Pick<BackfillProgress, 'from' | 'to' | 'closedUntil' | 'order'>;
@@ -176,30 +176,25 @@ export function backfillsOf(db: Database, all: boolean): (BackfillProgress & { r
   // Column and backfills are missing until a daemon of this release has opened the state.
   if (!db.prepare("SELECT 1 FROM pragma_table_info('ranges') WHERE name = 'backfill'").get()) return [];
   return db
-    .prepare<[], { n: number; id: string; from_us: number; to_us: number; closed_until_us: number; backfill: string }>(
-      'SELECT source_no AS n, id, from_us, to_us, closed_until_us, backfill FROM ranges JOIN sources ON source_no = source WHERE backfill IS NOT NULL ORDER BY id, from_us',
+    .prepare<[], Window & { n: number; source: string; closedUntil: Micros; backfill: string }>(
+      `SELECT source_no AS n, id AS source, from_us AS "from", to_us AS "to", closed_until_us AS closedUntil, backfill
+       FROM ranges JOIN sources ON source_no = source WHERE backfill IS NOT NULL ORDER BY id, from_us`,
     )
     .all()
-    .filter((row) => all || row.closed_until_us < row.to_us)
-    .map((row) => ({
-      source: row.id,
-      ...progressOf(db, row.n, {
-        from: row.from_us,
-        to: row.to_us,
-        closedUntil: row.closed_until_us,
-        order: storedJson(row.backfill) as BackfillOrder,
-      }),
+    .filter(({ to, closedUntil }) => all || closedUntil < to)
+    .map(({ n, source, backfill, ...range }) => ({
+      source,
+      ...progressOf(db, n, { ...range, order: storedJson(backfill) as BackfillOrder }),
     }));
 }
 
 /** Operator actions in [from, to), oldest first; times in µs. */
 export function operationsOf(db: Database, from: Micros, to: Micros): OperationRow[] {
   return db
-    .prepare<[number, number], { n: number; at_us: number; actor: string | null; operation: string; detail: string | null }>(
-      'SELECT operation_no AS n, at_us, actor, operation, detail FROM operations WHERE at_us >= ? AND at_us < ? ORDER BY operation_no',
+    .prepare<[number, number], OperationRow>(
+      'SELECT operation_no AS n, at_us AS at, actor, operation, detail FROM operations WHERE at_us >= ? AND at_us < ? ORDER BY operation_no',
     )
-    .all(from, to)
-    .map((row) => ({ n: row.n, at: row.at_us, actor: row.actor ?? undefined, operation: row.operation, detail: row.detail ?? undefined }));
+    .all(from, to);
 }
 
 /**
@@ -209,13 +204,10 @@ export function operationsOf(db: Database, from: Micros, to: Micros): OperationR
 export function uncoveredOf(db: Database, id: string, span: Window): Window[] | undefined {
   const source = db.prepare<[string], { n: number }>('SELECT source_no AS n FROM sources WHERE id = ?').get(id);
   if (!source) return undefined;
-  const ranges = db
-    .prepare<[number], { from_us: number; to_us: number | null }>('SELECT from_us, to_us FROM ranges WHERE source = ?')
-    .all(source.n);
-  return uncovered(
-    ranges.map((row) => ({ from: row.from_us, to: row.to_us })),
-    span,
+  const ranges = db.prepare<[number], { from: number; to: number | null }>(
+    'SELECT from_us AS "from", to_us AS "to" FROM ranges WHERE source = ?',
   );
+  return uncovered(ranges.all(source.n), span);
 }
 
 /**
@@ -258,30 +250,12 @@ interface KnownSource {
   readonly records: number;
 }
 
-interface KnownSourceRow {
-  readonly id: string;
-  readonly state: string;
-  readonly starts_us: number;
-  readonly from_us: number;
-  readonly frontier_us: number;
-  readonly closed_until_us: number;
-  readonly collected: number;
-}
-
 export function sourcesOf(db: Database): KnownSource[] {
   return db
-    .prepare<[], KnownSourceRow>(
-      `SELECT id, state, (SELECT min(from_us) FROM ranges WHERE source = source_no) AS starts_us, from_us, frontier_us, closed_until_us, collected
+    .prepare<[], KnownSource>(
+      `SELECT id, state, (SELECT min(from_us) FROM ranges WHERE source = source_no) AS startsAt, from_us AS liveFrom, frontier_us AS frontier,
+              closed_until_us AS closedUntil, collected AS records
        FROM sources JOIN ranges ON source = source_no AND to_us IS NULL ORDER BY id`,
     )
-    .all()
-    .map((row) => ({
-      id: row.id,
-      state: row.state,
-      startsAt: row.starts_us,
-      liveFrom: row.from_us,
-      frontier: row.frontier_us,
-      closedUntil: row.closed_until_us,
-      records: row.collected,
-    }));
+    .all();
 }

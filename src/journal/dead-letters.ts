@@ -73,8 +73,8 @@ export class DeadLetters {
   }
 
   /**
-   * A dead letter as a journal entry; undefined when its copy of the record is gone. `numberOf`
-   * returns the number of a record while the journal stores it.
+   * A dead letter as a journal entry; undefined if its copy of the record was removed.
+   * `numberOf` returns the number of the record with this `seq`; undefined if the journal deleted the record.
    */
   entry(sink: string, seq: number, numberOf: (seq: number) => number | undefined): Entry | undefined {
     const row = this.#one.get(sink, seq);
@@ -97,7 +97,7 @@ export class DeadLetters {
 
   /**
    * Stores the result of sending a dead letter again, with the sink's note. A delivered dead letter
-   * is removed; a dead letter that was discarded meanwhile stays discarded.
+   * is removed; a dead letter discarded in the meantime stays discarded.
    */
   resolve(sink: string, seq: number, result: DeadLetterResult, operation: Operation): void {
     const detail = { sink, seq, delivered: result.delivered, ...operation.detail };

@@ -281,8 +281,11 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     const { row } = this.#sources.get(sourceId);
     const fields = suspension ?? row.suspension;
     // Server time has a resolution of a second, operations of a microsecond. The end of a suspension
-    // must not precede the operation that caused it.
-    const at = suspension === undefined && row.suspension ? Math.max(now, this.#operations.last(sourceId, row.suspension.since) ?? 0) : now;
+    // follows its begin and the operation that caused it. At the same moment it could get their
+    // identity: they may be pruned by then.
+    const { since } = row.suspension ?? {};
+    const isEnd = suspension === undefined && since !== undefined;
+    const at = isEnd ? Math.max(now, (this.#operations.last(sourceId, since) ?? since) + 1) : now;
     this.#store.transaction(() => {
       this.#sources.writeSuspension(row, suspension);
       writeMoment(this.#segments, row.n, row.id, at, {
@@ -486,7 +489,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   }
 
   /**
-   * @throws WaybillError `state_missing` when the open file is no longer the one in the state
+   * @throws WaybillError `state_missing` if the open file is no longer the one in the state
    * directory
    */
   assertPresent(): void {
@@ -586,7 +589,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     if (acknowledged <= seq && (delivered === undefined || delivered.position.seq <= acknowledged)) return;
     throw new WaybillError(
       'internal_error',
-      `sink "${id}" acknowledges ${acknowledged} and has delivered ${delivered?.position.seq ?? 'nothing'}, of ${seq} entries`,
+      `sink "${id}" is ahead of the journal or of itself: acknowledged ${acknowledged}, delivered ${delivered?.position.seq ?? 'nothing'}, entries in the journal ${seq}`,
     );
   }
 

@@ -8,8 +8,8 @@ export type Detail = Readonly<Record<string, unknown>>;
 const times: ReadonlySet<string> = new Set(['from', 'to', 'ends', 'closedUntil']);
 
 /** Parses a stored detail. Text that is not JSON becomes `message`. */
-export function detailOf(text: string | null | undefined): Detail {
-  if (text === null || text === undefined) return {};
+export function detailOf(text: string | null): Detail {
+  if (text === null) return {};
   try {
     const value = storedJson(text);
     return isObject(value) ? { ...value } : { message: text };

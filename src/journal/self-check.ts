@@ -138,7 +138,7 @@ export class SelfCheck {
   #followChain(share: number): boolean {
     const head = this.#head();
     let place = this.#chain;
-    // The segment was pruned meanwhile; the head stores the last pruned chain value.
+    // The segment was pruned in the meantime; the head stores the last pruned chain value.
     if (place === undefined || place.seq < head.pruned_seq) place = { seq: head.pruned_seq, chain: head.pruned_chain, number: undefined };
     const through = place.seq + (head.seq - head.pruned_seq) * share;
     let bytes = 0;

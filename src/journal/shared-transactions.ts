@@ -48,6 +48,7 @@ export class SharedTransactions {
       try {
         const results = this.#store.together(() => waiting.map(({ run }) => run()));
         for (const report of results) report();
+        // mutant: stored-together
         return;
       } catch {
         // Nothing is stored. In separate transactions only the operation that fails has the error.

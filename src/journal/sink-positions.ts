@@ -47,8 +47,8 @@ export interface SinkRow {
 
 /**
  * Dead letters may fill `maxSize` up to this share. The rest is reserved for dead letters of the
- * slowest sink. Otherwise a sink that rejects much could take the last page, and nothing could be
- * pruned while another sink waits.
+ * slowest sink. Otherwise a sink that rejects many records could use the last page, and nothing
+ * could be pruned while another sink waits.
  */
 const deadLettersBelow = 0.985;
 /** A record that is dated further ahead has a wrong date: it does not move the time since which a sink is complete. */

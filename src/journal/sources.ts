@@ -207,51 +207,27 @@ export class Sources {
 
   #load(): void {
     const { db } = this.#store;
-    interface Row {
-      source_no: number;
-      id: string;
-      frontier_us: number;
-      polled_until_us: number;
-      state: string;
-      profile: string | null;
-      collected: number;
-      late: number;
-      last_record_us: number | null;
-    }
-    interface RangeDbRow {
-      from_us: number;
-      to_us: number | null;
-      closed_until_us: number;
-      uids_kept_since_us: number;
-      backfill: string | null;
-      collected_us: number | null;
-    }
-    const ranges = db.prepare<[number], RangeDbRow>('SELECT * FROM ranges WHERE source = ? ORDER BY from_us');
-    for (const row of db.prepare<[], Row>('SELECT * FROM sources').all()) {
+    const ranges = db.prepare<[number], Omit<RangeRow, 'order' | 'collected'> & { backfill: string | null; collected: Micros | null }>(
+      `SELECT from_us AS "from", to_us AS "to", closed_until_us AS closedUntil, uids_kept_since_us AS uidsKeptSince, backfill,
+              collected_us AS collected FROM ranges WHERE source = ? ORDER BY from_us`,
+    );
+    type Stored = Pick<SourceRow, 'n' | 'id' | 'frontier' | 'polledUntil' | 'state'> & Pick<SourceState, 'collected' | 'late'>;
+    const sources = db.prepare<[], Stored & { profile: string | null; lastRecord: Micros | null }>(
+      `SELECT source_no AS n, id, frontier_us AS frontier, polled_until_us AS polledUntil, state, profile, collected, late,
+              last_record_us AS lastRecord FROM sources`,
+    );
+    for (const { profile, collected, late, lastRecord, ...row } of sources.all()) {
       if (this.#byId.has(row.id)) continue;
-      this.ids.set(row.source_no, row.id);
-      this.numbers.set(row.id, row.source_no);
+      this.ids.set(row.n, row.id);
+      this.numbers.set(row.id, row.n);
       this.#byId.set(row.id, {
-        row: {
-          n: row.source_no,
-          id: row.id,
-          frontier: row.frontier_us,
-          polledUntil: row.polled_until_us,
-          state: row.state,
-          lastFullVisibility: Number.MAX_SAFE_INTEGER,
-          ...profileOf(row.profile),
-        },
-        ranges: ranges.all(row.source_no).map((r) => ({
-          from: r.from_us,
-          to: r.to_us,
-          closedUntil: r.closed_until_us,
-          uidsKeptSince: r.uids_kept_since_us,
-          order: r.backfill === null ? undefined : (storedJson(r.backfill) as BackfillOrder),
-          collected: r.collected_us ?? undefined,
+        row: { ...row, lastFullVisibility: Number.MAX_SAFE_INTEGER, ...profileOf(profile) },
+        ranges: ranges.all(row.n).map(({ backfill, collected: newest, ...range }) => ({
+          ...range,
+          order: backfill === null ? undefined : (storedJson(backfill) as BackfillOrder),
+          collected: newest ?? undefined,
         })),
-        collected: row.collected,
-        late: row.late,
-        lastRecord: row.last_record_us ?? undefined,
+        ...{ collected, late, lastRecord: lastRecord ?? undefined },
       });
     }
   }

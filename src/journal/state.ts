@@ -93,6 +93,16 @@ export function openReadOnly(directory: string): Database.Database {
   }
 }
 
+/** Opens the state read-only while `work` runs. */
+export function readState<Result>(directory: string, work: (db: Database.Database) => Result): Result {
+  const db = openReadOnly(directory);
+  try {
+    return work(db);
+  } finally {
+    db.close();
+  }
+}
+
 /** The reason why a directory has no state. */
 function lackIn(directory: string): string {
   const found = statOf(directory);

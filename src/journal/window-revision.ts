@@ -77,7 +77,7 @@ function proofText(proof: Proof): string {
   return JSON.stringify({ passes: proof.passes, requests: proof.requests, first: proof.first, last: proof.last });
 }
 
-/** What a revision changes, for the events of the ledger (docs/formats.md, "Ledger events"). */
+/** The change of a revision, for ledger events (docs/formats.md, "Ledger events"). */
 type WindowAction = 'proven' | 'recounted' | 'late' | 'gap' | 'in-doubt' | 'shrunk' | 'accepted';
 
 function actionOf(before: WindowDbRow | undefined, row: WindowDbRow): WindowAction {

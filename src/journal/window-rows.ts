@@ -2,7 +2,7 @@
  * The SQL of windows and of the progress that follows from them. The rules are in ledger.ts. Every
  * write belongs to a transaction of the ledger.
  */
-import type { Database, Statement } from 'better-sqlite3';
+import type { Database } from 'better-sqlite3';
 import type { LedgerWindow } from '../model/ledger.ts';
 import type { WindowQuery } from '../model/source.ts';
 import type { Micros } from '../model/time.ts';
@@ -31,92 +31,50 @@ export interface WindowDbRow {
 }
 
 export class WindowRows {
-  readonly #get: Statement<[number, number], WindowDbRow>;
-  readonly #owning: Statement<[number, number], { to_us: number; state: string; from_us: number }>;
-  readonly #from: Statement<[number, number], WindowDbRow>;
-  readonly #dueRecount: Statement<[number, number], WindowDbRow>;
-  readonly #firstDue: Statement<[number], WindowDbRow>;
-  readonly #insert: Statement;
-  readonly #update: Statement;
-  readonly #narrow: Statement;
-  readonly #addLate: Statement;
-  readonly #setClosedUntil: Statement;
-  readonly #setFrontier: Statement;
-  readonly #unresolved: Statement<[number, number, Micros], { first: number | null }>;
-  readonly #closedSince: Statement<[number, number], WindowDbRow>;
-  readonly #latest: Statement<[number, number, number, number], WindowDbRow>;
-  readonly #richest: Statement<[number, number, number, number], WindowDbRow>;
-  /** By source: no window is due before this time. Each turn of a scheduler asks, and most turns come earlier. */
+  readonly #sql: ReturnType<typeof statementsOf>;
+  /**
+   * By source: no window is due before this time. Each turn of a scheduler needs it, and most turns
+   * come earlier.
+   */
   readonly #nothingDueBefore = new Map<number, Micros>();
 
   constructor(db: Database) {
-    this.#get = db.prepare('SELECT * FROM windows WHERE source = ? AND from_us = ?');
-    this.#owning = db.prepare('SELECT from_us, to_us, state FROM windows WHERE source = ? AND from_us <= ? ORDER BY from_us DESC LIMIT 1');
-    this.#from = db.prepare('SELECT * FROM windows WHERE source = ? AND from_us >= ? ORDER BY from_us');
-    this.#dueRecount = db.prepare(
-      `SELECT * FROM windows WHERE source = ? AND next_us <= ? AND state = 'proven' AND (reason IS NULL OR (reason = 'reread' AND received <= total))
-       ORDER BY next_us LIMIT 1`,
-    );
-    this.#firstDue = db.prepare('SELECT * FROM windows WHERE source = ? AND next_us IS NOT NULL ORDER BY next_us LIMIT 1');
-    this.#insert = db.prepare(
-      `INSERT INTO windows (source, from_us, to_us, query, state, total, records, received, digest, proof, closed_us, recounts, next_us, attempts, reason, message, revision, seq)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, 1, ?)`,
-    );
-    this.#update = db.prepare(
-      `UPDATE windows SET state = ?, total = ?, records = ?, received = ?, digest = ?, proof = ?, closed_us = ?, recounts = ?, next_us = ?, attempts = ?, reason = ?,
-       message = ?, revision = ?, seq = ? WHERE source = ? AND from_us = ?`,
-    );
-    this.#narrow = db.prepare('UPDATE windows SET to_us = ?, query = ? WHERE source = ? AND from_us = ?');
-    this.#addLate = db.prepare('UPDATE windows SET late = late + ?, late_delays = ? WHERE source = ? AND from_us = ?');
-    this.#setClosedUntil = db.prepare('UPDATE ranges SET closed_until_us = ?, uids_kept_since_us = ? WHERE source = ? AND from_us = ?');
-    this.#setFrontier = db.prepare('UPDATE sources SET frontier_us = ? WHERE source_no = ?');
-    this.#unresolved = db.prepare(
-      `SELECT min(from_us) AS first FROM windows WHERE source = ? AND from_us >= ?
-       AND (state = 'gap' OR next_us IS NOT NULL OR (state = 'proven' AND reason = 'reread') OR closed_us >= ?)`,
-    );
-    this.#closedSince = db.prepare(
-      "SELECT * FROM windows WHERE source = ? AND closed_us >= ? AND state = 'proven' AND reason IS NULL ORDER BY from_us",
-    );
-    this.#latest = db.prepare('SELECT * FROM windows WHERE source = ? AND from_us >= ? AND from_us < ? ORDER BY from_us DESC LIMIT ?');
-    this.#richest = db.prepare(
-      `SELECT * FROM windows WHERE source = ? AND from_us >= ? AND from_us < ? AND state = 'proven' AND total > 0
-       AND (reason IS NULL OR (reason = 'reread' AND next_us IS NOT NULL)) ORDER BY total DESC, from_us DESC LIMIT ?`,
-    );
+    this.#sql = statementsOf(db);
   }
 
   get(source: number, from: Micros): WindowDbRow | undefined {
-    return this.#get.get(source, from);
+    return this.#sql.get.get(source, from);
   }
 
   /** The last window that starts at or before a time. */
   lastBefore(source: number, time: Micros): { from_us: Micros; to_us: Micros; state: string } | undefined {
-    return this.#owning.get(source, time);
+    return this.#sql.owning.get(source, time);
   }
 
   /** Windows that start at or after `from`, in order. */
   since(source: number, from: Micros): Iterable<WindowDbRow> {
-    return this.#from.iterate(source, from);
+    return this.#sql.from.iterate(source, from);
   }
 
   /** The window due first at `now`. Recounts, one request each, come before attempts of gaps. */
   due(source: number, now: Micros): WindowDbRow | undefined {
     if (now < (this.#nothingDueBefore.get(source) ?? -Infinity)) return undefined;
-    const first = this.#firstDue.get(source);
+    const first = this.#sql.firstDue.get(source);
     const earliest = first?.next_us ?? Infinity;
     this.#nothingDueBefore.set(source, earliest);
-    return earliest <= now ? (this.#dueRecount.get(source, now) ?? first) : undefined;
+    return earliest <= now ? (this.#sql.dueRecount.get(source, now) ?? first) : undefined;
   }
 
   closedSince(source: number, since: Micros): WindowDbRow[] {
-    return this.#closedSince.all(source, since);
+    return this.#sql.closedSince.all(source, since);
   }
 
   latest(source: number, since: Micros, to: Micros, most: number): WindowDbRow[] {
-    return this.#latest.all(source, since, to, most);
+    return this.#sql.latest.all(source, since, to, most);
   }
 
   richest(source: number, since: Micros, to: Micros, most: number): WindowDbRow[] {
-    return this.#richest.all(source, since, to, most);
+    return this.#sql.richest.all(source, since, to, most);
   }
 
   /**
@@ -124,19 +82,19 @@ export class WindowRows {
    * window in doubt, or one closed at or after `closedSince`.
    */
   firstUnresolved(source: number, from: Micros, closedSince: Micros): Micros | undefined {
-    return this.#unresolved.get(source, from, closedSince)?.first ?? undefined;
+    return this.#sql.unresolved.get(source, from, closedSince)?.first ?? undefined;
   }
 
   write(source: number, row: WindowDbRow, isNew: boolean): void {
     if ((row.next_us ?? Infinity) < (this.#nothingDueBefore.get(source) ?? -Infinity)) this.#nothingDueBefore.delete(source);
     if (isNew) {
-      this.#insert.run(
+      this.#sql.insert.run(
         source, row.from_us, row.to_us, row.query, row.state, row.total, row.records, row.received, row.digest, row.proof, row.closed_us, row.next_us,
         row.attempts, row.reason, row.message, row.seq,
       ); // prettier-ignore
       return;
     }
-    this.#update.run(
+    this.#sql.update.run(
       row.state, row.total, row.records, row.received, row.digest, row.proof, row.closed_us, row.recounts, row.next_us, row.attempts, row.reason, row.message,
       row.revision, row.seq, source, row.from_us,
     ); // prettier-ignore
@@ -144,20 +102,61 @@ export class WindowRows {
 
   /** Shortens a window that is divided. */
   narrow(source: number, row: WindowDbRow): void {
-    this.#narrow.run(row.to_us, row.query, source, row.from_us);
+    this.#sql.narrow.run(row.to_us, row.query, source, row.from_us);
   }
 
   addLate(source: number, from: Micros, count: number, delays: string): void {
-    this.#addLate.run(count, delays, source, from);
+    this.#sql.addLate.run(count, delays, source, from);
   }
 
   setRangeMarks(source: number, rangeFrom: Micros, closedUntil: Micros, uidsKeptSince: Micros): void {
-    this.#setClosedUntil.run(closedUntil, uidsKeptSince, source, rangeFrom);
+    this.#sql.setClosedUntil.run(closedUntil, uidsKeptSince, source, rangeFrom);
   }
 
   setFrontier(source: number, frontier: Micros): void {
-    this.#setFrontier.run(frontier, source);
+    this.#sql.setFrontier.run(frontier, source);
   }
+}
+
+function statementsOf(db: Database) {
+  return {
+    get: db.prepare<[number, number], WindowDbRow>('SELECT * FROM windows WHERE source = ? AND from_us = ?'),
+    owning: db.prepare<[number, number], { to_us: number; state: string; from_us: number }>(
+      'SELECT from_us, to_us, state FROM windows WHERE source = ? AND from_us <= ? ORDER BY from_us DESC LIMIT 1',
+    ),
+    from: db.prepare<[number, number], WindowDbRow>('SELECT * FROM windows WHERE source = ? AND from_us >= ? ORDER BY from_us'),
+    dueRecount: db.prepare<[number, number], WindowDbRow>(
+      `SELECT * FROM windows WHERE source = ? AND next_us <= ? AND state = 'proven' AND (reason IS NULL OR (reason = 'reread' AND received <= total))
+       ORDER BY next_us LIMIT 1`,
+    ),
+    firstDue: db.prepare<[number], WindowDbRow>('SELECT * FROM windows WHERE source = ? AND next_us IS NOT NULL ORDER BY next_us LIMIT 1'),
+    insert: db.prepare(
+      `INSERT INTO windows (source, from_us, to_us, query, state, total, records, received, digest, proof, closed_us, recounts, next_us, attempts, reason, message, revision, seq)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, 1, ?)`,
+    ),
+    update: db.prepare(
+      `UPDATE windows SET state = ?, total = ?, records = ?, received = ?, digest = ?, proof = ?, closed_us = ?, recounts = ?, next_us = ?, attempts = ?, reason = ?,
+       message = ?, revision = ?, seq = ? WHERE source = ? AND from_us = ?`,
+    ),
+    narrow: db.prepare('UPDATE windows SET to_us = ?, query = ? WHERE source = ? AND from_us = ?'),
+    addLate: db.prepare('UPDATE windows SET late = late + ?, late_delays = ? WHERE source = ? AND from_us = ?'),
+    setClosedUntil: db.prepare('UPDATE ranges SET closed_until_us = ?, uids_kept_since_us = ? WHERE source = ? AND from_us = ?'),
+    setFrontier: db.prepare('UPDATE sources SET frontier_us = ? WHERE source_no = ?'),
+    unresolved: db.prepare<[number, number, Micros], { first: number | null }>(
+      `SELECT min(from_us) AS first FROM windows WHERE source = ? AND from_us >= ?
+       AND (state = 'gap' OR next_us IS NOT NULL OR (state = 'proven' AND reason = 'reread') OR closed_us >= ?)`,
+    ),
+    closedSince: db.prepare<[number, number], WindowDbRow>(
+      "SELECT * FROM windows WHERE source = ? AND closed_us >= ? AND state = 'proven' AND reason IS NULL ORDER BY from_us",
+    ),
+    latest: db.prepare<[number, number, number, number], WindowDbRow>(
+      'SELECT * FROM windows WHERE source = ? AND from_us >= ? AND from_us < ? ORDER BY from_us DESC LIMIT ?',
+    ),
+    richest: db.prepare<[number, number, number, number], WindowDbRow>(
+      `SELECT * FROM windows WHERE source = ? AND from_us >= ? AND from_us < ? AND state = 'proven' AND total > 0
+       AND (reason IS NULL OR (reason = 'reread' AND next_us IS NOT NULL)) ORDER BY total DESC, from_us DESC LIMIT ?`,
+    ),
+  };
 }
 
 export function readable(row: WindowDbRow): LedgerWindow {

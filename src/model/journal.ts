@@ -194,8 +194,8 @@ export interface SinkOrders {
    */
   readonly adopt?: boolean | undefined;
   /**
-   * Batches with a record of this time, or without a readable time, are uncertain: another state may
-   * have sent them. Never removed.
+   * Another copy of this state may have sent records of this period, and records without a readable
+   * time. Batches with such records are uncertain. This order is never removed.
    */
   readonly reconcile?: Window | undefined;
   /** Removed when it is complete. */

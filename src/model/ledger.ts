@@ -66,7 +66,7 @@ export interface Range {
 
 /** The options of a backfill, stored with its range. */
 export interface BackfillOrder {
-  /** When the operator requested it. */
+  /** The time of the operator's request. */
   readonly asked: Micros;
   readonly paused: boolean;
   /** Maximum requests a second, within the budget of the source. */

@@ -6,7 +6,7 @@ export type Level = 'debug' | 'info' | 'warn' | 'error';
 
 interface LogEvent {
   readonly level: Level;
-  /** Constant; values stand in the fields. */
+  /** Constant; fields contain the values. */
   readonly message: string;
   /** Field names, separated by spaces. */
   readonly fields: string;
@@ -39,7 +39,8 @@ export const logEvents = {
     level: 'warn',
     message: 'last acknowledgements not saved; reconciled at next start',
     fields: 'name code error',
-    meaning: 'The disk was full at shutdown. At the next start the daemon asks the sink what it has, or sends the last batches again.',
+    meaning:
+      'The disk was full at shutdown. At the next start the daemon looks up the messages that the sink has, or sends the last batches again.',
   },
   'daemon.failed': {
     level: 'error',
@@ -111,7 +112,8 @@ export const logEvents = {
     level: 'info',
     message: 'log level restored',
     fields: '',
-    meaning: 'The time of `log.level_changed` is over, and the configured level applies again. Written at any level.',
+    meaning:
+      'The temporary level of `log.level_changed` has expired, and the configured level applies again. Written whatever the level is.',
   },
   'state.waiting_for_lock': {
     level: 'info',
@@ -142,8 +144,8 @@ export const logEvents = {
     message: 'cannot write the state, trying again',
     fields: 'code error',
     meaning:
-      'The disk or `journal.maxSize` is full while a source or sink of a changed configuration is stored. It starts when there is space ' +
-      'again. Look up `code` in operations.md.',
+      'A source or sink of a changed configuration cannot be stored: the disk is full, or the journal has reached `journal.maxSize`. The ' +
+      'source or sink starts when there is space again. Look up `code` in operations.md.',
   },
   'journal.pruned': {
     level: 'debug',
@@ -209,9 +211,9 @@ export const logEvents = {
   },
   'source.frontier': {
     level: 'info',
-    message: 'frontier',
+    message: 'progress of the source',
     fields: 'source frontier',
-    meaning: 'Every window before `frontier` is proven or accepted. Written once an hour.',
+    meaning: 'Every window before `frontier` is proven, or an operator accepted its gap. Written once an hour.',
   },
   'source.request_retried': {
     level: 'info',
@@ -303,7 +305,7 @@ export const logEvents = {
     message: 'fields missing on page, present on reference record',
     fields: 'source fields records',
     meaning:
-      'No record of the page has these fields. The reference record still shows them, so no right was lost, and collection continues.',
+      'No record of the page has these fields. Waybill read an older record again that has them, and it still does: no permission was lost, and collection continues.',
   },
   'source.time_filter_ignored': {
     level: 'error',
@@ -315,7 +317,7 @@ export const logEvents = {
     level: 'info',
     message: 'measuring the clock of the service; first proof pending',
     fields: 'source to remainingMs',
-    meaning: 'Records are collected and delivered meanwhile.',
+    meaning: 'Until then, records are collected and delivered without a proof.',
   },
   'source.clock_stopped': {
     level: 'warn',
@@ -359,13 +361,14 @@ export const logEvents = {
     message: 'totalRecords differs from the records returned; windows cannot be verified',
     fields: 'source from to received total',
     meaning:
-      'A sample window was read and holds another number of records than `totalRecords`. Report it to the team that runs the service.',
+      'The service returned a different number of records for a sample window than its `totalRecords`. Report it to the team that runs the service.',
   },
   'source.late_records_found': {
     level: 'warn',
     message: 'late records found while counting a sample window',
     fields: 'source records',
-    meaning: 'The sample window holds records that were not collected before. They are stored.',
+    meaning:
+      'Waybill read a closed window again to verify `totalRecords`, and found records that were not collected before. They are stored.',
   },
   'source.unbounded_query_rejected': {
     level: 'warn',
@@ -442,9 +445,9 @@ export const logEvents = {
   },
   'window.closed_early': {
     level: 'error',
-    message: 'window closed at a time in the future; counting again',
+    message: 'window closed before its end; counting again',
     fields: 'source from to stored total detail',
-    meaning: 'The clock of the service was ahead when the window was closed, or is behind now.',
+    meaning: 'By the clock of the service the window has not ended yet: the clock was ahead when the window was closed, or is behind now.',
   },
   'window.recounted': {
     level: 'debug',
@@ -500,7 +503,8 @@ export const logEvents = {
     level: 'warn',
     message: 'sources or filter of the sink changed',
     fields: 'sink sources',
-    meaning: 'The sink receives other records from now on. For the sources in `sources` the ledger makes no statement on earlier windows.',
+    meaning:
+      'The sink receives other records from now on. For the sources in `sources` the ledger does not say if this sink received earlier windows.',
   },
   'sink.first_delivery': {
     level: 'info',
@@ -518,7 +522,7 @@ export const logEvents = {
     level: 'error',
     message: 'delivery blocked',
     fields: 'sink code attempts retryInMs error',
-    meaning: 'A setting, right or certificate is wrong, and an operator must correct it. Attempts continue.',
+    meaning: 'A setting, permission or certificate is wrong, and an operator must correct it. Attempts continue.',
   },
   'sink.delivery_resumed': { level: 'info', message: 'delivery resumed', fields: 'sink', meaning: 'The sink accepts messages again.' },
   'sink.dead_letter': {
@@ -533,12 +537,25 @@ export const logEvents = {
     fields: 'sink code first last detail',
     meaning: 'The file was truncated or deleted. `waybill replay` sends the records again.',
   },
+  'archive.time_stamped': {
+    level: 'info',
+    message: 'checkpoint stamped',
+    fields: 'sink path',
+    meaning: 'A time-stamping authority signed the time of the newest checkpoint. The token is at `path` of the archive.',
+  },
+  'archive.time_stamp_failed': {
+    level: 'warn',
+    message: 'cannot stamp the newest checkpoint, retrying',
+    fields: 'sink retryInMs error',
+    meaning:
+      'The time-stamping authority did not answer, or its response is not valid. The archive continues without the time stamp of this day.',
+  },
   'sink.adopted': {
     level: 'info',
     message: 'sink adopted',
     fields: 'sink acknowledged',
     meaning:
-      'An operator assigned the data that the sink already holds to this journal (`sinks adopt`). Delivery starts after entry `acknowledged`.',
+      'An operator declared that the data in the sink came from this journal (`sinks adopt`). Delivery starts after entry `acknowledged`.',
   },
   'sink.close_failed': {
     level: 'warn',
@@ -572,7 +589,7 @@ export const logEvents = {
     fields: 'sink archive at code error',
     meaning:
       'The archive cannot be read after line `at`, or was altered: see `waybill archive verify`. New records are delivered. ' +
-      'The next start of the daemon continues the replay, and so does the same `waybill replay`.',
+      'The replay continues at the next start of the daemon, or when you run the same `waybill replay` again.',
   },
   'sink.archive_record_rejected': {
     level: 'error',

@@ -145,6 +145,8 @@ export interface Sink extends AsyncDisposable {
   send(batch: Batch, signal: AbortSignal, onProgress?: OnProgress): Promise<DeliveryResult>;
   /** For sinks that store the position themselves: the last position that is provably stored. */
   position?(signal: AbortSignal): Promise<ResumePosition | undefined>;
+  /** Of an archive whose checkpoints are stamped. */
+  readonly timeStamp?: TimeStampState | undefined;
 }
 
 /** The position of a sink that stores it, when it is opened. */
@@ -156,6 +158,14 @@ export interface ResumePosition {
    * stored this result.
    */
   readonly retried?: number | undefined;
+}
+
+/** The time stamps of an archive (RFC 3161). */
+export interface TimeStampState {
+  /** Of the newest one, by the authority; undefined without any. */
+  readonly newest: Micros | undefined;
+  /** The error of the last attempt; undefined after a success. */
+  readonly lastError: string | undefined;
 }
 
 /** Delivered records that the sink no longer has. */

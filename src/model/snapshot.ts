@@ -1,6 +1,7 @@
 /** The state of the daemon at one moment, from which status, readiness probes and gauges are computed. */
 import type { ReplayProgress } from './journal.ts';
 import type { BackfillProgress, Suspension, Window } from './ledger.ts';
+import type { TimeStampState } from './sink.ts';
 import type { ClockMeasurement } from './source.ts';
 import type { DelayMeasure } from './telemetry.ts';
 import type { Micros } from './time.ts';
@@ -98,6 +99,8 @@ export interface SinkSnapshot {
    */
   readonly failingSince?: Micros | undefined;
   readonly nextAttempt?: Micros | undefined;
+  /** Of an archive whose checkpoints are stamped. Running daemon only. */
+  readonly timeStamp?: TimeStampState | undefined;
   /** The replay that runs, or the last ended replay. Running daemon only. */
   readonly replay?: ReplayProgress | undefined;
 }

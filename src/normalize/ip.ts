@@ -40,7 +40,7 @@ function isIpv6(text: string): boolean {
   if (text.indexOf('::', gap + 1) >= 0) return false;
   const head = groupsOf(text.slice(0, gap), false);
   const tail = groupsOf(text.slice(gap + 2), true);
-  // `::` stands for at least one group.
+  // `::` replaces at least one group.
   return head !== undefined && tail !== undefined && head + tail <= 7;
 }
 

@@ -29,7 +29,7 @@ type Redact = (record: RecordFields) => RecordFields;
 
 /**
  * Compiles the rules to one function; undefined without rules. A rule for `userNetwork` applies to
- * everything in it without a rule of its own. A record that is not an object is hidden completely,
+ * all its fields without a separate rule. A record that is not an object is hidden completely,
  * because no rule can be applied to its fields.
  * @throws WaybillError `config_invalid` when the key is missing
  */

@@ -29,6 +29,9 @@ const copiesOf: readonly (readonly number[])[] = fieldPaths.map((_, field) =>
   ecsPaths.flatMap((path, number) => ((fieldNumbers as Readonly<Record<string, number>>)[ecsTable[path]] === field ? [number] : [])),
 );
 
+/** The texts of the list that is set: an array for each list would be most of the garbage of a document. */
+const listed: string[] = [];
+
 const nothing: readonly Value[] = ecsPaths.map(() => undefined);
 
 /** The value of a field that a privacy rule masks. */
@@ -105,12 +108,15 @@ export class EcsDocument {
    * they would all seem equal.
    */
   setList(items: readonly number[], others: readonly number[]): void {
-    const texts: string[] = [];
+    let count = 0;
     for (const other of others) {
       const text = this.text(other);
-      if (text === undefined || text === masked || texts.includes(text)) continue;
-      this.setSame(items[texts.length] ?? other, other);
-      texts.push(text);
+      if (text === undefined || text === masked) continue;
+      const before = listed.indexOf(text);
+      if (before >= 0 && before < count) continue;
+      this.setSame(items[count] ?? other, other);
+      listed[count] = text;
+      count += 1;
     }
   }
 

@@ -16,7 +16,8 @@ type Origin = FieldName | 'text' | 'number' | 'record' | 'hash';
 
 /**
  * By path, in the order of the document. The items of a list are fields too; an absent one is left
- * out.
+ * out. The name of the file is last: it may have 64 KiB, and Splunk extracts fields from the first
+ * 5,000 bytes only (limits.conf, [spath] extraction_cutoff).
  */
 const table = {
   '@timestamp': 'text',
@@ -55,10 +56,6 @@ const table = {
   'user.full_name': 'text',
   'user.name': 'text',
   'user.domain': 'text',
-  'file.name': 'payloadName',
-  'file.extension': 'text',
-  'file.uid': 'currentPayloadOwnerId',
-  'file.owner': 'currentOwnerEmailAddress',
   'source.address': 'ipAddress',
   'source.ip': 'text',
   'source.mac': 'text',
@@ -91,8 +88,6 @@ const table = {
   'dpas.result': 'result',
   'dpas.result_reason': 'resultReason',
   'dpas.log_time': 'logTimestamp',
-  'dpas.payload.id': 'payloadId',
-  'dpas.payload.name': 'payloadName',
   'dpas.user.id': 'userId',
   'dpas.user.last_name_first_name': 'userLastNameFirstName',
   'dpas.owner.id': 'currentPayloadOwnerId',
@@ -119,6 +114,12 @@ const table = {
   'dpas.ledger.operation': 'text',
   'dpas.ledger.actor': 'text',
   'dpas.ledger.checkpoint': 'text',
+  'dpas.payload.id': 'payloadId',
+  'dpas.payload.name': 'payloadName',
+  'file.uid': 'currentPayloadOwnerId',
+  'file.owner': 'currentOwnerEmailAddress',
+  'file.extension': 'text',
+  'file.name': 'payloadName',
 } as const satisfies Readonly<Record<string, Origin>>;
 
 /** A field of a document, by its path. */

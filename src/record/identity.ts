@@ -48,7 +48,7 @@ export function uidBytes(uid: string): Buffer {
   return Buffer.from(uid, 'base64url');
 }
 
-/** The uid whose 16 bytes stand at `offset`. */
+/** The uid from the 16 bytes at `offset`. */
 export function uidText(bytes: Uint8Array, offset = 0): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset + offset, 16).toString('base64url');
 }

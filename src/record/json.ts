@@ -76,7 +76,7 @@ function withKeys(value: JsonValue, keys: readonly string[]): JsonValue {
   return Object.fromEntries(Object.entries(object).map(([name, item]) => [keyOf(name), withKeys(item, keys)]));
 }
 
-/** Whether the value is a number that kept its digits. */
+/** True for a number that kept its digits. */
 export function isRawNumber(value: JsonValue | undefined): value is RawNumber {
   return json.isRawJSON(value);
 }
@@ -86,7 +86,7 @@ export function objectOf(value: JsonValue | undefined): JsonObject | undefined {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !json.isRawJSON(value) ? (value as JsonObject) : undefined;
 }
 
-/** Whether the value counts as absent: missing, null, or text of nothing but white space. */
+/** True if the value counts as absent: missing, null, or text of only white space. */
 export function isAbsent(value: JsonValue | undefined): boolean {
   return value === undefined || value === null || (typeof value === 'string' && isBlank(value));
 }
@@ -158,7 +158,7 @@ export function exactText(text: string): string {
   return isExact(value) ? String(value) : text;
 }
 
-/** Text of nothing but white space. */
+/** True for a text of only white space. */
 export function isBlank(text: string): boolean {
   const first = text.charCodeAt(0);
   // Nearly every value begins with a visible ASCII character.

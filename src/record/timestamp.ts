@@ -68,7 +68,7 @@ export function microsToIso(us: Micros): string {
   return new Date(Math.floor(us / 1000)).toISOString();
 }
 
-/** What one walk over the text finds. */
+/** The result of one pass over the text. */
 interface Scan {
   readonly us: Micros;
   readonly leap: boolean;
@@ -96,7 +96,7 @@ function scan(text: string): Scan | undefined {
   const hour = two(text, 11);
   const minute = two(text, 14);
   const second = two(text, 17);
-  // What is not a digit is NaN, and every comparison with it is false.
+  // Other characters are NaN, and every comparison with NaN is false.
   if (!(year >= 1969 && month >= 1 && month <= 12 && day >= 1 && day <= lengthOfMonth(year, month))) return undefined;
   if (!(hour <= 23 && minute <= 59 && second <= 60)) return undefined;
 

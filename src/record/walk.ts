@@ -39,7 +39,7 @@ interface Walked {
   readonly isAscii: boolean;
 }
 
-/** What a walk notes, in memory that many records share. */
+/** The notes of a walk, in memory that many records share. */
 export interface Notes {
   readonly numbers: Int32Array;
   /** Where the columns of the first field begin. */
@@ -73,6 +73,7 @@ const escapes = '"\\/bfnrt';
 const nothing = new Uint8Array();
 /** Numbers that are reserved at once. They are not used twice: a record keeps its part. */
 const numbersAtOnce = 16_384;
+const maxKeptLevels = 1_024;
 /** No field. */
 const none = -1;
 const network = fieldNumbers.userNetwork;
@@ -87,7 +88,7 @@ const fieldsOf = [false, true].map(
   (inNetwork) => new Map(keys.flatMap((key, field) => (field > network === inNetwork ? [[key.toString(), field] as const] : []))),
 );
 /**
- * The keys as they usually stand in a record, `"logId":`, and where each begins. One array is several
+ * The keys as records usually contain them, `"logId":`, and where each begins. One array is several
  * times faster to compare with than one for each key.
  */
 const quotedKeys = Buffer.concat(keys.map((key) => Buffer.from(`"${key.toString()}":`)));
@@ -97,6 +98,8 @@ const longestKey = Math.max(...keys.map(({ length }) => length));
 export class Walk {
   #bytes: Uint8Array = nothing;
   #at = 0;
+  /** The number of open objects and arrays. */
+  #level = 0;
   /** Of each open object and array: its closing bracket, and the field whose value it is. */
   readonly #closers: number[] = [];
   readonly #fields: number[] = [];
@@ -111,7 +114,9 @@ export class Walk {
   /** @throws SyntaxError when the bytes are not one JSON value with optional white space around it */
   over(bytes: Uint8Array): Walked {
     this.#bytes = bytes;
-    this.#closers.length = this.#fields.length = 0;
+    this.#level = 0;
+    // Releases the memory of a record that was nested deep.
+    if (this.#closers.length > maxKeptLevels) this.#closers.length = this.#fields.length = 0;
     this.#reserve(columnCount + bytes.length);
     this.#isAscii = true;
     this.#at = 0;
@@ -123,8 +128,8 @@ export class Walk {
     for (;;) {
       const isOpened = this.#value(field);
       if (isOpened) {
-        depth = Math.max(depth, this.#closers.length);
-        previous = this.#closers.length === 1 ? beforeRecord : beforeNetwork;
+        depth = Math.max(depth, this.#level);
+        previous = this.#level === 1 ? beforeRecord : beforeNetwork;
       }
       const level = this.#next(isOpened);
       if (level === 0) break;
@@ -162,8 +167,9 @@ export class Walk {
       return false;
     }
     if (first === openObject || first === openArray) {
-      this.#closers.push(first === openObject ? closeObject : closeArray);
-      this.#fields.push(field);
+      this.#closers[this.#level] = first === openObject ? closeObject : closeArray;
+      this.#fields[this.#level] = field;
+      this.#level += 1;
       this.#at += 1;
       if (field !== none) this.#note(field, first === openObject ? kinds.object : kinds.array, from, from);
       return true;
@@ -204,14 +210,14 @@ export class Walk {
     const closers = this.#closers;
     let isFirst = isOpened;
     for (;;) {
-      const level = closers.length;
+      const level = this.#level;
       this.#space();
       const byte = this.#bytes[this.#at];
       if (byte === undefined && level === 0) return 0;
       if (level > 0 && byte === closers[level - 1]) {
         this.#at += 1;
-        closers.pop();
-        const field = this.#fields.pop() ?? none;
+        this.#level = level - 1;
+        const field = this.#fields[level - 1] ?? none;
         if (field !== none) this.#numbers[this.#columns + field * columnsPerField + 2] = this.#at;
         isFirst = false;
         continue;

@@ -4,7 +4,7 @@
  * real time.
  */
 export class ServiceClock {
-  /** Nanoseconds since 1970 at which a manual clock stands. */
+  /** The time of a manual clock, nanoseconds since 1970. */
   #stopped: bigint | undefined;
 
   constructor(mode: 'system' | 'manual') {

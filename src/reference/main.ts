@@ -23,7 +23,7 @@ async function main(args: readonly string[]): Promise<void> {
     else {
       // Loaded here so that help and errors appear quickly.
       const { serve } = await import('./serve.ts');
-      await serve(options, end.signal);
+      await serve(options, end.signal, (text) => process.stdout.write(text));
     }
   } catch (error) {
     if (end.signal.aborted && error === end.signal.reason) return;

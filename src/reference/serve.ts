@@ -42,10 +42,10 @@ interface Addresses {
 }
 
 /**
- * Serves until the signal is aborted. Prints its addresses when it listens: one line of JSON with
- * `json`, else text.
+ * Serves until the signal is aborted.
+ * @param print  receives the addresses when it listens: one line of JSON with `json`, else text
  */
-export async function serve(options: Options, signal: AbortSignal): Promise<void> {
+export async function serve(options: Options, signal: AbortSignal, print: (text: string) => void): Promise<void> {
   const { values } = options.switches;
   const clock = new ServiceClock(options.clock);
   await using release = new AsyncDisposableStack();
@@ -93,7 +93,7 @@ export async function serve(options: Options, signal: AbortSignal): Promise<void
   release.defer(() => people.stop());
 
   const addresses = { baseUrl: authUrl + apiRoot, authUrl, ca: certificates.caFile, control: `http://127.0.0.1:${controlPort}` };
-  process.stdout.write(options.json ? startLine(addresses, organisation) : startText(addresses, organisation, logs.counts().visible));
+  print(options.json ? startLine(addresses, organisation) : startText(addresses, organisation, logs.counts().visible));
   if (!signal.aborted) await once(signal, 'abort');
 }
 

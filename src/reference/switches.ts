@@ -95,7 +95,7 @@ const table = {
   faultCut: faults(share(), 0, 'the body is truncated, and Content-Length is that of the truncated body'),
   faultSlow: faults(share(), 0, 'the body is sent in small parts over slowFor'),
   faultStalled: faults(share(), 0, 'headers and half of the body are sent, then nothing more'),
-  slowFor: faults(wait, 3000, 'duration of the body with faultSlow'),
+  slowFor: faults(wait, 3000, 'time that faultSlow takes to send the body'),
 
   oddNoFraction: records(share(), 0, 'logTimestamp without a fraction'),
   oddMissing: records(share(), 0, 'one field is missing'),

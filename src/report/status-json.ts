@@ -74,6 +74,8 @@ interface StatusJson {
     readonly failedAttempts: number | null;
     readonly failingSince: string | null;
     readonly nextAttempt: string | null;
+    /** Of an archive with time stamps; omitted otherwise. */
+    readonly timeStamp?: { readonly newest: string | null; readonly lastError: string | null };
   }[];
   /** The approximate end of the daemon; null while one runs. */
   readonly stoppedSince: string | null;
@@ -108,6 +110,9 @@ export function statusJson(snapshot: Snapshot): StatusJson {
         failedAttempts: attempts.attempts ?? null,
         failingSince: attempts.failingSince === undefined ? null : rfc3339(attempts.failingSince),
         nextAttempt: attempts.nextAttempt === undefined ? null : rfc3339(attempts.nextAttempt),
+        ...(attempts.timeStamp && {
+          timeStamp: { newest: instant(attempts.timeStamp.newest ?? 0), lastError: attempts.timeStamp.lastError ?? null },
+        }),
       }),
     ),
     stoppedSince: snapshot.stopped ? rfc3339(snapshot.stopped.since) : null,

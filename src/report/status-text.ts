@@ -13,7 +13,7 @@ import { bound } from './close-delay-advice.ts';
 import { size } from './format-size.ts';
 import { isFailing, sinkNeedsYou } from './sink-health.ts';
 import { printable } from '../escape.ts';
-import { cut, table, wrapped } from './text-table.ts';
+import { cut, right, table, wrapped } from './text-table.ts';
 import { ago, counted, grouped, span, zoned } from './format-time.ts';
 import { completeUntil, serverTime, sourceNeedsYou, verdict } from './headline.ts';
 import { whenDue } from './verdict.ts';
@@ -30,9 +30,10 @@ export interface StatusTextOptions {
 const linesMax = 24;
 const adviceMax = 6;
 const backfillsMax = 2;
-/** At most so many lines on why sources wait, and on why sinks fail. */
+/** The maximum number of lines about waiting sources, and about failing sinks. */
 const waitsMax = 2;
 const failuresMax = 3;
+const stampsMax = 2;
 
 export function statusText(snapshot: Snapshot, { color, tz, width }: StatusTextOptions): string {
   const advice = worst(snapshot);
@@ -50,13 +51,14 @@ export function statusText(snapshot: Snapshot, { color, tz, width }: StatusTextO
   const waits = waitLines(snapshot, tz).flatMap((line) => wrapped(line, width, Infinity, '  '));
   const journal = wrapped(journalLine(snapshot), width, 2, '  ');
   const failures = snapshot.sinks.toSorted(byTrouble(sinkTrouble)).filter(hasFailureLine).slice(0, failuresMax);
-  const rest = [head, tail, history, waits, journal, failures].reduce((sum, { length }) => sum + length, 0);
+  const stamps = snapshot.sinks.flatMap((sink) => stampLine(sink, snapshot)).slice(0, stampsMax);
+  const rest = [head, tail, history, waits, journal, failures, stamps].reduce((sum, { length }) => sum + length, 0);
   const rows = linesMax - rest - 6;
   const half = Math.floor(rows / 2);
   const forSources = Math.min(snapshot.sources.length, Math.max(half, rows - snapshot.sinks.length));
   const forSinks = Math.min(snapshot.sinks.length, rows - forSources);
   const sources = sourceLines(snapshot, tz, forSources, width);
-  const body = [...sources, ...waits, '', ...sinkLines(snapshot, forSinks, failures), '', ...history, ...journal];
+  const body = [...sources, ...waits, '', ...sinkLines(snapshot, forSinks, failures), ...stamps, '', ...history, ...journal];
 
   const needsYou = advice !== undefined;
   const painted = (line: string): string => (color ? `\u001b[${needsYou ? '33' : '32'};1m${line}\u001b[0m` : line);
@@ -73,13 +75,10 @@ function sourceLines(snapshot: Snapshot, tz: string, maxLines: number, width: nu
 function sourceTable(snapshot: Snapshot, tz: string, maxLines: number, measured: boolean): string[] {
   const zone = tz === 'UTC' ? 'Z' : '';
   const columns = [
-    { head: 'SOURCE' },
-    { head: 'STATE' },
-    { head: tz === 'UTC' ? 'COMPLETE UNTIL' : `COMPLETE UNTIL (${tz})` },
-    { head: 'LAST RESPONSE' },
-    ...(['RECORDS', 'LATE', 'GAPS'] as const).map((name) => ({ head: name, align: 'right' as const })),
+    ...['SOURCE', 'STATE', tz === 'UTC' ? 'COMPLETE UNTIL' : `COMPLETE UNTIL (${tz})`, 'LAST RESPONSE'],
+    ...['RECORDS', 'LATE', 'GAPS'].map(right),
     // Over the last one to two weeks.
-    ...(measured ? [{ head: 'DELAY p50, p99' }] : []),
+    ...(measured ? ['DELAY p50, p99'] : []),
   ];
   return rowsOf('SOURCE', snapshot.sources, sourceTrouble, maxLines, columns, (source) => {
     const now = serverTime(source, snapshot);
@@ -116,14 +115,7 @@ export function waitLines(snapshot: Snapshot, tz: string): string[] {
 }
 
 function sinkLines(snapshot: Snapshot, maxLines: number, failures: readonly SinkSnapshot[]): string[] {
-  const columns = [
-    { head: 'SINK' },
-    { head: 'TYPE' },
-    { head: 'STATE' },
-    { head: 'LAG' },
-    { head: 'LAST DELIVERY' },
-    { head: 'DEAD LETTERS', align: 'right' as const },
-  ];
+  const columns = ['SINK', 'TYPE', 'STATE', 'LAG', 'LAST DELIVERY', right('DEAD LETTERS')];
   const lines = rowsOf('SINK', snapshot.sinks, sinkTrouble, maxLines, columns, (sink) => [
     sink.id,
     sink.type,
@@ -133,6 +125,14 @@ function sinkLines(snapshot: Snapshot, maxLines: number, failures: readonly Sink
     grouped(sink.deadLetters),
   ]);
   return [...lines, ...failures.map((sink) => failureLine(sink, snapshot))];
+}
+
+/** The newest time stamp of an archive. */
+function stampLine({ id, timeStamp }: SinkSnapshot, { now }: Snapshot): string[] {
+  if (!timeStamp) return [];
+  const { newest, lastError } = timeStamp;
+  const failure = lastError === undefined ? '' : `; last attempt: ${printable(lastError)}`;
+  return [`${id}: ${newest === undefined ? 'no time stamp yet' : `newest time stamp ${ago(newest, now)}`}${failure}`];
 }
 
 function lastDelivery({ lastSuccess, hasDelivered }: SinkSnapshot, { now, stopped }: Snapshot): string {

@@ -4,9 +4,11 @@
  */
 import { printable } from '../escape.ts';
 
-export interface Column {
-  readonly head: string;
-  readonly align?: 'left' | 'right';
+/** A head alone is a column that is aligned left. */
+export type Column = string | { readonly head: string; readonly align: 'right' };
+
+export function right(head: string): Column {
+  return { head, align: 'right' };
 }
 
 /** Lines with two spaces between columns and none at the end; the first line is the head. */
@@ -19,14 +21,15 @@ export function table(columns: readonly Column[], rows: readonly (readonly strin
  * widths.
  */
 export function* tableLines(columns: readonly Column[], rows: Iterable<readonly string[]>): Generator<string, void, void> {
-  const widths = columns.map(({ head }) => head.length);
+  const heads = columns.map((column) => (typeof column === 'string' ? column : column.head));
+  const widths = heads.map((head) => head.length);
   for (const row of rows) for (const [i, cell] of row.entries()) widths[i] = Math.max(widths[i] ?? 0, printable(cell).length);
   const line = (row: readonly string[]): string =>
     row
-      .map((cell, i) => (columns[i]?.align === 'right' ? cell.padStart(widths[i] ?? 0) : cell.padEnd(widths[i] ?? 0)))
+      .map((cell, i) => (typeof columns[i] === 'object' ? cell.padStart(widths[i] ?? 0) : cell.padEnd(widths[i] ?? 0)))
       .join('  ')
       .trimEnd();
-  yield line(columns.map(({ head }) => head));
+  yield line(heads);
   for (const row of rows) yield line(row.map(printable));
 }
 

@@ -11,8 +11,7 @@ export function carriedSettings(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map(carriedSettings);
   if (value instanceof Map) return new Map([...value].map(([key, item]) => [key, carriedSettings(item)]));
-  if (Object.getPrototypeOf(value) !== Object.prototype)
-    throw new TypeError(`cannot carry settings of the class ${value.constructor.name}`);
+  if (Object.getPrototypeOf(value) !== Object.prototype) throw new TypeError(`cannot pass settings of the class ${value.constructor.name}`);
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, carriedSettings(item)]));
 }
 

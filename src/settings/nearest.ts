@@ -1,8 +1,8 @@
-/** Finds the name that a person meant who mistyped it. */
+/** Suggests a known name for a mistyped one. */
 
 /**
- * The name that is reached with the fewest insertions, deletions, replacements and swaps of neighbours, upper case aside; undefined when that takes
- * more than a third of the letters: then another name was meant, and the list of names helps more.
+ * The name with the fewest insertions, deletions, replacements and swaps of neighbours, ignoring
+ * case; undefined if that is more than a third of the letters: then the list of names helps more.
  */
 export function nearest(given: string, names: readonly string[]): string | undefined {
   const requested = given.slice(0, 100).toLowerCase();
@@ -11,7 +11,7 @@ export function nearest(given: string, names: readonly string[]): string | undef
   return best && best.distance <= Math.floor(Math.max(requested.length, best.name.length) / 3) ? best.name : undefined;
 }
 
-/** As it follows a refusal: `the nearest is "a"`, else `there are a, b`. */
+/** Follows an error message: `the nearest is "a"`, else `there are a, b`. */
 export function nearestOrAll(given: string, names: readonly string[]): string {
   const found = nearest(given, names);
   return found === undefined ? `there are ${names.join(', ')}` : `the nearest is "${found}"`;

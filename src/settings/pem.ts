@@ -1,6 +1,6 @@
 /**
- * Certificates and keys in PEM files. Paths are kept and the files are read when they are asked for, so that a renewed certificate is used
- * by the next connection.
+ * Certificates and keys in PEM files. Only paths are stored: each use reads the files, so that the
+ * next connection uses a renewed certificate.
  */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,14 +14,16 @@ export class PemFiles {
     this.paths = paths;
   }
 
-  /** Called once, by the one who loads the configuration. */
+  /** Called once, when the configuration is loaded. */
   bind(setting: string): void {
     this.#setting = setting;
   }
 
   /**
-   * The text of each file as it now stands; of a directory, of every file in it that ends in `.pem`, `.crt` or `.cer`, by name.
-   * @throws WaybillError `config_invalid` that names the setting: a file cannot be read, holds no PEM, or a directory holds none
+   * The current text of each file; for a directory, of every file in it that ends in `.pem`, `.crt`
+   * or `.cer`, in the order of names.
+   * @throws WaybillError `config_invalid` that names the setting: a file cannot be read, contains
+   * no PEM, or a directory contains none
    */
   read(): readonly string[] {
     return this.paths.flatMap((path) => {
@@ -44,7 +46,7 @@ export class PemFiles {
     return files;
   }
 
-  /** Which setting, and its paths. */
+  /** The setting and its paths, for messages. */
   describe(): string {
     return `${this.#setting} (${this.paths.join(', ')})`;
   }

@@ -1,4 +1,4 @@
-/** The times that reports take: an instant, a date, a quarter, or a span before now. */
+/** Times in the parameters of reports: an instant, a date, a quarter, or a duration before now. */
 import { parseDuration, parseInstant } from './units.ts';
 import { WaybillError } from '../errors.ts';
 import type { Micros } from '../model/time.ts';
@@ -17,7 +17,7 @@ export function parseTime(text: string, option: string, now: Micros, isEnd: bool
   const [, month, day] = /^(\d{4}-\d{2})(-\d{2})?$/.exec(text) ?? [];
   if (month !== undefined) {
     const ms = Date.parse(`${month}${day ?? '-01'}T00:00:00Z`);
-    // A date that does not exist is not one of the next month.
+    // A date that does not exist must not become one of the next month.
     if (!Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text)) return startOfDay(isEnd ? endOf(ms, day === undefined) : ms, tz);
   }
   const before = text.startsWith('-') ? parseDuration(text.slice(1)) : undefined;
@@ -28,21 +28,32 @@ export function parseTime(text: string, option: string, now: Micros, isEnd: bool
   );
 }
 
-/**
- * @param given  both ends as the user typed them.
- * @throws WaybillError `usage` unless the period is longer than 0
- */
-export function assertForward(
-  verb: string,
-  from: Micros,
-  to: Micros,
-  given: { readonly from?: string | undefined; readonly to?: string | undefined },
-): void {
-  if (from < to) return;
+/** Both ends of a period, as the user typed them. */
+interface GivenPeriod {
+  readonly from?: string | undefined;
+  readonly to?: string | undefined;
+}
+
+/** @throws WaybillError `usage` */
+export function parsePeriod(
+  { from, to }: GivenPeriod,
+  now: Micros,
+  tz = 'UTC',
+  prefix = '--',
+): { readonly from: Micros | undefined; readonly to: Micros | undefined } {
+  return {
+    from: from === undefined ? undefined : parseTime(from, `${prefix}from`, now, false, tz),
+    to: to === undefined ? undefined : parseTime(to, `${prefix}to`, now, true, tz),
+  };
+}
+
+/** @throws WaybillError `usage` for a period with two ends that is not longer than 0 */
+export function assertForward(verb: string, from: Micros | undefined, to: Micros | undefined, given: GivenPeriod): void {
+  if (from === undefined || to === undefined || from < to) return;
   throw new WaybillError('usage', `cannot ${verb} from "${given.from ?? ''}" to "${given.to ?? 'now'}": the end is not after the start`);
 }
 
-/** `--from -7d` as `--from=-7d`: a value that begins with a hyphen would be taken for an option. */
+/** `--from -7d` as `--from=-7d`: a value that starts with a hyphen would be read as an option. */
 export function joinSpans(args: readonly string[]): string[] {
   return args.flatMap((arg, i) => {
     if (/^-\d/.test(arg) && /^--(from|to)$/.test(args[i - 1] ?? '')) return [];
@@ -51,7 +62,7 @@ export function joinSpans(args: readonly string[]): string[] {
   });
 }
 
-/** The end of a day, or of a month: a period that ends with a date holds that date. */
+/** The end of a day, or of a month: a period that ends with a date includes that date. */
 function endOf(ms: number, isMonth: boolean): number {
   if (!isMonth) return ms + 86_400_000;
   const begin = new Date(ms);
@@ -74,7 +85,7 @@ function offsetMs(at: number, tz: string): number {
 
 /**
  * The name as given, because the library may prefer an older name; `UTC` for every alias of UTC.
- * @throws WaybillError `usage` when the zone is none that is known
+ * @throws WaybillError `usage` for an unknown zone
  */
 export function parseZone(tz: string, option = '--tz'): string {
   try {

@@ -1,23 +1,27 @@
 /**
- * References from the configuration to the environment and to files: `${env:NAME}`, `${env:NAME:-default}`, `${file:/path}`, and `$${` for a
- * literal `${`. What a setting refers to may change while the daemon runs, so a template is kept and read again when it is asked for.
+ * References from the configuration to the environment and to files: `${env:NAME}`,
+ * `${env:NAME:-default}`, `${file:/path}`, and `$${` for a literal `${`. Their values may change
+ * while the daemon runs, so the template is stored, and each use reads it again.
  */
 import { readFileSync, statSync } from 'node:fs';
 import { WaybillError, messageOf } from '../errors.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Text with references in it. */
+/** A text with references. */
 export interface Template {
-  /** The text as it now stands. @throws WaybillError `secret_missing` that says what is not there, without the setting's name */
+  /**
+   * The current text. @throws WaybillError `secret_missing` that names the missing value, but not
+   * the setting
+   */
   read(): string;
-  /** Forgets what was read of files. */
+  /** Forgets the cached contents of files. */
   refresh(): void;
   /** The text as written, with its references. Two templates with the same text refer to the same. */
   readonly text: string;
-  /** Where it comes from: `file /run/secrets/x`, `environment variable NAME`. */
+  /** The origin of its value: `file /run/secrets/x`, `environment variable NAME`. */
   readonly origin: string;
-  /** The files that it refers to. */
+  /** The files behind its references. */
   readonly files: readonly string[];
   /** For another thread; see templateOf. */
   readonly parts: readonly TemplatePart[];
@@ -90,7 +94,10 @@ export function variable(given: string, environment: Environment): Template {
   };
 }
 
-/** The text of a file less one line break at its end; read again when the file changed. @throws SyntaxError */
+/**
+ * The text of a file without one line break at its end; read again when the file has changed.
+ * @throws SyntaxError
+ */
 export function file(path: string): Template {
   if (path.trim() === '') throw new SyntaxError('"${file:}" has no path');
   let kept: { readonly version: string; readonly text: string } | undefined;

@@ -1,7 +1,7 @@
 /**
- * A secret of the configuration. It holds where the secret comes from rather than the secret, so that one that was replaced is found again,
- * and it never shows itself: printed, logged or written as JSON it reads `[secret]`. Whoever reads it makes it known, so that it is removed from
- * what servers say.
+ * A secret of the configuration. It stores the origin of the secret instead of its value, so that a
+ * replaced secret takes effect, and it is never printed: in text, log and JSON it is `[secret]`.
+ * Each read registers the value, so that it is removed from texts of servers.
  */
 import { inspect } from 'node:util';
 import { remember } from '../secrets.ts';
@@ -9,7 +9,7 @@ import { WaybillError, messageOf } from '../errors.ts';
 import { templateOf } from './reference.ts';
 import type { Environment, Template, TemplatePart } from './reference.ts';
 
-/** A secret as data: its setting, and where its value comes from. */
+/** A secret as data: its setting, and the origin of its value. */
 interface CarriedSecret {
   readonly setting: string;
   readonly literal: string;
@@ -25,20 +25,22 @@ export class Secret {
     this.#literal = literal;
   }
 
-  /** Called once, by the one who loads the configuration: the name of the setting, and what it refers to. */
+  /**
+   * Called once, when the configuration is loaded, with the name and the template of the setting.
+   */
   bind(setting: string, template: Template | undefined): void {
     this.#setting = setting;
     this.#template = template;
     try {
       this.read();
     } catch {
-      // What is missing is reported by what needs it.
+      // Users of the value report if it is missing.
     }
   }
 
   /**
-   * The secret as it now stands: of a file that changed, the new one.
-   * @throws WaybillError `secret_missing` when what the setting names is not there any more, or empty
+   * The current secret, also after its file has changed.
+   * @throws WaybillError `secret_missing` if the value is missing or empty
    */
   read(): string {
     try {
@@ -61,12 +63,15 @@ export class Secret {
     return secret;
   }
 
-  /** Has the next `read` read files anew, whether or not they seem changed. */
+  /** Makes the next `read` read its files again, even if they seem unchanged. */
   refresh(): void {
     this.#template?.refresh();
   }
 
-  /** Which setting, and where its value comes from: `sources.production.auth.clientSecret (file /run/secrets/x)`. */
+  /**
+   * The setting and the origin of its value: `sources.production.auth.clientSecret (file
+   * /run/secrets/x)`.
+   */
   describe(): string {
     return `${this.#setting} (${this.#template?.origin ?? 'written in the configuration'})`;
   }
@@ -79,7 +84,7 @@ export class Secret {
     return this.#template ? { template: this.#template.text } : { literal: this.#literal };
   }
 
-  /** The files that it is read from. */
+  /** The files that contain it. */
   get files(): readonly string[] {
     return this.#template?.files ?? [];
   }
@@ -97,7 +102,10 @@ export class Secret {
   }
 }
 
-/** What of a value is secret: of the address of a proxy its password, alone and behind the user as it is sent; else all of it. */
+/**
+ * The secret parts of a value: of a proxy URL the password, alone and after the user as it is sent;
+ * otherwise the whole value.
+ */
 function partsOf(value: string): readonly string[] {
   const url = /^https?:/i.test(value) ? URL.parse(value) : null;
   if (url === null) return [value];

@@ -130,15 +130,22 @@ export function httpsUrl() {
     .register(facts, { expects, pattern: '^[Hh][Tt][Tt][Pp][Ss]?://' });
 }
 
-/** An address with `http:` or `https:`: a collector in the same pod or cluster often speaks plain HTTP. Credentials are headers. */
+/** A collector in the same pod or cluster often speaks plain HTTP. Credentials are headers. */
 export function otlpUrl() {
-  const expects = 'an address such as http://otel-collector:4318';
+  return httpUrl('an address such as http://otel-collector:4318', 'set OTEL_EXPORTER_OTLP_HEADERS');
+}
+
+/**
+ * An address with `http:` or `https:`; no user, query or fragment. Trailing slashes are removed.
+ * @param credentials  where they belong
+ */
+export function httpUrl(expects: string, credentials: string) {
   return z
     .string()
     .transform((text, context) => {
       const url = URL.parse(text);
       if (!url || !/^https?:\/\/[^/]/i.test(text)) return refuse(context, `is not ${expects}`);
-      if (url.username || url.password) return refuse(context, 'must not contain a user or password: set OTEL_EXPORTER_OTLP_HEADERS');
+      if (url.username || url.password) return refuse(context, `must not contain a user or password: ${credentials}`);
       if (url.search || url.hash) return refuse(context, 'must not contain a query or fragment');
       return url.href.replace(/\/+$/, '');
     })
@@ -197,7 +204,7 @@ export function oneOrMany<Item extends z.ZodType>(item: Item) {
     .transform((given) => (Array.isArray(given) ? given : [given]) as z.output<Item>[]);
 }
 
-/** `127.0.0.1:9464`, `[::]:9464`, `localhost:9464`; port 0 takes any that is free. */
+/** `127.0.0.1:9464`, `[::]:9464`, `localhost:9464`; port 0 selects any free port. */
 export function listenAddress() {
   const expects = 'an address to listen on such as 127.0.0.1:9464, [::]:9464';
   return z

@@ -26,6 +26,13 @@ export interface Finding {
   readonly setting?: string;
 }
 
+const findingOf =
+  (level: Finding['level']) =>
+  (message: string, setting?: string): Finding => ({ level, message, ...(setting !== undefined && { setting }) });
+export const ok = findingOf('ok');
+export const warning = findingOf('warning');
+export const error = findingOf('error');
+
 /** The id of a sink, and the parts that the daemon passes to every sink. */
 export interface SinkContext {
   readonly id: string;
@@ -74,7 +81,7 @@ export interface SinkDefinition<Schema extends z.ZodObject = z.ZodObject> {
   keepsPosition?(config: z.output<Schema>): boolean;
   /** True when the sink accepts each entry only once, like a signed log: no test, retry or replay is sent to it. Default false. */
   readonly takesOnce?: boolean;
-  /** True when the sink gets the ledger whatever its setting `ledger`. Default false. */
+  /** True if the sink gets the ledger regardless of its setting `ledger`. Default false. */
   readonly alwaysLedger?: boolean;
   /** True when it writes to standard output: outside the main thread, Node confirms such a write before it happens. Default false. */
   readonly needsMainThread?: boolean;

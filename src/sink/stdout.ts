@@ -1,4 +1,5 @@
 /** The sink `stdout`: one message per line on standard output, for the log collector of a container. At least once. */
+import { orAborted } from '../deadline.ts';
 import { z } from 'zod';
 import { WaybillError, messageOf } from '../errors.ts';
 import { defineSink } from './define.ts';
@@ -25,7 +26,7 @@ export const stdout = defineSink('stdout', {
   check: async () => [{ level: 'ok', message: 'standard output is open; a reader cannot be detected' }],
   open: async (_config, { id }) => {
     const stream = process.stdout;
-    // The next write reports an error that occurs between writes (the reader is gone).
+    // The next write reports an error that occurs between writes (the reader has exited).
     const ignore = (): void => undefined;
     stream.on('error', ignore);
     return {
@@ -75,13 +76,4 @@ function written(stream: NodeJS.WriteStream, bytes: Buffer, signal: AbortSignal)
     });
   pending = settled;
   return orAborted(writing, signal);
-}
-
-function orAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
-  return new Promise((resolve, reject) => {
-    signal.throwIfAborted();
-    const abort = (): void => reject(signal.reason as Error);
-    signal.addEventListener('abort', abort, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
-  });
 }

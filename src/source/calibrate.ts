@@ -84,8 +84,7 @@ const farFuture = '2200-01-01T00:00:00.00';
 
 /**
  * Calibrates with pages of one record after the first page could not be read, because it is too
- * large or holds a malformed record. Whether larger pages are granted is found out when they are
- * read.
+ * large or contains a malformed record. Later reads show whether larger pages are granted.
  * @throws WaybillError the error of the first page, when none of the first records can be read
  */
 async function oneByOne(source: Source, pageSize: number, thrown: unknown, signal: AbortSignal): Promise<Calibration> {

@@ -4,7 +4,6 @@
  */
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
-import { request } from 'undici';
 import { WaybillError, messageOf } from '../errors.ts';
 import type { Clock } from '../model/time.ts';
 import type { Connection } from '../connect/connection.ts';
@@ -49,8 +48,7 @@ export async function exchange(connection: Connection, question: Question, clock
   );
   let stage = 'no answer';
   try {
-    const head = await request(question.url, {
-      dispatcher: connection.dispatcher,
+    const head = await connection.request(question.url, {
       method: question.method,
       headers: { ...question.headers, 'accept-encoding': 'gzip' },
       body: question.body ?? null,

@@ -2,6 +2,7 @@
  * Rate limits of sources: a token bucket for all requests of a source, or of a group of sources.
  * Waiting requests are served in order of arrival and may leave the queue.
  */
+import { orAborted } from '../deadline.ts';
 import type { Clock } from '../model/time.ts';
 
 export class Budget {
@@ -100,18 +101,5 @@ export class Budgets {
   /** The source has ended: its rate no longer counts in any group. */
   release(source: string): void {
     for (const shared of this.#budgets.values()) if (shared.rates.delete(source)) applyLowest(shared);
-  }
-}
-
-/** Waits for a promise or for the signal, whichever settles first. */
-export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted();
-  const aborted = Promise.withResolvers<never>();
-  const abort = () => aborted.reject(signal.reason as Error);
-  signal.addEventListener('abort', abort, { once: true });
-  try {
-    return await Promise.race([promise, aborted.promise]);
-  } finally {
-    signal.removeEventListener('abort', abort);
   }
 }

@@ -1,208 +1,141 @@
 /**
  * The table of metrics. metrics.ts creates the instruments from it, and docs/metrics.md is generated from
- * it. Labels are ids of the configuration and fixed values, never a part of a record.
+ * it. Labels are ids of the configuration and fixed values, never a part of a record. The name of a metric
+ * ends with its unit.
  */
 export interface Metric {
   readonly type: 'counter' | 'gauge' | 'histogram';
-  readonly group: 'process' | 'daemon' | 'source' | 'sink';
   /** Label names, separated by spaces. */
   readonly labels: string;
   /** The HELP line. */
   readonly help: string;
-  readonly unit: 'seconds' | 'bytes' | '';
   /** Further sentences for docs/metrics.md. */
   readonly note?: string;
 }
 
 export const metricTable = {
-  process_start_time_seconds: {
-    ...{ type: 'gauge', group: 'process', labels: '', unit: 'seconds' },
-    help: 'Start time of the process since the Unix epoch',
-  },
-  process_cpu_seconds_total: {
-    ...{ type: 'counter', group: 'process', labels: '', unit: 'seconds' },
-    help: 'Total user and system CPU time',
-  },
-  process_resident_memory_bytes: {
-    ...{ type: 'gauge', group: 'process', labels: '', unit: 'bytes' },
-    help: 'Resident memory size',
-  },
-  process_open_fds: {
-    ...{ type: 'gauge', group: 'process', labels: '', unit: '' },
-    help: 'Number of open file descriptors',
-    note: 'Linux only.',
-  },
-  waybill_build_info: {
-    ...{ type: 'gauge', group: 'daemon', labels: 'version revision', unit: '' },
-    help: 'Always 1; the labels name the running release',
-  },
+  process_start_time_seconds: { type: 'gauge', labels: '', help: 'Start time of the process since the Unix epoch' },
+  process_cpu_seconds_total: { type: 'counter', labels: '', help: 'Total user and system CPU time' },
+  process_resident_memory_bytes: { type: 'gauge', labels: '', help: 'Resident memory size' },
+  process_open_fds: { type: 'gauge', labels: '', help: 'Number of open file descriptors', note: 'Linux only.' },
+  waybill_build_info: { type: 'gauge', labels: 'version revision', help: 'Always 1; the labels name the running release' },
   waybill_log_lines_lost_total: {
-    ...{ type: 'counter', group: 'daemon', labels: '', unit: '' },
+    ...{ type: 'counter', labels: '' },
     help: 'Log lines that could not be written',
     note: 'The reader of the log is stuck or closed, or its disk is full.',
   },
   waybill_config_last_reload_successful: {
-    ...{ type: 'gauge', group: 'daemon', labels: '', unit: '' },
+    ...{ type: 'gauge', labels: '' },
     help: '0 after a changed configuration was rejected, else 1',
     note: 'While it is 0, the daemon runs with the configuration before the change. The event `config.rejected` has the reasons.',
   },
   waybill_state_created_timestamp_seconds: {
-    ...{ type: 'gauge', group: 'daemon', labels: '', unit: 'seconds' },
+    ...{ type: 'gauge', labels: '' },
     help: 'Creation time of the state',
     note: 'An unexpected recent time means that the volume was lost.',
   },
   waybill_journal_bytes: {
-    ...{ type: 'gauge', group: 'daemon', labels: '', unit: 'bytes' },
-    help: 'Size of the journal that counts against journal.maxSize',
+    ...{ type: 'gauge', labels: '' },
+    help: 'Size of the journal, as journal.maxSize limits it',
     note: 'Pages of the database file and its WAL. At least 62.5 MiB count for the WAL, or an eighth of a `maxSize` below 500 MiB.',
   },
   waybill_journal_max_size_bytes: {
-    ...{ type: 'gauge', group: 'daemon', labels: '', unit: 'bytes' },
+    ...{ type: 'gauge', labels: '' },
     help: 'journal.maxSize',
     note: 'Collection pauses at 97 % of it and resumes below 90 %.',
   },
   waybill_collection_paused: {
-    ...{ type: 'gauge', group: 'daemon', labels: 'reason', unit: '' },
+    ...{ type: 'gauge', labels: 'reason' },
     help: '1 while collection is paused for this reason, else 0',
     note: 'Reasons: `journal_full`, `disk`.',
   },
   waybill_certificate_expiry_timestamp_seconds: {
-    ...{ type: 'gauge', group: 'daemon', labels: 'target', unit: 'seconds' },
+    ...{ type: 'gauge', labels: 'target' },
     help: 'Expiry time of a certificate in use',
     note:
       'Server certificates: `sources.ID`, `sources.ID.auth`, `sinks.ID` (of several servers the first to expire). Own certificates: ' +
       '`sources.ID.tls.cert`, `sources.ID.auth.tls.cert`, `sinks.ID.tls.cert`, `admin.tls.cert`.',
   },
   waybill_records_collected_total: {
-    ...{ type: 'counter', group: 'source', labels: 'source', unit: '' },
+    ...{ type: 'counter', labels: 'source' },
     help: 'Records appended to the journal',
     note: 'Each record counts once.',
   },
-  waybill_records_late_total: {
-    ...{ type: 'counter', group: 'source', labels: 'source', unit: '' },
-    help: 'Records first seen after their window was closed',
-  },
+  waybill_records_late_total: { type: 'counter', labels: 'source', help: 'Records first seen after their window was closed' },
   waybill_record_delay_seconds: {
-    ...{ type: 'histogram', group: 'source', labels: 'source', unit: 'seconds' },
+    ...{ type: 'histogram', labels: 'source' },
     help: 'Time from logTimestamp until the record was first seen',
     note: 'A time in the future counts as 0. History and records that an outage delayed do not count.',
   },
-  waybill_records_unexpected_total: {
-    ...{ type: 'counter', group: 'source', labels: 'source tag', unit: '' },
-    help: 'Records with unexpected content, by tag',
-  },
-  waybill_frontier_timestamp_seconds: {
-    ...{ type: 'gauge', group: 'source', labels: 'source', unit: 'seconds' },
-    help: 'Time before which every window is proven or accepted',
-  },
+  waybill_records_unexpected_total: { type: 'counter', labels: 'source tag', help: 'Records with unexpected content, by tag' },
+  waybill_frontier_timestamp_seconds: { type: 'gauge', labels: 'source', help: 'Time before which every window is proven or accepted' },
   waybill_frontier_lag_seconds: {
-    ...{ type: 'gauge', group: 'source', labels: 'source', unit: 'seconds' },
+    ...{ type: 'gauge', labels: 'source' },
     help: 'Time of the service minus the frontier',
     note: 'Normally at most about twice `closeDelay`.',
   },
-  waybill_source_close_delay_seconds: {
-    ...{ type: 'gauge', group: 'source', labels: 'source', unit: 'seconds' },
-    help: 'closeDelay: the age at which a window is closed',
-  },
-  waybill_source_last_success_timestamp_seconds: {
-    ...{ type: 'gauge', group: 'source', labels: 'source', unit: 'seconds' },
-    help: 'Time of the last successful response',
-  },
-  waybill_last_record_timestamp_seconds: {
-    ...{ type: 'gauge', group: 'source', labels: 'source', unit: 'seconds' },
-    help: 'logTimestamp of the newest record',
-  },
+  waybill_source_close_delay_seconds: { type: 'gauge', labels: 'source', help: 'closeDelay: the age at which a window is closed' },
+  waybill_source_last_success_timestamp_seconds: { type: 'gauge', labels: 'source', help: 'Time of the last successful response' },
+  waybill_last_record_timestamp_seconds: { type: 'gauge', labels: 'source', help: 'logTimestamp of the newest record' },
   waybill_source_state: {
-    ...{ type: 'gauge', group: 'source', labels: 'source state', unit: '' },
+    ...{ type: 'gauge', labels: 'source state' },
     help: '1 for the current state of the source, 0 for the others',
     note: 'States: `active`, `suspended`, `unconfigured`, `retired`.',
   },
   waybill_source_suspensions_total: {
-    ...{ type: 'counter', group: 'source', labels: 'source reason', unit: '' },
+    ...{ type: 'counter', labels: 'source reason' },
     help: 'Suspensions, by reason',
     note: 'Reasons: `fields`, `rows`, `forbidden`, `timestamp`, `clock`.',
   },
-  waybill_source_requests_total: {
-    ...{ type: 'counter', group: 'source', labels: 'source outcome', unit: '' },
-    help: 'Requests to the source, by outcome',
-  },
-  waybill_source_request_duration_seconds: {
-    ...{ type: 'histogram', group: 'source', labels: 'source', unit: 'seconds' },
-    help: 'Duration of requests to the source',
-  },
+  waybill_source_requests_total: { type: 'counter', labels: 'source outcome', help: 'Requests to the source, by outcome' },
+  waybill_source_request_duration_seconds: { type: 'histogram', labels: 'source', help: 'Duration of requests to the source' },
   waybill_calibration_changes_total: {
-    ...{ type: 'counter', group: 'source', labels: 'source', unit: '' },
+    ...{ type: 'counter', labels: 'source' },
     help: 'Calibrations that found changed behaviour of the service',
   },
-  waybill_clock_offset_seconds: {
-    ...{ type: 'gauge', group: 'source', labels: 'source', unit: 'seconds' },
-    help: 'Clock of the service minus the local clock',
-  },
+  waybill_clock_offset_seconds: { type: 'gauge', labels: 'source', help: 'Clock of the service minus the local clock' },
   waybill_windows: {
-    ...{ type: 'gauge', group: 'source', labels: 'source state', unit: '' },
+    ...{ type: 'gauge', labels: 'source state' },
     help: 'Windows in the ledger, by state',
     note: 'States: `proven` (final windows included), `gap`, `accepted`.',
   },
-  waybill_gaps: {
-    ...{ type: 'gauge', group: 'source', labels: 'source', unit: '' },
-    help: 'Windows that are neither proven nor accepted',
-  },
-  waybill_windows_shrunk_total: {
-    ...{ type: 'counter', group: 'source', labels: 'source', unit: '' },
-    help: 'Windows of which the service shows fewer records than before',
-  },
-  waybill_recounts_overdue: {
-    ...{ type: 'gauge', group: 'source', labels: 'source', unit: '' },
-    help: 'Overdue recounts',
-  },
-  waybill_events_delivered_total: {
-    ...{ type: 'counter', group: 'sink', labels: 'sink', unit: '' },
-    help: 'Messages accepted by the sink',
-  },
+  waybill_gaps: { type: 'gauge', labels: 'source', help: 'Windows that are neither proven nor accepted' },
+  waybill_windows_shrunk_total: { type: 'counter', labels: 'source', help: 'Windows of which the service shows fewer records than before' },
+  waybill_recounts_overdue: { type: 'gauge', labels: 'source', help: 'Overdue recounts' },
+  waybill_events_delivered_total: { type: 'counter', labels: 'sink', help: 'Messages accepted by the sink' },
   waybill_delivery_delay_seconds: {
-    ...{ type: 'histogram', group: 'sink', labels: 'sink', unit: 'seconds' },
+    ...{ type: 'histogram', labels: 'sink' },
     help: 'Time from logTimestamp until the sink accepted the message',
     note: 'One sample a batch, of its oldest message.',
   },
-  waybill_sink_retries_total: {
-    ...{ type: 'counter', group: 'sink', labels: 'sink', unit: '' },
-    help: 'Failed attempts that are repeated',
-  },
-  waybill_sink_lag_records: {
-    ...{ type: 'gauge', group: 'sink', labels: 'sink', unit: '' },
-    help: 'Journal entries not yet acknowledged by the sink',
-  },
-  waybill_sink_lag_seconds: {
-    ...{ type: 'gauge', group: 'sink', labels: 'sink', unit: 'seconds' },
-    help: 'Age of the oldest journal entry not yet acknowledged by the sink',
-  },
+  waybill_sink_retries_total: { type: 'counter', labels: 'sink', help: 'Failed attempts that are repeated' },
+  waybill_sink_lag_records: { type: 'gauge', labels: 'sink', help: 'Journal entries not yet acknowledged by the sink' },
+  waybill_sink_lag_seconds: { type: 'gauge', labels: 'sink', help: 'Age of the oldest journal entry not yet acknowledged by the sink' },
   waybill_sink_state: {
-    ...{ type: 'gauge', group: 'sink', labels: 'sink state', unit: '' },
+    ...{ type: 'gauge', labels: 'sink state' },
     help: '1 for the current state of the sink, 0 for the others',
     note: 'States: `active`, `retrying`, `blocked`, `unconfigured`, `retired`.',
   },
-  waybill_sink_last_success_timestamp_seconds: {
-    ...{ type: 'gauge', group: 'sink', labels: 'sink', unit: 'seconds' },
-    help: 'Time of the last accepted batch',
+  waybill_sink_last_success_timestamp_seconds: { type: 'gauge', labels: 'sink', help: 'Time of the last accepted batch' },
+  waybill_archive_time_stamp_timestamp_seconds: {
+    ...{ type: 'gauge', labels: 'sink' },
+    help: 'Time of the newest time stamp (RFC 3161) of the archive',
+    note: 'Only for a sink `archive` with `timestamp`. It is older than two days when the time-stamping authority does not answer.',
   },
-  waybill_sink_duplicates_total: {
-    ...{ type: 'counter', group: 'sink', labels: 'sink', unit: '' },
-    help: 'Messages that the sink reported as already present',
-  },
+  waybill_sink_duplicates_total: { type: 'counter', labels: 'sink', help: 'Messages that the sink reported as already present' },
   waybill_sink_losses_total: {
-    ...{ type: 'counter', group: 'sink', labels: 'sink', unit: '' },
+    ...{ type: 'counter', labels: 'sink' },
     help: 'Losses of delivered records that the sink reported',
     note: 'A file was truncated or deleted.',
   },
-  waybill_messages_truncated_total: {
-    ...{ type: 'counter', group: 'sink', labels: 'sink', unit: '' },
-    help: 'Messages truncated to the maximum size of the receiver',
-  },
-  waybill_dead_letters: {
-    ...{ type: 'gauge', group: 'sink', labels: 'sink', unit: '' },
-    help: 'Records that the sink rejected for good',
-  },
+  waybill_messages_truncated_total: { type: 'counter', labels: 'sink', help: 'Messages truncated to the maximum size of the receiver' },
+  waybill_dead_letters: { type: 'gauge', labels: 'sink', help: 'Records that the sink rejected for good' },
 } as const satisfies Readonly<Record<string, Metric>>;
+
+/** `seconds`, `bytes`, or empty for a number. */
+export function unitOf(name: string): string {
+  return /_(seconds|bytes)(?:_total)?$/.exec(name)?.[1] ?? '';
+}
 
 type MetricName = keyof typeof metricTable;
 /** The names of the metrics of one type. */

@@ -17,7 +17,7 @@ import type { Meters } from '../model/telemetry.ts';
 import type { Micros } from '../model/time.ts';
 import { delayBounds } from './delays.ts';
 import { exposition } from './exposition.ts';
-import { metricTable } from './metric-table.ts';
+import { metricTable, unitOf } from './metric-table.ts';
 import type { NameOf } from './metric-table.ts';
 
 export interface Metrics extends AsyncDisposable {
@@ -33,7 +33,7 @@ const requestBounds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const deliveryBounds = [1, 2, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400];
 
 /** The units of OpenTelemetry (UCUM). */
-const ucumUnits = { seconds: 's', bytes: 'By', '': '' } as const;
+const ucumUnits: Readonly<Record<string, string>> = { seconds: 's', bytes: 'By' };
 
 const sourceStates = ['active', 'suspended', 'unconfigured', 'retired'] as const;
 const suspensionReasons: readonly SuspensionReason[] = ['fields', 'rows', 'forbidden', 'timestamp', 'clock'];
@@ -97,8 +97,7 @@ function createInstruments(meter: Meter) {
 }
 
 function described(name: keyof typeof metricTable): { readonly description: string; readonly unit: string } {
-  const { help, unit } = metricTable[name];
-  return { description: help, unit: ucumUnits[unit] };
+  return { description: metricTable[name].help, unit: ucumUnits[unitOf(name)] ?? '' };
 }
 
 function metersOf(to: Instruments): Meters {
@@ -212,6 +211,7 @@ const snapshotGauges: Readonly<Record<Exclude<NameOf<'gauge'>, keyof typeof proc
   waybill_sink_lag_seconds: ofSinks((s) => s.lagSeconds),
   waybill_sink_state: (s, r) => s.sinks.forEach((one) => oneOf(r, 'state', sinkStates, one.state, { sink: one.id })),
   waybill_sink_last_success_timestamp_seconds: ofSinks((s) => seconds(s.lastSuccess)),
+  waybill_archive_time_stamp_timestamp_seconds: ofSinks((s) => seconds(s.timeStamp?.newest)),
   waybill_dead_letters: ofSinks((s) => s.deadLetters),
   waybill_journal_bytes: (s, r) => r(s.journal.bytes),
   waybill_journal_max_size_bytes: (s, r) => r(s.journal.maxSize),

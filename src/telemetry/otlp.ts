@@ -4,6 +4,7 @@
  * these packages, 7 MiB more in the image, and 40 further packages (gRPC, Zipkin, the hooks of
  * instrumentations) for protocols that Waybill does not offer.
  */
+import { within } from '../deadline.ts';
 import { diag, DiagLogLevel } from '@opentelemetry/api';
 import { getNumberFromEnv, getStringFromEnv, parseKeyPairsIntoRecord, setGlobalErrorHandler } from '@opentelemetry/core';
 import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-proto';
@@ -87,8 +88,8 @@ function queue() {
 }
 
 /**
- * No span has a remote parent, so the `parentbased_` variants decide as their root sampler; the
- * children follow the trace id.
+ * No span has a remote parent, so `parentbased_x` decides as `x` does: both decide by the trace id,
+ * which the children share.
  */
 function sampler(): Sampler {
   const name = getStringFromEnv('OTEL_TRACES_SAMPLER')?.replace(/^parentbased_/, '') ?? 'always_on';
@@ -120,18 +121,9 @@ function reportFailures(log: Log): void {
 
 /** Ends with `work`, at the latest after `maxFlush`. A failure is a log line. */
 async function bounded(work: Promise<unknown>, log: Log, clock: Clock): Promise<void> {
-  const finished = new AbortController();
-  const done = work.then(
-    () => undefined,
-    (thrown: unknown) => thrown ?? new Error('unknown reason'),
-  );
-  const late = clock.sleep(maxFlush, finished.signal).then(
-    () => new Error(`no response within ${maxFlush} ms`),
-    () => undefined, // the exports ended first
-  );
-  const cause = await Promise.race([done, late]);
-  finished.abort();
-  if (cause === undefined) return;
-  const error = new WaybillError('otlp_export_failed', 'cannot send the last metrics and traces', { cause });
-  log.write('telemetry.export_failed', { code: error.code, error });
+  const late = (): Error => new Error(`no response within ${maxFlush} ms`);
+  await within(() => work, maxFlush, late, clock).catch((cause: unknown) => {
+    const error = new WaybillError('otlp_export_failed', 'cannot send the last metrics and traces', { cause });
+    log.write('telemetry.export_failed', { code: error.code, error });
+  });
 }

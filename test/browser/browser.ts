@@ -1,4 +1,7 @@
-/** Debian's Chromium, a page that may ask this origin alone, what axe finds on it, and pictures for docs/. */
+/**
+ * Debian's Chromium, a page restricted to this origin, the findings of axe on it, and screenshots
+ * for docs/.
+ */
 import { accessSync, mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
@@ -10,7 +13,7 @@ const executablePath = process.env['WAYBILL_CHROMIUM'] ?? '/usr/bin/chromium';
 const images = fileURLToPath(new URL('../../docs/images/', import.meta.url));
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** Why there is no browser; undefined where there is one. */
+/** The reason why no browser is available; undefined if one is. */
 export function missingBrowser(): string | undefined {
   try {
     accessSync(executablePath);
@@ -21,13 +24,13 @@ export function missingBrowser(): string | undefined {
 }
 
 export function launch(): Promise<Browser> {
-  // As root Chromium has no sandbox; what it opens here is this program alone.
+  // As root Chromium has no sandbox; it opens only pages of this program here.
   return chromium.launch({ executablePath, args: process.getuid?.() === 0 ? ['--no-sandbox'] : [] });
 }
 
 interface Watched {
   readonly page: Page;
-  /** Addresses of another origin, errors of scripts, violations of the policy, dialogs. */
+  /** Requests to another origin, script errors, policy violations, dialogs. */
   readonly faults: string[];
 }
 
@@ -42,7 +45,7 @@ export async function watchedPage(browser: Browser, url: string): Promise<Watche
     faults.push(`dialog ${dialog.message()}`);
     void dialog.dismiss();
   });
-  // A request that fails while the daemon is down is written to the console by the browser itself.
+  // The browser itself logs a failed request to the console while the daemon is down.
   page.on('console', (message) => {
     if (message.type() === 'error' && !/^Failed to load resource/.test(message.text())) faults.push(message.text());
   });
@@ -51,14 +54,17 @@ export async function watchedPage(browser: Browser, url: string): Promise<Watche
   return { page, faults };
 }
 
-/** Waits until this part of the page has these words. */
+/** Waits until this part of the page contains the text. */
 export async function says(page: Page, selector: string, words: RegExp, ms = 60_000): Promise<void> {
   await expect.poll(() => page.locator(selector).first().innerText(), { timeout: ms, message: selector }).toMatch(words);
 }
 
-/** The look of the page: what axe calls serious or critical, and what does not fit its width. */
+/**
+ * Checks the page for findings that axe calls serious or critical, and for content that exceeds its
+ * width.
+ */
 export async function looksRight(page: Page): Promise<void> {
-  // By the debugger, past the policy of the page.
+  // By the debugger, which is not subject to the page's policy.
   await page.evaluate(axe);
   const found = await page.evaluate<{ violations: { id: string; impact: string; nodes: { html: string }[] }[] }>('axe.run()');
   const serious = found.violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
@@ -75,14 +81,14 @@ export async function photograph(page: Page, name: string): Promise<void> {
   await page.screenshot({ path: `${images}${name}.png`, fullPage: true });
 }
 
-/** In light, dark and on a narrow screen; leaves it light and wide. */
+/** Runs the work in light, dark and on a narrow screen; leaves it light and wide. */
 export async function inEveryLook(page: Page, work: (look: 'light' | 'dark' | 'narrow') => Promise<void>): Promise<void> {
   await work('light');
   await page.emulateMedia({ colorScheme: 'dark' });
   await work('dark');
   await page.emulateMedia({ colorScheme: 'light' });
   await page.setViewportSize({ width: 360, height: 780 });
-  // The picture is drawn anew for the width that it has now.
+  // The chart is redrawn for the new width.
   await expect.poll(async () => Number(await page.locator('#picture svg').getAttribute('width'))).toBeLessThan(360);
   await work('narrow');
   await page.setViewportSize({ width: 1280, height: 900 });

@@ -1,4 +1,4 @@
-/** The status page of a daemon that has just begun: nothing is proven yet. */
+/** The status page of a daemon that has just started: no window is proven yet. */
 import { afterAll, beforeAll, test, expect } from 'vitest';
 import type { Browser } from 'playwright-core';
 import { ago, configure, Daemon, sourceOf } from '../support/e2e-daemon.ts';
@@ -16,12 +16,12 @@ afterAll(async () => {
   if (missing === undefined) await browser.close();
 });
 
-test('says in the first hour what the daemon waits for, and until when', async ({ skip }) => {
+test('shows in the first hour what the daemon waits for, and until when', async ({ skip }) => {
   skip(missing !== undefined, missing);
   await inPlace('status-page-new', async (place) => {
     const service = await Service.start(place, '--records', '50', '--span', '5m', '--rate', '2');
     const source = sourceOf(service, ago(60_000), { closeDelay: '15m', recountAfter: ['1h'] });
-    // Batches wait so long that the page nearly always finds records on their way.
+    // Batches wait so long that the page nearly always shows records in transit.
     configure(place, [source], [{ id: 'lake', type: 'file', path: './events.ndjson', batch: { maxWait: '7s' } }]);
     const daemon = new Daemon(place);
     const { addresses } = (await daemon.logged('admin.listening')) as unknown as { addresses: string[] };
@@ -29,7 +29,7 @@ test('says in the first hour what the daemon waits for, and until when', async (
     const { page, faults } = await watchedPage(browser, `${addresses[0] ?? ''}/`);
     await says(page, '#summary', /^NOTHING DUE YET/);
     await says(page, '#summary-rest', /^First proof about [\d:]+ UTC/);
-    // The tile has the time of the verdict.
+    // The tile shows the time of the verdict.
     const [due = ''] = /[\d:]+ UTC/.exec(await page.locator('#summary-rest').innerText()) ?? [];
     await says(page, '#waits', /production waits: the clock of the service is being measured.*next window proven about/);
     await says(

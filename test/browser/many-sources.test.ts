@@ -1,4 +1,7 @@
-/** The status page of a hundred sources, with the admin server itself: order, filter, choice, keyboard, and states that a first run does not have. */
+/**
+ * The status page for a hundred sources, with the admin server alone: order, filter, selection,
+ * keyboard, and states that a first run does not reach.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Browser, Page } from 'playwright-core';
 import { startAdmin } from '../../src/admin/server.ts';
@@ -37,7 +40,10 @@ const many: Snapshot = snapshot({
   ],
 });
 
-/** Six hours: proven windows, of `with-a-gap` one in each other state; the lag is a sawtooth. */
+/**
+ * Six hours: proven windows, and for `with-a-gap` one window in each other state; the lag is a
+ * sawtooth.
+ */
 function drawn(): Parameters<typeof overviewOf> {
   const end = now - (now % quarter) - quarter;
   const windowAt = (i: number, all: number) => ({
@@ -98,7 +104,9 @@ async function start(): Promise<string> {
 
 const firstCells = (page: Page, table: string) => page.locator(`#${table} tbody th`).allInnerTexts();
 
-test('trouble stands first, a filter finds one of a hundred, and keys alone choose what is drawn', async ({ skip }) => {
+test('sources with problems come first, a filter finds one of a hundred, and the keyboard alone selects the source to draw', async ({
+  skip,
+}) => {
   skip(missing !== undefined, missing);
   const { page, faults } = await watchedPage(browser, await start());
   const sources = await firstCells(page, 'sources');
@@ -122,11 +130,11 @@ test('trouble stands first, a filter finds one of a hundred, and keys alone choo
   await page.keyboard.press('Enter');
   const label = () => page.locator('#picture svg').getAttribute('aria-label');
   await expect.poll(label).toMatch(/^Windows of with-a-gap: .*1 gap.*1 in doubt/);
-  // The next reading takes neither the focus nor the choice away.
+  // The next refresh changes neither focus nor selection.
   await page.waitForResponse(/overview\?source=with-a-gap/);
   expect(await page.locator(':focus').getAttribute('data-source')).toBe('with-a-gap');
   expect(new URL(page.url()).hash).toBe('#source=with-a-gap');
-  // Another filter gives its row another place: the focus stays with the source.
+  // Another filter moves its row: the focus stays with the source.
   await page.evaluate(`{
     const input = document.getElementById('find-sources');
     input.value = '';
@@ -143,7 +151,7 @@ test('trouble stands first, a filter finds one of a hundred, and keys alone choo
   await page.locator('#find-sources').fill('');
   await looksRight(page);
 
-  // A source that is there no more is not asked for again.
+  // A source that no longer exists is not requested again.
   await page.goto(`${new URL(page.url()).origin}/#source=gone`);
   await page.reload();
   await expect.poll(label).toMatch(/^Windows of suspended-one/);

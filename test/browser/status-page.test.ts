@@ -1,4 +1,7 @@
-/** The status page in a browser, of a daemon that collects from the reference service and delivers to a file and to an HTTP Event Collector. */
+/**
+ * The status page in a browser, for a daemon that collects from the reference service and delivers
+ * to a file and to an HTTP Event Collector.
+ */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { once } from 'node:events';
@@ -23,11 +26,11 @@ afterAll(async () => {
 
 interface Collector extends AsyncDisposable {
   readonly url: string;
-  /** Whether it refuses its token, with words that are markup. */
+  /** Rejects its token, with a message that contains markup. */
   isClosed: boolean;
 }
 
-/** Answers as Splunk does (docs.splunk.com, "HTTP Event Collector reply codes"). */
+/** Responds as Splunk does (docs.splunk.com, "HTTP Event Collector reply codes"). */
 async function startCollector(): Promise<Collector> {
   const server = createServer((request, response) => {
     request.resume().once('end', () => {
@@ -48,7 +51,7 @@ async function startCollector(): Promise<Collector> {
   return collector;
 }
 
-/** A port that is free now; the page expects its daemon there again. */
+/** A free port; the page expects its daemon there again. */
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -76,7 +79,7 @@ async function sinkBlocksAndRecovers(page: Page, place: Place, collector: Collec
   collector.isClosed = true;
   const row = rowOf(page, 'sinks', 'siem');
   await expect.poll(() => row.innerText(), { timeout: 60_000 }).toMatch(/! blocked/);
-  // The words of the server are text, with what would reorder them made visible.
+  // The server's message appears as text, with bidirectional control characters made visible.
   await expect.poll(() => row.innerText()).toContain('<img src=x onerror=alert(1)><script>alert(2)</script>"\\u202e');
   expect(await page.locator('main img, main script').count()).toBe(0);
   await says(page, '#tiles', /Needs attention\s+siem/);
@@ -109,51 +112,55 @@ async function losesAndFindsTheDaemon(page: Page, place: Place, daemon: Daemon):
 }
 
 describe('the status page', () => {
-  test('shows a whole trail, a gap, a blocked sink and a lost daemon, and that each is over', { timeout: 300_000 }, async ({ skip }) => {
-    skip(missing !== undefined, missing);
-    await inPlace('status-page', async (place) => {
-      await using collector = await startCollector();
-      const service = await Service.start(place, '--records', '900', '--span', '2m', '--activity', '12', '--late-share', '0.05', '--late-delay', '6s'); // prettier-ignore
-      const port = await freePort();
-      const source = sourceOf(service, ago(60_000), {
-        closeDelay: '4s',
-        recountAfter: ['6s', '12s'],
-        requests: { perSecond: 50, timeout: '5s' },
-      });
-      const sinks = [
-        { id: 'lake', type: 'file', path: './events.ndjson', batch: { maxWait: '200ms' } },
-        { id: 'siem', type: 'splunk-hec', url: collector.url, token: 'hec-token', batch: { maxWait: '200ms' } },
-      ];
-      configure(place, [source], sinks, { admin: { listen: `127.0.0.1:${port}` } });
-      const daemon = new Daemon(place);
-      await daemon.logged('admin.listening');
-      const { page, faults } = await watchedPage(browser, `http://127.0.0.1:${port}/`);
-      await says(page, '#summary', /^COMPLETE SO FAR AND DELIVERED/);
-      await says(page, '#tiles', /Complete until\s+[\d:]+ UTC[^]*Delivered\s+everything proven[^]*Needs attention\s+nothing/);
-      expect(await page.title()).toBe('✓ COMPLETE SO FAR AND DELIVERED · Waybill');
+  test(
+    'shows a complete ledger, a gap, a blocked sink and an unreachable daemon, and the end of each',
+    { timeout: 300_000 },
+    async ({ skip }) => {
+      skip(missing !== undefined, missing);
+      await inPlace('status-page', async (place) => {
+        await using collector = await startCollector();
+        const service = await Service.start(place, '--records', '900', '--span', '2m', '--activity', '12', '--late-share', '0.05', '--late-delay', '6s'); // prettier-ignore
+        const port = await freePort();
+        const source = sourceOf(service, ago(60_000), {
+          closeDelay: '4s',
+          recountAfter: ['6s', '12s'],
+          requests: { perSecond: 50, timeout: '5s' },
+        });
+        const sinks = [
+          { id: 'lake', type: 'file', path: './events.ndjson', batch: { maxWait: '200ms' } },
+          { id: 'siem', type: 'splunk-hec', url: collector.url, token: 'hec-token', batch: { maxWait: '200ms' } },
+        ];
+        configure(place, [source], sinks, { admin: { listen: `127.0.0.1:${port}` } });
+        const daemon = new Daemon(place);
+        await daemon.logged('admin.listening');
+        const { page, faults } = await watchedPage(browser, `http://127.0.0.1:${port}/`);
+        await says(page, '#summary', /^COMPLETE SO FAR AND DELIVERED/);
+        await says(page, '#tiles', /Complete until\s+[\d:]+ UTC[^]*Delivered\s+everything proven[^]*Needs attention\s+nothing/);
+        expect(await page.title()).toBe('✓ COMPLETE SO FAR AND DELIVERED · Waybill');
 
-      await gapAppearsAndIsClosed(page, place, service);
-      await says(page, '#legend', /1\d final/);
-      await inEveryLook(page, async (look) => {
-        await looksRight(page);
-        await photograph(page, look === 'light' ? 'status-page' : `status-page-${look}`);
-      });
-      await sinkBlocksAndRecovers(page, place, collector);
-      const next = await losesAndFindsTheDaemon(page, place, daemon);
+        await gapAppearsAndIsClosed(page, place, service);
+        await says(page, '#legend', /1\d final/);
+        await inEveryLook(page, async (look) => {
+          await looksRight(page);
+          await photograph(page, look === 'light' ? 'status-page' : `status-page-${look}`);
+        });
+        await sinkBlocksAndRecovers(page, place, collector);
+        const next = await losesAndFindsTheDaemon(page, place, daemon);
 
-      // The report of a period is one click away.
-      const report = page.waitForURL(/\/ledger\?format=html&from=-24h&by=window$/);
-      await page.getByRole('link', { name: 'Last 24 hours' }).click();
-      await report;
-      expect(await page.locator('h1').innerText()).toBe('Completeness of the audit trail');
-      await page.goBack();
-      await page.locator('#from').fill('2026-01-01');
-      await page.getByRole('button', { name: 'Open the report' }).click();
-      await page.waitForURL(/\/ledger\?format=html&from=2026-01-01&by=day$/);
-      expect(await page.locator('h1').innerText()).toBe('Completeness of the audit trail');
-      expect(faults).toEqual([]);
-      await next.stop();
-      await service.stop();
-    });
-  });
+        // The report of a period is one click away.
+        const report = page.waitForURL(/\/ledger\?format=html&from=-24h&by=window$/);
+        await page.getByRole('link', { name: 'Last 24 hours' }).click();
+        await report;
+        expect(await page.locator('h1').innerText()).toBe('Completeness of the audit trail');
+        await page.goBack();
+        await page.locator('#from').fill('2026-01-01');
+        await page.getByRole('button', { name: 'Open the report' }).click();
+        await page.waitForURL(/\/ledger\?format=html&from=2026-01-01&by=day$/);
+        expect(await page.locator('h1').innerText()).toBe('Completeness of the audit trail');
+        expect(faults).toEqual([]);
+        await next.stop();
+        await service.stop();
+      });
+    },
+  );
 });

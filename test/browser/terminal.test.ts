@@ -1,4 +1,4 @@
-/** What `waybill demo` prints until its first ledger, as the picture of the terminal in README. */
+/** The output of `waybill demo` until its first ledger, as the picture of a terminal in README. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, test } from 'vitest';

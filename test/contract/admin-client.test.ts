@@ -1,4 +1,7 @@
-/** `--admin`: the same output through the admin server as from the state itself, and what is said where it cannot be asked. */
+/**
+ * `--admin`: the same output through the admin server as from the state itself, and the errors of
+ * requests that fail.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -36,12 +39,15 @@ async function waybill(env: NodeJS.ProcessEnv, ...argv: string[]): Promise<Shown
 
 interface Served {
   readonly url: string;
-  /** File of the CA. */
+  /** File with the CA certificate. */
   readonly ca: string;
   readonly state: string;
 }
 
-/** A state with a window, a gap and an operation, behind the admin server with a read token and a certificate of its own CA. */
+/**
+ * A state with a window, a gap and an operation, behind the admin server with a read token and a
+ * certificate of its CA.
+ */
 async function served(): Promise<Served> {
   const { journal, directory, close } = await opened();
   await journal.close(source, { from: base, to: base + hour }, proven(0, base + hour, base + day), lastAge);
@@ -66,7 +72,7 @@ async function served(): Promise<Served> {
     sources,
   );
   onTestFinished(() => admin[Symbol.asyncDispose]());
-  // The daemon runs for those beside it as well: by its socket.
+  // The running daemon also serves commands on this machine, by its socket.
   const beside = await startAdmin({ listen: [] }, { ...sources, socketPath: join(directory, 'waybill.sock') });
   onTestFinished(() => beside[Symbol.asyncDispose]());
   return { url: admin.addresses[0] ?? '', ca, state: directory };
@@ -86,7 +92,7 @@ test('status, ledger, gaps list and operations list print the same through the a
     expect([far.code, far.stderr, far.stdout]).toEqual([0, '', near.stdout]);
     expect(far.stdout).not.toBe('');
   }
-  // The moment at which a report is made is in it.
+  // Without the time at which a report was generated.
   const timeless = (text: string): string => text.replace(/"(made|generatedAt)": ?"[^"]*"|made [^\n]*|\d+ recounts? .*due/g, '');
   for (const format of ['text', 'csv', 'json']) {
     const command = ['ledger', '--format', format, '--from', '2026-11-20', '--to', '2026-11-20'];
@@ -112,7 +118,7 @@ test('NODE_EXTRA_CA_CERTS names the CA as well', async () => {
   expect(JSON.parse(text)).toMatchObject({ gaps: [{ source, message: 'received 2, the service counted 3' }] });
 });
 
-test('what is missing is named: the CA, the token, the right token, a server', async () => {
+test('a missing CA, token, correct token or server is named', async () => {
   const { url, ca } = await served();
   const call = async (env: NodeJS.ProcessEnv, ...more: string[]): Promise<string> => {
     const { code, stdout, stderr } = await waybill(env, 'gaps', 'list', '--admin', url, ...more);
@@ -137,7 +143,7 @@ test('what is missing is named: the CA, the token, the right token, a server', a
   ]);
 });
 
-test('a server that answers with the token it was sent does not bring it into a message', async () => {
+test('the token never appears in a message, even if the server returns it', async () => {
   const server = createServer((request, response) => {
     response
       .writeHead(500, { 'content-type': 'application/json' })
@@ -152,7 +158,7 @@ test('a server that answers with the token it was sent does not bring it into a 
   expect(stderr).not.toContain(token);
 });
 
-test('status cuts no line where its output is no terminal', async () => {
+test('status truncates no line if its output is not a terminal', async () => {
   const lastError = `connect ECONNREFUSED ${'word '.repeat(60)}end`;
   const failing = sink({ state: 'retrying', lastError, attempts: 3, lagRecords: 7, lagSeconds: 700 });
   const server = createServer((_, response) => {
@@ -167,7 +173,7 @@ test('status cuts no line where its output is no terminal', async () => {
 });
 
 test.each([['status'], ['ledger'], ['gaps', 'list'], ['operations', 'list']])(
-  'JSON of another program is no answer to %s',
+  'the JSON of another program is rejected by %s',
   async (...command) => {
     for (const body of ['{}', '[]', 'null', '"ok"', '{"sources":{},"gaps":[1],"operations":"none"}', '{"sources":[],"sinks":[]}']) {
       const isLedger = command[0] === 'ledger' && body.includes('"sources":[]');
@@ -193,13 +199,13 @@ test.each([
   ['waybill.example:9464', /not an address such as/],
   ['https://:hush@waybill.example', /set WAYBILL_ADMIN_TOKEN/],
   ['https://waybill.example/?a=b', /query or fragment/],
-])('the address %s is refused before anything is sent', async (address, words) => {
+])('the address %s is refused before any request', async (address, words) => {
   const { code, stderr } = await waybill({ WAYBILL_ADMIN_TOKEN: token }, 'status', '--admin', address);
   expect([code, stderr]).toEqual([2, expect.stringMatching(words)]);
   expect(stderr).not.toContain('hush');
 });
 
-test('--admin-ca without --admin, --data-dir with it, and a token that no header can carry, are refused', async () => {
+test('--admin-ca without --admin, --data-dir with it, and a token that no header can contain, are refused', async () => {
   expect(await waybill({}, 'status', '--admin-ca', 'ca.pem')).toMatchObject({ code: 2, stderr: 'cannot use --admin-ca without --admin\n' });
   const both = await waybill({}, 'status', '--admin', 'http://127.0.0.1:9', '--data-dir', 'state');
   expect(both).toMatchObject({ code: 2, stderr: 'cannot use --data-dir with --admin: choose one of them\n' });

@@ -1,4 +1,7 @@
-/** Clients that mean no good at the admin server: what they may hold is bounded, and nobody else waits for them. */
+/**
+ * Hostile clients of the admin server: it bounds their resources, and other clients do not wait for
+ * them.
+ */
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { connect } from 'node:net';
@@ -50,7 +53,7 @@ async function status(port: number, path: string): Promise<number | undefined> {
 
 const head = (target: string, more = '') => `${target} HTTP/1.1\r\nhost: localhost\r\n${more}\r\n`;
 
-test('of pipelined requests at most one is answered, and the connection is closed', async () => {
+test('at most one of several pipelined requests is answered, and the connection is closed', async () => {
   let made = 0;
   const port = await start({
     metricsText: async () => {
@@ -68,7 +71,7 @@ test('of pipelined requests at most one is answered, and the connection is close
 test('each response closes its connection', async () => {
   const port = await start();
   for (const target of ['GET /healthz', 'GET /nothing', 'POST /operations']) {
-    // Resolves when the server has closed it.
+    // Resolves when the server has closed the connection.
     expect(await raw(port, head(target)), target).toMatch(/\r\nconnection: close\r\n/i);
   }
 });
@@ -87,7 +90,7 @@ test('an unknown path or method is answered and closed before its body arrives',
     const began = performance.now();
     const answer = await raw(port, `${head(target, 'content-type: application/json\r\ncontent-length: 100\r\n')}{`);
     expect(answer, target).toMatch(/^HTTP\/1.1 404 [^]*"not found"/);
-    // A body that does not come is given up after 10 s.
+    // The server waits 10 s for a body.
     expect(performance.now() - began, target).toBeLessThan(8_000);
   }
 });

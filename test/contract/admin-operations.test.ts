@@ -1,4 +1,7 @@
-/** What a person changes through the admin server: one address, by the socket or with the admin token as a bearer token, and never by GET. */
+/**
+ * Operations through the admin server: one address, by the socket or with the admin token as a
+ * bearer token, and never by GET.
+ */
 import { once } from 'node:events';
 import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { request } from 'node:http';
@@ -85,7 +88,7 @@ test('the network needs admin.token as a bearer token; readToken, Basic and no t
   expect((await post({ url }, {})).status).toBe(401);
   expect((await post({ url }, bearer('read-token-1'))).status).toBe(401);
   expect((await post({ url }, bearer('wrong'))).status).toBe(401);
-  // A browser sends Basic by itself, also for the page of somebody else.
+  // A browser sends Basic automatically, also for a page of another site.
   const basic = { authorization: `Basic ${Buffer.from('any:admin-token-1').toString('base64')}` };
   expect((await post({ url }, basic)).status).toBe(401);
   expect(asked).toEqual([]);

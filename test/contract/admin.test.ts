@@ -1,4 +1,5 @@
-// The admin server over real sockets: what a probe, a Prometheus, a browser and a guesser get.
+// The admin server over real sockets: responses to a probe, Prometheus, a browser and an attacker
+// who guesses tokens.
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { lookup } from 'node:dns/promises';
@@ -105,7 +106,7 @@ describe('responses', () => {
     expect(JSON.parse(ledger.body)).toEqual({ source: 'production', from: '-7d', by: 'month', format: 'csv' });
     expect(ledger.headers['content-type']).toBe('text/csv; charset=utf-8');
     expect(ledger.headers['content-security-policy']).toBe("default-src 'none'; frame-ancestors 'none'");
-    // A page shows its own style and nothing else.
+    // A page permits only its own style.
     const page = await get(`${url}/ledger?format=html`);
     expect(page.headers['content-security-policy']).toMatch(
       /^default-src 'none'; style-src 'sha256-[\w+/]{43}='; .*frame-ancestors 'none'$/,

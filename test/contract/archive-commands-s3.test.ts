@@ -1,4 +1,4 @@
-/** `waybill archive verify`, `prove` and `export` on an archive in a bucket, as the configuration names it. */
+/** `waybill archive verify`, `prove` and `export` on an archive in a bucket, as configured. */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
@@ -56,7 +56,7 @@ async function checked(proof: string): Promise<number> {
   return command.run(['verify', '--proof', proofs, '--key', key], commandIo());
 }
 
-test('verify takes place and key from the configuration, and only reads', async () => {
+test('verify takes location and key from the configuration, and only reads', async () => {
   const { code, stdout } = await archive('verify', '--json');
   expect(code).toBe(0);
   expect(JSON.parse(stdout)).toMatchObject({ result: 'intact', records: 80, lines: 104, checkpoints: 4, findings: [] });
@@ -88,7 +88,7 @@ test('prove proves one record', async () => {
   expect(await checked(stdout.replace('\\"seq\\":7', '\\"seq\\":8'))).toBe(1);
 });
 
-test('export gives the lines of a period, each with its proof', async () => {
+test('export prints the lines of a period, each with its proof', async () => {
   const out = join(folder, 'out.ndjson');
   expect(await archive('export', '--from', '2026-07-01T00:02:00Z', '--to', '2026-07-01T00:04:00Z', '--out', out)).toMatchObject({
     code: 0,

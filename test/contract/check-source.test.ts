@@ -1,4 +1,7 @@
-/** What `check` says of a service that answers questions with times alone (docs/operations.md), over a real connection. */
+/**
+ * `check` with a service that answers only queries with times (docs/operations.md), over a real
+ * connection.
+ */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
@@ -16,7 +19,7 @@ interface Finding {
   readonly message: string;
 }
 
-/** Refuses the question without times, or answers it with 500. */
+/** Refuses the query without times, or responds with 500. */
 class WithTimesAlone extends ModelService {
   readonly #status: number;
 
@@ -54,7 +57,7 @@ async function checked(model: ModelService, isUp = true): Promise<{ code: number
 }
 
 test.each([400, 500] as const)(
-  'a service that answers the question without times with %s is asked with a time, and works',
+  'a service that responds to the query without times with %s is queried with a time, and works',
   async (status) => {
     const { code, findings } = await checked(new WithTimesAlone(status));
     expect(code).toBe(0);
@@ -66,7 +69,7 @@ test.each([400, 500] as const)(
   },
 );
 
-test('a service that answers nothing is wrong, in the words of the question without times', async () => {
+test('a service that answers no query is an error, which quotes the response to the query without times', async () => {
   const { code, findings } = await checked(new ModelService(), false);
   expect(code).toBe(1);
   expect(findings.filter(({ level }) => level === 'error').map(({ message: words }) => words)).toEqual([expect.stringContaining('503')]);

@@ -1,13 +1,13 @@
 /**
- * The child of kill.test.ts: appends in a loop, closes windows and acknowledges, and prints what was committed after each commit. It is killed
- * from outside; it never ends by itself.
+ * The child of journal-kill.test.ts: appends in a loop, closes windows and acknowledges, and
+ * reports each commit. It runs until it is killed.
  */
 import { flushCompileCache } from 'node:module';
 import { systemClock } from '../../src/clock.ts';
 import { Journal } from '../../src/journal/journal.ts';
 import { base, collected, second } from '../support/records.ts';
 
-// Node keeps what it compiled at the end of a process, and this one is killed.
+// Node writes its compile cache at exit, and this process is killed.
 flushCompileCache();
 const [directory = ''] = process.argv.slice(2);
 const journal = await Journal.open(
@@ -25,7 +25,7 @@ const at = {
   proof: { query: {}, total: 0, inWindow: 0, digest: new Uint8Array(32), passes: 1, requests: 1, first: 0, last: 0 },
 } as const;
 for (let turn = journal.head().seq; ; turn += 1) {
-  // Half of each page is known already; the ids go on where the last process ended.
+  // Half of each page is already known; the ids continue where the last process ended.
   const records = Array.from({ length: 10 }, (_, i) => collected(turn * 5 + i, base + (turn * 5 + i) * 10 * second));
   const others = [collected(1e9 + turn, base + turn * second)];
   const received = systemClock.now() * 1000;

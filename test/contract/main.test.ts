@@ -13,7 +13,7 @@ import { oldNode } from '../support/old-node.ts';
 import { referenceProgram, waybillProgram } from '../support/programs.ts';
 import { temporaryDirectory } from '../unit/config/loading.ts';
 
-/** A configuration that nothing is asked with. */
+/** A configuration of a service that is never requested. */
 function configurationWith(state: string): string {
   return `dataDir: ${JSON.stringify(state)}
 admin: { listen: ['127.0.0.1:0'] }
@@ -40,7 +40,7 @@ async function dispatched(...argv: string[]): Promise<Outcome> {
   return { code, stdout: text(stdout), stderr: text(stderr) };
 }
 
-/** Runs the program itself; `drive` gets the process to do something to it. */
+/** Runs the program itself; `drive` controls the process. */
 function spawned(argv: readonly string[], drive?: Drive): Promise<Outcome> {
   return run(process.execPath, [waybillProgram, ...argv], drive);
 }
@@ -73,7 +73,13 @@ test('the program bounds its heap, and the allocator of glibc returns memory unl
     await once(child.stdout, 'data');
     const read = (name: string): string[] => readFileSync(`/proc/${child.pid ?? 0}/${name}`, 'utf8').split('\0');
     expect(read('cmdline')).toEqual(
-      expect.arrayContaining(['--disable-sigusr1', '--max-semi-space-size=2', '--heap-growing-percent=100', '--max-old-space-size=1024']),
+      expect.arrayContaining([
+        '--disable-sigusr1',
+        '--max-semi-space-size=16',
+        '--heap-growing-percent=100',
+        '--max-old-space-size=1024',
+        '--expose-gc',
+      ]),
     );
     expect(
       read('environ')
@@ -85,18 +91,18 @@ test('the program bounds its heap, and the allocator of glibc returns memory unl
   }
 });
 
-test('an unknown command names the nearest and ends with 2', async () => {
+test('an unknown command suggests the nearest name and ends with 2', async () => {
   expect(await dispatched('statsu')).toEqual({
     code: 2,
     stdout: '',
     stderr: 'cannot find the command "statsu": the nearest is "status"; waybill help lists all\n',
   });
-  // A command is a name of the list, never a path.
+  // A command is a name from the list, never a path.
   expect((await dispatched('../main')).code).toBe(2);
   expect((await dispatched('io')).code).toBe(2);
 });
 
-test('a wrong option is said in one line and ends with 2', async () => {
+test('an invalid option is reported in one line and ends with 2', async () => {
   const { code, stdout, stderr } = await dispatched('schema', '--nope');
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   expect(stderr).toBe('cannot use --nope with "schema": no such option; see waybill help schema\n');
@@ -115,7 +121,7 @@ test.each([
   expect(stderr).toMatch(new RegExp(`^cannot [^\n]*${old}"?: [^\n]*renamed to "?${renamed}"?[^\n]*\n$`));
 });
 
-test('a command says with --help what waybill help says, and does nothing', async () => {
+test('a command with --help prints the text of waybill help, and does nothing', async () => {
   const { usage } = await loadCommand('init');
   const stdout = fitted(usage);
   for (const argv of [
@@ -128,7 +134,7 @@ test('a command says with --help what waybill help says, and does nothing', asyn
   expect((await dispatched()).stdout).toBe((await dispatched('--help')).stdout);
 });
 
-test('every problem of a configuration is a line, and the exit code is 2', async () => {
+test('each error of a configuration is a line, and the exit code is 2', async () => {
   using directory = temporaryDirectory();
   const file = join(directory.path, 'waybill.yaml');
   writeFileSync(file, 'shutdownTimeout: long\nsources: []\n');
@@ -156,8 +162,9 @@ test('the program itself sets the exit code', async () => {
   expect(await spawned(['--version'])).toMatchObject({ code: 0, stderr: '' });
 });
 
-test('nobody who can send it a signal gets a debugger: it knows every secret', async () => {
-  // As an image and a shell start it, and as a script does; Node would listen for a debugger at SIGUSR1.
+test('no user who can send it a signal can start a debugger: it knows every secret', async () => {
+  // Started as by an image, a shell and a script; by default, Node listens for a debugger at
+  // SIGUSR1.
   for (const [file, ...first] of [[waybillProgram], [process.execPath, waybillProgram]] as const) {
     const { stderr } = await run(file, [...first, 'encode', '--format', 'raw'], (child) => {
       child.stdout?.once('data', () => {
@@ -170,7 +177,7 @@ test('nobody who can send it a signal gets a debugger: it knows every secret', a
   }
 });
 
-test('under a Node that is too old the program says so in one line', async ({ skip }) => {
+test('under a Node that is too old the program reports it in one line', async ({ skip }) => {
   const old = oldNode();
   if (!old) return skip('there is no Node older than 24 on this machine');
   const { code, stdout, stderr } = await run('/usr/bin/env', ['-i', `PATH=${old.directory}`, waybillProgram, '--version']);
@@ -181,7 +188,7 @@ test('under a Node that is too old the program says so in one line', async ({ sk
   });
 });
 
-test('limits of the memory hold however the program is started, and those of the caller win', async () => {
+test('memory limits apply however the program is started, and limits of the caller take precedence', async () => {
   const heapMiB = async (...options: string[]): Promise<number> => {
     const probe = `process.on('exit', () => console.error(require('node:v8').getHeapStatistics().heap_size_limit / 2 ** 20))`;
     using directory = temporaryDirectory();
@@ -200,7 +207,7 @@ test('limits of the memory hold however the program is started, and those of the
   expect(await heapMiB('--max-old-space-size=2000')).toBeGreaterThan(2_000);
 });
 
-test('a reader that goes away ends the program quietly', async () => {
+test('the program ends without a message if its reader goes away', async () => {
   const { code, stderr } = await spawned(['encode', '--format', 'raw'], (child) => {
     child.stdout?.once('data', () => child.stdout?.destroy());
     const feed = (): void => {
@@ -218,7 +225,7 @@ test.runIf(existsSync('/dev/full')).each([
   [waybillProgram, '--version'],
   [referenceProgram, '--help'],
   [referenceProgram, '--json'],
-])('output that cannot be written is said in one line and ends with 1: %s %s', async (file, argument) => {
+])('output that cannot be written is reported in one line and ends with 1: %s %s', async (file, argument) => {
   const full = openSync('/dev/full', 'w');
   const child = spawn(process.execPath, [file, argument], { stdio: ['ignore', full, 'pipe'] });
   closeSync(full);
@@ -228,7 +235,7 @@ test.runIf(existsSync('/dev/full')).each([
   expect({ code, stderr }).toEqual({ code: 1, stderr: 'cannot write to standard output: ENOSPC: no space left on device, write\n' });
 });
 
-test('a state that is damaged: each command that opens it says so in one line and what to do, and ends with 1', async () => {
+test('each command that opens a damaged state reports it in one line with the remedy, and ends with 1', async () => {
   using directory = temporaryDirectory();
   const state = join(directory.path, 'state');
   const file = join(directory.path, 'waybill.yaml');
@@ -244,7 +251,7 @@ test('a state that is damaged: each command that opens it says so in one line an
   expect(bytes.length).toBeGreaterThan(60_000);
   writeFileSync(join(state, 'waybill.db'), bytes.fill(0xa5, 4_096));
   const words = `cannot read the state in "${state}": it is damaged; keep the directory, `;
-  // The daemon says it in the format of its log.
+  // The daemon reports it as a log line.
   const daemon = await dispatched('run', '--config', file);
   expect(daemon.code).toBe(1);
   expect(JSON.parse(daemon.stderr)).toMatchObject({ level: 'error', code: 'state_corrupt', event: 'daemon.not_started' });
@@ -260,7 +267,7 @@ test('a state that is damaged: each command that opens it says so in one line an
   expect(stdout).toMatch(/^state +warning +cannot read the state in /m);
 });
 
-test('the first SIGINT asks the command to stop, the second ends the program at once', async () => {
+test('the first SIGINT asks the command to stop, the second ends the program immediately', async () => {
   const script = `
     const { main } = await import(${JSON.stringify(new URL('../../src/main.ts', import.meta.url).href)});
     await main([], async (argv, io) => {
@@ -277,7 +284,7 @@ test('the first SIGINT asks the command to stop, the second ends the program at 
   expect(await signalled('SIGTERM')).toEqual({ code: 143, stdout: 'ready received SIGTERM', stderr: '' });
 });
 
-test('what nobody expected is shown with its stack and ends with 1', async () => {
+test('an unexpected error is printed with its stack and ends with 1', async () => {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
   stdout.write = () => {
     throw new RangeError('nobody expected this');

@@ -36,7 +36,7 @@ export class S3Model implements AsyncDisposable {
   hasLock = true;
   isConditional = true;
   checksChecksums = true;
-  /** How far its clock is ahead, ms. */
+  /** ms by which its clock is ahead. */
   ahead = 0;
   defaultDays: number | undefined;
   denied: readonly string[] = [];

@@ -1,4 +1,7 @@
-/** Numbered messages, batches of them, and what a journal would keep for a sink: the same for every sink's tests. */
+/**
+ * Numbered messages, batches of them, and a model of a sink's resume point in the journal, for the
+ * tests of every sink.
+ */
 import { systemClock } from '../../src/clock.ts';
 import type { SinkLoss } from '../../src/model/sink.ts';
 import type { Position } from '../../src/model/ledger.ts';
@@ -9,14 +12,14 @@ import type { SinkContext } from '../../src/sink/define.ts';
 const silent = (): void => undefined;
 const silentLog: Log = { write: silent };
 
-/** What the daemon gives to a sink of this name. */
-export function contextOf(id: string, besides: Partial<SinkContext> = {}): SinkContext {
-  return { id, format: 'ecs', log: silentLog, clock: systemClock, ...besides };
+/** The context that the daemon passes to a sink of this name. */
+export function contextOf(id: string, overrides: Partial<SinkContext> = {}): SinkContext {
+  return { id, format: 'ecs', log: silentLog, clock: systemClock, ...overrides };
 }
 
 const timeOf = (seq: number): number => Date.UTC(2026, 10, 20) * 1000 + seq;
 
-/** A text by default that every kind of receiver takes. */
+/** The default text is valid for every kind of receiver. */
 export function message(seq: number, text = textOf(seq)): Message {
   const id = Buffer.alloc(16, 7);
   id.writeUInt32BE(seq, 12);
@@ -49,14 +52,17 @@ export function positionOf(seq: number): Position {
   return { seq, chain: Buffer.alloc(32, seq % 251) };
 }
 
-/** What a journal would keep for the sink: it changes only by what the test acknowledges, and by notes. */
+/**
+ * A model of a sink's progress in the journal: only the test's acknowledgements and resume notes
+ * change it.
+ */
 export class ModelKept implements ResumePoint {
   readonly journal: string;
   position: Position = { seq: 0, chain: new Uint8Array(32) };
   resumeNote: string | undefined;
   adopt = false;
   completeSince = 0;
-  /** The last entry that this journal has. */
+  /** The last entry of this journal. */
   head = 1_000_000;
   notes = 0;
 

@@ -1,6 +1,7 @@
 /**
- * What every sink promises at its boundary (model.ts, `Sink`), as one suite that each sink borrows. An adapter says where the sink's receiver
- * is, reads back what it has, and makes it misbehave; what an adapter cannot do with its receiver is skipped under its name.
+ * The contract of every sink at its boundary (model.ts, `Sink`), as a suite that each sink runs. An
+ * adapter gives the address of the sink's receiver, reads its events, and makes it misbehave. A
+ * fault that an adapter cannot inject is skipped under its name.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Format } from '../../src/encode/index.ts';
@@ -12,39 +13,50 @@ import { poorest, recordOf, settings } from '../unit/normalize/records.ts';
 import { batchOf, message, messages, ModelKept, textOf } from './sink-batches.ts';
 import { encoder } from '../unit/encode/texts.ts';
 
-/** A receiver that has just been started for one test, with nothing in it. */
+/** A new, empty receiver for one test. */
 export interface Place extends AsyncDisposable {
   open(kept: ResumePoint): Promise<Sink>;
-  /** The sender is gone from one moment to the next, with everything that only it knew; the receiver stays. */
+  /** Ends the sender abruptly, with all its state in memory; the receiver continues. */
   kill(): Promise<void>;
-  /** The events that the receiver has, in its order. */
+  /** The events of the receiver, in its order. */
   received(): Promise<readonly string[]>;
-  /** The next batch is taken, but its answer is cut. */
+  /** Accepts the next batch, but loses the response. */
   cutAnswer?(): void;
-  /** From now on this message is refused, with these words; or with those that it gives back, where a receiver has words of its own alone. */
+  /**
+   * Rejects this message from now on, with this message text; returns the text of a receiver that
+   * has only fixed texts.
+   */
   refuse?(seq: number, words: string): string | undefined;
-  /** The next batch is answered with "too busy, come back after". */
+  /** Responds to the next batch with "too busy, retry after". */
   busy?(retryAfterMs: number): void;
-  /** The receiver takes nothing any more, and says nothing. */
+  /** Accepts nothing any more, and never responds. */
   stall?(): void;
-  /** From now on it cannot be opened. */
+  /** Makes it impossible to open the receiver. */
   ruin?(): void | Promise<void>;
 }
 
 interface SinkAdapter {
   readonly name: string;
   readonly formats: readonly Format[];
-  /** How many messages of a batch of `size` may come twice after a failure (docs/guarantees.md). */
+  /**
+   * The number of duplicates allowed after a failure, for a batch of `size` (docs/guarantees.md).
+   */
   readonly twice: (size: number) => number;
-  /** Messages that a receiver may have kept of a request that it refused, and gets again; default none. */
+  /**
+   * Messages of a rejected request that a receiver may have stored, and receives again; default
+   * none.
+   */
   readonly keptOfRefused?: number;
-  /** Bytes of a message that its receiver can be sent at most; as many as one likes where nothing is said. */
+  /** The longest message that its receiver accepts, bytes; default unlimited. */
   readonly longest?: number;
-  /** Batches that are sent one by one before a kill; fewer where each is a connection that the kernel must acknowledge (40 ms). */
+  /**
+   * The number of batches sent one by one before a kill; fewer for a receiver with one connection
+   * per batch, which the kernel acknowledges with a delay (40 ms).
+   */
   readonly batches?: number;
-  /** The sink accepts each entry once, so nothing is sent to it on demand. */
+  /** The sink accepts each entry only once, so nothing is sent on demand. */
   readonly takesOnce?: boolean;
-  /** What may stand in no error. */
+  /** Texts that no error may contain. */
   readonly secrets: readonly string[];
   start(): Promise<Place>;
 }
@@ -71,7 +83,7 @@ export function sinkSuite(adapter: SinkAdapter): void {
       }
     });
 
-    /** What the promise was rejected with. */
+    /** The reason of a rejected promise. */
     async function errorOf(promise: Promise<unknown>): Promise<unknown> {
       const thrown = await promise.then(
         () => undefined,
@@ -87,7 +99,10 @@ export function sinkSuite(adapter: SinkAdapter): void {
       kept.acknowledge(batch, note);
     }
 
-    /** Opens again, asks for the position if the sink keeps one, and sends what is missing of these. */
+    /**
+     * Opens again, requests the position if the sink stores one, and sends the messages that are
+     * missing.
+     */
     async function goOn(all: readonly Message[]): Promise<Sink> {
       const sink = await place.open(kept);
       const found = await sink.position?.(never);
@@ -105,14 +120,14 @@ export function sinkSuite(adapter: SinkAdapter): void {
       expect(await place.received()).toEqual(texts(messages(1, 500)));
     });
 
-    test('what is taken is with the receiver, even when the sender is killed the moment after', async () => {
+    test('an accepted batch is at the receiver, even if the sender is killed immediately after', async () => {
       const sink = await place.open(kept);
       for (let seq = 1; seq <= batches; seq += 1) await send(sink, batchOf(messages(seq, seq)));
       await place.kill();
       expect(await place.received()).toEqual(texts(messages(1, batches)));
     });
 
-    test('a large batch and a large message arrive whole', async () => {
+    test('a large batch and a large message arrive completely', async () => {
       await using sink = await place.open(kept);
       const large = message(1, textOf(1, 'Ж€𝄞'.repeat(Math.min(30_000, Math.floor(longest / 10)))));
       const many = messages(2, 3_000);
@@ -121,7 +136,7 @@ export function sinkSuite(adapter: SinkAdapter): void {
       expect(await place.received()).toEqual(texts([large, ...many]));
     });
 
-    test('a kill between taking and acknowledging loses nothing, and doubles what the guarantee allows', async () => {
+    test('a kill between acceptance and acknowledgement loses no record, and duplicates no more than the guarantee allows', async () => {
       const all = messages(1, 30);
       const sink = await place.open(kept);
       await send(sink, batchOf(all.slice(0, 10)));
@@ -132,7 +147,7 @@ export function sinkSuite(adapter: SinkAdapter): void {
       await next[Symbol.asyncDispose]();
     });
 
-    test('a sender that begins again without having sent anything adds nothing', async () => {
+    test('a sender that restarts before its first batch adds no record', async () => {
       const all = messages(1, 10);
       const sink = await place.open(kept);
       await send(sink, batchOf(all));
@@ -141,8 +156,8 @@ export function sinkSuite(adapter: SinkAdapter): void {
       expect(await place.received()).toEqual(texts(all));
     });
 
-    test('a message that an operator sends arrives, and moves no position', async ({ skip }) => {
-      if (takesOnce) return skip('nothing is sent to it on demand');
+    test('a message sent on demand arrives, and moves no position', async ({ skip }) => {
+      if (takesOnce) return skip('it accepts no on-demand sends');
       const all = messages(1, 20);
       const extra = message(900_001);
       const sink = await place.open(kept);
@@ -154,7 +169,7 @@ export function sinkSuite(adapter: SinkAdapter): void {
       await next[Symbol.asyncDispose]();
     });
 
-    test('closing twice is closing once', async () => {
+    test('a second close has no effect', async () => {
       const sink = await place.open(kept);
       await send(sink, batchOf(messages(1, 2)));
       await sink[Symbol.asyncDispose]();
@@ -162,7 +177,7 @@ export function sinkSuite(adapter: SinkAdapter): void {
       expect(await place.received()).toEqual(texts(messages(1, 2)));
     });
 
-    test.for(formats)('an odd name arrives as one event and reads back the same: %s', async (format) => {
+    test.for(formats)('an unusual name arrives as one event and is read back unchanged: %s', async (format) => {
       const odd = 'name|with="odd]\r\nbytes';
       const cef = { ipv6: 'c6a2', geo: 'cfp' } as const;
       const record = recordOf(JSON.stringify({ ...poorest, payloadName: odd }));
@@ -171,14 +186,15 @@ export function sinkSuite(adapter: SinkAdapter): void {
       await send(sink, batchOf([message(1), message(2, text), message(3)]));
       const received = await place.received();
       expect(received).toHaveLength(3);
-      // CEF knows one line break, `\\n` (CEF 0.1 rev. 26, character encoding); LEEF none, and has no escape.
+      // CEF has one line break, `\n` (CEF 0.1 rev. 26, character encoding); LEEF has none, and no
+      // escape.
       const read: Readonly<Record<string, string>> = { cef: odd.replace('\r\n', '\n'), leef: odd.replace('\r\n', '  ') };
       expect(fileNameIn[format](received[1] ?? '')).toBe(read[format] ?? odd);
     });
 
-    test('a lost answer, and the same batch again', async ({ skip }) => {
+    test('a batch whose response was lost is sent again', async ({ skip }) => {
       const all = messages(1, 30);
-      if (!place.cutAnswer) return skip('its receiver gives no answer that could be cut');
+      if (!place.cutAnswer) return skip('its receiver sends no responses');
       const sink = await place.open(kept);
       await send(sink, batchOf(all.slice(0, 10)));
       place.cutAnswer();
@@ -191,12 +207,12 @@ export function sinkSuite(adapter: SinkAdapter): void {
       await next[Symbol.asyncDispose]();
     });
 
-    test('a poisonous message is refused alone, with the words of the receiver, and the others arrive', async ({ skip }) => {
-      if (!place.refuse) return skip('its receiver refuses no single message');
+    test('an invalid message is rejected alone, with the text of the receiver, and the others arrive', async ({ skip }) => {
+      if (!place.refuse) return skip('its receiver rejects no single message');
       const words = place.refuse(4, 'cannot parse field seven') ?? 'cannot parse field seven';
       await using sink = await place.open(kept);
       const refused: string[] = [];
-      // As the loop does: what is named too often is refused.
+      // Like the delivery loop: a message that is often to be retried is rejected.
       const settle = async (batch: Batch, tries = 1): Promise<void> => {
         try {
           const { rejections, retryable: again } = await sink.send(batch, never);
@@ -223,7 +239,7 @@ export function sinkSuite(adapter: SinkAdapter): void {
       expect(received.length - 7).toBeLessThanOrEqual(keptOfRefused);
     });
 
-    test('a busy answer says how long to wait, and nothing was taken', async ({ skip }) => {
+    test('a busy response states the delay, and no message was accepted', async ({ skip }) => {
       if (!place.busy) return skip('its receiver is never busy');
       await using sink = await place.open(kept);
       place.busy(7_000);
@@ -234,28 +250,31 @@ export function sinkSuite(adapter: SinkAdapter): void {
     });
 
     test('an abort ends a send within a second', async ({ skip }) => {
-      if (!place.stall) return skip('a send cannot be held up from outside');
+      if (!place.stall) return skip('its receiver cannot be stalled');
       const sink = await place.open(kept);
       place.stall();
       const abort = new AbortController();
       const sending = errorOf(sink.send(batchOf([message(1, 'x'.repeat(1_000_000))]), abort.signal));
       await new Promise((resolve) => setTimeout(resolve, 100));
       const at = performance.now();
-      abort.abort(new WaybillError('aborted', 'the grace period is over'));
+      abort.abort(new WaybillError('aborted', 'the shutdown timeout has passed'));
       expect(await sending).toBeDefined();
       expect(performance.now() - at).toBeLessThan(1_000);
       await place.kill();
     });
 
-    test('what cannot be opened says why, under the name of the sink', async ({ skip }) => {
-      if (!place.ruin) return skip('there is nothing that could be made unopenable');
+    test('a failed open gives the reason, and names the sink', async ({ skip }) => {
+      if (!place.ruin) return skip('its receiver cannot be made to fail an open');
       await place.ruin();
       const thrown = await errorOf(place.open(kept));
       expect(['sink_unavailable', 'sink_blocked']).toContain(codeOf(thrown));
       expect(messageOf(thrown)).toContain('"under-test"');
     });
 
-    /** Nothing is missing, first arrivals are in order, and no more is there twice than a batch of this size may be. */
+    /**
+     * No message is missing, first arrivals are in order, and there are no more duplicates than a
+     * batch of this size allows.
+     */
     async function expectWithin(all: readonly Message[], size: number): Promise<void> {
       const received = await place.received();
       expect([...new Set(received)]).toEqual(texts(all));

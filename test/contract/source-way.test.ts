@@ -1,6 +1,6 @@
 /**
- * The way to the service: which certificates are trusted and which are not, in which words, and the proxy (contract.md, tls and proxy). All
- * against real servers on this machine.
+ * The connection to the service: which certificates are trusted, the errors for others, and the
+ * proxy (contract.md, tls and proxy). All servers are real and on this machine.
  */
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { messageOf } from '../../src/errors.ts';
@@ -49,7 +49,7 @@ function make(wish: Wish): UnderTest {
 const direct = (service: TestService, wish: Partial<Wish> = {}) => make({ at: `127.0.0.1:${service.port}`, ...wish });
 
 describe('trust', () => {
-  test('the general authority is trusted besides the built-in roots, and the route says whose certificate it is', async () => {
+  test('the general CA is trusted in addition to the built-in roots, and the route names the issuer', async () => {
     const made = direct(await serve(), { sharedCa: pemOf(authority.cert) });
     await made.page();
     expect(made.source.routes().map(({ peer, proxy }) => [peer?.issuer, peer?.subject, proxy])).toEqual([
@@ -59,7 +59,7 @@ describe('trust', () => {
     expect(made.source.routes()[0]?.peer?.validTo).toBeGreaterThan(Date.now() + 29 * dayMs);
   });
 
-  test('an own authority takes the place of the general one', async () => {
+  test('the CA of a source replaces the general one', async () => {
     const service = await serve();
     await direct(service, { sharedCa: pemOf(other.cert), tls: { ca: pemOf(authority.cert) } }).page();
     const error = await errorOf(direct(service, { sharedCa: pemOf(authority.cert), tls: { ca: pemOf(other.cert) } }).page());
@@ -73,7 +73,7 @@ describe('trust', () => {
     await direct(await serve(), { tls: { ca: pemOf(`# two\n${other.cert}\n${authority.cert}\n`) } }).page();
   });
 
-  test('the authority of the token endpoint may be another', async () => {
+  test('the CA of the token endpoint may be another', async () => {
     const [service, login] = [await serve(), await serve({ certificate: await other.issue({ name: 'login', hosts: ['127.0.0.1'] }) })];
     const wish = { tls: { ca: pemOf(authority.cert) } };
     const authUrl = `https://127.0.0.1:${login.port}`;
@@ -96,17 +96,17 @@ describe('trust', () => {
       /^sources\.production\.tls\.ca: certificate of 127\.0\.0\.1 issued by 'Other Root' is not trusted; trusted here: built-in roots, 'Test Root' \(until \d{4}\); subject 'service', valid from \d{4}-\d\d-\d\d to \d{4}-\d\d-\d\d; to trust its issuer, set sources\.production\.tls\.ca: \/path\/to\/ca\.pem$/,
     ],
     [
-      'a certificate of its own',
+      'a self-signed certificate',
       () => createSelfSigned({ name: 'self', hosts: ['127.0.0.1'] }),
       /tls\.ca: certificate of 127\.0\.0\.1 issued by 'self' is not trusted/,
     ],
     [
-      'one that has expired',
+      'an expired certificate',
       () => authority.issue({ name: 'service', hosts: ['127.0.0.1'], notBefore: new Date('2020-01-02'), notAfter: new Date('2020-03-04') }),
       /tls\.ca: .*has expired.*valid from 2020-01-02 to 2020-03-04/,
     ],
     [
-      'one that is not valid yet',
+      'a certificate that is not valid yet',
       () =>
         authority.issue({
           name: 'service',
@@ -117,7 +117,7 @@ describe('trust', () => {
       /tls\.ca: .*is not valid yet.*; the clock of this machine is at \d{4}-\d\d-\d\d \d\d:\d\d UTC$/,
     ],
     [
-      'one for another name',
+      'a certificate for another name',
       () => authority.issue({ name: '127.0.0.1', hosts: ['elsewhere.test', '127.0.0.2'] }),
       /^sources\.production\.tls\.serverName: .*is valid for another name: expected 127\.0\.0\.1, got DNS:elsewhere\.test, IP Address:127\.0\.0\.2/,
     ],
@@ -126,12 +126,12 @@ describe('trust', () => {
     const service = await serve({ certificate: await issue() });
     const error = await errorOf(direct(service, { sharedCa: pemOf(authority.cert) }).page());
     expect(error).toMatchObject({ code: 'tls_untrusted', message: expect.stringMatching(words) as string });
-    // Node recommends an option that Waybill does not have.
+    // Node suggests an option that Waybill does not have.
     expect(messageOf(error)).not.toContain('--use-system-ca');
     expect(service.tokens).toHaveLength(0);
   });
 
-  test('NODE_TLS_REJECT_UNAUTHORIZED does not turn verification off', async () => {
+  test('NODE_TLS_REJECT_UNAUTHORIZED does not disable verification', async () => {
     const service = await serve();
     process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0';
     try {
@@ -141,7 +141,7 @@ describe('trust', () => {
     }
   });
 
-  test('an older version than TLS 1.2 is refused', async () => {
+  test('a version before TLS 1.2 is refused', async () => {
     const service = await serve({ tls: { minVersion: 'TLSv1.1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' } });
     expect(await errorOf(direct(service, { sharedCa: pemOf(authority.cert) }).page())).toMatchObject({
       code: 'tls_untrusted',
@@ -149,12 +149,12 @@ describe('trust', () => {
     });
   });
 
-  test('the name in the certificate may be set', async () => {
+  test('the expected name in the certificate can be configured', async () => {
     const service = await serve({ certificate: await authority.issue({ name: 'x', hosts: ['inner.test'] }) });
     await direct(service, { tls: { ca: pemOf(authority.cert), serverName: 'inner.test' } }).page();
   });
 
-  test('a renewed authority on disk takes effect with the next connection, without a restart', async () => {
+  test('a renewed CA file takes effect with the next connection, without a restart', async () => {
     const service = await serve();
     const ca = pemOf(other.cert);
     const made = direct(service, { tls: { ca } });
@@ -172,7 +172,7 @@ describe('trust', () => {
 });
 
 describe('a client certificate', () => {
-  test.each(['TLSv1.2', 'TLSv1.3'] as const)('is shown where it is asked for, and named when it is missing (%s)', async (version) => {
+  test.each(['TLSv1.2', 'TLSv1.3'] as const)('is sent if requested, and named if missing (%s)', async (version) => {
     const service = await serve({
       tls: { requestCert: true, rejectUnauthorized: true, ca: other.cert, minVersion: version, maxVersion: version },
     });
@@ -182,7 +182,7 @@ describe('a client certificate', () => {
     expect(missing).toMatchObject({ code: 'tls_untrusted', message: expect.stringMatching(/tls\.cert: .* and none is set/) as string });
   });
 
-  test('a key that is not its own is named', async () => {
+  test('a key that does not match is named', async () => {
     const [one, two] = await Promise.all([other.issue({ name: 'client' }), other.issue({ name: 'client' })]);
     const tls = { ca: pemOf(authority.cert), cert: pemOf(one.cert), key: pemOf(two.key) };
     expect(await errorOf(direct(await serve(), { tls }).page())).toMatchObject({
@@ -202,7 +202,7 @@ describe('a proxy', () => {
     return make({ at: 'service.test', sharedCa: pemOf(authority.cert), proxy: { url, noProxy }, ...rest });
   };
 
-  test('is asked for a tunnel to token endpoint and service, and resolves the name', async () => {
+  test('tunnels to the token endpoint and the service, and resolves their names', async () => {
     const service = await serve();
     const proxy = await proxyTo(service);
     const made = through(proxy);
@@ -217,12 +217,12 @@ describe('a proxy', () => {
     ]);
   });
 
-  test('gets user and password, escaped in its address', async () => {
+  test('receives user and password, unescaped from its URL', async () => {
     const proxy = await proxyTo(await serve(), { user: 'us:er'.replace(':', '-'), password: 'p@ss:canary' });
     await through(proxy, { user: 'us-er:p%40ss%3Acanary' }).page();
   });
 
-  test('that speaks TLS itself is verified as well', async () => {
+  test('with TLS is verified as well', async () => {
     const service = await serve();
     const proxy = await proxyTo(service, { tls: certificate });
     await through(proxy, { scheme: 'https' }).page();
@@ -235,7 +235,7 @@ describe('a proxy', () => {
     expect(strange.asked).toEqual([]);
   });
 
-  test('a certificate behind it is not confused with its own', async () => {
+  test('a certificate of the service is not confused with the certificate of the proxy', async () => {
     const service = await serve({ certificate: await other.issue({ name: 'service', hosts: ['service.test'] }) });
     const error = await errorOf(through(await proxyTo(service)).page());
     expect(error).toMatchObject({
@@ -264,14 +264,14 @@ describe('a proxy', () => {
       'token_unreachable',
       /cannot reach the proxy "127\.0\.0\.1:\d+" of a secret of the test: no answer within 300 ms|no answer within 300 ms/,
     ],
-  ] as const)('that answers with %s is told from the service', async (_name, options, code, words) => {
+  ] as const)('with the response %s is distinguished from the service', async (_name, options, code, words) => {
     const proxy = await proxyTo(await serve(), options);
     const error = await errorOf(through(proxy, { user: 'user:wrong-canary', requests: { timeout: 300 } }).page());
     expect(error).toMatchObject({ code, message: expect.stringMatching(words) as string });
     expect(`${messageOf(error)} ${error.stack ?? ''}`).not.toContain('canary');
   });
 
-  test('that is not there', async () => {
+  test('that is unreachable is named', async () => {
     const proxy = await proxyTo(await serve());
     await proxy[Symbol.asyncDispose]();
     open = open.filter((each) => each !== proxy);

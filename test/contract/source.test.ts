@@ -1,6 +1,6 @@
 /**
- * The Source boundary against a real HTTPS server: what is sent, what each answer becomes, and which faults of the transport become which
- * error (model.ts, specification 4.1, 4.6, 5).
+ * The Source boundary with a real HTTPS server: the requests, the result of each response, and the
+ * error of each transport fault (model.ts, specification 4.1, 4.6, 5).
  */
 import { randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
@@ -40,13 +40,13 @@ function make(wish: Partial<Wish> = {}): UnderTest {
   return made;
 }
 
-/** No word of an error, nor of its causes, is a secret. */
+/** Neither the message of an error nor of its causes contains a secret. */
 function expectNoSecret(error: Error): void {
   expect(`${messageOf(error)} ${JSON.stringify(error)} ${error.stack ?? ''}`).not.toMatch(/secret-\d|key-\d|canary/);
 }
 
 describe('a request', () => {
-  test('has its parameters in one order, the plus of the sort order escaped, and the headers of the specification', async () => {
+  test('has its parameters in a fixed order, the plus of the sort order escaped, and the headers of the specification', async () => {
     const { page } = make();
     await page({ query: { startTime: '2026-11-20T02:00:00.00', endTime: '2026-11-20T02:15:00.00' }, page: 3, pageSize: 500 });
     const [asked] = service.pages;
@@ -62,13 +62,13 @@ describe('a request', () => {
     });
   });
 
-  test('leaves out what is not asked for', async () => {
+  test('omits unset parameters', async () => {
     const { page } = make({ endpoint: 'payload' });
     await page({ page: undefined, pageSize: 1 });
     expect(service.pages[0]?.url).toBe('/v2/api/logs/payload?pageSize=1&sort=%2BlogTimestamp');
   });
 
-  test('for a token is that of the specification, for each grant', async () => {
+  test('for a token follows the specification, for each grant', async () => {
     await make().page();
     const userAccess = make({
       auth: { grantType: 'password', username: 'user-1', password: pemless('secret-1'), clientSecret: undefined },
@@ -82,10 +82,10 @@ describe('a request', () => {
     expect(service.tokens[0]?.headers['content-type']).toMatch(/^application\/x-www-form-urlencoded/);
   });
 
-  test('uses the connection again', async () => {
+  test('reuses the connection', async () => {
     const { page } = make();
     for (let n = 0; n < 5; n += 1) await page();
-    // One for the token endpoint, one for the pages: they are different servers to the client.
+    // One for the token endpoint, one for the pages: the client treats them as different servers.
     expect(service.connections).toBe(2);
   });
 });
@@ -123,7 +123,7 @@ describe('a page', () => {
     expect(await make().page()).toMatchObject({ total: 1 });
   });
 
-  test('that is cached says its age', async () => {
+  test('from a cache has its age', async () => {
     service.nextPages.push(answering(200, { age: '17', date: 'Fri, 20 Nov 2026 02:00:00 GMT' }, '{"data":[]}'));
     expect(await make().page()).toMatchObject({ age: 17, date: Date.UTC(2026, 10, 20, 2) });
   });
@@ -137,7 +137,7 @@ describe('a page', () => {
   });
 });
 
-describe('an answer that is no page', () => {
+describe('a response that is not a page', () => {
   const cut: Handler = (_request, response) => {
     response.writeHead(200, { 'content-length': '1000' }).write('{"data":[{"a":1}');
     setTimeout(() => response.socket?.end(), 20);
@@ -181,10 +181,14 @@ describe('an answer that is no page', () => {
       (_q, response) => void response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(randomBytes(1000)).subarray(0, 500)),
       /truncated after/,
     ],
-    ['what is not gzip', answering(200, { 'content-encoding': 'gzip' }, '{"data":[]}'), /truncated after 0 bytes: incorrect header check/],
+    [
+      'a body that is not gzip',
+      answering(200, { 'content-encoding': 'gzip' }, '{"data":[]}'),
+      /truncated after 0 bytes: incorrect header check/,
+    ],
     ['another encoding', answering(200, { 'content-encoding': 'br' }, 'x'), /encoded as "br", not gzip/],
     ['no content', answering(204), /expected status 200, got 204$/],
-    // What is in it are records: they stand in no message.
+    // Its content is records, which no message may contain.
     ['a part of the content', answering(206, {}, '{"data":[{"payloadName":"canary"}]}'), /expected status 200, got 206$/],
   ];
   test.each(cases)('%s is malformed', async (_name, handler, words) => {
@@ -194,7 +198,7 @@ describe('an answer that is no page', () => {
     expect(error).toMatchObject({ code: 'page_malformed', message: expect.stringMatching(words) as string });
     expect(error.message).toMatch(/^cannot read page 1 of sources\.production: /);
     expect(made.outcomes).toEqual(['page_malformed']);
-    // The connection is not poisoned.
+    // The connection still works.
     expect(await made.page()).toMatchObject({ total: 0 });
   });
 });
@@ -206,7 +210,7 @@ describe('a status', () => {
     ['429 with a date', answering(429, { 'retry-after': 'Fri, 20 Nov 2026 02:00:30 GMT', date }), 'source_busy', 30_000, /429/],
     ['429 with nothing', answering(429), 'source_busy', undefined, /429/],
     ['503 with ten years', answering(503, { 'retry-after': '315360000' }), 'source_busy', 900_000, /503/],
-    ['503 with no time at all', answering(503, { 'retry-after': '0' }), 'source_busy', 1_000, /503/],
+    ['503 without Retry-After', answering(503, { 'retry-after': '0' }), 'source_busy', 1_000, /503/],
     ['500', answering(500, {}, '{"title":"broken","detail":"worse"}'), 'source_busy', undefined, /500 broken: worse/],
     [
       '403 with Retry-After: a quota',
@@ -223,30 +227,30 @@ describe('a status', () => {
       /the right logs\.read\.all is missing for client "client-1".*403 no/,
     ],
     ['404', answering(404), 'page_not_found', undefined, /sources\.production\.baseUrl/],
-    ['404 of now, through a cache', answering(404, { age: '0' }), 'page_not_found', undefined, /404/],
-    ['404 of a time when there may have been fewer pages', answering(404, { age: '12' }), 'source_busy', 1_000, /cached/],
+    ['a present 404 through a cache', answering(404, { age: '0' }), 'page_not_found', undefined, /404/],
+    ['a cached 404 from before the page may have existed', answering(404, { age: '12' }), 'source_busy', 1_000, /cached/],
     ['400', answering(400, {}, '{"title":"pageSize is too large"}'), 'page_refused', undefined, /400 pageSize is too large/],
     ['301', answering(301, { location: 'https://elsewhere.example/' }), 'source_unreachable', undefined, /redirects are not followed/],
     ['307', answering(307, { location: '/v2/api/logs/payload' }), 'source_unreachable', undefined, /redirects are not followed/],
   ];
   test.each(cases)('%s', async (_name, handler, code, retryAfterMs, words) => {
     const made = make();
-    // The token is accepted: a refusal afterwards is not due to it.
+    // The token is accepted, so a later refusal has another cause.
     await made.page();
     service.nextPages.push(handler);
     const error = await errorOf(made.page());
     expect(error).toMatchObject({ code, retryAfterMs, message: expect.stringMatching(words) as string });
     expect(made.outcomes).toEqual(['ok', code]);
-    // Nothing was asked for a second time, and no other place.
+    // No request was repeated, and none went elsewhere.
     expect(service.pages).toHaveLength(2);
   });
 
-  test('403 on payload names the smaller right', async () => {
+  test('403 on payload names the smaller permission', async () => {
     service.nextPages.push(answering(403));
     expect((await errorOf(make({ endpoint: 'payload' }).page())).message).toMatch(/the right logs\.read is missing/);
   });
 
-  test('words of the service are short, on one line, and hold no secret that it repeats', async () => {
+  test('texts of the service are short, on one line, and contain no secret', async () => {
     const made = make();
     await made.page();
     service.nextPages.push(
@@ -259,8 +263,8 @@ describe('a status', () => {
   });
 });
 
-describe('no answer', () => {
-  test('a connection that is closed', async () => {
+describe('no response', () => {
+  test('a closed connection', async () => {
     service.nextPages.push((request) => void request.socket.destroy());
     const error = await errorOf(make().page());
     expect(error).toMatchObject({
@@ -270,7 +274,7 @@ describe('no answer', () => {
     expectNoSecret(error);
   });
 
-  test('nobody listens', async () => {
+  test('no listener', async () => {
     const gone = await startService({ certificate });
     const { port } = gone;
     await gone[Symbol.asyncDispose]();
@@ -281,7 +285,7 @@ describe('no answer', () => {
     });
   });
 
-  test('a name that nobody knows', async () => {
+  test('an unknown name', async () => {
     const made = make({ baseUrl: 'https://nobody.invalid/v2/api' });
     expect(await errorOf(made.page())).toMatchObject({
       code: 'source_unreachable',
@@ -289,7 +293,7 @@ describe('no answer', () => {
     });
   });
 
-  test('a stall before, and one within the answer; a drip', async () => {
+  test('a stall before a response, a stall within it, and a slow drip', async () => {
     const made = make({ requests: { timeout: 250 } });
     service.nextPages.push(() => undefined);
     expect(await errorOf(made.page())).toMatchObject({
@@ -321,10 +325,10 @@ describe('no answer', () => {
     });
   });
 
-  test('the signal ends it with its own reason', async () => {
+  test('the signal ends the request with its own reason', async () => {
     const stop = new AbortController();
     const reason = new Error('stopping');
-    // Once the question has arrived, and no answer comes.
+    // After the request has arrived, and before any response.
     service.nextPages.push(() => stop.abort(reason));
     const made = make();
     expect(await errorOf(made.page({}, stop.signal))).toBe(reason);
@@ -343,26 +347,26 @@ describe('a token', () => {
     expect(made.outcomes).toEqual(['ok', 'source_unauthorized', 'ok']);
   });
 
-  test.each([400, 413, 431])('that was never accepted is replaced once in a minute when a request is refused with %i', async (status) => {
+  test.each([400, 413, 431])('that was never accepted is replaced once a minute if a request is refused with %i', async (status) => {
     const made = make();
     service.nextPages.push(answering(status));
     await made.page();
     expect(service.tokens).toHaveLength(2);
     expect(made.outcomes).toEqual(['page_refused', 'ok']);
-    // It was accepted since: what is refused now is refused for another reason.
+    // The token was accepted since, so this refusal has another cause.
     service.nextPages.push(answering(status));
     expect(await errorOf(made.page())).toMatchObject({ code: 'page_refused' });
     expect(service.tokens).toHaveLength(2);
   });
 
-  test('that is refused time after time is not fetched time after time', async () => {
+  test('that is refused repeatedly is not fetched repeatedly', async () => {
     const made = make();
     service.nextPages.push(...Array.from({ length: 10 }, () => answering(431)));
     for (let n = 0; n < 5; n += 1) expect(await errorOf(made.page())).toMatchObject({ code: 'page_refused' });
     expect(service.tokens).toHaveLength(2);
   });
 
-  test('is renewed once for many that wait', async () => {
+  test('is renewed once for several waiting requests', async () => {
     const made = make();
     await made.page();
     service.good.clear();
@@ -370,7 +374,7 @@ describe('a token', () => {
     expect(service.tokens).toHaveLength(2);
   });
 
-  test('is fetched anew when that is wished for: rights may stand in it', async () => {
+  test('is fetched again on request: it may contain permissions', async () => {
     const made = make();
     await made.page();
     made.source.renew?.();
@@ -380,7 +384,7 @@ describe('a token', () => {
     expect(made.outcomes).toEqual(['ok', 'ok', 'ok']);
   });
 
-  test('is renewed at four fifths of its life, and the log names the first one alone', async () => {
+  test('is renewed after four fifths of its lifetime, and the log names only the first', async () => {
     const clock = new MovableClock();
     const lines: unknown[] = [];
     const made = make({ clock, log: { write: (event, fields) => void lines.push([event, fields]) } });
@@ -485,7 +489,7 @@ describe('a token', () => {
     expect(await made.page()).toMatchObject({ total: 0 });
   });
 
-  test('of a life that only it knows is used for that long', async () => {
+  test('with a lifetime that only the token states is used for that long', async () => {
     const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
     const token = `${part({ alg: 'none' })}.${part({ iat: 1_000_000, exp: 1_001_000 })}.canary`;
     service.good.add(token);
@@ -501,13 +505,13 @@ describe('a token', () => {
     expect(service.tokens).toHaveLength(2);
   });
 
-  test('without the word token_type, which the specification does not name, is a bearer token', async () => {
+  test('without token_type, which the specification does not name, is a bearer token', async () => {
     service.good.add('plain-canary');
     service.nextTokens.push(answering(200, {}, '{"access_token":"plain-canary"}'));
     expect(await make().page()).toMatchObject({ total: 0 });
   });
 
-  test('one who stops waiting does not stop the renewal for the others', async () => {
+  test('an aborted request does not stop the renewal for the others', async () => {
     const made = make();
     const stop = new AbortController();
     const first = errorOf(made.page({}, stop.signal));

@@ -1,4 +1,7 @@
-/** The status page over real sockets: its files, its headers, who is answered, and what it says of a daemon that does not answer. */
+/**
+ * The status page over real sockets: its files, headers, access, and its view of a daemon that does
+ * not respond.
+ */
 import { readdirSync } from 'node:fs';
 import { request } from 'node:http';
 import { networkInterfaces } from 'node:os';
@@ -64,11 +67,11 @@ test('every file of the page is served with its type, a strict policy and no cac
     expect((await get(`${url}${path}`)).status, path).toBe(404);
 });
 
-test('the page has no inline script or style, and names nothing but files of this server by relative address', async () => {
+test('the page has no inline script or style, and refers only to files of this server by relative address', async () => {
   const url = await start();
   for (const path of paths.filter((each) => each !== '/page/icon.svg')) {
     const { body } = await get(`${url}${path}`);
-    // The name of the SVG name space is no request.
+    // The name of the SVG namespace is not a request.
     expect(body.replaceAll('http://www.w3.org/2000/svg', ''), path).not.toMatch(
       /https?:\/\/|@import\s+url|innerHTML|insertAdjacentHTML|\beval\(/,
     );
@@ -80,7 +83,7 @@ test('the page has no inline script or style, and names nothing but files of thi
   }
 });
 
-test('words of a server reach the page as JSON, in a type that no browser takes for markup', async () => {
+test('texts of a server reach the page as JSON, with a type that no browser treats as markup', async () => {
   const url = await start();
   const { headers, body } = await get(`${url}/overview`);
   expect(headers['content-type']).toBe('application/json; charset=utf-8');
@@ -88,7 +91,7 @@ test('words of a server reach the page as JSON, in a type that no browser takes 
   expect((JSON.parse(body) as { sinks: { lastError: string }[] }).sinks[0]?.lastError).toBe(hostile);
 });
 
-test('with a token the page and its files are answered to either token, as bearer or Basic, and to nobody else', async () => {
+test('with a token the page and its files require either token, as bearer or Basic', async () => {
   const url = await start({ token: secret('write-token'), readToken: secret('read-token') });
   const basic = (password: string) => ({ authorization: `Basic ${Buffer.from(`any:${password}`).toString('base64')}` });
   for (const path of [...paths, '/overview']) {
@@ -101,7 +104,7 @@ test('with a token the page and its files are answered to either token, as beare
   expect((await get(`${url}/overview`, basic('wrong'))).status).toBe(401);
 });
 
-test('without a token an address that others reach answers 401 and says how to set one', async ({ skip }) => {
+test('without a token an address that others reach responds with 401 and explains how to set one', async ({ skip }) => {
   const other = Object.values(networkInterfaces())
     .flat()
     .find((each) => each?.family === 'IPv4' && !each.internal)?.address;
@@ -113,25 +116,25 @@ test('without a token an address that others reach answers 401 and says how to s
   }
 });
 
-test('a page that names this host in its own DNS gets nothing', async () => {
+test('a page of another site that resolves its name to this host gets no data', async () => {
   const url = await start();
   for (const path of ['/', '/overview']) expect((await get(`${url}${path}`, { host: 'attacker.example' })).status, path).toBe(401);
 });
 
-test('while the daemon is stuck the page is served and the overview says so', async () => {
+test('while the daemon is stuck the page is served and the overview reports it', async () => {
   const url = await start({}, { stalled: () => 'the daemon has not responded for 12 s', overview: () => new Promise(() => undefined) });
   expect((await get(`${url}/`)).status).toBe(200);
   const { status, body } = await get(`${url}/overview`);
   expect([status, JSON.parse(body)]).toEqual([503, { error: 'the daemon has not responded for 12 s' }]);
 });
 
-test('an unknown source or parameter is refused with its name', async () => {
+test('an unknown source or parameter is rejected with its name', async () => {
   const url = await start();
   expect(await get(`${url}/overview?source=other`)).toMatchObject({ status: 400, body: '{"error":"there is no source \\"other\\""}' });
   expect((await get(`${url}/overview?sink=siem`)).status).toBe(400);
 });
 
-test('where nothing shows the overview there is no page', async () => {
+test('a server without an overview serves no page', async () => {
   const admin = await startAdmin(
     { listen: '127.0.0.1:0' },
     {

@@ -1,4 +1,4 @@
-/** Alerts and metrics by promtool, the program that Prometheus itself brings for it. */
+/** Alerts and metrics, checked by promtool, which is part of Prometheus. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -38,7 +38,7 @@ describe('promtool', () => {
     expect(tested.ok, tested.text).toBe(true);
   });
 
-  // Both directions, so that no alert is without a case that fires or without a case that is silent.
+  // Both directions, so that each alert has a case that fires and a case that is silent.
   it.each(rules.flatMap(({ alert }) => ['vector(0) < 0', 'vector(1)'].map((expr) => [alert, expr] as const)))(
     'the tests fail for %s when its expression is %s',
     (alert, expr) => {
@@ -54,7 +54,7 @@ describe('promtool', () => {
     },
   );
 
-  it('finds no fault in the metrics of the demo', async () => {
+  it('finds no problem in the metrics of the demo', async () => {
     const port = await freePort();
     const folder = mkdtempSync(join(tmpdir(), 'waybill-metrics-'));
     const demo = spawn(join(root, 'bin/waybill.js'), ['demo', '--port', String(port), '--dir', folder], { stdio: 'ignore' });
@@ -64,7 +64,7 @@ describe('promtool', () => {
       rmSync(folder, { recursive: true });
     });
     const metrics = (): Promise<string> => fetch(`http://127.0.0.1:${port}/metrics`).then((response) => response.text(), String);
-    // Every kind of series is there once a record is delivered and a window is proven.
+    // Every kind of series exists once a record is delivered and a window is proven.
     await expect.poll(metrics).toMatch(/waybill_events_delivered_total\{sink="siem"\} [1-9][^]*waybill_delivery_delay_seconds_bucket/);
     await expect.poll(metrics).toMatch(/waybill_windows\{[^}]*state="proven"[^}]*\} [1-9]/);
     const checked = run(promtool, ['check', 'metrics'], await metrics());

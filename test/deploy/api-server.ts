@@ -1,6 +1,8 @@
 /**
- * Gives the chart and the sidecar to a real Kubernetes API server on this machine: every object by a strict server-side dry run, then `helm install`,
- * `upgrade` and `uninstall`. Controllers are not started, so no pod runs. `test/deploy/install.sh kube-apiserver helm crds` first. About a minute.
+ * Applies the chart and the sidecar to a real Kubernetes API server on this machine: a strict
+ * server-side dry run of every object, then `helm install`, `upgrade` and `uninstall`. No
+ * controllers run, so no pod starts. Needs `test/deploy/install.sh kube-apiserver helm crds`. Takes
+ * about a minute.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -86,7 +88,7 @@ try {
   for (const name of examples) {
     console.log(`\n== ${name}: install, upgrade, uninstall`);
     const values = ['-n', namespace, '--kubeconfig', kubeconfig, '-f', join(chart, 'examples', name), '--wait=hookOnly'];
-    // The labels of the pod may change, and nothing that the API server refuses to change.
+    // The labels of the pod may change, but no field that the API server treats as immutable.
     for (const args of [
       ['install', 'waybill', chart, ...values],
       ['upgrade', 'waybill', chart, ...values, '--set', 'podLabels.changed=yes', '--set', 'terminationGracePeriodSeconds=45'],
@@ -98,7 +100,7 @@ try {
     }
   }
 } finally {
-  // The API server first: its orderly end waits for etcd.
+  // The API server first: its orderly shutdown waits for etcd.
   for (const child of processes.reverse()) {
     child.kill('SIGTERM');
     if (child.exitCode === null) await once(child, 'exit');

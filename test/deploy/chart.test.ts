@@ -1,4 +1,7 @@
-/** The chart by Helm, and its objects by the schemas of Kubernetes and of the Prometheus operator. */
+/**
+ * The chart rendered by Helm, and its objects checked against the schemas of Kubernetes and of the
+ * Prometheus operator.
+ */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -215,7 +218,10 @@ interface StatefulSet {
   };
 }
 
-/** The schemas of the custom resources as kubeconform reads them: an unknown field is an error, as `-strict` has it for the others. */
+/**
+ * Writes the schemas of the custom resources for kubeconform: an unknown field is an error, as
+ * `-strict` makes it for the others.
+ */
 function writeCustomSchemas(folder: string): void {
   for (const name of readdirSync(crds)) {
     const { spec } = parse(readFileSync(join(crds, name), 'utf8')) as {
@@ -231,7 +237,7 @@ function closed(schema: unknown): unknown {
   if (typeof schema !== 'object' || schema === null) return schema;
   const inner = Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, closed(value)]));
   const isOpen = 'x-kubernetes-preserve-unknown-fields' in schema || 'additionalProperties' in schema;
-  // A field may have the name "properties" or "type": only both together describe an object.
+  // A field may be named "properties" or "type": only both together describe an object.
   return 'properties' in schema && 'type' in schema && schema.type === 'object' && !isOpen
     ? { ...inner, additionalProperties: false }
     : inner;

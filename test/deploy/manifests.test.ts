@@ -56,7 +56,7 @@ describe('manifests', () => {
     expect(Number(/Overall exposure level for waybill\.service: ([\d.]+)/.exec(report)?.[1])).toBeLessThanOrEqual(2);
   });
 
-  it('systemd finds no fault in the unit but the program, which is not installed here', () => {
+  it('systemd reports nothing about the unit except the program, which is not installed here', () => {
     const { text: report } = run(analyze, ['verify', '--man=no', unit]);
     expect(report.replace(/^.*waybill is not executable: No such file or directory\n?/m, '')).toBe('');
   });

@@ -1,18 +1,18 @@
-/** The programs of test/deploy/install.sh, found on the path or in the cache. */
+/** The programs of test/deploy/install.sh, found on the PATH or in the cache. */
 import { execFileSync } from 'node:child_process';
 import { accessSync, constants, existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { cacheFolder } from '../servers/programs.ts';
 
-/** The path of a program; undefined when it is not installed. */
+/** The path of a program; undefined if it is not installed. */
 export function programPath(name: string, inCache: string): string | undefined {
   const folders = [join(cacheFolder(), inCache), ...(process.env['PATH'] ?? '').split(delimiter)];
   return folders.map((folder) => join(folder, name)).find(isExecutable);
 }
 
 /**
- * Why tests of deployment do not run; undefined when they do. `npm test` stays short without them.
- * @throws Error when they were asked for and a program is missing
+ * The reason why deployment tests do not run, which keeps `npm test` short; undefined if they do.
+ * @throws Error if they were requested and a program is missing
  */
 export function notRun(needed: Readonly<Record<string, string | undefined>>): string | undefined {
   if (process.env['WAYBILL_TEST_DEPLOY'] === undefined) return 'tests of deployment are for npm run test:deploy';
@@ -23,7 +23,7 @@ export function notRun(needed: Readonly<Record<string, string | undefined>>): st
 
 interface Outcome {
   readonly ok: boolean;
-  /** Both outputs. */
+  /** Standard output and standard error. */
   readonly text: string;
 }
 

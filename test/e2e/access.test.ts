@@ -1,6 +1,7 @@
 /**
- * Credentials, rights, addresses and certificates that are wrong: `check` exits 1 and names the setting; the daemon does not end, says the same
- * at `/readyz`, and goes on by itself when the thing is mended. One source for each, all in one daemon.
+ * Invalid credentials, permissions, addresses and certificates: `check` exits 1 and names the
+ * setting; the daemon continues, reports the same at `/readyz`, and resumes by itself once the
+ * cause is fixed. One source for each, all in one daemon.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:https';
@@ -15,10 +16,10 @@ import { Service } from '../support/e2e-service.ts';
 
 interface Case {
   readonly id: string;
-  /** What the message must hold: the setting, and the reason in words. */
+  /** What the message must contain: the setting and the reason. */
   readonly says: readonly RegExp[];
   readonly change: (source: Source) => void;
-  /** A file in which what is wrong stands, and what must stand there. */
+  /** The file that contains the fault, and its correct text. */
   readonly mend?: () => readonly [file: string, text: string];
   readonly role?: string;
 }
@@ -174,7 +175,7 @@ test('a corrected file makes its source ready without a restart', { timeout: 300
   }),
 );
 
-test('a revoked right makes the source not ready, and the restored right makes it ready', { timeout: 300_000 }, () =>
+test('a revoked permission makes the source not ready, and the restored permission makes it ready', { timeout: 300_000 }, () =>
   place.during(async () => {
     await service.set({ permissions: 'none' });
     await until('/readyz of sound says the right is missing', 60_000, async () => {
@@ -198,7 +199,7 @@ test('an outage of the token endpoint makes the source not ready until the endpo
   }),
 );
 
-test('the daemon still runs, and no output holds a secret', () =>
+test('the daemon still runs, and no output contains a secret', () =>
   place.during(async () => {
     expect((await daemon.get('/healthz')).status).toBe(200);
     const log = readFileSync(place.path('daemon.log'), 'utf8');

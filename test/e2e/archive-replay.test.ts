@@ -1,4 +1,7 @@
-/** A SIEM is filled from the archive: as a new sink while the daemon is killed, and again on request where no daemon runs. */
+/**
+ * Fills a SIEM from the archive: as a new sink while the daemon is killed, and again on demand
+ * without a daemon.
+ */
 import { generateKeyPairSync } from 'node:crypto';
 import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
@@ -46,7 +49,7 @@ test('a new sink receives each archived record once although the daemon is kille
     await last.stop();
     expect(compare(lines(), truth, (line) => line)).toEqual(exactlyOnce);
 
-    // The SIEM is lost, and is filled again under another id.
+    // The SIEM is lost, and filled again under another id.
     rmSync(place.path('siem.ndjson'));
     const again = { id: 'again', type: 'file', path: './again.ndjson', format: 'raw', start: 'now' };
     withSinks(again);
@@ -58,7 +61,7 @@ test('a new sink receives each archived record once although the daemon is kille
     expect(await replay()).toMatchObject({ code: 0, stdout: `replay to again finished: ${truth.length} records sent\n` });
     expect(compare(linesOf(place.path('again.ndjson')), truth, (line) => line)).toEqual(exactlyOnce);
 
-    // Nothing of an archive that was altered is sent.
+    // An altered archive is not sent at all.
     for (const name of readdirSync(place.path('archive/segments'))) rmSync(place.path(`archive/segments/${name}`));
     expect(await replay()).toMatchObject({ code: 1, stderr: expect.stringContaining('archive verify') as string });
     expect(linesOf(place.path('again.ndjson'))).toHaveLength(truth.length);

@@ -1,4 +1,7 @@
-/** The sink `archive` of a daemon that is killed: it has every record of the service once, and an auditor verifies it by docs/evidence.md. */
+/**
+ * The sink `archive` of a daemon that is killed: it contains every record of the service once, and
+ * an auditor verifies it as in docs/evidence.md.
+ */
 import { execFileSync } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
@@ -37,7 +40,7 @@ test('an archive has each record once after kills, and its ledger proves every w
     const second = new Daemon(place);
     await second.logged('sink.first_delivery');
     await second.kill();
-    // Records after the first checkpoint, so that the archive needs another.
+    // Records after the first checkpoint require another one.
     const before = (await service.truth()).length;
     await service.set({ rate: 50 });
     await until('new records', 60_000, async () => ((await service.truth()).length > before + 10 ? true : undefined));
@@ -63,7 +66,7 @@ test('an archive has each record once after kills, and its ledger proves every w
       return;
     }
 
-    // What an auditor receives.
+    // The directory that an auditor receives.
     const directory = place.path('archive');
     copyFileSync(publicKeyPath(directory), place.path('archive.pub'));
     // The checkpoint that the SIEM received on the first day.

@@ -1,6 +1,7 @@
 /**
- * The promise of the whole, with real programs: whatever the service does and however often the daemon is killed, each record is in the file
- * exactly once, and the ledger agrees with the service window by window. WAYBILL_E2E_RECORDS and WAYBILL_E2E_KILLS make it longer.
+ * The promise of the whole system, with real programs: despite faults of the service and kills of
+ * the daemon, each record is in the file exactly once, and the ledger agrees with the service
+ * window by window. WAYBILL_E2E_RECORDS and WAYBILL_E2E_KILLS make it longer.
  */
 import { expect, test } from 'vitest';
 import { ago, configure, Daemon, ledgerOf, readLedgerOf, settled, sourceOf } from '../support/e2e-daemon.ts';
@@ -13,25 +14,29 @@ import { Service } from '../support/e2e-service.ts';
 const records = Number(process.env['WAYBILL_E2E_RECORDS'] ?? 4_000);
 const kills = Number(process.env['WAYBILL_E2E_KILLS'] ?? 5);
 const lateCount = 50;
-/** Longer than a window (10 s at most), its reading under load and the margin below: a proven window can still obtain a late record. */
+/**
+ * More than the width of a window (at most 10 s), the time to read it under load, and the margin
+ * below, so that a proven window can still receive a late record.
+ */
 const lastRecountMs = 20_000;
-/** So much is there before the daemon begins; the rest is made while it is being killed. */
+/** The records that exist before the daemon starts; the others are created during the kills. */
 const history = Math.floor(records * 0.85);
 const perSecond = Math.min(400, Math.ceil((records - history) / (kills * 1.3)));
 
-/** What the service must have answered at least once. */
+/** Responses and faults of the service that must occur at least once. */
 const wanted = ['fault500', 'faultReset', 'faultTruncated', 'faultCut', 'faultHtml200', '401', '403', '429'];
 
-/** What has the service give an answer that is hard to meet by chance. */
-const surely: Readonly<Record<string, Record<string, unknown>>> = {
+/** Settings of the service that force a response which rarely occurs by chance. */
+const forced: Readonly<Record<string, Record<string, unknown>>> = {
   401: { revokeTokens: 'now' },
   403: { rateLimit: 'off', quota: '2/1s' },
   429: { quota: 'off', rateLimit: '2/1s' },
 };
 
 /**
- * When the daemon is killed, by turns: at any moment of its start and of its reading, or a moment after it has delivered, or after it has
- * proven a window. Without the latter two a slow machine would only ever kill it while it starts.
+ * The moments of the kills, in rotation: any time of the start and of the reading, or just after a
+ * delivery, or after a window is proven. Without the last two, a slow machine would kill the daemon
+ * only while it starts.
  */
 const moments: readonly { readonly after?: LogLine['event']; readonly withinMs: number; readonly mostMs?: number }[] = [
   { withinMs: 400 },
@@ -40,10 +45,12 @@ const moments: readonly { readonly after?: LogLine['event']; readonly withinMs: 
   { after: 'window.first_proven', withinMs: 800, mostMs: 60_000 },
   { after: 'sink.first_delivery', withinMs: 100 },
 ];
-/** Under faults the moment may take its time; then the daemon is killed without it. */
+/** Faults may delay the moment; after this time the daemon is killed anyway. */
 const momentMostMs = 3_000;
 
-/** Kinds of trouble, each with what ends it. Between two kills some of them are on. */
+/**
+ * Faults of the service, each with the settings that end it. Some of them are on between two kills.
+ */
 const troubles: readonly { on: Record<string, unknown>; off: Record<string, unknown>; slows?: true }[] = [
   { on: { fault500: 0.05 }, off: { fault500: 0 } },
   { on: { faultReset: 0.05 }, off: { faultReset: 0 } },
@@ -60,7 +67,7 @@ const troubles: readonly { on: Record<string, unknown>; off: Record<string, unkn
 test(`${records} records and ${kills} kills: each record once, and the ledger agrees`, { timeout: 400_000 + kills * 10_000 }, async () => {
   process.stderr.write(`chaos: WAYBILL_SEED=${seed}\n`);
   await inPlace('chaos', async (place) => {
-    // Before the service makes its history, so that nothing of it lies before the ledger.
+    // Before the service creates its history, so that the ledger contains all of it.
     const start = ago(1_800_000);
     const service = await Service.start(
       place,
@@ -83,7 +90,8 @@ test(`${records} records and ${kills} kills: each record once, and the ledger ag
     const { ledger: before } = await ledgerOf(place);
     expect(before.sources[0]?.windows.length, 'windows were proven between kills').toBeGreaterThan(0);
 
-    // One more life with every trouble at once, until each was met: a test that meets none shows nothing.
+    // One more life with all faults at once, until each has occurred: a test without a fault proves
+    // nothing.
     await service.set({ ...all(({ on }) => on), rate: perSecond });
     const daemon = new Daemon(place);
     let missing: readonly string[] = wanted;
@@ -94,15 +102,16 @@ test(`${records} records and ${kills} kills: each record once, and the ledger ag
         const { records: made, faults, requests } = await service.stats();
         const met = { ...faults, ...requests['GET /logs/full-payload'] };
         missing = wanted.filter((name) => met[name] === undefined);
-        // On a slow machine requests come too seldom to go beyond both limits, or one hides the other.
-        for (const name of missing) await service.set(surely[name] ?? {});
+        // On a slow machine, requests are too rare to exceed both limits, or one limit hides the
+        // other.
+        for (const name of missing) await service.set(forced[name] ?? {});
         if (missing.length > 0) await pause(2_000);
         return made.total >= records && missing.length === 0 ? true : undefined;
       },
     );
     await service.set(all(({ off }) => off));
 
-    // Then records that become visible in a window which was proven without them and has its last recount still ahead.
+    // Then records that become visible in a window proven without them, before its last recount.
     const samples = (await service.truth()).slice(0, lateCount);
     await service.set({ rate: 5 });
     const reached = await until('a window of the present is proven', 180_000, async () => {
@@ -125,11 +134,11 @@ test(`${records} records and ${kills} kills: each record once, and the ledger ag
     expect(compare(linesOf(place.path('siem.ndjson')), truth, (line) => line)).toEqual(exactlyOnce);
     expect(faultsOf(ledger, new Seconds(truth), Date.parse(start) / 1000)).toEqual([]);
     expect(ledger.collected).toBe(truth.length);
-    expect(ledger.late, 'late records are told').toBeGreaterThanOrEqual(lateCount);
+    expect(ledger.late, 'late records are reported').toBeGreaterThanOrEqual(lateCount);
   });
 });
 
-/** Copies of records with ids of their own, dated at this instant. */
+/** Copies of records with new ids, and this time. */
 function lateOnes(samples: readonly string[], at: number): string[] {
   const stamp = new Date(at).toISOString().slice(0, 23);
   return samples.map((text, i) =>
@@ -137,7 +146,10 @@ function lateOnes(samples: readonly string[], at: number): string[] {
   );
 }
 
-/** Each trouble on or off, as chance will have it, a third of them at a time; without those that make everything wait when `quick`. */
+/**
+ * Switches each fault on or off at random, a third of them at a time; if `quick`, without faults
+ * that delay everything.
+ */
 function mixed(chance: Chance, quick: boolean): Record<string, unknown> {
   return all(({ on, off, slows }) => (chance() < 0.35 && !(quick && slows) ? on : off));
 }

@@ -1,4 +1,7 @@
-/** A day of the ledger is a day of the service, from midnight to midnight UTC: ten days, each counted by hand as docs/audit.md says. */
+/**
+ * A day of the ledger is a day of the service, from midnight to midnight UTC: ten days, each
+ * counted by hand as in docs/audit.md.
+ */
 import { expect, test } from 'vitest';
 import { auditor, bash, commandsOf, installWaybill } from '../support/e2e-commands.ts';
 import { configure, Daemon, settled, sourceOf } from '../support/e2e-daemon.ts';
@@ -11,7 +14,7 @@ test('each of ten days has the number of records of the service and of a manual 
     const days = wholeDays(10, Date.now());
     const [first = ''] = days;
     const service = await Service.start(place, '--records', '4000', '--span', '12d');
-    // A begin that no clock shows: 51 s past 13 min past an hour of the day before.
+    // An irregular start: 51 s past 13 min past an hour of the day before.
     const start = new Date(Date.parse(first) - 9 * 3_600_000 - 46 * 60_000 - 9_000).toISOString();
     configure(place, [sourceOf(service, start, { recountAfter: [] })], [{ id: 'siem', type: 'file', path: './siem.ndjson' }]);
     const daemon = new Daemon(place);
@@ -32,7 +35,8 @@ test('each of ten days has the number of records of the service and of a manual 
       const expected = truth[day] ?? Number.NaN;
       expect(counted).toEqual({ code: 0, stdout: `${expected} at the service, ${expected} in the ledger of ${day}\n`, stderr: '' });
     }
-    // Narrower windows divide the quarter of an hour, wider ones are whole quarters; only the first begins where the ledger does.
+    // Narrow windows divide a quarter of an hour, wide ones are whole quarters; only the first
+    // starts with the ledger.
     const [source] = (await daemon.ledger()).sources;
     const windows = (source?.windows ?? []).slice(1).map((one) => ({ from: Date.parse(one.from), to: Date.parse(one.to) }));
     expect(windows.length).toBeGreaterThan(20);

@@ -1,4 +1,7 @@
-/** The first start with what `waybill init file` prints and a begin three hours back: what a newcomer sees before the clock of the service is known. */
+/**
+ * The first start with the file of `waybill init file` and a start three hours ago: what a new user
+ * sees before the clock of the service is known.
+ */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { ago, Daemon } from '../support/e2e-daemon.ts';
@@ -24,7 +27,8 @@ test(
         ...{ WAYBILL_CLIENT_ID: clientId, WAYBILL_CLIENT_SECRET: clientSecret, WAYBILL_SCOPE_ADDRESS: line.scopeAddress },
         WAYBILL_SUBSCRIPTION_KEY: line.subscriptionKey,
       };
-      // The variables are written into the file; what has a default stays. The authority of the test and a free port are all that is added.
+      // The variables are filled in; settings with a default stay. The test adds only its CA and a
+      // free port.
       const filled = printed.stdout
         .replace(/\$\{env:(\w+)\}/g, (_, name: string) => values[name] ?? '')
         .replace(/start: .*/, `start: ${start}`);
@@ -34,10 +38,11 @@ test(
       const daemon = new Daemon(place);
       const began = await daemon.logged('daemon.starting');
       const firstLine = await until('a line', 60_000, () => (existsSync(file) && readFileSync(file).length > 0 ? Date.now() : undefined));
-      // The first proof waits for five minutes (below); a loaded machine delays the first line by seconds.
+      // The first proof waits for five minutes (below); a loaded machine delays the first line by
+      // seconds.
       expect(firstLine - Date.parse(String(began['time']))).toBeLessThan(60_000);
 
-      // All that is settled an hour before now, without a proof: a few windows more may be on their way.
+      // All closed time until an hour ago, without a proof; a few more windows may be in progress.
       const early = Date.now() - hourMs - settleMs - 1_800_000;
       const timeOf = (record: string): number => Date.parse(`${/"logTimestamp":"([^"]+)/.exec(record)?.[1] ?? ''}Z`);
       const expected = (await service.truth()).filter((record) => timeOf(record) >= Date.parse(start) && timeOf(record) < early);
@@ -51,7 +56,7 @@ test(
       );
       expect(compare(got(), expected, originalOf)).toEqual(exactlyOnce);
 
-      // Nothing is claimed of it: no window is closed, and what is awaited is said once.
+      // The ledger claims nothing: no window is closed, and one log line says what it waits for.
       const [source] = (await daemon.ledger()).sources;
       expect(source?.windows).toEqual([]);
       const waits = daemon.log.filter(({ event }) => event === 'source.clock_measuring');

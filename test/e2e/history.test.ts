@@ -1,6 +1,7 @@
 /**
- * History that is added to a ledger: read with proof behind everything that is new, gone on with after `kill -9`, nothing sent twice; and what
- * else a person may change, with and without a running daemon, each change on record.
+ * History added to a ledger: read with proof after all new records, resumed after `kill -9`, and
+ * never sent twice; and other operations, with and without a running daemon, each in the record of
+ * operations.
  */
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
@@ -12,7 +13,7 @@ import { Service } from '../support/e2e-service.ts';
 
 const file = { id: 'siem', type: 'file', path: './siem.ndjson' };
 const quick = { closeDelay: '1s', recountAfter: [] };
-/** Kills while history is read. */
+/** Number of kills while history is read. */
 const kills = Number(process.env['WAYBILL_E2E_BACKFILL_KILLS'] ?? 2);
 
 interface Listed {
@@ -44,7 +45,10 @@ const backfills = async (place: Place): Promise<Listed[]> =>
 const operations = async (place: Place): Promise<Operation[]> =>
   (await json<{ operations: Operation[] }>(place, 'operations', 'list')).operations;
 
-/** The ranges of history that are not done, as the running daemon says; polled without starting a program each time. */
+/**
+ * The unfinished ranges of history, from the running daemon; polled without starting a program each
+ * time.
+ */
 async function running(daemon: Daemon): Promise<Listed[]> {
   const { text } = await daemon.get('/status');
   return (JSON.parse(text) as { sources: { backfills?: Listed[] }[] }).sources.flatMap((source) => source.backfills ?? []);
@@ -59,12 +63,12 @@ async function done(daemon: Daemon, ms = 60_000): Promise<void> {
   );
 }
 
-/** Whole lines of a file that is being written. */
+/** The number of complete lines in a file that is being written. */
 function countOf(path: string): number {
   return existsSync(path) ? readFileSync(path, 'utf8').split('\n').length - 1 : 0;
 }
 
-/** What the records of ECS lines of a file are dated at, in seconds. */
+/** The times of the records in a file of ECS lines, in seconds. */
 function secondsIn(path: string): number[] {
   return linesOf(path).map((line) => Date.parse((JSON.parse(line) as { '@timestamp': string })['@timestamp']) / 1000);
 }
@@ -88,13 +92,14 @@ describe.concurrent('history', () => {
         }
         const dry = await json<Dry>(place, 'backfill', '--source', 'production', '--from', begin, '--dry-run');
         expect(dry.ranges).toEqual([{ from: begin, to: start }]);
-        // The count is that of the query, with a second of padding on both sides.
+        // The total is the query's, with a second of padding on both sides.
         const [from, end] = [Date.parse(begin) / 1000 - 1, Date.parse(start) / 1000 + 1];
         expect(dry.estimate.records).toBe(new Seconds(await service.truth()).matching(from, end));
         expect(dry.estimate.windows).toBeGreaterThan(0);
         expect(await operations(place)).toEqual([]);
 
-        // So slow that kills, restarts and the commands between them fall into it on a loaded machine too.
+        // So slow that kills, restarts and the commands in between happen during it, even on a
+        // loaded machine.
         const asked = ['backfill', '--source', 'production', '--from', begin, '--rate', '1'];
         const refused = await waybill(place, ...asked);
         expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
@@ -114,7 +119,7 @@ describe.concurrent('history', () => {
         const newest = JSON.stringify((await service.truth()).at(-1)).slice(1, -1);
         const isThere = (): boolean => readFileSync(place.path('siem.ndjson'), 'utf8').includes(newest);
         await until('the newest record while history is read', 60_000, () => (isThere() ? true : undefined));
-        expect(await running(daemon), 'history is read after what is new').toMatchObject([{ state: 'running', from: begin, to: start }]);
+        expect(await running(daemon), 'history is read after new records').toMatchObject([{ state: 'running', from: begin, to: start }]);
         const status = await waybill(place, 'status');
         expect(status.stdout).toMatch(/^BACKFILL {2}production, .* % \(.* of .* records\), up to /m);
 
@@ -168,14 +173,14 @@ describe.concurrent('history', () => {
         await second.logged('window.first_proven', 60_000);
         expect(await backfills(place)).toMatchObject([{ state: 'paused', closedUntil: begin, records: 0 }]);
         await json(place, 'backfill', 'resume', '--yes');
-        // Followed to its end, in plain lines where there is no terminal.
+        // Progress to the end, as plain lines without a terminal.
         const rest = await waybill(place, 'backfill', '--source', 'production', '--from', begin, '--yes', '--reason', 'the rest');
         expect(rest).toMatchObject({ code: 0 });
         expect(rest.stderr).toMatch(/^backfill of production: \d+\.\d % \(.*$/m);
         expect(rest.stderr).toMatch(/^backfill of production finished: [\d,]+ records in \d+ windows?$/m);
         await done(second);
         await delivered(service, [place.path('archive.ndjson')]);
-        // A daemon that owns the state and cannot be asked: nothing is done behind its back.
+        // A daemon that owns the state but cannot be reached: the command changes nothing.
         rmSync(place.path('state/waybill.sock'));
         const owned = await waybill(place, 'backfill', '--source', 'production', '--from', earlier, '--yes');
         expect({ code: owned.code, stdout: owned.stdout }).toEqual({ code: 75, stdout: '' });
@@ -184,7 +189,7 @@ describe.concurrent('history', () => {
 
         const truth = await service.truth();
         expect(compare(linesOf(place.path('archive.ndjson')), truth, originalOf)).toEqual(exactlyOnce);
-        // The other sink has everything but what was asked for the first alone.
+        // The other sink has every record except those requested for the first sink alone.
         const withheld = new Seconds(truth).between(Date.parse(begin) / 1000, Date.parse(middle) / 1000);
         expect(withheld).toBeGreaterThan(100);
         expect(secondsIn(place.path('siem.ndjson')).filter((at) => at < Date.parse(middle) / 1000)).toEqual([]);
@@ -209,7 +214,7 @@ describe.concurrent('history', () => {
         const daemon = new Daemon(place);
         await daemon.logged('window.first_proven', 60_000);
         const add = ['backfill', '--source', 'production', '--from', begin, '--no-wait', '--yes'];
-        // Slow enough to be cancelled before it ends.
+        // Slow enough to be cancelled before the end.
         await json(place, ...add, '--rate', '2');
         await until('some of it is read', 60_000, async () => (((await running(daemon))[0]?.records ?? 0) > 0 ? true : undefined));
         const { ends } = await json<{ ends: string }>(place, 'backfill', 'cancel', '--yes');
@@ -262,7 +267,7 @@ describe.concurrent('history', () => {
       expect(ledger.sources[0]?.frontier).toBe(one.to);
       expect(ledger.sources[0]?.windows[0]).toMatchObject({ from: one.from, state: 'accepted' });
 
-      // Now the service counts: a retry is due at once, and not in a minute.
+      // The service sends totals again: a retry is due at once, not after a minute.
       await service.set({ total: 'right' });
       await json(place, 'gaps', 'retry', two.from, '--yes');
       await until('the second is proven', 60_000, async () => ((await gaps()).some(({ from }) => from === two.from) ? undefined : true));
@@ -298,12 +303,12 @@ describe.concurrent('history', () => {
       expect(seconds.first - begin).toBeLessThan(5);
       expect(await first.stop()).toMatchObject({ code: 0 });
 
-      // Gone from the configuration before the second sink had anything of it.
+      // Removes the source before the second sink has received any of its records.
       configure(place, [sourceOf(service, 'earliest', more)], [file, later]);
       mkdirSync(place.path('later'));
       const second = new Daemon(place);
       await second.logged('source.unconfigured', 60_000);
-      await until('what is in the journal is delivered', 60_000, () =>
+      await until('the records in the journal are delivered', 60_000, () =>
         countOf(place.path('later/siem.ndjson')) === truth.length * 2 ? true : undefined,
       );
       const tenants = linesOf(place.path('later/siem.ndjson')).map(

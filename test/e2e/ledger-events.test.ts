@@ -11,7 +11,7 @@ interface LedgerEvent {
   readonly dpas: { readonly uid: string; readonly ledger: Readonly<Record<string, unknown>> };
 }
 
-test('each window of the report has its proof as an event, also after a restart, and every record comes once', { timeout: 300_000 }, () =>
+test('each window of the report has its proof as an event, also after a restart, and every record arrives once', { timeout: 300_000 }, () =>
   inPlace('ledger-events', async (place) => {
     const service = await Service.start(place, '--records', '600', '--span', '1m');
     const file = { id: 'siem', type: 'file', path: './siem.ndjson', ledger: true };

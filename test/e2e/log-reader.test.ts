@@ -1,4 +1,7 @@
-/** The daemon as a program whose log nobody reads: it goes on collecting and delivering, and ends when it is asked to. */
+/**
+ * The daemon as a program whose log is not read: it continues to collect and deliver, and stops on
+ * request.
+ */
 import { existsSync, readFileSync } from 'node:fs';
 import type { ChildProcess } from 'node:child_process';
 import { expect, test } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * Many sources in one daemon: all of them have asked and proven within a minute, under budgets of their own or one that they share. 100 of them
- * with WAYBILL_E2E_SOURCES=100.
+ * Many sources in one daemon: within a minute each has sent a request and proven a window, with
+ * separate budgets or a shared one. WAYBILL_E2E_SOURCES=100 runs 100 of them.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
@@ -30,7 +30,8 @@ test(`${count} sources start within ${startMs / 1000} s; half of them share one 
     const daemon = new Daemon(place);
     await daemon.logged('admin.listening', startMs);
     let last = '';
-    // Started: the token is had, the service is calibrated, its clock is known, and the first window is proven.
+    // Started: the token is obtained, the service is calibrated, its clock is known, and the first
+    // window is proven.
     const takenMs = await until(
       () => `all sources have a proof: ${last}\n${daemon.words()}`,
       startMs * 2,
@@ -50,7 +51,7 @@ test(`${count} sources start within ${startMs / 1000} s; half of them share one 
     );
     expect(takenMs).toBeLessThan(startMs);
 
-    // At rest, with a poll every 10 s, the group asks no more than its budget lets it.
+    // When idle, with a poll every 10 s, the group stays within its budget.
     const metric = async (): Promise<number> => {
       const { text } = await daemon.get('/metrics');
       return [...text.matchAll(/^waybill_source_requests_total\{[^}]*source="tenant-(\d+)"[^}]*\} (\d+)/gm)]
@@ -107,7 +108,7 @@ test(`${count} sources that share the default budget of one source collect withi
       `${count} sources under one budget of 10/s collect after ${(takenMs / 1000).toFixed(1)} s and ${asked} requests\n`,
     );
     expect(takenMs).toBeLessThan(startMs);
-    // Nothing is proven before the clock of the service stands.
+    // No window is proven before the clock of the service is known.
     const { sources: found } = JSON.parse((await daemon.get('/status')).text) as Status;
     expect(found.every(({ frontier }) => frontier !== null && Date.parse(frontier) === Date.parse(start))).toBe(true);
     expect(await daemon.stop()).toMatchObject({ code: 0 });

@@ -1,4 +1,7 @@
-/** docs/migrating.md: its commands run as they stand, beside an old collector that lost records. */
+/**
+ * docs/migrating.md: its commands run unchanged, in parallel with an old collector that lost
+ * records.
+ */
 import { writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { bash, commandsOf, installWaybill } from '../support/e2e-commands.ts';
@@ -27,7 +30,7 @@ test('Waybill starts at T, compare lists the records that the old collector lost
       async () =>
         (await daemon.ledger()).sources.every(({ closedUntil }) => Date.parse(closedUntil) >= Date.parse(END)) ? true : undefined,
     );
-    // Delivery may still be under way when the last window is closed.
+    // Delivery may still be in progress when the last window is closed.
     let said = '';
     await until(
       () => `delivered after T\n${said}`,

@@ -1,6 +1,6 @@
 /**
- * The way to the service: through a real CONNECT proxy that wants a password, with an authority of one's own. The proxy alone knows the names, so
- * nothing can have gone around it.
+ * The connection to the service: through a real CONNECT proxy with a password, and with a private
+ * CA. Only the proxy resolves the names, so no connection can bypass it.
  */
 import { writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
@@ -36,18 +36,18 @@ test(
 
       const daemon = new Daemon(place);
       await daemon.ready(503, /407/);
-      // As it stands in an address: percent-encoded.
+      // Percent-encoded, as in a URL.
       writeFileSync(place.path('password'), encodeURIComponent('p:ss/w@rd'));
       await daemon.ready(200, undefined, 75_000);
       await delivered(service, [place.path('siem.ndjson')]);
       expect(await daemon.stop()).toMatchObject({ code: 0, signal: null });
       expect(new Set(proxy.asked)).toEqual(new Set(Object.keys(names)));
 
-      // `check` asks once; the test must not depend on a service that fails at times.
+      // `check` sends each request once; the test must not depend on random faults of the service.
       await service.set({ faultReset: 0 });
       const checked = await place.waybill('check', '--config', 'waybill.yaml');
       expect(checked.code, checked.stdout).toBe(0);
-      // Without its address: the password stands in it.
+      // Without the proxy's URL, which contains the password.
       for (const name of Object.keys(names))
         expect(checked.stdout.replace(/\s+/g, ' ')).toContain(
           `connected to ${new URL(`https://${name}`).hostname} through sources.production.proxy.url (file ${place.path('password')}), certificate of '127.0.0.1' issued by `,

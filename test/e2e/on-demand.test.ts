@@ -1,6 +1,6 @@
 /**
- * What a person has a sink get besides, asked of a running daemon: dead letters once more, a range of the journal again, events to try it out; and
- * what the file holds after `kill -9`.
+ * On-demand sends of a running daemon: retried dead letters, a replayed range of the journal, test
+ * events; and the content of the file after `kill -9`.
  */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -14,7 +14,7 @@ import { Service } from '../support/e2e-service.ts';
 const records = 20;
 
 test('dead letters, replay and test events through the running daemon', { timeout: 300_000 }, () =>
-  inPlace('besides', async (place) => {
+  inPlace('on-demand', async (place) => {
     const receiver = createSocket('udp4');
     const received: string[] = [];
     receiver.on('message', (bytes) => received.push(bytes.toString('utf8')));
@@ -39,7 +39,7 @@ test('dead letters, replay and test events through the running daemon', { timeou
         return stdout;
       };
 
-      // No event fits into so little: every record is a dead letter of this sink, and of no other.
+      // No event fits into this size: every record is a dead letter of this sink only.
       with480(480);
       const first = new Daemon(place);
       await until(
@@ -67,7 +67,8 @@ test('dead letters, replay and test events through the running daemon', { timeou
       expect(replayed).toEqual(lines.slice(0, replayed.length));
       expect(lines.slice(-2).every((line) => line.includes('waybill_test'))).toBe(true);
 
-      // What was sent besides is kept with the position that the file had: nothing of it is cut, nothing comes twice.
+      // On-demand sends leave the stored position of the file unchanged: nothing of them is
+      // truncated, and nothing comes twice.
       await second.kill();
       const third = new Daemon(place);
       await third.ready(200);

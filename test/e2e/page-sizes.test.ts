@@ -1,4 +1,7 @@
-/** A service that refuses all but very small pages with 400: the size is found, and nothing is missing. */
+/**
+ * A service that refuses all but very small pages with 400: the size is found, and no record is
+ * missing.
+ */
 import { expect, test } from 'vitest';
 import { ago, configure, Daemon, settled, sourceOf } from '../support/e2e-daemon.ts';
 import { delivered } from '../support/e2e-oracle.ts';

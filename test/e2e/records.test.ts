@@ -1,6 +1,6 @@
 /**
- * No record makes the daemon fail. What no specification wants arrives all the same, once, in three sinks and three formats, one line each,
- * with the bytes that the service served.
+ * No record makes the daemon fail. Records that violate every specification arrive, too: once, in
+ * three sinks and three formats, one line each, with the bytes that the service sent.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
@@ -10,7 +10,7 @@ import { inPlace, until } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 
 const stamp = new Date(Date.now() - 60_000).toISOString().slice(0, 19);
-/** A record of section 2.7 of the specification, whole. `logId` is added. */
+/** A complete record of section 2.7 of the specification. `logId` is added. */
 const sound: Readonly<Record<string, unknown>> = {
   userId: 'u-17',
   payloadId: 'p-4711',
@@ -44,21 +44,21 @@ const notObjects = [
   '9007199254740993',
 ];
 
-/** Texts of JSON, each a record of its own. */
+/** JSON texts, each of them one record. */
 function odd(): string[] {
   let next = 1;
   const made = (changes: Readonly<Record<string, unknown>>): string => JSON.stringify({ logId: (next += 1), ...sound, ...changes });
-  /** One field's value as it is written, which JSON.stringify would not write. */
+  /** A field with a value that JSON.stringify would not write. */
   const written = (name: string, json: string): string =>
     made({ [name]: '\u0001here' }).replace(`"${name}":"\\u0001here"`, () => `"${name}":${json}`);
   return [
     made({}),
-    // Combinations that the table of the specification does not have.
+    // Combinations outside the table of the specification.
     made({ actionAttempted: 'Teleport', result: 'AccessGranted' }),
     made({ result: 'Perhaps' }),
     made({ resultReason: 'Because | = \\ ] "of" \'that\'' }),
     made({ actionAttempted: 'CEF:0|Forged|Line|1.0|x|y|9|' }),
-    // Missing, null, blank, of another type.
+    // Missing, null, blank, or of another type.
     ...fields.map((name) => made({ [name]: undefined })),
     ...fields.map((name) => made({ [name]: null })),
     ...fields.filter((name) => name !== 'logTimestamp').map((name) => made({ [name]: '   ' })),
@@ -68,7 +68,7 @@ function odd(): string[] {
     ...['null', '"text"', '""', '1.5', '[1]', '{"a":1}', 'true'].map((json) => written('logId', json)),
     JSON.stringify(sound),
     ...withoutTime.map((json) => written('logTimestamp', json)),
-    // Large, and hostile to whatever prints or splits them.
+    // Large, and hostile to code that prints or splits them.
     made({ payloadName: huge }),
     made({ payloadName: '\u0000\u0001\b\t\n\v\f\r\u001b[31m\u007f\u0085\u2028\u2029\ufeff end' }),
     made({ userEmailAddress: 'a\nb@example.org', userNetwork: { machineName: 'one\r\ntwo', ipAddress: '192.0.2.8\n' } }),
@@ -84,7 +84,7 @@ function odd(): string[] {
     written('payloadId', '1.50'),
     written('payloadId', '1e400'),
     made({}).replaceAll(',"', ' ,\t"').replace('{', '{  '),
-    // The same logId on two nodes: other records, as soon as anything of their identity differs.
+    // The same logId on two nodes: different records if any part of their identity differs.
     ...Object.entries({
       logTimestamp: `${stamp}.1234568`,
       actionAttempted: 'Encrypt',
@@ -137,18 +137,18 @@ test('any record is delivered once to each sink, and the daemon continues', { ti
     expect(compare(raw, truth, (line) => line)).toEqual(exactlyOnce);
     expect([ecs.length, cef.length, raw.length]).toEqual([truth.length, truth.length, truth.length]);
 
-    // CEF carries no text of the record: its uid says which it is, and ECS whose uid that is.
+    // CEF contains no record text: its uid identifies the record, by the uid in ECS.
     const uids = ecs.map((line) => (JSON.parse(line) as { dpas: { uid: string } }).dpas.uid);
     expect(new Set(uids).size).toBe(truth.length);
     expect(cef.map((line) => / WaybillDpasUid=([\w-]{22})( |$)/.exec(line)?.[1]).sort()).toEqual([...uids].sort());
     for (const line of cef) expect(line).toMatch(/^CEF:0\|[^\u0000-\u001f\u007f]*$/);
     for (const format of formats) {
-      // Bytes that are no UTF-8 would throw here.
+      // Invalid UTF-8 would throw here.
       const text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(place.path(`${format}.out`)));
       expect(text.isWellFormed(), format).toBe(true);
     }
 
-    // Digits that a number of JavaScript cannot hold stay what they are.
+    // Digits beyond the precision of a JavaScript number stay unchanged.
     const ids = new Map(ecs.map((line) => [originalOf(line), (JSON.parse(line) as { event: { id?: string } }).event.id]));
     for (const digits of bigIds) expect(ids.get(texts.find((text) => text.startsWith(`{"logId":${digits},`)))).toBe(digits);
 

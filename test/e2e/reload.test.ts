@@ -1,6 +1,6 @@
 /**
- * The daemon reads a changed configuration while it runs: sources and sinks come, change and go, an invalid configuration changes nothing, and
- * each sink has each record exactly once.
+ * The daemon reloads a changed configuration: sources and sinks are added, changed and removed, an
+ * invalid configuration changes nothing, and each sink has each record exactly once.
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
@@ -23,7 +23,10 @@ const denied = { filter: { result: ['AccessDenied'] } };
 const isDenied = (record: string): boolean => record.includes('"result":"AccessDenied"');
 const none = { added: [], changed: [], removed: [] };
 
-/** A configuration in a directory that is published as a Kubernetes volume does: files in a new directory, and a symlink that is replaced. */
+/**
+ * A configuration directory published like a Kubernetes volume: files in a new directory, and a
+ * symlink that is replaced.
+ */
 class Volume {
   readonly #place: Place;
   #version = 0;
@@ -47,7 +50,10 @@ function textOf(sources: readonly Settings[], sinks: readonly Settings[], more: 
   return JSON.stringify({ dataDir: './state', sources, sinks, admin: { listen: '127.0.0.1:0' }, shutdownTimeout: '5s', ...more });
 }
 
-/** Publishes, and waits for the next line of this event, after SIGHUP or, without it, by the watched files. */
+/**
+ * Publishes, and waits for the next line of this event, after SIGHUP or, without it, by the watched
+ * files.
+ */
 async function next(daemon: Daemon, event: LogLine['event'], publish: () => void, bySignal = true): Promise<LogLine> {
   const count = (): LogLine[] => daemon.log.filter((line) => line.event === event);
   const before = count().length;
@@ -60,7 +66,7 @@ async function next(daemon: Daemon, event: LogLine['event'], publish: () => void
   );
 }
 
-/** Waits until a file has these records. Meanwhile the service makes others. */
+/** Waits until a file has these records. In the meantime the service creates others. */
 async function holds(file: string, records: readonly string[]): Promise<void> {
   const missing = (): readonly string[] => {
     const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n').slice(0, -1) : [];
@@ -104,7 +110,7 @@ test('a reload adds, changes and removes sources and sinks; an invalid configura
     await daemon.logged('sink.first_delivery');
     await isCurrent(daemon, 1);
 
-    /** Each is refused for this reason, whatever is in effect. */
+    /** Each is refused for this reason, whatever configuration is in effect. */
     const refused: readonly (readonly [reason: RegExp, text: string])[] = [
       [/closeDelay .*"soon" is not a duration/, textOf([{ ...source, closeDelay: 'soon' }], [fileSink('siem')])],
       [/line 1, column/, '{ "dataDir": "./state", '],
@@ -122,7 +128,7 @@ test('a reload adds, changes and removes sources and sinks; an invalid configura
     };
 
     await refuse();
-    // By the symlink alone.
+    // Only the symlink changes.
     expect(await next(daemon, 'config.reloaded', publish([source], [fileSink('siem'), fileSink('second')]), false)).toMatchObject({
       sources: none,
       sinks: { ...none, added: ['second'] },
@@ -165,7 +171,7 @@ test('a reload adds, changes and removes sources and sinks; an invalid configura
     expect(compare(linesOf(place.path('siem.ndjson')), truth, originalOf)).toEqual(exactlyOnce);
     expect(compare(linesOf(place.path('third.ndjson')), truth, originalOf)).toEqual(exactlyOnce);
     expect({ ...compare(linesOf(place.path('second.ndjson')), truth, originalOf), missing: [] }).toEqual(exactlyOnce);
-    // No reload concerned this sink: its loop never started again.
+    // No reload affected this sink: its loop never restarted.
     expect(daemon.log.filter(({ event, sink }) => event === 'sink.first_delivery' && sink === 'siem')).toHaveLength(1);
     expect(await daemon.stop()).toMatchObject({ code: 0, signal: null });
   }),
@@ -216,7 +222,7 @@ test('a thousand records a second, twenty reloads and kills: each sink has each 
         await daemon.logged('sink.first_delivery');
       }
     }
-    // Every sink that ever existed is there again: it continues, and has everything at the end. So has a new one.
+    // Every former sink is back: it continues, and has every record in the end. So has a new one.
     const all = ['siem', ...extra, 'last'];
     present = new Set(all.slice(1));
     await next(daemon, 'config.reloaded', () => volume.publish(valid()));

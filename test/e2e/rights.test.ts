@@ -1,6 +1,7 @@
 /**
- * Rights that shrink and come back, on the daemon as a program: fewer fields, fewer rows, none at all. Each is found, said everywhere and in the
- * ledger; no poorer copy of a record is kept, nothing is lost, and it goes on by itself.
+ * Permissions that shrink and return, with the daemon as a program: fewer fields, fewer rows, none
+ * at all. Each loss is detected, reported everywhere and in the ledger; no incomplete copy of a
+ * record is stored, nothing is lost, and the daemon resumes by itself.
  */
 import { zstdDecompressSync } from 'node:zlib';
 import Database from 'better-sqlite3';
@@ -13,7 +14,7 @@ import { Service } from '../support/e2e-service.ts';
 
 const out = 'records.ndjson';
 
-/** What stands in the journal about suspensions, oldest first, read without the program. */
+/** The suspensions in the journal, oldest first, read without the program. */
 function suspensionsOf(place: Place): { state: string; reason: string }[] {
   const db = new Database(place.path('state/waybill.db'), { readonly: true });
   try {
@@ -22,7 +23,7 @@ function suspensionsOf(place: Place): { state: string; reason: string }[] {
         .prepare<[], { kind: number; body: Buffer }>('SELECT kind, body FROM segments WHERE kind & 255 = 2 ORDER BY seq')
         .all()
         .map(({ kind, body }) => JSON.parse((kind >> 8 === 1 ? zstdDecompressSync(body) : body).toString()) as Record<string, string>)
-        // What else shrank is a line of its own, where there was time to count it.
+        // Other windows that shrank have a separate entry, if there was time to count them.
         .filter(({ ledger, state, shrunk }) => ledger === 'suspension' && (state === 'active' || shrunk === undefined))
         .map(({ state = '', reason = '' }) => ({ state, reason }))
     );
@@ -31,7 +32,7 @@ function suspensionsOf(place: Place): { state: string; reason: string }[] {
   }
 }
 
-test('fields, rows, and the right itself: the source is suspended, reported, and resumes by itself', { timeout: 300_000 }, () =>
+test('fields, rows, and the permission itself: the source is suspended, reported, and resumes by itself', { timeout: 300_000 }, () =>
   inPlace('rights', async (place) => {
     const service = await Service.start(place, '--records', '1200', '--span', '45s', '--rate', '30');
     const start = ago(60_000);
@@ -59,7 +60,7 @@ test('fields, rows, and the right itself: the source is suspended, reported, and
       });
       expect(await metric(/^waybill_source_state\{[^}]*state="suspended"[^}]*\} (\d)$/m)).toBe('1');
       expect(await metric(new RegExp(`^waybill_source_suspensions_total\\{[^}]*reason="${reason}"[^}]*\\} (\\d+)$`, 'm'))).toBe('1');
-      // While suspended nothing is closed.
+      // No window is closed during a suspension.
       const reached = (await daemon.ledger()).sources[0]?.closedUntil;
       await pause(500);
       expect((await daemon.ledger()).sources[0]?.closedUntil).toBe(reached);
@@ -87,7 +88,8 @@ test('fields, rows, and the right itself: the source is suspended, reported, and
       },
     );
     expect(await daemon.stop()).toMatchObject({ code: 0, signal: null });
-    // Word for word what the service shows to who may see everything: no poorer copy among them.
+    // Verbatim the records that the service shows with all permissions: no incomplete copy among
+    // them.
     expect(compare(linesOf(place.path(out)), await service.truth(), originalOf)).toEqual(exactlyOnce);
     expect(suspensionsOf(place)).toEqual(
       ['fields', 'rows', 'forbidden'].flatMap((reason) => [

@@ -22,7 +22,7 @@ import { HecModel } from '../support/splunk-hec-model.ts';
 
 const rotations = 5;
 
-/** Credentials that a receiver accepts: the newest, and those before them. */
+/** Credentials that a receiver accepts: the newest, and the previous ones. */
 class Accepted {
   #values: readonly string[] = [];
   /** Uses of the newest since the last rotation. */
@@ -62,7 +62,7 @@ function publish(place: Place, name: string, version: number, files: Readonly<Re
   return place.path(name);
 }
 
-test('token, password and certificates of sinks rotate while records flow: nothing lost, nothing twice', { timeout: 300_000 }, () =>
+test('token, password and certificates of sinks rotate while records flow: no record is lost or duplicated', { timeout: 300_000 }, () =>
   inPlace('rotation-sinks', async (place) => {
     const service = await Service.start(place, '--records', '300', '--span', '1m', '--rate', '100');
     const authority = await createAuthority('rotation');

@@ -1,6 +1,7 @@
 /**
- * API keys and client certificates are replaced in their files while records flow. A gateway with TLS stands in front of the service and in
- * front of the sink. It accepts the key and the certificate before the last rotation, and closes a connection with an older certificate.
+ * API keys and client certificates are replaced in their files while records flow. A gateway with
+ * TLS protects the service and the sink. It also accepts the key and the certificate from before
+ * the last rotation, and closes a connection with an older certificate.
  */
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
@@ -66,7 +67,7 @@ class Gateway implements AsyncDisposable {
     this.#server.on('tlsClientError', () => undefined);
   }
 
-  /** Accepts these credentials, and those before them until the next rotation. */
+  /** Accepts these credentials, and the previous ones until the next rotation. */
   rotate(credentials: Credentials): void {
     this.#accepted = [credentials, ...this.#accepted.slice(0, 1)];
     this.renewed = 0;
@@ -89,7 +90,7 @@ function pass(request: IncomingMessage, response: ServerResponse, target: URL, h
   const path = `${target.pathname.replace(/\/$/, '')}${request.url ?? ''}`;
   const options = { ca, method: request.method, path, headers: { ...without(request.headers, header, 'host'), ...headers } };
   const passed = send(target, options, (answer) => {
-    // These describe the other connection.
+    // These headers describe the other connection.
     response.writeHead(answer.statusCode ?? 502, without(answer.headers, 'connection', 'keep-alive'));
     answer.pipe(response);
   });
@@ -172,7 +173,7 @@ test('keys and client certificates of source and sink rotate during delivery: ea
     };
     const rotating = {
       ...source,
-      // The token endpoint is behind no gateway.
+      // No gateway protects the token endpoint.
       auth: { ...auth, tls },
       baseUrl: await toService.listen(),
       subscriptionKey: `\${file:${serviceClient.path('secret')}}`,

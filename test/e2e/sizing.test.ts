@@ -1,4 +1,4 @@
-/** docs/sizing.md: its commands measure what its first table says. */
+/** docs/sizing.md: its commands measure the values of its first table. */
 import { readFileSync, symlinkSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { expect, test } from 'vitest';

@@ -1,6 +1,7 @@
 /**
- * docs/operations.md, "State lost" and "Older state restored": what each sink holds after each. The daemon and the commands are programs;
- * Elasticsearch, Kafka, Splunk and the syslog receiver are models of the contract tests.
+ * docs/operations.md, "State lost" and "Older state restored": the records in each sink after each.
+ * The daemon and the commands are programs; Elasticsearch, Kafka, Splunk and the syslog receiver
+ * are models of the contract tests.
  */
 import { cpSync, existsSync, rmSync } from 'node:fs';
 import { expect, test } from 'vitest';
@@ -15,7 +16,7 @@ import { KafkaModel } from '../support/kafka-model.ts';
 import { ModelElasticsearch } from '../support/model-elasticsearch.ts';
 import { HecModel } from '../support/splunk-hec-model.ts';
 
-/** Sinks that store the position of Waybill beside the data, and so notice another state. */
+/** Sinks that store Waybill's position with the data, and so detect another state. */
 const withPosition = ['file', 'kafka'];
 const patient = 120_000;
 const stream = 'logs-dpas.audit-default';
@@ -124,7 +125,7 @@ async function blocked(daemon: Daemon): Promise<void> {
   );
 }
 
-/** A record that the service did not have before. */
+/** A new record. */
 function like(sample: string, logId: number): string {
   const stamp = new Date(Date.now() - 1_000).toISOString().slice(0, 23);
   return sample.replace(/"logId":\d+/, `"logId":${logId}`).replace(/"logTimestamp":"[^"]*"/, `"logTimestamp":"${stamp}"`);
@@ -158,7 +159,7 @@ test.concurrent('the state is lost, start is as before', { timeout: 300_000 }, (
     expect(summary(receivers, records)).toEqual(each({ older: 2 }, { elasticsearch: unchanged, index: unchanged }));
     expect(await second.stop()).toMatchObject({ code: 0 });
 
-    // Lost once more, and `index` is another one than before.
+    // Lost once more, with another `index` than before.
     rmSync(place.path('state'), { recursive: true });
     receivers.index = 'audit-2';
     configure(
@@ -248,7 +249,7 @@ test.concurrent('an older state is restored', { timeout: 300_000 }, () =>
       each({ older: 1, newer: 2 }, { file: once, kafka: once, elasticsearch: once, index: once }),
     );
 
-    // The sinks that are blocked continue with the right state, and nothing is sent twice.
+    // The blocked sinks continue with the right state, and nothing is sent twice.
     restore('right');
     const fourth = new Daemon(place);
     await caughtUp(fourth, service, patient);

@@ -1,16 +1,17 @@
 /**
- * The state directory as its owner meets it: a second daemon, a volume that is not mounted, a newer release, a state that was lost, a stop. Each
- * ends or goes on as the documents say, in words that help.
+ * The state directory from the operator's view: a second daemon, a volume that is not mounted, a
+ * newer release, a lost state, a stop. The daemon exits or continues as documented, with helpful
+ * messages.
  */
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { ago, configure, Daemon, readLedgerOf, sourceOf } from '../support/e2e-daemon.ts';
 import { compare, delivered, exactlyOnce, linesOf, originalOf } from '../support/e2e-oracle.ts';
-import { inPlace, pause } from '../support/e2e-place.ts';
+import { inPlace, inPlaceIfLong, pause } from '../support/e2e-place.ts';
 import type { Place } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
-import { isLong } from '../support/long-run.ts';
+import { sized } from '../support/long-run.ts';
 import { freePort } from '../servers/ports.ts';
 
 const records = 200;
@@ -30,7 +31,7 @@ function takes(lock: Database.Database): boolean {
   }
 }
 
-// Each has a place and programs of its own, and mostly waits.
+// Each test has its own directory and programs, and mostly waits.
 describe.concurrent('the state', () => {
   test('a configuration with errors: all errors are printed, exit 2, no state is created', () =>
     inPlace('configuration', async (place) => {
@@ -46,7 +47,7 @@ describe.concurrent('the state', () => {
         /sinks\.siem\.type .*"kafkaa" is not one of/,
         /admin\.listen .*"nowhere"/,
       ];
-      for (const command of [['run'], ['check'], ['check', '--offline']]) {
+      for (const command of [['run'], ['check', '--offline'], ['check']].slice(0, sized(2, 3))) {
         const { code, stdout, stderr } = await place.waybill(...command, '--config', 'waybill.yaml');
         expect({ code, stdout }, command.join(' ')).toEqual({ code: 2, stdout: '' });
         for (const problem of expected) expect(stderr, command.join(' ')).toMatch(problem);
@@ -64,7 +65,7 @@ describe.concurrent('the state', () => {
         clientSecret: `\${file:${place.path('none')}}`,
       };
       configure(place, [{ id: 'production', baseUrl: 'https://service.example/v2/api', auth, start: ago(0) }], [file]);
-      for (const command of [['run'], ['check'], ['check', '--offline', '--require-secrets']]) {
+      for (const command of [['check', '--offline', '--require-secrets'], ['run'], ['check']].slice(0, sized(2, 3))) {
         const { code, stderr } = await place.waybill(...command, '--config', 'waybill.yaml');
         expect(code, command.join(' ')).toBe(2);
         expect(stderr).toMatch(/sources\.production\.auth\.clientSecret/);
@@ -89,7 +90,7 @@ describe.concurrent('the state', () => {
       expect(JSON.parse(last)).toMatchObject({ level: 'error', code: 'state_locked', event: 'daemon.not_started' });
       expect(last).toMatch(/cannot lock the state in .*another running process/);
       await first.ready(200);
-      // With the first gone, one that waits takes over.
+      // After the first has exited, a waiting daemon takes over.
       const third = new Daemon(place, '--lock-wait', '20s');
       await third.logged('admin.listening');
       await third.logged('state.waiting_for_lock');
@@ -101,8 +102,8 @@ describe.concurrent('the state', () => {
     }),
   );
 
-  test('a daemon that waits for the state also waits for the port of its owner', { timeout: 300_000 }, () =>
-    inPlace('takeover', async (place) => {
+  test('a daemon that waits for the state also waits for the port of its owner', { timeout: 300_000 }, (context) =>
+    inPlaceIfLong(context, 'takeover', async (place) => {
       const service = await startService(place);
       const port = await freePort();
       configure(place, [sourceOf(service, ago(150_000), quick)], [file], { admin: { listen: `127.0.0.1:${port}` } });
@@ -114,7 +115,7 @@ describe.concurrent('the state', () => {
       await second.ready(200);
       expect((await stopped).code).toBe(0);
       expect(second.find('admin.listening')).toMatchObject({ addresses: [`http://127.0.0.1:${port}`] });
-      // The port is free when the lock is, also for another program.
+      // The port becomes free together with the lock, also for another program.
       const ended = second.stop();
       const lock = new Database(place.path('state/lock.db'), { timeout: 0 });
       while (!takes(lock)) await pause(1);
@@ -126,8 +127,8 @@ describe.concurrent('the state', () => {
 
   test('--require-state refuses an empty directory', () =>
     inPlace('expect', async (place) => {
-      const service = await startService(place);
-      configure(place, [sourceOf(service, ago(150_000), quick)], [file]);
+      const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', scopeAddress: 's', clientSecret: 'hush' };
+      configure(place, [{ id: 'production', baseUrl: 'https://service.example/v2/api', auth, start: ago(0) }], [file]);
       mkdirSync(place.path('state'), { mode: 0o700 });
       const { code, stderr } = await place.waybill('run', '--config', 'waybill.yaml', '--require-state');
       expect(code).toBe(1);
@@ -136,41 +137,8 @@ describe.concurrent('the state', () => {
       expect(existsSync(place.path('siem.ndjson'))).toBe(false);
     }));
 
-  test('a state of a newer release is refused in one line that names the release to start', { timeout: 300_000 }, () =>
-    inPlace('newer', async (place) => {
-      const service = await startService(place);
-      configure(place, [sourceOf(service, ago(150_000), quick)], [file]);
-      const daemon = new Daemon(place);
-      await daemon.ready(200);
-      expect(await daemon.stop()).toMatchObject({ code: 0 });
-      const db = new Database(place.path('state/waybill.db'));
-      const set = db.prepare('UPDATE meta SET value = ? WHERE key = ?');
-      for (const [key, value] of [
-        ['schema', 99],
-        ['min_reader', 99],
-        ['written_by', '9.9.9'],
-        ['readable_from', '9.0.0'],
-      ])
-        expect(set.run(value, key).changes, String(key)).toBe(1);
-      db.close();
-      const said = /state was written by 9\.9\.9 \(schema 99, readable from 9\.0\.0 on\); this .*\. Start 9\.0\.0 or later/;
-      for (const command of ['run', 'ledger', 'status']) {
-        const { code, stderr } = await place.waybill(command, '--config', 'waybill.yaml');
-        expect(code, command).toBe(1);
-        const lines = stderr.split('\n').filter((line) => said.test(line));
-        expect(lines, `${command}: ${stderr}`).toHaveLength(1);
-        // The daemon writes it in the format of its log.
-        if (command === 'run')
-          expect(JSON.parse(lines[0] ?? '')).toMatchObject({ level: 'error', code: 'state_too_new', event: 'daemon.not_started' });
-      }
-      const after = new Database(place.path('state/waybill.db'), { readonly: true });
-      expect(after.prepare("SELECT value FROM meta WHERE key = 'written_by'").pluck().get(), 'not touched').toBe('9.9.9');
-      after.close();
-    }),
-  );
-
   test(
-    'after the loss of the state the file sink is blocked with a reason, and a new sink receives all records from start',
+    'only its owner may read it; a newer release is refused in one line; after its loss the file sink is blocked with a reason, and a new sink receives all records from start',
     { timeout: 300_000 },
     () =>
       inPlace('lost', async (place) => {
@@ -179,7 +147,35 @@ describe.concurrent('the state', () => {
         configure(place, [source], [file]);
         const first = new Daemon(place);
         await delivered(service, [place.path('siem.ndjson')]);
+        const mode = (name: string): string => (statSync(place.path(name)).mode & 0o777).toString(8);
+        expect(mode('state')).toBe('700');
+        for (const name of ['state/waybill.db', 'siem.ndjson', 'siem.ndjson.position']) expect(mode(name), name).toBe('600');
         expect(await first.stop()).toMatchObject({ code: 0 });
+
+        const db = new Database(place.path('state/waybill.db'));
+        const set = db.prepare('UPDATE meta SET value = ? WHERE key = ?');
+        for (const [key, value] of [
+          ['schema', 99],
+          ['min_reader', 99],
+          ['written_by', '9.9.9'],
+          ['readable_from', '9.0.0'],
+        ])
+          expect(set.run(value, key).changes, String(key)).toBe(1);
+        db.close();
+        const said = /state was written by 9\.9\.9 \(schema 99, readable from 9\.0\.0 on\); this .*\. Start 9\.0\.0 or later/;
+        for (const command of ['run', 'ledger', 'status'].slice(0, sized(2, 3))) {
+          const { code, stderr } = await place.waybill(command, '--config', 'waybill.yaml');
+          expect(code, command).toBe(1);
+          const lines = stderr.split('\n').filter((line) => said.test(line));
+          expect(lines, `${command}: ${stderr}`).toHaveLength(1);
+          // The daemon writes it in the format of its log.
+          if (command === 'run')
+            expect(JSON.parse(lines[0] ?? '')).toMatchObject({ level: 'error', code: 'state_too_new', event: 'daemon.not_started' });
+        }
+        const after = new Database(place.path('state/waybill.db'), { readonly: true });
+        expect(after.prepare("SELECT value FROM meta WHERE key = 'written_by'").pluck().get(), 'not touched').toBe('9.9.9');
+        after.close();
+
         const size = statSync(place.path('siem.ndjson')).size;
 
         rmSync(place.path('state'), { recursive: true });
@@ -210,7 +206,7 @@ describe.concurrent('the state', () => {
       const service = await Service.start(
         place,
         '--records',
-        '6000',
+        String(sized(1500, 6000)),
         '--span',
         '5m',
         '--fault-slow',
@@ -222,7 +218,7 @@ describe.concurrent('the state', () => {
       );
       configure(place, [sourceOf(service, ago(310_000), quick)], [file]);
       const moments = ['source.first_record', 'sink.first_delivery', 'admin.listening', 'window.first_proven'] as const;
-      for (const after of isLong ? moments : moments.slice(0, 2)) {
+      for (const after of moments.slice(0, sized(1, 4))) {
         const daemon = new Daemon(place);
         await daemon.logged(after, 60_000);
         await pause(place.chance() * 300);
@@ -244,24 +240,11 @@ describe.concurrent('the state', () => {
     }),
   );
 
-  test('only the owner may read the state directory and the files of the file sink', { timeout: 300_000 }, () =>
-    inPlace('modes', async (place) => {
-      const service = await startService(place);
-      configure(place, [sourceOf(service, ago(150_000), quick)], [file]);
-      const daemon = new Daemon(place);
-      await daemon.logged('sink.first_delivery');
-      const mode = (name: string): string => (statSync(place.path(name)).mode & 0o777).toString(8);
-      expect(mode('state')).toBe('700');
-      for (const name of ['state/waybill.db', 'siem.ndjson', 'siem.ndjson.position']) expect(mode(name), name).toBe('600');
-      await daemon.kill();
-    }),
-  );
-
   test(
     'a sink with a missing directory is blocked and other sinks continue; after a restart with the directory it receives all records',
     { timeout: 300_000 },
-    () =>
-      inPlace('directory', async (place) => {
+    (context) =>
+      inPlaceIfLong(context, 'directory', async (place) => {
         const service = await startService(place);
         const later = { id: 'later', type: 'file', path: './later/siem.ndjson', failReadinessAfter: '1s' };
         configure(place, [sourceOf(service, ago(150_000), quick)], [file, later]);

@@ -1,6 +1,7 @@
 /**
- * The service as others might have built it: one source for each way, all polled by one daemon that is killed now and then. Each record arrives
- * once and the ledger agrees, whatever the way; where totals are unusable the windows are gaps, and nothing is lost by that either.
+ * Variants of the service: one source for each, all polled by one daemon that is killed now and
+ * then. With every variant, each record arrives once and the ledger agrees; with unusable totals
+ * the windows are gaps, and still nothing is lost.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ago, configure, Daemon, ledgerOf, readLedgerOf, settled, sourceOf } from '../support/e2e-daemon.ts';
@@ -9,21 +10,27 @@ import { compare, exactlyOnce, faultsOf, linesOf, originalOf, Seconds } from '..
 import { pause, Place, seed } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 
-/** One way to build the service. */
+/** A variant of the service. */
 interface Way {
   readonly name: string;
   readonly options: readonly string[];
-  /** The state of a window whose query (one more second on both sides) finds so many records, `from` and `until` in seconds. */
+  /**
+   * The permitted states of a window whose query (one more second on both sides) finds this many
+   * records, `from` and `until` in seconds.
+   */
   readonly states?: (found: number, from: number, until: number) => readonly string[];
   readonly settings?: Settings;
-  /** What the service must have answered at least once, else the way was not met. */
+  /** Events of the service that prove that the variant occurred. */
   readonly met?: readonly string[];
 }
 
 const spanSeconds = 240;
 const liveSeconds = 6;
 const final = ['final'];
-/** Below this a total that repeats is no sign of a cap (docs: guarantees, "A total that may be a cap"). */
+/**
+ * Fewer records than this are no sign of a cap when a total repeats (docs/guarantees.md, "A total
+ * that may be a cap").
+ */
 const capLow = 120;
 
 const ways: readonly Way[] = [
@@ -43,11 +50,13 @@ const ways: readonly Way[] = [
   {
     name: 'total-capped-low',
     options: ['--total', 'capped', '--total-cap', String(capLow)],
-    // One second and its padding hold less than the cap in history and more while records are made: only the latter cannot be proven.
+    // One second with its padding has fewer records than the cap in history, and more while records
+    // are created: only the latter cannot be proven.
     states: (found, from, until) => (found < capLow ? final : until - from === 1 ? ['gap total', 'gap count'] : []),
   },
   { name: 'total-capped-high', options: ['--total', 'capped', '--total-cap', '1500'] },
-  // Counted late, but before a window is closed; nothing becomes visible late here, for a total that lags behind a late record is no proof yet.
+  // Counted late, but before a window is closed. No record becomes visible late here, because a
+  // total that lags behind a late record does not prove it yet.
   { name: 'total-lagging', options: ['--total', 'lagging', '--total-lag', '1s', '--late-share', '0'], settings: { closeDelay: '4s' } },
   {
     name: 'slow-faults',
@@ -56,7 +65,9 @@ const ways: readonly Way[] = [
   },
 ];
 
-/** Records of each way: in history so many, then as many more a second for a few seconds. */
+/**
+ * Records of each variant: this many in history, then as many more per second for a few seconds.
+ */
 const records = Math.max(1_000, Math.floor(Number(process.env['WAYBILL_E2E_RECORDS'] ?? 13_600) / ways.length));
 const kills = Math.max(3, Math.round(Number(process.env['WAYBILL_E2E_KILLS'] ?? 12) / 6));
 const perSecond = 100;
@@ -119,7 +130,7 @@ describe.each(ways)('$name', (way) => {
       const states = way.states;
       const expected = states && ((from: number, until: number) => states(seconds.matching(from - 1, until + 1), from, until));
       const faults = faultsOf(source, seconds, Date.parse(start) / 1000, (from, until) =>
-        // What lies behind the last record may still have a recount ahead.
+        // Windows after the last record may still have a recount ahead.
         [
           ...(expected?.(from, until) ?? final),
           ...(from > seconds.last + 1 && expected?.(from, until)[0] !== 'gap total' ? ['proven'] : []),
@@ -141,7 +152,7 @@ describe.each(ways)('$name', (way) => {
     }));
 });
 
-/** Records are made for a while, everywhere. */
+/** Creates records for a while, at every service. */
 async function live(): Promise<void> {
   await Promise.all(ways.map((way) => serviceOf(way).set({ rate: perSecond })));
   await pause(liveSeconds * 1000);

@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
 import { ago, configure, Daemon, sourceOf } from '../support/e2e-daemon.ts';
-import { inPlace, until } from '../support/e2e-place.ts';
+import { inPlace, inPlaceIfLong, until } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 import { OtlpReceiver } from '../support/otlp-receiver.ts';
 import type { ReceivedSpan } from '../support/otlp-receiver.ts';
@@ -21,7 +21,7 @@ test('one trace for a page, one for a batch, and the metrics of docs/metrics.md'
     const source = sourceOf(service, ago(5_000));
     configure(place, [source], [file], { telemetry: { otlp: { endpoint: receiver.url } } });
     const secretHeader = 'collector-key-0123456789';
-    // The file wins: nothing listens at the address of the environment.
+    // The file takes precedence: nothing listens at the address in the environment.
     place.environment = {
       ...{ ...fast, OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9', OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test' },
       OTEL_EXPORTER_OTLP_HEADERS: `api-key=${secretHeader}`,
@@ -98,8 +98,8 @@ test('one trace for a page, one for a batch, and the metrics of docs/metrics.md'
   });
 });
 
-test('an unreachable OTLP receiver is one log line and delays neither delivery nor shutdown', async () => {
-  await inPlace('telemetry-down', async (place) => {
+test('an unreachable OTLP receiver is one log line and delays neither delivery nor shutdown', async (context) => {
+  await inPlaceIfLong(context, 'telemetry-down', async (place) => {
     // Accepts connections and never responds.
     const silent = createServer(() => undefined);
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
@@ -116,7 +116,7 @@ test('an unreachable OTLP receiver is one log line and delays neither delivery n
       const { code, ms } = await daemon.stop();
       expect(code).toBe(0);
       expect(ms).toBeLessThan(6_000);
-      // The second line is the count that the end of the process writes.
+      // The second line is the count written at exit.
       const failures = daemon.log.filter(({ event }) => event === 'telemetry.export_failed');
       expect(failures.length).toBeLessThanOrEqual(2);
       expect(failures[0]).toMatchObject({ code: 'otlp_export_failed', component: 'telemetry', level: 'warn' });
@@ -126,8 +126,8 @@ test('an unreachable OTLP receiver is one log line and delays neither delivery n
   });
 });
 
-test('without an endpoint no line of the log has a trace id', async () => {
-  await inPlace('telemetry-off', async (place) => {
+test('without an endpoint no log line has a trace id', async (context) => {
+  await inPlaceIfLong(context, 'telemetry-off', async (place) => {
     const service = await Service.start(place, '--rate', '20');
     configure(place, [sourceOf(service, ago(5_000))], [file]);
     const daemon = new Daemon(place);

@@ -1,6 +1,7 @@
 /**
- * What may befall a state while it is in use: an older copy is put back, the directory cannot be written, the disk fills, journal.maxSize is reached.
- * Each is said in words, nothing is lost, and where it passes everything goes on by itself.
+ * Trouble with a state in use: an older copy is restored, the directory is read-only, the disk is
+ * full, journal.maxSize is reached. Each is reported, nothing is lost, and once the cause is gone
+ * the daemon resumes by itself.
  */
 import { spawnSync } from 'node:child_process';
 import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -21,7 +22,7 @@ function noise(place: Place, length: number): string {
   return Buffer.from(bytes).toString('base64url');
 }
 
-/** Of the state on the disk: the file, and the WAL beside it. */
+/** The size of the state on disk: the database file with its WAL. */
 function sizeOf(place: Place): number {
   const sizes = ['waybill.db', 'waybill.db-wal'].map((name) => statSync(place.path(`state/${name}`), { throwIfNoEntry: false })?.size ?? 0);
   return sizes.reduce((sum, size) => sum + size);
@@ -31,8 +32,8 @@ describe.concurrent('trouble with the state', () => {
   test(
     'with an older copy of the state the file sink is blocked and the file unchanged; with the right state delivery resumes',
     { timeout: 300_000 },
-    () =>
-      inPlace('restored', async (place) => {
+    (context) =>
+      inPlaceIfLong(context, 'restored', async (place) => {
         const service = await Service.start(place, '--records', '600', '--span', '1m');
         configure(place, [sourceOf(service, ago(90_000), quick)], [{ ...file, failReadinessAfter: '1s' }]);
         const first = new Daemon(place);
@@ -55,7 +56,7 @@ describe.concurrent('trouble with the state', () => {
         const third = new Daemon(place);
         expect(await third.logged('sink.delivery_blocked', 60_000)).toMatchObject({ level: 'error', sink: 'siem', code: 'sink_blocked' });
         await third.ready(503, /sink siem: /, 60_000);
-        // What the service still holds is collected all the same.
+        // Records that the service still has are collected nevertheless.
         await third.logged('window.first_proven', 60_000);
         const status = await place.waybill('status', '--config', 'waybill.yaml');
         expect(status.stdout).toMatch(/1 sink needs attention/);
@@ -80,7 +81,7 @@ describe.concurrent('trouble with the state', () => {
       const refused = async (state: string, words: RegExp): Promise<void> => {
         configure(place, [source], [file], { dataDir: state });
         const { code, stderr } = await place.waybill('run', '--config', 'waybill.yaml', '--lock-wait', '1s');
-        // In the format of the log, to its last line.
+        // Every line, including the last, has the format of the log.
         const lines = stderr.split('\n').filter((line) => line !== '');
         const errors = lines.map((line) => JSON.parse(line) as { level: string; error?: unknown }).filter(({ level }) => level === 'error');
         expect({ code, errors }, state).toMatchObject({
@@ -88,7 +89,7 @@ describe.concurrent('trouble with the state', () => {
           errors: [{ event: 'daemon.not_started', error: { message: expect.stringMatching(words) as string } }],
         });
       };
-      // Making directories below it used to go round for ever.
+      // The creation of directories in this path once never ended.
       await refused('/proc/waybill/state', /^cannot use the state in "\/proc\/waybill\/state": .*ENOENT/);
       writeFileSync(place.path('plain'), '');
       await refused('./plain', /^cannot use "\.\/plain" for the state: it is not a directory/);
@@ -134,7 +135,7 @@ describe.concurrent('trouble with the state', () => {
         await full.ready(200, undefined, 60_000);
         fill();
         await full.ready(503, /journal: collecting is paused \(disk\)/, 60_000);
-        // A stop is clean: what could not be acknowledged is settled at the next start.
+        // The stop is clean: unsaved acknowledgements are reconciled at the next start.
         expect(await full.stop()).toMatchObject({ code: 0, signal: null });
         rmSync(place.path('volume/plug'));
         const daemon = new Daemon(place);
@@ -161,10 +162,10 @@ describe.concurrent('trouble with the state', () => {
           readonly sources: readonly { readonly closedUntil: string }[];
         }
 
-        // Before the service makes its history, so that nothing of it lies before the ledger.
+        // Before the service creates its history, so that the ledger contains all of it.
         const start = ago(300_000);
         const service = await Service.start(place, '--records', '1800', '--span', '5m');
-        // Records that cannot be packed: few are enough. Made from the seed, handed in as they are.
+        // Incompressible records: a few are enough. Derived from the seed, and added unchanged.
         const large = (await service.truth()).map((text, i) =>
           text
             .replace(/"logId":\d+/, `"logId":${800_000_000 + i}`)
@@ -180,7 +181,7 @@ describe.concurrent('trouble with the state', () => {
         expect(await first.logged('source.paused', 60_000)).toMatchObject({ level: 'error' });
         const before = await ledgerOf(place);
         await pause(1_500);
-        expect((await ledgerOf(place)).ledger.sources[0]?.closedUntil, 'nothing is closed meanwhile').toBe(
+        expect((await ledgerOf(place)).ledger.sources[0]?.closedUntil, 'no window is closed in that time').toBe(
           before.ledger.sources[0]?.closedUntil,
         );
         expect(sizeOf(place)).toBeLessThanOrEqual(quota);
@@ -200,7 +201,7 @@ describe.concurrent('trouble with the state', () => {
           },
         );
         await second.ready(200, undefined, 60_000);
-        expect(readFileSync(place.path('daemon.log'), 'utf8')).toMatch(/"reason":"journal_full"/);
+        expect(readFileSync(place.path('daemon.log'), 'utf8')).toMatch(/"event":"source.paused".*"(code|reason)":"journal_full"/);
         expect(await second.stop()).toMatchObject({ code: 0 });
         expect(sizeOf(place)).toBeLessThanOrEqual(quota);
         expect(compare(linesOf(place.path('later/siem.ndjson')), await service.truth(), (line) => line)).toEqual(exactlyOnce);

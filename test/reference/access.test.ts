@@ -34,7 +34,7 @@ describe('a request', () => {
     }
   });
 
-  test('without a token, with one that was changed, or signed by nobody, is refused with 401', async () => {
+  test('without a token, with a changed one, or with one of an unknown signer, is refused with 401', async () => {
     const key = { 'ocp-apim-subscription-key': service.line.subscriptionKey };
     const token = await service.token();
     const [head = '', body = '', signature = ''] = token.split('.');
@@ -49,7 +49,7 @@ describe('a request', () => {
     expect((await service.get(url, { ...key, authorization: `Bearer ${token}` })).status).toBe(200);
   });
 
-  test('for what is not there is 404, with another method 405, over plain HTTP nothing', async () => {
+  test('for an unknown path is 404, with another method 405, and plain HTTP gets no response', async () => {
     expect((await service.api('/nothing')).status).toBe(404);
     const headers = { authorization: `Bearer ${await service.token()}`, 'ocp-apim-subscription-key': service.line.subscriptionKey };
     const posted = await service.get(`${service.line.baseUrl}/logs/payload`, headers, 'POST');
@@ -91,7 +91,7 @@ describe('the roles of section 5', () => {
     expect(plain.data.map((record) => record.userNetwork)).toEqual(truth.slice(0, 1000).map((record) => record.userNetwork));
   });
 
-  test('logs.read sees what it did and what was done to its own payloads, without network data', async () => {
+  test('logs.read sees its own actions and those on its own payloads, without network data', async () => {
     const { userId } = service.client('Author');
     const own = truth.filter((record) => record.userId === userId || record.currentPayloadOwnerId === userId);
     expect(own.length).toBeGreaterThan(10);
@@ -106,7 +106,7 @@ describe('the roles of section 5', () => {
 });
 
 describe('the switch permissions', () => {
-  test('takes fields, rows or everything away while it runs, and gives them back', async () => {
+  test('hides fields, rows or everything at run time, and restores them', async () => {
     await service.set({ permissions: 'fields' });
     const fewer = await service.page('pageSize=5');
     for (const record of fewer.data) expect(Object.keys(record)).toEqual(fieldsOfPayload);

@@ -22,7 +22,10 @@ const all = [
   'EncryptionRequest AccessDenied GeoValidationFailed',
 ];
 
-/** Each needs several acts on the same file: how many acts it takes until all of them are there is luck. */
+/**
+ * Each needs several actions on the same file, so the number of actions until all of them occur is
+ * random.
+ */
 const rare = [
   'Audit AuthorisedGroupAccess Changed',
   'Decrypt AccessDenied GeoValidationCountryExclusionFailed',
@@ -41,7 +44,7 @@ const combinationsOf = async (): Promise<string[]> => {
 };
 
 test(
-  'people protect, share, open and are denied in every way of section 2.8, by the API, until they are stopped',
+  'users protect, share, open and are denied in every way of section 2.8, by the API, until activity stops',
   { timeout: 320_000 },
   async () => {
     service = await Service.start('--activity', '200');
@@ -52,7 +55,7 @@ test(
     const requests = json['requests'] as Record<string, Record<string, number>>;
     const statuses = new Set(Object.values(requests).flatMap((counts) => Object.keys(counts)));
     expect([...statuses].sort()).toEqual(['200', '201', '403', '409'].filter((status) => statuses.has(status)));
-    // Each record is of a call: what was granted, and what was denied.
+    // Each record corresponds to a granted or denied call.
     const truth = await service.truth();
     const protects = truth.filter((record) => record['actionAttempted'] === 'Encrypt' && record['result'] === 'AccessGranted').length;
     const created = Object.values(requests).reduce((sum, counts) => sum + (counts['201'] ?? 0), 0);
@@ -61,7 +64,7 @@ test(
   },
 );
 
-test('they live with what switches do to the service', { timeout: 220_000 }, async () => {
+test('users continue under every effect of switches on the service', { timeout: 220_000 }, async () => {
   service = await Service.start('--activity', '100', '--fault-reset', '0.2', '--fault-html-200', '0.2', '--fault-500', '0.2');
   await service.set({ revokeTokens: 'now' });
   await expect.poll(async () => (await service.truth()).length, { timeout: 100_000 }).toBeGreaterThan(30);

@@ -4,14 +4,15 @@ import { comparable, Service, type TruthRecord } from './service.ts';
 const countsOf = async (service: Service): Promise<{ total: number; visible: number }> =>
   (await service.control('GET', '/stats')).json['records'] as { total: number; visible: number };
 
-describe('records made while it runs', () => {
-  test('come at the rate, with logTimestamp now, and stop with it', async () => {
+describe('records created at run time', () => {
+  test('arrive at the rate, with the present as logTimestamp, and stop with it', async () => {
     await using service = await Service.start('--rate', '400', '--clock', 'manual');
     await service.advance('600ms');
     const records = await service.truth();
     expect(records).toHaveLength(240);
     const timeOf = (record: TruthRecord | undefined): number => Date.parse(`${comparable(record?.logTimestamp ?? '').slice(0, 23)}Z`);
-    // The first tick is 20 ms after the start, the last at 600 ms; a time is cut to its first digit at most.
+    // The first tick is 20 ms after the start, the last at 600 ms; a time is truncated to one digit
+    // at most.
     const span = timeOf(records.at(-1)) - timeOf(records[0]);
     expect(span).toBeGreaterThan(480);
     expect(span).toBeLessThan(680);
@@ -21,7 +22,7 @@ describe('records made while it runs', () => {
     expect(await service.truth()).toHaveLength(records.length);
   });
 
-  test('come with the clock of the machine, unless it is manual', async () => {
+  test('follow the clock of the machine, unless it is manual', async () => {
     await using service = await Service.start('--rate', '400');
     await expect.poll(async () => (await service.truth()).length, { interval: 20 }).toBeGreaterThan(100);
     const newest = (await service.truth()).at(-1)?.logTimestamp ?? '';
@@ -53,14 +54,14 @@ describe('records made while it runs', () => {
     await service.advance('600ms');
     const late = await countsOf(service);
     expect(late.visible).toBe(late.total);
-    // What came later belongs among the records that were there before.
+    // Late records are sorted among the existing records.
     const records = await service.truth();
     const lastSeen = records.findLastIndex((record) => seen.has(record.logId));
     expect(records.slice(0, lastSeen).some((record) => !seen.has(record.logId))).toBe(true);
     expect(records.map((record) => comparable(record.logTimestamp))).toEqual(records.map((r) => comparable(r.logTimestamp)).sort());
   });
 
-  test('have a bound to their lateness, or a long tail', async () => {
+  test('have bounded lateness, or a long tail', async () => {
     const options = ['--records', '4000', '--span', '1h', '--late-share', '1', '--late-delay', '10m'];
     await using bounded = await Service.start(...options);
     await using long = await Service.start(...options, '--late-tail', 'long');
@@ -68,10 +69,12 @@ describe('records made while it runs', () => {
       const time = new Date(Date.now() - minutes * 60_000).toISOString().slice(0, 22);
       return Number((await service.page(`endTime=${time}&pageSize=1`)).pagination.totalRecords);
     };
-    // Evenly from 0 to 10 minutes: all that is older is there, and half of the last ten minutes.
+    // Uniform from 0 to 10 minutes: all older records are visible, and half of the last ten
+    // minutes.
     expect(Math.abs((await visibleBefore(bounded, 10)) - 4000 * (50 / 60))).toBeLessThan(30);
     expect(Math.abs((await countsOf(bounded)).visible - 4000 * (55 / 60))).toBeLessThan(80);
-    // Median 10 minutes, and some of the oldest are not there yet: 0.5 · 5^-1.1 is one in twelve at 50 minutes.
+    // Median 10 minutes, and some of the oldest are not visible yet: 0.5 · 5^-1.1 is one in twelve
+    // at 50 minutes.
     const shownOfOldest = await visibleBefore(long, 50);
     expect(shownOfOldest).toBeGreaterThan((4000 / 6) * 0.86);
     expect(shownOfOldest).toBeLessThan((4000 / 6) * 0.97);
@@ -85,25 +88,27 @@ describe('odd records', () => {
   });
   afterAll(() => service.stop());
 
-  /** At least 40 records that are made while the switches are so. */
-  const lines = async (switches: Record<string, unknown>): Promise<string[]> => {
+  /** At least 40 records created under these switches. */
+  const lines = async (switches: Record<string, unknown>, rate = 1000): Promise<string[]> => {
     const before = new Set(await service.truthLines());
-    await service.set({ ...switches, rate: 1000 });
+    await service.set({ ...switches, rate });
     const visible = async (): Promise<number> => ((await service.control('GET', '/stats')).json['records'] as { visible: number }).visible;
     await expect.poll(visible, { interval: 20, timeout: 60_000 }).toBeGreaterThanOrEqual(before.size + 40);
     await service.set({ rate: 0, ...Object.fromEntries(Object.keys(switches).map((name) => [name, name === 'nodes' ? 1 : 0])) });
     const all = await service.truthLines();
-    // What is served is what the truth says, to the byte.
+    // The response contains the bytes of the truth.
     const reply = await service.api('/logs/full-payload?pageSize=1000&sort=-logTimestamp');
     expect(reply.text.slice(reply.text.indexOf('"data":[') + 8, -2)).toBe(all.slice(-1000).reverse().join(','));
     return all.filter((line) => !before.has(line));
   };
   const parsed = (texts: string[]): Record<string, unknown>[] => texts.map((text) => JSON.parse(text) as Record<string, unknown>);
 
-  test('miss a field, have null or another type in one', async () => {
+  test('lack a field, or have null or another type in one', async () => {
     for (const record of parsed(await lines({ oddMissing: 1 }))) expect(Object.keys(record)).toHaveLength(13);
     for (const text of await lines({ oddNull: 1 })) expect(text.match(/:null/g)).toHaveLength(1);
-    /** How many of the values, those inside userNetwork too, are not of the type of section 2.7. */
+    /**
+     * The number of values, including those in userNetwork, with another type than in section 2.7.
+     */
     const changesIn = (record: Record<string, unknown>): number =>
       Object.entries(record)
         .flatMap(([name, each]) =>
@@ -115,7 +120,7 @@ describe('odd records', () => {
     expect(changed.filter((count) => count === 1).length).toBeGreaterThan(changed.length * 0.75);
   });
 
-  test('have a time without a fraction, by which they are found', async () => {
+  test('have a time without a fraction, and queries find them by it', async () => {
     for (const { logId, logTimestamp } of parsed(await lines({ oddNoFraction: 1 })) as TruthRecord[]) {
       expect(logTimestamp).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d$/);
       const { data } = await service.page(`startTime=${logTimestamp}.00&endTime=${logTimestamp}.00&pageSize=1000`);
@@ -143,13 +148,15 @@ describe('odd records', () => {
 
   test('repeat the logId of another node', async () => {
     const all = parsed(await lines({ oddRepeatedId: 0.5, nodes: 2 })).map((record) => record['logId']);
-    // Two thirds are expected to be distinct; of 40 records or more all but a tenth nearly never are.
+    // Two thirds are expected to be distinct; of 40 records or more, hardly ever more than nine
+    // tenths.
     expect(new Set(all).size).toBeLessThan(all.length * 0.9);
     const one = parsed(await lines({ oddRepeatedId: 0.5 })).map((record) => record['logId']);
     expect(new Set(one).size).toBe(one.length);
   });
 
   test('are huge', async () => {
-    for (const record of parsed(await lines({ oddHuge: 1 }))) expect(record['payloadName']).toHaveLength(65_536);
+    // 64 KiB each.
+    for (const record of parsed(await lines({ oddHuge: 1 }, 50))) expect(record['payloadName']).toHaveLength(65_536);
   });
 });

@@ -1,4 +1,7 @@
-/** Requests that are too large, too slow, cut off or no requests at all: a clear status, nothing half-written, and the service goes on. */
+/**
+ * Requests that are too large, too slow, truncated or invalid: a clear status, no partial write,
+ * and the service continues.
+ */
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, type TLSSocket } from 'node:tls';
@@ -18,7 +21,7 @@ afterEach(() => service.set({ bodyPatience: '30s', fileMax: 100_000 }));
 const path = '/payloads/protect-remote';
 const total = async (): Promise<unknown> => (await service.page('pageSize=1')).pagination.totalRecords;
 
-/** A connection of its own, and what comes back on it until it ends. */
+/** A separate connection, and all data received on it until it ends. */
 async function raw(): Promise<{ socket: TLSSocket; said: Promise<string> }> {
   const { port } = new URL(service.line.baseUrl);
   const socket = connect({ port: Number(port), host: '127.0.0.1', ca: readFileSync(service.line.ca, 'utf8') });
@@ -67,14 +70,14 @@ describe('a body', () => {
     expect(String(json['detail'])).toContain(words);
   });
 
-  test('that would be much more in memory than on the way is refused before anything is made of it', async () => {
+  test('that would need much more memory than its size is refused before it is parsed', async () => {
     for (const body of [`[${'{},'.repeat(40_000)}{}]`, `${' '.repeat(70_000)}{}`, '['.repeat(130_000)]) {
       const { status, json } = await service.call(author, 'POST', path, body);
       expect([status, String(json['detail'])]).toEqual([400, expect.stringMatching(/nested deeper|65536 bytes outside of its strings/)]);
     }
   });
 
-  test('that is refused for a header names the header', async () => {
+  test('with an invalid header is refused with the name of the header', async () => {
     const tried = async (headers: Record<string, string | undefined>): Promise<unknown[]> => {
       const { status, json } = await service.call(author, 'POST', path, '{}', headers);
       return [status, json['parameter']];
@@ -86,14 +89,14 @@ describe('a body', () => {
     expect(await tried({ authorization: 'Bearer x' })).toEqual([401, 'Authorization']);
   });
 
-  test('with a charset named is taken', async () => {
+  test('with a charset is accepted', async () => {
     const headers = { 'content-type': 'application/json; charset=UTF-8' };
     expect((await service.call(author, 'POST', path, fileOf('x'), headers)).status).toBe(201);
   });
 });
 
 describe('a file', () => {
-  test('of the largest size is protected and opened, one byte more is 413 both ways, and nothing is written', async () => {
+  test('of the largest size is protected and opened; one byte more is 413 both ways, and nothing is written', async () => {
     const largest = await protect(service, author, Buffer.alloc(100_000));
     expect((await open(service, author, largest)).status).toBe(200);
     const before = await total();
@@ -104,7 +107,7 @@ describe('a file', () => {
     expect(await total()).toBe(before);
   });
 
-  test('far too large is refused before it has come, and the connection is good for more', async () => {
+  test('far too large is refused before it has arrived, and the connection stays usable', async () => {
     const { socket, said } = await raw();
     socket.write(head(50_000_000));
     const [first] = (await once(socket, 'data')) as [Buffer];
@@ -115,7 +118,7 @@ describe('a file', () => {
     expect(status).toBe(413);
   });
 
-  test('far too large whose size is not said is refused when it is', async () => {
+  test('far too large without a stated size is refused when the limit is exceeded', async () => {
     const { socket } = await raw();
     socket.write(head(0).replace('content-length: 0', 'transfer-encoding: chunked'));
     const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`;
@@ -138,7 +141,7 @@ describe('a client', () => {
     expect(await total()).toBe(before);
   });
 
-  test('that goes away in the middle of its body leaves nothing behind', async () => {
+  test('that disconnects within its body leaves nothing behind', async () => {
     const before = await total();
     const { socket } = await raw();
     const text = JSON.stringify(fileOf('x'));
@@ -164,7 +167,7 @@ describe('a client', () => {
   });
 });
 
-test('a target in absolute form is the same as its path, and HEAD is GET without a body', async () => {
+test('a target in absolute form equals its path, and HEAD is GET without a body', async () => {
   const url = new URL(service.line.baseUrl);
   const asked = async (method: string, target: string): Promise<string> => {
     const { socket, said } = await raw();
@@ -190,7 +193,7 @@ test('a target in absolute form is the same as its path, and HEAD is GET without
   expect(bodyOf(head)).toBe('');
 });
 
-test('without the right to it nothing is read of a body', async () => {
+test('without permission no body is read', async () => {
   const { socket } = await raw();
   socket.write(head(50_000_000).replace(author.token, 'x'));
   const [first] = (await once(socket, 'data')) as [Buffer];
@@ -198,8 +201,11 @@ test('without the right to it nothing is read of a body', async () => {
   socket.destroy();
 });
 
-describe('what is taken away while a body comes', () => {
-  /** Begins to protect a file, and goes on when the service has judged the header and something else has happened. */
+describe('permissions removed during a body', () => {
+  /**
+   * Starts to protect a file, and continues after the service has checked the header and
+   * `meanwhile` has run.
+   */
   const interrupted = async (caller: Caller, meanwhile: () => Promise<unknown>): Promise<string> => {
     const { socket, said } = await raw();
     const text = JSON.stringify(fileOf('x'));
@@ -211,13 +217,13 @@ describe('what is taken away while a body comes', () => {
     return said;
   };
 
-  test('a role, or the token itself, is not there any more for the call, which changes nothing and is told by nothing', async () => {
+  test('a removed role or a revoked token fails the call, which changes and logs nothing', async () => {
     const administrator = await service.as('User Administrator');
     const give = { firstName: 'Ada', lastName: 'Sample', email: 'ada@example.com', roles: ['Author', 'Recipient'] };
     const { json: user } = await service.call(administrator, 'POST', '/users', give);
     const accounts = (await service.control('GET', '/accounts')).json as unknown as Parameters<Service['signIn']>[0][];
     const ada = await service.signIn(accounts.find(({ userId }) => userId === user['id']) as Parameters<Service['signIn']>[0]);
-    // Once verified a token is remembered, so that the header is judged before anything else comes.
+    // A verified token is cached, so that the header is checked at once.
     expect((await service.call(ada, 'GET', '/users')).status).toBe(200);
     const before = await total();
     const role = `/users/${ada.userId}/roles/Author`;

@@ -1,4 +1,7 @@
-/** The certificates in the folder of --tls-dir: stored, read again, and refused if they do not fit. */
+/**
+ * The certificates in the folder of --tls-dir: stored, read again, and refused if they do not
+ * match.
+ */
 import { X509Certificate } from 'node:crypto';
 import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,7 +19,7 @@ afterEach(() => {
 });
 
 describe('certificates', () => {
-  test('are created once and read again; only the owner may read the key, and no file holds the key of the authority', async () => {
+  test('are created once and read again; only the owner may read the key, and no file contains the key of the CA', async () => {
     const created = await certificatesIn(folder);
     expect(await certificatesIn(folder)).toEqual(created);
     const authority = new X509Certificate(readFileSync(created.caFile));
@@ -38,7 +41,7 @@ describe('certificates', () => {
     await expect(certificatesIn(folder)).rejects.toThrow(message);
   });
 
-  test('that have expired are refused, and the error says what to do', async () => {
+  test('that have expired are refused, and the error gives the remedy', async () => {
     await certificatesIn(folder);
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 366 * 86_400_000 });
     await expect(certificatesIn(folder)).rejects.toThrow(/".*server\.pem" has expired: delete the three files to create new ones/);

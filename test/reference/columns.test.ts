@@ -1,4 +1,7 @@
-/** The columns in memory against a plain search and sort of the same records: every filter with every order, whatever comes late. */
+/**
+ * The columns in memory compared with a plain search and sort of the same records: every filter
+ * with every order, also for late records.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,7 +15,7 @@ const seed = Number(process.env['WAYBILL_TEST_SEED'] ?? Date.now() % 1_000_000);
 let state = seed * 2 + 1;
 const below = (limit: number): number => (state = (state * 48_271) % 2_147_483_647) % limit;
 
-/** Texts whose order differs between UTF-16 and code points, and some that are equal but for case. */
+/** Texts whose order differs between UTF-16 and code points, and some that differ only in case. */
 const texts = ['a', 'A', 'b', 'ab', '', '\u{ffff}x', '\u{1f600}', 'é', 'z\u0000', 'z'];
 const fields: (keyof Keys)[] = [
   'userId',
@@ -96,10 +99,11 @@ const compare = (count: number): void => {
   }
 };
 
-test('any filter, any order and any page are those of a plain search, also when records come late or all at the same time', () => {
+test('any filter, order and page give the same records as a plain search, also for late or simultaneous records', () => {
   add(3000, () => BigInt(below(1000)), 10);
   compare(120);
-  // Later than all, then among those that are there, then at one time; with few new texts, and with many.
+  // Later than all, then among the existing ones, then at one time; with few new texts, and with
+  // many.
   add(50, () => 1000n + BigInt(below(5)), 20);
   compare(50);
   add(700, () => BigInt(below(1005)), 4000);
@@ -108,7 +112,7 @@ test('any filter, any order and any page are those of a plain search, also when 
   compare(60);
 });
 
-test('what a transaction takes back is in no answer, and what has its id then is', () => {
+test('rolled-back records are in no response, and the records that reuse their ids are', () => {
   const everything: Selection = { from: undefined, until: undefined, equal: {}, ownOf: 'a' };
   const before = store.count(everything);
   expect(() =>
@@ -123,7 +127,7 @@ test('what a transaction takes back is in no answer, and what has its id then is
   compare(50);
 });
 
-test('a store that is opened again reads all that is there', async () => {
+test('a store that is opened again reads all records', async () => {
   const again = new Store(data);
   await again.load(new AbortController().signal);
   const selection: Selection = { from: undefined, until: undefined, equal: { result: 'b' }, ownOf: undefined };

@@ -1,4 +1,7 @@
-/** The types that keep every other combination out of the log, against the table of section 2.8 written out once more. */
+/**
+ * The types that exclude every other combination from the log, compared with a second copy of the
+ * table of section 2.8.
+ */
 import { expect, test } from 'vitest';
 import { combinations, type Combination, type ReasonOf } from '../../src/reference/logs/combinations.ts';
 
@@ -26,7 +29,7 @@ test('the combinations are the seventeen of section 2.8', () => {
   expect(combinations).toHaveLength(17);
 });
 
-test('another one is an error of types, which npm run typecheck finds', () => {
+test('another one is a type error, which npm run typecheck finds', () => {
   const right: Combination[] = [
     ['Decrypt', 'AccessDenied', 'TimeEmbargoFailed'],
     // @ts-expect-error -- protecting knows no time

@@ -1,4 +1,7 @@
-/** The container without the network: its bytes against a second reading of docs/reference-service.md, and every change of one. */
+/**
+ * The container without the network: its bytes compared with a second implementation of
+ * docs/reference-service.md, and every change of one.
+ */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import {
@@ -36,7 +39,7 @@ function refuses(container: Buffer): boolean {
 }
 
 describe('the container', () => {
-  test.each([0, 1, 15, 16, 17, 100_000])('holds %i bytes and gives them back', (size) => {
+  test.each([0, 1, 15, 16, 17, 100_000])('contains %i bytes and returns them', (size) => {
     const content = randomBytes(size);
     const { container } = containerOf(content);
     expect(open(container).equals(content)).toBe(true);
@@ -46,7 +49,7 @@ describe('the container', () => {
     if (size > 15) expect(container.includes(content.subarray(0, 16))).toBe(false);
   });
 
-  test('is what the document says, byte by byte', () => {
+  test('equals the document, byte by byte', () => {
     const content = Buffer.from('the content');
     const { container, dataKey } = containerOf(content);
     const rulesText = JSON.stringify(rules);
@@ -64,7 +67,7 @@ describe('the container', () => {
     expect(container.subarray(96 + size).equals(body)).toBe(true);
   });
 
-  test('of the same content is never twice the same', () => {
+  test('of the same content is never the same twice', () => {
     const content = Buffer.alloc(64);
     const [one, other] = [containerOf(content), containerOf(content)];
     expect(one.dataKey.equals(other.dataKey)).toBe(false);
@@ -88,20 +91,20 @@ describe('the container', () => {
     expect(tried).toBe(4096 + 7 * header);
   });
 
-  test('is refused when cut anywhere, or with something behind it', () => {
+  test('is refused if truncated anywhere, or with bytes after it', () => {
     const { container } = containerOf(randomBytes(200));
     for (let length = 0; length < container.length; length += 1) expect(() => open(container.subarray(0, length))).toThrow(NotAuthentic);
     expect(() => open(Buffer.concat([container, Buffer.alloc(1)]))).toThrow(NotAuthentic);
   });
 
-  test('is refused under the key of another payload, and so is a content behind the header of another', () => {
+  test('is refused under the key of another payload, and so is a content after the header of another', () => {
     const [one, other] = [containerOf(Buffer.alloc(100, 1)), containerOf(Buffer.alloc(100, 2))];
     expect(() => open(one.container, randomBytes(32))).toThrow(NotAuthentic);
     const { bytes } = headerOf(one.container);
     expect(() => open(Buffer.concat([bytes, other.container.subarray(bytes.length)]))).toThrow(NotAuthentic);
   });
 
-  test('has no room for rules of more than 65,535 bytes, and says so', () => {
+  test('has no space for rules of more than 65,535 bytes, and reports it', () => {
     expect(() => newHeader(payloadId, payloadKey, 'x'.repeat(65_533))).not.toThrow();
     expect(() => newHeader(payloadId, payloadKey, 'x'.repeat(65_534))).toThrow(RangeError);
   });

@@ -1,4 +1,7 @@
-/** Compares answers with the OpenAPI document of the service: status, media type and body must be what it says of the operation. */
+/**
+ * Compares responses with the OpenAPI document of the service: status, media type and body must
+ * match the operation.
+ */
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 
 interface Response {
@@ -12,7 +15,7 @@ interface Document {
   components: { responses: Record<string, Response> };
 }
 
-/** An answer with its JSON. */
+/** A response with its JSON. */
 export interface Told {
   status: number;
   headers: Record<string, string | string[] | undefined>;
@@ -28,12 +31,15 @@ export class Description {
   constructor(text: string) {
     this.text = text;
     this.document = JSON.parse(text) as Document;
-    // Formats are for who reads the document: what they mean here is said by a pattern beside them.
+    // Formats only inform readers: patterns next to them define the values.
     this.#ajv = new Ajv2020({ strict: false, validateFormats: false });
     this.#ajv.addSchema(this.document, 'document');
   }
 
-  /** @throws when the answer is not one that the document has for the operation; what is no operation is refused by 404 or 405 */
+  /**
+   * @throws if the document does not describe the response for the operation; an unknown operation
+   * must be refused by 404 or 405
+   */
   check(method: string, path: string, { status, headers, json }: Told): void {
     const [plain = ''] = path.split('?');
     const operation = this.#itemOf(plain)?.[method.toLowerCase()];
@@ -51,7 +57,7 @@ export class Description {
     if (!validate(json)) throw new Error(`${what}: ${this.#ajv.errorsText(validate.errors)}: ${JSON.stringify(json).slice(0, 500)}`);
   }
 
-  /** A path that is written out wins over one with names. */
+  /** A literal path takes precedence over one with parameters. */
   #itemOf(path: string): Record<string, { responses: Record<string, Response> }> | undefined {
     const { paths } = this.document;
     const template = Object.keys(paths).find((each) => new RegExp(`^${each.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(path));

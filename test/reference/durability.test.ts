@@ -1,4 +1,7 @@
-/** What was answered is there after a `kill -9`, whole: each payload with its key, its policies and the records that tell of them. */
+/**
+ * Acknowledged work survives a `kill -9` completely: each payload with its key, its policies and
+ * its records.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,11 +15,11 @@ import { Switches } from '../../src/reference/switches.ts';
 import { logOf, opens, places, policy, protect, type Protected } from './files.ts';
 import { Service } from './service.ts';
 
-test('a service that is killed in the middle of its work has lost nothing that it answered, and nothing half', async () => {
+test('a service killed at work has lost nothing that it acknowledged, and has no partial write', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'reference-test-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const options = ['--data', join(folder, 'data.db'), '--seed', 'durable'];
-  const before = await Service.start(...options);
+  const before = await Service.startProgram(...options);
   const author = await before.as('Author');
   const colleague = await before.as('Recipient');
   const administrator = await before.as('Policy Administrator');

@@ -1,7 +1,7 @@
-/** Files under protection, for tests: calls that protect, open and share, and what the log says of one payload. */
+/** Protected files for tests: protect, open and share a file, and read the log records of one payload. */
 import type { Caller, Service, Told } from './service.ts';
 
-/** Positions far from any border, and in the middle of the South Pacific. */
+/** Positions far from any border, and one in the middle of the South Pacific. */
 export const places = {
   zurich: '47.3769,8.5417',
   bern: '46.948,7.4474',
@@ -25,7 +25,7 @@ export interface Protected {
   base64FileData: string;
 }
 
-/** Protects a file with success. */
+/** Protects a file; must succeed. */
 export async function protect(service: Service, caller: Caller, content: Buffer | string = 'a secret'): Promise<Protected> {
   const { status, json } = await service.call(caller, 'POST', '/payloads/protect-remote/', fileOf(content));
   if (status !== 201) throw new Error(JSON.stringify(json));
@@ -37,20 +37,20 @@ export function open(service: Service, caller: Caller, file: Protected, latLong?
   return service.call(caller, 'POST', '/payloads/open-remote', { base64FileData, userNetwork: networkAt(latLong) });
 }
 
-/** The status, and why when it is denied. */
+/** The status, and the reason of a denial. */
 export async function opens(service: Service, caller: Caller, file: Protected, latLong?: string): Promise<number | string> {
   const { status, json } = await open(service, caller, file, latLong);
   return typeof json['reason'] === 'string' ? json['reason'] : status;
 }
 
-/** Changes a policy of the payload with success. */
+/** Changes a policy of the payload; must succeed. */
 export async function policy(service: Service, caller: Caller, { payloadId }: Protected, type: string, body: object): Promise<Told> {
   const told = await service.call(caller, 'POST', `/payloads/${payloadId}/policies/${type}`, body);
   if (told.status !== 200) throw new Error(JSON.stringify(told.json));
   return told;
 }
 
-/** What the log has of the payload, oldest first: action, result and reason of each record. */
+/** The log of the payload, oldest first: action, result and reason of each record. */
 export async function logOf(service: Service, { payloadId }: { payloadId: string }): Promise<string[]> {
   const { data } = await service.page(`payloadId=${payloadId}&sort=%2BlogTimestamp`);
   return data.map((record) => [record['actionAttempted'], record['result'], record['resultReason']].join(' '));

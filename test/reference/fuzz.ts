@@ -1,8 +1,10 @@
 /**
- * A schema-driven fuzzer against the service's own description: `node test/reference/fuzz.ts [EXAMPLES] [SEED]`. Starts the service with
- * a Super Administrator's token and runs Schemathesis (Python: `pip install schemathesis`; SCHEMATHESIS names the program when it is not on
- * the path) with every check but that whatever fits the schemas is accepted: a file must also be one that was protected. Ends with 1 when
- * there is a 5xx, or an answer that the description does not have; prints what the service counted.
+ * A schema-driven fuzzer against the service's own description: `node test/reference/fuzz.ts
+ * [EXAMPLES] [SEED]`. Starts the service with a Super Administrator's token and runs Schemathesis
+ * (Python: `pip install schemathesis`; SCHEMATHESIS names the program if it is not on the PATH)
+ * with every check except one: a request that matches the schemas need not succeed, because a file
+ * must also have been protected. Ends with 1 after a 5xx or an undescribed response; prints the
+ * counts of the service.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -26,7 +28,7 @@ const options = [
 ];
 const more = ['--max-examples', examples, '--seed', seed, '--continue-on-failure', '--workers', '2'];
 const given = Object.entries(headers).flatMap(([name, value]) => ['--header', `${name}: ${value}`]);
-// It keeps what it found in the folder where it runs.
+// It stores its findings in the working directory.
 const cwd = mkdtempSync(join(tmpdir(), 'reference-fuzz-'));
 const fuzzer = spawn(process.env['SCHEMATHESIS'] ?? 'schemathesis', [...options, ...more, ...given], {
   cwd,

@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url';
 import openapiTypes, { astToString } from 'openapi-typescript';
 import ts from 'typescript';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { isLong } from '../support/long-run.ts';
 import { Service } from './service.ts';
 
 const root = new URL('../../', import.meta.url);
@@ -27,7 +28,8 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-test('compiles with every call of the specification', { timeout: 300_000 }, () => {
+test('compiles with every call of the specification', { timeout: 300_000 }, ({ skip }) => {
+  skip(!isLong, 'npm run test:long runs it');
   const program = ts.createProgram([calls], {
     target: ts.ScriptTarget.ES2024,
     lib: ['lib.es2024.d.ts', 'lib.dom.d.ts'],

@@ -19,7 +19,7 @@ afterAll(() => service.stop());
 const errorOf = (text: string): unknown => (JSON.parse(text) as { error: unknown }).error;
 const wellKnown = (): string => `${service.line.authUrl}/${service.line.tenantId}/v2.0/.well-known/openid-configuration`;
 
-/** The fetch that jose and openid-client use, over the service's own authority. */
+/** The fetch of jose and openid-client, with the service's CA. */
 async function fetchTrusting(url: string | URL, options?: { method?: string; headers?: unknown; body?: unknown }): Promise<Response> {
   if (options?.method === 'POST') {
     const form = Object.fromEntries(new URLSearchParams(String(options.body)));
@@ -31,7 +31,7 @@ async function fetchTrusting(url: string | URL, options?: { method?: string; hea
 }
 
 describe('the token endpoint', () => {
-  test('gives a client a token that a standard verifier accepts by discovery document and key set', async () => {
+  test('issues a token that a standard verifier accepts by discovery document and key set', async () => {
     const discovery = JSON.parse((await service.get(wellKnown())).text) as Record<string, string>;
     expect(discovery['token_endpoint']).toBe(`${service.line.authUrl}/${service.line.tenantId}/oauth2/v2.0/token`);
     const reply = await service.form(service.clientForm('Security Administrator'));
@@ -57,13 +57,13 @@ describe('the token endpoint', () => {
     expect(tokens.expires_in).toBe(3600);
   });
 
-  test('takes the secret by HTTP Basic as well, which RFC 6749 section 2.3.1 wants of every server', async () => {
+  test('accepts the secret by HTTP Basic as well, as RFC 6749 section 2.3.1 requires of every server', async () => {
     const { client_id: id = '', client_secret: secret = '', ...rest } = service.clientForm('Author');
     const reply = await service.form(rest, { authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}` });
     expect(reply.status).toBe(200);
   });
 
-  test('signs in every user with the grant password, and the API knows who it is', async () => {
+  test('signs in every user with the grant password, and the API recognizes the user', async () => {
     expect(service.line.users.filter((user) => user.roles.includes('Author'))).toHaveLength(2);
     for (const user of service.line.users) {
       const reply = await service.form(service.userForm(user));
@@ -74,12 +74,12 @@ describe('the token endpoint', () => {
     }
   });
 
-  test('gives an ID token for openid, as clients of OpenID Connect ask for it in the grant password', async () => {
+  test('issues an ID token for the scope openid, as clients of OpenID Connect request it in the grant password', async () => {
     const [user] = service.line.users;
     if (!user) throw new Error('no user');
     const { clientId, username, password, userId } = user;
     const ofApi = `api://${service.line.scopeAddress}/access_as_user`;
-    // As MSAL sends it, which adds openid, profile and offline_access to the scope that it is given.
+    // As MSAL sends it, which adds openid, profile and offline_access to the given scope.
     const form = { client_id: clientId, scope: `${ofApi} openid profile offline_access`, grant_type: 'password', username, password };
     const reply = await service.form({ ...form, client_info: '1', 'client-request-id': '5fa5b1f0-7ac5-4a3d-9c1b-1f1f4f8cfb4a' });
     expect(reply.status).toBe(200);
@@ -94,7 +94,7 @@ describe('the token endpoint', () => {
     expect(payload).toMatchObject({ sub: userId, preferred_username: username, name: expect.stringContaining(' ') as unknown });
     expect(payload.sub).toBe(access.payload.sub);
     expect(payload).not.toHaveProperty('email');
-    // An ID token is for the client: the API does not take it.
+    // An ID token is for the client: the API rejects it.
     const headers = { 'ocp-apim-subscription-key': service.line.subscriptionKey };
     const users = `${service.line.baseUrl}/users`;
     expect((await service.get(users, { ...headers, authorization: `Bearer ${body.id_token}` })).status).toBe(401);
@@ -103,12 +103,12 @@ describe('the token endpoint', () => {
     expect(JSON.parse((await service.form({ ...form, scope: `profile ${ofApi}` })).text)).not.toHaveProperty('id_token');
   });
 
-  test('says in its discovery document what it has: openid, and no authorization endpoint', async () => {
+  test('lists its features in the discovery document: openid, and no authorization endpoint', async () => {
     const discovery = JSON.parse((await service.get(wellKnown())).text) as Record<string, unknown>;
     expect(discovery['scopes_supported']).toEqual(expect.arrayContaining(['openid', 'profile', 'email']));
     const addresses = Object.values(discovery).filter((value) => typeof value === 'string' && value.startsWith('https:')) as string[];
     expect(discovery).not.toHaveProperty('authorization_endpoint');
-    // Whatever address it names answers: the token endpoint to GET with 405.
+    // Every listed address responds: the token endpoint to GET with 405.
     for (const address of addresses.filter((each) => !each.endsWith('/v2.0'))) {
       expect([200, 405], address).toContain((await service.get(address)).status);
     }
@@ -120,7 +120,7 @@ describe('the token endpoint', () => {
     ['wrong scope', { scope: 'api://other/.default' }, 400, 'invalid_scope'],
     ['the scope of the other grant', { scope: 'api://SCOPE/access_as_user' }, 400, 'invalid_scope'],
     ['the scopes of OpenID Connect alone', { scope: 'openid profile' }, 400, 'invalid_scope'],
-    ['a scope that is not known besides its own', { scope: 'api://SCOPE/.default admin' }, 400, 'invalid_scope'],
+    ['an unknown scope in addition to its own', { scope: 'api://SCOPE/.default admin' }, 400, 'invalid_scope'],
     ['unknown grant', { grant_type: 'authorization_code' }, 400, 'unsupported_grant_type'],
     ['empty grant', { grant_type: '' }, 400, 'invalid_request'],
   ];
@@ -131,7 +131,7 @@ describe('the token endpoint', () => {
     expect(reply.text).toContain('error_description');
   });
 
-  test('refuses a password that is not right, a client without a secret for itself, another media type, and GET', async () => {
+  test('refuses a wrong password, a client without its secret, another media type, and GET', async () => {
     const [user] = service.line.users;
     if (!user) throw new Error('no user');
     expect(errorOf((await service.form({ ...service.userForm(user), password: 'wrong' })).text)).toBe('invalid_grant');
@@ -149,7 +149,7 @@ describe('the token endpoint', () => {
     }
   });
 
-  test('refuses a body that is too large or too slow, and goes on with the connection where it can', async () => {
+  test('refuses a body that is too large or too slow, and continues with the connection if it can', async () => {
     const large = await service.form({ ...service.clientForm('Author'), scope: 'x'.repeat(70_000) });
     expect([large.status, errorOf(large.text), large.headers['connection']]).toEqual([413, 'invalid_request', 'keep-alive']);
     const options = { port: new URL(service.line.authUrl).port, path: `/${service.line.tenantId}/oauth2/v2.0/token`, method: 'POST' };
@@ -164,7 +164,7 @@ describe('the token endpoint', () => {
   });
 });
 
-test('keys and tokens outlive a restart with --data: the same key set, good tokens stay good, revoked ones do not come back', async () => {
+test('keys and tokens survive a restart with --data: the same key set, valid tokens stay valid, revoked ones stay revoked', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'reference-test-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const options = ['--data', join(folder, 'data.db'), '--tls-dir', folder];
@@ -176,14 +176,14 @@ test('keys and tokens outlive a restart with --data: the same key set, good toke
     const headers = { authorization: `Bearer ${token}`, 'ocp-apim-subscription-key': of.line.subscriptionKey };
     return (await of.get(`${of.line.baseUrl}/logs/payload`, headers)).status;
   };
-  await using first = await Service.start(...options);
+  await using first = await Service.startProgram(...options);
   const port = new URL(first.line.authUrl).port;
   const revoked = await first.token();
   await first.set({ revokeTokens: 'now' });
   await first.set({ rotateKeys: 'now' });
   const good = await first.token('Security Administrator', true);
   const keys = await keySet(first);
-  // RFC 7638: SHA-256 of the required members in the order of their names, without blanks.
+  // RFC 7638: SHA-256 of the required members in the order of their names, without white space.
   for (const { kid, e, kty, n } of keys) {
     expect(kid).toBe(createHash('sha256').update(`{"e":"${e}","kty":"${kty}","n":"${n}"}`).digest('base64url'));
     expect(kty).toBe('RSA');
@@ -214,7 +214,7 @@ describe('the switches of tokens', () => {
     expect((await service.api('/logs/payload')).status).toBe(200);
   });
 
-  test('rotateKeys signs with a new key; the key before stays good, the one before that does not', async () => {
+  test('rotateKeys signs with a new key; the previous key stays valid, older keys do not', async () => {
     const keyOf = (token: string): unknown =>
       (JSON.parse(Buffer.from(token.split('.')[0] ?? '', 'base64url').toString()) as { kid: unknown }).kid;
     const old = await service.token('Security Administrator', true);
@@ -228,11 +228,11 @@ describe('the switches of tokens', () => {
     expect((await service.api('/logs/payload')).status).toBe(200);
   });
 
-  test('tokenLifetime ends a token when it says', async () => {
+  test('tokenLifetime limits the lifetime of a token', async () => {
     await using timed = await Service.start('--clock', 'manual', '--token-lifetime', '10s');
     const body = JSON.parse((await timed.form(timed.clientForm('Security Administrator'))).text) as { expires_in: number };
     expect(body.expires_in).toBe(10);
-    // Its times are whole seconds: up to one of them is over when it is issued.
+    // Its times are whole seconds: up to one second has passed when it is issued.
     await timed.token();
     await timed.advance('9s');
     expect((await timed.api('/logs/payload')).status).toBe(200);
@@ -242,7 +242,7 @@ describe('the switches of tokens', () => {
     expect((await timed.api('/logs/payload')).status).toBe(200);
   });
 
-  test('identityProvider: down resets, unavailable answers 503, stalled says nothing; the API goes on', async () => {
+  test('identityProvider: down resets, unavailable responds with 503, stalled never responds; the API continues', async () => {
     const form = service.clientForm('Author');
     await service.set({ identityProvider: 'down' });
     await expect(service.form(form)).rejects.toMatchObject({ code: 'ECONNRESET' });

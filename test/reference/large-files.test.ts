@@ -1,4 +1,4 @@
-/** Large files: decoded and encoded in slices without a change of a byte, and no more of them in memory at a time than there is room for. */
+/** Large files: decoded and encoded in slices without a change, and within the memory budget. */
 import { setImmediate } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { decodedInSlices, encodedSlices } from '../../src/reference/http/base64.ts';
@@ -21,7 +21,7 @@ describe('over HTTPS', () => {
   afterAll(() => service.stop());
   const protect = (body: unknown): ReturnType<Service['call']> => service.call(author, 'POST', '/payloads/protect-remote', body);
 
-  test.each([slice - 1, slice, slice + 1, 3 * slice + 2])('a file of %d bytes comes back as it was', async (length) => {
+  test.each([slice - 1, slice, slice + 1, 3 * slice + 2])('a file of %d bytes comes back unchanged', async (length) => {
     const content = contentOf(length);
     const made = await protect(fileOf(content));
     expect(made.status).toBe(201);
@@ -43,7 +43,7 @@ describe('over HTTPS', () => {
     }
   });
 
-  test('a long text with escapes, given twice, or of another field is what JSON makes of it', async () => {
+  test('a long text with escapes, given twice, or of another field has the value that JSON defines', async () => {
     const content = contentOf(100_000);
     const { fileType, fileName, userNetwork } = fileOf('');
     const text = content.toString('base64');
@@ -69,7 +69,7 @@ describe('over HTTPS', () => {
   });
 });
 
-test('other work is done between two slices of a text, and slices put together are the whole', async () => {
+test('other work runs between two slices of a text, and the slices together equal the whole', async () => {
   const content = contentOf(16 * slice);
   const text = Buffer.from(content.toString('base64'));
   let turns = 0;

@@ -1,6 +1,6 @@
 /**
- * No two oddities may get in each other's way: whatever is drawn together, a record stays one JSON value. Made without the network, for there
- * are as many pairs as switches squared.
+ * Unexpected properties of records do not conflict: any combination is still one JSON value.
+ * Generated without the network, because the number of pairs is the square of the switches.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -39,9 +39,9 @@ async function texts(odd: readonly string[], share: number, count: number): Prom
 }
 
 describe('odd records', () => {
-  test('there are eleven kinds', () => expect(names).toHaveLength(11));
+  test('have eleven kinds', () => expect(names).toHaveLength(11));
 
-  test.each(pairs)('%s with %s: every record is JSON, and one of the fields at least is there', async (one, other) => {
+  test.each(pairs)('%s with %s: every record is JSON, with at least one field', async (one, other) => {
     const made = await texts([one, other], 0.5, 80);
     expect(made).toHaveLength(80);
     for (const text of made) expect(Object.keys(JSON.parse(text) as object).length).toBeGreaterThanOrEqual(13);
@@ -53,11 +53,11 @@ describe('odd records', () => {
     for (const text of made) expect(typeof JSON.parse(text)).toBe('object');
   });
 
-  test('what is repeated is the logId of another record, also where ids are missing, null, of another type or big', async () => {
+  test('a repeated logId is that of another record, also if ids are missing, null, of another type or big', async () => {
     const odd = ['oddRepeatedId', 'oddMissing', 'oddNull', 'oddType', 'oddBigId'];
     const ids = (await texts(odd, 0.3, 2_000)).flatMap((text) => /^\{"logId":(\d+)[,}]/.exec(text)?.[1] ?? []);
     expect(new Set(ids).size).toBeLessThan(ids.length * 0.9);
-    // A big one is 2^53 and twice a small one: made bigger again with each repetition it would grow for ever.
+    // A big one is 2^53 plus twice a small one: enlarging a repeated one again would have no bound.
     for (const id of ids) expect(BigInt(id)).toBeLessThan(2n ** 54n);
   });
 });

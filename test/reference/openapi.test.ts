@@ -1,4 +1,7 @@
-/** The OpenAPI document: served, checked in, and true. Every answer of the other tests is compared with it too (Service.call). */
+/**
+ * The OpenAPI document: served, checked in, and accurate. All other tests compare their responses
+ * with it too (Service.call).
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Description } from './description.ts';
 import { Service } from './service.ts';
@@ -11,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-test('is served without credentials, and is the one that is checked in', async () => {
+test('is served without credentials, and equals the checked-in one', async () => {
   const { status, headers, text } = await service.get(`${service.line.authUrl}/openapi.json`);
   expect([status, headers['content-type']]).toEqual([200, 'application/json; charset=utf-8']);
   const file = new URL('../../docs/reference-service.openapi.json', import.meta.url).pathname;
@@ -20,7 +23,7 @@ test('is served without credentials, and is the one that is checked in', async (
   expect([posted.status, posted.headers['allow']]).toEqual([405, 'GET, HEAD']);
 });
 
-test('has every endpoint of sections 4 and 5, and says what is above the paths', () => {
+test('has every endpoint of sections 4 and 5, and describes the service above the paths', () => {
   const { paths, servers } = description.document;
   const operations = Object.entries(paths).flatMap(([path, item]) => Object.keys(item).map((method) => `${method} ${path}`));
   expect(operations).toEqual(
@@ -47,7 +50,7 @@ test('has every endpoint of sections 4 and 5, and says what is above the paths',
 });
 
 describe('the log', () => {
-  test.each(['Security Administrator', 'Super Administrator'])('answers the %s as it says', async (role) => {
+  test.each(['Security Administrator', 'Super Administrator'])('responds to the %s as described', async (role) => {
     const caller = await service.as(role);
     for (const path of ['/logs/payload', '/logs/full-payload', '/logs/payload?page=0', '/logs/full-payload?sort=x']) {
       const { status } = await service.call(caller, 'GET', path);
@@ -57,7 +60,7 @@ describe('the log', () => {
   });
 });
 
-describe('what checks answers', () => {
+describe('the check of responses', () => {
   const headers = { 'content-type': 'application/json' };
   const user = { id: 'u', firstName: 'A', lastName: 'B', email: 'a@example.com', type: 'FULL' };
   const pagination = { totalRecords: 1, totalPages: 1, pageSize: 100, itemsInPage: 1, page: 1 };
@@ -66,7 +69,7 @@ describe('what checks answers', () => {
     (): void =>
       description.check('GET', '/users', { status, headers: more, json });
 
-  test('lets what is described through, and finds what is not', () => {
+  test('accepts described responses, and rejects others', () => {
     expect(checking(200, { pagination, data: [user] })).not.toThrow();
     expect(checking(200, { pagination, data: [{ ...user, type: 'HALF' }] })).toThrow('GET /users: 200');
     expect(checking(200, { pagination, data: [user], more: 1 })).toThrow('additional');

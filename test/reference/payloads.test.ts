@@ -20,7 +20,7 @@ const total = async (): Promise<unknown> => (await service.page('pageSize=1')).p
 
 describe('POST payloads/protect-remote', () => {
   test.each(['/payloads/protect-remote/', '/payloads/protect-remote'])(
-    '%s answers 201 with the payload of section 2.1 and the file',
+    '%s returns 201 with the payload of section 2.1 and the file',
     async (path) => {
       const before = Date.now();
       const { status, json } = await service.call(author, 'POST', path, fileOf('the content'));
@@ -83,7 +83,7 @@ describe('POST payloads/protect-remote', () => {
     ['base64FileData', { base64FileData: '_-8=' }],
     ['base64FileData', { base64FileData: 'data:;base64,YQ==' }],
     ['extra', { extra: true }],
-  ])('with a bad %s is refused with 400 that names it, and nothing is written: %j', async (field, wrong) => {
+  ])('with an invalid %s is refused with 400 that names it, and nothing is written: %j', async (field, wrong) => {
     const before = await total();
     const { status, headers, json } = await protectWith(wrong);
     expect([status, headers['content-type'], json['parameter']]).toEqual([400, 'application/problem+json', field]);
@@ -91,7 +91,7 @@ describe('POST payloads/protect-remote', () => {
     expect(await total()).toBe(before);
   });
 
-  test('takes all of userNetwork of section 2.7, and the log shows it as it was given', async () => {
+  test('accepts all of userNetwork of section 2.7, and the log shows it unchanged', async () => {
     const userNetwork = {
       ipAddress: '2001:db8::5',
       networkName: 'corp',
@@ -112,7 +112,7 @@ describe('POST payloads/protect-remote', () => {
 });
 
 describe('POST payloads/open-remote', () => {
-  test.each([0, 1, 65_537])('gives the owner the %i bytes back', async (size) => {
+  test.each([0, 1, 65_537])('returns the %i bytes to the owner', async (size) => {
     const content = randomBytes(size);
     const file = await protect(service, author, content);
     const { status, json } = await open(service, author, file);
@@ -122,7 +122,7 @@ describe('POST payloads/open-remote', () => {
     expect(await logOf(service, file)).toEqual(['Encrypt AccessGranted Success', 'Decrypt AccessGranted Success']);
   });
 
-  test('refuses everybody else until authorized, and tells the log who tried', async () => {
+  test('refuses all other users until authorized, and logs their attempts', async () => {
     const file = await protect(service, author);
     expect(await opens(service, colleague, file)).toBe('UserPayloadNoAccess');
     await policy(service, author, file, 'user-authorizations', { userId: colleague.userId, accessLevel: 'View' });
@@ -141,7 +141,7 @@ describe('POST payloads/open-remote', () => {
     });
   });
 
-  test('refuses a file of 4 KiB with one byte changed, in header, content or tag, and tells the log nothing of it', async () => {
+  test('refuses a file of 4 KiB with one byte changed, in header, content or tag, and does not log it', async () => {
     const empty = await protect(service, author, '');
     const overhead = Buffer.from(empty.base64FileData, 'base64').length;
     const file = await protect(service, author, randomBytes(4096 - overhead));
@@ -149,7 +149,7 @@ describe('POST payloads/open-remote', () => {
     expect(bytes).toHaveLength(4096);
     const before = await total();
     const refused: unknown[] = [];
-    // Every position of one is tried in container.test.ts.
+    // container.test.ts tests every position of one.
     const tried = [...bytes.keys()].filter((at) => at < overhead || at % 64 === 0 || at >= 4096 - 16);
     const positions = tried.values();
     const worker = async (): Promise<void> => {
@@ -164,7 +164,8 @@ describe('POST payloads/open-remote', () => {
     expect(refused).toHaveLength(tried.length);
     expect(await total()).toBe(before);
     expect(await opens(service, author, file)).toBe(200);
-    // Policies are asked before the content is looked at: who has no access learns nothing about it, and the log tells that he tried.
+    // Policies are checked before the content: a user without access learns nothing about it, and
+    // the log has the attempt.
     const cut = { ...file, base64FileData: bytes.subarray(0, -1).toString('base64') };
     expect([await opens(service, author, cut), await opens(service, colleague, cut)]).toEqual([400, 'UserPayloadNoAccess']);
     expect((await logOf(service, file)).at(-1)).toBe('Decrypt AccessDenied UserPayloadNoAccess');
@@ -172,7 +173,7 @@ describe('POST payloads/open-remote', () => {
 
   test.each([
     ['nothing', ''],
-    ['another file', Buffer.from('no protected file at all'.repeat(20)).toString('base64')],
+    ['another file', Buffer.from('a text that is not a protected file'.repeat(20)).toString('base64')],
     ['no Base64', '%%%'],
   ])('refuses %s with 400', async (_, base64FileData) => {
     expect(await opens(service, author, { payloadId: '', base64FileData })).toBe(400);
@@ -188,7 +189,7 @@ describe('POST payloads/open-remote', () => {
 describe('POST payloads/protect-local and open-local', () => {
   const request = { fileType: 'txt', fileName: 'Local', userNetwork: networkAt() };
 
-  test('give header and data key, with which the client makes and opens the same container', async () => {
+  test('return header and data key, with which the client creates and opens the same container', async () => {
     const originalFileCreatedDate = '2024-02-03T04:05:06+02:00';
     const made = await service.call(author, 'POST', '/payloads/protect-local', { ...request, originalFileCreatedDate });
     expect([made.status, Object.keys(made.json)]).toEqual([201, ['payload', 'base64Header', 'base64DataKey']]);
@@ -224,14 +225,14 @@ describe('POST payloads/protect-local and open-local', () => {
   });
 
   test.each(['0000-01-01T00:00:00+01:00', '9999-12-31T23:59:59-01:00', '2026-01-01T00:00:00+24:00', '2026-01-01T00:00:60Z'])(
-    'refuse a date that cannot be written as section 2.1 has dates: %s',
+    'refuse a date that the form of section 2.1 cannot express: %s',
     async (date) => {
       const { status, json } = await service.call(author, 'POST', '/payloads/protect-local', { ...request, originalFileCreatedDate: date });
       expect([status, json['parameter']]).toEqual([400, 'originalFileCreatedDate']);
     },
   );
 
-  test('the data key is for FullAccess: View opens by the service alone', async () => {
+  test('return the data key for FullAccess: with View, only the service opens the file', async () => {
     const file = await protect(service, author);
     const container = Buffer.from(file.base64FileData, 'base64');
     const header = container.subarray(0, 96 + container.readUInt16BE(6));
@@ -253,7 +254,7 @@ describe('POST payloads/protect-local and open-local', () => {
 });
 
 describe('GET payloads/{payloadId}', () => {
-  test('is for who may open it, or holds payload.read.all; what is not there is 404, another method 405', async () => {
+  test('is for users who may open it, or hold payload.read.all; an unknown payload is 404, another method 405', async () => {
     const file = await protect(service, author);
     const path = `/payloads/${file.payloadId}`;
     const other = await service.signIn(service.line.users[0] as Parameters<Service['signIn']>[0]);

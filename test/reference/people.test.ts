@@ -32,7 +32,7 @@ const listOf = async (caller: Caller, path: string): Promise<Listed> => (await s
 const accounts = async (from = service): Promise<Account[]> => (await from.control('GET', '/accounts')).json as unknown as Account[];
 
 describe('GET /users', () => {
-  test('lists users as section 2.3 has them, a hundred a page, with the pagination object of section 2.6', async () => {
+  test('lists users as in section 2.3, a hundred per page, with the pagination object of section 2.6', async () => {
     const { pagination, data } = await listOf(author, '/users');
     expect(pagination).toEqual({ totalRecords: data.length, totalPages: 1, pageSize: 100, itemsInPage: data.length, page: 1 });
     for (const user of data) expect(Object.keys(user)).toEqual(['id', 'firstName', 'lastName', 'email', 'type']);
@@ -46,7 +46,7 @@ describe('GET /users', () => {
     expect((await listOf(author, `/groups?page=${'9'.repeat(30)}`)).data).toEqual([]);
   });
 
-  test('goes on with a second page, on which nobody is twice', async () => {
+  test('continues with a second page without repetition', async () => {
     await using crowded = await Service.start('--seed', 'crowd');
     const caller = await crowded.as('User Administrator');
     for (let number = 0; number < 60; number += 1) {
@@ -65,7 +65,7 @@ describe('GET /users', () => {
     expect(new Set(pages.flatMap(({ data }) => data.map((user) => user['id']))).size).toBe(total);
   });
 
-  test('shows roles, groups and the date with expand=true to users.read.all alone', async () => {
+  test('shows roles, groups and the date with expand=true only to users.read.all', async () => {
     const { data } = await listOf(administrator, '/users?expand=true');
     for (const user of data) expect(Object.keys(user).slice(5)).toEqual(['roles', 'groupIds', 'createdDate']);
     expect(data.find((user) => user['id'] === author.userId)?.['roles']).toEqual(['Author']);
@@ -81,7 +81,7 @@ describe('GET /users', () => {
 });
 
 describe('POST /users', () => {
-  test('creates a user, who signs in with the account of the control port and acts by the roles', async () => {
+  test('creates a user, who signs in with the account of the control port and has the permissions of the roles', async () => {
     const [group] = (await listOf(author, '/groups')).data;
     const { status, json } = await create({ roles: ['Author'], groupIds: [group?.['id']], email: 'new.author@example.com' });
     expect([status, json['roles'], json['groupIds'], json['type']]).toEqual([201, ['Author'], [group?.['id']], 'FULL']);
@@ -92,7 +92,7 @@ describe('POST /users', () => {
     expect((await service.call(caller, 'GET', '/logs/full-payload')).status).toBe(403);
   });
 
-  test('gives the role Recipient when none is given', async () => expect((await create()).json['roles']).toEqual(['Recipient']));
+  test('assigns the role Recipient if none is given', async () => expect((await create()).json['roles']).toEqual(['Recipient']));
 
   test.each([
     [{ firstName: 'Ada\nRoot' }, 'firstName', 400],
@@ -110,7 +110,7 @@ describe('POST /users', () => {
     [{ groupIds: ['no-such-group'] }, undefined, 404],
     [{ email: 'ONE.tester-author@example.com' }, undefined, 409],
     [{ roles: ['Super Administrator'] }, undefined, 409],
-  ])('%j is refused, and nobody is created', async (wrong, field, expected) => {
+  ])('%j is refused, and no user is created', async (wrong, field, expected) => {
     const before = (await listOf(author, '/users')).pagination;
     const { status, json } = await create(wrong);
     expect([status, json['parameter']]).toEqual([expected, field]);
@@ -119,7 +119,7 @@ describe('POST /users', () => {
 });
 
 describe('PATCH /users/{user_id}', () => {
-  test('changes what is given and leaves the rest; the name to sign in with stays', async () => {
+  test('changes the given fields only; the username stays', async () => {
     const { json: user } = await create({ email: 'before@example.com', roles: ['Author'] });
     const path = `/users/${String(user['id'])}`;
     const changed = await service.call(administrator, 'PATCH', path, { lastName: 'Changed-Sample', email: 'after@example.com' });
@@ -127,12 +127,12 @@ describe('PATCH /users/{user_id}', () => {
     expect(changed.json).toEqual({ ...user, lastName: 'Changed-Sample', email: 'after@example.com' });
     const account = (await accounts()).find(({ userId }) => userId === user['id']) as Account;
     expect(account.username).toBe('before@example.com');
-    // A name to sign in with is one person's, however it is written.
+    // A username belongs to one user, in any spelling.
     expect((await create({ email: 'Before@example.com' })).status).toBe(409);
     expect((await service.signIn({ ...account, username: 'BEFORE@example.com' })).userId).toBe(user['id']);
   });
 
-  test('puts a user into other groups, all or none', async () => {
+  test('moves a user into other groups, all or none', async () => {
     const { json: user } = await create();
     const path = `/users/${String(user['id'])}`;
     const auditor = await service.as('Security Administrator');
@@ -150,7 +150,7 @@ describe('PATCH /users/{user_id}', () => {
     ]);
   });
 
-  test('refuses an empty change, a role, and a user who is not there', async () => {
+  test('refuses an empty change, a role, and an unknown user', async () => {
     const path = `/users/${author.userId}`;
     expect((await service.call(administrator, 'PATCH', path, {})).status).toBe(400);
     expect((await service.call(administrator, 'PATCH', path, { roles: ['Author'] })).json['parameter']).toBe('roles');
@@ -159,8 +159,8 @@ describe('PATCH /users/{user_id}', () => {
   });
 });
 
-describe('roles given and taken', () => {
-  test('act at once, on tokens that are there already', async () => {
+describe('roles assigned and removed', () => {
+  test('take effect at once, also for existing tokens', async () => {
     const { json: user } = await create({ roles: ['Recipient'] });
     const path = `/users/${String(user['id'])}`;
     const caller = await service.signIn((await accounts()).find(({ userId }) => userId === user['id']) as Account);
@@ -173,7 +173,7 @@ describe('roles given and taken', () => {
     expect((await service.call(caller, 'GET', '/logs/full-payload')).status).toBe(403);
   });
 
-  test('leave each user one, and the organisation its one Super Administrator', async () => {
+  test('leave each user at least one, and the organisation its one Super Administrator', async () => {
     const role = async (method: string, userId: string, roleName: string): Promise<number> =>
       method === 'POST'
         ? (await service.call(administrator, 'POST', `/users/${userId}`, { roleName })).status
@@ -191,7 +191,7 @@ describe('roles given and taken', () => {
 });
 
 describe('GET /groups', () => {
-  test('names groups and how many are in them; who they are is for groups.read.all', async () => {
+  test('returns groups and their sizes; only groups.read.all sees the members', async () => {
     const seen = await listOf(author, '/groups');
     expect(seen.data.length).toBeGreaterThanOrEqual(3);
     for (const group of seen.data) expect(Object.keys(group)).toEqual(['id', 'name', 'memberCount']);
@@ -202,7 +202,7 @@ describe('GET /groups', () => {
 });
 
 describe('x-api-caller-id', () => {
-  test('is needed on calls that create or update, and names the caller', async () => {
+  test('is required on calls that create or update, and names the caller', async () => {
     const path = `/users/${author.userId}`;
     const tried = async (id: string | undefined): Promise<unknown[]> => {
       const { status, json } = await service.call(administrator, 'PATCH', path, { firstName: 'Application' }, { 'x-api-caller-id': id });
@@ -218,7 +218,7 @@ describe('x-api-caller-id', () => {
   });
 });
 
-test('with --data the people who were created, changed and given roles are there after a restart', async () => {
+test('with --data, created users, changes and roles survive a restart', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'reference-test-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const options = ['--data', join(folder, 'data.db'), '--seed', 'stay'];

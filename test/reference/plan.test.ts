@@ -1,4 +1,7 @@
-/** How SQLite finds the records of a query: by an index, whatever the query asks for, so that a window costs the same among millions. */
+/**
+ * SQLite finds the records of any query by an index, so that a window costs the same among
+ * millions.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,7 +11,7 @@ import { DataFile } from '../../src/reference/data-file.ts';
 import type { Selection } from '../../src/reference/logs/selection.ts';
 import { Store, type Order } from '../../src/reference/logs/store.ts';
 
-/** Remembers what is asked. */
+/** Records the queries. */
 class Watched extends DataFile {
   readonly asked: string[] = [];
 
@@ -50,7 +53,7 @@ const cases: [what: string, selection: Selection, order: Order, index: string][]
   ['from a time on', { ...window, until: undefined }, oldest, 'INDEX records_at (at>?'],
 ];
 
-test.each(cases)('%s is found by an index, and counted by it', (_, selection, order, index) => {
+test.each(cases)('%s is found and counted by an index', (_, selection, order, index) => {
   data.plans();
   store.page(selection, { network: true, personal: true }, order, 100, 0, ['[', ']']);
   store.count(selection);
@@ -69,8 +72,8 @@ test.each<[what: string, selection: Selection, order: Order]>([
   ['one payload', { ...everything, equal: { payloadId: 'p' } }, oldest],
   ['one user in a window', { ...window, equal: { userId: 'u' } }, newest],
   ['everything by name', everything, { ...newest, by: 'payloadName' }],
-  ['what is of one caller', { ...everything, ownOf: 'u' }, oldest],
-])('%s is found in memory: of the table only the rows of the page are read, by their ids', (_, selection, order) => {
+  ['the records of one caller', { ...everything, ownOf: 'u' }, oldest],
+])('%s is found in memory: only the rows of the page are read from the table, by their ids', (_, selection, order) => {
   data.plans();
   if (selection !== everything) store.count(selection);
   store.page(selection, { network: true, personal: true }, order, 100, 0, ['[', ']']);
@@ -81,7 +84,7 @@ test.each<[what: string, selection: Selection, order: Order]>([
   }
 });
 
-test('a wide window is counted by its minutes, and page 1,000 of it begins near', () => {
+test('a wide window is counted by its minutes, and page 1,000 of it starts with a search near its place', () => {
   data.plans();
   const hour = { ...window, until: 3_600_000_000_000n };
   store.count(hour);
@@ -94,7 +97,7 @@ test('a wide window is counted by its minutes, and page 1,000 of it begins near'
   for (const step of steps) expect(step).toContain('SEARCH tally USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)');
 });
 
-test('a page of a window comes in the order of the index: nothing is sorted', () => {
+test('a page of a window comes in the order of the index, without a sort', () => {
   data.plans();
   for (const order of [oldest, newest]) store.page(window, { network: false, personal: false }, order, 100, 0, ['[', ']']);
   for (const plan of data.plans()) expect(plan.filter((step) => step.includes('TEMP B-TREE'))).toEqual([]);

@@ -4,7 +4,7 @@ import { countries } from '../../src/reference/policies/countries.ts';
 import { logOf, networkAt, open, opens, places, policy, protect, fileOf, type Protected } from './files.ts';
 import { Service, type Caller, type Told } from './service.ts';
 
-/** The table of section 2.8, written out once more. */
+/** A second copy of the table of section 2.8. */
 const table = [
   'Encrypt AccessGranted Success',
   'Encrypt AccessDenied GeoValidationCountryExclusionFailed',
@@ -62,7 +62,7 @@ const groupOf = async (): Promise<{ groupId: string; member: Caller }> => {
 };
 
 describe('user-authorizations', () => {
-  test('are listed as section 2.4 has them, one for each user, in the order in which they were given', async () => {
+  test('are listed as in section 2.4, one per user, in the order of creation', async () => {
     const other = service.client('User Administrator').userId;
     const answer = await authorize();
     await set('user-authorizations', { userId: other, accessLevel: 'FullAccess' });
@@ -78,7 +78,7 @@ describe('user-authorizations', () => {
     expect(listed.json).toEqual([expected, expect.objectContaining({ userId: other, accessLevel: 'FullAccess' })]);
   });
 
-  test('are Created, then Changed, and nothing when they are so already', async () => {
+  test('are Created, then Changed, and an equal value logs nothing', async () => {
     await authorize('View');
     await authorize('View');
     await authorize('FullAccess');
@@ -92,7 +92,7 @@ describe('user-authorizations', () => {
     ]);
   });
 
-  test('refuse a level that is none, a user who is not there, and the owner', async () => {
+  test('refuse an invalid level, an unknown user, and the owner', async () => {
     expect((await tried('user-authorizations', { userId: colleague.userId, accessLevel: 'Edit' })).json['parameter']).toBe('accessLevel');
     expect((await tried('user-authorizations', { accessLevel: 'View' })).json['parameter']).toBe('userId');
     expect((await tried('user-authorizations', { userId: 'nobody', accessLevel: 'View' })).status).toBe(404);
@@ -102,7 +102,7 @@ describe('user-authorizations', () => {
 });
 
 describe('group-authorizations', () => {
-  test('let members open; the own authorization decides before the group, also when it is revoked', async () => {
+  test("let members open; the user's own authorization takes precedence over the group, also when it is revoked", async () => {
     const { groupId, member } = await groupOf();
     expect(await opens(service, member, file)).toBe('UserPayloadNoAccess');
     const answer = await set('group-authorizations', { groupId, accessLevel: 'View' });
@@ -135,7 +135,7 @@ describe('group-authorizations', () => {
 });
 
 describe('access-windows', () => {
-  test('in time: open from startTime on, before endTime, in any of several; a missing bound is none', async () => {
+  test('in time: open from startTime on, before endTime, in any of several; a missing bound is no limit', async () => {
     const within = async (...accessWindows: object[]): Promise<unknown> => {
       await set('access-windows', { accessWindows });
       return opens(service, author, file);
@@ -150,7 +150,7 @@ describe('access-windows', () => {
     expect(await within()).toBe(200);
   });
 
-  test('in place: countries and circles, of which one is enough', async () => {
+  test('in space: countries and circles, of which one must match', async () => {
     const within = async (latLong: string, ...allowedAreas: object[]): Promise<unknown> => {
       await set('access-windows', { allowedAreas });
       return opens(service, author, file, latLong);
@@ -171,12 +171,12 @@ describe('access-windows', () => {
     expect(await within(places.sydney)).toBe(200);
   });
 
-  test('know one meridian by both of its names', async () => {
+  test('accept both names of the same meridian', async () => {
     await set('access-windows', { allowedAreas: [{ country: 'FJ' }] });
     for (const position of ['-16.8,180', '-16.8,-180']) expect(await opens(service, author, file, position)).toBe(200);
   });
 
-  test('take times in the form of the log, which are UTC, and show them with an offset', async () => {
+  test('accept times in the form of the log, which are UTC, and return them with an offset', async () => {
     const startTime = `${past.slice(0, 19)}.5`;
     const { json } = await set('access-windows', { accessWindows: [{ startTime }] });
     expect(json['accessWindows']).toEqual([{ startTime: `${startTime}Z` }]);
@@ -185,7 +185,7 @@ describe('access-windows', () => {
     expect(await opens(service, author, file)).toBe('TimeEmbargoFailed');
   });
 
-  test('are Created and then Changed; what is left out stays, and the whole is shown', async () => {
+  test('are Created and then Changed; omitted parts stay, and the response shows the whole', async () => {
     await set('access-windows', { accessWindows: [{ startTime: past }] });
     const { json } = await set('access-windows', { allowedAreas: [{ country: 'NZ' }] });
     expect(json).toEqual({ accessWindows: [{ startTime: past }], allowedAreas: [{ country: 'NZ' }] });
@@ -194,7 +194,7 @@ describe('access-windows', () => {
     expect(await audited()).toEqual(['Audit AccessWindow Created', 'Audit AccessWindow Changed']);
   });
 
-  test('tell nothing where there is no rule before nor after, and are Changed after the areas of protect-local', async () => {
+  test('log nothing if there is no rule before or after, and are Changed after the areas of protect-local', async () => {
     await set('access-windows', { accessWindows: [], allowedAreas: [] });
     expect(await audited()).toEqual([]);
     const local = { fileType: 'txt', fileName: 'Local', userNetwork: networkAt(), allowedAreas: [{ country: 'CH' }] };
@@ -211,7 +211,7 @@ describe('access-windows', () => {
     ['allowedAreas.0.country', { allowedAreas: [{ country: 'Switzerland' }] }],
     ['allowedAreas.0', { allowedAreas: [{ latLong: '1,1' }] }],
     ['allowedAreas.0.radiusKm', { allowedAreas: [{ latLong: '1,1', radiusKm: 0 }] }],
-  ])('refuse a bad %s: %j', async (field, body) => {
+  ])('refuse an invalid %s: %j', async (field, body) => {
     const { status, json } = await tried('access-windows', body);
     expect([status, json['parameter']]).toEqual([400, field === 'the body' ? undefined : field]);
     expect(await audited()).toEqual([]);
@@ -219,7 +219,7 @@ describe('access-windows', () => {
 });
 
 describe('revocation', () => {
-  test('of a payload shuts everybody out, the owner too, until it is restored', async () => {
+  test('of a payload locks out all users, the owner too, until it is restored', async () => {
     await authorize('FullAccess');
     expect((await set('revocation', { isRevoked: true })).json['isRevoked']).toBe(true);
     expect([await opens(service, author, file), await opens(service, colleague, file)]).toEqual([
@@ -232,7 +232,7 @@ describe('revocation', () => {
     expect((await audited()).slice(1)).toEqual(['Audit RevokeAccess Changed', 'Audit RevokeAccess Changed']);
   });
 
-  test('needs an authorization that is there, and one at a time', async () => {
+  test('needs an existing authorization, one at a time', async () => {
     const { groupId } = await groupOf();
     expect((await tried('revocation', { userId: colleague.userId, isRevoked: true })).status).toBe(404);
     expect((await tried('revocation', { groupId, isRevoked: true })).status).toBe(404);
@@ -243,7 +243,7 @@ describe('revocation', () => {
 });
 
 describe('owner', () => {
-  test('gives everything to another, and the one before has nothing left', async () => {
+  test('transfers everything to the new owner, and the previous one has no access', async () => {
     await authorize();
     const { json } = await set('owner', { userId: colleague.userId });
     expect(json).toMatchObject({ payloadId: file.payloadId, ownerId: colleague.userId });
@@ -257,7 +257,7 @@ describe('owner', () => {
     expect(await opens(service, author, file)).toBe(200);
   });
 
-  test('leaves the one before what a group gives, as to each of its members', async () => {
+  test('leaves the previous owner the access of a group, as for each of its members', async () => {
     const { groupId, member } = await groupOf();
     await set('owner', { userId: member.userId });
     await set('group-authorizations', { groupId, accessLevel: 'View' }, policyAdministrator);
@@ -282,7 +282,7 @@ describe('owner', () => {
 });
 
 describe('excluded countries', () => {
-  test('shut out protecting, local protecting and opening, and tell each', async () => {
+  test('prevent protecting, local protecting and opening, and log each', async () => {
     const local = { fileType: 'txt', fileName: 'Local', userNetwork: networkAt(places.wellington) };
     try {
       await exclude('NZ', 'US');
@@ -297,7 +297,7 @@ describe('excluded countries', () => {
         'GeoValidationCountryExclusionFailed',
       );
       expect(await opens(service, author, file, places.wellington)).toBe('GeoValidationCountryExclusionFailed');
-      // A territory is excluded with its country; the open sea is in none.
+      // A territory is excluded with its country; the open sea belongs to none.
       expect(await opens(service, author, file, places.sanJuan)).toBe('GeoValidationCountryExclusionFailed');
       expect([await opens(service, author, file, places.atSea), await opens(service, author, file)]).toEqual([200, 200]);
       const [record] = (await service.page('payloadName=Shut%20out.txt')).data;
@@ -311,8 +311,8 @@ describe('excluded countries', () => {
     expect(await opens(service, author, file, places.wellington)).toBe(200);
   });
 
-  // UK, EU and SU are reserved in ISO 3166-1, ZZ and XX are for users, AN is no more.
-  test.each(['nz', 'UK', 'EU', 'SU', 'ZZ', 'XX', 'AN', ''])('are not %j, which no position lies in', async (code) => {
+  // UK, EU and SU are reserved in ISO 3166-1, ZZ and XX are user-assigned, AN is withdrawn.
+  test.each(['nz', 'UK', 'EU', 'SU', 'ZZ', 'XX', 'AN', ''])('cannot be %j, which contains no position', async (code) => {
     const path = '/organization/policies/excluded-countries';
     const bad = await service.call(policyAdministrator, 'POST', path, { excludedCountries: ['CH', code] });
     expect([bad.status, bad.json['parameter']]).toEqual([400, 'excludedCountries.1']);
@@ -320,8 +320,8 @@ describe('excluded countries', () => {
     expect((await service.call(policyAdministrator, 'GET', path)).json).toEqual({ excludedCountries: [] });
   });
 
-  test('are those that the borders have: each code of ISO 3166-1, XK and EA', () => {
-    // The types of the package name a package of types that is not there.
+  test('equal the border data: each code of ISO 3166-1, XK and EA', () => {
+    // The types of the package refer to a missing types package.
     const { features } = borders as { features: { properties: { isoStatus?: string; level?: string; iso1A2?: string } }[] };
     const known = features.map(({ properties }) => properties);
     const official = known.filter(({ isoStatus }) => isoStatus === 'official').map(({ iso1A2 }) => iso1A2);
@@ -333,7 +333,7 @@ describe('excluded countries', () => {
 });
 
 describe('the order', () => {
-  test('is country, then who, then when, then where: the first that says no is the reason', async () => {
+  test('is country, then user, then time, then place: the first refusal is the reason', async () => {
     await set('access-windows', { accessWindows: [{ endTime: past }], allowedAreas: [{ country: 'AU' }] });
     const seen: unknown[] = [];
     try {
@@ -361,7 +361,7 @@ describe('the order', () => {
 });
 
 describe('table 2.8', () => {
-  test('every combination arises from calls, and no other', async () => {
+  test('calls produce every combination, and no other', async () => {
     await using own = await Service.start('--seed', 'table');
     const owner = await own.as('Author');
     const administrator = await own.as('Policy Administrator');

@@ -14,10 +14,10 @@ const runs = (...args: string[]): { status: number | null; out: string; err: str
 };
 
 describe('the command line', () => {
-  test('--help lists every switch that the control port knows, and the document has a row for each', async () => {
+  test('--help lists every switch of the control port, and the document has a row for each', async () => {
     const { status, out } = runs('--help');
     expect(status).toBe(0);
-    await using service = await Service.start();
+    await using service = await Service.startProgram();
     const names = Object.keys((await service.control('GET', '/switches')).json);
     expect(names.length).toBeGreaterThan(45);
     const document = readFileSync(new URL('../../docs/reference-service.md', import.meta.url), 'utf8');
@@ -48,10 +48,10 @@ describe('the command line', () => {
     expect(err).toContain(name);
   });
 
-  test('the line has a client and a user for each role, two Authors, and one Super Administrator; the same with the same seed', async () => {
-    await using one = await Service.start('--seed', 'a', '--records', '50');
-    await using same = await Service.start('--seed', 'a', '--records', '50');
-    await using other = await Service.start('--seed', 'b', '--records', '50');
+  test('the start line has a client and a user for each role, two Authors, and one Super Administrator; the same with the same seed', async () => {
+    await using one = await Service.startProgram('--seed', 'a', '--records', '50');
+    await using same = await Service.startProgram('--seed', 'a', '--records', '50');
+    await using other = await Service.startProgram('--seed', 'b', '--records', '50');
     const roles = [
       'Author',
       'Recipient',
@@ -87,7 +87,7 @@ describe('the command line', () => {
     },
   );
 
-  test('SIGTERM ends it with 0 while it is still making its first records, and none of them is kept', async () => {
+  test('SIGTERM ends it with 0 during the creation of its first records, and none of them is stored', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'reference-test-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const file = join(folder, 'data.db');
@@ -101,12 +101,12 @@ describe('the command line', () => {
     const ended = once(child, 'exit');
     child.kill('SIGTERM');
     expect([await ended, out]).toEqual([[0, null], '']);
-    await using after = await Service.start('--data', file, '--records', '7');
+    await using after = await Service.startProgram('--data', file, '--records', '7');
     expect(await after.truthLines()).toHaveLength(7);
   });
 
-  test('what goes wrong at the start ends it with 1 and one line, also where the one who started it holds a channel', async () => {
-    await using first = await Service.start();
+  test('a failure at the start ends it with 1 and one line, also with an IPC channel to its parent', async () => {
+    await using first = await Service.startProgram();
     const { port } = new URL(first.line.control);
     const child = spawn(process.execPath, [referenceProgram, '--json', '--control-port', port], {
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
@@ -149,12 +149,12 @@ describe('the command line', () => {
     const folder = mkdtempSync(join(tmpdir(), 'reference-test-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const options = ['--data', join(folder, 'data.db'), '--tls-dir', folder, '--records', '300', '--seed', 'kept', '--late-share', '0.2'];
-    const before = await Service.start(...options);
+    const before = await Service.startProgram(...options);
     await before.control('POST', '/records?visibleIn=600', '{"logId":1}');
     const lines = await before.truthLines();
     const authority = readFileSync(before.line.ca, 'utf8');
     await before.stop();
-    await using after = await Service.start(...options);
+    await using after = await Service.startProgram(...options);
     expect(readFileSync(after.line.ca, 'utf8')).toBe(authority);
     expect((await after.page('pageSize=1')).pagination.totalRecords).toBeGreaterThanOrEqual(lines.length);
     expect(await after.truthLines()).toEqual(expect.arrayContaining(lines));
@@ -163,7 +163,7 @@ describe('the command line', () => {
     await expect.poll(async () => (await after.truth()).length, { timeout: 60_000 }).toBeGreaterThan(310);
     const ids = (await after.truth()).map((record) => record.logId);
     expect(new Set(ids).size).toBe(ids.length);
-    // One process has the file, which is for this user alone.
+    // One process has the file, which only this user may access.
     const second = runs(...options);
     expect(second).toEqual({ status: 1, out: '', err: `--data: another process uses ${join(folder, 'data.db')}\n` });
     for (const name of ['data.db', 'data.db-wal']) expect(statSync(join(folder, name)).mode & 0o777, name).toBe(0o600);
@@ -174,8 +174,8 @@ describe('the command line', () => {
 });
 
 describe('the control port', () => {
-  test('refuses pages of browsers: a Host of another name, and an Origin that is not its own', async () => {
-    await using service = await Service.start();
+  test('refuses pages of browsers: a Host of another name, and an Origin other than its own', async () => {
+    await using service = await Service.startProgram();
     const { port } = new URL(service.line.control);
     const statusWith = (headers: Record<string, string>, method = 'GET', path = '/accounts'): Promise<number | undefined> =>
       new Promise((resolve, reject) => {
@@ -199,8 +199,8 @@ describe('the control port', () => {
     expect(await statusWith({ ...text, origin: service.line.control }, 'POST', '/records')).toBe(200);
   });
 
-  test('adds records word for word, sorted by their time or the time of the call, visible when asked', async () => {
-    await using service = await Service.start('--records', '30', '--span', '1m');
+  test('adds records unchanged, sorted by their time or the time of the call, visible at the given time', async () => {
+    await using service = await Service.startProgram('--records', '30', '--span', '1m');
     const [model] = await service.truth();
     const odd = [
       '{"logId": 18446744073709551616, "logTimestamp":"2020-01-01T00:00:00.1234567", "x" : "\\ud83d"}',
@@ -236,8 +236,8 @@ describe('the control port', () => {
     expect((await service.control('GET', '//')).status).toBe(404);
   });
 
-  test('counts requests by endpoint and status, and what is on its way', async () => {
-    await using service = await Service.start('--records', '100', '--late-share', '1', '--late-delay', '30d');
+  test('counts requests by endpoint and status, and those in progress', async () => {
+    await using service = await Service.startProgram('--records', '100', '--late-share', '1', '--late-delay', '30d');
     await service.api('/logs/payload');
     await service.api('/logs/payload?page=0');
     await service.api('/logs/full-payload', 'Author');

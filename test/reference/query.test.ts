@@ -16,7 +16,7 @@ const at = (index: number): TruthRecord => {
 };
 const ids = (records: readonly TruthRecord[]): number[] => records.map((record) => record.logId);
 
-/** Asks for all pages of the query, and compares all of them with the second implementation. */
+/** Requests all pages of the query, and compares them with the second implementation. */
 async function compare(query: Record<string, string>, endpoint = 'full-payload', pageSize = 997): Promise<number> {
   const expected = answerTo(truth, query);
   const got: TruthRecord[] = [];
@@ -66,7 +66,7 @@ describe('the records', () => {
     expect(truth.every((record) => String(record['userEmailAddress']).endsWith('@example.com'))).toBe(true);
   });
 
-  test('have times of the span, with 1 to 7 digits, some of them equal, and each its own logId', () => {
+  test('have times within the period, with 1 to 7 digits, some of them equal, and unique logIds', () => {
     const digits = new Set(truth.map((record) => /^[-\d]{10}T[:\d]{8}(?:\.(\d+))?$/.exec(record.logTimestamp)?.[1]?.length ?? 0));
     expect([...digits].sort()).toEqual([1, 2, 3, 4, 5, 6, 7]);
     expect(new Set(truth.map((record) => comparable(record.logTimestamp))).size).toBeLessThan(truth.length - 50);
@@ -84,7 +84,7 @@ describe('the parameters of section 4.6', () => {
     await compare({ sort, startTime: at(1000).logTimestamp, endTime: at(1600).logTimestamp }, 'payload', 100);
   });
 
-  test.each(sorts)('sort=+%s orders as with %%2B when it is sent as section 4.6 prints it', async (field) => {
+  test.each(sorts)('sort=+%s orders as with %%2B if it is sent as section 4.6 prints it', async (field) => {
     const expected = await service.api(`/logs/full-payload?sort=%2B${field}`);
     const printed = await service.api(`/logs/full-payload?sort=+${field}`);
     expect([printed.status, printed.text]).toEqual([200, expected.text]);
@@ -93,7 +93,7 @@ describe('the parameters of section 4.6', () => {
     );
   });
 
-  test('filters select alone and together, on both endpoints', async () => {
+  test('filters select alone and combined, on both endpoints', async () => {
     const { userId, payloadId, payloadName, currentPayloadOwnerId } = at(2000) as unknown as Record<string, string>;
     const values: Record<string, string[]> = {
       actionAttempted: ['Decrypt', 'Audit', 'Encrypt'],
@@ -117,7 +117,7 @@ describe('the parameters of section 4.6', () => {
     expect(await compare({ payloadName: "x' OR 1=1 --" })).toBe(0);
   });
 
-  test('startTime and endTime act on logTimestamp, exactly, both included; any number of digits, with Z or without', async () => {
+  test('startTime and endTime apply to logTimestamp, exactly, both included; any number of digits, with or without Z', async () => {
     const { logTimestamp } = at(1234);
     expect(await compare({ startTime: logTimestamp, endTime: logTimestamp })).toBeGreaterThan(0);
     expect(await compare({ startTime: logTimestamp })).toBeGreaterThan(2000);
@@ -135,7 +135,7 @@ describe('the parameters of section 4.6', () => {
     expect(Object.keys(answer.pagination)).toEqual(['totalRecords', 'pageSize', 'itemsInPage', 'page']);
   });
 
-  test('page and pageSize may have any length: a page far past the end has no items, a size is the largest', async () => {
+  test('page and pageSize may have any length: a page past the end has no items, and a size is limited to the maximum', async () => {
     for (const page of ['1000000000000', '9'.repeat(30)]) {
       expect((await service.page(`page=${page}`)).pagination).toMatchObject({ totalRecords: 4000, itemsInPage: 0 });
     }
@@ -169,7 +169,7 @@ describe('the parameters of section 4.6', () => {
     ['payloadName', 'payloadName=100%'],
     ['starttime', 'starttime=2026-02-03T10:00:00.00'],
   ];
-  test.each(bad)('a bad %s is refused by name: %s', async (parameter, query) => {
+  test.each(bad)('an invalid %s is refused by name: %s', async (parameter, query) => {
     const reply = await service.api(`/logs/full-payload?${query}`);
     expect(reply.status).toBe(400);
     expect(reply.headers['content-type']).toBe('application/problem+json');
@@ -179,7 +179,7 @@ describe('the parameters of section 4.6', () => {
   });
 });
 
-test('values with line breaks are what they are: totals of other filters are not theirs', async () => {
+test('values with line breaks are taken literally: other filters keep their own totals', async () => {
   const record = { ...at(0), logId: 1, payloadId: 'a\nb', payloadName: 'c' };
   await service.control('POST', '/records', JSON.stringify(record));
   const totals = [];

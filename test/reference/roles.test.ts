@@ -13,7 +13,7 @@ const roles = [
   'Super Administrator',
 ];
 
-/** A 1 for each of the roles above that the call is granted to, and the status that it then gets. */
+/** A 1 for each of the roles above that may make the call, and the status of the permitted call. */
 const table: [call: string, granted: string, status: number][] = [
   ['POST /payloads/protect-remote', '1000001', 201],
   ['POST /payloads/protect-local', '1000001', 201],
@@ -53,7 +53,10 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-/** A file of the Author's that every role may open and change as far as its permissions go, owned by the caller where that is required. */
+/**
+ * A file of the Author that every role may open and change as far as its permissions go, owned by
+ * the caller if required.
+ */
 async function fileFor(caller: Caller, owned: boolean): Promise<Protected> {
   const file = await protect(service, author);
   if (caller.userId === author.userId) return file;
@@ -106,11 +109,11 @@ describe('section 5', () => {
       expected,
       expected === 403 ? expect.stringMatching(/^The permission [a-z.]+( or [a-z.]+)* is required$/) : undefined,
     ]);
-    // A call without the permission is no event.
+    // A call without permission is not an event.
     if (expected === 403) expect((await service.page('pageSize=1')).pagination.totalRecords).toBe(before);
   });
 
-  test('a person with several roles has what each of them gives', async () => {
+  test('a user with several roles has the permissions of each', async () => {
     const body = { firstName: 'A', lastName: 'Both', email: 'both@example.com', roles: ['Recipient', 'Data Administrator'] };
     const { json } = await service.call(administrator, 'POST', '/users', body);
     const accounts = (await service.control('GET', '/accounts')).json as unknown as Parameters<Service['signIn']>[0][];

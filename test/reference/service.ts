@@ -1,12 +1,16 @@
 /**
- * Starts the reference service as a program and speaks HTTPS with it, trusting its authority alone; and a second implementation of what the
- * logs endpoints must answer, computed from `GET /truth`. Nothing of the service is imported.
+ * Starts the reference service and sends HTTPS requests that trust only its CA; and a second
+ * implementation of the logs endpoints' responses, computed from `GET /truth`. The service runs in
+ * the process of the tests, because the start of a program takes longer than most tests; they know
+ * it by its addresses alone.
  */
-import { spawn, type ChildProcess } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { Agent, request } from 'undici';
 import { inject } from 'vitest';
+import { optionsOf } from '../../src/reference/options.ts';
+import { serve } from '../../src/reference/serve.ts';
 import { referenceProgram } from '../support/programs.ts';
 import { Description } from './description.ts';
 import type { Told } from './description.ts';
@@ -25,7 +29,7 @@ interface StartLine {
   users: { userId: string; username: string; password: string; clientId: string; roles: string[] }[];
 }
 
-/** A record as the truth has it, and its text. */
+/** A record of the truth, and its text. */
 export interface TruthRecord extends Record<string, unknown> {
   logId: number;
   userId: string;
@@ -45,7 +49,7 @@ interface Reply {
   text: string;
 }
 
-/** Who calls: a client or a person who has signed in. */
+/** The caller: a client or a signed-in user. */
 export interface Caller {
   userId: string;
   token: string;
@@ -53,25 +57,42 @@ export interface Caller {
 
 export class Service implements AsyncDisposable {
   readonly line: StartLine;
-  readonly #child: ChildProcess;
+  readonly #end: (signal: NodeJS.Signals) => Promise<number | null>;
+  #ended: Promise<number | null> | undefined;
   readonly #agent: Agent;
   readonly #tokens = new Map<string, string>();
   #description: Promise<Description> | undefined;
 
-  constructor(child: ChildProcess, line: StartLine) {
-    this.#child = child;
-    this.line = line;
-    this.#agent = new Agent({ connect: { ca: readFileSync(line.ca, 'utf8') }, connections: 8 });
+  private constructor(end: (signal: NodeJS.Signals) => Promise<number | null>, line: string) {
+    this.#end = end;
+    this.line = JSON.parse(line) as StartLine;
+    this.#agent = new Agent({ connect: { ca: readFileSync(this.line.ca, 'utf8') }, connections: 8 });
   }
 
-  /** Starts with these options, and resolves when it listens. */
-  static start(...args: string[]): Promise<Service> {
-    return args.includes('--tls-dir') ? Service.startAlone(...args) : Service.startAlone('--tls-dir', inject('tlsDir'), ...args);
+  /** Starts in this process with these options, and resolves when it listens. */
+  static async start(...args: string[]): Promise<Service> {
+    const end = new AbortController();
+    const options = optionsOf(['--json', ...withCertificates(args)]);
+    const listening = Promise.withResolvers<string>();
+    const ended = serve(options, end.signal, listening.resolve);
+    ended.catch(listening.reject);
+    const line = await listening.promise;
+    return new Service(async () => {
+      end.abort();
+      await ended;
+      return 0;
+    }, line);
   }
 
-  /** The same without the shared certificates. */
+  /** The same as a program, which can be killed. */
+  static startProgram(...args: string[]): Promise<Service> {
+    return Service.startAlone(...withCertificates(args));
+  }
+
+  /** A program without the shared certificates. */
   static async startAlone(...args: string[]): Promise<Service> {
     const child = spawn(process.execPath, [referenceProgram, '--json', ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
     const line = await new Promise<string>((resolve, reject) => {
       let out = '';
       child.stdout.on('data', (part: Buffer) => {
@@ -80,22 +101,24 @@ export class Service implements AsyncDisposable {
       });
       child.once('exit', (code) => reject(new Error(`the service ended with ${code ?? 'a signal'} before it listened`)));
     });
-    return new Service(child, JSON.parse(line) as StartLine);
+    return new Service((signal) => {
+      child.kill(signal);
+      return ended;
+    }, line);
   }
 
-  /** How long an answer may stand still; less where it is to stand still. */
+  /** Timeout of a response without data; shorter if a test expects it. */
   patienceMs = 10_000;
 
-  /** Ends it with the signal; resolves with its exit code. */
+  /** Ends it; a program with the signal. @returns the exit code of a program, else 0 */
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
-    const ended = new Promise<number | null>((resolve) => this.#child.once('exit', resolve));
-    this.#child.kill(signal);
+    this.#ended ??= this.#end(signal);
     await this.#agent.destroy();
-    return ended;
+    return this.#ended;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#child.exitCode === null && this.#child.signalCode === null) await this.stop();
+    await this.stop();
   }
 
   async get(url: string, headers: Record<string, string> = {}, method: 'GET' | 'POST' = 'GET'): Promise<Reply> {
@@ -139,7 +162,7 @@ export class Service implements AsyncDisposable {
     return { grant_type: 'password', client_id: user.clientId, scope, username: user.username, password: user.password };
   }
 
-  /** A token of the client for this role: the one had before, unless a new one is wanted. */
+  /** A token of the client for this role: the previous one, unless a fresh one is requested. */
   async token(role = 'Security Administrator', fresh = false): Promise<string> {
     const had = fresh ? undefined : this.#tokens.get(role);
     if (had !== undefined) return had;
@@ -155,7 +178,7 @@ export class Service implements AsyncDisposable {
     return this.get(this.line.baseUrl + path, { authorization, 'ocp-apim-subscription-key': this.line.subscriptionKey });
   }
 
-  /** How the service describes itself. */
+  /** The OpenAPI document of the service. */
   description(): Promise<Description> {
     this.#description ??= this.get(`${this.line.authUrl}/openapi.json`).then(({ text }) => new Description(text));
     return this.#description;
@@ -173,7 +196,7 @@ export class Service implements AsyncDisposable {
     return { userId: account.userId, token: (JSON.parse(reply.text) as { access_token: string }).access_token };
   }
 
-  /** One call to the API with everything that one needs; header fields that are undefined are left out. */
+  /** One call to the API with all required headers; undefined header fields are omitted. */
   async call(
     caller: Caller,
     method: string,
@@ -197,7 +220,7 @@ export class Service implements AsyncDisposable {
           : JSON.stringify(body);
     const reply = await request(this.line.baseUrl + path, { method, headers: given, body: sent, dispatcher: this.#agent });
     const told = { status: reply.statusCode, headers: reply.headers, json: (await reply.body.json()) as Record<string, unknown> };
-    // What is asked of it or not, an answer is as the service describes itself.
+    // Every response matches the description of the service.
     (await this.description()).check(method, path, told);
     return told;
   }
@@ -218,30 +241,34 @@ export class Service implements AsyncDisposable {
   }
 
   async control(method: 'GET' | 'PATCH' | 'POST', path: string, body?: string): Promise<{ status: number; json: Record<string, unknown> }> {
-    const reply = await request(this.line.control + path, { method, body: body ?? null });
+    // The other side may close an idle connection at the moment of its next use.
+    const reply = await request(this.line.control + path, { method, body: body ?? null, reset: true });
     return { status: reply.statusCode, json: (await reply.body.json()) as Record<string, unknown> };
   }
 
-  /** Moves the clock of a service that was started with `--clock manual`. */
+  /** Advances the clock of a service started with `--clock manual`. */
   async advance(duration: string): Promise<void> {
     const { status, json } = await this.control('POST', `/clock?advance=${duration}`);
     if (status !== 200) throw new Error(JSON.stringify(json));
   }
 
-  /** Sets switches and fails when they are refused. */
+  /** Sets switches; fails if they are refused. */
   async set(switches: Record<string, unknown>): Promise<void> {
     const { status, json } = await this.control('PATCH', '/switches', JSON.stringify(switches));
     if (status !== 200) throw new Error(JSON.stringify(json));
   }
 }
 
-/** Text by which times of the specification's form compare: all with nine digits. */
+/** Timestamps in the specification's format as strings that sort by time: all with nine digits after the decimal point. */
 export function comparable(time: string): string {
   const [whole = '', fraction = ''] = time.replace(/Z$/, '').split('.');
   return `${whole}.${fraction.padEnd(9, '0')}`;
 }
 
-/** What the endpoint must answer to the query without its paging, from the truth (oldest first): the matching records in their order. */
+/**
+ * The expected response of the endpoint to the query without paging, from the truth (oldest first):
+ * the matching records in order.
+ */
 export function answerTo(truth: readonly TruthRecord[], query: Record<string, string>): TruthRecord[] {
   const { startTime, endTime, sort = '+logTimestamp', ...filters } = query;
   const found = truth.filter(
@@ -254,4 +281,8 @@ export function answerTo(truth: readonly TruthRecord[], query: Record<string, st
   const key = (record: TruthRecord): string => (field === 'logTimestamp' ? comparable(record.logTimestamp) : String(record[field]));
   found.sort((one, other) => Buffer.compare(Buffer.from(key(one)), Buffer.from(key(other))));
   return sort.startsWith('-') ? found.reverse() : found;
+}
+
+function withCertificates(args: readonly string[]): string[] {
+  return args.includes('--tls-dir') ? [...args] : ['--tls-dir', inject('tlsDir'), ...args];
 }

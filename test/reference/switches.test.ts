@@ -8,7 +8,7 @@ beforeAll(async () => {
   service = await Service.start('--records', '2500', '--span', '1h', '--seed', 'switches');
   truth = await service.truth();
   defaults = (await service.control('GET', '/switches')).json;
-  // These two are done, not set.
+  // These two are actions, not settings.
   delete defaults['revokeTokens'];
   delete defaults['rotateKeys'];
 });
@@ -18,7 +18,7 @@ afterAll(() => service.stop());
 const ids = (records: readonly TruthRecord[]): number[] => records.map((record) => record.logId);
 const ask = (query: Record<string, string>): Promise<{ pagination: { totalRecords?: number | string }; data: TruthRecord[] }> =>
   service.page(new URLSearchParams({ pageSize: '1000', ...query }).toString());
-/** A record in the middle whose time has a fraction that is not zero, so that cutting it changes something. */
+/** A record in the middle whose time has a nonzero fraction, so that truncation changes it. */
 const middle = (): TruthRecord => {
   const record = truth.slice(1000).find((each) => /\.\d{4}[1-9]/.test(each.logTimestamp));
   if (!record) throw new Error('no record with enough digits');
@@ -26,7 +26,7 @@ const middle = (): TruthRecord => {
 };
 
 describe('times', () => {
-  test('a bound is inclusive or exclusive, each for itself', async () => {
+  test('each bound is inclusive or exclusive, independently', async () => {
     const { logId, logTimestamp: time } = middle();
     const has = async (query: Record<string, string>): Promise<boolean> => ids((await ask(query)).data).includes(logId);
     const later = { startTime: time };
@@ -41,7 +41,7 @@ describe('times', () => {
   test.each([
     ['10ms', 22],
     ['1s', 19],
-  ])('times are cut to %s before they are compared, under every pair of bounds', async (timePrecision, length) => {
+  ])('times are truncated to %s before comparison, under every pair of bounds', async (timePrecision, length) => {
     const cut = (time: string): string => comparable(time).slice(0, length);
     const window = { startTime: middle().logTimestamp, endTime: truth[truth.indexOf(middle()) + 40]?.logTimestamp ?? '' };
     for (const startBound of ['inclusive', 'exclusive']) {
@@ -95,7 +95,7 @@ describe('paging', () => {
     expect(ids((await service.page('page=1&pageSize=10')).data)).toEqual(ids(truth.slice(10, 20)));
   });
 
-  test('sort may be ignored: records come in the order of becoming visible', async () => {
+  test('sort may be ignored: records come in the order in which they become visible', async () => {
     const early = { ...truth[0], logId: 5, logTimestamp: '2001-01-01T00:00:00.5' };
     await service.control('POST', '/records', JSON.stringify(early));
     expect((await ask({ sort: '-logTimestamp', page: '3' })).data.at(-1)?.logId).toBe(5);
@@ -120,7 +120,7 @@ describe('paging', () => {
     }
   });
 
-  test('ties may come in another order with each request, everything else in its place', async () => {
+  test('ties may come in another order with each request, and all other records in their place', async () => {
     await service.set({ sort: 'unstable-ties' });
     const first = (await ask({ sort: '+result' })).data;
     const second = (await ask({ sort: '+result' })).data;
@@ -147,7 +147,8 @@ describe('paging', () => {
     await service.set({ total: 'text' });
     expect(await total()).toBe(String(truth.length));
     await service.set({ total: 'lagging', totalLag: '1h' });
-    expect(await total()).toBeLessThan(10);
+    // What became an hour old while the tests before this one ran.
+    expect(await total()).toBeLessThan(truth.length / 20);
     await service.set({ totalLag: '30m' });
     expect(Math.abs(Number(await total()) - truth.length / 2)).toBeLessThan(100);
   });
@@ -163,7 +164,7 @@ describe('limits', () => {
     return replies;
   };
 
-  test('a rate limit answers 429 with Retry-After in seconds, as a date, or without, and grants again after the interval', async () => {
+  test('a rate limit returns 429 with Retry-After in seconds, as a date, or without, and permits requests again after the interval', async () => {
     await using timed = await Service.start('--clock', 'manual', '--rate-limit', '3/400ms');
     const statuses = async (count: number): Promise<number[]> => (await burst(count, timed)).map((reply) => reply.status);
     expect(await statuses(5)).toEqual([200, 200, 200, 429, 429]);
@@ -184,7 +185,7 @@ describe('limits', () => {
     expect((await burst(1))[0]).toEqual({ status: 429, after: undefined });
   });
 
-  test('a quota that is used up answers 403 with Retry-After', async () => {
+  test('an exhausted quota returns 403 with Retry-After', async () => {
     await service.set({ quota: '2/1h' });
     const replies = await burst(3);
     expect(replies.map((reply) => reply.status)).toEqual([200, 200, 403]);
@@ -193,13 +194,13 @@ describe('limits', () => {
 });
 
 describe('faults', () => {
-  test.each([500, 502, 503, 504])('fault%i answers so with problem details', async (status) => {
+  test.each([500, 502, 503, 504])('fault%i responds with that status and problem details', async (status) => {
     await service.set({ [`fault${status}`]: 1 });
     const reply = await service.api('/logs/payload');
     expect([reply.status, reply.headers['content-type']]).toEqual([status, 'application/problem+json']);
   });
 
-  test.each([200, 502])('faultHtml%i answers with a page of HTML', async (status) => {
+  test.each([200, 502])('faultHtml%i responds with an HTML page', async (status) => {
     await service.set({ [`faultHtml${status}`]: 1 });
     const reply = await service.api('/logs/payload');
     expect([reply.status, reply.headers['content-type'], reply.text.startsWith('<!DOCTYPE html>')]).toEqual([
@@ -228,7 +229,7 @@ describe('faults', () => {
     expect(performance.now() - from).toBeGreaterThan(350);
   });
 
-  test('come by chance at their share, the same with the same seed and the same requests', async () => {
+  test('occur at random with their share, equal for the same seed and requests', async () => {
     const shares = ['--seed', 'chance', '--fault-500', '0.3', '--fault-503', '0.2', '--fault-html-200', '0.1'];
     const run = async (): Promise<string[]> => {
       await using one = await Service.start('--records', '5', ...shares);
@@ -251,7 +252,7 @@ describe('faults', () => {
 });
 
 describe('retention', () => {
-  test('records older than it are in no page, no total and no truth; they come back when it is off', async () => {
+  test('records older than it are in no page, no total and no truth; they return when it is off', async () => {
     await service.set({ retention: '30m' });
     const kept = (await service.page('pageSize=1')).pagination.totalRecords;
     expect(Math.abs(Number(kept) - 1250)).toBeLessThan(50);
@@ -265,7 +266,7 @@ describe('retention', () => {
   });
 });
 
-test('a switch that is unknown or does not fit is refused by name, and nothing is set', async () => {
+test('an unknown or invalid switch is refused by name, and none is set', async () => {
   const refused: [unknown, string][] = [
     [{ pageSizeMax: 10, nosuch: 1 }, 'nosuch'],
     [{ pageSizeMax: 10, sort: 'sometimes' }, 'sort'],

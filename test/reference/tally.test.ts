@@ -1,4 +1,7 @@
-/** Wide windows are counted, and their pages found, by minutes: the answers must be those of going from record to record. */
+/**
+ * Wide windows are counted, and their pages found, by minutes: the results must equal a
+ * record-by-record scan.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,13 +17,16 @@ const keys = {
 let folder: string;
 let data: DataFile;
 let store: Store;
-/** Instants of what is visible, oldest first; the text of a record is its instant. */
+/** Times of visible records, oldest first; the text of a record is its time. */
 let instants: bigint[];
 
 const arrivals = (times: readonly bigint[], shownAt: number): Arrival[] =>
   times.map((at) => ({ record: { ...keys, at, head: at.toString(), network: '', personal: '', tail: '' }, shownAt }));
 
-/** Eight minutes on both sides of 1970, 1,500 records a minute, some of them exactly on a full one. */
+/**
+ * From eight minutes before to eight minutes after the start of 1970, 1,500 records per minute, some
+ * exactly on the minute.
+ */
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'reference-tally-'));
   data = new DataFile(join(folder, 'data.db'), false);
@@ -55,7 +61,7 @@ test('every window has the count of its records', () => {
   }
 });
 
-test.each([false, true])('every page is where it is, descending: %s', (descending) => {
+test.each([false, true])('every page is correct, descending: %s', (descending) => {
   const order = { by: 'logTimestamp', descending, tiesBy: undefined } as const;
   for (const window of windows) {
     const all = descending ? within(window).reverse() : within(window);
@@ -66,7 +72,7 @@ test.each([false, true])('every page is where it is, descending: %s', (descendin
   }
 });
 
-test('a file from before there was a tally is tallied when it is opened', () => {
+test('a file without a tally gets one when it is opened', () => {
   data.exec('DROP TRIGGER records_tallied; DROP TABLE tally');
   const reopened = new Store(data);
   reopened.add(arrivals([0n], 0), 1);

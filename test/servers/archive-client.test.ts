@@ -1,4 +1,7 @@
-/** An archive before the C2SP client of transparency-dev/tessera, which knows nothing of Waybill. */
+/**
+ * Reads an archive with the C2SP client of transparency-dev/tessera, which is independent of
+ * Waybill.
+ */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,7 +15,9 @@ import { cacheFolder, notAsked } from './programs.ts';
 const program = join(cacheFolder(), 'c2sp-client-1.0.0/c2sp-client');
 const missing = notAsked() ?? (existsSync(program) ? undefined : `no ${program}: test/servers/install.sh c2sp-client builds it`);
 
-test('a client by others reads every entry, proves some, and that the newest checkpoint extends each earlier one', async ({ skip }) => {
+test('an independent client reads every entry, proves some, and verifies that the newest checkpoint extends each earlier one', async ({
+  skip,
+}) => {
   if (missing !== undefined) return skip(missing);
   const folder = mkdtempSync(join(tmpdir(), 'waybill-archive-'));
   try {

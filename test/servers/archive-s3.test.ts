@@ -1,4 +1,7 @@
-/** The sink `archive` in buckets of versitygw and MinIO: the promises of every sink, kills, two writers, locks, and `check`. */
+/**
+ * The sink `archive` in buckets of versitygw and MinIO: the contract of every sink, kills, two
+ * writers, locks, and `check`.
+ */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DeleteObjectCommand, ListObjectVersionsCommand } from '@aws-sdk/client-s3';
@@ -32,7 +35,7 @@ function settingsOf(endpoint: string, bucket: string, given: object = {}) {
 const open = (endpoint: string, bucket: string, kept: ResumePoint): Promise<Sink> =>
   archive.open(settingsOf(endpoint, bucket), contextOf('under-test', { format: 'raw' }), kept, never);
 
-/** Every object of the archive, read as any client would. */
+/** Every object of the archive, read with a plain client. */
 async function filesOf(endpoint: string, bucket: string): Promise<Map<string, Buffer>> {
   await using store = await openStore(settingsOf(endpoint, bucket), { id: 'archive', clock: systemClock });
   const files = new Map<string, Buffer>();
@@ -137,7 +140,7 @@ for (const name of s3Servers) {
       await expectIntact(server.endpoint, bucket, sent[0]?.status === 'fulfilled' ? 300 : 299);
     });
 
-    test('is locked: a segment and a checkpoint cannot be deleted, and check finds nothing missing', async () => {
+    test('is locked: a segment and a checkpoint cannot be deleted, and check reports no problem', async () => {
       const bucket = await newBucket();
       await using sink = await open(server.endpoint, bucket, new ModelKept());
       await sink.send(batchOf(messages(1, 3)), never);
@@ -147,7 +150,8 @@ for (const name of s3Servers) {
       for (const { Key, VersionId } of locked)
         await expect(server.s3.send(new DeleteObjectCommand({ Bucket: bucket, Key, VersionId }))).rejects.toThrow();
       const findings = await archive.check(settingsOf(server.endpoint, bucket), contextOf('under-test', { format: 'raw' }), never);
-      // The test has the keys of the owner of the server, who may delete what is not locked.
+      // The test uses the keys of the server's owner, who may delete every object that is not
+      // locked.
       expect(findings.flatMap(({ level, message }) => (level === 'ok' ? [] : [message.split(':')[0]]))).toEqual([
         'the credentials may delete versions that are not locked',
       ]);

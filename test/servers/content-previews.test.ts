@@ -1,6 +1,7 @@
 /**
- * The pictures of Kibana's dashboards in docs/images: a real Elasticsearch answers the aggregations and searches of each panel. `npm run
- * content:previews` draws them again; without `--update` the test compares, and a panel without data fails.
+ * The pictures of Kibana's dashboards in docs/images, drawn from the aggregations and searches of
+ * each panel on a real Elasticsearch. `npm run content:previews` draws them again; without
+ * `--update` the test compares, and a panel without data fails.
  */
 import { expect, test } from 'vitest';
 import component from '../../content/elasticsearch/component-template.json' with { type: 'json' };
@@ -16,7 +17,7 @@ import { recordOf, settings } from '../unit/normalize/records.ts';
 import { Elasticsearch, elasticsearchMissing } from './elasticsearch.ts';
 import { notAsked } from './programs.ts';
 
-/** What Kibana selects for seven days. */
+/** The interval that Kibana chooses for seven days. */
 const interval = { text: '3h', ms: 3 * 3_600_000 };
 
 interface Bucket {
@@ -29,10 +30,13 @@ type Buckets = { readonly buckets: readonly Bucket[] } | undefined;
 
 type Ask = (body: object) => Promise<{
   readonly aggregations?: Readonly<Record<string, Buckets>>;
-  readonly hits: { readonly hits: readonly { readonly fields: Readonly<Record<string, readonly unknown[]>> }[] };
+  readonly hits: {
+    readonly total: { readonly value: number };
+    readonly hits: readonly { readonly fields: Readonly<Record<string, readonly unknown[]>> }[];
+  };
 }>;
 
-test('the dashboards of docs/images show what Elasticsearch finds', { timeout: 300_000 }, async ({ skip }) => {
+test('the dashboards in docs/images show the results of Elasticsearch', { timeout: 300_000 }, async ({ skip }) => {
   const missing = notAsked() ?? elasticsearchMissing('elasticsearch-9.5.3');
   if (missing !== undefined) return skip(missing);
   await using server = await Elasticsearch.start('elasticsearch-9.5.3');
@@ -97,7 +101,7 @@ function barsData(aggregations: Readonly<Record<string, Buckets>>): BarsData {
   return { kind: 'bars', times, series };
 }
 
-/** One row for each innermost bucket. */
+/** One row per innermost bucket. */
 function tableData(lens: LensPanel['lens'], aggregations: Readonly<Record<string, unknown>>): TableData {
   const columns = columnsOf(lens);
   const keys = columns.filter(([, { isBucketed }]) => isBucketed).map(([id]) => id);
@@ -114,7 +118,7 @@ function tableData(lens: LensPanel['lens'], aggregations: Readonly<Record<string
     });
   });
   const heads = columns.map(([, { label, operationType }]) => ({ label, isNumber: /count/.test(operationType) }));
-  return { kind: 'table', columns: heads, rows };
+  return { kind: 'table', columns: heads, rows, total: rows.length };
 }
 
 function lastValue(found: unknown): string {
@@ -139,7 +143,7 @@ async function searchData({ columns }: SearchPanel, query: object, ask: Ask): Pr
   const rows = hits.hits.map(({ fields: found }) =>
     fields.map((field) => (field === '@timestamp' ? timeOf(Date.parse(String(found[field]?.[0]))) : (found[field] ?? []).join(', '))),
   );
-  return { kind: 'table', columns: fields.map((label) => ({ label, isNumber: false })), rows };
+  return { kind: 'table', columns: fields.map((label) => ({ label, isNumber: false })), rows, total: hits.total.value };
 }
 
 const timeOf = (ms: number): string => new Date(ms).toISOString().slice(5, 19).replace('T', ' ');

@@ -1,4 +1,7 @@
-/** content/sc4s in a real syslog-ng: the sink `syslog` sends CEF, and the shipped parser makes Splunk events of it. */
+/**
+ * content/sc4s in a real syslog-ng: the sink `syslog` sends CEF, and the shipped parser turns it
+ * into Splunk events.
+ */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -16,8 +19,8 @@ import { SyslogReceiver } from './syslog-receiver.ts';
 const shipped = (name: string): string => fileURLToPath(new URL(`../../content/sc4s/${name}`, import.meta.url));
 
 /**
- * The parts of SC4S 3.45 that the parser meets, in its order: newline framing, the header, applications by program, the generic parser of CEF
- * (here only marked), and splunk_metadata.csv.
+ * The parts of SC4S 3.45 that interact with the parser, in its order: newline framing, the header,
+ * applications by program, the generic parser of CEF (only marked here), and splunk_metadata.csv.
  */
 const sc4s: Program = {
   ...syslogNg,
@@ -119,7 +122,7 @@ describe('the parser of SC4S', () => {
     expect(found[0]?.time).toMatch(header === 'rfc5424' ? /^2026-11-20T00:00:00\.000/ : /^\d{4}-11-20T00:00:00/);
   });
 
-  test('messages of other programs stay with the other parsers', async () => {
+  test('messages of other programs go to the other parsers', async () => {
     const [line = ''] = lines;
     const found = await sent('rfc5424', 'another', [line]);
     expect(found).toMatchObject([{ sourcetype: 'cef' }]);

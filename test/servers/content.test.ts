@@ -1,6 +1,6 @@
 /**
- * Content for analysts in real tools: sigma-cli converts the rules, and a real Elasticsearch runs the queries. The readers of the unit tests
- * run queries in other languages.
+ * Content for analysts in real tools: sigma-cli converts the rules, and a real Elasticsearch runs
+ * the queries. The evaluators of the unit tests run queries in other languages.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -28,7 +28,7 @@ import { cacheFolder, notAsked } from './programs.ts';
 const sigma = join(cacheFolder(), 'sigma-3.1.0/bin/sigma');
 const noSigma = notAsked() ?? (existsSync(sigma) ? undefined : 'no sigma-cli: test/servers/install.sh sigma');
 
-/** The queries of the rules that no correlation rests on, or of all in one folder. */
+/** The queries of the rules that no correlation uses, or of all rules in one folder. */
 function converted(target: string, pipeline: string, ...paths: readonly string[]): readonly string[] {
   const folder = new URL('../../content/sigma/', import.meta.url);
   const args = ['convert', '-t', target, '-p', `pipelines/${pipeline}.yml`, ...paths];
@@ -36,16 +36,22 @@ function converted(target: string, pipeline: string, ...paths: readonly string[]
   return output.trim().split('\n\n');
 }
 
-/** The outcomes that each rule over single events finds; sorted, because sigma-cli does not name the rules in its output. */
+/**
+ * The outcomes that each single-event rule matches; sorted, because sigma-cli does not name the
+ * rules in its output.
+ */
 const expected = sigmaRules
   .flatMap(({ name, detection }) => (detection ? [singleEvents[name.replace(/^dpas_/, '')] ?? []] : []))
   .toSorted();
 
-/** Runs every sequence through the queries of all correlations: the one of the burst fires, and no other does on a sequence that misses. */
+/**
+ * Runs every sequence through the queries of all correlations: the query of the burst matches its
+ * burst, and no query matches a near miss.
+ */
 function firesOnBursts(queries: readonly ((rows: readonly Row[]) => readonly unknown[])[]): void {
   expect(queries).toHaveLength(Object.keys(bursts).length + 1);
   for (const [name, burst] of Object.entries(bursts)) {
-    // Shorter by a second, so that the whole burst lies in one bucket.
+    // Shorter by a second, so that one bucket contains the whole burst.
     for (const sequence of burstSequences({ ...burst, window: burst.window - 1 }, burst.window)) {
       const rows = sequence.happenings.map((happening) => eventOf(recordFor(happening)));
       expect(queries.some((run) => run(rows).length > 0), `${name}: ${sequence.name}`).toBe(sequence.fires); // prettier-ignore
@@ -54,7 +60,7 @@ function firesOnBursts(queries: readonly ((rows: readonly Row[]) => readonly unk
 }
 
 describe('Sigma rules, converted by sigma-cli', () => {
-  test('for Elasticsearch (Lucene) find on a real server what they describe', { timeout: 300_000 }, async ({ skip }) => {
+  test('for Elasticsearch (Lucene) match their outcomes on a real server', { timeout: 300_000 }, async ({ skip }) => {
     const missing = noSigma ?? elasticsearchMissing('elasticsearch-9.5.3');
     if (missing !== undefined) return skip(missing);
     const queries = converted('lucene', 'ecs', 'rules');
@@ -71,13 +77,13 @@ describe('Sigma rules, converted by sigma-cli', () => {
       return allCodes.filter((code) => codes.has(code));
     });
     expect((await Promise.all(found)).toSorted()).toEqual(expected);
-    // The evaluator of the unit tests reads the same text in the same way.
+    // The evaluator of the unit tests gives the same result for the same text.
     expect(queries.map((query) => allCodes.filter((code) => kql(query).matches(eventOf(recordFor({ code, at: 0 }))))).toSorted()).toEqual(
       expected,
     );
   });
 
-  test('for Elasticsearch (ES|QL) count bursts that lie in one bucket', { timeout: 300_000 }, ({ skip }) => {
+  test('for Elasticsearch (ES|QL) count bursts within one bucket', { timeout: 300_000 }, ({ skip }) => {
     if (noSigma !== undefined) return skip(noSigma);
     const queries = converted('esql', 'ecs', '-P', '*s/dpas_*.yml', '.').map((text) => esql(text));
     expect(queries.flatMap(({ fields }) => fields).filter((field) => !mappedFields.has(field))).toEqual([]);
@@ -85,10 +91,10 @@ describe('Sigma rules, converted by sigma-cli', () => {
     firesOnBursts(counting.map((query) => (rows) => query.run(rows, start)));
   });
 
-  test('for Splunk find what they describe, and count bursts that lie in one bucket', { timeout: 300_000 }, ({ skip }) => {
+  test('for Splunk match their outcomes, and count bursts within one bucket', { timeout: 300_000 }, ({ skip }) => {
     if (noSigma !== undefined) return skip(noSigma);
     const single = converted('splunk', 'splunk', 'rules').map((text) => spl(text));
-    // A correlation is written in parts, with empty lines between them.
+    // A correlation consists of parts, separated by empty lines.
     const counting = converted('splunk', 'splunk', '-P', '*s/dpas_*.yml', '.')
       .join('\n\n')
       .split(/\n\n(?=sourcetype=|\| multisearch)/)
@@ -102,7 +108,7 @@ describe('Sigma rules, converted by sigma-cli', () => {
     firesOnBursts(counting.map(({ run }) => run));
   });
 
-  test('for OCSF read only attributes of the events', ({ skip }) => {
+  test('for OCSF use only attributes of the events', ({ skip }) => {
     if (noSigma !== undefined) return skip(noSigma);
     const encode = encoder('ocsf', { includeOriginal: false, cef: { ipv6: 'c6a2', geo: 'cfp' } });
     const ocsfOf = (code: string): Row =>
@@ -112,7 +118,7 @@ describe('Sigma rules, converted by sigma-cli', () => {
   });
 });
 
-test('AppInspect finds no failure, no error and no warning in the Splunk app', { timeout: 300_000 }, ({ skip }) => {
+test('AppInspect reports no failure, error or warning for the Splunk app', { timeout: 300_000 }, ({ skip }) => {
   const inspect = join(cacheFolder(), 'appinspect-4.3.1/bin/splunk-appinspect');
   const missing = notAsked() ?? (existsSync(inspect) ? undefined : 'no splunk-appinspect: test/servers/install.sh appinspect');
   if (missing !== undefined) return skip(missing);
@@ -188,11 +194,11 @@ describe('content of Kibana, on a real Elasticsearch', () => {
     }
   });
 
-  test('the aggregation of a burst rule, by buckets of twice the window, finds the burst in one of the two', async () => {
+  test('the aggregation of a burst rule finds the burst in one of two buckets of twice the window', async () => {
     for (const [name, burst] of Object.entries(bursts)) {
       const { codes, count, window, counts } = burst;
       const user = `burst-${name}`;
-      // The burst begins a minute before an edge of the first buckets.
+      // The burst starts a minute before an edge of the first buckets.
       await storeMore(
         server,
         spread(burst, count, window, 2 * window - 60 - ((start / 1000) % (2 * window))).map((happening) =>

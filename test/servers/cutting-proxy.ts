@@ -1,11 +1,15 @@
-/** A TCP proxy on loopback before a real receiver: it can cut the answer to what the receiver has taken already. */
+/**
+ * A TCP proxy on loopback to a real receiver: it can drop the response to data that the receiver
+ * has accepted.
+ */
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import type { AddressInfo, Server, Socket } from 'node:net';
 
 /**
- * `answers`: what the receiver says is kept back, then the connection is reset. `shut`: the same, and nobody comes through after it.
- * `end`: everything passes but the receiver's end, a reset comes for it.
+ * `answers`: holds the response back, then resets the connection. `shut`: the same, and resets
+ * every later connection. `end`: passes everything but the receiver's end of the connection, and
+ * resets instead.
  */
 type Cut = 'answers' | 'shut' | 'end';
 
@@ -34,27 +38,27 @@ export class CuttingProxy implements AsyncDisposable {
     this.port = (server.address() as AddressInfo).port;
   }
 
-  /** How often something was cut. */
+  /** The number of cuts. */
   get cuts(): number {
     return this.#cuts;
   }
 
-  /** The next answer does not come through; those after it do. */
+  /** Drops the next response only. */
   cutNext(cut: Cut): void {
     this.#cut = cut;
   }
 
-  /** Whether nobody comes through: connections are reset as they come. */
+  /** True while all connections are reset on arrival. */
   get isShut(): boolean {
     return this.#isShut;
   }
 
-  /** Everybody comes through again. */
+  /** Accepts connections again. */
   open(): void {
     this.#isShut = false;
   }
 
-  /** From now on nothing is read from the sender. */
+  /** Stops reading from the sender. */
   stall(): void {
     this.#isStalled = true;
     for (const socket of this.#sockets) socket.pause();
@@ -93,13 +97,14 @@ export class CuttingProxy implements AsyncDisposable {
     receiver.on('data', (bytes) => {
       if (this.#cut !== 'answers' && this.#cut !== 'shut') return client.write(bytes);
       isHeld = true;
-      // Once the receiver has said all, it has taken all.
+      // When the receiver has sent its whole response, it has accepted all data.
       clearTimeout(quiet);
       quiet = setTimeout(reset, 200);
       return false;
     });
     receiver.on('end', () => {
-      // A connection that ends for itself, such as that of a sender which has gone, is not the one to cut.
+      // A connection that ends by itself, for example because its sender exited, is not the one to
+      // cut.
       if (isHeld || this.#cut === 'end') reset();
       else client.end();
     });

@@ -1,7 +1,9 @@
 /**
- * The whole program before a real Kafka (exactly once), a real Elasticsearch (users and TLS) and a file at once, while one after the other is killed:
- * the daemon, the broker, Elasticsearch. Every record of the service is in each of the three, once, counted by others. `WAYBILL_SERVER_KILLS` is the
- * number of kills of Elasticsearch (5); the broker is killed twice as often, the daemon ten times.
+ * The whole program with a real Kafka (exactly once), a real Elasticsearch (users and TLS) and a
+ * file at once, while the daemon, the broker and Elasticsearch are killed in turn. Each of the
+ * three has every record of the service once, counted by other clients. `WAYBILL_SERVER_KILLS` is
+ * the number of kills of Elasticsearch (5); the broker is killed twice as often, the daemon ten
+ * times.
  */
 import { expect, test } from 'vitest';
 import { ago, caughtUp, Daemon } from '../support/e2e-daemon.ts';
@@ -18,12 +20,15 @@ import type { SinkId } from './three-receivers.ts';
 const missing = notAsked() ?? kafkaMissing('4.4.0') ?? elasticsearchMissing('elasticsearch-9.5.3');
 const kills = Number(process.env['WAYBILL_SERVER_KILLS'] ?? 5);
 const [daemonKills, brokerKills] = [kills * 10, kills * 2];
-/** So many are there at the beginning, for each kill of the daemon; the others are made while it goes on. */
+/** Records that exist at the start, for each kill of the daemon; the others are created later. */
 const history = daemonKills * 400;
 const perSecond = 20;
 const patient = 600_000;
 
-/** When the daemon is killed, by turns: at any moment of its start, or a moment after this sink has taken something in this life. */
+/**
+ * The moments of the kills, in rotation: any time of the start, or just after this sink has
+ * accepted a message in this life.
+ */
 const moments: readonly (SinkId | undefined)[] = [undefined, ...sinkIds, undefined, ...sinkIds, ...sinkIds];
 
 test(
@@ -89,9 +94,10 @@ test(
       expect(daemon.log.filter(({ event }) => event === 'sink.dead_letter')).toEqual([]);
 
       /**
-       * Resolves when Elasticsearch has stored documents whose answer did not come through; nobody comes through from then on.
-       * @param documents  how many it had when `sent` messages were known as taken
-       * @returns how many
+       * Resolves when Elasticsearch has stored documents without a response to the sender; from
+       * then on no connection succeeds.
+       * @param documents  the number of documents when `sent` messages were acknowledged
+       * @returns the number of documents
        */
       async function takenWithoutAnswer(documents: number, sent: number): Promise<number> {
         return until('an answer to a batch is cut off', patient, async () => {
@@ -101,7 +107,7 @@ test(
           const answered = (await counted(daemon, 'waybill_events_delivered_total', 'siem')) - sent;
           const unanswered = (await server.count(stream)) - documents - answered;
           if (unanswered > 0) return unanswered;
-          // What was cut was the answer to a question.
+          // The dropped response was that of a query.
           proxy.open();
           return undefined;
         });
@@ -110,7 +116,7 @@ test(
   },
 );
 
-/** Starts the daemon and kills it, again and again. @returns how many lives had delivered something */
+/** Starts and kills the daemon repeatedly. @returns the number of daemon runs that delivered a record */
 async function killDaemon(place: Place): Promise<number> {
   let count = 0;
   for (let life = 0; life < daemonKills; life += 1) {
@@ -133,7 +139,7 @@ function taken(daemon: Daemon, sink: SinkId): true | undefined {
   return daemon.log.some((line) => line.event === 'sink.first_delivery' && line['sink'] === sink) || undefined;
 }
 
-/** Waits until this sink takes again what it is given. */
+/** Waits until this sink delivers again. */
 async function flowing(daemon: Daemon, sink: SinkId): Promise<void> {
   const sent = (): Promise<number> => counted(daemon, 'waybill_events_delivered_total', sink);
   const before = await sent();

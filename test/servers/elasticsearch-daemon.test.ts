@@ -1,6 +1,7 @@
 /**
- * The whole program before a real Elasticsearch with users and TLS: `setup`, `check` and `run`, a key that is wrong at first, kills with a rollover
- * each, a state that is lost, a replay. Every record of the service is there once, counted and compared by another client.
+ * The whole program with a real Elasticsearch with users and TLS: `setup`, `check` and `run`, an
+ * invalid key at first, kills with a rollover each, a lost state, a replay. Every record of the
+ * service is there once, counted and compared by another client.
  */
 import { rmSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
@@ -15,7 +16,7 @@ const missing = notAsked() ?? elasticsearchMissing('elasticsearch-9.5.3');
 const records = 6_000;
 const patient = 600_000;
 
-test('every record is there once, whatever happens to key, daemon and state', { timeout: 2_400_000 }, async ({ skip }) => {
+test('every record is stored once, despite faults of key, daemon and state', { timeout: 2_400_000 }, async ({ skip }) => {
   if (missing !== undefined) return skip(missing);
   await using server = await Elasticsearch.start('elasticsearch-9.5.3', true);
   await inPlace('elasticsearch', async (place) => {
@@ -41,7 +42,8 @@ test('every record is there once, whatever happens to key, daemon and state', { 
         async () => ((await server.count(stream)) >= records ? true : undefined),
       );
 
-    // A key that nobody knows: blocked, in words that name sink and setting, and on its own again once it is repaired.
+    // An unknown key: blocked with a message that names sink and setting; delivery resumes once the
+    // key is fixed.
     const first = new Daemon(place);
     const line = await first.logged('sink.delivery_blocked', patient);
     expect(JSON.stringify(line)).toMatch(/sink_blocked.*401 security_exception.*sinks\.siem\.apiKey/);
@@ -50,7 +52,8 @@ test('every record is there once, whatever happens to key, daemon and state', { 
     await first.logged('sink.first_delivery', patient);
     await first.kill();
 
-    // Killed in the flow, with a rollover each time: what the state does not know is found out by reading.
+    // Killed during delivery, with a rollover each time: a search resolves the batches that the
+    // state does not know.
     for (let life = 0; life < 3; life += 1) {
       await server.rollover(stream);
       const daemon = new Daemon(place);
@@ -66,7 +69,7 @@ test('every record is there once, whatever happens to key, daemon and state', { 
     const checked = JSON.parse(await waybill(place, 'check', '--sink', 'siem', '--json')) as { ok: boolean };
     expect(checked.ok).toBe(true);
 
-    // The state is lost, and everything read again from the start of the ledger.
+    // The state is lost, and everything is read again from the start of the ledger.
     await server.rollover(stream);
     rmSync(place.path('state'), { recursive: true });
     const again = new Daemon(place);
@@ -83,7 +86,7 @@ test('every record is there once, whatever happens to key, daemon and state', { 
     );
     expect((await server.originals(stream)).sort()).toEqual(await all());
 
-    // All of it sent again because somebody asked for it, behind one more rollover.
+    // Replays all records on request, after one more rollover.
     await server.rollover(stream);
     const replayed = await waybill(place, 'replay', '--sink', 'siem', '--from', '1', '--yes');
     expect(replayed).toMatch(/^replay to siem finished: 6,000 records sent/);

@@ -1,4 +1,7 @@
-/** A day of the ledger is a day in a SIEM: ten days, each beside the bucket of a date histogram of a real Elasticsearch. */
+/**
+ * A day of the ledger is a day in a SIEM: ten days, each compared with a bucket of a date histogram
+ * of a real Elasticsearch.
+ */
 import { expect, test } from 'vitest';
 import { configure, Daemon, settled, sourceOf } from '../support/e2e-daemon.ts';
 import { countByDay, dayMs, ledgerDays, wholeDays } from '../support/e2e-days.ts';
@@ -50,7 +53,7 @@ test('ten days of the ledger equal the buckets of a date histogram to the record
     expect(ledger).toEqual(truth);
     expect(await histogram()).toEqual(ledger);
     expect(await daemon.stop()).toMatchObject({ code: 0 });
-    // A table for people, beside the result.
+    // A readable table next to the result.
     process.stderr.write(`${days.map((day) => `${day} ${ledger[day] ?? 0}`).join('\n')}\n`);
   });
 });

@@ -1,6 +1,6 @@
 /**
- * Ledger events in a real Elasticsearch: each one once, as the file sink beside it wrote it, and
- * the dashboard of content/kibana counts what they state.
+ * Ledger events in a real Elasticsearch: each one once, equal to the output of the file sink, and
+ * the counts of the dashboard in content/kibana agree with them.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
@@ -24,13 +24,13 @@ interface LedgerEvent {
   readonly dpas: { readonly uid: string; readonly ledger: { readonly source?: string } };
 }
 
-/** The aggregation that Kibana asks for one column of a table. */
+/** The aggregation that Kibana sends for one column of a table. */
 function aggregationOf({ operationType, sourceField, filter }: Column): object {
   const value = operationType === 'max' ? { aggs: { value: { max: { field: sourceField } } } } : {};
   return { filter: filter ? { terms: { 'event.action': actionsOf(filter.query) } } : { match_all: {} }, ...value };
 }
 
-/** The same from the events themselves. */
+/** The same value, computed from the events. */
 function cellOf({ operationType, sourceField, filter }: Column, events: readonly LedgerEvent[]): number | null {
   const counted = events.filter(({ event }) => !filter || actionsOf(filter.query).includes(event.action));
   if (operationType === 'count') return counted.length;
@@ -83,7 +83,7 @@ test('each ledger event is stored once, and the dashboard counts them', { timeou
     await caughtUp(second, service, 120_000);
     await until('a recount', 120_000, () => readFileSync(place.path('events.ndjson'), 'utf8').includes('"window-recounted"') || undefined);
     expect(await second.stop()).toMatchObject({ code: 0 });
-    // The next start delivers what a recount wrote during the shutdown.
+    // The next start delivers entries that a recount appended during the shutdown.
     const third = new Daemon(place);
     await caughtUp(third, service, 120_000);
     expect(await third.stop()).toMatchObject({ code: 0 });

@@ -1,6 +1,6 @@
 /**
- * The sink `elasticsearch` before real servers: lines 9 (users, keys, rights, TLS) and 8, and OpenSearch, which is refused. What is there is counted
- * by another client.
+ * The sink `elasticsearch` with real servers: versions 9 (users, keys, privileges, TLS) and 8, and
+ * OpenSearch, which is refused. Another client counts the documents.
  */
 import { PassThrough } from 'node:stream';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -30,7 +30,7 @@ const pem = (text: string) => ({ read: () => [text], describe: () => 'a file of 
 const texts = (list: readonly Message[]): string[] => list.map(({ bytes }) => Buffer.from(bytes).toString());
 const startMs = 240_000;
 
-/** Data streams without a pipeline, so that a document is kept as it was sent. */
+/** Data streams without a pipeline, so that documents stay as they were sent. */
 const plainTemplate = {
   index_patterns: ['logs-plain*-*'],
   data_stream: {},
@@ -42,7 +42,7 @@ const plainTemplate = {
 };
 
 let streams = 0;
-/** A dataset that nothing was written to yet. */
+/** A new dataset without documents. */
 const fresh = (): string => `plain${(streams += 1)}`;
 
 class ServerPlace implements Place {
@@ -119,7 +119,10 @@ async function errorOf(promise: Promise<unknown>): Promise<{ code: string | unde
   return { code: codeOf(thrown), message: messageOf(thrown) };
 }
 
-/** As the loop does: after an unknown outcome the sink is opened again, and the batch is uncertain. */
+/**
+ * Like the delivery loop: after an unknown outcome the sink is opened again, and the batch is
+ * uncertain.
+ */
 async function insist(open: () => Promise<Sink>, batch: Batch): Promise<number> {
   for (let attempts = 1, isUncertain = batch.uncertain; ; attempts += 1) {
     try {
@@ -165,7 +168,7 @@ for (const [line, isSecure] of [
       });
     else test('the contract suite', () => undefined);
 
-    test('answers that are lost after the server took the batch, with a rollover before the retry: every record once', async () => {
+    test('responses lost after the server accepted the batch, with a rollover before the retry: every record once', async () => {
       const dataset = fresh();
       await using proxy = await CuttingProxy.start(server.port);
       const nodes = server.url.replace(String(server.port), String(proxy.port));
@@ -176,7 +179,7 @@ for (const [line, isSecure] of [
         const open = async (): Promise<Sink> => {
           if (isCut) await server.rollover(`logs-${dataset}-default`);
           const sink = await opened(server, { nodes, dataset }, kept);
-          // The answer of the batch itself, not of what is asked before it.
+          // Drops the response of the batch itself, not of earlier queries.
           if (!isCut && i > 0) proxy.cutNext('answers');
           isCut = true;
           return sink;
@@ -188,27 +191,23 @@ for (const [line, isSecure] of [
       expect(await server.count(`logs-${dataset}-default`)).toBe(2_000);
     });
 
-    test(
-      'a state that is lost: 20,000 records, a rollover, all of it again from the start: 20,000 documents',
-      { timeout: 180_000 },
-      async () => {
-        const dataset = fresh();
-        const all = messages(1, 20_000);
-        for (const life of ['a', 'b', 'c']) {
-          const kept = new ModelKept(life.repeat(32));
-          await using sink = await opened(server, { dataset }, kept);
-          for (let i = 0; i < all.length; i += 1_000) {
-            const { rejections, retryable: again } = await send(sink, batchOf(all.slice(i, i + 1_000)));
-            expect({ rejections, retryable: again }).toEqual({ rejections: [], retryable: undefined });
-            if (i === 12_000) await server.rollover(`logs-${dataset}-default`);
-          }
-          expect(kept.resumeNote).toContain(life === 'a' ? 'null' : String(Math.floor((all.at(-1)?.time ?? 0) / 1_000)));
+    test('a lost state: 20,000 records, a rollover, all of them again from the start: 20,000 documents', { timeout: 180_000 }, async () => {
+      const dataset = fresh();
+      const all = messages(1, 20_000);
+      for (const life of ['a', 'b', 'c']) {
+        const kept = new ModelKept(life.repeat(32));
+        await using sink = await opened(server, { dataset }, kept);
+        for (let i = 0; i < all.length; i += 1_000) {
+          const { rejections, retryable: again } = await send(sink, batchOf(all.slice(i, i + 1_000)));
+          expect({ rejections, retryable: again }).toEqual({ rejections: [], retryable: undefined });
+          if (i === 12_000) await server.rollover(`logs-${dataset}-default`);
         }
-        expect(await server.count(`logs-${dataset}-default`)).toBe(20_000);
-      },
-    );
+        expect(kept.resumeNote).toContain(life === 'a' ? 'null' : String(Math.floor((all.at(-1)?.time ?? 0) / 1_000)));
+      }
+      expect(await server.count(`logs-${dataset}-default`)).toBe(20_000);
+    });
 
-    test('a record that the mapping refuses is a rejection with the words of the server, and the others are taken', async () => {
+    test('a record that the mapping rejects is a rejection with the reason of the server, and the others are accepted', async () => {
       const dataset = fresh();
       await using sink = await opened(server, { dataset });
       const wrong = message(2, JSON.stringify({ '@timestamp': '2026-11-20T00:00:00Z', size: 'no number', name: 'secret' }));
@@ -221,7 +220,7 @@ for (const [line, isSecure] of [
       expect(await server.documents(`logs-${dataset}-default`)).toEqual(texts([message(1), message(5)]));
     });
 
-    test('an index that is closed to writing blocks, a full disk waits, and both go on when repaired', async () => {
+    test('a write-blocked index blocks the sink, a full disk delays it, and both resume when fixed', async () => {
       const dataset = fresh();
       const stream = `logs-${dataset}-default`;
       await using sink = await opened(server, { dataset });
@@ -241,7 +240,7 @@ for (const [line, isSecure] of [
       expect(await server.count(stream)).toBe(2);
     });
 
-    test('a stream without a template, and a pipeline that is missing, block and name the command', async () => {
+    test('a stream without a template, and a missing pipeline, block and name the command', async () => {
       await using lone = await opened(server, { dataset: 'lone' });
       const nothing = await send(lone, batchOf([message(1)]));
       expect(nothing).toMatchObject({ rejections: [], retryable: { code: 'sink_blocked' } });
@@ -256,7 +255,7 @@ for (const [line, isSecure] of [
       expect(lost.retryable?.message).toMatch(/400 illegal_argument_exception: pipeline with id \[not-there\] does not exist/);
     });
 
-    test('a time-named index holds each uid once, in the month of the event', async () => {
+    test('a time-based index contains each uid once, in the month of the event', async () => {
       const index = `audit-${fresh()}-{yyyy.MM}`;
       await using sink = await opened(server, { index });
       const old = { ...message(1), time: Date.UTC(2024, 1, 29) * 1000 };
@@ -269,7 +268,7 @@ for (const [line, isSecure] of [
 }
 
 const missing = notAsked() ?? elasticsearchMissing('elasticsearch-9.5.3');
-describe('rights, trust and templates of elasticsearch-9.5.3', () => {
+describe('privileges, trust and templates of elasticsearch-9.5.3', () => {
   let server: Elasticsearch;
   const directory = mkdtempSync(join(tmpdir(), 'waybill-setup-'));
   beforeAll(async () => {
@@ -322,7 +321,7 @@ sinks:
     return (body as { encoded: string }).encoded;
   }
 
-  test('setup installs what every worked shape of a record fits into, and makes a key that suffices', { timeout: 60_000 }, async () => {
+  test('setup installs a template that every example record fits, and creates a sufficient key', { timeout: 60_000 }, async () => {
     const apiKey = await setup('--key');
     const kept = new ModelKept();
     await using sink = await opened(server, { apiKey, templates: 'check' }, kept);
@@ -342,7 +341,7 @@ sinks:
       `ok: privileges on "${stream}": create_doc, auto_configure, read, maintenance, view_index_metadata`,
       `ok: "${stream}" has the mapping of waybill setup elasticsearch`,
     ]);
-    // Once more changes nothing.
+    // A second run changes nothing.
     await setup();
     await server.ask('PUT', `/${stream}/_settings`, { 'index.translog.durability': 'async' });
     expect((await checked(apiKey)).filter((words) => !words.startsWith('ok'))).toEqual([
@@ -351,7 +350,7 @@ sinks:
     await server.ask('PUT', `/${stream}/_settings`, { 'index.translog.durability': null });
   });
 
-  test('a key that may only write delivers, and check says what the missing rights cost', async () => {
+  test('a key that may only write delivers, and check reports the cost of the missing privileges', async () => {
     const apiKey = await keyWith(['create_doc', 'auto_configure']);
     const kept = new ModelKept();
     await using sink = await opened(server, { apiKey }, kept);
@@ -361,7 +360,7 @@ sinks:
     expect((await checked(apiKey)).filter((words) => words.startsWith('warning: the privilege'))).toHaveLength(3);
   });
 
-  test('a key that may not write blocks, and names the right', async () => {
+  test('a key without the privilege to write blocks, and the message names it', async () => {
     const poor = await keyWith(['read']);
     await using sink = await opened(server, { apiKey: poor });
     const { code, message: words } = await errorOf(send(sink, batchOf([message(901)])));
@@ -372,7 +371,7 @@ sinks:
     expect((await checked(poor)).some((words) => words.startsWith('error: the privilege create_doc'))).toBe(true);
   });
 
-  test('wrong password, wrong key, wrong authority, no TLS: one clear line each', async () => {
+  test('wrong password, wrong key, wrong CA, no TLS: one clear line each', async () => {
     const other = await createAuthority('Another root');
     const bad = (given: Given, context = contextAt(server)) =>
       errorOf(elasticsearch.open(settingsOf(server, given), context, new ModelKept(), never));
@@ -391,7 +390,7 @@ sinks:
     }
   });
 
-  test('through a proxy for HTTP, which wants a password: every record once', async () => {
+  test('through an HTTP proxy with a password: every record once', async () => {
     await server.ask('PUT', '/_index_template/proxied', { ...plainTemplate, index_patterns: ['logs-proxied-*'], priority: 302 });
     await using proxy = await startProxy({ names: { 'es.test:9200': server.port }, user: 'u', password: 'p' });
     const context = (userinfo: string) =>
@@ -413,7 +412,7 @@ sinks:
     expect(refused.message).not.toContain('canary');
   });
 
-  test('a stream whose failure store is on: what it keeps aside is a rejection with its words', async () => {
+  test('a stream with a failure store: a document in that store is a rejection with its reason', async () => {
     const template = { ...plainTemplate, index_patterns: ['logs-aside-*'], priority: 301 };
     const options = { data_stream_options: { failure_store: { enabled: true } } };
     await server.ask('PUT', '/_index_template/aside', { ...template, template: { ...template.template, ...options } });
@@ -429,7 +428,7 @@ sinks:
 });
 
 const absent = notAsked() ?? elasticsearchMissing('opensearch-3.8.0');
-test('opensearch-3.8.0 is refused in clear words', { timeout: startMs }, async ({ skip }) => {
+test('opensearch-3.8.0 is refused with a clear message', { timeout: startMs }, async ({ skip }) => {
   if (absent !== undefined) return skip(absent);
   await using server = await Elasticsearch.start('opensearch-3.8.0');
   expect(await errorOf(opened(server, {}))).toEqual({

@@ -1,6 +1,6 @@
 /**
- * A real Elasticsearch or OpenSearch on loopback, a process of its own. It is asked and counted here with fetch and with its own words; nothing of
- * the sink is used.
+ * A real Elasticsearch or OpenSearch on loopback, in a separate process. Queries and counts use
+ * fetch, and no code of the sink.
  */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
@@ -18,7 +18,7 @@ import { cacheFolder } from './programs.ts';
 
 export type Line = 'elasticsearch-9.5.3' | 'elasticsearch-8.19.5' | 'opensearch-3.8.0';
 
-/** Why there is none of this line here; undefined when there is. */
+/** The reason why this version is not available; undefined if it is. */
 export function elasticsearchMissing(line: Line): string | undefined {
   if (javaHome() === undefined) return 'no Java of line 21 or later in /usr/lib/jvm, nor in JAVA_HOME';
   const name = { 'elasticsearch-9.5.3': 'elasticsearch', 'elasticsearch-8.19.5': 'elasticsearch-8', 'opensearch-3.8.0': 'opensearch' }[
@@ -41,7 +41,7 @@ function javaHome(): string | undefined {
 
 export const password = 'test-password';
 
-/** Half the work of a start: what is compiled quickly is not compiled once more, which pays after minutes. */
+/** Halves the work of a start: without recompilation of code, which pays off only after minutes. */
 const shortLived: readonly string[] = ['-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-XX:-UsePerfData'];
 
 interface Reply {
@@ -49,7 +49,7 @@ interface Reply {
   readonly body: unknown;
 }
 
-/** One node with its data, which outlives its kills: the same port, the same documents, users and keys. */
+/** One node with its data, which survives kills: the same port, documents, users and keys. */
 export class Elasticsearch implements AsyncDisposable {
   readonly url: string;
   readonly port: number;
@@ -59,7 +59,10 @@ export class Elasticsearch implements AsyncDisposable {
   readonly #agent: Agent;
   #child: ChildProcess | undefined;
 
-  /** Of line 9 with users, keys, rights and TLS when `isSecure`; `jvm`: options of Java, by default those of a short life. */
+  /**
+   * Version 9 with users, keys, privileges and TLS if `isSecure`; `jvm`: options of Java, by
+   * default for a short life.
+   */
   static async start(line: Line, isSecure = false, jvm = shortLived): Promise<Elasticsearch> {
     const directory = mkdtempSync(join(tmpdir(), 'waybill-elasticsearch-'));
     mkdirSync(join(directory, 'config'));
@@ -105,7 +108,7 @@ export class Elasticsearch implements AsyncDisposable {
     this.#agent = new Agent({ connect: authority ? { ca: authority.cert } : {} });
   }
 
-  /** Starts it, and waits until it says that it has started. */
+  /** Starts it, and waits until it reports that it has started. */
   async run(): Promise<void> {
     this.#child = spawn(join(javaHome() ?? '', 'bin/java'), this.#command, {
       stdio: ['pipe', 'pipe', 'pipe'],
@@ -114,13 +117,16 @@ export class Elasticsearch implements AsyncDisposable {
     await started(this.#child);
   }
 
-  /** The first role, user or key makes the index of security, and until its shards are there nobody is known. */
+  /**
+   * The first role, user or key creates the security index; until its shards are available, no user
+   * is known.
+   */
   async #prepareSecurity(): Promise<void> {
     await this.ask('PUT', '/_security/role/first', { cluster: ['monitor'] });
     await this.recovered();
   }
 
-  /** Waits until all that it has on its disk can be asked for again: it answers before that. */
+  /** Waits until searches see all its data: it responds before that. */
   async recovered(): Promise<void> {
     let last: unknown;
     await until(
@@ -133,7 +139,7 @@ export class Elasticsearch implements AsyncDisposable {
     );
   }
 
-  /** SIGKILL. Everything that it had acknowledged is on its disk. */
+  /** SIGKILL. All acknowledged data is on its disk. */
   async kill(): Promise<void> {
     const child = this.#child;
     this.#child = undefined;
@@ -143,7 +149,7 @@ export class Elasticsearch implements AsyncDisposable {
     await ended;
   }
 
-  /** Shows a certificate of this kind from the next start on. */
+  /** Uses a certificate of this kind from the next start on. */
   async showCertificate(validity: Pick<CertificateWish, 'notBefore' | 'notAfter'> = {}): Promise<void> {
     if (!this.authority) return;
     const { cert, key } = await this.authority.issue({ name: 'es', hosts: ['127.0.0.1', 'es.test'], ...validity });
@@ -151,7 +157,7 @@ export class Elasticsearch implements AsyncDisposable {
     writeFileSync(join(this.#directory, 'config', 'http.key'), key);
   }
 
-  /** Asks as the administrator. */
+  /** Sends a request as the administrator. */
   async ask(method: Dispatcher.HttpMethod, path: string, body?: unknown): Promise<Reply> {
     const authorization = `Basic ${Buffer.from(`elastic:${password}`).toString('base64')}`;
     const answer = await request(`${this.url}${path}`, {
@@ -164,14 +170,14 @@ export class Elasticsearch implements AsyncDisposable {
     return { status: answer.statusCode, body: text === '' ? undefined : JSON.parse(text) };
   }
 
-  /** How many documents a stream or index has, doubles and all. */
+  /** The number of documents in a stream or index, including duplicates. */
   async count(target: string): Promise<number> {
     await this.ask('POST', `/${target}/_refresh`);
     const { body } = await this.ask('POST', `/${target}/_search`, { size: 0, track_total_hits: true });
     return (body as { hits?: { total: { value: number } } }).hits?.total.value ?? 0;
   }
 
-  /** Its documents as they were sent, in the order in which they were stored. */
+  /** The documents as they were sent, in the order of storage. */
   async documents(target: string): Promise<string[]> {
     await this.ask('POST', `/${target}/_refresh`);
     const { status, body } = await this.ask('POST', `/${target}/_search`, { size: 10_000, sort: ['_index', '_seq_no'] });
@@ -179,7 +185,7 @@ export class Elasticsearch implements AsyncDisposable {
     return (body as { hits: { hits: { _source: unknown }[] } }).hits.hits.map(({ _source }) => JSON.stringify(_source));
   }
 
-  /** Of every document, doubles and all, the record as the service wrote it. */
+  /** The original records of all documents, including duplicates. */
   async originals(target: string): Promise<string[]> {
     const found: string[] = [];
     await this.ask('POST', `/${target}/_refresh`);
@@ -193,7 +199,7 @@ export class Elasticsearch implements AsyncDisposable {
     }
   }
 
-  /** The values of this field that more than one document has, ten at most. */
+  /** The values of this field that occur in more than one document, at most ten. */
   async repeated(target: string, field: string): Promise<unknown> {
     const aggs = { repeated: { terms: { field, min_doc_count: 2, size: 10 } } };
     const { body } = await this.ask('POST', `/${target}/_search`, { size: 0, aggs });

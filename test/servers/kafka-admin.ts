@@ -1,4 +1,7 @@
-/** What an administrator of a broker does for the tests: topics and rights, by the plain listener, which may do everything. */
+/**
+ * Administration of a broker for the tests: topics and permissions, by the plain listener, which
+ * may do everything.
+ */
 import kafkajs from 'kafkajs';
 import { quietTimers } from '../../src/sink/kafka/timers.ts';
 import { until } from '../support/e2e-place.ts';
@@ -15,7 +18,10 @@ export async function administer<Result>(broker: KafkaBroker, work: (admin: kafk
   }
 }
 
-/** A topic, and waits until it has its leaders: the client that makes it takes a topic that is still coming for one that cannot come. */
+/**
+ * Creates a topic, and waits until it has leaders: for the client that creates it, a topic without
+ * them fails.
+ */
 export async function createTopic(broker: KafkaBroker, wish: Omit<kafkajs.ITopicConfig, 'replicationFactor'>): Promise<void> {
   await administer(broker, async (admin) => {
     await admin.createTopics({ waitForLeaders: false, topics: [{ ...wish, replicationFactor: 1 }] });
@@ -27,7 +33,7 @@ export async function createTopic(broker: KafkaBroker, wish: Omit<kafkajs.ITopic
   });
 }
 
-/** Everything, for tests that are about something else. */
+/** Grants all permissions, for tests of other subjects. */
 export async function allow(broker: KafkaBroker, principal: string): Promise<void> {
   const { AclResourceTypes: type, AclOperationTypes, AclPermissionTypes, ResourcePatternTypes } = kafkajs;
   const acl = [type.TOPIC, type.GROUP, type.TRANSACTIONAL_ID, type.CLUSTER].map((resourceType) => ({
@@ -45,7 +51,7 @@ export async function allow(broker: KafkaBroker, principal: string): Promise<voi
   await administer(broker, (admin) => admin.createAcls({ acl }));
 }
 
-/** A line of `kafka-acls.sh --add`, as the rights that it grants. */
+/** Parses a line of `kafka-acls.sh --add` into the permissions that it grants. */
 export function aclsOf(line: string): kafkajs.AclEntry[] {
   const { AclResourceTypes, AclOperationTypes, AclPermissionTypes, ResourcePatternTypes } = kafkajs;
   const values = (option: string): string[] =>

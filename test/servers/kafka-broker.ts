@@ -1,6 +1,6 @@
 /**
- * A real Kafka on loopback: broker and controller in one process of its own (KRaft), from jars of Maven's repository. What it holds is counted by kcat
- * (librdkafka), never by the client that the sink uses.
+ * A real Kafka on loopback: broker and controller in one separate process (KRaft), from jars of
+ * Maven's repository. kcat (librdkafka) counts its records, never the client of the sink.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
@@ -22,7 +22,7 @@ type KafkaVersion = (typeof kafkaVersions)[number];
 const cache = cacheFolder();
 const jarsOf = (version: KafkaVersion): string => join(cache, `kafka-${version}`);
 
-/** Why there is none here; undefined when there is. */
+/** The reason why this version is not available; undefined if it is. */
 export function kafkaMissing(version: KafkaVersion): string | undefined {
   const java = spawnSync('java', ['-version'], { encoding: 'utf8' });
   if (java.error) return 'no java on the path (17 or later)';
@@ -34,7 +34,10 @@ export function kafkaMissing(version: KafkaVersion): string | undefined {
 
 const jvm = ['-Xms64m', '-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-XX:-UsePerfData', '-Djava.awt.headless=true'];
 
-/** Ways to a broker: plain, plain through a proxy of the test, TLS, TLS that demands a certificate of ours, and SASL in the clear and over TLS. */
+/**
+ * Listeners of a broker: plain, plain through a proxy of the test, TLS, TLS that requires a client
+ * certificate, and SASL without and with TLS.
+ */
 export type Listener = 'PLAIN' | 'PROXIED' | 'TLS' | 'MTLS' | 'SASL' | 'SASLTLS';
 const listeners: Readonly<Record<Listener, string>> = {
   PLAIN: 'PLAINTEXT',
@@ -46,14 +49,14 @@ const listeners: Readonly<Record<Listener, string>> = {
 };
 
 interface BrokerOptions {
-  /** What clients of `PROXIED` are told to connect to. */
+  /** The address that clients of `PROXIED` are given. */
   readonly advertised?: string;
-  /** Denies everything that is not granted, to all but the clients of the plain listener. */
+  /** Denies everything that is not granted, except to clients of the plain listener. */
   readonly acls?: boolean;
   readonly properties?: readonly string[];
 }
 
-/** Users of SASL; `alice` has a password for PLAIN and SCRAM. */
+/** The password of all SASL users; `alice` has it for PLAIN and SCRAM. */
 export const password = 'opensesame';
 
 export class KafkaBroker implements AsyncDisposable {
@@ -100,7 +103,7 @@ export class KafkaBroker implements AsyncDisposable {
     return this.#child?.pid ?? 0;
   }
 
-  /** Starts it, and waits until it says that it has started. */
+  /** Starts it, and waits until it reports that it has started. */
   async run(): Promise<void> {
     const child = spawn('java', [...jvm, '-cp', join(jarsOf(this.#version), '*'), 'kafka.Kafka', this.#at('server.properties')], {
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -138,12 +141,12 @@ export class KafkaBroker implements AsyncDisposable {
     await ended;
   }
 
-  /** The last of what the broker said, for a test that fails. */
+  /** The end of the broker's output, for failed tests. */
   get said(): string {
     return this.#said;
   }
 
-  /** Runs a command of Kafka's own tools, which are classes in its jars. */
+  /** Runs one of Kafka's tools, which are classes in its jars. */
   tool(name: string, ...parameters: readonly string[]): string {
     const classes = join(jarsOf(this.#version), '*');
     const quiet = '-Dorg.slf4j.simpleLogger.defaultLogLevel=error';
@@ -153,7 +156,10 @@ export class KafkaBroker implements AsyncDisposable {
     return ran.stdout;
   }
 
-  /** What consumers see that read committed, or also what was not: by kcat, partition by partition, in the order of offsets. */
+  /**
+   * The records that consumers see, by default with read_committed: by kcat, partition by
+   * partition, ordered by offset.
+   */
   async read(topic: string, { isolation = 'read_committed' }: { isolation?: Isolation } = {}): Promise<CountedRecord[]> {
     const chunks: Buffer[] = [];
     await this.#consume(topic, isolation, '{"partition":%p,"offset":%o,"key":"%k","headers":"%h","size":%S}\n%s\n', (chunk) =>
@@ -167,14 +173,17 @@ export class KafkaBroker implements AsyncDisposable {
     return records.sort((a, b) => a.partition - b.partition || a.offset - b.offset);
   }
 
-  /** How many records consumers see that read committed, or also what was not, however many there are. */
+  /** The number of records that consumers see, by default with read_committed. */
   async count(topic: string, isolation: Isolation = 'read_committed'): Promise<number> {
     let count = 0;
     await this.#consume(topic, isolation, '.', (chunk) => (count += chunk.length));
     return count;
   }
 
-  /** What is wanted of each value that consumers see who read committed; values are of one line each, and none is held whole. */
+  /**
+   * Maps each value that consumers with read_committed see; values have one line each, and are not
+   * all held in memory.
+   */
   async values(topic: string, wanted: (value: string) => string): Promise<string[]> {
     const found: string[] = [];
     const decoder = new StringDecoder('utf8');
@@ -187,7 +196,10 @@ export class KafkaBroker implements AsyncDisposable {
     return found;
   }
 
-  /** A commit is answered before its markers are in the partitions: waits until those who read committed get as far as those who read everything. */
+  /**
+   * The broker answers a commit before its markers are in the partitions: waits until consumers
+   * with read_committed reach the end.
+   */
   async #settled(topic: string): Promise<void> {
     let ends: readonly string[] = [];
     await until(
@@ -213,9 +225,9 @@ export class KafkaBroker implements AsyncDisposable {
     await this.#kcat(topic, isolation, ['-o', 'beginning', '-q', '-f', format], take);
   }
 
-  /** Reads to the end. @returns what kcat says besides */
+  /** Reads to the end. @returns the messages of kcat */
   async #kcat(topic: string, isolation: Isolation, more: readonly string[], take: (chunk: Buffer) => void): Promise<string> {
-    // What has nothing more to give need not be waited for: half a second by default.
+    // Without this a fetch at the end of a partition waits for half a second.
     const options = ['-X', `isolation.level=${isolation}`, '-X', 'fetch.wait.max.ms=10'];
     const child = spawn('kcat', ['-C', '-b', this.address(), '-t', topic, '-e', ...options, ...more], {
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -228,7 +240,7 @@ export class KafkaBroker implements AsyncDisposable {
     return said;
   }
 
-  /** Records with these keys, by kcat, which chooses the partitions as the clients of Kafka in Java do. */
+  /** Writes records with these keys by kcat, which chooses partitions like Kafka's Java clients. */
   write(topic: string, keys: readonly string[]): void {
     const parameters = ['-P', '-b', this.address(), '-t', topic, '-K', '\t', '-X', 'topic.partitioner=murmur2'];
     const ran = spawnSync('kcat', parameters, { encoding: 'utf8', input: keys.map((key) => `${key}\t1\n`).join('') });
@@ -254,14 +266,14 @@ export class KafkaBroker implements AsyncDisposable {
     this.#write('truststore.pem', this.authority.cert);
   }
 
-  /** Shows a certificate of another kind from the next start on. */
+  /** Uses another certificate from the next start on. */
   showCertificate({ cert, key }: { readonly cert: string; readonly key: string }): void {
     this.#write('keystore.pem', `${key}\n${cert}\n`);
   }
 
   #format(): void {
     let id = '';
-    // An id that begins with a hyphen would be taken for an option.
+    // An id that starts with a hyphen would be read as an option.
     do id = randomBytes(16).toString('base64url');
     while (id.startsWith('-'));
     const scram = ['SCRAM-SHA-256', 'SCRAM-SHA-512'].flatMap((name) => ['--add-scram', `${name}=[name=alice,password=${password}]`]);
@@ -306,7 +318,7 @@ export class KafkaBroker implements AsyncDisposable {
       `listener.security.protocol.map=${names.map((name) => `${name}:${listeners[name]}`).join(',')},CONTROLLER:PLAINTEXT`,
       'inter.broker.listener.name=PLAIN',
       `log.dirs=${this.#at('data')}`,
-      // One node: what it keeps for itself has one replica, or transactions fail for ever.
+      // With one node, internal topics must have one replica, or transactions always fail.
       'offsets.topic.replication.factor=1',
       'transaction.state.log.replication.factor=1',
       'transaction.state.log.min.isr=1',
@@ -319,7 +331,8 @@ export class KafkaBroker implements AsyncDisposable {
       'num.network.threads=2',
       'num.io.threads=4',
       'log.cleaner.dedupe.buffer.size=16777216',
-      // After kill -9 the controller refuses the broker until its old session is over: 9 s by default.
+      // After kill -9 the controller refuses the broker until its old session has expired: 9 s by
+      // default.
       'broker.session.timeout.ms=1500',
       'broker.heartbeat.interval.ms=300',
       ...(acls

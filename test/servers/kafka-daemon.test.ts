@@ -1,6 +1,7 @@
 /**
- * The whole daemon before a real Kafka, where a person helps: a dead letter that was taken although nobody heard of it, and a state that is lost. What
- * consumers see that read committed is counted by kcat.
+ * The whole daemon with a real Kafka, with help of an operator: a dead letter accepted although its
+ * response was lost, and a lost state. kcat counts the records that consumers with read_committed
+ * see.
  */
 import { rmSync } from 'node:fs';
 import kafkajs from 'kafkajs';
@@ -20,7 +21,7 @@ const topic = 'audit';
 const records = 100;
 
 test(
-  'a dead letter that was taken before a kill is not sent twice; a lost state is adopted by an order alone',
+  'a dead letter accepted before a kill is not sent twice; a lost state is adopted only by an operation',
   { timeout: 900_000 },
   async ({ skip }) => {
     if (missing !== undefined) return skip(missing);
@@ -41,7 +42,7 @@ test(
           return (JSON.parse(stdout) as { deadLetters: unknown[] }).deadLetters;
         };
 
-        // Longer than its topic allows: a dead letter, until the topic is repaired.
+        // Longer than the topic permits: a dead letter, until the topic is fixed.
         const first = new Daemon(place);
         await caughtUp(first, service, patient);
         const [sample = ''] = await service.truth();
@@ -55,7 +56,8 @@ test(
         const configEntries = [{ name: 'max.message.bytes', value: '1000000' }];
         await administer(broker, (admin) => admin.alterConfigs({ validateOnly: false, resources: [{ type, name: topic, configEntries }] }));
 
-        // The retry is committed, its answer is lost, and the daemon is gone before it can ask what became of it.
+        // The retry is committed, its response is lost, and the daemon is killed before it can
+        // query the outcome.
         proxy.loseAnswer('EndTxn', true);
         const [asked] = await Promise.all([
           waybill('dead-letters', 'retry', '--all', '--yes'),
@@ -71,7 +73,7 @@ test(
           patient,
           async () => ((await deadLetters()).length === 0 ? true : undefined),
         );
-        // Whoever was told that the outcome is not known asks once more.
+        // The operator saw that the outcome is unknown, and retries.
         const again = await waybill('dead-letters', 'retry', '--all', '--yes');
         expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('there are no dead letters') as string });
         await service.add([like(sample, 900_000_002, Date.now() - 1_000)]);
@@ -80,7 +82,8 @@ test(
         expect(await copies(broker)).toEqual(times(more, () => 1));
         expect(await second.stop()).toMatchObject({ code: 0 });
 
-        // Another state than the one whose position Kafka has: nothing is sent until a person says so, then everything that this state holds.
+        // A state other than the one whose position Kafka has: nothing is sent until an operator
+        // adopts it, then all records of this state.
         rmSync(place.path('state'), { recursive: true });
         const third = new Daemon(place);
         const line = await third.logged('sink.delivery_blocked', patient);
@@ -93,7 +96,7 @@ test(
         expect(await copies(broker)).toEqual(times(more, () => 2));
         await third.kill();
 
-        // From then on it is this state's.
+        // From then on the topic belongs to this state.
         const fourth = new Daemon(place);
         await service.add([like(sample, 900_000_003, Date.now() - 1_000)]);
         await caughtUp(fourth, service, patient);
@@ -114,7 +117,7 @@ async function copies(broker: KafkaBroker): Promise<Map<string, number>> {
   return sorted(found);
 }
 
-/** What is wanted of each; none is there that is wanted no time. */
+/** The expected number of copies of each record; records with none are left out. */
 function times(records: readonly string[], wanted: (record: string) => number): Map<string, number> {
   return sorted(new Map(records.map((record) => [record, wanted(record)] as const).filter(([, count]) => count > 0)));
 }

@@ -1,4 +1,7 @@
-/** Between a client and a broker of Kafka: carries everything, and can lose the answer to one kind of request, cut, or carry nothing more. */
+/**
+ * A proxy between a client and a Kafka broker. It can drop the response to one kind of request, cut
+ * connections, or refuse new ones.
+ */
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import type { Server, Socket } from 'node:net';
@@ -20,7 +23,7 @@ export class KafkaProxy {
     return `127.0.0.1:${this.port}`;
   }
 
-  /** The same port each time: it is what the broker tells its clients. */
+  /** The same port each time: the broker advertises it. */
   async listen(): Promise<this> {
     if (this.#server) return this;
     this.port ||= await freePort();
@@ -32,20 +35,21 @@ export class KafkaProxy {
   }
 
   /**
-   * The broker carries out the next request of this kind, and its answer never comes: the connection ends instead.
-   * @param mustShut  nobody comes through after it
+   * The broker executes the next request of this kind, but its response is lost: the connection
+   * ends instead.
+   * @param mustShut  refuses all later connections
    */
   loseAnswer(request: keyof typeof keys, mustShut = false): void {
     this.#losing = keys[request];
     this.#mustShut = mustShut;
   }
 
-  /** Whether an answer was lost, and nobody has come through since. */
+  /** True if a response was lost, and all connections are refused since. */
   get isShut(): boolean {
     return this.#isShut;
   }
 
-  /** Every connection ends now. */
+  /** Ends every connection now. */
   cut(): void {
     for (const [client, broker] of this.#pairs) {
       client.resetAndDestroy();
@@ -87,7 +91,7 @@ export class KafkaProxy {
     client.on('data', (chunk: Buffer) => {
       if (this.#isStalled) return;
       broker.write(chunk);
-      // Lengths and kinds of the requests, whatever pieces they come in.
+      // Lengths and kinds of the requests, however they are split into chunks.
       rest = Buffer.concat([rest, chunk]);
       for (;;) {
         const step = Math.min(skip, rest.length);

@@ -1,8 +1,8 @@
 /**
  * The password and the client certificate of a real Kafka change with a restart of the broker, and
- * in the files of the daemon, while records flow. The broker trusts only the newest authority, so a
- * delivery proves that the new certificate is in use. kcat counts what consumers see that read
- * committed.
+ * in the files of the daemon, while records flow. The broker trusts only the newest CA, so a
+ * delivery proves that the new certificate is in use. kcat counts the records that consumers with
+ * read_committed see.
  */
 import { appendFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -26,7 +26,7 @@ const patient = 150_000;
 interface Credential {
   readonly brokers: readonly string[];
   readonly settings: object;
-  /** The next one for daemon and broker; the broker has ended. */
+  /** Switches daemon and broker to the next one while the broker is down. */
   readonly rotate: (turn: number) => Promise<void>;
 }
 
@@ -66,7 +66,7 @@ async function certificateOf(broker: KafkaBroker, place: Place): Promise<Credent
 test.for([
   ['password', passwordOf],
   ['client certificate', certificateOf],
-] as const)('the %s rotates three times: nothing lost, nothing twice', { timeout: 900_000 }, async ([name, credentialOf], { skip }) => {
+] as const)('the %s rotates three times: no record is lost or duplicated', { timeout: 900_000 }, async ([name, credentialOf], { skip }) => {
   if (missing !== undefined) return skip(missing);
   await using broker = await KafkaBroker.start('4.4.0');
   await inPlace('kafka-rotation', async (place) => {

@@ -1,6 +1,7 @@
 /**
- * A sender of its own, to be killed: opens the sink, goes on from the position that it finds, and sends batches up to a number. Nothing of an earlier life is
- * there but what lies in Kafka. `node kafka-sender.ts BROKER TOPIC THROUGH SIZE`; says `open` and then a dot for each batch that was taken.
+ * A separate sender for kills: opens the sink, continues from the position in Kafka, its only
+ * state, and sends batches up to a number. `node kafka-sender.ts BROKER TOPIC THROUGH SIZE`; prints
+ * `open` and then a dot for each accepted batch.
  */
 import { kafka } from '../../src/sink/kafka/index.ts';
 import { batchOf, contextOf, messages, ModelKept } from '../contract/sink-batches.ts';

@@ -1,4 +1,7 @@
-/** The sink `kafka` against real brokers, counted by kcat. `WAYBILL_SERVER_KILLS` says how often sender and broker are killed in the flow (5). */
+/**
+ * The sink `kafka` with real brokers, counted by kcat. `WAYBILL_SERVER_KILLS` is the number of
+ * kills of sender and broker during delivery (5).
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer as createHttp } from 'node:http';
@@ -25,9 +28,9 @@ const kills = Number(process.env['WAYBILL_SERVER_KILLS'] ?? 5);
 type Settings = Parameters<typeof kafka.open>[0];
 const pem = (text: string) => ({ read: () => [text], describe: () => 'a file of the test' });
 const secret = (text: string) => ({ read: () => text, refresh: () => undefined, describe: () => 'a secret of the test' });
-const settingsOf = (address: string, topic: string, besides: object = {}): Settings => ({
+const settingsOf = (address: string, topic: string, overrides: object = {}): Settings => ({
   ...kafka.config.parse({ brokers: [address], topic }),
-  ...besides,
+  ...overrides,
 });
 
 async function errorOf(promise: Promise<unknown>): Promise<unknown> {
@@ -47,25 +50,25 @@ async function freshTopic(broker: KafkaBroker, numPartitions = 1, config: Readon
 const seqOf = ({ value }: { readonly value: string }): number => (JSON.parse(value) as { seq: number }).seq;
 const range = (through: number): number[] => messages(1, through).map(({ seq }) => seq);
 
-/** Through a proxy that can lose what it carries, so that the suite can cut an answer and hold up a send. */
+/** Uses a proxy that can drop responses, so that the suite can cut a response and delay a send. */
 class RealPlace implements Place {
   readonly #broker: KafkaBroker;
   readonly #proxy: KafkaProxy;
   readonly #topic: string;
-  readonly #besides: object;
+  readonly #overrides: object;
   readonly #opened: Sink[] = [];
 
-  constructor(broker: KafkaBroker, proxy: KafkaProxy, topic: string, besides: object) {
+  constructor(broker: KafkaBroker, proxy: KafkaProxy, topic: string, overrides: object) {
     this.#broker = broker;
     this.#proxy = proxy;
     this.#topic = topic;
-    this.#besides = besides;
+    this.#overrides = overrides;
     proxy.heal();
   }
 
   readonly open = async (kept: ResumePoint): Promise<Sink> => {
     const progressTopic = `progress-of-${this.#topic}`;
-    const settings = settingsOf(this.#proxy.address, this.#topic, { progressTopic, ...this.#besides });
+    const settings = settingsOf(this.#proxy.address, this.#topic, { progressTopic, ...this.#overrides });
     const sink = await kafka.open(settings, contextOf('under-test'), kept, never);
     this.#opened.push(sink);
     return sink;
@@ -81,7 +84,7 @@ class RealPlace implements Place {
   }
 
   cutAnswer(): void {
-    this.#proxy.loseAnswer('exactlyOnce' in this.#besides ? 'Produce' : 'EndTxn');
+    this.#proxy.loseAnswer('exactlyOnce' in this.#overrides ? 'Produce' : 'EndTxn');
   }
 
   stall(): void {
@@ -126,12 +129,15 @@ for (const version of kafkaVersions) {
       kept = new ModelKept();
     });
 
-    const start = (besides: object) => async () => new RealPlace(broker, proxy, await freshTopic(broker), besides);
+    const start = (overrides: object) => async () => new RealPlace(broker, proxy, await freshTopic(broker), overrides);
     const { formats } = kafka;
     sinkSuite({ name: 'exactly once', formats, twice: () => 0, secrets: [], batches: 60, start: start({}) });
     sinkSuite({ name: 'plain', formats, twice: (size) => size, secrets: [], batches: 60, start: start({ exactlyOnce: false }) });
 
-    /** As the loop does, until everything up to here is taken. @returns how often it had to begin again */
+    /**
+     * Like the delivery loop, until all messages up to `through` are accepted. @returns the number
+     * of restarts
+     */
     async function deliver(
       open: (signal: AbortSignal) => Promise<Sink>,
       through: number,
@@ -156,31 +162,35 @@ for (const version of kafkaVersions) {
       }
     }
 
-    /** Waits until more than this is acknowledged: the sender is in the flow. */
+    /** Waits until a later message is acknowledged: delivery is in progress. */
     async function taken(seq: number): Promise<void> {
       while (kept.position.seq <= seq) await new Promise((resolve) => setTimeout(resolve, 5));
     }
 
     const committed = async (topic: string): Promise<number[]> => (await broker.read(topic)).map(seqOf);
 
-    test('keys go where kcat (murmur2) puts them, with their headers; gzip and zstd are read by it', { timeout: 300_000 }, async () => {
-      for (const compression of ['none', 'gzip', 'zstd'] as const) {
-        const topic = await freshTopic(broker, 7);
-        await using sink = await kafka.open(settingsOf(broker.address(), topic, { compression }), contextOf(`k-${topic}`), kept, never);
-        const many = messages(1, 300).map((one) => ({ ...one, key: `payload ${one.seq % 50}` }));
-        await sink.send(batchOf(many), never);
-        const came = await broker.read(topic);
-        expect(came.map(seqOf).sort((a, b) => a - b)).toEqual(range(300));
-        for (const { key, partition } of came) expect(partition).toBe(partitionFor(key, 7));
-        expect(came.find((one) => seqOf(one) === 1)?.headers).toBe(`id=${many[0]?.uid ?? ''},number=1,source=records`);
-        // The second opinion: librdkafka's own murmur2.
-        const other = await freshTopic(broker, 7);
-        broker.write(other, [...new Set(many.map(({ key }) => key))]);
-        for (const { key, partition } of await broker.read(other)) expect(partition).toBe(partitionFor(key, 7));
-      }
-    });
+    test(
+      'keys go to the partition that kcat (murmur2) chooses, with their headers; kcat reads gzip and zstd',
+      { timeout: 300_000 },
+      async () => {
+        for (const compression of ['none', 'gzip', 'zstd'] as const) {
+          const topic = await freshTopic(broker, 7);
+          await using sink = await kafka.open(settingsOf(broker.address(), topic, { compression }), contextOf(`k-${topic}`), kept, never);
+          const many = messages(1, 300).map((one) => ({ ...one, key: `payload ${one.seq % 50}` }));
+          await sink.send(batchOf(many), never);
+          const came = await broker.read(topic);
+          expect(came.map(seqOf).sort((a, b) => a - b)).toEqual(range(300));
+          for (const { key, partition } of came) expect(partition).toBe(partitionFor(key, 7));
+          expect(came.find((one) => seqOf(one) === 1)?.headers).toBe(`id=${many[0]?.uid ?? ''},number=1,source=records`);
+          // librdkafka's murmur2 as the second implementation.
+          const other = await freshTopic(broker, 7);
+          broker.write(other, [...new Set(many.map(({ key }) => key))]);
+          for (const { key, partition } of await broker.read(other)) expect(partition).toBe(partitionFor(key, 7));
+        }
+      },
+    );
 
-    test('a batch that its topic cannot take in one piece goes in several, and one message that is too long is refused', async () => {
+    test("a batch that exceeds the topic's limit is split, and a message that is too long is rejected", async () => {
       const topic = await freshTopic(broker, 1, { 'max.message.bytes': '5000' });
       await using sink = await kafka.open(settingsOf(broker.address(), topic), contextOf(`k-${topic}`), kept, never);
       await sink.send(batchOf(messages(1, 300)), never);
@@ -194,7 +204,7 @@ for (const version of kafkaVersions) {
     });
 
     test(
-      `the sender is cut off ${kills * 4} times in the flow, and answers of commits are lost: once, in order`,
+      `the sender's connection is cut ${kills * 4} times during delivery, and responses to commits are lost: once, in order`,
       { timeout: 900_000 },
       async () => {
         const topic = await freshTopic(broker);
@@ -220,7 +230,7 @@ for (const version of kafkaVersions) {
       },
     );
 
-    test(`the sender is killed ${kills * 4} times, wherever it is: once, in order`, { timeout: 900_000 }, async () => {
+    test(`the sender is killed ${kills * 4} times at any moment: once, in order`, { timeout: 900_000 }, async () => {
       const topic = await freshTopic(broker);
       const through = kills * 4 * 1_000;
       const sender = fileURLToPath(new URL('kafka-sender.ts', import.meta.url));
@@ -233,7 +243,7 @@ for (const version of kafkaVersions) {
       let killed = 0;
       for (let i = 0; i < kills * 4; i += 1) {
         const { child, ended } = begin(through);
-        // Half of them while they open, which is when the one before is fenced.
+        // Half of the kills hit the open, which fences the previous sender.
         if (i % 2 === 0) await once(child.stdout, 'data');
         await new Promise((resolve) => setTimeout(resolve, i % 2 === 0 ? (i * 13) % 120 : 400 + ((i * 29) % 400)));
         child.kill('SIGKILL');
@@ -244,7 +254,7 @@ for (const version of kafkaVersions) {
       expect(killed).toBeGreaterThan(kills);
     });
 
-    test(`the broker is killed ${kills} times in the flow: once, in order`, { timeout: 900_000 }, async () => {
+    test(`the broker is killed ${kills} times during delivery: once, in order`, { timeout: 900_000 }, async () => {
       const topic = await freshTopic(broker);
       const open = (): Promise<Sink> => kafka.open(settingsOf(proxy.address, topic), contextOf(`k-${topic}`), kept, never);
       let through = 0;
@@ -260,7 +270,7 @@ for (const version of kafkaVersions) {
       expect(await committed(topic)).toEqual(range(through));
     });
 
-    test('the broker is frozen in the flow for longer than our deadline: once, in order', { timeout: 900_000 }, async () => {
+    test('the broker is frozen during delivery for longer than our deadline: once, in order', { timeout: 900_000 }, async () => {
       const topic = await freshTopic(broker);
       const open = (signal: AbortSignal): Promise<Sink> =>
         kafka.open(settingsOf(broker.address(), topic), contextOf(`k-${topic}`), kept, signal);
@@ -281,7 +291,7 @@ for (const version of kafkaVersions) {
     });
 
     test(
-      'the printed rights are those that are needed: without one of them blocked, with all of them well',
+      'the printed permissions are required and sufficient: without any one of them blocked, with all of them ok',
       { timeout: 600_000 },
       async () => {
         const topic = await freshTopic(broker, 1, { 'min.insync.replicas': '2', 'unclean.leader.election.enable': 'true' });
@@ -309,7 +319,7 @@ for (const version of kafkaVersions) {
         await createTopic(broker, { topic });
         await isBlocked(/sinks\.lake\.progressTopic\): .*AUTHORIZATION_FAILED/);
         await grant(acls[1]);
-        // It may use the topic, and not make it.
+        // The Kafka user may write to the topic, but not create it.
         await isBlocked(/create topic "progress-audit-\d+" .*AUTHORIZATION_FAILED/);
         await createTopic(broker, { topic: `progress-${topic}` });
         await isBlocked(/sinks\.lake\.exactlyOnce\): .*needs Write on transactional ids.*TRANSACTIONAL_ID_AUTHORIZATION_FAILED/);
@@ -325,7 +335,7 @@ for (const version of kafkaVersions) {
         const found = await kafka.check(settings, contextOf('lake'), never);
         expect(found.filter(({ level }) => level === 'error')).toEqual([]);
         expect(found.map(({ message: words }) => words)).toContain(`may write to "${topic}"`);
-        // A check writes nothing: what reads everything sees no more than the ten.
+        // A check writes no record: consumers with read_uncommitted see only the ten.
         expect(await broker.read(topic, { isolation: 'read_uncommitted' })).toHaveLength(10);
         await sink.send(batchOf(messages(11, 20)), never);
       },
@@ -361,7 +371,7 @@ for (const version of kafkaVersions) {
       await sink.send(batchOf(messages(1, 10)), never);
     });
 
-    test('OAUTHBEARER: the token of the endpoint is shown; a refused client is blocked', { timeout: 300_000 }, async () => {
+    test('OAUTHBEARER: the token of the endpoint is sent; a rejected client is blocked', { timeout: 300_000 }, async () => {
       const topic = await freshTopic(broker);
       await allow(broker, 'alice');
       let status = 200;
@@ -369,7 +379,7 @@ for (const version of kafkaVersions) {
         request.resume();
         const now = Math.floor(Date.now() / 1000);
         const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
-        // What a broker without a verifier takes: an unsecured token (RFC 7515 section 6).
+        // A token that a broker without a validator accepts: unsecured (RFC 7515 section 6).
         const access_token = `${part({ alg: 'none' })}.${part({ sub: 'alice', iat: now, exp: now + 600 })}.`;
         const isKnown = request.headers.authorization === `Basic ${Buffer.from('waybill:client%20secret').toString('base64')}`;
         response.writeHead(isKnown ? status : 401, { 'content-type': 'application/json' });
@@ -420,7 +430,7 @@ for (const version of kafkaVersions) {
         return messageOf(thrown);
       };
 
-      test('trusted it is taken, and with a certificate of ours where that is asked for', { timeout: 300_000 }, async () => {
+      test('a trusted certificate is accepted, also with a client certificate if requested', { timeout: 300_000 }, async () => {
         const topic = await freshTopic(broker);
         const ca = pem(broker.authority.cert);
         const { cert, key } = await broker.authority.issue({ name: 'collector' });
@@ -439,26 +449,30 @@ for (const version of kafkaVersions) {
         );
       });
 
-      test('not trusted, for another name, or spoken where it is not: blocked, with the setting', { timeout: 300_000 }, async () => {
-        const topic = await freshTopic(broker);
-        const other = await createAuthority('Another root');
-        const ca = pem(broker.authority.cert);
-        expect(await blocked(open('TLS', topic, { ca: pem(other.cert) }))).toMatch(
-          /sinks\.siem\.tls\.ca: certificate of .* issued by 'Kafka root' is not trusted/,
-        );
-        expect(await blocked(open('TLS', topic, { ca, serverName: 'other.example' }))).toMatch(
-          /sinks\.siem\.tls\.serverName: .* is valid for another name/,
-        );
-        expect(await blocked(open('PLAIN', topic, { ca }))).toMatch(
-          /sinks\.siem\.(brokers|tls).*(does it|does not) speak TLS on this port/,
-        );
-        expect(await blocked(open('TLS', topic, undefined))).toMatch(/sinks\.siem\.tls: "127\.0\.0\.1:\d+" speaks TLS: set tls/);
-        expect(await blocked(open('SASL', topic, undefined))).toMatch(
-          /sinks\.siem\.sasl\): the broker ends the connection: does it want SASL/,
-        );
-      });
+      test(
+        'an untrusted certificate, another name, or TLS to a plain-text port: blocked, with the setting',
+        { timeout: 300_000 },
+        async () => {
+          const topic = await freshTopic(broker);
+          const other = await createAuthority('Another root');
+          const ca = pem(broker.authority.cert);
+          expect(await blocked(open('TLS', topic, { ca: pem(other.cert) }))).toMatch(
+            /sinks\.siem\.tls\.ca: certificate of .* issued by 'Kafka root' is not trusted/,
+          );
+          expect(await blocked(open('TLS', topic, { ca, serverName: 'other.example' }))).toMatch(
+            /sinks\.siem\.tls\.serverName: .* is valid for another name/,
+          );
+          expect(await blocked(open('PLAIN', topic, { ca }))).toMatch(
+            /sinks\.siem\.(brokers|tls).*(does it|does not) speak TLS on this port/,
+          );
+          expect(await blocked(open('TLS', topic, undefined))).toMatch(/sinks\.siem\.tls: "127\.0\.0\.1:\d+" speaks TLS: set tls/);
+          expect(await blocked(open('SASL', topic, undefined))).toMatch(
+            /sinks\.siem\.sasl\): the broker ends the connection: does it require SASL/,
+          );
+        },
+      );
 
-      test('expired: blocked; renewed, the same settings go on', { timeout: 600_000 }, async () => {
+      test('expired: blocked; renewed, delivery resumes with the same settings', { timeout: 600_000 }, async () => {
         const topic = await freshTopic(broker);
         const ca = pem(broker.authority.cert);
         const day = 86_400_000;

@@ -1,4 +1,4 @@
-/** A demo run before a real OpenTelemetry Collector: what its file exporter writes. */
+/** A demo run with a real OpenTelemetry Collector, checked by the output of its file exporter. */
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

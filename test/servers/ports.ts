@@ -1,4 +1,4 @@
-/** Ports of servers that are ended and started again. */
+/** Ports of servers that are stopped and restarted. */
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -6,8 +6,8 @@ import { createServer } from 'node:net';
 const lowest = 10_000;
 
 /**
- * A port that is free, below those that the kernel gives to connections (`ip_local_port_range`, ip(7)): one of these may have it when the server comes
- * back after a kill.
+ * A free port below the range for outgoing connections (`ip_local_port_range`, ip(7)): a connection
+ * could take a port in that range before the server restarts.
  */
 export async function freePort(): Promise<number> {
   const [end = 0] = readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8').trim().split(/\s+/).map(Number);

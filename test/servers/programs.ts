@@ -1,8 +1,14 @@
-/** What all real receivers share: when they are asked for, and where their programs lie that no package puts on the path. */
+/**
+ * Common code of all real receivers: when they are requested, and the paths of programs that no
+ * package puts on the PATH.
+ */
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 
-/** Why no real receiver is started in this run; undefined when they are wanted. `npm test` stays short without them. */
+/**
+ * The reason why this run starts no real receivers, which keeps `npm test` short; undefined if they
+ * are requested.
+ */
 export function notAsked(): string | undefined {
   return process.env['WAYBILL_TEST_SERVERS'] === undefined ? 'real receivers are for npm run test:servers' : undefined;
 }

@@ -1,6 +1,7 @@
 /**
- * A record that one receiver refuses, before real ones: the mapping of Elasticsearch conflicts with it. The others have it without delay, the dead letter
- * holds the words of the server, and once the mapping is repaired a retry delivers it, once.
+ * A record that one of several real receivers rejects, because it conflicts with the mapping of
+ * Elasticsearch. The others receive it without delay, the dead letter contains the reason of the
+ * server, and after a fix of the mapping a retry delivers it, once.
  */
 import { expect, test } from 'vitest';
 import { ago, caughtUp, Daemon } from '../support/e2e-daemon.ts';
@@ -16,7 +17,7 @@ const missing = notAsked() ?? kafkaMissing('4.4.0') ?? elasticsearchMissing('ela
 const patient = 600_000;
 
 test(
-  'a record that the mapping refuses: others have it, the dead letter says why, a retry delivers it once',
+  'a record that the mapping rejects: others receive it, the dead letter has the reason, a retry delivers it once',
   { timeout: 1_800_000 },
   async ({ skip }) => {
     if (missing !== undefined) return skip(missing);
@@ -27,7 +28,7 @@ test(
       const service = await Service.start(place, '--seed', '3', '--records', '1000', '--span', '9m');
       const servers = { broker, server };
       await setUp(place, service, start, servers);
-      // What an administrator adds to the mapping: a type that nearly every record fits.
+      // The administrator's addition to the mapping: a type that nearly every record fits.
       const custom = (properties: object): Promise<unknown> =>
         server.ask('PUT', '/_component_template/logs-dpas.audit@custom', { template: { mappings: { properties } } });
       expect(await custom({ source: { properties: { address: { type: 'ip' } } } })).toMatchObject({ status: 200 });
@@ -47,11 +48,11 @@ test(
       const shown = await place.waybill('dead-letters', 'show', '--all', '--sink', 'siem', '--config', 'waybill.yaml');
       expect(shown.stdout).toBe(`${odd}\n`);
       expect(shown.stderr).toMatch(/failed to parse field \[source\.address\] of type \[ip\].*is not an IP string literal/);
-      // It is the document that is refused: neither the sink nor the daemon is in trouble.
+      // Only the document is rejected: neither the sink nor the daemon has a problem.
       await daemon.ready(200, undefined, patient);
       expect(daemon.log.filter(({ event }) => event === 'sink.delivery_blocked')).toEqual([]);
 
-      // As long as the mapping is what it is, a retry changes nothing.
+      // While the mapping is unchanged, a retry changes nothing.
       const again = ['dead-letters', 'retry', '--all', '--sink', 'siem', '--yes', '--config', 'waybill.yaml'];
       expect(await place.waybill(...again)).toMatchObject({ code: 1 });
       expect((await differences(place, truth, servers)).siem).toEqual({ ...exactlyOnce, missing: [odd] });
@@ -71,7 +72,7 @@ function stamp(at: number): string {
   return new Date(at).toISOString().slice(0, 23);
 }
 
-/** A record whose address is none: Elasticsearch cannot store it in a field of the type ip. */
+/** A record with an invalid address: Elasticsearch cannot store it in a field of type ip. */
 function oddOne(sample: string, at: number): string {
   return sample
     .replace(/"logId":\d+/, '"logId":900000001')

@@ -1,10 +1,13 @@
-/** rsyslog: TCP with either framing, TLS that demands a client's certificate, UDP, RELP with and without TLS. */
+/**
+ * rsyslog: TCP with either framing, TLS that requires a client certificate, UDP, RELP with and
+ * without TLS.
+ */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Place, Program, Way } from './syslog-receiver.ts';
 
-/** Why there is none here; undefined when there is. */
+/** The reason why rsyslog is not available; undefined if it is. */
 export function rsyslogMissing(): string | undefined {
   const found = spawnSync('rsyslogd', ['-v'], { encoding: 'utf8' });
   if (found.error) return 'no rsyslogd on the path (test/servers/install.sh rsyslog)';
@@ -15,7 +18,10 @@ export function rsyslogMissing(): string | undefined {
 
 const ways: readonly Way[] = ['tcp', 'tls', 'udp', 'relp', 'relp+tls'];
 
-/** `isDurable`: what RELP acknowledges is in the file already, so that it outlives `kill -9`. */
+/**
+ * `isDurable`: messages that RELP acknowledges are already in the file, so that they survive `kill
+ * -9`.
+ */
 export function rsyslog({ isDurable = false } = {}): Program {
   return {
     name: 'rsyslog',
@@ -26,7 +32,8 @@ export function rsyslog({ isDurable = false } = {}): Program {
 }
 
 function configuration({ at, ports }: Place, isDurable: boolean): string {
-  // Not its queue on disk: of what that had acknowledged kill -9 lost a message now and then ("invalid .qi file", 8.2302).
+  // No disk queue: after kill -9 it sometimes lacked an acknowledged message ("invalid .qi file",
+  // 8.2302).
   const queue = isDurable ? ' queue.type="Direct"' : '';
   const rulesets = ways.map(
     (way) =>

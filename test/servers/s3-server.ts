@@ -2,10 +2,10 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
+import { dirname, join } from 'node:path';
+import { CreateBucketCommand, GetObjectCommand, paginateListObjectsV2, S3Client } from '@aws-sdk/client-s3';
 import { freePort } from './ports.ts';
 import { cacheFolder, notAsked } from './programs.ts';
 
@@ -50,7 +50,7 @@ export class S3Server implements AsyncDisposable {
 
   /** Starts it, again after a kill, and waits until it responds. */
   async run(): Promise<void> {
-    // Neither name may begin with the other: versitygw refuses that.
+    // Neither name may be a prefix of the other: versitygw refuses that.
     const [data, versions] = ['data', 'versions'].map((name) => join(this.#folder, name)) as [string, string];
     for (const folder of [data, versions]) mkdirSync(folder, { recursive: true });
     const address = `127.0.0.1:${this.#port}`;
@@ -76,6 +76,18 @@ export class S3Server implements AsyncDisposable {
 
   async createBucket(bucket: string, hasLock = true): Promise<void> {
     await this.s3.send(new CreateBucketCommand({ Bucket: bucket, ObjectLockEnabledForBucket: hasLock }));
+  }
+
+  /** Writes the newest version of each object below a prefix into a folder. */
+  async save(bucket: string, prefix: string, folder: string): Promise<void> {
+    for await (const { Contents = [] } of paginateListObjectsV2({ client: this.s3 }, { Bucket: bucket, Prefix: prefix })) {
+      for (const { Key = '' } of Contents) {
+        const { Body } = await this.s3.send(new GetObjectCommand({ Bucket: bucket, Key }));
+        const path = join(folder, Key.slice(prefix.length));
+        mkdirSync(dirname(path), { recursive: true });
+        writeFileSync(path, (await Body?.transformToByteArray()) ?? new Uint8Array());
+      }
+    }
   }
 
   /** SIGKILL. */

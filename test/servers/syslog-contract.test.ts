@@ -1,4 +1,4 @@
-/** The promises of every sink, kept by `syslog` before real receivers. */
+/** The contract of every sink, for `syslog` with real receivers. */
 import { describe, test } from 'vitest';
 import type { ResumePoint, Sink } from '../../src/model/sink.ts';
 import { syslog } from '../../src/sink/syslog/index.ts';
@@ -55,7 +55,9 @@ class ReceiverPlace implements Place {
     for (const sink of this.#opened.splice(0)) await sink[Symbol.asyncDispose]();
   }
 
-  /** What stands in the receiver's file, once it has grown no more for a while: what it took lies in its queue first. */
+  /**
+   * The content of the receiver's file once it stops growing: the receiver queues messages first.
+   */
   async received(): Promise<readonly string[]> {
     let found = this.#receiver.received(this.#way);
     for (let before = -1; found.length !== before || before === 0;) {
@@ -93,14 +95,14 @@ for (const [program, missing] of [
   for (const way of program.ways.filter((each) => each !== 'udp')) {
     const name = `${program.name}, ${way}`;
     if (missing !== undefined) {
-      describe(name, () => test('the promises of every sink', ({ skip }) => skip(missing)));
+      describe(name, () => test('the contract of every sink', ({ skip }) => skip(missing)));
       continue;
     }
     sinkSuite({
       name,
       formats: ['raw', 'ecs', 'cef'],
       twice: (size) => size,
-      // What is left of the default frame of 8,096 bytes, in characters of four bytes.
+      // The rest of the default frame of 8,096 bytes, in characters of four bytes.
       longest: 4_000,
       batches: 20,
       secrets: [],

@@ -1,4 +1,7 @@
-/** syslog-ng, the second opinion on syslog: TCP with octet counting, TLS that demands a client's certificate, UDP. */
+/**
+ * syslog-ng, the second syslog receiver: TCP with octet counting, TLS that requires a client
+ * certificate, UDP.
+ */
 import { spawnSync } from 'node:child_process';
 import { existsSync, globSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +14,10 @@ interface Installed {
   readonly args: readonly string[];
 }
 
-/** The one on the path, or the one that install.sh unpacked: Debian's package cannot stand beside that of rsyslog. */
+/**
+ * The program on the PATH, or the program that install.sh unpacked: Debian's package conflicts with
+ * rsyslog's.
+ */
 function installed(): Installed | undefined {
   const root = join(cacheFolder(), 'syslog-ng');
   const file = join(root, 'usr/sbin/syslog-ng');
@@ -23,7 +29,7 @@ function installed(): Installed | undefined {
 }
 
 /**
- * Why there is no syslog-ng here, or none with this module; undefined when there is.
+ * The reason why syslog-ng or this module is not available; undefined if it is.
  *
  * @param module  a module that Debian packages separately
  */

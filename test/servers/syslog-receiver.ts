@@ -1,6 +1,7 @@
 /**
- * A real receiver of syslog on loopback, as a process of its own. What it took it writes to files, one a way, with what its own parser made of
- * each message; tests read these, and nothing of the sender's is asked.
+ * A real syslog receiver on loopback, in a separate process. It writes each message, as its own
+ * parser read it, to one file per transport. Tests read these files, and use no state of the
+ * sender.
  */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
@@ -15,7 +16,7 @@ import { freePort } from './ports.ts';
 
 export type Way = 'tcp' | 'tls' | 'udp' | 'relp' | 'relp+tls';
 
-/** One line of what came, by the receiver's own parser. */
+/** One received message, from the receiver's parser. */
 export interface Parsed {
   readonly pri: string;
   readonly ts: string;
@@ -26,7 +27,7 @@ export interface Parsed {
   readonly msg: string;
 }
 
-/** Where a receiver finds its files and ports; certificates are ca.pem, server.pem and server.key. */
+/** Paths and ports of a receiver; certificates are ca.pem, server.pem and server.key. */
 export interface Place {
   readonly at: (name: string) => string;
   readonly ports: Readonly<Record<Way, number>>;
@@ -43,7 +44,7 @@ export interface Program {
 export class SyslogReceiver implements AsyncDisposable {
   readonly directory = mkdtempSync(join(tmpdir(), 'waybill-syslog-'));
   readonly authority: Authority;
-  /** For receivers that let only `collector.test` in. */
+  /** For receivers that accept only the client `collector.test`. */
   readonly client: KeyPair;
   readonly #program: Program;
   readonly #place: Place;
@@ -104,7 +105,7 @@ export class SyslogReceiver implements AsyncDisposable {
     await ended;
   }
 
-  /** What came by this way, in the order in which it was written. */
+  /** The messages of this transport, in the order in which they were written. */
   received(way: Way): Parsed[] {
     const path = this.#place.at(`${way}.json`);
     if (!existsSync(path)) return [];
@@ -121,8 +122,8 @@ export class SyslogReceiver implements AsyncDisposable {
 }
 
 /**
- * Whether somebody listens there already, as the kernel's table says (proc(5)): a connection would be noticed, and a port that is tried to be bound
- * is taken from the receiver at that moment.
+ * True if a process listens on the port, by the kernel's table (proc(5)): the receiver would notice
+ * a connection, and an attempt to bind could take the port from it.
  */
 function listens(port: number): boolean {
   const local = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;

@@ -16,7 +16,7 @@ import { SyslogReceiver } from './syslog-receiver.ts';
 
 const rotations = 3;
 const lifeMs = 40_000;
-/** Each certificate is published so long before its predecessor expires. */
+/** Each certificate is published this long before its predecessor expires. */
 const overlapMs = 15_000;
 const patient = 150_000;
 

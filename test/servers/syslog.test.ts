@@ -1,4 +1,7 @@
-/** The sink `syslog` against real receivers, by every way; what came is what the receiver's own parser wrote to a file. */
+/**
+ * The sink `syslog` with real receivers, over every transport; the receiver's parser wrote the
+ * messages that tests read.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { codeOf, messageOf } from '../../src/errors.ts';
 import type { Batch, Sink } from '../../src/model/sink.ts';
@@ -25,11 +28,11 @@ const plain = {
   confirm: 'close',
 } as const;
 
-async function opened(receiver: SyslogReceiver, way: Way, besides: Partial<Settings> = {}): Promise<Sink> {
+async function opened(receiver: SyslogReceiver, way: Way, overrides: Partial<Settings> = {}): Promise<Sink> {
   const tls = way.endsWith('tls')
     ? ({ cert: pem(receiver.client.cert), key: pem(receiver.client.key) } as unknown as Settings['tls'])
     : undefined;
-  const settings: Settings = { ...plain, address: receiver.address(way), tls, ...besides };
+  const settings: Settings = { ...plain, address: receiver.address(way), tls, ...overrides };
   return syslog.open(settings, contextOf('siem', { ca: pem(receiver.authority.cert) }), new ModelKept(), never);
 }
 
@@ -46,7 +49,10 @@ async function cameBy(receiver: SyslogReceiver, way: Way, count: number, after =
   );
 }
 
-/** Sends until it is taken, as the loop does: after an unknown outcome opened anew, with the whole batch. */
+/**
+ * Retries until the batch is accepted, like the delivery loop: after an unknown outcome with a new
+ * sink and the whole batch.
+ */
 async function insist(open: () => Promise<Sink>, batch: Batch): Promise<number> {
   for (let attempts = 1; ; attempts += 1) {
     try {
@@ -87,9 +93,9 @@ describe.each([
     expect(came[0]?.ts).toMatch(/^2026-11-20T00:00:00\.000/);
   });
 
-  test('what would forge a frame arrives as one event', async () => {
+  test('a message that imitates a frame arrives as one event', async () => {
     const before = receiver.received('tcp').length;
-    // rsyslog tells the framings apart by itself; syslog-ng's `syslog()` wants octet counting.
+    // rsyslog detects the framing; syslog-ng's `syslog()` requires octet counting.
     const framing = has('relp') ? 'newline' : 'octet-counting';
     await using sink = await opened(receiver, 'tcp', { framing, enterpriseId: 32473 });
     const odd = message(2, 'CEF:0|a|b|c|d|e|5|fname=x] 12 <13>1 - - - - - forged\\n "q" Ж€𝄞');
@@ -101,7 +107,7 @@ describe.each([
 
   // The `syslog()` source of syslog-ng reads RFC 5424 only.
   test.each(program.ways.filter((way) => has('relp') && !way.endsWith('tls')))(
-    '%s: a header of RFC 3164 is read, and the message unchanged',
+    '%s: a header of RFC 3164 is parsed, and the message unchanged',
     async (way) => {
       const before = receiver.received(way).length;
       const line = 'CEF:0|a|b|1.0|Open|c|5|msg=x: y[1]: z';
@@ -110,14 +116,14 @@ describe.each([
       await sink.send(batchOf([message(1, line)]), never);
       await untagged.send(batchOf([message(2, `<134>x ${line}`)]), never);
       const [tagged, second] = await cameBy(receiver, way, 2, before);
-      // rsyslog counts the blank after the tag to the message.
+      // rsyslog treats the space after the tag as part of the message.
       expect(tagged).toMatchObject({ pri: String(20 * 8 + 6), host: 'gateway-1', app: 'waybill', sd: '-', msg: ` ${line}` });
       expect(tagged?.ts).toMatch(/^\d{4}-11-20T00:00:00/);
       expect(`${second?.app ?? ''}${second?.msg ?? ''}`).toContain(line);
     },
   );
 
-  test.each(program.ways.filter((way) => way !== 'udp'))('%s: a frame of the default limit is neither cut nor parted', async (way) => {
+  test.each(program.ways.filter((way) => way !== 'udp'))('%s: a frame of the default limit is neither truncated nor split', async (way) => {
     const before = receiver.received(way).length;
     const room = syslog.messageBytes?.({ ...plain, address: receiver.address(way) });
     await using sink = await opened(receiver, way);
@@ -127,7 +133,7 @@ describe.each([
   });
 
   test.each(program.ways.filter((way) => way.endsWith('tls')))(
-    '%s: a client without the certificate that is asked for is blocked, and the setting named; nothing is sent',
+    '%s: a client without the required certificate is blocked, the setting is named, and nothing is sent',
     async (way) => {
       const before = receiver.received(way).length;
       for (let i = 0; i < 10; i += 1) {
@@ -141,7 +147,7 @@ describe.each([
     },
   );
 
-  test('check says what it found', async () => {
+  test('check reports its findings', async () => {
     for (const way of program.ways.filter((each) => each === 'tcp' || each === 'relp')) {
       const found = await syslog.check({ ...plain, address: receiver.address(way) }, contextOf('siem'), never);
       expect(found, way).toMatchObject([{ level: 'ok' }]);
@@ -159,11 +165,11 @@ async function insistOnce(open: () => Promise<Sink>): Promise<unknown> {
   return undefined;
 }
 
-describe('rsyslog that is killed', () => {
+describe('rsyslog, killed', () => {
   const kills = Number(process.env['WAYBILL_SERVER_KILLS'] ?? 20);
 
   test(
-    `RELP, acknowledged when it is in the file: ${kills} times kill -9 in the flow, nothing is lost, and no more is twice than a batch each`,
+    `RELP, acknowledged when it is in the file: ${kills} times kill -9 during delivery loses nothing, and duplicates at most a batch each`,
     { timeout: 300_000 },
     async ({ skip }) => {
       const missing = notAsked() ?? rsyslogMissing();
@@ -173,7 +179,8 @@ describe('rsyslog that is killed', () => {
       let attempts = 0;
       let batches = 0;
       const all = messages(1, size * kills * 4);
-      // One kill for every four batches, somewhere in the flow of one of them: a receiver that is slow to come back is not killed before it takes.
+      // One kill for every four batches, at a random moment of one of them: a receiver that
+      // restarts slowly is not killed before it accepts messages.
       let lives = Promise.resolve();
       for (let i = 0; i < all.length; i += size) {
         if (batches % 4 === 1) {
@@ -198,7 +205,7 @@ describe('rsyslog that is killed', () => {
         },
       );
       expect([...new Set(came)].sort()).toEqual([...wanted].sort());
-      // A batch is sent again only after an attempt that failed.
+      // A batch is sent again only after a failed attempt.
       expect(came.length - wanted.length).toBeLessThanOrEqual((attempts - batches) * size);
     },
   );

@@ -1,6 +1,7 @@
 /**
- * A daemon before three receivers at once, a real Kafka, a real Elasticsearch and a file, each with its own guarantee: what is there is read by
- * kcat, by `_search`, and from the file, and compared with what the service says is true.
+ * A daemon with three receivers at once, a real Kafka, a real Elasticsearch and a file, each with
+ * its own guarantee. kcat, `_search` and the file give the contents, which are compared with the
+ * records of the service.
  */
 import { writeFileSync } from 'node:fs';
 import { configure, sourceOf } from '../support/e2e-daemon.ts';
@@ -26,7 +27,7 @@ interface Servers {
   readonly server: Elasticsearch;
 }
 
-/** `waybill …` with the rights of an administrator of Elasticsearch; what it prints. */
+/** Runs `waybill …` with the privileges of an Elasticsearch administrator. @returns its output */
 export async function waybill(place: Place, ...args: readonly string[]): Promise<string> {
   const env = { WAYBILL_SETUP_USERNAME: 'elastic', WAYBILL_SETUP_PASSWORD: administratorPassword };
   const { code, stdout, stderr } = await place.waybillWith(env, ...args, '--config', 'waybill.yaml');
@@ -35,9 +36,10 @@ export async function waybill(place: Place, ...args: readonly string[]): Promise
 }
 
 /**
- * Topic, rights, templates and key as the documents tell an administrator to make them, and the configuration: Kafka by SCRAM over TLS, Elasticsearch by
- * an API key over TLS. Batches are small, so that a kill meets one on its way.
- * @param nodes  where Elasticsearch is asked, when that is not its own address
+ * Topic, permissions, templates and key as the documents tell an administrator to create them, and
+ * the configuration: Kafka by SCRAM over TLS, Elasticsearch by an API key over TLS. Batches are
+ * small, so that a kill hits one in progress.
+ * @param nodes  the address for Elasticsearch, if it differs from its own
  */
 export async function setUp(place: Place, service: Service, start: string, { broker, server }: Servers, nodes = server.url): Promise<void> {
   writeFileSync(place.path('kafka.pem'), broker.authority.cert);
@@ -63,13 +65,13 @@ export async function setUp(place: Place, service: Service, start: string, { bro
   writeFileSync(place.path('key'), (await waybill(place, 'setup', 'elasticsearch', '--sink', 'siem', '--key', '--yes')).trim());
 }
 
-/** A counter of a sink since the daemon was started (docs/metrics.md). */
+/** A counter of a sink since the start of the daemon (docs/metrics.md). */
 export async function counted(daemon: Daemon, name: string, sink: string): Promise<number> {
   const { text } = await daemon.get('/metrics');
   return Number(new RegExp(`^${name}\\{[^}]*sink="${sink}"[^}]*\\} (\\d+)`, 'm').exec(text)?.[1] ?? 0);
 }
 
-/** How what each receiver holds differs from what the service says is true. */
+/** The differences between the contents of each receiver and the records of the service. */
 export async function differences(
   place: Place,
   truth: readonly string[],

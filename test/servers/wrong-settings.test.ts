@@ -1,6 +1,7 @@
 /**
- * What is set wrong, or goes wrong, at real receivers: for each one line that names the sink and the setting, no dead letter, no delay of the others,
- * and delivery that goes on by itself when it is repaired. All at one daemon, each with a sink of its own.
+ * Wrong settings and faults at real receivers: for each one line that names the sink and the
+ * setting, no dead letter, no delay of other sinks, and delivery that resumes by itself once the
+ * cause is fixed. One daemon, with a separate sink for each fault.
  */
 import { appendFileSync, rmSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
@@ -24,7 +25,7 @@ const dayMs = 86_400_000;
 const expired = { notBefore: new Date(Date.now() - 9 * dayMs), notAfter: new Date(Date.now() - dayMs) };
 const ofBroker = { name: 'broker', hosts: ['127.0.0.1', 'localhost'] };
 
-/** What the log must say of each sink that is wrong from the beginning. */
+/** The message that the log must contain for each sink with a fault from the start. */
 const words: Readonly<Record<string, RegExp>> = {
   'kafka-user': /\(sinks\.kafka-user\.sasl\): /,
   'kafka-authority': /sinks\.kafka-authority\.tls\.ca: certificate of .* issued by 'Kafka root' is not trusted/,
@@ -37,10 +38,10 @@ const words: Readonly<Record<string, RegExp>> = {
   'es-right': /403 security_exception: .*sinks\.es-right\.password needs create_doc/,
   'es-other': /the server at sinks\.es-other\.nodes is not Elasticsearch 8 or later; this sink does not support OpenSearch/,
 };
-/** What only the configuration can mend, which is read at the start. */
+/** Faults that only the configuration can fix, which is read at the start. */
 const ofConfiguration = ['kafka-plain', 'es-plain', 'es-other'];
 
-test('wrong settings, rights, certificates, a closed index and a full disk', { timeout: 3_600_000 }, async ({ skip }) => {
+test('wrong settings, permissions, certificates, a write-blocked index and a full disk', { timeout: 3_600_000 }, async ({ skip }) => {
   if (missing !== undefined) return skip(missing);
   await using broker = await KafkaBroker.start('4.4.0', { acls: true });
   await using server = await Elasticsearch.start('elasticsearch-9.5.3', true);
@@ -75,7 +76,7 @@ test('wrong settings, rights, certificates, a closed index and a full disk', { t
     const kafka = (id: string, more: Settings): Settings => ({ id, type: 'kafka', topic: id, batch, ...more });
     const tls = { ca: place.path('kafka.pem') };
     const elastic = { username: 'elastic', password: elasticPassword };
-    // Each writes to a data stream of its own.
+    // Each sink has a separate data stream.
     const es = (id: string, more: Settings): Settings => ({
       ...{ id, type: 'elasticsearch', nodes: server.url, namespace: namespaceOf(id), batch, tls: { ca: place.path('es.pem') }, ...elastic },
       ...more,
@@ -105,10 +106,10 @@ test('wrong settings, rights, certificates, a closed index and a full disk', { t
 
     const daemon = new Daemon(place);
     for (const [id, pattern] of Object.entries(words)) expect(await troubleOf(daemon, id, 0), id).toMatch(pattern);
-    // Nobody waits for them.
+    // They delay no other sink.
     await caughtUp(daemon, service, patient, Object.keys(words));
 
-    // Mended, each where it is wrong.
+    // Fixed, each at its cause.
     writeFileSync(place.path('kafka-user'), kafkaPassword);
     writeFileSync(place.path('kafka-authority.pem'), broker.authority.cert);
     await createTopic(broker, { topic: 'kafka-topic' });
@@ -118,7 +119,7 @@ test('wrong settings, rights, certificates, a closed index and a full disk', { t
     await role(['create_doc', 'auto_configure', 'read', 'maintenance', 'view_index_metadata']);
     await caughtUp(daemon, service, patient, ofConfiguration);
 
-    // In the flow: an index that is closed to writing, and a disk that is full.
+    // During delivery: a write-blocked index, and a full disk.
     const closed = `/logs-dpas.audit-${namespaceOf('es-user')}/_settings`;
     expect(await server.ask('PUT', closed, { 'index.blocks.write': true })).toMatchObject({ status: 200 });
     let at = daemon.log.length;
@@ -131,7 +132,7 @@ test('wrong settings, rights, certificates, a closed index and a full disk', { t
     if (disk) rmSync(`${disk.path}/filler`);
     await caughtUp(daemon, service, patient, ofConfiguration);
 
-    // In the flow: certificates that have expired.
+    // During delivery: expired certificates.
     broker.showCertificate(await broker.authority.issue({ ...ofBroker, ...expired }));
     await server.showCertificate(expired);
     at = daemon.log.length;
@@ -153,7 +154,7 @@ test('wrong settings, rights, certificates, a closed index and a full disk', { t
     await caughtUp(daemon, service, patient, ofConfiguration);
     expect(await daemon.stop()).toMatchObject({ code: 0, signal: null });
 
-    // What the configuration has wrong is repaired by the next start.
+    // The next start fixes faults of the configuration.
     configure(place, [sourceOf(service, start)], sinks(true));
     const repaired = new Daemon(place);
     await caughtUp(repaired, service, patient);
@@ -178,7 +179,7 @@ function namespaceOf(id: string): string {
   return id.replaceAll('-', '_');
 }
 
-/** What the log says of the trouble of a sink, from this line of the log on. */
+/** The log lines about problems of a sink, from this line of the log on. */
 function linesOfSink(daemon: Daemon, id: string, at: number): string[] {
   const isTrouble = ({ event }: LogLine): boolean => event === 'sink.delivery_blocked' || event === 'sink.delivery_failed';
   return daemon.log
@@ -202,7 +203,7 @@ async function troubleOf(daemon: Daemon, id: string, at: number): Promise<string
   return text;
 }
 
-/** Makes some records more. */
+/** Creates a few more records. */
 async function moreRecords(service: Service): Promise<void> {
   const before = (await service.stats()).records.total;
   await service.set({ rate: 50 });
@@ -210,7 +211,7 @@ async function moreRecords(service: Service): Promise<void> {
   await service.set({ rate: 0 });
 }
 
-/** Writes until nothing more has room. */
+/** Writes until the disk is full. */
 function fill(path: string): void {
   for (const size of [65_536, 4_096])
     for (;;)

@@ -1,6 +1,6 @@
 /**
- * The real sink `archive` on a store in memory. A life of the daemon may end before and after each
- * write. At the end of a run the verifier judges the store.
+ * The real sink `archive` on an in-memory store. A life of the daemon can end before and after each
+ * write. At the end of a run the verifier checks the store.
  */
 import { createPrivateKey } from 'node:crypto';
 import { gunzipSync, gzipSync } from 'node:zlib';
@@ -19,7 +19,7 @@ interface ArchivingLife {
   fault(message: string): void;
 }
 
-/** The fields of a line below a checkpoint that the model compares. */
+/** The fields of a line under a checkpoint that the model compares. */
 interface CommittedLine {
   readonly kind: string;
   readonly seq: number;
@@ -33,7 +33,7 @@ const key = createPrivateKey({
   format: 'der',
   type: 'pkcs8',
 });
-/** Without threads, whose answers come at no certain time. */
+/** Synchronous: a thread answers at an unpredictable time. */
 const codec = {
   compress: (bytes: Uint8Array) => Promise.resolve(gzipSync(bytes, { level: 1 })),
   decompress: (bytes: Uint8Array, options: { readonly maxOutputLength: number }) => Promise.resolve(gunzipSync(bytes, options)),
@@ -43,7 +43,7 @@ export class SimulatedArchive {
   readonly #files = new Map<string, Buffer>();
   readonly #chance: Chance;
   readonly #took: (message: Message) => void;
-  /** Messages that were sent and that no checkpoint commits yet, by their entries. */
+  /** Messages sent but not yet committed by a checkpoint, by sequence number. */
   readonly #sent = new Map<number, Message>();
 
   /** @param took  called for each message when a checkpoint commits it */
@@ -55,12 +55,12 @@ export class SimulatedArchive {
   async open(id: string, filtered: boolean, life: ArchivingLife, resumePoint: ResumePoint): Promise<Sink> {
     const random = (bytes: number): Uint8Array => Uint8Array.from({ length: bytes }, () => this.#chance.whole(0, 255));
     const target = { name: 'a store in memory', store: this.#storeOf(life), key, random, codec };
-    const sink = await ArchiveSink.open(target, { id, clock: life.clock, filtered }, resumePoint);
+    const sink = await ArchiveSink.open(target, { id, clock: life.clock, log: { write: () => undefined }, filtered }, resumePoint);
     return {
       position: () => sink.position(),
       send: (batch: Batch, signal: AbortSignal) => {
         this.#sent.clear();
-        // The memory of a batch is used again.
+        // The caller reuses the memory of a batch.
         for (const message of batch.messages) this.#sent.set(message.seq, { ...message, bytes: Buffer.from(message.bytes) });
         return sink.send(batch, signal);
       },
@@ -68,7 +68,7 @@ export class SimulatedArchive {
     };
   }
 
-  /** @returns undefined for an archive that nothing was written to */
+  /** @returns undefined for an archive without any write */
   async verified(): Promise<VerifyReport | undefined> {
     const stored = [...this.#files].find(([path]) => path.startsWith('keys/'))?.[1];
     if (!this.#files.has('checkpoints/0000000001')) return undefined;
@@ -76,7 +76,7 @@ export class SimulatedArchive {
     return verifyArchive(this.#storeOf(undefined), verifier ? [verifier] : []);
   }
 
-  /** @param life  undefined: for reading */
+  /** @param life  undefined: open for reading */
   #storeOf(life: ArchivingLife | undefined): WritableArchiveStore {
     const files = this.#files;
     return {
@@ -101,7 +101,10 @@ export class SimulatedArchive {
     };
   }
 
-  /** Reads the lines between the last two checkpoints without the code under test, and compares them with what was sent. */
+  /**
+   * Reads the lines between the last two checkpoints without the code under test, and compares them
+   * with the messages sent.
+   */
   #commit(path: string, life: ArchivingLife | undefined): void {
     const number = Number(path.slice('checkpoints/'.length));
     const sizeAt = (at: number): number =>
@@ -114,7 +117,7 @@ export class SimulatedArchive {
               .split('\n')[1],
           );
     const first = String(sizeAt(number - 1)).padStart(16, '0');
-    // The last attempt wrote the last of the segments that begin there.
+    // Several attempts may have written a segment that starts here; the last one counts.
     const segment = [...this.#files].findLast(([name]) => name.startsWith(`segments/${first}-`))?.[1] ?? gzipSync('');
     const lines = gunzipSync(segment).toString().split('\n').slice(0, -1);
     if (lines.length !== sizeAt(number) - sizeAt(number - 1)) life?.fault(`I18: ${path} does not commit the lines of its segment`);
@@ -124,7 +127,7 @@ export class SimulatedArchive {
       const line = JSON.parse(text) as CommittedLine;
       const message = this.#sent.get(line.seq);
       this.#sent.delete(line.seq);
-      if (!message || !isOf(message, line, text)) life?.fault(`I18: ${path} commits another line than was sent: ${text.slice(0, 200)}`);
+      if (!message || !isOf(message, line, text)) life?.fault(`I18: ${path} commits a line that was not sent: ${text.slice(0, 200)}`);
       else this.#took(message);
     }
     if (this.#sent.size > 0) life?.fault(`I18: ${path} lacks ${this.#sent.size} entries of its batch`);
@@ -140,7 +143,7 @@ function isOf({ isLedger, uid, bytes }: Message, line: CommittedLine, text: stri
   return line.kind === 'ledger' && line.state === (state === 'active' ? 'resumed' : state);
 }
 
-/** Without what is random: two runs of a seed have the same trace. */
+/** Drops random parts of a path, so that two runs of a seed have the same trace. */
 function traced(path: string): string {
   return path.replace(/^(segments\/\d+|keys\/).*/, '$1');
 }

@@ -1,4 +1,4 @@
-/** A campaign of many seeds: what it counts over all of them, and when it fails. */
+/** A campaign runs many seeds, sums up their counts, and decides whether it failed. */
 import type { Config } from '../../src/config/load.ts';
 import { Place } from './effects.ts';
 import { baseConfig } from './life.ts';
@@ -9,14 +9,13 @@ import type { Figures, Outcome, Script } from './simulate.ts';
 import { sometimesLeast } from './sometimes.ts';
 import type { Sometimes, State } from './sometimes.ts';
 
-/** One piece of a campaign: a seed, or the fixed scene with a script. */
+/** One unit of a campaign: a seed, or the fixed scene with a script. */
 export type Task = { readonly seed: number } | { readonly script: Script };
 
-/** The result of a task. */
 export interface Result {
   readonly task: Task;
   readonly faults: readonly string[];
-  /** What a failed seed drew. */
+  /** The environment that a failed seed drew. */
   readonly environment: Environment | undefined;
   readonly sums: Sums;
 }
@@ -24,7 +23,7 @@ export interface Result {
 export interface Sums {
   readonly figures: Figures;
   readonly sometimes: Sometimes['counts'];
-  /** Seeds that were run twice, with the same trace. */
+  /** Seeds run twice, each time with the same trace. */
   twice: number;
 }
 
@@ -40,13 +39,16 @@ export function addTo(sums: Sums, { figures, sometimes, twice }: Sums): void {
   sums.twice += twice;
 }
 
-/** The states that the campaign reached too seldom, one line each. A campaign below 2,000 seeds promises nothing. */
+/**
+ * The states that the campaign reached too seldom, one line each. Campaigns of fewer than 2,000
+ * seeds have no minimum.
+ */
 export function tooSeldom({ figures, sometimes }: Sums): string[] {
   const share = figures.seeds / 2_000;
   if (share < 1) return [];
   return Object.entries(sometimesLeast).flatMap(([state, least]) => {
     const count = sometimes[state as State] ?? 0;
-    return count < least * share ? [`${state}: ${count}, at least ${Math.ceil(least * share)} are needed`] : [];
+    return count < least * share ? [`${state}: ${count}, minimum ${Math.ceil(least * share)}`] : [];
   });
 }
 
@@ -69,7 +71,7 @@ export class Runner {
     return 'seed' in task ? this.#seed(task.seed, traced) : this.#script(task.script, traced);
   }
 
-  /** Runs a seed; every hundredth seed twice, and then both traces must be equal. */
+  /** Runs a seed. Every hundredth seed runs twice, and both traces must be equal. */
   async #seed(seed: number, traced: boolean): Promise<{ readonly outcome: Outcome; readonly sums: Sums }> {
     let outcome = await simulate(seed, this.#base, this.#place, traced);
     let twice = 0;
@@ -82,7 +84,7 @@ export class Runner {
     return { outcome, sums: { figures: outcome.figures, sometimes: outcome.sometimes, twice } };
   }
 
-  /** Runs the fixed scene, and ends the daemon where the script says. */
+  /** Runs the fixed scene, and ends the daemon where the script requests it. */
   async #script(script: Script, traced: boolean): Promise<{ readonly outcome: Outcome; readonly sums: Sums }> {
     const outcome = await play(scene, script, this.#base, this.#place, traced);
     return { outcome, sums: { figures: outcome.figures, sometimes: outcome.sometimes, twice: 0 } };

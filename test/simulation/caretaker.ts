@@ -1,7 +1,8 @@
 /**
- * A person who looks after sinks, as `waybill dead-letters` and `replay` do it: by asking the running daemon. The reason of a refusal is mended, and
- * the dead letter is sent again; or it is discarded; or a part of the journal is sent again. One who is not answered, because the daemon was killed
- * meanwhile, asks again.
+ * An operator who looks after sinks as `waybill dead-letters` and `waybill replay` do: with
+ * requests to the running daemon. On each visit the operator retries a dead letter, often after
+ * fixing the cause of the rejection, discards it, or replays a part of the journal. A request lost
+ * because the daemon was killed is sent again.
  */
 import { perform } from '../../src/daemon/operations/perform.ts';
 import { codeOf, messageOf } from '../../src/errors.ts';
@@ -14,7 +15,10 @@ import type { Sometimes } from './sometimes.ts';
 import type { World } from './world.ts';
 
 const calmMs = 2_000;
-/** What may be said of a sink that is away, gone from the configuration, or busy with another replay, and of a full journal. */
+/**
+ * Expected errors of a sink that is unreachable, not configured or busy with another replay, and of
+ * a full journal.
+ */
 const usual: ReadonlySet<string | undefined> = new Set([
   'sink_unavailable',
   'sink_blocked',
@@ -58,7 +62,7 @@ export class Caretaker {
     });
   }
 
-  /** Faults have ended: what was mended is sent, and nothing else is begun. */
+  /** Faults have ended: from now on only retries dead letters whose cause is fixed. */
   calm(): void {
     this.#isCalm = true;
   }
@@ -66,7 +70,7 @@ export class Caretaker {
   async #visit(): Promise<void> {
     const life = this.#life();
     if (!life?.journal || !life.isRunning || life.isDead) return;
-    // One sink that is away or gone holds up no other.
+    // An unavailable sink delays no other sink.
     if (this.#isCalm) for (const receiver of this.#receivers) await this.#attempt(life, () => this.#retryMended(life, receiver));
     else await this.#attempt(life, () => this.#act(life, this.#chance.pick(this.#receivers as [Receiver])));
   }
@@ -88,13 +92,13 @@ export class Caretaker {
     if (what === 'replay') {
       const first = this.#chance.whole(1, Math.max(1, this.#oracle.head));
       await this.#ask(life, { operation: 'replay', sink: id, first, last: first + this.#chance.whole(0, 60) });
-      this.#sometimes.count('replay begun');
+      this.#sometimes.count('replay started');
       return;
     }
     if (seq === undefined) return;
     if (what === 'discard') {
       const uid = await uidOf(life, id, seq);
-      // What is mended is not given up.
+      // Never discards a dead letter whose cause is fixed.
       if (uid !== undefined && !receiver.pardoned.has(uid))
         await this.#ask(life, { operation: 'dead-letters discard', sink: id, seqs: [seq] });
       return;
@@ -113,7 +117,7 @@ export class Caretaker {
 
   async #retry(life: Life, sink: string, seq: number): Promise<void> {
     const { sent } = (await this.#ask(life, { operation: 'dead-letters retry', sink, seqs: [seq] })) ?? {};
-    if (sent?.delivered === 1) this.#sometimes.count('dead letter taken in the end');
+    if (sent?.delivered === 1) this.#sometimes.count('dead letter delivered by a retry');
   }
 
   async #ask(life: Life, request: object): Promise<Awaited<ReturnType<typeof perform>> | undefined> {

@@ -1,6 +1,6 @@
 /**
- * Chance that follows from one number. Each part of a simulation draws from a stream of its own, so that a change in one part leaves the draws
- * of the others as they were.
+ * Pseudo-random numbers from one seed. Each part of a simulation draws from its own stream, so that
+ * a change in one part does not change the draws of the others.
  */
 
 export class Chance {
@@ -9,7 +9,10 @@ export class Chance {
   #c: number;
   #counter = 1;
 
-  /** `seed` may have 53 bits; `stream` names who draws. The generator is sfc32 (public domain). */
+  /**
+   * `seed` may have 53 bits; `stream` names the part that draws. The generator is sfc32 (public
+   * domain).
+   */
   constructor(seed: number, stream: string) {
     let hash = 0x811c9dc5;
     for (let i = 0; i < stream.length; i += 1) hash = Math.imul(hash ^ stream.charCodeAt(i), 0x01000193);
@@ -34,7 +37,7 @@ export class Chance {
     return this.next() < probability;
   }
 
-  /** A whole number from `least` to `most`, both possible. */
+  /** A whole number between `least` and `most`, both included. */
   whole(least: number, most: number): number {
     return least + Math.floor(this.next() * (most - least + 1));
   }
@@ -51,7 +54,7 @@ export class Chance {
     return Uint8Array.from({ length: many }, () => Math.floor(this.next() * 256));
   }
 
-  /** A distance with this mean: most are short, some are long. */
+  /** An exponentially distributed distance with this mean. */
   distance(mean: number): number {
     return -Math.log(1 - this.next()) * mean;
   }

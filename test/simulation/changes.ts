@@ -1,9 +1,12 @@
-/** The configuration of each life: what a person changes in it while the daemon is away. */
+/**
+ * The configuration of each life, with the changes that an operator makes while the daemon is down.
+ */
 import Database from 'better-sqlite3';
 import { join } from 'node:path';
 import type { Config, SourceConfig } from '../../src/config/load.ts';
 import { Chance } from './chance.ts';
 import { watch } from './effects.ts';
+import { firstSource } from './environment.ts';
 import type { AbsenceEnvironment, ChangesEnvironment, Environment } from './environment.ts';
 
 export class Changes {
@@ -12,16 +15,19 @@ export class Changes {
   readonly #chance: Chance;
   readonly #absence: AbsenceEnvironment | undefined;
   readonly #absences: Chance;
-  /** The sink that is out of the configuration at this moment. */
+  /** The sink that is missing from the configuration at the moment. */
   gone: string | undefined;
-  /** The one that will not come back. */
+  /** The sink that was retired and never returns. */
   retired: string | undefined;
-  /** How long the life under way goes on at most, ms, because the source is out of the configuration; undefined: it is not. */
+  /**
+   * The longest time, in ms, that the current life lasts without the source; undefined: the source
+   * is configured.
+   */
   absentMs: number | undefined;
-  /** The life under way has another configuration than the one in the end. */
+  /** The current life has a configuration other than the final one. */
   isOther = false;
 
-  /** `config` is what a seed has drawn; it stands again once faults have ended. */
+  /** `config` is the configuration that the seed drew. It applies again once faults have ended. */
   constructor(config: Config, { seed, changes, absence }: Environment) {
     this.#config = config;
     this.#settings = changes;
@@ -30,7 +36,10 @@ export class Changes {
     this.#absences = new Chance(seed, 'absences of lives');
   }
 
-  /** What the next life is given, whose state lies in `directory`; which sinks that knows, and whether it knows the source. */
+  /**
+   * The configuration of the next life. `directory` holds its state; `isKnown` and `isSourceKnown`
+   * say which sinks that state knows, and whether it knows the source.
+   */
   next(directory: string, isKnown: (sink: string) => boolean, isSourceKnown: boolean, isCalm: boolean): Config {
     const { settings, sink } = this.#settings ?? {};
     const config = settings && !isCalm ? this.#changed() : this.#config;
@@ -41,18 +50,18 @@ export class Changes {
     const { sinks } = config;
     return {
       ...config,
-      sources: isAbsent ? [] : config.sources,
+      sources: isAbsent ? config.sources.filter(({ id }) => id !== firstSource) : config.sources,
       sinks: this.gone === undefined ? sinks : sinks.filter(({ id }) => id !== this.gone),
     };
   }
 
-  /** The source is taken out for one life, or for a few. */
+  /** Removes the source from the configuration for one or a few lives. */
   #absent(): number | undefined {
     if (!this.#absence || !this.#absences.is(this.absentMs === undefined ? 0.35 : 0.3)) return undefined;
     return 500 + this.#absences.distance(this.#absence.lastsMs);
   }
 
-  /** A sink is taken out, and put back some lives later; or it is retired. */
+  /** Removes a sink from the configuration, and some lives later restores or retires it. */
   #change({ id, end }: NonNullable<ChangesEnvironment['sink']>, directory: string, isCalm: boolean): void {
     if (this.retired !== undefined) return;
     if (this.gone === undefined) {
@@ -66,7 +75,7 @@ export class Changes {
     if (isCalm || this.#chance.is(0.3)) this.#retire(id, directory);
   }
 
-  /** There is no command for it in this release: the row is changed in the file, as the command will. */
+  /** Changes the row in the file, because the daemon is down. */
   #retire(id: string, directory: string): void {
     watch(directory, undefined);
     const db = new Database(join(directory, 'waybill.db'));

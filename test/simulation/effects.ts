@@ -1,13 +1,16 @@
 /**
- * Where a life can end: around every statement that changes the state, and at every call that reaches the outside. The program knows nothing of
- * this: better-sqlite3 itself tells before and after each change, and the file is copied as it is at that moment.
+ * The points at which a life can end: before every statement that changes the state, and at every
+ * call to the outside. The program has no hooks for this: the simulation intercepts better-sqlite3,
+ * and copies the file as it is at that moment.
  */
 import { appendFileSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 
-/** Told of each change of a state file, by its directory. May throw, to end everything at that point. */
+/**
+ * Called for each change of a state file, by directory. May throw to end the life at that point.
+ */
 interface Watcher {
   before(what: string, db: Database.Database): void;
   /** COMMIT has returned. */
@@ -17,7 +20,7 @@ interface Watcher {
 const watchers = new Map<string, Watcher>();
 const known = new WeakMap<object, Watcher | null>();
 
-/** From now on whoever watches a directory is told of changes there. */
+/** Registers the watcher of a directory; undefined removes it. */
 export function watch(directory: string, watcher: Watcher | undefined): void {
   if (watcher) watchers.set(directory, watcher);
   else watchers.delete(directory);
@@ -32,7 +35,7 @@ function watcherOf(db: Database.Database): Watcher | null {
   return found;
 }
 
-/** Lets better-sqlite3 tell of every change, in this process, once and for ever. */
+/** Intercepts every change through better-sqlite3, for the lifetime of this process. */
 function intercept(): void {
   const probe = new Database(':memory:');
   const statements = Object.getPrototypeOf(probe.prepare('SELECT 1')) as {
@@ -58,20 +61,21 @@ function intercept(): void {
 
 intercept();
 
-/** A place in memory where states lie; removed by `leave`. */
+/** A directory in memory for states; `leave` removes it. */
 export class Place {
   readonly #root = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'waybill-simulation-'));
   #number = 0;
 
-  /** The name of a directory that is not there yet. */
+  /** The path of a new directory, not yet created. */
   fresh(): string {
     this.#number += 1;
     return join(this.#root, String(this.#number));
   }
 
   /**
-   * The state as the end of a process leaves it: every byte that was written. After a power cut only what SQLite had synced is sure: with
-   * synchronous=FULL every commit, and otherwise only what a checkpoint brought into the file itself.
+   * The state as the end of a process leaves it, with every byte that was written. A power cut
+   * keeps only what SQLite had synced: every commit with synchronous=FULL, otherwise only what a
+   * checkpoint moved to the database file.
    */
   copy(from: string, powerCut?: { readonly synchronous: number; readonly torn: Uint8Array }): string {
     const to = this.fresh();
@@ -82,7 +86,7 @@ export class Place {
     if (isKept) {
       const wal = join(to, 'waybill.db-wal');
       copyFileSync(join(from, 'waybill.db-wal'), wal);
-      // What was being written when the power went may lie there torn.
+      // A power cut may leave a torn write at the end of the WAL.
       if (powerCut) appendFileSync(wal, powerCut.torn);
     }
     return to;

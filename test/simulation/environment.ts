@@ -1,15 +1,19 @@
 /**
- * What a seed draws before anything runs: how the service counts and pages, how its records come to be seen, which faults there are and how
- * often, and how the daemon is set up. Each class of faults is off, rare or heavy, so that rare pairs meet.
+ * The draws of a seed before its run: how the service counts and pages, when records become
+ * visible, the faults and their frequency, and the settings of the daemon. Each class of faults is
+ * off, rare or heavy, so that rare combinations occur.
  */
 import type { Micros } from '../../src/model/time.ts';
 import { Chance } from './chance.ts';
 
 type Level = 'off' | 'rare' | 'heavy';
 
+/** The id of the source that every seed has. */
+export const firstSource = 'service';
+
 export interface Environment {
   readonly seed: number;
-  /** True time at the beginning, ms since 1970. */
+  /** True time at the start, ms since 1970. */
   readonly beginMs: number;
   /** How long faults last. */
   readonly safetyMs: number;
@@ -18,40 +22,46 @@ export interface Environment {
     readonly closeDelayMs: number;
     readonly agesMs: readonly number[];
     readonly pageSize: number | 'auto';
-    /** How long before the beginning the ledger begins. */
+    /** How long before the start of the run the ledger starts. */
     readonly historyMs: number;
-    /** Pages of 4096 bytes that the state may use; undefined: enough. */
+    /** Limit of the state in pages of 4096 bytes; undefined: no practical limit. */
     readonly quotaPages: number | undefined;
     readonly retentionMs: number;
-    /** Live polls reach back as far as records were measured to be out of order. */
+    /** The overlap of live polls follows the measured disorder of records. */
     readonly measuresOverlap: boolean;
-    /** Delivery loops reach the journal by messages, as in a separate thread. */
+    /** Delivery loops access the journal by messages, as from a separate thread. */
     readonly hasDeliveryThread: boolean;
   };
   readonly records: {
     readonly count: number;
-    /** Share that comes in bursts. */
+    /** Share of records that arrive in bursts. */
     readonly bursts: number;
     readonly lateness: Level;
-    /** Records that come to be seen while the pages of their window are read. */
+    /** Records that become visible while the pages of their window are read. */
     readonly surprises: Level;
     readonly ties: Level;
     readonly edges: Level;
     readonly sameLogId: Level;
-    /** Records that another one shares its whole identity with. */
+    /** Two records may share their whole identity. */
     readonly collisions: boolean;
     readonly unreadable: Level;
-    /** Whether a record without a readable time matches every query, or those around the time at which it was written. */
+    /**
+     * A record without a readable time matches every query, or only queries around the time at
+     * which it was written.
+     */
     readonly unreadableMatches: 'always' | 'its time';
     readonly wrongNode: Level;
     readonly padBytes: number;
     readonly purge: boolean;
   };
-  /** What the credentials do not show for a while: a field of every record, or every record. Begun once there is what can tell. */
+  /**
+   * What the credentials hide for a while: nothing, a field of every record, or every record. The
+   * loss starts only when the daemon has enough data to detect it.
+   */
   readonly rights: 'whole' | 'fields' | 'rows';
-  /** A field is shown again just after a page without it: before the daemon reads a reference record. */
+  /** The field returns just after a page without it, before the daemon reads a reference record. */
   readonly returns: boolean;
-  /** What a person adds to the ledger; undefined: nothing. */
+  /** The history that an operator adds to the ledger; undefined: none. */
   readonly history: HistoryEnvironment | undefined;
   readonly service: {
     readonly firstPage: number;
@@ -59,12 +69,12 @@ export interface Environment {
     readonly capChanges: Level;
     readonly admitsCap: boolean;
     readonly refuseAbove: number;
-    /** A query with both times further apart is refused. */
+    /** The service refuses a query whose two times are further apart. */
     readonly widestMicros: Micros;
-    /** What answers say they are: the page they are, the one that was asked for, or always the first. */
+    /** The page number in an answer: its real number, the requested one, or always the first. */
     readonly numbers: 'right' | 'asked' | 'first';
     readonly order: 'ascending' | 'ignored' | 'unstable ties';
-    /** Rows that are counted, and taken out of pages until faults end. */
+    /** Rows that totals count and pages omit until faults end. */
     readonly hidden: Level;
     readonly pastEnd: 'empty' | 'last' | '404';
     readonly lowerBound: 'included' | 'excluded';
@@ -75,7 +85,10 @@ export interface Environment {
     readonly totalLagMs: number;
     readonly dates: 'right' | 'none' | 'a node ahead' | 'a node behind';
     readonly nodeOffMs: number;
-    /** For a while every answer is dated ahead, until somebody sets the clock right; undefined: never. */
+    /**
+     * For a while every answer has a date in the future, until the clock is corrected; undefined:
+     * never.
+     */
     readonly lead: LeadEnvironment | undefined;
     readonly latencyMs: number;
     readonly transport: Level;
@@ -84,77 +97,101 @@ export interface Environment {
     readonly outages: Level;
   };
   readonly sinks: readonly SinkEnvironment[];
-  /** What stands otherwise in the configuration of some lives; undefined: nothing. */
+  /** Changes of the configuration between lives; undefined: none. */
   readonly changes: ChangesEnvironment | undefined;
-  /** Somebody who looks after the sinks; undefined: nobody. */
+  /** An operator who looks after the sinks; undefined: none. */
   readonly caretaker: CaretakerEnvironment | undefined;
-  /** The source is not in the configuration of some lives, and comes back; undefined: it always is. */
+  /**
+   * The source is missing from the configuration of some lives, and returns; undefined: always
+   * configured.
+   */
   readonly absence: AbsenceEnvironment | undefined;
+  /** Further sources of the same daemon. */
+  readonly others: readonly OtherSource[];
+  /** Answers of all services arrive at multiples of this, ms, so that several sources store at one moment; 0: at any moment. */
+  readonly answersEveryMs: number;
   readonly machine: {
-    /** Effects between two kills in the mean. */
+    /** Mean number of effects between two kills. */
     readonly killEvery: number;
-    /** Kills at moments that are worth it, and where. */
+    /** Kills preferably between a delivery and its acknowledgement. */
     readonly aimed: boolean;
     readonly powerCuts: number;
     readonly orderly: number;
     readonly skew: Level;
-    /** ms by which the local clock is ahead at the beginning. */
+    /** Offset of the local clock at the start, in ms ahead. */
     readonly aheadMs: number;
     readonly secondDaemon: boolean;
     readonly restored: boolean;
-    /** Commits that take long. */
+    /** Slow commits. */
     readonly slowSync: Level;
   };
 }
 
-/** A person edits the configuration while the daemon is away. */
+/** A source with a separate service and records; it shares daemon, sinks and machine with the first. */
+interface OtherSource extends Pick<Environment, 'seed' | 'records' | 'service'> {
+  readonly id: string;
+}
+
+/** An operator edits the configuration while the daemon is down. */
 export interface ChangesEnvironment {
-  /** `pollInterval`, `closeDelay` and `pageSize` change; `closeDelay` only to more, so that totals never lag longer. */
+  /**
+   * `pollInterval`, `closeDelay` and `pageSize` change. `closeDelay` only grows, so that totals
+   * never lag by more than it.
+   */
   readonly settings: boolean;
-  /** A sink that is taken out, and whether it comes back, or is retired. */
+  /** A sink removed from the configuration, and later restored or retired. */
   readonly sink: { readonly id: string; readonly end: 'back' | 'retired' } | undefined;
 }
 
-/** The whole service has a clock that is ahead, by less than suspends the source. */
+/** The clock of the whole service is ahead, but by too little to suspend the source. */
 interface LeadEnvironment {
   readonly ms: number;
-  /** ms after the beginning. */
+  /** ms after the start. */
   readonly fromMs: number;
   readonly untilMs: number;
-  /** What is written meanwhile is dated by that clock as well. */
+  /** Records written in that time have timestamps of that clock too. */
   readonly isDated: boolean;
 }
 
-/** A source that is gone for a while: its ledger stands still, its journal is delivered. */
+/**
+ * A source missing from the configuration for a while: its ledger stands still, and its journal is
+ * still delivered.
+ */
 export interface AbsenceEnvironment {
-  /** How long a life without it lasts unless it is killed before, ms in the mean. */
+  /** Mean duration of a life without the source, in ms, unless a kill ends it earlier. */
   readonly lastsMs: number;
-  /** A person retires it before it comes back. */
+  /** An operator retires the source before it returns. */
   readonly isRetired: boolean;
 }
 
-/** A person who sends dead letters again, discards them, and has parts of the journal sent again. */
+/** An operator who retries and discards dead letters, and replays parts of the journal. */
 export interface CaretakerEnvironment {
-  /** Between two visits, in the mean. */
+  /** Mean time between two visits. */
   readonly everyMs: number;
 }
 
-/** History that a person asks for while faults are on, and what he does with it then. */
+/**
+ * A backfill that an operator requests while faults are on, and the operations on it that follow.
+ */
 export interface HistoryEnvironment {
-  /** When it is asked for, ms after the beginning. */
+  /** Time of the request, ms after the start. */
   readonly atMs: number;
-  /** How long before the ledger it begins, and how long behind its begin it ends (less than 0: before), ms. */
+  /**
+   * How long before the start of the ledger the history starts, and how long after that start it
+   * ends (negative: before it), ms.
+   */
   readonly beforeMs: number;
   readonly behindMs: number;
-  /** Records that lie there, beside those of the run. */
+  /** Number of records in that history, in addition to the records of the run. */
   readonly records: number;
-  /** Requests a second. */
+  /** Requests per second. */
   readonly rate: number | undefined;
-  /** Only these sinks get it. */
+  /** Only these sinks receive the history. */
   readonly sinks: readonly string[] | undefined;
   /**
-   * One after another, each so many ms behind the one before it. `more`: a stretch that begins earlier and covers the first. `older`: one that
-   * begins still earlier, once all that was asked for before is read.
+   * In this order, each so many ms after the one before. `more`: a range that starts earlier and
+   * contains the first one. `older`: a range that starts still earlier, requested once all earlier
+   * ranges are read.
    */
   readonly operations: readonly { readonly what: 'pause' | 'resume' | 'cancel' | 'more' | 'older'; readonly afterMs: number }[];
 }
@@ -172,18 +209,18 @@ export interface SinkEnvironment {
   readonly slow: Level;
   readonly busy: Level;
   readonly lost: Level;
-  /** How many of a hundred records it refuses for good, and how it says so. */
+  /** Percentage of records that the sink rejects permanently, and how it reports a rejection. */
   readonly refused: number;
   readonly refusal: 'named' | 'whole';
   readonly rollovers: Level;
   readonly oldPosition: boolean;
-  /** Takes some messages of a batch, and wants the others again. */
+  /** Accepts some messages of a batch, and requests a retry of the others. */
   readonly partial: Level;
-  /** Only records with this result are for it. */
+  /** The sink receives only records with this result. */
   readonly filter: string | undefined;
-  /** Ledger entries are for it too. */
+  /** The sink receives ledger entries too. */
   readonly ledger: boolean;
-  /** It is the real sink `archive`, in place of a model. */
+  /** The real sink `archive` instead of a model. */
   readonly isArchive: boolean;
 }
 
@@ -192,7 +229,7 @@ const minute = 60 * second;
 const day = 86_400 * second;
 const levels = ['off', 'off', 'rare', 'heavy'] as const;
 
-/** How likely a fault of a level is, where nothing else is said. */
+/** The probability of a fault at a level. */
 export function probability(level: Level, rare: number, heavy: number): number {
   return level === 'off' ? 0 : level === 'rare' ? rare : heavy;
 }
@@ -206,18 +243,65 @@ function offIf(condition: boolean, level: Level): Level {
 }
 
 const purgeShare = 0.15;
-/** Long enough for a daemon to measure the clock of the service and to close several windows. */
+/** Long enough for the daemon to measure the clock of the service and to close several windows. */
 const measuredMs = 120 * second;
 
 export function drawEnvironment(seed: number): Environment {
+  const drawn = drawFirst(seed);
+  return { ...drawn, ...drawOthers(drawn) };
+}
+
+/** The environment of another source, as its service and its records see it. */
+export function environmentOf({ seed, records, service }: OtherSource, first: Environment): Environment {
+  return {
+    ...first,
+    seed,
+    records,
+    service,
+    rights: 'whole',
+    returns: false,
+    history: undefined,
+    caretaker: undefined,
+    absence: undefined,
+  };
+}
+
+/** In a share of seeds: sources drawn by other seeds, adapted to the daemon and the clock of this seed. */
+function drawOthers({ seed, daemon }: Environment): Pick<Environment, 'others' | 'answersEveryMs'> {
+  const chance = new Chance(seed, 'other sources');
+  // One cause at a time: with a small quota one source waits for the space of another.
+  if (daemon.quotaPages !== undefined || !chance.is(0.25)) return { others: [], answersEveryMs: 0 };
+  const others = Array.from({ length: chance.pick([1, 1, 2]) }, (_, i): OtherSource => {
+    const drawn = drawFirst(chance.whole(1, 4_000_000_000));
+    const { records, service } = drawn;
+    const isCapped = service.total === 'capped' || service.total === 'served';
+    return {
+      id: `other-${i + 1}`,
+      seed: drawn.seed,
+      records: { ...records, count: Math.min(records.count, 60), padBytes: 0, purge: false },
+      service: {
+        ...service,
+        // A total is cut only where windows hold more than the cap.
+        total: isCapped ? 'true' : service.total,
+        totalLagMs: Math.min(service.totalLagMs, daemon.closeDelayMs),
+        // Clock faults depend on the machine, which is drawn for the first source.
+        dates: service.dates === 'a node behind' ? 'a node behind' : 'right',
+        lead: undefined,
+      },
+    };
+  });
+  return { others, answersEveryMs: chance.pick([0, 50, 500]) };
+}
+
+function drawFirst(seed: number): Environment {
   const chance = new Chance(seed, 'environment');
   const level = (): Level => chance.pick(levels);
   const closeDelayMs = chance.pick([6, 10, 15, 20]) * second;
   const firstAge = closeDelayMs + chance.whole(10, 20) * second;
   const agesMs = [firstAge, firstAge + chance.whole(10, 20) * second, firstAge + chance.whole(25, 60) * second];
-  // A day, or a bucket of ten minutes, ends while the simulation runs.
+  // In some seeds a day, and with it a bucket of ten minutes, ends during the run.
   const beginMs = Date.UTC(2026, 10, 20) + (chance.is(0.15) ? day - chance.whole(1, 180) * second : chance.whole(0, 86_000) * second);
-  // Most runs are short: many faults in little time find more than much time does.
+  // Most runs are short: many faults in little time find more than a longer run does.
   const isShort = chance.is(0.7);
   const shortMs = (isShort ? chance.whole(20, 45) : chance.whole(40, 110)) * second;
   const total = isShort
@@ -227,7 +311,8 @@ export function drawEnvironment(seed: number): Environment {
   const dates = chance.pick(['right', 'right', 'right', 'none', 'a node ahead', 'a node behind'] as const);
   const lead = dates === 'right' ? drawLead(seed) : undefined;
   const aheadMs = dates === 'a node ahead' ? drawAhead(seed) : 0;
-  // Long enough for windows to be counted for the last time by a clock that is ahead, and for records to come behind that.
+  // Long enough for the last recounts of windows by a clock that is ahead, and for records that
+  // arrive later.
   const leadMs = lead ? lead.untilMs + 15 * second : 0;
   const safetyMs = Math.max(shortMs, leadMs, aheadMs > 0 ? measuredMs : 0);
   const isQuota = !isShort && chance.is(0.1);
@@ -235,11 +320,11 @@ export function drawEnvironment(seed: number): Environment {
   const pageCap = chance.pick([7, 10, 20, 50, 1000]);
   const sink = (id: string, kind: SinkKind): SinkEnvironment => {
     const drawn = drawSink(id, kind);
-    // A stream of its own: what it decides leaves all other draws as they were. A line format holds records only.
+    // A separate stream: its draws change no others. A line format holds records only.
     const ledger = drawn.format !== 'cef' && new Chance(seed, `ledger ${id}`).is(0.5);
     const isArchive = kind === 'position' && changes?.sink?.id !== id && new Chance(seed, 'archive').is(0.3);
     if (!isArchive) return { ...drawn, ledger, isArchive };
-    // An archive takes every entry, and has no older copy that it is restored from.
+    // An archive receives every entry, and no older copy of it is restored.
     return { ...drawn, format: 'raw', refused: 0, slow: 'off', oldPosition: false, ledger: true, isArchive };
   };
   const drawSink = (id: string, kind: SinkKind): Omit<SinkEnvironment, 'ledger' | 'isArchive'> => ({
@@ -253,17 +338,19 @@ export function drawEnvironment(seed: number): Environment {
     slow: chance.pick(['off', 'off', 'off', 'rare', 'heavy']),
     busy: level(),
     lost: level(),
-    // The percents that are left for dead letters are a page or two of so small a quota: they are held by unit tests.
+    // The percentage of the quota reserved for dead letters is only a page or two here; unit tests
+    // cover it.
     refused: chance.pick([0, 0, 3, 15]) * (isQuota ? 0 : 1),
-    // One that keeps our position must not move it over a record whose dead letter is not kept yet: it refuses the request.
+    // A sink that stores our position must not move it past a record whose dead letter is not
+    // stored yet: it rejects the request.
     refusal: kind === 'position' ? 'whole' : chance.pick(['named', 'whole']),
     rollovers: kind === 'uids' ? level() : 'off',
     oldPosition: kind === 'position' && chance.is(0.15),
-    // One that keeps our position takes a batch whole or not at all.
+    // A sink that stores our position accepts a batch as a whole or not at all.
     partial: kind === 'position' ? 'off' : drawPartial(seed, id),
     filter: chance.is(0.25) ? 'AccessDenied' : undefined,
   });
-  // A stream of its own: what it decides leaves all other draws as they were.
+  // A separate stream: its draws change no others.
   const shrinking = new Chance(seed, 'rights');
   const rights = shrinking.is(0.18) ? shrinking.pick(['fields', 'fields', 'rows'] as const) : 'whole';
   const isWhole = rights === 'whole';
@@ -281,7 +368,7 @@ export function drawEnvironment(seed: number): Environment {
       pageSize: chance.pick(['auto', 'auto', 10, 40]),
       historyMs: (isShort ? chance.pick([0, 1]) : chance.pick([0, 1, 3, 12])) * minute,
       quotaPages: isQuota ? chance.whole(64, 70) : undefined,
-      // Drawn all the same, so that the draws behind it stay as they are.
+      // Always drawn, so that later draws stay the same.
       retentionMs: [chance.pick([minute, 30 * day]), ...(changes?.sink ? [3 * second] : [])].reduce((a, b) => Math.min(a, b)),
       measuresOverlap: new Chance(seed, 'overlap').is(0.5),
       hasDeliveryThread: new Chance(seed, 'delivery thread').is(0.5),
@@ -295,12 +382,12 @@ export function drawEnvironment(seed: number): Environment {
       edges: level(),
       sameLogId: level(),
       collisions: chance.is(0.04),
-      // What is no object has no field.
+      // Only an object has fields.
       unreadable: offIf(isFields, level()),
       unreadableMatches: chance.pick(['always', 'its time']),
       wrongNode: level(),
       padBytes: isQuota ? 1_500 : 0,
-      // One cause at a time: a record that is deleted while it is not shown cannot be told from one that is only not shown.
+      // One cause at a time: a deleted record looks the same as a hidden one.
       purge: chance.is(purgeShare) && isWhole,
     },
     rights,
@@ -308,16 +395,19 @@ export function drawEnvironment(seed: number): Environment {
     history: isWhole ? drawHistory(seed, safetyMs) : undefined,
     service: {
       firstPage: chance.pick([0, 1]),
-      // A page that is larger than the journal may be is never stored: the smallest quota of the configuration is 2,000 times what is drawn here.
+      // A page larger than the journal is never stored; the smallest quota of the configuration is
+      // 2,000 times the quota here.
       pageCap: isQuota ? Math.min(pageCap, 50) : pageCap,
       capChanges: pageCap <= 50 ? level() : 'off',
       admitsCap: chance.is(0.7),
       refuseAbove: chance.pick([Infinity, Infinity, 500, 100]),
-      // So many windows more are no matter of faults: they would need room, and time behind the end of faults.
+      // The many additional windows are no fault, but they need space in the journal, and time
+      // after faults end.
       widestMicros: isQuota || (isWhole && drawHistory(seed, safetyMs)) ? Infinity : drawWidest(seed),
       numbers: new Chance(seed, 'page numbers').pick(['right', 'right', 'right', 'right', 'right', 'right', 'asked', 'first'] as const),
       order: chance.pick(['ascending', 'ascending', 'ignored', 'unstable ties']),
-      // One cause at a time, and only where a count is one: a total that lags lacks as many as are hidden, and no count shows either.
+      // One cause at a time, and only with exact totals: a lagging total can omit as many records
+      // as are hidden, and then no count shows it.
       hidden: offIf(!isWhole || isCapped || isQuota || total === 'lagging', drawHidden(seed)),
       pastEnd: chance.pick(['empty', 'last', '404']),
       lowerBound: chance.pick(['included', 'excluded']),
@@ -326,7 +416,7 @@ export function drawEnvironment(seed: number): Environment {
       // Without a total no window is proven, and no reference record is known.
       total: isFields && total === 'missing' ? 'true' : total,
       totalCap: chance.whole(100, 110),
-      // `closeDelay` must be longer (docs/guarantees.md).
+      // Less than `closeDelay`, as docs/guarantees.md requires.
       totalLagMs: chance.whole(1_000, closeDelayMs),
       dates,
       nodeOffMs: chance.pick([6, 40, 3_000, 90_000]) * second,
@@ -341,13 +431,16 @@ export function drawEnvironment(seed: number): Environment {
     changes,
     caretaker: isQuota ? undefined : drawCaretaker(seed),
     absence: isQuota ? undefined : drawAbsence(seed),
+    others: [],
+    answersEveryMs: 0,
     machine: {
       // Each life measures the clock of the service before it closes a window.
       killEvery: Math.max(chance.pick([25, 60, 120, 250]), aheadMs > 0 ? 400 : lead ? 200 : 0),
       aimed,
       powerCuts: chance.pick([0, 0.3, 1]),
       orderly: chance.pick([0, 0.1, 0.3]),
-      // Where no answer has a date the wall clock stands in for it: then it is right. Nor are both clocks ahead at once.
+      // Without dates the local clock replaces the clock of the service, so it must be right. The
+      // two clocks are never both ahead.
       skew: offIf(lead !== undefined, dates === 'none' ? 'off' : level()),
       aheadMs,
       secondDaemon: chance.is(0.1),
@@ -355,24 +448,25 @@ export function drawEnvironment(seed: number): Environment {
       slowSync: new Chance(seed, 'sync').pick(['off', 'off', 'off', 'rare', 'heavy']),
     },
   };
-  // One cause at a time: what history lacks because it is deleted, or waits for room, could not be told from what it lacks by a fault.
+  // One cause at a time: history that lacks records because of deletion or a full journal looks the
+  // same as history that lacks them by a fault.
   if (!drawn.records.purge && !isQuota) return drawn;
   return { ...drawn, history: undefined, service: { ...drawn.service, hidden: 'off' } };
 }
 
-/** In a share of seeds. */
+/** Nonzero in a share of seeds. */
 function drawHidden(seed: number): Level {
   const chance = new Chance(seed, 'hidden');
   return chance.is(0.1) ? chance.pick(['rare', 'heavy']) : 'off';
 }
 
-/** In a share of seeds; padding is two seconds. */
+/** Limited in a share of seeds; padding is two seconds. */
 function drawWidest(seed: number): Micros {
   const chance = new Chance(seed, 'widest');
   return chance.is(0.15) ? chance.pick([12, 22, 62]) * 1_000_000 : Infinity;
 }
 
-/** In a share of seeds: by less than the last recount age, by more, and by almost an hour. */
+/** In a share of seeds: by less than the last recount age, by more, or by almost an hour. */
 function drawLead(seed: number): LeadEnvironment | undefined {
   const chance = new Chance(seed, 'lead');
   if (!chance.is(0.08)) return undefined;
@@ -382,16 +476,20 @@ function drawLead(seed: number): LeadEnvironment | undefined {
 }
 
 /**
- * In half of the seeds. Windows are planned with the earlier of two clocks, so a local clock that is
- * right hides a bound that follows the node ahead. The source is suspended while the bound is more
- * than an hour later than the local clock: only a year hides nothing of a node that is 25 h ahead.
+ * Nonzero in half of the seeds. The earlier of two clocks limits the plan of windows, so a correct
+ * local clock hides a bound that follows the node ahead. A bound more than an hour later than the
+ * local clock suspends the source: only a local clock a year ahead hides nothing of a node that is
+ * 25 h ahead.
  */
 function drawAhead(seed: number): number {
   const chance = new Chance(seed, 'local clock');
   return chance.is(0.5) ? chance.pick([2 * 3_600, 365 * 86_400]) * second : 0;
 }
 
-/** In a share of seeds. One cause at a time: what is read of history while less is shown may be too old to be read again. */
+/**
+ * In a share of seeds. One cause at a time: history read while fields or records are hidden may be
+ * too old for a second read.
+ */
 function drawHistory(seed: number, safetyMs: number): HistoryEnvironment | undefined {
   const chance = new Chance(seed, 'backfill');
   if (!chance.is(0.2)) return undefined;
@@ -425,7 +523,7 @@ function drawAbsence(seed: number): AbsenceEnvironment | undefined {
   return { lastsMs: chance.pick([2, 6, 20]) * second, isRetired: chance.is(0.3) };
 }
 
-/** In a share of seeds. */
+/** Nonzero in a share of seeds. */
 function drawPartial(seed: number, sink: string): Level {
   const isDrawn = new Chance(seed, 'partial').is(0.2);
   return isDrawn ? new Chance(seed, `partial ${sink}`).pick(['off', 'rare', 'heavy']) : 'off';

@@ -1,7 +1,9 @@
 /**
- * One script that is ended at every one of its effects: chance leaves out points, this leaves out none. Its environment is fixed, with every
- * fault off or rare; a run that is not killed counts the effects, and then there is one run for each: the daemon is killed exactly there. At
- * every fifth the power goes as well, and at pairs that are drawn it is killed twice, so that what mends a first end is ended too.
+ * One script ended at every one of its effects: random kills miss points, this misses none. The
+ * environment is fixed, with every fault off or rare. A run without a kill counts the effects; then
+ * one run per effect kills the daemon exactly there. Every fifth run cuts the power too. Further
+ * runs kill at a random pair of effects, so that the recovery from the first kill is interrupted
+ * too.
  */
 import { Chance } from './chance.ts';
 import type { Environment, SinkEnvironment, SinkKind } from './environment.ts';
@@ -36,8 +38,10 @@ const sink = (id: string, kind: SinkKind, more: Partial<SinkEnvironment>): SinkE
 });
 
 /**
- * 200 records in two minutes and a quarter, the first of them history; a day ends meanwhile. The daemon ends in order now and then and goes on with
- * other settings, once without one of its sinks; a person adds history, stops and continues it, cuts it off and adds more.
+ * 200 records in two minutes and a quarter, the first of them history; a day ends in that time. The
+ * daemon stops and restarts now and then with other settings, once without one of its sinks. An
+ * operator adds history, pauses and resumes it, cuts it off and adds more. A real archive receives
+ * every entry: the daemon can end before and after each of its files.
  */
 export const scene: Environment = {
   seed: 9,
@@ -114,10 +118,13 @@ export const scene: Environment = {
   sinks: [
     sink('by-uid', 'uids', { rollovers: 'rare', lost: 'heavy' }),
     sink('by-position', 'position', { refusal: 'whole' }),
+    sink('archive', 'position', { refused: 0, isArchive: true, waitMs: 5_000 }),
     sink('plain', 'plain', { filter: 'AccessDenied', format: 'cef' }),
   ],
   changes: { settings: true, sink: { id: 'plain', end: 'back' } },
   absence: undefined,
+  others: [],
+  answersEveryMs: 0,
   caretaker: undefined,
   machine: {
     killEvery: Infinity,
@@ -132,25 +139,28 @@ export const scene: Environment = {
   },
 };
 
-/** The scene to its end, without a kill: it says how many effects there are. */
+/** The scene without a kill; it counts the effects. */
 export const undisturbed: Script = { ends: [], isPowerCut: false };
 
 const powerCutEvery = 5;
 
-/** Every run: each effect, every fifth with a power cut, and `pairs` of two ends. With `every` 20, each 20th of all that. */
+/**
+ * Every run: each effect, every fifth with a power cut, and `pairs` of two kills. With `every` 20,
+ * each 20th of these.
+ */
 export function* scripts(effects: number, pairs: number, every: number): Generator<Script, undefined> {
   for (let at = 1; at <= effects; at += every) yield { ends: [at], isPowerCut: false };
   for (let at = 1; at <= effects; at += every * powerCutEvery) yield { ends: [at], isPowerCut: true };
   const chance = new Chance(scene.seed, 'pairs');
   for (let pair = 0; pair < pairs / every; pair += 1) {
     const first = chance.whole(1, effects);
-    // One half hits what mends the first end, the other half anything.
+    // One half hits the recovery from the first kill, the other half any effect.
     const behind = chance.is(0.5) ? chance.whole(1, 120) : chance.whole(1, effects);
     yield { ends: [first, first + behind], isPowerCut: chance.is(0.3) };
   }
 }
 
-/** What repeats one of them, and shows everything that happens in it. */
+/** The command that repeats one script, with its trace. */
 export function commandOf({ ends, isPowerCut }: Script): string {
   return `npm run simulate -- --every-effect --only ${ends.join(',')}${isPowerCut ? ' --power-cut' : ''}`;
 }

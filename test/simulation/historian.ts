@@ -1,19 +1,21 @@
 /**
- * A person who adds history to the ledger, stops and continues it, and cuts it off, as `waybill backfill` does it: by asking the running daemon.
- * One who is not answered, because it was killed meanwhile, looks again what there is, and asks again.
+ * An operator who adds history to the ledger, pauses and resumes it, and cuts it off, as `waybill
+ * backfill` does: with requests to the running daemon. If a kill interrupts a request, the operator
+ * looks up what exists, and repeats the request.
  */
 import { perform } from '../../src/daemon/operations/perform.ts';
 import { microsToIso } from '../../src/record/timestamp.ts';
 import { codeOf, messageOf } from '../../src/errors.ts';
 import type { Window } from '../../src/model/ledger.ts';
 import type { Micros } from '../../src/model/time.ts';
+import { firstSource } from './environment.ts';
 import type { Environment, HistoryEnvironment } from './environment.ts';
 import type { Life } from './life.ts';
 import type { Oracle } from './oracle.ts';
 import type { World } from './world.ts';
 
 const again = 2_000;
-const source = 'service';
+const source = firstSource;
 
 type Act = HistoryEnvironment['operations'][number]['what'] | 'add';
 
@@ -37,12 +39,12 @@ export class Historian {
 
   begin(): void {
     const [next] = this.#plan;
-    // Whatever was stopped is continued in the end.
+    // Every paused range is resumed in the end.
     if (!next && !this.#oracle.history().some(({ isPaused }) => isPaused)) return;
     this.#world.after(this.#isCalm ? again : (next?.afterMs ?? again), () => void this.#act(next?.what ?? 'resume'));
   }
 
-  /** Faults have ended: what is left to do is done at once, and nothing is stopped any more. */
+  /** Faults have ended: performs the remaining operations at once, and pauses nothing any more. */
   calm(): void {
     this.#isCalm = true;
   }

@@ -1,6 +1,8 @@
 /**
- * One life of the daemon: the real rooms, wired as the daemon wires them, on the clock of the simulation, the model service and the model
- * receivers. It ends by a kill at any effect, by a power cut, or in order; its objects are then dropped as a dead process drops them.
+ * One life of the daemon: the real rooms, wired as the daemon wires them, with the clock of the
+ * simulation, the model service and the model receivers. A life ends by a kill at any effect, by a
+ * power cut, or by an orderly shutdown. Its objects are then dropped as a process that ends drops
+ * them.
  */
 import { uncounted } from '../support/uncounted.ts';
 import type Database from 'better-sqlite3';
@@ -8,7 +10,7 @@ import { z } from 'zod';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Config, SinkConfig, SourceConfig } from '../../src/config/load.ts';
 import type { DaemonOptions } from '../../src/daemon/options.ts';
-import { Channel } from '../../src/daemon/delivery/channel.ts';
+import { Channel } from '../../src/daemon/channel.ts';
 import { serveLoops } from '../../src/daemon/delivery/host.ts';
 import { createLoop } from '../../src/daemon/delivery/loop.ts';
 import type { LoopParts } from '../../src/daemon/delivery/loop.ts';
@@ -30,48 +32,56 @@ import { Budgets } from '../../src/source/limits.ts';
 import type { Chance } from './chance.ts';
 import { watch } from './effects.ts';
 import type { Place } from './effects.ts';
+import { firstSource } from './environment.ts';
 import type { Environment } from './environment.ts';
 import type { Receiver } from './receiver.ts';
 import type { Service } from './service.ts';
 import { LifeClock } from './world.ts';
 import type { World } from './world.ts';
 
-/** What the simulation does at an effect: go on, or end this life here. */
+/** The callbacks of the simulation during a life. */
 interface Fate {
   /** Called at each effect; true: the life ends now. */
   readonly isOver: (what: string, db: Database.Database | undefined) => boolean;
-  /** How far the file says that a sink is. */
+  /** The progress of a sink according to the state file. */
   readonly progress: (sink: string) => { readonly acknowledged: number; readonly delivered: number };
-  /** The service is about to be asked. */
-  readonly asks: (request: PageRequest) => void;
+  /** Called before each request to the service of a source. */
+  readonly asks: (source: string, request: PageRequest) => void;
   /** Called after each COMMIT, with the connection of the journal. */
   readonly committed: (db: Database.Database) => void;
-  /** What could be pruned is pruned: of what was received before `before`, wall clock in µs. */
-  readonly tended: (db: Database.Database, before: number) => void;
-  /** Something that must never happen has happened. */
-  readonly fault: (words: string) => void;
+  /**
+   * Called after pruning has removed what it could; `before`: wall clock in µs, the latest time of
+   * receipt to prune.
+   */
+  readonly afterPruning: (db: Database.Database, before: number) => void;
+  /** Reports a violation. */
+  readonly fault: (message: string) => void;
 }
 
 interface LifeParts {
   readonly world: World;
   readonly environment: Environment;
   readonly config: Config;
-  readonly service: Service;
+  /** By the id of their source. */
+  readonly services: ReadonlyMap<string, Service>;
   readonly receivers: readonly Receiver[];
   readonly directory: string;
   readonly chance: Chance;
   readonly result: Fate;
 }
 
-/** Thrown through whatever was running when the life ended. Nobody sees it but the dead. */
+/** Ends the code that runs when the life ends. Nothing outside of that life sees it. */
 class Ended extends Error {}
 
-/** Says nothing: a simulation looks at what is done, not at what is said. */
+/** Discards the log: a simulation checks actions, not messages. */
 export const quietLog: ComponentLog = {
   write: () => undefined,
   child: () => quietLog,
 };
-/** A new one each time: one for all would hold on to everybody who has ever waited for it. */
+/**
+ * A new promise each time: a shared one would keep a reference to every caller that ever waited for
+ * it.
+ */
 const never = (): Promise<never> => new Promise(() => undefined);
 const pruneMs = 10_000;
 const dayMs = 86_400_000;
@@ -80,15 +90,15 @@ export class Life {
   readonly clock: LifeClock;
   readonly directory: string;
   isDead = false;
-  /** Loops are running: what comes before is recovery. */
+  /** Loops are running; until then the life recovers. */
   isRunning = false;
-  /** The last page that came is one of a window. */
+  /** The last page received belongs to a window. */
   isPaging = false;
   journal: Journal | undefined;
   views: LiveStatus | undefined;
-  /** Those that are configured in this life. */
+  /** The sinks configured in this life. */
   sinks: readonly ConfiguredSink[] = [];
-  /** What the program gave up for: always a fault. */
+  /** The error that ended the program: always a fault. */
   failure: unknown;
   readonly #parts: LifeParts;
   readonly #stop = new AbortController();
@@ -114,32 +124,35 @@ export class Life {
     });
   }
 
-  fault(words: string): void {
-    this.#parts.result.fault(words);
+  fault(message: string): void {
+    this.#parts.result.fault(message);
   }
 
-  /** An effect outside of the state. In a life that is over nothing goes on. */
+  /** An effect outside of the state. It never returns in a life that is over. */
   async effect(what: string): Promise<void> {
     if (!this.isDead && !this.#isOver(what)) return;
     await never();
   }
 
-  /** SIGTERM: everything is closed in order. Returns what says whether it is, or a kill came first. */
+  /**
+   * Sends SIGTERM: the daemon shuts down in order. The returned function says whether it has ended,
+   * in order or by a kill.
+   */
   ending(): () => boolean {
     let hasEnded = false;
     this.#stop.abort(new Error('stop'));
-    this.#parts.world.after(1_000, () => this.#abandon.abort(new Error('the grace period is over')));
+    this.#parts.world.after(1_000, () => this.#abandon.abort(new Error('the shutdown timeout has passed')));
     void this.#ended.then(() => (hasEnded = true));
     return () => hasEnded || this.isDead;
   }
 
-  /** Lets go of what the dead process held. */
-  bury(place: Place): void {
+  /** Releases the resources of the process that ended. */
+  release(place: Place): void {
     this.isDead = true;
     this.clock.leave();
     watch(this.directory, undefined);
     if (this.journal) {
-      // Only to give back the files: what counts was copied when the life ended.
+      // Only to close the files: the state was copied when the life ended.
       void this.journal[Symbol.asyncDispose]().catch(() => undefined);
     }
     place.remove(this.directory);
@@ -167,10 +180,10 @@ export class Life {
       lockWait: 0,
       clock,
       random: chance.next,
-      // Runs have few records: the measured overlap is in effect after three.
+      // Runs have few records: the measured overlap applies after three.
       ...(environment.daemon.measuresOverlap && { pollOverlap: () => new PollOverlap(3, 30_000) }),
       log: quietLog,
-      openSource: () => ({ ...this.#source(), authenticate: () => Promise.resolve(), routes: () => [] }),
+      openSource: ({ id }) => ({ ...this.#source(id), authenticate: () => Promise.resolve(), routes: () => [] }),
     };
     const { quotaPages, retentionMs } = environment.daemon;
     const quota = (quotaPages ?? 250_000) * 4_096;
@@ -191,10 +204,10 @@ export class Life {
       for (;;) {
         await clock.sleep(pruneMs, stop);
         while (journal.prune() > 0) await clock.sleep(10, stop);
-        this.#parts.result.tended(journal.db, (clock.now() - retentionMs) * 1_000);
+        this.#parts.result.afterPruning(journal.db, (clock.now() - retentionMs) * 1_000);
       }
     };
-    // One round in each life, early: few last long.
+    // One round in each life, early, because few lives last long.
     const examine = async (): Promise<void> => {
       for (;;) {
         await clock.sleep(1_000, stop);
@@ -209,7 +222,7 @@ export class Life {
     ];
     // Without a source there is no first answer to wait for.
     if (config.sources.length === 0) this.isRunning = true;
-    // One that ends by itself ends all, as in the daemon.
+    // A loop that ends by itself ends the life, as in the daemon.
     const ends = running.map(async (each) => {
       try {
         await each;
@@ -242,18 +255,20 @@ export class Life {
     return sinks.map((sink) => createSink(sink, journal, options, uncounted, create));
   }
 
-  #source(): Source {
-    const { service, world, environment } = this.#parts;
+  #source(id: string): Source {
+    const { services, world, environment } = this.#parts;
+    const service = services.get(id);
+    if (!service) throw new Error(`no service for ${id}`);
     return {
       page: async (request, signal) => {
         const { query, page, pageSize } = request;
-        const isNext = page !== undefined && page > environment.service.firstPage;
+        const isNext = page !== undefined && page > service.firstPage;
         await this.effect(isNext ? 'next page' : 'page');
-        this.#parts.result.asks(request);
-        await this.clock.sleep(service.latency(), signal);
+        this.#parts.result.asks(id, request);
+        await this.clock.sleep(atMultiple(service.latency(), world.ms, environment.answersEveryMs), signal);
         const answer = service.answer(request, Math.floor(this.clock.now() * 1_000), this.clock.monotonic());
         world.note(
-          `${query.startTime ?? ''}/${query.endTime ?? ''} ${page ?? ''} ${pageSize}: ${answer.items.length} of ${answer.total ?? '?'}`,
+          `${id === firstSource ? '' : `${id} `}${query.startTime ?? ''}/${query.endTime ?? ''} ${page ?? ''} ${pageSize}: ${answer.items.length} of ${answer.total ?? '?'}`,
         );
         this.isRunning = true;
         this.isPaging = query.endTime !== undefined && pageSize > 1;
@@ -264,7 +279,7 @@ export class Life {
     };
   }
 
-  /** The configuration's sink with a model receiver behind its definition. */
+  /** A configured sink whose definition opens a model receiver. */
   #sinkOf(sink: Config['sinks'][number]): Config['sinks'][number] {
     const receiver = this.#parts.receivers.find(({ settings }) => settings.id === sink.id);
     if (!receiver) throw new Error(`no receiver for ${sink.id}`);
@@ -304,34 +319,43 @@ sinks:
   - { id: plain, type: plain }
 `;
 
-/** The configuration that every seed begins with: what the real schema makes of a small file. */
+/** The ms from now to the first multiple of `every` at or after `now + ms`. */
+function atMultiple(ms: number, now: number, every: number): number {
+  return every === 0 ? ms : Math.ceil((now + ms) / every) * every - now;
+}
+
+/** The base configuration of every seed: a small file parsed by the real schema. */
 export async function baseConfig(place: Place): Promise<Config> {
   const sinks = [definitionOf('uids', true), definitionOf('position', true), definitionOf('plain', false)];
   return (await loadConfig(place.write('waybill.yaml', text), {}, { sinks })).config;
 }
 
-/** The same with what a seed has drawn. */
+/** The base configuration with the settings that a seed drew. */
 export function configOf(base: Config, environment: Environment): Config {
   const { pollMs, closeDelayMs, agesMs, pageSize, historyMs } = environment.daemon;
   const start = { kind: 'instant' as const, at: (environment.beginMs - historyMs) * 1_000 };
   return {
     ...base,
-    // The declared types refuse a key that no setting has.
-    sources: base.sources.map((source): SourceConfig => ({
-      ...source,
-      start,
-      pollInterval: pollMs,
-      closeDelay: closeDelayMs,
-      recountAfter: [...agesMs],
-      pageSize,
-    })),
-    sinks: base.sinks.map((sink): SinkConfig => {
-      const drawn = environment.sinks.find(({ id }) => id === sink.id);
-      if (!drawn) throw new Error(`no environment for ${sink.id}`);
+    // The declared types refuse an unknown key.
+    sources: base.sources.flatMap((source) =>
+      [source.id, ...environment.others.map(({ id }) => id)].map((id): SourceConfig => ({
+        ...source,
+        id,
+        start,
+        pollInterval: pollMs,
+        closeDelay: closeDelayMs,
+        recountAfter: [...agesMs],
+        pageSize,
+      })),
+    ),
+    sinks: environment.sinks.map((drawn): SinkConfig => {
+      const sink = base.sinks.find(({ definition }) => definition.type === drawn.kind);
+      if (!sink) throw new Error(`no model of kind ${drawn.kind} for ${drawn.id}`);
       const filter = drawn.filter === undefined ? {} : { filter: { result: [drawn.filter] } };
       return {
         ...sink,
         ...filter,
+        id: drawn.id,
         format: drawn.format,
         ledger: drawn.ledger,
         batch: { maxRecords: drawn.batchRecords, maxBytes: 1_000_000, maxWait: drawn.waitMs },

@@ -1,6 +1,8 @@
 /**
- * `npm run simulate -- --seeds N --from S`: runs seeds on all cores, prints progress, and exits with 1 at the first seed that fails. It prints what that
- * seed drew, and the command that repeats it. `--trace` prints each step of one seed; `--json` prints the figures as one line of JSON at the end.
+ * `npm run simulate -- --seeds N --from S`: runs seeds on all cores, prints progress, and exits
+ * with 1 at the first seed that fails. It prints the environment of that seed, and the command that
+ * repeats it. `--trace` prints each step of one seed; `--json` prints the figures as one line of
+ * JSON at the end.
  */
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -22,7 +24,7 @@ async function work(): Promise<void> {
         const { faults, environment } = outcome;
         return { task, faults, environment: faults.length > 0 && 'seed' in task ? environment : undefined, sums };
       } catch (thrown) {
-        const fault = `the run ended by an error: ${thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown)}`;
+        const fault = `the run ended with an error: ${thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown)}`;
         return { task, faults: [fault], environment: undefined, sums: nothing() };
       }
     },
@@ -107,7 +109,7 @@ function printFailed(task: Task, faults: readonly string[], environment: Environ
   console.log(`  repeat with: ${commandTo(task)}`);
 }
 
-/** @returns the runs a second */
+/** @returns the runs per second */
 function printFigures({ figures, sometimes, twice }: Sums, seconds: number, unit: string): number {
   const rate = Math.round((figures.seeds / seconds) * 10) / 10;
   const counts = (of: object): string =>

@@ -1,6 +1,7 @@
 /**
- * What must be so. The oracle believes only the list of records and what the receivers hold; of the state it reads the file, with its own SQL,
- * after every commit. It shares no code with the program. The names of properties are those of docs/guarantees.md.
+ * The properties that must hold. The oracle trusts only the list of records and the contents of the
+ * receivers; it reads the state file with its own SQL after every commit. It shares no code with
+ * the program. docs/guarantees.md names the properties.
  */
 import { createHash } from 'node:crypto';
 import { zstdDecompressSync } from 'node:zlib';
@@ -8,6 +9,7 @@ import type Database from 'better-sqlite3';
 import type { Window } from '../../src/model/ledger.ts';
 import type { PageRequest, WindowQuery } from '../../src/model/source.ts';
 import { faultsOf, seenFaults, tilingFaults } from '../unit/journal/recompute.ts';
+import { firstSource } from './environment.ts';
 import type { Environment } from './environment.ts';
 import type { Receiver } from './receiver.ts';
 import type { Service } from './service.ts';
@@ -35,41 +37,43 @@ interface SourceRow {
   readonly state: string;
   /** 1 while suspended, also while the source is unconfigured. */
   readonly isSuspended: number;
-  /** The begins of the windows that a suspension lists, as JSON. */
+  /** The start times of the windows that a suspension lists, as JSON. */
   readonly held: string | null;
-  /** The begins of the other windows that showed fewer records, as JSON. */
+  /** The start times of the other windows that showed fewer records, as JSON. */
   readonly shrunk: string | null;
-  /** What is written down of the fields that records show, as JSON. */
+  /** The stored statistics of the fields in records, as JSON. */
   readonly fields: string | null;
 }
 
-/** A range of history, as the file has it. */
+/** A range of history, as the file stores it. */
 interface RangeRow {
   readonly from: number;
   readonly to: number;
   readonly closedUntil: number;
   readonly uidsKeptSince: number;
   readonly isPaused: number;
-  /** The ids of the sinks that get it, as JSON; null: all. */
+  /** The ids of the sinks that receive it, as JSON; null: all. */
   readonly sinks: string | null;
 }
 
-/** A range with what the oracle knows of it. */
+/** A range, with the time at which the oracle first saw it. */
 interface History extends Omit<RangeRow, 'isPaused' | 'sinks'> {
   readonly isPaused: boolean;
   readonly isDone: boolean;
   readonly sinks: readonly string[] | undefined;
-  /** True time at which it was there. */
+  /** True time of its first commit. */
   readonly added: number;
 }
 
 interface SegmentRow {
+  /** The id of its source; null: an entry on the daemon. */
+  readonly source: string | null;
   readonly seq: number;
   readonly n: number;
   readonly kind: number;
   readonly flags: Buffer;
   readonly uids: Buffer;
-  /** Of a ledger entry: its period, and its text, compressed where the second byte of `kind` is 1. */
+  /** Of a ledger entry: its period, and its text, compressed if the second byte of `kind` is 1. */
   readonly from: number | null;
   readonly to: number | null;
   readonly body: Buffer | null;
@@ -107,13 +111,14 @@ interface SinkRow {
 }
 
 const second = 1_000_000;
-/** Flag of a segment's entry that was late. */
+/** The flag of a late record in a segment. */
 const flagLate = 1;
 
+/** One oracle per source. It trusts other oracles only for the entries of their sources. */
 export class Oracle {
-  /** What was found to be wrong, one line each. */
+  /** The violations, one line each. */
   readonly faults: string[] = [];
-  /** Windows as the ledger has them, by their begin, in order. */
+  /** The windows of the ledger by start time, in order. */
   readonly windows = new Map<number, WindowRow>();
   readonly #world: World;
   readonly #environment: Environment;
@@ -121,41 +126,58 @@ export class Oracle {
   readonly #receivers: readonly Receiver[];
   readonly #sometimes: Sometimes;
   readonly #byUid = new Map<string, Truth>();
-  /** Two records that share their identity. */
+  /** Pairs of records with the same identity. */
   readonly #twins: (readonly [Truth, Truth])[] = [];
-  /** Entry to record; undefined: a line of the ledger. */
+  /** The uids of other sources, and the entries of other sources. */
+  readonly #foreignUids: ReadonlySet<string>;
+  readonly #foreign = new Set<number>();
+  readonly #id: string;
+  /** The record of each entry; undefined: a ledger entry, or an entry of another source. */
   readonly #entries: (Truth | undefined)[] = [undefined];
-  /** By the number of their entries. */
+  /** Ledger entries by sequence number. */
   readonly #ledger = new Map<number, LedgerEntry>();
   readonly #stored = new Set<string>();
   #marks: Marks = { seq: 0, number: 0, pruned: 0, epoch: 0 };
   #source: SourceRow | undefined;
   #sinks = new Map<string, SinkRow>();
   #late = 0;
-  /** By the begin of a gap: the most records that were ever counted or received for it. */
+  /** By the start of a gap: the highest count or number of records received for it. */
   readonly #most = new Map<number, number>();
-  /** Ranges of history by their begin; what a person asked for, and which ranges may be cut off. */
+  /**
+   * Ranges of history by start time, the requested windows, and the starts of ranges that may be
+   * cut off.
+   */
   readonly #history = new Map<number, History>();
   readonly #asked: Window[] = [];
   readonly #cut = new Set<number>();
-  /** The last question to the service was for a window of history. */
+  /** The last request to the service was for a window of history. */
   isReadingHistory = false;
-  /** Those of the life under way. */
+  /** The settings of the current life. */
   settings: { readonly closeDelayMs: number; readonly pollMs: number; readonly retired: string | undefined; readonly isAbsent: boolean };
-  /** The source was gone in the life before this one. */
+  /** The previous life had no source. */
   #isBack = false;
-  /** A sink that was not configured held back what all others had; what a retired one lacked was pruned. */
+  /** An unconfigured sink blocked pruning; entries that a retired sink lacked were pruned. */
   #hasHeldPruning = false;
   #hasPassed = false;
-  /** True time at which the last poll began, in this life; and how many pages of history were asked for since the next was due. */
+  /** True time at which the last poll of this life started. */
   #polledAt: number | undefined;
-  /** When polling began after something else was asked for, and when something else was asked for again. */
+  /** When polling started after other requests, and when other requests started again. */
   #polls: { readonly began: number; ended: number | undefined } = { began: 0, ended: 0 };
   #overdue = 0;
   #statements = new WeakMap<Database.Database, ReturnType<typeof prepare>>();
 
-  constructor(world: World, environment: Environment, service: Service, receivers: readonly Receiver[], sometimes: Sometimes) {
+  /** @param source  its id, and the uids of all other sources */
+  constructor(
+    world: World,
+    environment: Environment,
+    service: Service,
+    receivers: readonly Receiver[],
+    sometimes: Sometimes,
+    source: { readonly id: string; readonly foreignUids: ReadonlySet<string> },
+  ) {
     this.#world = world;
+    this.#id = source.id;
+    this.#foreignUids = source.foreignUids;
     this.#environment = environment;
     this.#service = service;
     this.#receivers = receivers;
@@ -180,19 +202,25 @@ export class Oracle {
     return this.#sinks.get(id);
   }
 
-  fault(words: string): void {
-    this.#world.note(`fault: ${words}`);
-    if (this.faults.length < 20) this.faults.push(words);
+  fault(message: string): void {
+    const named = this.#isFirst ? message : `${this.#id}: ${message}`;
+    this.#world.note(`fault: ${named}`);
+    if (this.faults.length < 20) this.faults.push(named);
   }
 
-  /** After every commit: everything that can be said of the new state. */
+  get #isFirst(): boolean {
+    return this.#id === firstSource;
+  }
+
+  /** After every commit: checks all properties of the new state. */
   readonly committed = (db: Database.Database): void => {
     let read = this.#statements.get(db);
-    if (!read) this.#statements.set(db, (read = prepare(db)));
+    if (!read) this.#statements.set(db, (read = prepare(db, this.#id)));
     const marks = read.progress.get();
     if (!marks) return;
     const before = this.#marks;
-    // A page that the quota refuses ends a reading too: it begins anew, and the window may not be proven before it has.
+    // A page that exceeds the quota ends a pass too. The pass then restarts, and the window may not
+    // be proven before its end.
     if (this.#environment.daemon.quotaPages === undefined) for (const query of this.#service.asked.unread.keys()) this.#ranToItsEnd(query);
     for (const key of ['seq', 'number', 'pruned', 'epoch'] as const) {
       if (marks[key] < before[key]) this.fault(`I6: ${key} went back from ${before[key]} to ${marks[key]}`);
@@ -209,14 +237,17 @@ export class Oracle {
       if (marks.pruned > before.pruned) this.#newlyPruned(sink, marks.pruned);
       this.#newAcknowledgement(sink, read.deadLetter);
     }
-    if (marks.seq !== before.seq) this.#world.note(`head ${marks.seq}`);
+    if (marks.seq !== before.seq && this.#isFirst) this.#world.note(`head ${marks.seq}`);
   };
 
-  /** After pruning: nothing is left that every sink has, but for what is too young; and what a sink lacks that is gone is there. */
-  readonly tended = (db: Database.Database, before: number): void => {
+  /**
+   * After pruning: no segment old enough to prune remains that every sink has acknowledged, and
+   * segments that only an unconfigured sink still needs remain.
+   */
+  readonly afterPruning = (db: Database.Database, before: number): void => {
     const { state } = this.#source ?? {};
     if (this.settings.isAbsent && state !== 'unconfigured' && state !== 'retired')
-      this.fault(`a source that is gone is ${state ?? 'not known'}`);
+      this.fault(`a removed source has the state ${state ?? 'unknown'}`);
     const oldest = (behind: string, upTo: string): number | undefined =>
       db
         .prepare<[number], { seq: number }>(
@@ -225,23 +256,25 @@ export class Oracle {
         .get(before)?.seq;
     const least = (states: string): string => `SELECT min(acknowledged) FROM sinks WHERE state IN (${states})`;
     const useless = oldest('SELECT 0', least("'active', 'blocked', 'unconfigured'"));
-    if (useless !== undefined) this.fault(`P8: entry ${useless} is kept, and nobody needs it`);
+    if (useless !== undefined) this.fault(`P8: entry ${useless} is not pruned although no sink needs it`);
     if (this.#hasHeldPruning || !this.#environment.changes) return;
     this.#hasHeldPruning = oldest(least("'unconfigured'"), least("'active', 'blocked'")) !== undefined;
     if (this.#hasHeldPruning) this.#sometimes.count('unconfigured sink blocks pruning');
   };
 
-  /** I7: nothing is pruned that a sink still needs, whether it is configured or not; a retired one needs nothing. */
+  /**
+   * I7: nothing is pruned that a sink still needs, configured or not. A retired sink needs nothing.
+   */
   #newlyPruned({ id, state, acknowledged: acked }: SinkRow, pruned: number): void {
     if (pruned <= acked) return;
     if (state !== 'retired') this.fault(`I7: pruned up to ${pruned}, ${id} (${state}) is acknowledged up to ${acked}`);
     else if (!this.#hasPassed) {
       this.#hasPassed = true;
-      this.#sometimes.count('pruned behind a retired sink');
+      this.#sometimes.count('pruned past a retired sink');
     }
   }
 
-  /** Another life of the daemon begins, with these settings. */
+  /** Another life of the daemon starts, with these settings. */
   begins(settings: Oracle['settings']): void {
     this.#isBack = this.settings.isAbsent && !settings.isAbsent;
     this.settings = settings;
@@ -251,12 +284,12 @@ export class Oracle {
     this.isReadingHistory = false;
   }
 
-  /** Before each question to the service: what is new goes before history. */
+  /** Before each request to the service: new records go before history. */
   readonly asks = ({ query, page, pageSize }: PageRequest): void => {
     const { state } = this.#source ?? {};
-    if (this.settings.isAbsent) this.fault('a source that is not configured is asked');
-    else if (state === 'unconfigured' || state === 'retired') this.fault(`a source that is ${state} is asked`);
-    else if (this.#isBack) this.#sometimes.count('source gone and back');
+    if (this.settings.isAbsent) this.fault('a request to a source that is not configured');
+    else if (state === 'unconfigured' || state === 'retired') this.fault(`a request to a source that is ${state}`);
+    else if (this.#isBack) this.#sometimes.count('source removed and restored');
     this.#isBack = false;
     if (!this.#environment.history) return;
     const { firstPage } = this.#environment.service;
@@ -266,13 +299,15 @@ export class Oracle {
     else if (this.#polls.ended !== undefined) this.#polls = { began: this.#world.ms, ended: undefined };
     const begin = query.endTime === undefined ? Infinity : Date.parse(`${query.startTime ?? ''}Z`) * 1_000 + second;
     this.isReadingHistory = this.#rangeOf(begin) !== undefined;
-    // A poll that is cut at its 20th page goes on otherwise.
+    // A poll limited to 20 pages continues differently.
     if (!this.isReadingHistory || pageSize === 1 || this.#polledAt === undefined || this.#service.truths.length >= 20 * 7) return;
-    // Polls that take longer than they are apart leave as much time to a window as they take, else it would never be proven.
+    // Polls that take longer than `pollInterval` leave windows as much time as they take, else no
+    // window would ever be proven.
     const { began, ended = began } = this.#polls;
     const due = Math.max(this.#polledAt + this.settings.pollMs, ended + Math.min(ended - began, 60_000));
     const late = this.#world.ms - due;
-    // A pass may begin while a poll is due, behind the pause after the one before; the page after its first may not.
+    // After the pause that follows a pass, the next pass may start although a poll is due; its
+    // second page may not.
     this.#overdue = late > 1 ? this.#overdue + 1 : 0;
     if (this.#overdue > 1) this.fault(`history is read although a poll has been due for ${late} ms`);
   };
@@ -281,49 +316,58 @@ export class Oracle {
     return [...this.#history.values()];
   }
 
-  /** A person asks for a stretch of history. */
-  mayAdd(span: Window): void {
-    this.#asked.push(span);
+  /** An operator requests a range of history. */
+  mayAdd(window: Window): void {
+    this.#asked.push(window);
   }
 
-  /** A person asks that a range of history ends. */
+  /** An operator cuts a range of history off. */
   mayCut(from: number): void {
     this.#cut.add(from);
   }
 
-  /** What was asked for was answered: every part of it must be in the ledger. */
+  /** After the daemon has confirmed a request: the ledger must contain every part of the range. */
   covers({ from, to: until }: Window): void {
     let at = from;
     for (const range of this.history().sort((a, b) => a.from - b.from)) if (range.from <= at) at = Math.max(at, range.to);
-    if (at < Math.min(until, this.#source?.from ?? 0)) this.fault(`history from ${from} was added, and nothing begins at ${at}`);
+    if (at < Math.min(until, this.#source?.from ?? 0)) this.fault(`history from ${from} was added, but no range starts at ${at}`);
   }
 
-  /** I2, I3, I1 of the whole file, and what the receivers hold; for the end of a run, when nothing is under way. */
+  /**
+   * At the end of a run, with nothing in progress: I1, I2 and I3 of the whole file, and the
+   * contents of the receivers.
+   */
   finish(db: Database.Database): void {
-    for (const words of faultsOf(db)) this.fault(`I2: ${words}`);
-    for (const words of tilingFaults(db)) this.fault(`I3: ${words}`);
-    // What was pruned is known and stands in no segment, and what was forgotten is in a segment and not known.
-    for (const words of seenFaults(db)) {
-      const truth = this.#byUid.get(words.slice(0, 32));
-      const mayBeForgotten = truth?.time === undefined || truth.time < this.#rememberedAt(truth.time);
-      if (words.endsWith('is not known') && !mayBeForgotten) this.fault(`I1: ${words}`);
-      if (words.endsWith('appended twice')) this.fault(`I1: ${words}`);
-      if (words.endsWith('was not appended') && !(truth && this.#stored.has(truth.uid))) this.fault(`I1: ${words}`);
+    if (this.#isFirst) {
+      for (const message of faultsOf(db)) this.fault(`I2: ${message}`);
+      for (const message of tilingFaults(db)) this.fault(`I3: ${message}`);
     }
-    for (const words of this.unfinished()) this.fault(`L: ${words}`);
+    // The uid of a pruned record is known but in no segment; a forgotten uid is in a segment but
+    // not known.
+    for (const message of seenFaults(db)) {
+      if (this.#foreignUids.has(message.slice(0, 32))) continue;
+      const truth = this.#byUid.get(message.slice(0, 32));
+      const mayBeForgotten = truth?.time === undefined || truth.time < this.#rememberedAt(truth.time);
+      if (message.endsWith('is not known') && !mayBeForgotten) this.fault(`I1: ${message}`);
+      if (message.endsWith('appended twice')) this.fault(`I1: ${message}`);
+      if (message.endsWith('was not appended') && !(truth && this.#stored.has(truth.uid))) this.fault(`I1: ${message}`);
+    }
+    for (const message of this.unfinished()) this.fault(`L: ${message}`);
     for (const receiver of this.#receivers) this.#holdings(receiver);
     this.#ledgerOfTruth();
     this.#countLate();
   }
 
-  /** What is still to be done once faults have ended, one line each: liveness is that this becomes empty. */
+  /**
+   * The work left once faults have ended, one line each. Liveness means that this becomes empty.
+   */
   unfinished(): string[] {
     const source = this.#source;
     if (!source) return ['the source is not registered'];
     const found: string[] = [];
     const { closeDelayMs } = this.#environment.daemon;
     const width = Math.max(closeDelayMs, 10_000) * 1_000;
-    // Two widths; and one poll and the requests of a turn.
+    // Two widths, and one poll with the requests of a round.
     const lag = this.#world.now - source.frontier - closeDelayMs * 1_000 - 2 * width - 10 * second;
     if (source.isSuspended === 1) found.push('the source is suspended');
     const gaps = [...this.windows.values()].filter((row) => this.isOpen(row));
@@ -341,14 +385,14 @@ export class Oracle {
       for (let seq = acked + 1; seq < this.#entries.length; seq += 1) {
         const isForIt = this.#entries[seq] !== undefined || (receiver.settings.ledger && this.#ledger.has(seq));
         if (!isForIt) continue;
-        found.push(`${id} is acknowledged up to ${acked}, entry ${seq} is still to come`);
+        found.push(`${id} is acknowledged up to ${acked}, entry ${seq} is still to be delivered`);
         break;
       }
     }
     for (const { settings, pardoned, has } of this.#receivers) {
       if (settings.id === this.settings.retired || pardoned.size === 0) continue;
       const held = new Set(has.map(({ uid }) => uid));
-      for (const uid of pardoned) if (!held.has(uid)) found.push(`${settings.id} has not got ${uid}, which it would take now`);
+      for (const uid of pardoned) if (!held.has(uid)) found.push(`${settings.id} lacks ${uid}, which it would accept now`);
     }
     const missing = this.#missing();
     if (missing.length > 0)
@@ -356,7 +400,7 @@ export class Oracle {
     return found;
   }
 
-  /** Whether every window with a record in it is final, and nothing is left to be done. */
+  /** True when every window with a record is final, and no work is left. */
   isIdle(): boolean {
     const last = this.#service.truths.reduce((most, { at }) => (at <= this.#world.now ? Math.max(most, at) : most), 0);
     if ((this.#source?.closedUntil ?? 0) <= last) return false;
@@ -364,15 +408,19 @@ export class Oracle {
     return this.unfinished().length === 0;
   }
 
-  /** A window that can be proven and is not: its records share no identity. */
+  /** True for a window that can be proven and is not: none of its records share an identity. */
   isOpen(row: WindowRow): boolean {
     const isListed = row.state === 'gap' || (row.state === 'proven' && row.reason === 'reread');
     return isListed && !this.#hasTwins(row) && !this.#isTooOld(row);
   }
 
-  /** When the first window is tried again that must still be proven, or read, µs; Infinity when one never is, undefined when none must be. */
+  /**
+   * The time of the next attempt at a window that must still be proven or read, µs; Infinity: a
+   * window without a next attempt; undefined: no such window.
+   */
   nextTry(): number | undefined {
-    // What shares its identity keeps a window from being proven; what else comes to be seen in it is read by the next try all the same.
+    // Two records with one identity keep a window from being proven; the next attempt still reads
+    // other records that become visible in it.
     const missing = this.#missing();
     const isLacking = ({ from, to: until, state, reason }: WindowRow): boolean =>
       (state === 'gap' || reason === 'reread') && missing.some(({ at }) => from <= at && at < until);
@@ -381,8 +429,10 @@ export class Oracle {
   }
 
   /**
-   * A suspension had it recounted after its last recount, and more had come to be seen by then. It is forgotten: reading it would take for new what
-   * was delivered. That is listed for a person; nobody promises anything of records that come to be seen so late. What came in time is proven.
+   * True for a window that a suspension recounted after its last recount, when more records had
+   * become visible. Its uids are forgotten, so a second read would take delivered records for new
+   * ones. The window is listed for an operator. No guarantee covers records that become visible so
+   * late; the records that were in time are proven.
    */
   #isTooOld({ from, to: until, state, reason, next, query, total }: WindowRow): boolean {
     if (state !== 'proven' || reason !== 'reread' || next !== null || from >= this.#rememberedAt(from)) return false;
@@ -391,35 +441,38 @@ export class Oracle {
     return found.length <= (total ?? 0);
   }
 
-  /** The age at which a window is counted for the last time, µs; a total that lags tells of an earlier moment. */
+  /** The age of the last recount of a window, µs; a total that lags describes an earlier moment. */
   #lastRecount(): number {
     const { daemon, service } = this.#environment;
     return (daemon.agesMs.at(-1) ?? 0) * 1_000 - (service.total === 'lagging' ? service.totalLagMs * 1_000 : 0);
   }
 
-  /** Every record that was visible by the last recount of its window, and is still there. */
+  /** Every record that was visible by the last recount of its window, and still exists. */
   #required(): Truth[] {
     const { daemon, records, beginMs, rights } = this.#environment;
     const lastAge = (daemon.agesMs.at(-1) ?? 0) * 1_000;
     const start = (beginMs - daemon.historyMs) * 1_000;
-    // A record that was deleted in the same recount as another became visible leaves the total as it was.
-    // Nor does a recount see what comes while nothing is shown.
+    // If one record is deleted and another becomes visible before the same recount, the total stays
+    // equal. No recount sees records that arrive while nothing is shown.
     const delay = records.purge || rights === 'rows' ? daemon.closeDelayMs * 1_000 : this.#lastRecount();
     const end = this.#world.now - 30 * second;
     return this.#service.truths.filter(({ at, visible, gone }) => {
       if (visible > end || gone !== Infinity) return false;
       if (at < start) return this.#isOfHistory(at, visible, delay);
-      // One that is dated ahead comes by the live poll, long before its window is closed.
+      // A record with a future time arrives by the live poll, long before its window is closed.
       return at > this.#world.now + second || (visible <= at + delay && at + lastAge < end);
     });
   }
 
-  /** What must be in the journal and is not. */
+  /** The required records that the journal lacks. */
   #missing(): Truth[] {
     return this.#required().filter(({ uid }) => !this.#stored.has(uid));
   }
 
-  /** Of a range of history: to be seen before that was there, or up to the last recount that a window of its time has. */
+  /**
+   * True if the record was visible before its range of history was added, or by the last recount of
+   * a window of its time.
+   */
   #isOfHistory(at: number, visible: number, delay: number): boolean {
     const range = this.#rangeOf(at);
     return range !== undefined && (visible <= range.added || visible <= at + delay);
@@ -430,17 +483,22 @@ export class Oracle {
     return undefined;
   }
 
-  /** Whether a record belongs to no range of the ledger, or to what is forgotten. */
+  /**
+   * True if the record belongs to no range of the ledger, or to a time whose uids are forgotten.
+   */
   #isOutside({ time }: Truth, source: SourceRow): boolean {
     return time !== undefined && ((time < source.from && !this.#rangeOf(time)) || time < this.#rememberedAt(time));
   }
 
-  /** Before which the range that a time lies in has forgotten what it knew. */
+  /** The time before which the range of `time` has forgotten its uids. */
   #rememberedAt(time: number): number {
     return this.#rangeOf(time)?.uidsKeptSince ?? this.#source?.uidsKeptSince ?? 0;
   }
 
-  /** I3, I6 of history: ranges begin where somebody asked, lie beside each other, and end early only where somebody asked and nothing was collected. */
+  /**
+   * I3, I6 of history: ranges start where an operator requested, do not overlap, and end early only
+   * where an operator requested it and nothing was collected.
+   */
   #newRanges(rows: readonly RangeRow[], source: SourceRow): void {
     const found = new Set(rows.map(({ from }) => from));
     for (const { from, to: until } of this.#history.values()) {
@@ -451,12 +509,13 @@ export class Oracle {
       const before = this.#history.get(from);
       const isDone = reached >= until;
       if (!before) {
-        if (!this.#asked.some((span) => span.from <= from && until <= span.to)) this.fault(`nobody asked for history from ${from}`);
+        if (!this.#asked.some((window) => window.from <= from && until <= window.to))
+          this.fault(`no operator requested history from ${from}`);
         const isTwice = this.history().some((other) => from < other.to && other.from < until) || until > source.from;
         if (isTwice || until <= from) this.fault(`I3: history from ${from} until ${until} is in the ledger already`);
       } else {
         if (reached < before.closedUntil || remembered < before.uidsKeptSince)
-          this.fault(`I6: the marks of history from ${from} went back`);
+          this.fault(`I6: the progress of history from ${from} went back`);
         if (until !== before.to) this.#cutOff(from, until, before.to);
         if (isDone && !before.isDone) this.#sometimes.count(until === before.to ? 'history read to its end' : 'history cut off');
       }
@@ -466,10 +525,10 @@ export class Oracle {
     }
   }
 
-  /** A range that began at `from` and ended at `before` ends at `until` now. */
+  /** Checks a range that started at `from` and ended at `before`, and now ends at `until`. */
   #cutOff(from: number, until: number, before: number): void {
     if (!this.#cut.has(from) || until > before)
-      this.fault(`history from ${from} ended at ${before} and ends at ${until}, and nobody asked`);
+      this.fault(`history from ${from} ended at ${before} and ends at ${until} without a request`);
     const [lost] = [...this.#stored].flatMap((uid) => this.#byUid.get(uid) ?? []).filter(({ time = 0 }) => until <= time && time < before);
     if (lost) this.fault(`history from ${from} ends at ${until}, and ${lost.text.slice(0, 150)} was collected`);
     if (until > from) return;
@@ -479,19 +538,26 @@ export class Oracle {
 
   #newEntries(rows: readonly SegmentRow[], source: SourceRow | undefined): boolean {
     let isLedger = false;
+    if (this.#isFirst && new Set(rows.flatMap((row) => row.source ?? [])).size > 1)
+      this.#sometimes.count('sources stored in one transaction');
     for (const row of rows) {
       if (row.seq !== this.#entries.length) this.fault(`I2: segment ${row.seq} does not follow entry ${this.#entries.length - 1}`);
+      if ((row.source ?? firstSource) !== this.#id) {
+        for (let i = 0; i < row.n; i += 1) this.#foreign.add(row.seq + i);
+        this.#entries.push(...Array.from({ length: row.n }, () => undefined));
+        continue;
+      }
       if ((row.kind & 255) === 2) {
         isLedger = true;
         this.#newLedgerEntry(row);
         this.#entries.push(undefined);
         continue;
       }
-      if (this.settings.isAbsent) this.fault(`entry ${row.seq} is of a source that is gone`);
+      if (this.settings.isAbsent) this.fault(`entry ${row.seq} belongs to a removed source`);
       for (let i = 0; i < row.n; i += 1) {
         const uid = row.uids.toString('hex', i * 16, i * 16 + 16);
         const truth = this.#byUid.get(uid);
-        if (!truth) this.fault(`entry ${row.seq + i} is no record of the service`);
+        if (!truth) this.fault(`entry ${row.seq + i} is not a record of the service`);
         else this.#newRecord(truth, row.seq + i, ((row.flags[i] ?? 0) & flagLate) !== 0, source);
         this.#entries.push(truth);
       }
@@ -511,18 +577,20 @@ export class Oracle {
     const { uid, time, visible } = truth;
     if (this.#stored.has(uid)) this.fault(`I1: entry ${seq} was appended before: ${truth.text.slice(0, 150)}`);
     this.#stored.add(uid);
-    // Of records that share their identity one may be seen long before the other.
+    // Of two records with one identity, one may become visible long before the other.
     const twins = this.#twins.filter(([one]) => one.uid === uid).map(([, other]) => other.visible);
     if (Math.min(visible, ...twins) > this.#world.now) this.fault(`entry ${seq} is not visible yet`);
     if (isLate) this.#late += 1;
     if (time === undefined || !source) return;
     if (time < source.from && !this.#rangeOf(time)) this.fault(`entry ${seq} lies before the ledger begins`);
-    if (time < this.#rememberedAt(time)) this.fault(`entry ${seq} is older than what is remembered`);
+    if (time < this.#rememberedAt(time)) this.fault(`entry ${seq} is older than the stored uids`);
     const owner = this.#ownerOf(time);
     if (isLate !== (owner !== undefined && owner.state !== 'gap')) this.fault(`entry ${seq} is ${isLate ? '' : 'not '}marked late`);
   }
 
-  /** Then only the lower bound of the service's clock keeps I5: the local clock does not limit it. */
+  /**
+   * Then only the lower bound of the service's clock ensures I5: the local clock does not limit it.
+   */
   get #isTimeAhead(): boolean {
     return !this.#service.isCalm && this.#environment.service.dates === 'a node ahead' && this.#world.skew > 0;
   }
@@ -535,7 +603,7 @@ export class Oracle {
       if (!before) {
         const range = this.#rangeOf(row.from);
         if (row.from !== (range ?? this.#source)?.closedUntil && (range || this.#source || row.from !== source.from))
-          this.fault(`I3: window ${row.from} begins where nothing ended`);
+          this.fault(`I3: window ${row.from} does not start where another window ended`);
         const early = row.to + this.settings.closeDelayMs * 1_000 - this.#world.now;
         if (early > 0) this.fault(`I5: window ${row.from} is ${early / second} s early`);
         if (row.to - row.from === second) this.#sometimes.count('window of one second');
@@ -544,38 +612,39 @@ export class Oracle {
       if (row.state === 'proven' && (row.digest === null || row.proof === null))
         this.fault(`I4: window ${row.from} is closed without a proof`);
       if (row.state === 'gap' && row.reason === null) this.fault(`I4: window ${row.from} is a gap without a reason`);
-      if (before?.state === 'proven' && row.state === 'gap') this.fault(`window ${row.from} was closed and is a gap`);
+      if (before?.state === 'proven' && row.state === 'gap') this.fault(`window ${row.from} was proven and is a gap now`);
       const isLess = before?.state === 'proven' && (row.total ?? 0) < (before.total ?? 0);
       if (isLess && row.reason !== 'shrunk')
-        this.fault(`I14: the total of window ${row.from} fell from ${before.total ?? 0} to ${row.total ?? 0} unnoticed`);
+        this.fault(`I14: the total of window ${row.from} fell from ${before.total ?? 0} to ${row.total ?? 0} without a report`);
       const most = Math.max(this.#most.get(row.from) ?? 0, row.total ?? 0, row.received);
       if (row.state === 'gap') this.#most.set(row.from, most);
       if (before?.state === 'gap' && row.state === 'proven' && row.reason !== 'shrunk' && (row.total ?? 0) < most)
-        this.fault(`I14: window ${row.from} was a gap with ${most} and is proven with ${row.total ?? 0}, and nobody says so`);
-      // A remark is a line of the ledger too, but claims nothing new.
+        this.fault(`I14: window ${row.from} was a gap with ${most} and is proven with ${row.total ?? 0} without a report`);
+      // A remark is a ledger entry too, but claims nothing new.
       const isClaim = before?.state !== 'proven' || before.proof !== row.proof || before.recounts !== row.recounts;
       const isSuspended = source.isSuspended === 1 && this.#source?.isSuspended === 1;
       if (row.state === 'proven' && row.reason === null && isClaim && isSuspended)
         this.fault(`H: window ${row.from} is proven during a suspension`);
-      if (row.reason === 'shrunk' && before?.reason !== 'shrunk') this.#sometimes.count('window vanished');
-      // One record deleted and another come to be seen: an equal count hides that, as docs/guarantees.md says of the proof.
+      if (row.reason === 'shrunk' && before?.reason !== 'shrunk') this.#sometimes.count('window shrunk');
+      // If one record is deleted and another becomes visible, the count stays equal, as
+      // docs/guarantees.md says of the proof.
       const isEqualCount = before?.state === 'proven' && before.proof === row.proof;
       const isProof = isClaim && !(isEqualCount && this.#environment.records.purge);
       if (row.state === 'proven' && row.reason === null && isProof) this.#proven(row, before, source);
     }
   }
 
-  /** The theorem: an honest count that was equal means that every record counted is in the journal. */
+  /** The theorem: if an honest count was equal, every record counted is in the journal. */
   #proven(row: WindowRow, before: WindowRow | undefined, source: SourceRow): void {
     const { asked } = this.#service;
     const counted = asked.counted.get(row.query);
-    // A cached answer is no count.
-    if (!counted && this.#environment.service.total === 'true') this.fault(`P10: window ${row.from} is proven, and nobody counted it`);
+    // A cached answer is not a count.
+    if (!counted && this.#environment.service.total === 'true') this.fault(`P10: window ${row.from} is proven without a count`);
     for (const truth of counted ?? []) {
-      // What a neighbouring range owns is its own: it may have been added while this window was read.
+      // A neighbouring range owns its records: it may have been added while this window was read.
       const range = this.#rangeOf(row.from);
       const isNeighbours = truth.time !== undefined && this.#rangeOf(truth.time) !== range;
-      // What lies ahead in a range of history is collected when that is read.
+      // Records ahead in a range of history are collected when their window is read.
       const isAhead = range !== undefined && truth.time !== undefined && truth.time >= Math.max(range.closedUntil, row.to);
       if (!isNeighbours && !isAhead && !this.#isOutside(truth, source) && !this.#stored.has(truth.uid))
         this.fault(`P10: window ${row.from} is proven without ${truth.text.slice(0, 150)}`);
@@ -597,7 +666,7 @@ export class Oracle {
     if (uncut !== undefined)
       this.fault(`P10: window ${row.from} is proven with ${row.total ?? 0}, which is a cap: the service has ${uncut}`);
     asked.counted.delete(row.query);
-    if (asked.drifted.delete(row.query)) this.#sometimes.count('page drift inside a proven window');
+    if (asked.drifted.delete(row.query)) this.#sometimes.count('records shifted between pages of a proven window');
     if (asked.lagged.delete(row.query)) this.#sometimes.count('total lagged, then proven');
     if (before?.state === 'gap') this.#sometimes.count('gap opened, then closed');
     if (before && this.#service.wasHidden(counted ?? [])) this.#sometimes.count('hidden row shown, then proven');
@@ -607,15 +676,18 @@ export class Oracle {
     }
   }
 
-  /** The last count of a query was asked behind the last page. */
+  /** The last count of a query was requested after its last page. */
   #ranToItsEnd(query: string): void {
     const { unread } = this.#service.asked;
-    const words = unread.get(query);
-    if (words !== undefined) this.fault(`a pass ended too early: ${words}`);
+    const message = unread.get(query);
+    if (message !== undefined) this.fault(`a pass ended too early: ${message}`);
     unread.delete(query);
   }
 
-  /** The windows that a suspension lists and whose records the service has deleted: only an operator can end that suspension. */
+  /**
+   * The windows that a suspension lists and whose records the service has deleted. Only an operator
+   * can end that suspension.
+   */
   lacking(): WindowRow[] {
     if (this.#source?.isSuspended !== 1) return [];
     return listedBy(this.#source).flatMap((from) => {
@@ -630,7 +702,10 @@ export class Oracle {
     return this.#source?.isSuspended === 1;
   }
 
-  /** Whether the daemon could notice now that rights shrink, even if it is killed at once: what it needs for that stands in the file. */
+  /**
+   * True if the daemon could detect now that permissions shrink, even after an immediate kill: the
+   * state file holds what it needs.
+   */
   mayShrink(): boolean {
     if (this.#environment.rights === 'rows') {
       const has = (row: WindowRow): boolean => row.state === 'proven' && row.reason === null && (row.total ?? 0) > 0;
@@ -640,13 +715,17 @@ export class Oracle {
       recent?: string;
       referenceRecords?: Readonly<Record<string, unknown>>;
     };
-    // Usual is what nine of ten have, of what is written down and of all that came since.
+    // A field is usual if nine of ten records have it, both in the stored statistics and in all
+    // records since.
     const written = recent.replaceAll('0', '').length / recent.length;
     const stored = [...this.#stored].filter((uid) => this.#byUid.get(uid)?.poor !== undefined).length / this.#stored.size;
     return !this.isSuspended && Object.keys(referenceRecords).length > 0 && written > 0.93 && stored > 0.93;
   }
 
-  /** The file holds the suspension next to the state; an unconfigured source keeps it for its return. */
+  /**
+   * The file stores the suspension next to the state; an unconfigured source keeps it until it
+   * returns.
+   */
   #newState({ state, isSuspended }: SourceRow): void {
     if (state !== 'unconfigured' && state !== 'retired' && (state === 'suspended') !== (isSuspended === 1))
       this.fault(`the state of the source is ${state}, and ${isSuspended === 1 ? 'a' : 'no'} suspension is stored`);
@@ -675,26 +754,31 @@ export class Oracle {
         this.fault(`P9: the frontier is ${source.frontier}, the unbroken run of windows ends at ${frontier}`);
     }
     if (before && source.polledUntil !== before.polledUntil) this.#polledUntilMoved(source);
-    // What stands for the time of the service before its clock is known may be wrong; and the mark, a hint, believes a clock that is ahead.
+    // The time assumed for the service before its clock is known may be wrong, and polledUntil, a
+    // hint, follows a clock that is ahead.
     const { machine, service } = this.#environment;
-    const isKnown = machine.skew === 'off' && service.dates !== 'a node ahead' && service.dates !== 'none' && !service.lead;
+    const isKnown =
+      machine.skew === 'off' && machine.aheadMs === 0 && service.dates !== 'a node ahead' && service.dates !== 'none' && !service.lead;
     if (isKnown && source.polledUntil > this.#world.now)
       this.fault(`polledUntil lies ${(source.polledUntil - this.#world.now) / second} s ahead`);
   }
 
-  /** H: a window that showed fewer records during a suspension is in doubt until its recount, and none is recounted during the suspension. */
+  /**
+   * H: a window that showed fewer records during a suspension is in doubt until its recount. No
+   * recount happens during the suspension.
+   */
   #suspensionEnded(before: SourceRow): void {
-    this.#sometimes.count('suspension begun and ended');
+    this.#sometimes.count('suspension started and ended');
     for (const from of listedBy(before)) {
       const row = this.windows.get(from);
       if (row?.state !== 'proven' || row.reason === 'shrunk') continue;
-      this.#sometimes.count('listed window counted again');
+      this.#sometimes.count('listed window recounted');
       if (row.reason === null || row.next === null)
         this.fault(`H: a suspension ended that lists window ${from}, which is ${row.reason === null ? 'proven' : 'not due'}`);
     }
   }
 
-  /** P10: polledUntil moves with what was read, never before it. */
+  /** P10: polledUntil moves only over records that were read. */
   #polledUntilMoved(source: SourceRow): void {
     for (const { uid, time, text } of this.#service.asked.livePoll ?? []) {
       const isOutside = time !== undefined && (time < source.from || time < source.uidsKeptSince);
@@ -711,11 +795,12 @@ export class Oracle {
     if (before && (sink.acknowledged < before.acknowledged || sink.delivered < before.delivered))
       this.fault(`I6: ${sink.id} went back from ${before.acknowledged} to ${sink.acknowledged}`);
     if (pruned > sink.acknowledged || sink.acknowledged > seq || sink.delivered > sink.acknowledged) {
-      this.fault(`I7: pruned ${pruned}, ${sink.id} took ${sink.delivered} and is acknowledged up to ${sink.acknowledged} of ${seq}`);
+      this.fault(`I7: pruned ${pruned}, ${sink.id} accepted ${sink.delivered} and is acknowledged up to ${sink.acknowledged} of ${seq}`);
     }
     const receiver = this.#receivers.find(({ settings }) => settings.id === sink.id);
     if (!receiver) return;
-    if (this.settings.isAbsent && sink.delivered > (before?.delivered ?? 0)) this.#sometimes.count('delivered while its source is gone');
+    if (this.settings.isAbsent && sink.delivered > (before?.delivered ?? 0))
+      this.#sometimes.count('delivered while its source is not configured');
     for (let at = (before?.acknowledged ?? 0) + 1; at <= sink.acknowledged; at += 1) {
       const truth = this.#entries[at];
       const entry = this.#ledger.get(at);
@@ -723,73 +808,89 @@ export class Oracle {
       if (entry && this.#isLedgerFor(receiver, entry)) this.#rejected(receiver, at, entry, deadLetter.get(sink.id, at)?.body);
       if (!truth || !this.#isFor(receiver, truth)) continue;
       const letter = deadLetter.get(sink.id, at);
-      if (!letter) this.fault(`I8: ${sink.id} is acknowledged over entry ${at}, which it never took`);
+      if (!letter) this.fault(`I8: ${sink.id} is acknowledged over entry ${at}, which it never accepted`);
       else if (!this.#texts(truth).includes(letter.body))
         this.fault(`I8: the dead letter of entry ${at} holds another record: ${letter.body.slice(0, 150)}`);
-      else if (!receiver.refuses(truth.uid)) this.fault(`I8: entry ${at} is a dead letter of ${sink.id}, which never refused it`);
+      else if (!receiver.refuses(truth.uid)) this.fault(`I8: entry ${at} is a dead letter of ${sink.id}, which never rejected it`);
     }
   }
 
-  /** I8 of a ledger entry that a receiver never took. */
+  /** I8 of a ledger entry that a receiver never accepted. */
   #rejected(receiver: Receiver, seq: number, { uid, text }: LedgerEntry, letter: string | undefined): void {
     const { id } = receiver.settings;
-    if (letter === undefined) this.fault(`I8: ${id} is acknowledged over ledger entry ${seq}, which it never took`);
+    if (letter === undefined) this.fault(`I8: ${id} is acknowledged over ledger entry ${seq}, which it never accepted`);
     else if (letter !== text) this.fault(`I8: the dead letter of ledger entry ${seq} holds another text: ${letter.slice(0, 150)}`);
-    else if (!receiver.refuses(uid)) this.fault(`I8: ledger entry ${seq} is a dead letter of ${id}, which never refused it`);
+    else if (!receiver.refuses(uid)) this.fault(`I8: ledger entry ${seq} is a dead letter of ${id}, which never rejected it`);
     else this.#sometimes.count('ledger entry rejected');
   }
 
   /** P1, P2, P4 of one receiver. */
   #holdings(receiver: Receiver): void {
-    const { id, kind, format } = receiver.settings;
+    const { id, kind } = receiver.settings;
     const counts = new Map<string, number>();
     let last = 0;
-    for (const { seq, uid, text, behind, isBesides } of receiver.has) {
-      const truth = this.#entries[seq];
-      const entry = this.#ledger.get(seq);
-      if (entry) {
-        if (entry.uid !== uid) this.fault(`P4: ${id} holds ledger entry ${seq} under another identity`);
-        else if (!this.#isLedgerFor(receiver, entry)) this.fault(`P1: ${id} holds ledger entry ${seq}, which is not for it`);
-        else if (originalOf(format, text) !== entry.text) this.fault(`P4: ${id} holds ledger entry ${seq} as ${text.slice(0, 300)}`);
-      } else if (truth?.uid !== uid) this.fault(`P4: ${id} holds entry ${seq} under another identity`);
-      else if (!this.#isFor(receiver, truth)) this.fault(`P1: ${id} holds entry ${seq}, which is not for it`);
-      else if (!this.#isWhole(truth, format, text)) this.fault(`P4: ${id} holds entry ${seq} as ${text.slice(0, 300)}`);
+    for (const { seq, uid, text, behind, isOnDemand } of receiver.has) {
+      // The oracle of another source checks its entries. All entries are in order, without duplicates.
+      if (!this.#foreign.has(seq)) this.#holding(receiver, seq, uid, text);
       const count = (counts.get(uid) ?? 0) + 1;
       counts.set(uid, count);
-      // A request that travelled on from before may bring what was refused then and would be taken now.
-      if (count > 1 || isBesides || receiver.pardoned.has(uid)) continue;
-      // What was wanted again comes after others of its batch, and before all that lies behind that.
+      // A delayed request may deliver a message that the receiver rejected at first and accepts
+      // now.
+      if (count > 1 || isOnDemand || receiver.pardoned.has(uid)) continue;
+      // A retried message comes after others of its batch, and before everything that follows the
+      // batch.
       if (seq < last && last > behind) this.fault(`P4: ${id} got entry ${seq} after ${last}`);
       last = Math.max(last, seq);
     }
     const twice = receiver.has.length - counts.size;
-    if (kind !== 'plain' && twice > (kind === 'position' ? receiver.replayed : 0)) this.fault(`P2: ${id} holds ${twice} records twice`);
-    if (kind === 'plain' && twice > receiver.allowance) this.fault(`P2: ${id} holds ${twice} twice, at most ${receiver.allowance} may be`);
+    if (kind !== 'plain' && twice > (kind === 'position' ? receiver.replayed : 0)) this.fault(`P2: ${id} holds ${twice} duplicates`);
+    if (kind === 'plain' && twice > receiver.allowance)
+      this.fault(`P2: ${id} holds ${twice} duplicates, at most ${receiver.allowance} are allowed`);
     if (id === this.settings.retired) return;
     for (const [seq, entry] of this.#ledger) {
       if (!this.#isLedgerFor(receiver, entry)) continue;
       if (counts.has(entry.uid)) this.#sometimes.count('ledger entry delivered');
-      else if (!receiver.refuses(entry.uid)) this.fault(`P1: ${id} has not got ledger entry ${seq}: ${entry.text.slice(0, 150)}`);
+      else if (!receiver.refuses(entry.uid)) this.fault(`P1: ${id} lacks ledger entry ${seq}: ${entry.text.slice(0, 150)}`);
     }
     for (const truth of this.#required()) {
       if (this.#isFor(receiver, truth) && !counts.has(truth.uid) && !receiver.refuses(truth.uid))
-        this.fault(`P1: ${id} has not got ${truth.text.slice(0, 150)}`);
+        this.fault(`P1: ${id} lacks ${truth.text.slice(0, 150)}`);
     }
   }
 
-  /** Whether a record is for this receiver: by what it wants, and by whom the history was asked for. */
+  /** P1, P4 of one entry that a receiver holds. */
+  #holding(receiver: Receiver, seq: number, uid: string, text: string): void {
+    const { id, format } = receiver.settings;
+    const truth = this.#entries[seq];
+    const entry = this.#ledger.get(seq);
+    if (entry) {
+      if (entry.uid !== uid) this.fault(`P4: ${id} holds ledger entry ${seq} under another identity`);
+      else if (!this.#isLedgerFor(receiver, entry)) this.fault(`P1: ${id} holds ledger entry ${seq}, which it should not receive`);
+      else if (originalOf(format, text) !== entry.text) this.fault(`P4: ${id} holds ledger entry ${seq} as ${text.slice(0, 300)}`);
+    } else if (truth?.uid !== uid) this.fault(`P4: ${id} holds entry ${seq} under another identity`);
+    else if (!this.#isFor(receiver, truth)) this.fault(`P1: ${id} holds entry ${seq}, which it should not receive`);
+    else if (!this.#isWhole(truth, format, text)) this.fault(`P4: ${id} holds entry ${seq} as ${text.slice(0, 300)}`);
+  }
+
+  /**
+   * True if a receiver is to get a record: its filter matches, and its history was requested for
+   * this sink.
+   */
   #isFor(receiver: Receiver, { result, time }: Truth): boolean {
     const { filter, id } = receiver.settings;
     const range = time === undefined ? undefined : this.#rangeOf(time);
     return (filter === undefined || result === filter) && (range?.sinks?.includes(id) ?? true);
   }
 
-  /** Whether a ledger entry is for this receiver: what it wants of records says nothing about them, whom history was asked for does. */
+  /**
+   * True if a receiver is to get a ledger entry. Filters do not apply to ledger entries; the sinks
+   * of a backfill do.
+   */
   #isLedgerFor({ settings: { ledger, id } }: Receiver, { from }: LedgerEntry): boolean {
     return ledger && (this.#rangeOf(from)?.sinks?.includes(id) ?? true);
   }
 
-  /** P9: what could not be proven is a gap, and only that. */
+  /** P9: every window that could not be proven is a gap, and no other window is. */
   #ledgerOfTruth(): void {
     const { closeDelayMs } = this.#environment.daemon;
     for (const row of this.windows.values()) {
@@ -798,16 +899,18 @@ export class Oracle {
           ({ at, visible, gone }) => row.from <= at && at < row.to && visible <= row.to + closeDelayMs * 1_000 && gone === Infinity,
         ),
       );
-      if (twins.length > 0 && row.state === 'proven' && row.reason === null) this.fault(`P9: window ${row.from} holds twins and is proven`);
+      if (twins.length > 0 && row.state === 'proven' && row.reason === null)
+        this.fault(`P9: window ${row.from} contains records with one identity and is proven`);
       const { length } = this.#service.matching(JSON.parse(row.query) as WindowQuery, this.#world.now);
       if (row.state === 'proven' && row.reason === null && row.next === null && length < (row.total ?? 0) && this.#wasCountedSince(row)) {
-        this.fault(`I14: window ${row.from} was proven with ${row.total ?? 0}, the service has ${length}, and nobody says so`);
+        this.fault(`I14: window ${row.from} was proven with ${row.total ?? 0}, the service has ${length}, without a report`);
       }
-      if (row.reason === 'shrunk' && !this.#environment.records.purge) this.fault(`P9: window ${row.from} says that records vanished`);
+      if (row.reason === 'shrunk' && !this.#environment.records.purge)
+        this.fault(`P9: window ${row.from} reports deleted records, but none were deleted`);
     }
   }
 
-  /** Whether the last recount told of a time when records of the window were gone already. */
+  /** True if the last recount came after all deletions of records of the window. */
   #wasCountedSince(row: WindowRow): boolean {
     const last = row.to + this.#lastRecount();
     return this.#service.truths.every(
@@ -820,7 +923,7 @@ export class Oracle {
     for (const { time, visible, uid } of this.#service.truths) {
       if (time === undefined || !this.#stored.has(uid)) continue;
       const owner = this.#ownerOf(time);
-      // When a window of history was closed is another matter.
+      // A window of history has another closing time.
       if (this.#rangeOf(time)) continue;
       if (!owner || visible <= owner.to + this.#environment.daemon.closeDelayMs * 1_000 + 5 * second) continue;
       const age = (visible - owner.to) / 1_000;
@@ -828,7 +931,7 @@ export class Oracle {
     }
   }
 
-  /** A record and its twin: either may be the one that was met first. */
+  /** The texts of a record and its twin: either may have arrived first. */
   #texts({ uid, text }: Truth): string[] {
     return [text, ...this.#twins.flat().flatMap((twin) => (twin.uid === uid ? [twin.text] : []))];
   }
@@ -850,7 +953,7 @@ export class Oracle {
   }
 }
 
-/** The begins of the windows that showed fewer records during a suspension. */
+/** The start times of the windows that showed fewer records during a suspension. */
 function listedBy({ held, shrunk }: SourceRow): number[] {
   return [held, shrunk].flatMap((froms) => JSON.parse(froms ?? '[]') as number[]);
 }
@@ -866,7 +969,7 @@ function ledgerUidOf(parts: readonly string[]): string {
   return hash.digest('hex').slice(0, 32);
 }
 
-/** The record that a message carries, word for word; of CEF its uid. */
+/** The original record in a message; for CEF its uid. */
 function originalOf(format: string, text: string): string | undefined {
   switch (format) {
     case 'raw':
@@ -883,7 +986,7 @@ const rangesSql = `SELECT from_us AS "from", to_us AS "to", closed_until_us AS c
   json_extract(backfill, '$.paused') AS isPaused, json_extract(backfill, '$.sinks') AS sinks
   FROM ranges WHERE source = ? AND to_us IS NOT NULL ORDER BY from_us`;
 
-function prepare(db: Database.Database) {
+function prepare(db: Database.Database, id: string) {
   return {
     progress: db.prepare<[], Marks>('SELECT seq, number, pruned_seq AS pruned, epoch FROM head, owner'),
     source: db.prepare<[], SourceRow>(
@@ -891,10 +994,10 @@ function prepare(db: Database.Database) {
        state, json_extract(profile, '$.suspension') IS NOT NULL AS isSuspended, json_extract(profile, '$.suspension.windows') AS held,
        json_extract(profile, '$.suspension.shrunk') AS shrunk,
        json_extract(profile, '$.visibility.fields') AS fields
-       FROM sources JOIN ranges ON ranges.source = sources.source_no WHERE id = 'service' AND to_us IS NULL`,
+       FROM sources JOIN ranges ON ranges.source = sources.source_no WHERE id = '${id}' AND to_us IS NULL`,
     ),
     segments: db.prepare<[number], SegmentRow>(
-      `SELECT seq, n, kind, flags, uids, min_us AS "from", max_us AS "to", iif(kind & 255 = 2, body, NULL) AS body
+      `SELECT (SELECT id FROM sources WHERE source_no = source) AS source, seq, n, kind, flags, uids, min_us AS "from", max_us AS "to", iif(kind & 255 = 2, body, NULL) AS body
        FROM segments WHERE seq > ? ORDER BY seq`,
     ),
     windows: db.prepare<[number, number], WindowRow>(

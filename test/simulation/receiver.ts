@@ -1,6 +1,7 @@
 /**
- * Model receivers: what lies at the other side of each sink. They outlive the daemon, as servers do. One knows messages by uid, one takes a batch
- * and our position together or not at all, one takes whatever comes. The sink in front of a receiver is as thin as the real ones are.
+ * Model receivers: the servers that the sinks send to. They outlive the daemon. One identifies
+ * messages by uid, one stores a batch and our position in one transaction, one stores every message
+ * it gets. The sink in front of a receiver is as thin as a real one.
  */
 import { WaybillError } from '../../src/errors.ts';
 import type { Position } from '../../src/model/ledger.ts';
@@ -12,7 +13,7 @@ import type { Environment, SinkEnvironment } from './environment.ts';
 import type { Sometimes } from './sometimes.ts';
 import type { LifeClock, World } from './world.ts';
 
-/** The life of the daemon that sends: its clock, its effects, and where faults are reported. */
+/** The life of the daemon that sends: its clock, its effects, and its report of violations. */
 interface ReceivingLife {
   readonly clock: LifeClock;
   effect(what: string): Promise<void>;
@@ -24,44 +25,51 @@ interface Received {
   /** 32 hex digits. */
   readonly uid: string;
   readonly text: string;
-  /** The last entry that may have come before it: its own, or the last of a batch of which it was wanted again. */
+  /**
+   * The last entry that may come before it: its own, or the end of a batch that accepted others and
+   * requested a retry of it.
+   */
   readonly behind: number;
-  /** It came because a person had asked for it: out of order. */
-  readonly isBesides: boolean;
+  /** Sent on demand of an operator, out of order. */
+  readonly isOnDemand: boolean;
 }
 
 export class Receiver {
   readonly settings: SinkEnvironment;
-  /** What it refused once, and would take now: 32 hex digits each. */
+  /** uids of messages that it rejected and accepts now: 32 hex digits each. */
   readonly pardoned = new Set<string>();
-  /** Messages that came once more because a person asked for that. */
+  /** Messages delivered again because an operator requested it. */
   replayed = 0;
-  /** Everything it holds, in the order in which it took it. */
+  /** Every message it holds, in order of receipt. */
   readonly has: Received[] = [];
   readonly seqs = new Set<number>();
-  /** How often messages may have come twice so far, by the row of this kind of sink in docs/guarantees.md. */
+  /** The duplicates allowed so far, by the row of this kind of sink in docs/guarantees.md. */
   allowance = 0;
-  /** Answers to batches that it had taken, and that never arrived. */
+  /** Lost answers to batches that it had accepted. */
   lostAnswers = 0;
-  /** With each message that it took: the position that the daemon had in mind. */
+  /** The position stored with the last accepted batch. */
   kept: Position | undefined;
   isCalm = false;
-  /** The real sink `archive`, for a receiver that is one. */
+  /** The real sink `archive`, if the receiver is an archive. */
   readonly archive: SimulatedArchive | undefined;
   readonly #world: World;
   readonly #chance: Chance;
   readonly #sometimes: Sometimes;
   readonly #partials: Chance;
-  /** Entries that were wanted again while others of their batch were taken: the last entry of that batch. */
+  /**
+   * Entries to retry, from batches that were accepted in part, with the last entry of the batch.
+   */
   readonly #wanted = new Map<number, number>();
-  /** Entries that were taken of a batch whose rest was wanted again. */
+  /** Entries accepted from batches whose other entries are to be retried. */
   readonly #partly = new Set<number>();
-  /** The dead letter that it took last of all, if that is what it took last: said with its position. */
+  /**
+   * The last accepted message, if it was the retry of a dead letter: reported with the position.
+   */
   #retried: number | undefined;
-  /** uids of the index that is written to, and of those before it. */
+  /** uids of the current write index, and of the indices before it. */
   #current = new Set<string>();
   readonly #before = new Set<string>();
-  /** Each opening fences those before it. */
+  /** Each opening fences earlier ones. */
   #generation = 0;
   #downUntil = 0;
   #oldUntil = 0;
@@ -78,28 +86,36 @@ export class Receiver {
       this.archive = new SimulatedArchive(new Chance(environment.seed, 'archive bytes'), (message) => this.#archived(message));
   }
 
-  /** Refuses a record for good. The same record always, until somebody mends what is wrong with it. */
+  /** Rejects a record permanently: always the same records, until an operator fixes the cause. */
   refuses(uid: string): boolean {
     return parseInt(uid.slice(8, 12), 16) % 100 < this.settings.refused && !this.pardoned.has(uid);
   }
 
-  /** Another index is written to from now on: a uid that only the one before knows would be accepted again. */
+  /**
+   * Switches to another write index: a uid that only earlier indices hold would be accepted again.
+   */
   rollOver(): void {
     for (const uid of this.#current) this.#before.add(uid);
     this.#current = new Set();
   }
 
-  /** The daemon ended when only so much was acknowledged: what was taken beyond comes again, one batch at most. */
+  /**
+   * The daemon ended at this acknowledgement: messages accepted after it come again, one batch at
+   * most.
+   */
   wasCut(acked: number): void {
     this.allowance += Math.min(this.beyond(acked), this.settings.batchRecords);
   }
 
-  /** How many entries it has beyond what is acknowledged. What it took last may be an older one, of a request that travelled on. */
+  /**
+   * The number of entries after the last acknowledged one. The last accepted entry may be an older
+   * one, from a delayed request.
+   */
   beyond(acked: number): number {
     return [...this.seqs].filter((seq) => seq > acked).length;
   }
 
-  /** Whether a batch was taken in part, and the rest of it is still to come. */
+  /** True if a batch was accepted in part, and entries of it are still to come. */
   owes(acked: number): boolean {
     return [...this.#wanted.keys()].some((seq) => seq > acked && !this.seqs.has(seq));
   }
@@ -108,7 +124,7 @@ export class Receiver {
     if (this.settings.rollovers !== 'off' && this.#chance.is(probabilityNow)) this.rollOver();
   }
 
-  /** A sink of one life. `marks`: how far the journal's file says that this sink is. */
+  /** The sink of one life. `marks`: its progress according to the state file. */
   async open(
     life: ReceivingLife,
     marks: () => { readonly acknowledged: number; readonly delivered: number },
@@ -127,7 +143,7 @@ export class Receiver {
       const isSlow = !this.isCalm && this.#chance.is(probability(slow, 0.01, 0.08));
       const outcome = this.#outcome();
       if (isSlow) {
-        // It gives up waiting; the request travels on, and arrives when nobody expects it any more.
+        // The sink times out; the delayed request arrives at an unexpected time.
         this.#travel(batch, generation, acked);
         await life.clock.sleep(1e9, signal);
       }
@@ -140,7 +156,7 @@ export class Receiver {
       const now = batch.messages.filter(isNow);
       if (this.settings.refusal === 'whole' && now.some(({ uid }) => this.refuses(hex(uid)))) {
         if (batch.messages.length > 1) this.#sometimes.count('dead letter found by halving');
-        if (batch.messages.some(({ seq }) => this.#wanted.has(seq))) this.#sometimes.count('rest of a batch refused whole');
+        if (batch.messages.some(({ seq }) => this.#wanted.has(seq))) this.#sometimes.count('rest of a batch rejected as a whole');
         throw new WaybillError('sink_refused', '400');
       }
       const rejections = now.flatMap(({ seq, uid }): Rejection[] =>
@@ -172,11 +188,11 @@ export class Receiver {
 
   /** A checkpoint commits the message. */
   #archived({ seq, uid, bytes }: Message): void {
-    this.has.push({ seq, uid: hex(uid), text: Buffer.from(bytes).toString('utf8'), behind: seq, isBesides: false });
+    this.has.push({ seq, uid: hex(uid), text: Buffer.from(bytes).toString('utf8'), behind: seq, isOnDemand: false });
     this.seqs.add(seq);
   }
 
-  /** Whether it can be reached at all. */
+  /** True if nothing can reach the receiver. */
   isDown(): boolean {
     if (this.isCalm) return false;
     const { down } = this.settings;
@@ -196,7 +212,10 @@ export class Receiver {
     return 'taken';
   }
 
-  /** Of some messages it says that it cannot take them now. What it refuses it leaves too where it must refuse a request whole. */
+  /**
+   * Requests a retry of some messages. A receiver that rejects whole requests includes the messages
+   * it would reject.
+   */
   #wantAgain({ messages, through }: Batch): RetryableRejection | undefined {
     const { partial, refusal } = this.settings;
     const chance = this.#partials;
@@ -208,7 +227,7 @@ export class Receiver {
       if (left.includes(message)) this.#wanted.set(message.seq, Math.max(through.seq, this.#wanted.get(message.seq) ?? 0));
       else this.#partly.add(message.seq);
     }
-    this.#sometimes.count('batch taken in part');
+    this.#sometimes.count('batch accepted in part');
     const code = chance.is(0.03) ? 'sink_blocked' : 'sink_unavailable';
     return { seqs: left.map(({ seq }) => seq), code, message: 'queue full', retryAfterMs: chance.pick([undefined, 1_000]) };
   }
@@ -218,7 +237,9 @@ export class Receiver {
     return new WaybillError('sink_outcome_unknown', 'read ECONNRESET');
   }
 
-  /** One batch may come again after each answer that was lost, with what was taken of it before the rest was wanted again. */
+  /**
+   * After each lost answer one batch may come again, with the messages accepted in part before it.
+   */
   #allow({ messages }: Batch, acked: number): void {
     if (this.settings.kind !== 'plain') return;
     const asked = new Set(messages.map(({ seq }) => seq));
@@ -227,7 +248,8 @@ export class Receiver {
 
   #travel(batch: Batch, generation: number, acked: number): void {
     this.#allow(batch, acked);
-    // A lost request that still travels while the outcome is looked up is the one case in which a data stream may double (docs/guarantees.md).
+    // If a delayed request arrives during the lookup of its outcome, a data stream may store
+    // duplicates; only then (docs/guarantees.md).
     if (this.settings.kind === 'uids' && this.settings.rollovers !== 'off') return;
     if (this.settings.refusal === 'whole' && batch.messages.some(({ uid }) => this.refuses(hex(uid)))) return;
     this.#world.after(this.#chance.between(0, 60_000), () => this.#take(batch, generation, undefined, batch.messages));
@@ -236,23 +258,23 @@ export class Receiver {
   #take(batch: Batch, generation: number, life: ReceivingLife | undefined, messages: readonly Message[]): void {
     const { kind } = this.settings;
     if (kind === 'position' && generation !== this.#generation) return;
-    const isBesides = batch.onDemand !== undefined;
+    const isOnDemand = batch.onDemand !== undefined;
     for (const { seq, uid: id, bytes } of messages) {
       const uid = hex(id);
       if (this.refuses(uid)) continue;
       if (kind === 'uids') {
         if (this.#current.has(uid)) continue;
-        // An uncertain batch is resolved by reading everything that is there.
+        // The receiver resolves an uncertain batch by a search of all indices.
         if (batch.uncertain && this.#before.has(uid)) continue;
         this.#current.add(uid);
       }
-      this.has.push({ seq, uid, text: Buffer.from(bytes).toString('utf8'), behind: this.#wanted.get(seq) ?? seq, isBesides });
+      this.has.push({ seq, uid, text: Buffer.from(bytes).toString('utf8'), behind: this.#wanted.get(seq) ?? seq, isOnDemand });
       this.seqs.add(seq);
     }
     this.#retried = batch.onDemand === 'retry' ? messages[0]?.seq : undefined;
-    if (isBesides) this.#tookBesides(batch, life, messages.length);
+    if (isOnDemand) this.#acceptOnDemand(batch, life, messages.length);
     if (kind !== 'position') return;
-    if (isBesides) {
+    if (isOnDemand) {
       this.kept ??= batch.through;
       return;
     }
@@ -262,17 +284,20 @@ export class Receiver {
     this.#first ??= batch.through;
   }
 
-  /** What a person has asked for moves nothing; it comes twice where that was asked for, or where nobody can be asked. */
-  #tookBesides({ onDemand: besides, through, uncertain }: Batch, life: ReceivingLife | undefined, many: number): void {
+  /**
+   * On-demand messages do not move the position. They may be duplicates where an operator requested
+   * it, or where the receiver cannot be queried.
+   */
+  #acceptOnDemand({ onDemand, through, uncertain }: Batch, life: ReceivingLife | undefined, many: number): void {
     const { id, kind } = this.settings;
     if (kind === 'position' && this.kept && through.seq !== this.kept.seq)
-      life?.fault(`P4: ${id} is at ${this.kept.seq}, and was sent a ${besides ?? ''} as if it were at ${through.seq}`);
-    if (!uncertain) life?.fault(`P2: ${id} was sent a ${besides ?? ''} that is said to be sure`);
-    if (besides === 'replay') this.replayed += many;
+      life?.fault(`P4: ${id} is at ${this.kept.seq}, but was sent a ${onDemand ?? ''} for the position ${through.seq}`);
+    if (!uncertain) life?.fault(`P2: ${id} was sent a ${onDemand ?? ''} that is not marked uncertain`);
+    if (onDemand === 'replay') this.replayed += many;
     if (kind === 'plain') this.allowance += many;
   }
 
-  /** A sink that was restored from an older copy says for a while that it is where it was long ago. */
+  /** A sink restored from an older copy reports an old position for a while. */
   #reportsOld(taken: number): boolean {
     if (this.isCalm || !this.settings.oldPosition || !this.#first || this.#first.seq >= taken) return false;
     if (this.#oldUntil === 0) {

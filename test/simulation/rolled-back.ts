@@ -1,4 +1,7 @@
-/** Opens a state that was rolled back against a receiver that was not: nothing may be sent to it (docs/guarantees.md, I12). */
+/**
+ * Opens a rolled-back state with a receiver that was not rolled back: nothing may be sent to it
+ * (docs/guarantees.md, I12).
+ */
 import Database from 'better-sqlite3';
 import { join } from 'node:path';
 import type { Config } from '../../src/config/load.ts';
@@ -14,8 +17,8 @@ import { LifeClock } from './world.ts';
 import type { World } from './world.ts';
 
 /**
- * Opens the older state in `directory` against the sink that stores our position.
- * @returns `blocked` is right; `does not apply` where the state is not older than the position
+ * Opens the older state in `directory` with the sink that stores our position.
+ * @returns `blocked` is correct; `does not apply` if the state is not older than the position
  */
 export async function isRefused(directory: string, receiver: Receiver, config: Config, world: World, place: Place): Promise<string> {
   const { kept } = receiver;
@@ -53,7 +56,7 @@ export async function isRefused(directory: string, receiver: Receiver, config: C
     stop.abort(new Error('stop'));
     await running;
     if (sent.length > 0) return 'sent';
-    return failure === undefined ? state : `ended by an error: ${failure}`;
+    return failure === undefined ? state : `ended with an error: ${failure}`;
   } finally {
     place.remove(directory);
   }

@@ -1,6 +1,7 @@
 /**
- * A model of the service, to be checked by eye: the list of records with the time from which each is shown, the answer to a page of a query at
- * this moment, and a switch for each way in which a service may count, page, cut or fail. It knows nothing of the program but the boundary.
+ * A model of the service, small enough to check by reading: the list of records with the time from
+ * which each is visible, the answer to a page of a query at this moment, and a switch for each way
+ * to count, page, truncate or fail. It knows nothing of the program but the boundary.
  */
 import { WaybillError } from '../../src/errors.ts';
 import type { Page, PageRequest } from '../../src/model/source.ts';
@@ -12,19 +13,28 @@ import type { Sometimes } from './sometimes.ts';
 import type { Truth } from './truth.ts';
 import type { World } from './world.ts';
 
-/** What the oracle wants to know of what was asked. */
+/** Data about requests that the oracle needs. */
 interface Asked {
-  /** The records that an answer to the last honest count of each query counted, by the text of the query. */
+  /** The records in the last honest count of each query, by query text. */
   readonly counted: Map<string, readonly Truth[]>;
-  /** Queries of which the matching records changed between two pages. */
+  /** Queries whose matching records changed between two pages. */
   readonly drifted: Set<string>;
-  /** Queries that were answered with fewer than there were. */
+  /** Queries answered with a total below the real one. */
   readonly lagged: Set<string>;
-  /** How many records matched, by the text of each query whose last count was cut at a cap: such a total proves nothing. */
+  /**
+   * The number of matching records, by the text of each query whose last total was cut at a cap:
+   * such a total proves nothing.
+   */
   readonly capped: Map<string, number>;
-  /** What the poll under way must bring, as it began: `polledUntil` may not move before. Undefined where nothing can be said. */
+  /**
+   * The records that the current poll must return, as it began: `polledUntil` may not move before.
+   * Undefined if unknown.
+   */
   livePoll: readonly Truth[] | undefined;
-  /** Queries that were counted although the last page was full and more was there, with words: what stands behind it would prove itself away. */
+  /**
+   * Queries counted although the last page was full and more records followed, with a message: the
+   * pass would prove a window without them.
+   */
   readonly unread: Map<string, string>;
 }
 
@@ -39,11 +49,11 @@ export class Service {
     unread: new Map(),
   };
   requests = 0;
-  /** The rights of the credentials have shrunk: a field is in no record, or no record is shown. */
+  /** The permissions have shrunk: a field is in no record, or no record is shown. */
   isShrunk = false;
-  /** The last page had records, and none that showed the field. */
+  /** The last page had records, but none with the field. */
   #wasWithoutField = false;
-  /** Faults have ended: it answers rightly from now on. */
+  /** Faults have ended: every answer is correct from now on. */
   isCalm = false;
   readonly #world: World;
   readonly #environment: Environment;
@@ -51,12 +61,15 @@ export class Service {
   readonly #sometimes: Sometimes;
   #pageCap: number;
   #outageUntil = 0;
-  /** Answers in a row that were dated ahead. */
+  /** Consecutive answers with a date in the future. */
   #ahead = 0;
   #salt = 0;
-  /** What is counted, and not shown before faults end. */
+  /** Records that totals count and pages omit until faults end. */
   readonly #hidden: ReadonlySet<Truth>;
-  /** The query that is being paged through, how many records matched its page before, and the size granted for it. */
+  /**
+   * The query in progress, the number of records that matched at its last page, the last page
+   * itself, and whether more records follow.
+   */
   #under: { query: string; matching: number; page: number; isMore: boolean; items: readonly Truth[] } | undefined;
 
   constructor(world: World, environment: Environment, truths: readonly Truth[], sometimes: Sometimes) {
@@ -71,12 +84,19 @@ export class Service {
     this.#hidden = new Set(this.truths.filter(({ always }) => hides.is(share) && !always));
   }
 
-  /** ms until the answer to a request comes. */
+  get firstPage(): number {
+    return this.#environment.service.firstPage;
+  }
+
+  /** ms until the answer to a request arrives. */
   latency(): number {
     return this.#chance.distance(Math.min(this.#environment.service.latencyMs, this.isCalm ? 200 : Infinity));
   }
 
-  /** Answers at this moment, or fails as the client would say it. `received`: wall clock in µs, monotonic clock in ms. */
+  /**
+   * The answer at this moment, or the error that the client would throw. `received`: wall clock in
+   * µs, monotonic clock in ms.
+   */
   answer(request: PageRequest, received: Micros, receivedMonotonic: number): Page {
     this.requests += 1;
     if (!this.isCalm) this.#fail(request);
@@ -88,7 +108,7 @@ export class Service {
       throw new WaybillError('page_refused', '400: the period is too long');
     }
     const age = !this.isCalm && this.#chance.is(probability(service.cached, 0.01, 0.08)) ? this.#chance.whole(1, 30) : 0;
-    // A cached answer is what it was then.
+    // A cached answer shows an earlier moment.
     const now = this.#world.now - age * 1_000_000;
     if (query.endTime !== undefined && pageSize > 1 && this.#under?.query === JSON.stringify(query)) this.#surprise(query, now);
     const matching = this.matching(query, now);
@@ -124,30 +144,30 @@ export class Service {
     };
   }
 
-  /** What an answer says it is. */
+  /** The page number that an answer states. */
   #numberOf({ page }: PageRequest, index: number): number {
     const { firstPage, numbers } = this.#environment.service;
     if (numbers === 'asked') return page ?? firstPage;
     return numbers === 'first' ? firstPage : index + firstPage;
   }
 
-  /** Whoever asked is gone: what it had begun to read is not gone on with. */
+  /** The client has gone: no pass continues. */
   forget(): void {
     this.#under = undefined;
     this.asked.livePoll = undefined;
   }
 
-  /** Whether a record is counted, and in no page. */
+  /** True if totals count a record and no page shows it. */
   isHidden(truth: Truth): boolean {
     return !this.isCalm && this.#hidden.has(truth);
   }
 
-  /** Whether one of these was not shown before faults ended. */
+  /** True if one of the records was hidden until faults ended. */
   wasHidden(truths: readonly Truth[]): boolean {
     return truths.some((truth) => this.#hidden.has(truth));
   }
 
-  /** What a query matches at a moment, in the order in which it is served. */
+  /** The records that match a query at a moment, in the order of the answers. */
   matching(query: PageRequest['query'], now: Micros): Truth[] {
     const { lowerBound, upperBound, cutMicros, order } = this.#environment.service;
     if (this.#hidesRows) return [];
@@ -166,7 +186,7 @@ export class Service {
     return found.sort((a, b) => a.at - b.at || ((a.index * 7919 + salt * 104_729) % 1_009) - ((b.index * 7919 + salt * 104_729) % 1_009));
   }
 
-  /** Between two pages of a window more of it comes to be seen. */
+  /** Between two pages of a window, more of its records become visible. */
   #surprise(query: PageRequest['query'], now: Micros): void {
     const from = boundOf(query.startTime, -Infinity);
     const until = boundOf(query.endTime, Infinity);
@@ -176,7 +196,7 @@ export class Service {
     }
   }
 
-  /** What happened in a stretch of time is deleted, at a moment at which nobody reads. */
+  /** Deletes the records of a range, at a moment without a request in progress. */
   purge(from: Micros, until: Micros): void {
     const { now } = this.#world;
     this.#world.note(`deleted from ${from} until ${until}`);
@@ -184,7 +204,10 @@ export class Service {
       if (from <= truth.at && truth.at < until && truth.visible <= now) truth.gone = Math.min(truth.gone, now);
   }
 
-  /** After a page of records that lack the field themselves, the daemon reads a reference record: a query of one second, with a second on both sides. */
+  /**
+   * After a page of records that lack the field by nature, the daemon reads a reference record: a
+   * query of one second, padded by a second on both sides.
+   */
   #countReferenceRecord({ query, pageSize }: PageRequest, items: readonly Truth[]): void {
     if (this.#environment.rights !== 'fields' || this.isShrunk || pageSize === 1) return;
     const isReferenceRecord = boundOf(query.endTime, Infinity) - boundOf(query.startTime, 0) === 3_000_000;
@@ -210,27 +233,28 @@ export class Service {
   }
 
   /**
-   * A `Date` has whole seconds. The wrong node is one of four. With a local clock that is ahead it is
-   * one of two: then several responses in a row come from it, and a window can be read early.
+   * A `Date` has whole seconds. One of four nodes has the wrong clock. With a local clock that is
+   * ahead, it is one of two: then several consecutive responses come from it, and a window can be
+   * read too early.
    */
   #date(): number | undefined {
     const { dates, nodeOffMs } = this.#environment.service;
     const nodes = this.#environment.machine.aheadMs > 0 ? 2 : 4;
-    // Without dates the time of the service is only as new as its newest record.
+    // Without `Date` headers, only the newest record shows the time of the service.
     if (dates === 'none' && !this.isCalm) return undefined;
     const isWrong = !this.isCalm && dates !== 'right' && this.#chance.is(1 / nodes);
     const off = isWrong ? (dates === 'a node ahead' ? nodeOffMs : -nodeOffMs) : this.#leadMs();
     return Math.floor((this.#world.ms + off) / 1_000) * 1_000;
   }
 
-  /** How far the whole service is ahead at this moment. */
+  /** The offset of the whole service's clock at this moment. */
   #leadMs(): number {
     const { service, beginMs } = this.#environment;
     if (service.lead === undefined) return 0;
     const { ms, fromMs, untilMs } = service.lead;
     const isAhead = !this.isCalm && this.#world.ms >= beginMs + fromMs && this.#world.ms < beginMs + untilMs;
-    // So many answers that agree are believed.
-    if (!isAhead && this.#ahead >= believed) this.#sometimes.count('clock of the service ahead, then set right');
+    // The daemon trusts so many answers that agree.
+    if (!isAhead && this.#ahead >= believed) this.#sometimes.count('clock of the service ahead, then corrected');
     this.#ahead = isAhead ? this.#ahead + 1 : 0;
     return isAhead ? ms : 0;
   }
@@ -258,12 +282,15 @@ export class Service {
       case 3:
         throw new WaybillError('source_forbidden', '403');
       default:
-        // Cut, or a page of HTML.
+        // Truncated, or an HTML page.
         throw new WaybillError('page_malformed', 'expected JSON');
     }
   }
 
-  /** In a service whose totals are true, whose pages keep their size and whose order is honoured a poll can miss nothing but by itself. */
+  /**
+   * If totals are true, pages keep their size and the order is honoured, only an error of the
+   * program can make a poll miss a record.
+   */
   #rememberLivePoll(matching: readonly Truth[], index: number): void {
     const { total, order, capChanges, pastEnd } = this.#environment.service;
     const isSound = this.#hidden.size === 0 && total === 'true' && order === 'ascending' && capChanges === 'off' && pastEnd !== 'last';
@@ -293,7 +320,7 @@ export class Service {
     const under = this.#under;
     if (under?.query === text && under.matching !== matching.length) this.asked.drifted.add(text);
     if (pageSize === 1) {
-      // Where nothing is shown any more there is nothing left to be read.
+      // While rows are hidden, no records are left to read.
       if (under?.query === text && under.isMore && !this.#hidesRows)
         this.asked.unread.set(text, `page ${under.page} of ${text} was full, and none after it was asked for`);
       else this.asked.unread.delete(text);
@@ -302,13 +329,14 @@ export class Service {
       if (isCut) this.#sometimes.count('window counted up to a cap');
       if (isCut) this.asked.capped.set(text, matching.length);
       else this.asked.capped.delete(text);
-      if (matching.some((truth) => this.isHidden(truth))) this.#sometimes.count('window with a row that is counted and not shown');
-      // A total that lies proves nothing; the theorem does not speak of it.
+      if (matching.some((truth) => this.isHidden(truth))) this.#sometimes.count('window with a row counted but not shown');
+      // A false total proves nothing, and the theorem does not apply to it.
       if (total === matching.length && served.length === matching.length) this.asked.counted.set(text, matching);
       else this.asked.counted.delete(text);
       return;
     }
-    // A page with the same records as the one before it ends a pass too: as many as it holds came to be seen before them meanwhile.
+    // A page with the same records as the one before it ends a pass too: in the meantime as many
+    // records became visible before them.
     const isSame = under?.query === text && under.items.length === items.length && under.items.every((item, i) => item === items[i]);
     this.#under = {
       query: text,
@@ -323,7 +351,7 @@ export class Service {
   }
 }
 
-/** Answers that the program makes its time of, twice over. */
+/** Twice the number of answers from which the program estimates the time of the service. */
 const believed = 40;
 const bounds = new Map<string, number>();
 

@@ -1,6 +1,6 @@
 /**
- * One seed: an environment, a safety phase in which everything goes wrong that may, and a liveness phase in which everything must come right.
- * The same seed and commit give the same run, to the last step.
+ * One seed: an environment, a safety phase with every fault that is drawn, and a liveness phase in
+ * which all work must complete. The same seed and commit give the same run, step by step.
  */
 import type Database from 'better-sqlite3';
 import { perform } from '../../src/daemon/operations/perform.ts';
@@ -11,7 +11,7 @@ import { Chance } from './chance.ts';
 import { Caretaker } from './caretaker.ts';
 import { Changes } from './changes.ts';
 import type { Place } from './effects.ts';
-import { drawEnvironment, probability } from './environment.ts';
+import { drawEnvironment, environmentOf, firstSource, probability } from './environment.ts';
 import type { Environment } from './environment.ts';
 import { Historian } from './historian.ts';
 import { configOf, Life } from './life.ts';
@@ -23,7 +23,7 @@ import { Sometimes } from './sometimes.ts';
 import { drawTruth } from './truth.ts';
 import { World } from './world.ts';
 
-/** What is counted over a campaign. */
+/** Counts over a campaign. */
 export interface Figures {
   seeds: number;
   steps: number;
@@ -48,19 +48,25 @@ export interface Outcome {
   readonly trace: readonly string[] | undefined;
 }
 
-/** Gaps are tried again after 1, 5 and 15 minutes, and then once a day: so often the daemon may be away until then. */
+/**
+ * A gap is tried again after 1, 5 and 15 minutes, and then once a day: the most times that the
+ * daemon may be down until then.
+ */
 const maxAbsences = 8;
-/** Between two checks of the rights, and the least time for which rights stay lost after a suspension began. */
+/**
+ * Interval between two checks of the permissions, and the shortest time that they stay lost after a
+ * suspension started.
+ */
 const lookMs = 500;
 const minSuspendedMs = 3_000;
-/** In quiet times a right that is gone is noticed within a few seconds. */
+/** Without faults the daemon detects a lost permission within a few seconds. */
 const noticedMs = 60_000;
-/** What a power cut leaves of what was being written, bytes: nothing, or up to more than a page of the file. */
+/** The longest torn write that a power cut leaves, bytes: up to more than a page of the file. */
 const maxTorn = 5_000;
-/** Between two looks of a person. */
+/** Interval between two visits of an operator. */
 const visitMs = 10_000;
 
-/** Where lives end, in place of chance: at these effects of the run, counted from 1 over all lives. */
+/** Ends lives at these effects of the run instead of at random, counted from 1 over all lives. */
 export interface Script {
   readonly ends: readonly number[];
   readonly isPowerCut: boolean;
@@ -70,7 +76,7 @@ export async function simulate(seed: number, base: Config, place: Place, traced 
   return new Simulation(drawEnvironment(seed), base, place, traced, undefined).run();
 }
 
-/** One run of an environment that ends where a script says; `ends` without a number: it is not killed at all. */
+/** Runs an environment that ends where a script requests it; empty `ends`: without a kill. */
 export async function play(environment: Environment, script: Script, base: Config, place: Place, traced = false): Promise<Outcome> {
   return new Simulation(environment, base, place, traced, script).run();
 }
@@ -80,9 +86,15 @@ class Simulation {
   readonly #config: Config;
   readonly #place: Place;
   readonly #world: World;
+  /** Of the first source. */
   readonly #service: Service;
+  /** By the id of their source, the first source first. */
+  readonly #services: ReadonlyMap<string, Service>;
   readonly #receivers: readonly Receiver[];
+  /** Of the first source. */
   readonly #oracle: Oracle;
+  /** The first source first. */
+  readonly #oracles: ReadonlyMap<string, Oracle>;
   readonly #historian: Historian | undefined;
   readonly #caretaker: Caretaker | undefined;
   readonly #changes: Changes;
@@ -100,15 +112,15 @@ class Simulation {
   #life: Life | undefined;
   /** Effects until the next kill. */
   #killIn: number;
-  /** Effects at which a life could have ended so far. */
+  /** Effects so far at which a life could have ended. */
   #effects = 0;
   #isCalm = false;
   #shrunkAt: number | undefined;
   #suspendedFor = 0;
   #wasPaused = false;
-  /** Windows that a person has accepted. */
+  /** Windows that an operator has accepted. */
   #accepted = 0;
-  /** The state at the moment of the last kill, as it will be found. */
+  /** The state at the moment of the last kill: the next life starts with it. */
   #left: string | undefined;
   #backup: string | undefined;
 
@@ -122,9 +134,21 @@ class Simulation {
     this.#directory = place.fresh();
     this.#world = new World(beginMs, traced);
     this.#world.skew = environment.machine.aheadMs;
-    this.#service = new Service(this.#world, environment, drawTruth(environment), this.#sometimes);
+    const sources = new Map([
+      [firstSource, environment],
+      ...environment.others.map((other) => [other.id, environmentOf(other, environment)] as const),
+    ]);
+    const services = [...sources].map(([id, own]) => [id, new Service(this.#world, own, drawTruth(own, id), this.#sometimes)] as const);
+    this.#services = new Map(services);
+    this.#service = this.#services.get(firstSource) as Service;
     this.#receivers = environment.sinks.map((sink) => new Receiver(sink, environment, this.#world, this.#sometimes));
-    this.#oracle = new Oracle(this.#world, environment, this.#service, this.#receivers, this.#sometimes);
+    const oracleOf = ([id, service]: readonly [string, Service]): readonly [string, Oracle] => {
+      const foreignUids = new Set(services.flatMap(([other, { truths }]) => (other === id ? [] : truths.map(({ uid }) => uid))));
+      const own = sources.get(id) ?? environment;
+      return [id, new Oracle(this.#world, own, service, this.#receivers, this.#sometimes, { id, foreignUids })];
+    };
+    this.#oracles = new Map(services.map(oracleOf));
+    this.#oracle = this.#oracles.get(firstSource) as Oracle;
     const { history } = environment;
     this.#historian = history && new Historian(this.#world, environment, history, this.#oracle, () => this.#life);
     const { caretaker } = environment;
@@ -146,7 +170,7 @@ class Simulation {
       powerCuts: 0,
       lostAcknowledgements: 0,
       requests: 0,
-      records: this.#service.truths.length,
+      records: [...this.#services.values()].reduce((sum, { truths }) => sum + truths.length, 0),
       windows: 0,
     };
   }
@@ -160,12 +184,14 @@ class Simulation {
       await this.#safety();
       if (!this.#hasFailed()) await this.#liveness();
     } finally {
-      this.#bury();
+      this.#release();
     }
     for (const receiver of this.#receivers) await this.#verify(receiver);
-    const { environment, faults } = { environment: this.#environment, faults: this.#oracle.faults };
+    const { environment, faults } = { environment: this.#environment, faults: this.#faults() };
     this.#figures.lostAcknowledgements = this.#receivers.reduce((sum, { lostAnswers }) => sum + lostAnswers, 0);
-    Object.assign(this.#figures, { steps: this.#world.steps, requests: this.#service.requests, windows: this.#oracle.windows.size });
+    const requests = [...this.#services.values()].reduce((sum, service) => sum + service.requests, 0);
+    const windows = [...this.#oracles.values()].reduce((sum, oracle) => sum + oracle.windows.size, 0);
+    Object.assign(this.#figures, { steps: this.#world.steps, requests, windows });
     return {
       seed: environment.seed,
       environment,
@@ -191,7 +217,7 @@ class Simulation {
       );
   }
 
-  /** Everything goes wrong that may; nothing that is checked after every commit may. */
+  /** Applies every fault that is drawn; every check after a commit must still pass. */
   async #safety(): Promise<void> {
     const { machine, beginMs, safetyMs, records, daemon } = this.#environment;
     const end = beginMs + safetyMs;
@@ -204,7 +230,7 @@ class Simulation {
       await this.#world.run(Math.min(end, leaves, comesBack), () => life.isDead || this.#hasFailed());
       if (!life.isDead && (isOrderly || absentMs !== undefined) && this.#world.ms < end) await this.#endInOrder(life);
       if (!life.isDead) continue;
-      this.#bury();
+      this.#release();
       if (this.#backup !== undefined && this.#kills.is(0.5)) await this.#rollBack(this.#backup);
       if (records.purge && this.#purges.is(0.3)) this.#delete();
       const away = this.#kills.is(0.05) ? this.#kills.between(20_000, 2 * daemon.closeDelayMs + 60_000) : this.#kills.distance(1_000);
@@ -214,8 +240,8 @@ class Simulation {
   }
 
   /**
-   * Retention: everything that is so old. Or what somebody deletes of a window with records: a few seconds, so that others stay as they are, and
-   * show that only this one has vanished.
+   * Deletes by retention: everything before a time. Or by an operator: a few seconds of a window
+   * with records, so that other windows stay intact and show that only this one has lost records.
    */
   #delete(): void {
     const windows = [...this.#oracle.windows.values()].filter(({ total }) => (total ?? 0) > 0);
@@ -225,45 +251,49 @@ class Simulation {
     else this.#service.purge(at, at + this.#purges.whole(1, 10) * 1_000_000);
   }
 
-  /** Faults end. Within a time that follows from the settings everything must be where it belongs. */
+  /** Faults end. Within a time limit that follows from the settings all work must complete. */
   async #liveness(): Promise<void> {
-    this.#isCalm = this.#service.isCalm = true;
+    this.#isCalm = true;
+    for (const service of this.#services.values()) service.isCalm = true;
     for (const receiver of this.#receivers) receiver.isCalm = true;
     this.#historian?.calm();
     this.#caretaker?.calm();
     this.#world.skew = 0;
     const { closeDelayMs, agesMs } = this.#environment.daemon;
     const width = Math.max(closeDelayMs, 10_000);
-    // What happened last is recounted for the last time; and whoever waits a minute before trying again does so once more.
+    // The last recount of the newest records, and one more retry by a component that waits a
+    // minute.
     const budget = (agesMs.at(-1) ?? 0) + closeDelayMs + 3 * width + 150_000;
     if (this.#life && this.#changes.isOther) await this.#endInOrder(this.#life);
     let life = this.#life ?? this.#begin();
     if (this.#service.isShrunk) await this.#noticed();
     await this.#untilIdle(budget);
     for (let absence = 0; absence < maxAbsences && !this.#hasFailed(); absence += 1) {
-      const next = this.#oracle.nextTry();
+      const next = this.#nextTry();
       if (next === undefined) break;
-      if (next === Infinity) this.#oracle.fault('L: a window is open and will never be tried again');
+      if (next === Infinity) this.#oracle.fault('L: a window is open without a next attempt');
       if (next === Infinity) break;
-      // The daemon is away until a gap is due; what is left undone meanwhile it makes up for.
+      // The daemon is down until a gap is due, and then catches up.
       await this.#endInOrder(life);
       await this.#world.run(Math.max(this.#world.ms, next / 1_000), () => false);
       life = this.#begin();
       await this.#untilIdle(120_000);
     }
-    // What came at the very end is still on its way.
-    await this.#world.run(this.#world.ms + 60_000, () => this.#hasFailed() || this.#oracle.unfinished().length === 0);
+    // The last messages are still in transit.
+    await this.#world.run(this.#world.ms + 60_000, () => this.#hasFailed() || this.#every((oracle) => oracle.unfinished().length === 0));
     if (this.#hasFailed() || !life.journal) return;
-    this.#oracle.finish(life.journal.db);
+    for (const oracle of this.#oracles.values()) oracle.finish(life.journal.db);
     const { seq, chain } = life.journal.head();
-    // The journal has the checkpoints of an archive, which depend on the random id of the state.
+    // The journal contains the checkpoints of an archive, which depend on the random id of the
+    // state.
     const hasArchive = this.#environment.sinks.some(({ isArchive }) => isArchive);
     this.#world.note(`entry ${seq}${hasArchive ? '' : `, chain ${Buffer.from(chain).toString('hex')}`}`);
   }
 
   /**
-   * Lets time pass until nothing is left to be done and the last recounts of what there is are over, or until the time is up. That begins anew
-   * where a person had to accept a window: each window with deleted records begins another suspension, which waits for the next visit.
+   * Waits until no work is left and the last recounts are over, or until the time limit. The limit
+   * restarts when an operator accepts a window: each window with deleted records starts another
+   * suspension, which waits for the next visit.
    */
   async #untilIdle(budgetMs: number): Promise<void> {
     let lookAt = 0;
@@ -271,7 +301,7 @@ class Simulation {
       if (this.#hasFailed()) return true;
       if (this.#world.ms < lookAt) return false;
       lookAt = this.#world.ms + 5_000;
-      return this.#oracle.isIdle();
+      return this.#every((oracle) => oracle.isIdle());
     };
     for (let accepted = -1; accepted < this.#accepted;) {
       accepted = this.#accepted;
@@ -280,8 +310,8 @@ class Simulation {
   }
 
   /**
-   * An operator looks at suspensions now and then, and accepts only windows whose records the service has deleted: any other suspension must end by
-   * itself.
+   * An operator checks suspensions now and then, and accepts only windows whose records the service
+   * has deleted: any other suspension must end by itself.
    */
   async #attend(): Promise<void> {
     this.#world.after(visitMs, () => void this.#attend());
@@ -289,18 +319,19 @@ class Simulation {
     if (life?.journal === undefined || !life.isRunning || life.isDead) return;
     try {
       for (const { from } of this.#oracle.lacking()) {
-        await life.journal.acceptGap('service', from, { at: this.#world.now, actor: 'uid 1000', reason: 'deleted by the service' });
+        await life.journal.acceptGap(firstSource, from, { at: this.#world.now, actor: 'uid 1000', reason: 'deleted by the service' });
         this.#accepted += 1;
         this.#sometimes.count('window accepted');
       }
     } catch (thrown) {
-      if (this.#life?.isDead === false) this.#oracle.fault(`a person could not accept a window: ${messageOf(thrown)}`);
+      if (this.#life?.isDead === false) this.#oracle.fault(`an operator could not accept a window: ${messageOf(thrown)}`);
     }
   }
 
   /**
-   * Rights shrink when the daemon can notice it, and are restored a while after it did: during the suspension, or when no answer in all that time could
-   * show it. So no page is answered with fewer fields and checked with more.
+   * Shrinks permissions when the daemon can detect it, and restores them a while later: during the
+   * suspension, or when no answer in that time could show the loss. So no page is answered with
+   * fewer fields and checked with more.
    */
   #changeRights(): void {
     const service = this.#service;
@@ -312,17 +343,20 @@ class Simulation {
       this.#world.note('rights shrink');
     } else if (service.isShrunk && this.#oracle.isSuspended) {
       this.#suspendedFor += lookMs;
-      if (this.#suspendedFor === lookMs) this.#sometimes.count('suspension while rights were less');
+      if (this.#suspendedFor === lookMs) this.#sometimes.count('suspension while permissions were shrunk');
       if (this.#suspendedFor > minSuspendedMs && this.#kills.is(0.2)) this.#restoreRights();
     }
   }
 
-  /** Rights are restored before faults end: during a suspension, or without one where no answer could show the loss. */
+  /**
+   * Restores permissions before faults end: during a suspension, or without one if no answer could
+   * show the loss.
+   */
   async #noticed(): Promise<void> {
     const service = this.#service;
     const isRestored = await this.#world.run(this.#world.ms + noticedMs, () => !service.isShrunk || this.#hasFailed());
     if (isRestored) return;
-    if (this.#environment.rights === 'rows') this.#oracle.fault('H: no record is shown, and nobody noticed');
+    if (this.#environment.rights === 'rows') this.#oracle.fault('H: no record is shown, and the daemon did not detect it');
     this.#restoreRights();
   }
 
@@ -333,33 +367,36 @@ class Simulation {
 
   #begin(): Life {
     this.#figures.lives += 1;
-    this.#service.forget();
+    for (const service of this.#services.values()) service.forget();
     const isKnown = (sink: string): boolean => this.#oracle.sink(sink) !== undefined;
     const config = this.#changes.next(this.#directory, isKnown, this.#oracle.source !== undefined, this.#isCalm);
-    const [source] = config.sources;
     const { gone, retired } = this.#changes;
-    const { closeDelay: settle, pollInterval: poll } = source ?? { closeDelay: 0, pollInterval: 0 };
-    this.#oracle.begins({ closeDelayMs: settle, pollMs: poll, retired, isAbsent: source === undefined });
-    if (!source) this.#world.note('the source is gone');
+    for (const [id, oracle] of this.#oracles) {
+      const own = config.sources.find((each) => each.id === id);
+      const { closeDelay: settle, pollInterval: poll } = own ?? { closeDelay: 0, pollInterval: 0 };
+      oracle.begins({ closeDelayMs: settle, pollMs: poll, retired, isAbsent: own === undefined });
+    }
+    const source = config.sources.find(({ id }) => id === firstSource);
+    if (!source) this.#world.note('the source is removed');
     if (gone !== undefined) this.#world.note(`${gone} is ${retired === undefined ? 'gone' : 'retired'}`);
     const life = new Life({
       world: this.#world,
       environment: this.#environment,
       config,
-      service: this.#service,
+      services: this.#services,
       receivers: this.#receivers,
       directory: this.#directory,
       chance: this.#program,
       result: {
         isOver: (what, db) => this.#isOver(what, db),
         progress: (sink) => this.#oracle.sink(sink) ?? { acknowledged: 0, delivered: 0 },
-        asks: this.#oracle.asks,
+        asks: (id, request) => this.#oracles.get(id)?.asks(request),
         committed: (db) => {
-          this.#oracle.committed(db);
+          for (const oracle of this.#oracles.values()) oracle.committed(db);
           this.#maybeSlow();
         },
-        tended: this.#oracle.tended,
-        fault: (words) => this.#oracle.fault(words),
+        afterPruning: this.#oracle.afterPruning,
+        fault: (message) => this.#oracle.fault(message),
       },
     });
     this.#life = life;
@@ -374,11 +411,12 @@ class Simulation {
 
   async #endInOrder(life: Life): Promise<void> {
     const isInTime = await this.#world.run(this.#world.ms + 300_000, life.ending());
-    if (!isInTime) this.#oracle.fault('the daemon did not end within five minutes');
+    if (!isInTime) this.#oracle.fault('the daemon did not stop within five minutes');
     this.#world.note('ended in order');
     if (life.isDead) return;
     this.#life = undefined;
-    // A batch of which some are wanted again is given up by an end in order too, and comes again from its first message.
+    // An orderly shutdown gives up a batch that was accepted in part, and the batch comes again
+    // from its first message.
     for (const receiver of this.#receivers) {
       const { id } = receiver.settings;
       const acked = this.#oracle.sink(id)?.acknowledged ?? 0;
@@ -386,7 +424,7 @@ class Simulation {
     }
   }
 
-  /** At every effect: whether the life ends here. If so, the state is copied as it is. */
+  /** Called at every effect: true if the life ends here. Then the state is copied as it is. */
   #isOver(what: string, db: Database.Database | undefined): boolean {
     this.#watchQuota();
     if (this.#isCalm) return false;
@@ -403,7 +441,7 @@ class Simulation {
     if (isPowerCut) this.#figures.powerCuts += 1;
     this.#world.note(`${isPowerCut ? 'power cut' : 'kill'} at ${what}`);
     this.#countKill(what, life);
-    // One after another, so that recovery is hit as well.
+    // Kills can follow each other closely, so that they interrupt recovery too.
     this.#killIn = this.#kills.is(0.15) ? this.#kills.whole(1, 25) : 1 + this.#kills.distance(machine.killEvery);
     for (const receiver of this.#receivers) receiver.maybeRollOver(machine.aimed ? 0.4 : 0.1);
     return true;
@@ -412,13 +450,16 @@ class Simulation {
   #isDue(what: string): boolean {
     if (this.#script) return this.#script.ends.includes(this.#effects);
     this.#killIn -= 1;
-    if (this.#environment.machine.aimed && this.#isWorthIt(what)) this.#killIn = Math.min(this.#killIn, this.#kills.whole(0, 2));
+    if (this.#environment.machine.aimed && this.#isAimedAt(what)) this.#killIn = Math.min(this.#killIn, this.#kills.whole(0, 2));
     if (this.#oracle.isReadingHistory && this.#historyKills.is(0.06)) return true;
     return this.#killIn <= 0;
   }
 
-  /** Acknowledgements wait in memory, or a sink has just taken what the file does not know: there random kills seldom fall. */
-  #isWorthIt(what: string): boolean {
+  /**
+   * True if acknowledgements are only in memory, or a sink has just accepted messages that the file
+   * does not show: random kills rarely hit these moments.
+   */
+  #isAimedAt(what: string): boolean {
     if (!what.endsWith('took')) return false;
     return this.#kills.is(0.04);
   }
@@ -429,22 +470,22 @@ class Simulation {
     if (life.isRunning && this.#oracle.isReadingHistory) this.#sometimes.count('kill while history is read');
     for (const receiver of this.#receivers) {
       const { kind, id } = receiver.settings;
-      // One that is not delivered to was cut before already.
+      // A sink that is not configured was cut off before.
       if (id === this.#changes.gone) continue;
       const acked = this.#oracle.sink(id)?.acknowledged ?? 0;
-      if (receiver.owes(acked)) this.#sometimes.count('kill while the rest of a batch is wanted again');
+      if (receiver.owes(acked)) this.#sometimes.count('kill while the rest of a batch awaits a retry');
       if (receiver.beyond(acked) === 0) continue;
-      this.#sometimes.count('kill between taking and acknowledging');
-      if (kind === 'position') this.#sometimes.count('kill between commit at the sink and ours');
+      this.#sometimes.count('kill between delivery and acknowledgement');
+      if (kind === 'position') this.#sometimes.count('kill between commit at the sink and in the journal');
       receiver.wasCut(acked);
     }
   }
 
-  #bury(): void {
+  #release(): void {
     const life = this.#life;
     if (!life) return;
     this.#life = undefined;
-    life.bury(this.#place);
+    life.release(this.#place);
     if (this.#left === undefined) return;
     this.#directory = this.#left;
     this.#left = undefined;
@@ -452,7 +493,10 @@ class Simulation {
     if (isDue && this.#kills.is(0.3)) this.#backup = this.#place.copy(this.#directory);
   }
 
-  /** Somebody restores an older copy of the state: a sink that keeps our position must be sent nothing. Then the right one is restored. */
+  /**
+   * An operator restores an older copy of the state: nothing may be sent to a sink that stores our
+   * position. Then the right copy is restored.
+   */
   async #rollBack(backup: string): Promise<void> {
     const receiver = this.#receivers.find(({ settings }) => settings.kind === 'position');
     if (!receiver?.kept) return;
@@ -462,15 +506,23 @@ class Simulation {
     else this.#oracle.fault(`I12: a state that was rolled back is ${verdict}`);
   }
 
-  /** A person retires a source that is gone: `waybill sources retire`. It may come back all the same. */
+  /**
+   * An operator retires an unconfigured source: `waybill sources retire`. It may return all the
+   * same.
+   */
   async #retireSource(life: Life): Promise<void> {
     const isOver = (): boolean => life.isDead || life !== this.#life;
     if (isOver() || !life.journal || this.#oracle.source?.state !== 'unconfigured') return;
     try {
-      await perform({ operation: 'sources retire', source: 'service', actor: 'uid 1000' }, life.journal, this.#world.now, () => undefined);
+      await perform(
+        { operation: 'sources retire', source: firstSource, actor: 'uid 1000' },
+        life.journal,
+        this.#world.now,
+        () => undefined,
+      );
       this.#sometimes.count('source retired');
     } catch (thrown) {
-      if (!isOver()) this.#oracle.fault(`a source that is gone could not be retired: ${messageOf(thrown)}`);
+      if (!isOver()) this.#oracle.fault(`a removed source could not be retired: ${messageOf(thrown)}`);
     }
   }
 
@@ -493,24 +545,38 @@ class Simulation {
     }
   }
 
-  /** A commit that took long: nothing else could run meanwhile. */
+  /** A slow commit: nothing else can run in that time. */
   #maybeSlow(): void {
     if (this.#isCalm || !this.#syncs.is(probability(this.#environment.machine.slowSync, 0.003, 0.02))) return;
     this.#world.ms += this.#syncs.between(200, 8_000);
     this.#world.note('slow sync');
-    this.#sometimes.count('commit that took seconds');
+    this.#sometimes.count('slow commit');
   }
 
   #watchQuota(): void {
     if (this.#environment.daemon.quotaPages === undefined) return;
     const isPaused = this.#life?.journal?.refuses() === 'journal_full';
-    if (this.#wasPaused && !isPaused) this.#sometimes.count('quota reached and left');
+    if (this.#wasPaused && !isPaused) this.#sometimes.count('quota reached, then space freed');
     this.#wasPaused = isPaused;
   }
 
   #hasFailed(): boolean {
     const failure = this.#life?.failure;
-    if (failure !== undefined && this.#oracle.faults.length === 0) this.#oracle.fault(`the daemon ended: ${messageOf(failure)}`);
-    return this.#oracle.faults.length > 0;
+    if (failure !== undefined && this.#faults().length === 0) this.#oracle.fault(`the daemon ended: ${messageOf(failure)}`);
+    return this.#faults().length > 0;
+  }
+
+  #faults(): readonly string[] {
+    return [...this.#oracles.values()].flatMap(({ faults }) => faults);
+  }
+
+  #every(holds: (oracle: Oracle) => boolean): boolean {
+    return [...this.#oracles.values()].every(holds);
+  }
+
+  /** See Oracle.nextTry, over all sources. */
+  #nextTry(): number | undefined {
+    const all = [...this.#oracles.values()].flatMap((oracle) => oracle.nextTry() ?? []);
+    return all.length === 0 ? undefined : Math.min(...all);
   }
 }

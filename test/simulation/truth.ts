@@ -1,36 +1,39 @@
 /**
- * The records of a run, drawn before it begins: when each happened, from when on the service shows it, and its identity, computed a second time
- * as docs/formats.md describes it. This list is all that the oracle believes.
+ * The records of a run, drawn before it begins: the time of each, the time from which the service
+ * shows it, and its identity, computed a second time as docs/formats.md describes it. The oracle
+ * trusts nothing but this list.
  */
 import { createHash } from 'node:crypto';
 import type { Micros } from '../../src/model/time.ts';
 import { Chance } from './chance.ts';
-import { probability } from './environment.ts';
+import { firstSource, probability } from './environment.ts';
 import type { Environment, HistoryEnvironment } from './environment.ts';
 
 export interface Truth {
   readonly index: number;
-  /** When it happened, µs: what the service filters and sorts by. */
+  /** The time of the event, µs: the service filters and sorts by it. */
   readonly at: Micros;
-  /** `logTimestamp` in µs; undefined when its text cannot be read. */
+  /** `logTimestamp` in µs; undefined if its text cannot be parsed. */
   readonly time: Micros | undefined;
-  /** True time from which it is in the answers, and from which it is not any more. */
+  /** True times at which answers start and stop to include it, µs. */
   visible: Micros;
   gone: Micros;
-  /** May come to be seen before `visible`: while the pages of its window are read. */
+  /** May become visible before `visible`: while the pages of its window are read. */
   readonly isSurprise: boolean;
-  /** Matches every query, whatever the bounds. */
+  /** Matches every query, regardless of its bounds. */
   readonly always: boolean;
   readonly text: string;
   readonly bytes: Uint8Array;
-  /** The same without the field that a right hides; undefined when it has none by itself. */
+  /**
+   * The record without the field that a permission hides; undefined if it lacks the field by
+   * nature.
+   */
   readonly poor: Uint8Array | undefined;
   /** 32 hex digits. */
   readonly uid: string;
   readonly result: string | undefined;
 }
 
-const source = 'service';
 /** One of the fields that "appear depending on the permissions". */
 const hiddenField = 'userLastNameFirstName';
 const outcomes = [
@@ -42,7 +45,8 @@ const outcomes = [
 const second = 1_000_000;
 const maxSafe = 9_007_199_254_740_991n;
 
-export function drawTruth(environment: Environment): Truth[] {
+/** @param source  its id */
+export function drawTruth(environment: Environment, source = firstSource): Truth[] {
   const { records, beginMs, safetyMs, daemon } = environment;
   const chance = new Chance(environment.seed, 'records');
   const begin = beginMs * 1_000;
@@ -51,7 +55,8 @@ export function drawTruth(environment: Environment): Truth[] {
   const late = probability(records.lateness, 0.05, 0.4);
   const lastAge = (daemon.agesMs.at(-1) ?? 0) * 1_000;
   const bursts = Array.from({ length: 3 }, () => Math.floor(chance.between(begin - daemon.historyMs * 500, end)));
-  // A stream of its own. A total is cut only where one window holds more than the cap, and is closed before faults end.
+  // A separate stream. Only a window with more records than the cap, closed before faults end, has
+  // a cut total.
   const caps = new Chance(environment.seed, 'caps');
   const isCapped = environment.service.total === 'capped' || environment.service.total === 'served';
   if (isCapped && caps.is(0.7)) bursts.fill(Math.floor(caps.between(begin - daemon.historyMs * 500, begin + 10 * second)));
@@ -67,10 +72,11 @@ export function drawTruth(environment: Environment): Truth[] {
     if (chance.is(probability(records.edges, 0.1, 0.5))) at = Math.floor(at / second) * second;
     let visible = at + Math.floor(chance.distance(1.5 * second));
     if (chance.is(late)) {
-      // Within `closeDelay`, up to the last recount, and after it.
+      // Within `closeDelay`, by the last recount, or after it.
       visible = at + Math.floor(chance.pick([daemon.closeDelayMs * 1_000, lastAge, lastAge, lastAge * 1.3]) * chance.next());
     }
-    // A node whose clock is wrong: what it writes is dated otherwise, and seen when it happens.
+    // A node with a wrong clock: its records have a wrong time, and become visible when they
+    // happen.
     if (chance.is(probability(records.wrongNode, 0.03, 0.2))) {
       visible = Math.max(at, begin - daemon.historyMs * 1_000);
       at += Math.floor(chance.between(-lastAge, 10 * 60 * second));
@@ -82,7 +88,7 @@ export function drawTruth(environment: Environment): Truth[] {
     const isSurprise = chance.is(probability(records.surprises, 0.05, 0.2));
     if (isSurprise) visible = at + Math.floor(lastAge * 0.9);
     const digits = chance.whole(0, 9);
-    // What is cut from the text is cut from the time.
+    // Digits cut from the text are cut from the time too.
     const cut = digits >= 6 ? 1 : 10 ** (6 - digits);
     at = Math.floor(at / cut) * cut;
     const same = before !== undefined && chance.is(probability(records.sameLogId, 0.05, 0.4));
@@ -93,11 +99,11 @@ export function drawTruth(environment: Environment): Truth[] {
     const pad = records.padBytes > 0 ? { pad: noise(chance, records.padBytes) } : {};
     const add = (more: object): void => {
       const isObject = !(isUnreadable && chance.is(0.2));
-      // The field is usual, and some are without it by themselves.
+      // The field is usual, and some records lack it by nature.
       const shown = isObject && environment.rights === 'fields' && rights.is(usual) ? { [hiddenField]: 'Doe, John' } : {};
       const rest = { actionAttempted, result, resultReason, logTimestamp, payloadName: `file ${index}`, ...pad, ...more };
       const fields = JSON.stringify({ ...rest, ...shown });
-      // A number beyond what a double can hold keeps its digits only as text.
+      // Only text keeps the digits of a number that a double cannot hold.
       const text = isObject ? `{"logId":${logId},${fields.slice(1)}` : JSON.stringify(`no object ${index}`);
       const parts = [String(logId), identityTime(logTimestamp), actionAttempted, result, resultReason];
       truths.push({
@@ -111,7 +117,7 @@ export function drawTruth(environment: Environment): Truth[] {
         text,
         bytes: Buffer.from(text, 'utf8'),
         poor: hiddenField in shown ? Buffer.from(`{"logId":${logId},${JSON.stringify(rest).slice(1)}`, 'utf8') : undefined,
-        uid: isObject ? uidOf(parts) : uidOf([text]),
+        uid: uidOf([source, ...(isObject ? parts : [text])]),
         result: isObject ? result : undefined,
       });
     };
@@ -123,7 +129,10 @@ export function drawTruth(environment: Environment): Truth[] {
   return environment.history ? [...drawn, ...drawHistory(environment, environment.history, drawn.length)] : drawn;
 }
 
-/** Records that lie before the ledger begins. Most are to be seen as soon as they happen; some only now, while history is read. */
+/**
+ * Records before the start of the ledger. Most are visible as soon as they happen, some only while
+ * history is read.
+ */
 function drawHistory(environment: Environment, { records, beforeMs }: HistoryEnvironment, index: number): Truth[] {
   const chance = new Chance(environment.seed, 'history');
   const { beginMs, daemon, safetyMs } = environment;
@@ -131,7 +140,7 @@ function drawHistory(environment: Environment, { records, beforeMs }: HistoryEnv
   const lastAge = (daemon.agesMs.at(-1) ?? 0) * 1_000;
   let before = start;
   return Array.from({ length: records }, (_, i) => {
-    // A little more than is asked for, so that padding brings what is not wanted.
+    // A little more than the requested range, so that padding returns records outside it.
     let at = Math.floor(chance.between(start - beforeMs * 1_000 - 25 * second, start));
     if (chance.is(0.2)) at = before;
     if (chance.is(0.2)) at = Math.floor(at / second) * second;
@@ -154,13 +163,13 @@ function drawHistory(environment: Environment, { records, beforeMs }: HistoryEnv
       text,
       bytes: Buffer.from(text, 'utf8'),
       poor: undefined,
-      uid: uidOf([String(logId), identityTime(logTimestamp), actionAttempted, result, resultReason]),
+      uid: uidOf([firstSource, String(logId), identityTime(logTimestamp), actionAttempted, result, resultReason]),
       result,
     };
   });
 }
 
-/** Draws may agree by chance; only twins may share an identity. */
+/** Random draws may collide; only twins may share an identity. */
 function unique(truths: readonly Truth[], twins: boolean): Truth[] {
   const uids = new Set<string>();
   return truths
@@ -172,7 +181,7 @@ function unique(truths: readonly Truth[], twins: boolean): Truth[] {
     .map((truth, index) => ({ ...truth, index }));
 }
 
-/** `logTimestamp`: UTC without offset, with so many digits; those beyond the sixth are made up. */
+/** `logTimestamp`: UTC without offset, with this many digits; digits after the sixth are random. */
 function timestamp(at: Micros, digits: number, chance: Chance): string {
   const seconds = Math.floor(at / second);
   const text = new Date(seconds * 1_000).toISOString().slice(0, 19);
@@ -188,7 +197,7 @@ function identityTime(logTimestamp: string): string {
 
 function uidOf(parts: readonly string[]): string {
   const hash = createHash('sha256');
-  for (const part of ['waybill/1', source, ...parts]) {
+  for (const part of ['waybill/1', ...parts]) {
     const bytes = Buffer.from(part, 'utf8');
     const length = Buffer.alloc(4);
     length.writeUInt32BE(bytes.length);

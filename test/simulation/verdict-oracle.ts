@@ -1,6 +1,8 @@
 /**
- * What the verdict must be at a moment, second by second. The oracle knows the service's list of records, what receivers hold, refuse and lost, where
- * sinks begin by the configuration, when the daemon ran and what was requested; of the state it reads the rows with its own SQL. It shares no code with the program.
+ * The expected verdict at a moment, second by second. The oracle knows the service's list of
+ * records, the messages that receivers hold, reject and lost, where sinks start by the
+ * configuration, when the daemon ran and which history was requested. It reads the state with its
+ * own SQL, and shares no code with the program.
  */
 import type Database from 'better-sqlite3';
 import type { Receiver } from './receiver.ts';
@@ -8,18 +10,18 @@ import type { Truth } from './truth.ts';
 
 interface Moment {
   readonly db: Database.Database;
-  /** True time, and the time of the service as far as the daemon knows it; µs. */
+  /** True time, and the time of the service as the daemon estimates it; µs. */
   readonly now: number;
   readonly serverNow: number | undefined;
-  /** The period; undefined: from the begin of the ledger, up to now. */
+  /** The period; undefined: from the start of the ledger, until now. */
   readonly from: number | undefined;
   readonly to: number | undefined;
   readonly isRunning: boolean;
-  /** The service has answered nothing for longer than three polls. */
+  /** The service has not answered for longer than three polls. */
   readonly isSilent: boolean;
 }
 
-/** A second of the period that was due and was not read, with what may be said of it. */
+/** A second of the period that was due and was not read, with the possible reasons. */
 interface Missed {
   readonly second: number;
   readonly reasons: readonly string[];
@@ -28,7 +30,7 @@ interface Missed {
 export interface Expected {
   readonly complete: boolean;
   readonly soFar: boolean;
-  /** No window, and every second of the period is to come or not due. */
+  /** No window, and every second of the period is in the future or not due. */
   readonly nothingDue: boolean;
   readonly delivered: boolean;
   readonly final: boolean;
@@ -36,7 +38,10 @@ export interface Expected {
   readonly accepted: number;
   readonly inDoubt: number;
   readonly missed: readonly Missed[];
-  /** By sink: windows that it owes, windows that it lacks, and of these the windows in which it lost records. */
+  /**
+   * By sink: the windows it is to get, the windows it lacks, and how many of these have records
+   * that the sink lost.
+   */
   readonly sinks: ReadonlyMap<
     string,
     { readonly windows: number; readonly lacking: number; readonly lost: number; readonly waits: boolean }
@@ -61,14 +66,17 @@ export class VerdictOracle {
   readonly #start: number;
   readonly #closeDelay: number;
   readonly #filtered: ReadonlySet<string>;
-  /** History that was requested, [a, b) in µs, and when. */
+  /** Requested history, [a, b) in µs, and the time of the request. */
   readonly #requested: { readonly a: number; readonly b: number; readonly asked: number }[] = [];
 
   readonly #begins: ReadonlyMap<string, number>;
   /** Times [a, b] of records that a sink may have lost. */
   readonly #losses: { readonly sink: string; readonly a: number; readonly b: number }[] = [];
 
-  /** `start` and `closeDelay` as configured, µs; `filtered`: sinks that get only some records; `begins`: `from` of sinks where it is an instant, µs. */
+  /**
+   * `start` and `closeDelay` as configured, µs; `filtered`: sinks that get only some records;
+   * `begins`: `start` of sinks configured with an instant, µs.
+   */
   constructor(
     truths: readonly Truth[],
     receivers: readonly Receiver[],
@@ -85,7 +93,10 @@ export class VerdictOracle {
     this.#begins = begins;
   }
 
-  /** A sink says that it lost these entries: any record between the first and the last time on their pages may be gone. */
+  /**
+   * A sink reports these entries as lost: any record between the first and the last time on their
+   * pages may be gone.
+   */
   lost(db: Database.Database, sink: string, first: number, last: number): void {
     const pages = db
       .prepare<[number, number], { a: number | null; b: number | null }>(
@@ -104,7 +115,8 @@ export class VerdictOracle {
     const begin = from ?? this.#requested.reduce((least, { a }) => Math.min(least, a), this.#start);
     const end = to ?? now;
     const rows = this.#rows(moment).filter(({ a, b }) => a < end && b > begin);
-    // Ten seconds to an hour is a window; twice the close delay and one window is late.
+    // A window is ten seconds to an hour wide; a range is late after twice the close delay and one
+    // window.
     const width = this.#closeDelay < 10 * second ? 10 * second : this.#closeDelay > 3_600 * second ? 3_600 * second : this.#closeDelay;
     const due = Math.min(now, serverNow) - this.#closeDelay - this.#closeDelay - width;
     const [first, last] = [Math.floor(begin / second), Math.ceil(end / second)];
@@ -133,7 +145,10 @@ export class VerdictOracle {
     };
   }
 
-  /** What is wrong with the claim that these windows were delivered: records of the service that the receiver does not hold. */
+  /**
+   * Violations of the claim that these windows were delivered: records of the service that the
+   * receiver does not hold.
+   */
   unheld({ db }: Pick<Moment, 'db'>): string[] {
     const rows = this.#stored(db);
     return this.#receivers.flatMap(({ settings: { id }, has }) => {
@@ -156,7 +171,7 @@ export class VerdictOracle {
     if (at < begins) return ['before_ledger'];
     if (at < this.#start) return ['not_requested'];
     if (!isRunning) return ['daemon_stopped'];
-    // What has just come back, or was cut for a moment, may be told either way.
+    // Just after the service returns, or after one failed answer, either reason is correct.
     return isSilent ? ['source_failing', 'suspended'] : ['source_failing', 'suspended', 'behind'];
   }
 
@@ -190,7 +205,10 @@ export class VerdictOracle {
       .get(id);
   }
 
-  /** What says of a window whether a page of records that may be of it lies beyond what is acknowledged. */
+  /**
+   * A predicate: true if a page after the last acknowledged entry may contain records of the
+   * window.
+   */
   #waiting(db: Database.Database, acked: number): (row: Pick<Row, 'a' | 'b'>) => boolean {
     const pages = db
       .prepare<[number, number], { first: number; last: number | null }>(
@@ -201,8 +219,7 @@ export class VerdictOracle {
     return ({ a, b }) => pages.some(({ first, last }) => last !== null && first < b && last >= a);
   }
 
-  /** A sink gets what begins after it, and history that was requested after it began; nothing from before an instant that it is configured from. */
-  /** The period, cut where what a sink owes may begin or end. */
+  /** The period, divided where the obligations of a sink may start or end. */
   #edges(begin: number, end: number, sink: string, begun: number): { readonly a: number; readonly b: number }[] {
     const least = this.#begins.get(sink) ?? begun;
     const cuts = [begin, end, begun, least, ...this.#requested.flatMap(({ a, b }) => [a, b])].filter((at) => at >= begin && at <= end);
@@ -210,6 +227,7 @@ export class VerdictOracle {
     return sorted.slice(1).map((b, i) => ({ a: sorted[i] ?? b, b }));
   }
 
+  /** True for a window after the sink's start, and for history requested after it; never before an instant configured as its start. */
   #owes({ a }: Pick<Row, 'a'>, sink: string, begun: number): boolean {
     if (a < (this.#begins.get(sink) ?? a)) return false;
     const range = this.#requested.find((each) => a >= each.a && a < each.b);
@@ -236,13 +254,14 @@ export class VerdictOracle {
         if (!sink) return [];
         const owed = rows.filter((row) => this.#owes(row, id, sink.begun));
         const letters = this.#filtered.has(id) ? [] : this.#letters(db, id);
-        // A dead letter that the receiver would have taken is no dead letter.
-        if (letters.some(({ uid }) => !receiver.refuses(uid.toString('hex')))) throw new Error(`${id} did not refuse its dead letter`);
+        // A dead letter must be a message that the receiver rejects.
+        if (letters.some(({ uid }) => !receiver.refuses(uid.toString('hex')))) throw new Error(`${id} never rejected its dead letter`);
         const holds = ({ a, b }: Row): boolean => letters.some(({ at }) => at !== null && at >= a && at < b);
         const waits = this.#waiting(db, sink.acknowledged);
         const lacking = owed.filter((row) => waits(row) || holds(row) || this.#isLost(row, id)).length;
         const lost = owed.filter((row) => this.#isLost(row, id)).length;
-        // Before its first window of the period a sink that has something to take is not done.
+        // While the period has no window for the sink, pending records mean that the sink is not
+        // done.
         const isOwed = (at: number): boolean => this.#owes({ a: at }, id, sink.begun);
         const parts = (owed.length > 0 ? [] : this.#edges(begin, end, id, sink.begun)).filter(({ a }) => isOwed(a));
         return [[id, { windows: owed.length, lacking, lost, waits: parts.some(waits) }] as const];

@@ -1,4 +1,7 @@
-/** The verdict beside its oracle, in a process of its own: the simulation changes better-sqlite3 for its process. */
+/**
+ * Compares the verdict with its oracle in a separate process, because the simulation changes
+ * better-sqlite3 for its process.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -7,15 +10,11 @@ import { expect, test } from 'vitest';
 const seeds = process.env['WAYBILL_VERDICT_SEEDS'] ?? '1';
 const from = process.env['WAYBILL_SEED'] ?? '1';
 
-test(
-  `at each minute of eight hours the verdict is what the oracle says, in ${seeds} seeds from ${from}`,
-  { timeout: 600_000 },
-  async () => {
-    const main = join(import.meta.dirname, 'verdicts.ts');
-    const running = spawn(process.execPath, [main, '--seeds', seeds, '--from', from], { stdio: ['ignore', 'pipe', 'inherit'] });
-    let said = '';
-    running.stdout.on('data', (text: Buffer) => (said += text.toString()));
-    const [code] = (await once(running, 'close')) as [number];
-    expect(code, said).toBe(0);
-  },
-);
+test(`matches the verdict of the oracle at each minute of eight hours, in ${seeds} seeds from ${from}`, { timeout: 600_000 }, async () => {
+  const main = join(import.meta.dirname, 'verdicts.ts');
+  const running = spawn(process.execPath, [main, '--seeds', seeds, '--from', from], { stdio: ['ignore', 'pipe', 'inherit'] });
+  let said = '';
+  running.stdout.on('data', (text: Buffer) => (said += text.toString()));
+  const [code] = (await once(running, 'close')) as [number];
+  expect(code, said).toBe(0);
+});

@@ -1,8 +1,9 @@
 /**
- * Eight virtual hours of a source, three sinks and a person, with outages, cut answers, missing totals, lost rights, kills and stops. Each minute
- * the verdict of the program on the whole ledger is held against the oracle's; every third minute also that on a period that chance draws.
- *
- * `npm run simulate:verdicts -- --seeds 1000 --from 1` ends with 1 at the first seed that fails and says how to repeat it.
+ * Eight virtual hours of a source, three sinks and an operator, with outages, cut answers, missing
+ * totals, lost permissions, kills and stops. Each minute the verdict of the program on the whole
+ * ledger is compared with the oracle's; every third minute also the verdict on a random period.
+ * `npm run simulate:verdicts -- --seeds 1000 --from 1` ends with 1 at the first seed that fails,
+ * and prints the command that repeats it.
  */
 import { parseArgs } from 'node:util';
 import type Database from 'better-sqlite3';
@@ -22,7 +23,7 @@ import { assessed, summaryOf } from '../../src/report/verdict.ts';
 import type { Completeness } from '../../src/report/completeness.ts';
 import { Chance } from './chance.ts';
 import { Place } from './effects.ts';
-import { drawEnvironment } from './environment.ts';
+import { drawEnvironment, firstSource } from './environment.ts';
 import type { Environment, SinkEnvironment } from './environment.ts';
 import { baseConfig, configOf, Life } from './life.ts';
 import { Receiver } from './receiver.ts';
@@ -36,31 +37,34 @@ import { World } from './world.ts';
 const minute = 60_000;
 const hour = 60 * minute;
 const lasts = 8 * hour;
-/** Whoever sleeps longer than this wakes at the next full minute: the program looks around each second, which shows nothing more here. */
+/**
+ * Longer sleeps end at the next full minute: the program looks around each second, which shows
+ * nothing more here.
+ */
 const shortMs = 500;
 const gridMs = minute;
-/** Minutes are looked at in between, when all that was due has been done. */
+/** Interval between checks; the first is after the work of the full minute. */
 const lookMs = 5_000;
-/** So long after the last disturbance everything must be where it belongs. */
+/** So long after the last disturbance all work must be complete. */
 const calmMs = 45 * minute;
 const underWayLooks = 3;
-/** Three polls without an answer are trouble. */
+/** Three polls without an answer count as a failure. */
 const silentMs = 8 * minute;
 
-const remembering = new WeakSet<Database.Database>();
+const cached = new WeakSet<Database.Database>();
 
-/** Statements are prepared once a connection: here the same few are asked thousands of times. */
-function remembered(db: Database.Database): void {
-  if (remembering.has(db)) return;
-  remembering.add(db);
+/** Prepares each statement once per connection: the same few run thousands of times here. */
+function cacheStatements(db: Database.Database): void {
+  if (cached.has(db)) return;
+  cached.add(db);
   const prepared = new Map<string, Database.Statement>();
   const prepare = db.prepare.bind(db);
-  const remember = (sql: string): Database.Statement => {
+  const prepareOnce = (sql: string): Database.Statement => {
     const found = prepared.get(sql) ?? prepare(sql);
     prepared.set(sql, found);
     return found;
   };
-  Object.defineProperty(db, 'prepare', { value: remember, configurable: true });
+  Object.defineProperty(db, 'prepare', { value: prepareOnce, configurable: true });
 }
 
 function coverageBy({ sources }: Snapshot): ReadonlyMap<string, Coverage> {
@@ -74,7 +78,7 @@ class CoarseWorld extends World {
   }
 }
 
-/** Stretches of time, ms since the begin. */
+/** Ranges of time, ms since the start. */
 interface Stretch {
   readonly from: number;
   readonly to: number;
@@ -90,7 +94,7 @@ function stretches(chance: Chance, everyMs: number, lastsMs: number): Stretch[] 
   return found;
 }
 
-/** What a seed does to the world. */
+/** The faults of a seed. */
 interface Plan {
   readonly down: readonly Stretch[];
   readonly cut: readonly Stretch[];
@@ -98,13 +102,19 @@ interface Plan {
   readonly shrunk: readonly Stretch[];
   readonly away: readonly (Stretch & { readonly isKill: boolean })[];
   readonly sinks: ReadonlyMap<string, readonly Stretch[]>;
-  /** When history is requested, and of which time; ms since the begin, both ends before the ledger. */
+  /**
+   * The time of the backfill request, and its range; ms since the start, both ends before the
+   * ledger.
+   */
   readonly history: { readonly at: number; readonly from: number; readonly to: number } | undefined;
-  /** When a person accepts every gap. */
+  /** The time at which an operator accepts every gap. */
   readonly accepts: number | undefined;
-  /** Where one sink begins. */
+  /** The start of one sink. */
   readonly sinkFrom: number | undefined;
-  /** When a receiver loses records that it had taken, and which of those: shares of what is acknowledged. */
+  /**
+   * The time at which a receiver loses records that it had accepted, and which: shares of the
+   * acknowledged entries.
+   */
   readonly loss: { readonly at: number; readonly sink: string; readonly first: number; readonly last: number } | undefined;
 }
 
@@ -139,7 +149,10 @@ function drawLoss(chance: Chance, { sinks }: Environment): Plan['loss'] {
   return { at: chance.between(hour, lasts), sink: chance.pick([id, ...others] as const), first, last };
 }
 
-/** A service, receivers and settings without the faults of the other simulation: the plan has its own. */
+/**
+ * A service, receivers and settings without the faults of the other simulation: the plan adds its
+ * own.
+ */
 function calmEnvironment(seed: number): Environment {
   const drawn = drawEnvironment(seed);
   const chance = new Chance(seed, 'verdict environment');
@@ -150,7 +163,8 @@ function calmEnvironment(seed: number): Environment {
   });
   return {
     ...drawn,
-    // Not at a full minute, as nothing in the world is.
+    ...{ others: [], answersEveryMs: 0 },
+    // Not at a full minute, like everything in reality.
     beginMs: Date.UTC(2026, 10, 20, chance.whole(0, 23), chance.whole(0, 59), chance.whole(0, 59)),
     safetyMs: lasts,
     daemon: {
@@ -228,7 +242,7 @@ class PlannedReceiver extends Receiver {
     return this.isAway;
   }
 
-  /** Entries [first, last] are gone from it. */
+  /** Removes entries [first, last]. */
   lose(first: number, last: number): void {
     const left = this.has.filter(({ seq }) => seq < first || seq > last);
     this.has.splice(0, Infinity, ...left);
@@ -241,7 +255,7 @@ interface Figures {
   kills: number;
   stops: number;
   losses: number;
-  /** Checks by the first words of the verdict, and by the reasons of what was not covered. */
+  /** Checks by the first message of the verdict, and by the reasons of uncovered seconds. */
   readonly heads: Record<string, number>;
 }
 
@@ -261,17 +275,17 @@ class Day {
   readonly #starts: Micros;
   #directory: string;
   #life: Life | undefined;
-  /** The state as a kill left it. */
+  /** The state at the last kill. */
   #left: string | undefined;
   #isKillDue = false;
-  /** What was disturbed last, ms. */
+  /** The time of the last disturbance, ms. */
   #disturbedMs: number;
   #stoppedMs = 0;
   #looks = 0;
-  /** Looks in a row at which a sink lacked something for no reason that the plan has. */
+  /** Consecutive checks at which a sink lacked records without a reason in the plan. */
   #shortLooks = 0;
-  /** The state while no daemon runs. */
-  #beside: Database.Database | undefined;
+  /** The state, opened for reading while no daemon runs. */
+  #reader: Database.Database | undefined;
 
   constructor(seed: number, base: Config, place: Place) {
     const environment = calmEnvironment(seed);
@@ -313,15 +327,15 @@ class Day {
     this.#close();
     const life = this.#life;
     if (life && !life.isDead) await this.#world.run(this.#world.ms + 5 * minute, life.ending());
-    if (life?.isDead === true) life.bury(this.#place);
+    if (life?.isDead === true) life.release(this.#place);
     else this.#place.remove(this.#directory);
   }
 
-  /** Lets time pass; what the plan says of a moment holds from the next look on. */
+  /** Lets time pass; a fault of the plan applies from the next check on. */
   async #until(ms: number): Promise<void> {
     await this.#world.run(ms, () => this.#life?.failure !== undefined);
     if (this.#life?.failure !== undefined) this.faults.push(`the daemon ended: ${messageOf(this.#life.failure)}`);
-    if (this.#life?.isDead === true) this.#bury();
+    if (this.#life?.isDead === true) this.#release();
   }
 
   async #act(at: number): Promise<void> {
@@ -345,12 +359,12 @@ class Day {
     if (gone && this.#life) await this.#end(this.#life, gone.isKill);
     else if (!gone && !this.#life) this.#begin();
     const journal = this.#life?.journal;
-    if (!journal?.hasSource('service')) return;
+    if (!journal?.hasSource(firstSource)) return;
     if (history && at >= history.at && at < history.at + minute) this.#request(history.from, history.to);
     if (loss && at >= loss.at && at < loss.at + minute) await this.#lose(journal, loss);
     if (accepts !== undefined && at >= accepts && at < accepts + minute) {
       const open = journal.db.prepare<[], { at: number }>("SELECT from_us AS at FROM windows WHERE state = 'gap'").all();
-      for (const gap of open) await journal.acceptGap('service', gap.at, { at: this.#world.now, actor: 'uid 1000', reason: 'no total' });
+      for (const gap of open) await journal.acceptGap(firstSource, gap.at, { at: this.#world.now, actor: 'uid 1000', reason: 'no total' });
     }
   }
 
@@ -359,11 +373,14 @@ class Day {
     const [a, b] = [from, until].map((ms) => Math.floor((beginMs + ms) / 1_000) * 1_000_000) as [number, number];
     if (a >= b) return;
     this.#disturbedMs = this.#world.ms;
-    this.#life?.journal?.history.add('service', { from: a, to: b }, {}, { actor: 'uid 1000', reason: undefined });
+    this.#life?.journal?.history.add(firstSource, { from: a, to: b }, {}, { actor: 'uid 1000', reason: undefined });
     this.#oracle.requested(a, b, this.#world.now);
   }
 
-  /** As the file sink does when its file was cut: what it says is kept with its note, and it goes on. */
+  /**
+   * Reports lost entries as the file sink does when its file was truncated: with its resume point,
+   * and continues.
+   */
   async #lose(journal: Journal, { sink, first: from, last: to }: NonNullable<Plan['loss']>): Promise<void> {
     const { acknowledged: acked, resumeNote: note } = journal.sinkProgress(sink);
     const [first, last] = [Math.floor(from * acked) + 1, Math.ceil(to * acked)];
@@ -380,7 +397,7 @@ class Day {
       world: this.#world,
       environment: this.#environment,
       config: this.#config,
-      service: this.#service,
+      services: new Map([[firstSource, this.#service]]),
       receivers: this.#receivers,
       directory: this.#directory,
       chance: this.#program,
@@ -389,7 +406,7 @@ class Day {
         progress: () => ({ acknowledged: 0, delivered: 0 }),
         asks: () => undefined,
         committed: () => undefined,
-        tended: () => undefined,
+        afterPruning: () => undefined,
         fault: () => undefined,
       },
     });
@@ -398,8 +415,8 @@ class Day {
   }
 
   #close(): void {
-    this.#beside?.close();
-    this.#beside = undefined;
+    this.#reader?.close();
+    this.#reader = undefined;
   }
 
   #isOver(): boolean {
@@ -419,13 +436,13 @@ class Day {
     }
     this.figures.kills += 1;
     this.#isKillDue = true;
-    // At its next effect, whatever that is.
+    // At its next effect, whichever that is.
     await this.#world.run(this.#world.ms + 5 * minute, () => life.isDead);
-    this.#bury();
+    this.#release();
   }
 
-  #bury(): void {
-    this.#life?.bury(this.#place);
+  #release(): void {
+    this.#life?.release(this.#place);
     this.#life = undefined;
     if (this.#left !== undefined) this.#directory = this.#left;
     this.#left = undefined;
@@ -434,14 +451,14 @@ class Day {
   #check(): void {
     const journal = this.#life?.journal;
     if (journal) {
-      remembered(journal.db);
+      cacheStatements(journal.db);
       this.#compare(journal.db, true);
       return;
     }
     if (this.#life) return;
-    this.#beside ??= openReadOnly(this.#directory);
-    remembered(this.#beside);
-    this.#compare(this.#beside, false);
+    this.#reader ??= openReadOnly(this.#directory);
+    cacheStatements(this.#reader);
+    this.#compare(this.#reader, false);
   }
 
   #compare(db: Database.Database, isRunning: boolean): void {
@@ -465,10 +482,11 @@ class Day {
     this.#hold(here, expected, `the period ${JSON.stringify(period)}`);
     this.#words(summaryOf(here, 'UTC'), expected);
     if (this.#looks % 30 !== 0) return;
-    // The report itself, with its rows, and what receivers hold.
+    // The report itself, with its rows, and the contents of the receivers.
     using reading = openLedgerReport(db, { now, ...query });
     this.#hold(assessed(reading, { now, ...period }, present, 'UTC').found, expected, `the report ${JSON.stringify(period)}`);
-    // A window that was read while rows were hidden lacks them until it is counted again (docs/guarantees.md, "Suspension").
+    // A window that was read while rows were hidden lacks them until its recount
+    // (docs/guarantees.md, "Suspension").
     if (this.#environment.rights === 'whole') this.faults.push(...this.#oracle.unheld({ db }));
   }
 
@@ -484,12 +502,12 @@ class Day {
             paused: undefined,
             maxSize: 1e9,
             stopped: { since: this.#stoppedMs * 1_000 },
-            configured: ['service'],
+            configured: [firstSource],
           };
     return withCoverage(db, snapshotOf(db, '0.0.0', now, live), reportSettings(this.#config));
   }
 
-  /** Whole seconds mostly, sometimes the present, the begin of the ledger or the future. */
+  /** Mostly whole seconds, sometimes the present, the start of the ledger or the future. */
   #period(now: Micros): { readonly from: Micros | undefined; readonly to: Micros | undefined } {
     const chance = this.#periods;
     const at = (): Micros => Math.floor(chance.between(this.#starts - hour * 1_000, now + 600_000_000) / 1e6) * 1e6;
@@ -501,7 +519,7 @@ class Day {
   #hold(found: Completeness, expected: Expected, what: string): void {
     this.figures.checks += 1;
     const minuteOf = new Date(this.#world.ms).toISOString();
-    const fault = (words: string): void => void this.faults.push(`${minuteOf}, ${what}: ${words}`);
+    const fault = (message: string): void => void this.faults.push(`${minuteOf}, ${what}: ${message}`);
     for (const name of ['complete', 'soFar', 'delivered', 'final', 'gaps', 'accepted', 'inDoubt'] as const)
       if (found[name] !== expected[name]) fault(`${name} is ${found[name]}, and should be ${expected[name]}`);
     const said = new Map(
@@ -525,13 +543,16 @@ class Day {
       if (found[name]) this.figures.heads[name] = (this.figures.heads[name] ?? 0) + 1;
   }
 
-  /** A while after the last disturbance nothing that the live range owes is missing, and sinks lack only what they refused. */
+  /**
+   * A while after the last disturbance the live range is covered, and sinks lack only the records
+   * they rejected.
+   */
   #settled(found: Completeness): void {
     if (this.#world.ms - this.#disturbedMs < calmMs) return;
     this.figures.heads['settled'] = (this.figures.heads['settled'] ?? 0) + 1;
     const late = found.uncovered.find(({ reason }) => reason !== 'not_requested' && reason !== 'history_unread');
     if (late) this.faults.push(`${new Date(this.#world.ms).toISOString()}: long after the last disturbance ${JSON.stringify(late)}`);
-    // What has just come may be under way for a look or two.
+    // New records may be in transit for a few checks.
     const short = found.shortfalls.find(({ deadLetters, lacking, lost }) => deadLetters === 0 && lacking > lost);
     this.#shortLooks = short ? this.#shortLooks + 1 : 0;
     if (short && this.#shortLooks > underWayLooks)

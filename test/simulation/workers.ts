@@ -8,8 +8,8 @@ import type { Result, Task } from './campaign.ts';
 export const workerArgument = '--worker';
 
 /**
- * Starts `file` so many times with `workerArgument`, and gives each worker tasks until there are no more, or `onResult` returns false. A worker that
- * exits during a task fails that task.
+ * Starts `file` this many times with `workerArgument`, and gives each worker tasks until there are
+ * no more, or `onResult` returns false. A worker that exits during a task fails that task.
  */
 export async function share(
   file: string,
@@ -55,7 +55,7 @@ export async function share(
   process.off('SIGINT', stop).off('SIGTERM', stop);
 }
 
-/** In a worker: performs one task after another until the parent process disconnects. */
+/** In a worker: performs tasks until the parent process disconnects. */
 export function serve(perform: (task: Task) => Promise<Result>, leave: () => void): void {
   process.on('message', ({ task }: { readonly task: Task }) => void perform(task).then((result) => process.send?.({ result })));
   process.on('disconnect', () => {

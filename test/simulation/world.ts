@@ -1,6 +1,7 @@
 /**
- * The time of a simulation, and the order in which everything happens. Time stands still while anything can run, then jumps to the next
- * timer; timers that are due together fire in the order in which they were set. What happened is hashed: two runs of one seed must agree.
+ * The time of a simulation, and the order of all events. Time stands still while anything can run,
+ * then jumps to the next timer; timers due together fire in the order in which they were set.
+ * Events are hashed: two runs of one seed must agree.
  */
 import type { Clock, Micros } from '../../src/model/time.ts';
 
@@ -13,10 +14,10 @@ interface Timer {
 export class World {
   /** True time, ms since 1970: the clock of the service. */
   ms: number;
-  /** The wall clock of the machine less true time, ms: it may be wrong, and jump. */
+  /** The wall clock of the machine minus true time, ms: it may be wrong, and jump. */
   skew = 0;
   steps = 0;
-  /** Lines of what happened, when somebody wants to read them. */
+  /** Event lines, if requested. */
   readonly trace: string[] | undefined;
   #order = 0;
   #heap: Timer[] = [];
@@ -32,7 +33,7 @@ export class World {
     return Math.floor(this.ms * 1000);
   }
 
-  /** Something happened that another run of this seed must repeat. */
+  /** Adds an event that another run of this seed must repeat. */
   note(what: string): void {
     let [one, other] = this.#hash;
     const line = `${this.ms.toFixed(3)} ${what}`;
@@ -49,14 +50,14 @@ export class World {
     return this.#hash.map((half) => (half >>> 0).toString(16).padStart(8, '0')).join('');
   }
 
-  /** Calls `fire` after `ms`; the returned function takes that back. */
+  /** Calls `fire` after `ms`; the returned function cancels it. */
   after(ms: number, fire: () => void): () => void {
     const timer: Timer = { due: this.ms + Math.max(0, ms), order: (this.#order += 1), fire };
     this.#push(timer);
     return () => (timer.fire = undefined);
   }
 
-  /** Lets time pass until the condition holds (true) or the moment has come (false). */
+  /** Lets time pass until the condition holds (true) or the time is over (false). */
   async run(until: number, condition: () => boolean): Promise<boolean> {
     for (;;) {
       await quiet();
@@ -102,7 +103,7 @@ export class World {
   }
 }
 
-/** The clock of one life of the daemon. Once that life is over nobody is woken any more. */
+/** The clock of one life of the daemon. After that life its sleepers never wake. */
 export class LifeClock implements Clock {
   readonly #world: World;
   readonly #born: number;
@@ -148,13 +149,16 @@ export class LifeClock implements Clock {
     });
   }
 
-  /** Lets go of those who sleep when the life is over: a signal that somebody listens to is kept for ever, with all that it knows. */
+  /**
+   * Removes the abort listeners of sleepers when the life is over: a signal keeps its listeners,
+   * and all they refer to, in memory.
+   */
   leave(): void {
     for (const forget of this.#sleepers) forget();
   }
 }
 
-/** Resolves when everything that can run without a timer has run. */
+/** Resolves when all code that can run without a timer has run. */
 function quiet(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

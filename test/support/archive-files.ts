@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 
 /**
- * The records of an archive in a directory, as their text; with `line`, all its lines: from the
- * segments that lead from checkpoint to checkpoint.
+ * The texts of the records in an archive directory; with `line`, the texts of all lines. Reads the
+ * segment of each checkpoint.
  */
 export function archivedRecords(directory: string, of: 'record' | 'line' = 'record'): string[] {
   const names = (folder: string): string[] => (existsSync(join(directory, folder)) ? readdirSync(join(directory, folder)).sort() : []);

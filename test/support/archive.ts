@@ -1,4 +1,4 @@
-/** Small archives for tests: their lines are written here, and the writer of the archive signs them. */
+/** Small archives for tests: tests supply the lines, and the archive's writer signs them. */
 import { createHash, createPrivateKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import type { EntryLine, LedgerLine, RecordLine } from '../../src/archive/line.ts';
@@ -20,10 +20,9 @@ export function keyFrom(seed: number): KeyObject {
 export function seededBytes(seed: string): (bytes: number) => Uint8Array {
   let calls = 0;
   return (bytes) =>
-    createHash('sha256')
+    createHash('shake256', { outputLength: bytes })
       .update(`${seed} ${(calls += 1)}`)
-      .digest()
-      .subarray(0, bytes);
+      .digest();
 }
 
 export function through(seq: number): Through {
@@ -31,7 +30,7 @@ export function through(seq: number): Through {
   return { journal: 'journal-1', seq, chain, at: start + seq * 1_000_000, completeSince: start, sources: null, filtered: false };
 }
 
-/** A record whose time is `at`, with text that a careless reader breaks at. */
+/** A record with time `at`, whose text contains characters that split lines in careless readers. */
 export function recordLine(seq: number, at: number, source = 'production'): RecordLine {
   const uid = createHash('sha256').update(`${source} ${seq}`).digest().subarray(0, 16).toString('base64url');
   const time = new Date(at / 1000).toISOString().slice(0, 23);
@@ -82,7 +81,7 @@ export function openWriter(store: WritableArchiveStore, seed: string, options: P
   return ArchiveWriter.open(store, { key: keyFrom(1), random: seededBytes(seed), beginsAfter: 0, ...options });
 }
 
-/** Appends the lines in segments of `perSegment`. */
+/** Appends the lines in segments of `perSegment` lines. */
 export async function writeArchive(
   store: WritableArchiveStore,
   lines: readonly EntryLine[],

@@ -10,7 +10,7 @@ import { join, resolve } from 'node:path';
 const root = resolve(import.meta.dirname, '../..');
 
 export default function setup(): (() => void) | undefined {
-  // A test runs vitest on a copy of the sources, without programs.
+  // Mutation tests run vitest on a copy of the sources, without programs.
   if (process.env['WAYBILL_TEST_PROGRAM'] !== undefined) return undefined;
   const inputs = ['package-lock.json', 'package.json', ...readdirSync(root).filter((name) => /^(rolldown|tsconfig)\./.test(name)), 'src'];
   const built = modified('dist/main.js');
@@ -32,7 +32,7 @@ function folders(path: string): string[] {
   return readdirSync(join(root, path), { recursive: true, encoding: 'utf8' }).map((name) => join(path, name));
 }
 
-/** ms since 1970; 0 if nothing is there. */
+/** ms since 1970; 0 if the path does not exist. */
 function modified(path: string): number {
   return statSync(join(root, path), { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }

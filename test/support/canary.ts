@@ -1,7 +1,10 @@
-/** The secrets that the canary test configures, and the search for them: independent of the code that removes them. */
+/**
+ * The secrets that the canary test configures, and the search for them, independent of the code
+ * that redacts them.
+ */
 import { encodings } from './encodings.ts';
 
-/** One secret for each setting that takes one, of the characters that its protocol allows. */
+/** One secret for each setting that holds one, made of the characters that its protocol allows. */
 export const canaries = {
   clientSecret: 'Kq8Q~vRt4mZp2Wx9.~Lc7y_3uNbHd~Gf',
   subscriptionKey: '5f0e9a7c41d84b3e9c62a1d07b8f3e64',
@@ -19,31 +22,34 @@ export const canaries = {
   passphrase: 'Ph4se~Um6,Rt.Kd-9Bv_Qx3',
 } as const;
 
-/** The length of the parts that are searched for. */
+/** The length of the fragments that the search looks for. */
 const part = 12;
 
-/** Finds what is left of a secret in an output, whatever the output itself escapes. */
+/** Finds fragments of a secret in an output, whatever escapes the output uses. */
 export class Search {
   readonly #parts = new Map<string, string>();
+  /** 1 at the hash of each fragment: most positions of a text need no other look. */
+  readonly #hashes = new Uint8Array(2 ** 20);
 
   constructor() {
     for (const [setting, secret] of Object.entries(canaries)) {
       for (const { name, encode } of encodings) {
         const encoded = plain(encode(secret));
-        // A part from the middle on is of the secret alone, whatever stands before it.
+        // Every fragment counts, also one from the middle of the secret.
         for (let at = 0; at + part <= encoded.length; at += 1) this.#parts.set(encoded.slice(at, at + part), `${setting}, ${name}`);
       }
     }
-    // Of every JSON Web Token, and of what only a user or a padding stands in.
+    // Fragments that occur in every JSON Web Token, or come from a user name or padding alone.
     for (const common of ['eyJhbGciOiJSUzI1NiJ9', 'user:', '****', '...'])
       for (const key of [...this.#parts.keys()]) if (common.includes(key)) this.#parts.delete(key);
+    for (const key of this.#parts.keys()) this.#hashes[hashAt(key, 0)] = 1;
   }
 
   get size(): number {
     return this.#parts.size;
   }
 
-  /** Which secrets are left, in which encoding, with their surroundings. */
+  /** The secrets found, each with its encoding and the surrounding text. */
   in(output: string): readonly string[] {
     const found = new Set<string>();
     for (const text of new Set([
@@ -51,6 +57,7 @@ export class Search {
       plain(output.replace(/&#(\d+);/g, (_, code: string) => String.fromCodePoint(Number(code)))),
     ])) {
       for (let at = 0; at + part <= text.length; at += 1) {
+        if (this.#hashes[hashAt(text, at)] === 0) continue;
         const hit = this.#parts.get(text.slice(at, at + part));
         if (hit !== undefined) found.add(`${hit}: …${text.slice(Math.max(0, at - 60), at + 60)}…`);
         if (found.size > 5) return [...found];
@@ -60,7 +67,14 @@ export class Search {
   }
 }
 
-/** JSON adds backslashes, and writes quotation marks with them. */
+/** Of five characters of the fragment that begins there. @returns an integer below 2^20 */
+function hashAt(text: string, at: number): number {
+  let hash = 0;
+  for (let i = 0; i < part; i += 3) hash = (Math.imul(hash, 31) + text.charCodeAt(at + i)) | 0;
+  return (Math.imul(hash, 31) + text.charCodeAt(at + part - 1)) & 0xfffff;
+}
+
+/** Removes backslashes of JSON and the escapes of quotation marks. */
 function plain(text: string): string {
   return text.replaceAll('\\', '').toLowerCase();
 }

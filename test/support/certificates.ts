@@ -1,6 +1,6 @@
 /**
- * An authority of the test's own, and certificates issued by it: valid, expired, for another name, for a client. Nothing of it is written to
- * a file but by the test itself.
+ * A certificate authority for tests, and certificates that it issues: valid, expired, for another
+ * name, for a client. Only the tests themselves write them to files.
  */
 import 'reflect-metadata';
 import {
@@ -23,7 +23,7 @@ export interface KeyPair {
 
 export interface CertificateWish {
   readonly name: string;
-  /** DNS names and addresses that it is for. */
+  /** DNS names and addresses in the certificate. */
   readonly hosts?: readonly string[];
   readonly notBefore?: Date;
   readonly notAfter?: Date;

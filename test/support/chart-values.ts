@@ -17,7 +17,7 @@ const { definitions, ...config } = configuration();
 const names = { type: 'string', pattern: '^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$' };
 const texts = { type: 'object', additionalProperties: { type: 'string' } };
 
-/** Values whose default does not tell everything about their type. */
+/** Values whose default does not fully determine their type. */
 const types: Readonly<Record<string, JsonSchema>> = {
   config,
   secrets: { type: 'array', items: names, uniqueItems: true },
@@ -39,10 +39,13 @@ const types: Readonly<Record<string, JsonSchema>> = {
   'dashboard.labels': texts,
 };
 
-/** Values that may hold whatever Kubernetes takes there. */
+/** Values that accept anything that Kubernetes accepts there. */
 const free = /^(affinity|serviceMonitor\.(authorization|tlsConfig))$/;
 
-/** The JSON Schema of the values. An unknown value is refused: a typing error would otherwise have no effect. */
+/**
+ * The JSON Schema of the values. It rejects unknown values, because a typing error would otherwise
+ * have no effect.
+ */
 export function valuesSchema(text: string): object {
   return {
     $schema: 'http://json-schema.org/draft-07/schema#',
@@ -60,7 +63,7 @@ export function valuesOf(text: string): readonly Value[] {
 
 function mapOf(text: string): YAMLMap {
   const { contents, errors } = parseDocument(text);
-  if (errors[0] || !isMap(contents)) throw errors[0] ?? new TypeError('values.yaml is no mapping');
+  if (errors[0] || !isMap(contents)) throw errors[0] ?? new TypeError('values.yaml is not a mapping');
   return contents;
 }
 
@@ -75,7 +78,7 @@ function inside(map: YAMLMap, prefix: string): readonly Value[] {
   });
 }
 
-/** Whether Kubernetes defines the members, so that the table shows the value as a whole. */
+/** True if Kubernetes defines the members, so that the table shows the value as a whole. */
 function isWhole(name: string): boolean {
   return types[name]?.['type'] === 'object' && name !== 'config';
 }
@@ -111,7 +114,10 @@ function plain(value: unknown): unknown {
   return (value as { toJSON(): unknown }).toJSON();
 }
 
-/** A ConfigMap is no secret: a secret of the configuration must be a reference. The chart sets directory and address. */
+/**
+ * A ConfigMap must hold no secret: each secret in the configuration must be a reference. The chart
+ * sets directory and address.
+ */
 function configuration(): JsonSchema {
   const schema = JSON.parse(JSON.stringify(configJsonSchema(sinks, { literalSecrets: false, target: 'draft-7' }), withoutLookahead)) as {
     properties: { admin: { properties: JsonSchema }; dataDir: JsonSchema };
@@ -121,7 +127,7 @@ function configuration(): JsonSchema {
     ...schema,
     // Only at the root of a schema.
     $schema: undefined,
-    // The chart itself asks for a source, with a message that names the value.
+    // The chart itself requires a source, with a message that names the value.
     anyOf: undefined,
     properties: {
       ...schema.properties,
@@ -131,7 +137,10 @@ function configuration(): JsonSchema {
   };
 }
 
-/** Helm reads patterns as Go does: without lookahead and `\u`. `waybill check` still applies what is left out here. */
+/**
+ * Helm uses Go's regular expressions, without lookahead and `\u`. `waybill check` still applies the
+ * patterns removed here.
+ */
 function withoutLookahead(key: string, value: unknown): unknown {
   return key === 'pattern' && typeof value === 'string' && /\(\?[=!<]|\\u/.test(value) ? undefined : value;
 }

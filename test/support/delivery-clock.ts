@@ -1,6 +1,6 @@
 /**
- * A clock that stands still until a test moves it. Between two timers everything that is ready to run has run, so that a test sees the program
- * as it waits, at an exact time.
+ * A clock that stands still until a test moves it. Between two timers, all code that is ready to
+ * run has run, so a test sees the waiting program at an exact time.
  */
 import type { Clock } from '../../src/model/time.ts';
 
@@ -41,17 +41,20 @@ export class DeliveryClock implements Clock {
     });
   }
 
-  /** Work that takes so long: nothing else runs meanwhile, and what is due then is late. */
+  /** Simulates work of this duration: nothing else runs, and timers due in that time fire late. */
   spend(ms: number): void {
     this.#ms += ms;
   }
 
-  /** Moves the time on, from timer to timer. */
+  /** Advances the time from timer to timer. */
   async advance(ms: number): Promise<void> {
     await this.until(() => false, ms, false);
   }
 
-  /** Moves the time on, from timer to timer, until the condition holds; throws when it does not within `mostMs`. */
+  /**
+   * Advances the time from timer to timer until the condition holds; throws if it does not within
+   * `mostMs`.
+   */
   async until(condition: () => boolean, mostMs = 3_600_000, isExpected = true): Promise<void> {
     const end = this.#ms + mostMs;
     await quiet();
@@ -72,7 +75,7 @@ export class DeliveryClock implements Clock {
   }
 }
 
-/** Resolves when everything that could run without a timer has run. */
+/** Resolves when all code that can run without a timer has run. */
 export async function quiet(): Promise<void> {
   for (let i = 0; i < 3; i += 1) await new Promise((resolve) => setImmediate(resolve));
 }

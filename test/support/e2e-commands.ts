@@ -1,4 +1,4 @@
-/** Commands of the documents, run as they stand there. */
+/** Commands of the documents, run unchanged. */
 import { spawn } from 'node:child_process';
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -9,7 +9,7 @@ import { waybillProgram } from './programs.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
-/** The block of commands below a heading of a document. */
+/** The block of commands under a heading of a document. */
 export function commandsOf(document: string, heading: string): string {
   const text = readFileSync(`${root}${document}`, 'utf8');
   const below = text.slice(text.indexOf(`\n## ${heading}\n`));
@@ -24,7 +24,9 @@ export function installWaybill(place: Place): void {
   chmodSync(place.path('waybill'), 0o755);
 }
 
-/** What the commands of docs/audit.md need to count a day of the source `production`. */
+/**
+ * The variables that the commands of docs/audit.md need to count a day of the source `production`.
+ */
 export function auditor(service: Service, day: string): Record<string, string> {
   const { line } = service;
   const client = service.client('Security Administrator');

@@ -1,6 +1,6 @@
 /**
- * The daemon as a program: its configuration file, `waybill run` with log and exit, the admin server,
- * and the commands. Durations are short: days in the field are seconds here.
+ * The daemon as a program: its configuration file, `waybill run` with log and exit, the admin
+ * server, and the commands. Durations are short: seconds here stand for days in production.
  */
 import type { ChildProcess } from 'node:child_process';
 import { appendFileSync, writeFileSync } from 'node:fs';
@@ -46,7 +46,7 @@ interface LedgerWindow {
   readonly sinks: Readonly<Record<string, { readonly complete: boolean; readonly deadLetters: number }>>;
 }
 
-/** The settings of a source that polls this service with the rights of a role. */
+/** The settings of a source that polls this service with the permissions of a role. */
 export function sourceOf(service: Service, start: string, more: Settings = {}, role = 'Security Administrator'): Settings {
   const { baseUrl, authUrl, tenantId, scopeAddress, subscriptionKey, ca } = service.line;
   const { clientId, clientSecret } = service.client(role);
@@ -73,14 +73,14 @@ export function configure(place: Place, sources: readonly Settings[], sinks: rea
   return file;
 }
 
-/** A time so many ms before now, in whole seconds, as `start` takes it. */
+/** A time so many ms before now, in whole seconds, in the format of `start`. */
 export function ago(ms: number): string {
   return `${new Date(Date.now() - ms).toISOString().slice(0, 19)}Z`;
 }
 
 export class Daemon {
   readonly log: LogLine[] = [];
-  /** Lines of standard error that are no log lines. */
+  /** Lines of standard error that are not log lines. */
   readonly said: string[] = [];
   readonly ended: Promise<Ended>;
   readonly #child: ChildProcess;
@@ -125,7 +125,7 @@ export class Daemon {
     return this.log.find((line) => line.event === event);
   }
 
-  /** The log as text, for messages. */
+  /** The log as text, for error messages. */
   words(): string {
     return [...this.log.slice(-30).map((line) => JSON.stringify(line)), ...this.said].join('\n');
   }
@@ -175,7 +175,7 @@ export class Daemon {
     if (signal !== 'SIGKILL') throw new Error(`the daemon had ended before it was killed, with ${code ?? signal ?? ''}\n${this.words()}`);
   }
 
-  /** Sends a signal that should not end it. */
+  /** Sends a signal that must not end the daemon. */
   signal(name: NodeJS.Signals): void {
     this.#child.kill(name);
   }
@@ -206,7 +206,7 @@ export async function ledgerOf(place: Place, ...options: string[]): Promise<{ co
   return { code, ledger: JSON.parse(stdout) as Ledger };
 }
 
-/** The same for the time that is closed: later time is due soon, or overdue without a daemon. */
+/** The same for time that is closed: later time is due soon, or overdue without a daemon. */
 export async function readLedgerOf(place: Place, ...options: string[]): Promise<{ code: number | null; ledger: Ledger }> {
   const { ledger } = await ledgerOf(place, ...options);
   const reached = ledger.sources.map((source) => Date.parse(source.closedUntil));
@@ -221,8 +221,8 @@ interface Snapshot {
 }
 
 /**
- * Waits until every record of the service is collected, and acknowledged by each sink except these. The service creates no record
- * meanwhile.
+ * Waits until every record of the service is collected, and acknowledged by all other sinks than
+ * `except`. The service must create no record in that time.
  */
 export async function caughtUp(daemon: Daemon, service: Service, ms: number, except: readonly string[] = []): Promise<void> {
   let last = '';

@@ -7,12 +7,15 @@ import type { LedgerSource } from './e2e-daemon.ts';
 import { until } from './e2e-place.ts';
 import type { Service } from './e2e-service.ts';
 
-/** The differences between the lines of a file and the expected records; all lists are empty if it holds each exactly once. */
+/**
+ * The differences between the lines of a file and the expected records; all lists are empty if the
+ * file holds each record exactly once.
+ */
 export interface Difference {
   readonly missing: readonly string[];
   readonly twice: readonly string[];
   readonly unknown: readonly string[];
-  /** Text that is no complete line of the format. */
+  /** Text that is not a complete line of the format. */
   readonly torn: readonly string[];
 }
 
@@ -78,14 +81,17 @@ function wholeLinesOf(file: string): string[] {
   return readFileSync(file, 'utf8').split('\n').slice(0, -1);
 }
 
-/** The number of records in each second since 1970, for counts between two seconds. */
+/** The number of records in each second since 1970, to count the records of a range. */
 export class Seconds {
   readonly #counts = new Map<number, number>();
   readonly #onEdge = new Map<number, number>();
   first = Infinity;
   last = -Infinity;
 
-  /** `logTimestamp` is UTC without an offset, with any number of digits (specification 2.7); records without one belong to no second. */
+  /**
+   * `logTimestamp` is UTC without an offset, with any number of digits (specification 2.7). Records
+   * without one belong to no second.
+   */
   constructor(truth: readonly string[]) {
     for (const text of truth) {
       const [, stamp, fraction] = /"logTimestamp":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)([^"]*)"/.exec(text) ?? [];
@@ -105,7 +111,7 @@ export class Seconds {
     return sum;
   }
 
-  /** Records in [from, until]: what a service whose bounds are both inclusive matches. */
+  /** Records in [from, until]: the matches of a service that includes both bounds. */
   matching(from: number, until: number): number {
     return this.between(from, until) + (this.#onEdge.get(until) ?? 0);
   }

@@ -21,7 +21,7 @@ export interface Ended {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** What a command printed, and its exit code. */
+/** The output and exit code of a command. */
 export interface Done {
   readonly code: number | null;
   readonly stdout: string;
@@ -39,7 +39,7 @@ process.once('exit', () => {
 export class Place implements AsyncDisposable {
   readonly directory: string;
   readonly chance: Chance;
-  /** Variables of every program that starts here. */
+  /** Environment variables of every program that starts here. */
   environment: Readonly<Record<string, string>> = {};
   /** A command that executes every program that starts here, such as `prlimit --nofile=96`. */
   launcher: readonly string[] = [];
@@ -84,7 +84,7 @@ export class Place implements AsyncDisposable {
     return child;
   }
 
-  /** `waybill …` until it ends by itself. */
+  /** Runs `waybill …` until it exits. */
   waybill(...args: string[]): Promise<Done> {
     return this.waybillWith({}, ...args);
   }

@@ -8,7 +8,7 @@ import { endOf, question } from './e2e-place.ts';
 import type { Place } from './e2e-place.ts';
 import { referenceProgram } from './programs.ts';
 
-/** The line that the service prints when it listens, with a client for each role. */
+/** The line that the service prints when it listens. It has an OAuth client for each role. */
 interface ServiceLine {
   readonly baseUrl: string;
   readonly authUrl: string;

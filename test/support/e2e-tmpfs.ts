@@ -1,4 +1,4 @@
-/** A small file system of a test's own, so that it can be full. */
+/** A small file system for one test, which the test can fill. */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import type { Place } from './e2e-place.ts';
@@ -15,7 +15,7 @@ export function mounted(place: Place, name: string, options: string): (AsyncDisp
   return {
     path,
     [Symbol.asyncDispose]: async () => {
-      // Lazily: a daemon that a failed test left may still be in it.
+      // Lazily: a daemon of a failed test may still use it.
       spawnSync('umount', ['-l', path]);
       await Promise.resolve();
     },

@@ -1,6 +1,7 @@
 /**
- * Servers that return what a test wants them to say: over HTTP in the body, as JSON in the members that the protocols know, in headers; as a
- * proxy in the answer to CONNECT; over TLS in the certificate. Whatever the test does not want said is answered as a sound server would.
+ * Servers that return the text of a test: over HTTP in the body, in members of JSON that the
+ * protocols define, or in headers; as a proxy in the response to CONNECT; over TLS in the
+ * certificate. Other requests get a normal response.
  */
 import { createServer } from 'node:http';
 import type { IncomingMessage, Server } from 'node:http';
@@ -21,10 +22,13 @@ export interface Question {
   readonly bytes: number;
 }
 
-/** Words as a header can carry them: what HTTP forbids there is left out. */
+/** The text as a header value, without characters that HTTP forbids. */
 const headerOf = (words: string): string => words.replace(/[^\x20-\x7e]/g, ' ').trim();
 
-/** The answer in words: headers and body. Members of JSON are those of RFC 9457, RFC 6749, API gateways, Elasticsearch and Splunk. */
+/**
+ * Headers and body with the text. The JSON members are those of RFC 9457, RFC 6749, API gateways,
+ * Elasticsearch and Splunk.
+ */
 export function answerOf({ form, message: words }: Saying): { readonly headers: Record<string, string>; readonly body: string } {
   if (form === 'text') return { headers: { 'content-type': 'text/html' }, body: `<p>${words}</p>` };
   if (form === 'json') {
@@ -61,15 +65,15 @@ export function answerOf({ form, message: words }: Saying): { readonly headers: 
 }
 
 export class EchoServer implements AsyncDisposable {
-  /** What to say to a question; undefined: the answer of a sound server. */
+  /** The text in the response to a request; undefined: a normal response. */
   say: (question: Question) => Saying | undefined = () => undefined;
-  /** Answers that said it. */
+  /** Responses with such a text. */
   said = 0;
   readonly #token: string;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
 
-  /** @param token  what its token endpoint gives */
+  /** @param token  the token that its token endpoint issues */
   constructor(token: string) {
     this.#token = token;
     this.#server = createServer((request, response) => {
@@ -87,7 +91,7 @@ export class EchoServer implements AsyncDisposable {
         response.writeHead(saying.status, headers).end(body);
       });
     });
-    // The tunnel is refused in words, or opened to nothing.
+    // A proxy that rejects every tunnel, with the text if there is one.
     this.#server.on('connect', (request: IncomingMessage, socket: Socket) => {
       const saying = this.say({ method: 'CONNECT', path: request.url ?? '', bytes: 0 });
       const { status = 502, message: words = '' } = saying ?? {};

@@ -1,11 +1,12 @@
 /**
- * The encodings in which a server may return what it was sent, each written down from its own specification and without the code under test.
+ * The encodings in which a server may return a text, each implemented from its own specification
+ * and without the code under test.
  */
 import { execFileSync } from 'node:child_process';
 
 interface Encoding {
   readonly name: string;
-  /** What a server would write into its answer. */
+  /** The form in which a server would return the secret. */
   readonly encode: (secret: string) => string;
 }
 
@@ -24,7 +25,7 @@ function base64(bytes: readonly number[], isPadded = true): string {
 /** RFC 4648 section 5. */
 const urlSafe = (text: string): string => text.replaceAll('+', '-').replaceAll('/', '_');
 
-/** Percent-encodes each byte but those that the set lets pass. */
+/** Percent-encodes each byte outside the unreserved set. */
 function percent(text: string, unreserved: RegExp, isUpper = true): string {
   return bytesOf(text)
     .map((byte) => {
@@ -116,7 +117,7 @@ export const encodings: readonly Encoding[] = [
   { name: 'cut, the middle', encode: (s) => s.slice(Math.floor(s.length * 0.1), Math.ceil(s.length * 0.9)) },
 ]; // prettier-ignore
 
-/** Decoders of another program, as the check on the encoders above: Python's standard library. */
+/** Decodes with Python's standard library, as a check of the encoders above. */
 export function decodedByPython(pairs: readonly { readonly name: string; readonly text: string }[]): readonly (string | null)[] {
   const program = `
 import sys, json, base64, html, quopri, urllib.parse, binascii

@@ -13,7 +13,7 @@ import ts from 'typescript';
 const hookPattern = /mutant: ([a-z][a-z0-9-]*)/g;
 const partPattern = /\$\((?:([a-z][a-z0-9-]*)#)?([A-Za-z0-9.[\]]*)\)/g;
 
-/** The nodes that hooks name. Throws when two hooks share a name, or when no node follows a hook. */
+/** The nodes that hooks name. Throws if two hooks share a name, or if no node follows a hook. */
 function hooksOf(text: string): ReadonlyMap<string, ts.Node> {
   const source = ts.createSourceFile('hooked.ts', text, ts.ScriptTarget.Latest, true);
   const hooks = new Map<string, ts.Node>();

@@ -1,6 +1,7 @@
 /**
- * One partition of the model of a broker: its batches, what each producer has sent (KIP-98), which transactions are open and which were aborted. It is
- * the weaker kind of broker, without the checks of KIP-890: a batch that comes late and is in sequence is taken.
+ * One partition of the model of a broker: its batches, the last batches of each producer (KIP-98),
+ * and open and aborted transactions. It is the weaker kind of broker, without the checks of
+ * KIP-890: it accepts a delayed batch that is in sequence.
  */
 import { markerBatch, readBatch } from './kafka-wire.ts';
 import type { RecordBatch, StoredRecord } from './kafka-wire.ts';
@@ -25,7 +26,7 @@ interface Stored {
   readonly offset: bigint;
   readonly count: number;
   readonly bytes: Buffer;
-  /** Undefined for the end of a transaction. */
+  /** Undefined for the marker that ends a transaction. */
   readonly batch: RecordBatch | undefined;
 }
 
@@ -39,11 +40,11 @@ export class PartitionLog {
   readonly stored: Stored[] = [];
   end = 0n;
   readonly #producers = new Map<bigint, ProducerState>();
-  /** Where each transaction that is open began. */
+  /** The first offset of each open transaction. */
   readonly #open = new Map<bigint, bigint>();
   readonly aborted: { readonly producerId: bigint; readonly from: bigint; readonly end: bigint }[] = [];
 
-  /** Up to here every transaction has ended. */
+  /** The last stable offset: every earlier transaction has ended. */
   get stable(): bigint {
     return [...this.#open.values()].reduce((least, from) => (from < least ? from : least), this.end);
   }
@@ -72,7 +73,10 @@ export class PartitionLog {
     return { error: errors.none, offset };
   }
 
-  /** The end of a transaction. Its epoch holds from now on: what is older and still on its way is refused. */
+  /**
+   * Ends a transaction. Its epoch applies from now on: delayed requests with an older epoch are
+   * rejected.
+   */
   mark(producerId: bigint, epoch: number, isCommit: boolean): void {
     const from = this.#open.get(producerId);
     const state = this.#producers.get(producerId);
@@ -83,12 +87,12 @@ export class PartitionLog {
     this.end += 1n;
   }
 
-  /** The batches from an offset on, up to another. */
+  /** The batches in [offset, until). */
   from(offset: bigint, until: bigint): readonly Stored[] {
     return this.stored.filter((one) => one.offset + BigInt(one.count) > offset && one.offset < until);
   }
 
-  /** What a consumer sees that reads committed. */
+  /** The records that a consumer with `read_committed` sees. */
   committed(): StoredRecord[] {
     return this.stored.flatMap(({ offset, batch }) => {
       if (!batch || offset >= this.stable) return [];

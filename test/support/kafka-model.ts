@@ -1,6 +1,9 @@
 /**
- * A model of a Kafka cluster that speaks its protocol over TCP, in one fixed version of each request: a node that holds the topics and one that coordinates
- * transactions, so that the end of a transaction may overtake what was sent before it; fencing; groups of one member. Written from Kafka's description of its protocol and KIP-98, never from the client. What goes wrong on the way is for each test to say.
+ * A model of a Kafka cluster that speaks its protocol over TCP, in one fixed version of each
+ * request. One node holds the topics and one coordinates transactions, so that the end of a
+ * transaction may overtake earlier requests; it fences producers, and supports groups of one
+ * member. It follows Kafka's description of its protocol and KIP-98, not the client. Each test
+ * injects its own faults.
  */
 import { once } from 'node:events';
 import { createServer } from 'node:net';
@@ -35,8 +38,9 @@ export type Api = keyof typeof apis;
 const names = new Map<number, Api>(Object.entries(apis).map(([name, [key]]) => [key, name as Api]));
 
 /**
- * What becomes of a request: `lost` on the way there, or met by the orderly end of a broker that stops (`ended`), its `answer lost`, `silent` for good, or held up until the promise resolves; each but the last two
- * with the connection.
+ * The fault of a request: `lost` on the way, `ended` by the orderly shutdown of the broker, its
+ * `answer lost`, `silent` forever, or delayed until the promise resolves. All but the last two also
+ * close the connection.
  */
 export type Fault = 'lost' | 'ended' | 'answer lost' | 'silent' | Promise<unknown>;
 
@@ -48,23 +52,26 @@ interface TransactionState {
 
 interface KafkaModelOptions {
   readonly tls?: TlsOptions;
-  /** Decides about a connection with TLS by the SHA-256 fingerprint of the client's certificate. */
+  /** Accepts or rejects a TLS connection by the SHA-256 fingerprint of the client's certificate. */
   readonly admits?: (fingerprint: string) => boolean;
-  /** Asks for SASL PLAIN with these. */
+  /** Requires SASL PLAIN with this user. */
   readonly user?: { readonly name: string; readonly password: string };
 }
 
 export class KafkaModel implements AsyncDisposable {
   readonly topics = new Map<string, PartitionLog[]>();
   readonly config = new Map<string, Readonly<Record<string, string>>>();
-  /** By name: topics that may not be written, groups and transactional ids that may not be used. */
+  /**
+   * Names of topics without write permission, and of groups and transactional ids without
+   * permission.
+   */
   readonly denied = new Set<string>();
-  /** Every request that was carried out, in order, with what it was about. */
+  /** Every completed request in order, with its subject. */
   readonly seen: { readonly api: Api; readonly about: string }[] = [];
-  /** What it says of a user that it does not know. */
+  /** The error message for unknown users. */
   refusal = 'Authentication failed: Invalid username or password';
   fault: (api: Api, about: string) => Fault | undefined = () => undefined;
-  /** Bytes of a batch at most. */
+  /** The largest batch, bytes. */
   batchBytes = 1_048_588;
   port = 0;
   #coordinatorPort = 0;
@@ -106,7 +113,7 @@ export class KafkaModel implements AsyncDisposable {
     return this;
   }
 
-  /** What a consumer of this topic sees that reads committed, partition by partition. */
+  /** The records of a topic that a consumer with `read_committed` sees, by partition. */
   committed(topic: string): StoredRecord[][] {
     return (this.topics.get(topic) ?? []).map((log) => log.committed());
   }
@@ -122,7 +129,7 @@ export class KafkaModel implements AsyncDisposable {
       else socket.resetAndDestroy();
   }
 
-  /** Nobody listens any more; what is stored stays, for another `listen`. */
+  /** Stops listening; stored records stay for another `listen`. */
   async close(): Promise<void> {
     for (const socket of this.#sockets) socket.destroy();
     for (const server of [this.#server, this.#coordinator]) {
@@ -139,7 +146,7 @@ export class KafkaModel implements AsyncDisposable {
   #serve(socket: Socket): void {
     let rest: Buffer = Buffer.alloc(0);
     const session = { isKnown: this.#options.user === undefined };
-    // Requests of one connection are answered in their order.
+    // The broker answers the requests of one connection in order.
     let last: Promise<unknown> = Promise.resolve();
     socket.on('data', (chunk: Buffer) => {
       rest = Buffer.concat([rest, chunk]);
@@ -148,7 +155,7 @@ export class KafkaModel implements AsyncDisposable {
         const request = Buffer.from(rest.subarray(4, 4 + rest.readInt32BE(0)));
         last = last.then(() => this.#take(socket, request, session)).catch(() => socket.destroy());
       }
-      // A request so long is none: TLS was spoken to a port without.
+      // So long a request is not Kafka: the client spoke TLS to a port without TLS.
       if (rest.length >= 4 && rest.readUInt32BE(0) > 100 * 1024 * 1024) socket.destroy();
     });
   }
@@ -349,7 +356,8 @@ export class KafkaModel implements AsyncDisposable {
     } else {
       state.epoch += 1;
       if (state.partitions.size > 0) {
-        // What was left open is ended with the new epoch, so that nothing of the old one is taken any more.
+        // The new epoch aborts an open transaction, so that no request of the old epoch is accepted
+        // any more.
         end(state, false);
         return void answer.int16(errors.concurrentTransactions).int64(-1n).int16(-1);
       }
@@ -398,7 +406,7 @@ export class KafkaModel implements AsyncDisposable {
     answer.int32(0);
   }
 
-  /** Whether a record is too long for this broker, whatever its length. */
+  /** True for a record that the broker rejects as too large, whatever its length. */
   isRefused: (value: string) => boolean = () => false;
 
   async #fetch(request: Reader, answer: Writer): Promise<void> {
@@ -432,7 +440,10 @@ export class KafkaModel implements AsyncDisposable {
     );
   }
 
-  /** The transactional id, producer id and epoch that a request begins with: its state, and the epoch that it claims. */
+  /**
+   * Reads the transactional id, producer id and epoch at the start of a request. Returns the state
+   * of the transaction and the claimed epoch.
+   */
   #owner(request: Reader): [TransactionState | undefined, number] {
     const state = this.#transactions.get(request.string());
     const producerId = request.int64();
@@ -451,7 +462,10 @@ function end(state: TransactionState, isCommit: boolean): void {
   state.partitions.clear();
 }
 
-/** What a request is about, for a test that waits for it: topics of Produce, `commit` or `abort` of EndTxn, else nothing. */
+/**
+ * The subject of a request, for tests that wait for it: the topics of Produce, `commit` or `abort`
+ * of EndTxn, otherwise ''.
+ */
 function aboutOf(api: Api, request: Reader): string {
   if (api === 'EndTxn') {
     request.string();

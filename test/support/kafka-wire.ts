@@ -1,4 +1,7 @@
-/** The bytes of Kafka's protocol (kafka.apache.org/protocol, "Protocol Primitive Types" and "Record Batch"), read and written for tests alone. */
+/**
+ * Reads and writes Kafka's protocol for tests (kafka.apache.org/protocol, "Protocol Primitive
+ * Types" and "Record Batch").
+ */
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 
 export class Reader {
@@ -51,7 +54,7 @@ export class Reader {
     return Array.from({ length: Math.max(0, this.int32()) }, read);
   }
 
-  /** Zigzag, as in a record; undefined stands for -1, which is "null" of a length. */
+  /** Zigzag, as in a record; undefined stands for -1, the length of null. */
   varint(): number {
     let value = 0n;
     for (let shift = 0n; ; shift += 7n) {
@@ -134,7 +137,7 @@ export interface StoredRecord {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** A record batch, format 2: what its header says, and its records. */
+/** A record batch, format 2: its header and its records. */
 export interface RecordBatch {
   readonly bytes: Buffer;
   readonly compression: number;
@@ -145,7 +148,7 @@ export interface RecordBatch {
   readonly records: readonly StoredRecord[];
 }
 
-/** @throws RangeError when it is cut; SyntaxError when it is none */
+/** @throws RangeError for a truncated batch; SyntaxError for bytes that are not a batch */
 export function readBatch(bytes: Buffer): RecordBatch {
   const reader = new Reader(bytes);
   reader.int64();
@@ -161,7 +164,7 @@ export function readBatch(bytes: Buffer): RecordBatch {
   const compression = attributes & 7;
   const inner = new Reader(unpacked(compression, reader.take(reader.left)));
   const records = Array.from({ length: count }, () => readRecord(inner));
-  if (inner.left > 0) throw new SyntaxError(`${inner.left} bytes behind the last record`);
+  if (inner.left > 0) throw new SyntaxError(`${inner.left} bytes after the last record`);
   return { bytes, compression, isTransactional: (attributes & 0x10) !== 0, producerId, epoch, firstSequence, records };
 }
 
@@ -194,7 +197,7 @@ export function markerBatch(offset: bigint, producerId: bigint, epoch: number, i
     .int16(isCommit ? 1 : 0)
     .done();
   const value = new Writer().int16(0).int32(0).done();
-  // Attributes, the deltas of time and offset, the lengths (zigzag) with what they count, no headers.
+  // Attributes, deltas of time and offset, key and value with zigzag lengths, no headers.
   const record = Buffer.concat([Buffer.from([0, 0, 0, key.length * 2]), key, Buffer.from([value.length * 2]), value, Buffer.from([0])]);
   const inner = Buffer.concat([Buffer.from([record.length * 2]), record]);
   const body = new Writer().int16(0x30).int32(0).int64(0n).int64(0n).int64(producerId).int16(epoch).int32(-1).int32(1).raw(inner).done();

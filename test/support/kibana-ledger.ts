@@ -59,7 +59,7 @@ const savedObject = z.discriminatedUnion('type', [
 
 /** Attributes of a rule of the detection engine, as `_import` reads them. */
 const ruleCommon = {
-  rule_id: z.uuid(),
+  rule_id: z.enum(['dpas-no-proof', 'dpas-trail-broken']),
   name: z.string(),
   description: z.string(),
   author: z.array(z.string()),

@@ -1,4 +1,7 @@
-/** The completeness report with its verdict, whole in memory, for tests that look at the state beside a journal. */
+/**
+ * The completeness report with its verdict, whole in memory, for tests that read the state next to
+ * a journal.
+ */
 import type { Database } from 'better-sqlite3';
 import { openLedgerReport } from '../../src/journal/queries/ledger.ts';
 import type { ReportQuery } from '../../src/journal/queries/ledger.ts';
@@ -6,7 +9,7 @@ import type { LedgerReport } from '../../src/model/ledger-report.ts';
 import { assessed } from '../../src/report/verdict.ts';
 import type { Present } from '../../src/report/completeness.ts';
 
-/** A daemon of which nothing is known but that it runs. */
+/** A running daemon without any known problem. */
 export const running: Present = { stopped: undefined, paused: undefined, sources: [], sinks: [] };
 
 export function ledgerReport(db: Database, query: ReportQuery = {}, present: Present = running, tz = 'UTC'): LedgerReport {

@@ -1,6 +1,7 @@
 /**
- * Shows that `npm run lint` fails for each fault that it promises to find (`npm run test:lint-rules`): plants the faults in a temporary copy
- * of the repository and expects a line for each from the tool that `lint` runs.
+ * `npm run test:lint-rules`: proves that `npm run lint` finds each fault that it should. Plants the
+ * faults in a temporary copy of the repository and expects a line for each from the tools of
+ * `lint`.
  */
 import { spawnSync } from 'node:child_process';
 import { appendFileSync, cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -10,7 +11,7 @@ import { join, resolve } from 'node:path';
 interface Fault {
   readonly name: string;
   readonly plant: (copy: string) => void;
-  /** The line that names the fault. */
+  /** Matches the line that reports the fault. */
   readonly expected: RegExp;
 }
 
@@ -54,7 +55,7 @@ const programFaults: readonly Fault[] = [
         copy,
         'src/telemetry/metric-table.ts',
         'export const metricTable = {',
-        "export const metricTable = {\n  waybill_planted: { type: 'gauge', group: 'daemon', labels: '', unit: '', help: 'Planted' },",
+        "export const metricTable = {\n  waybill_planted: { type: 'gauge', labels: '', help: 'Planted' },",
       ),
     expected: /no instrument for the metric "waybill_planted"/,
   },

@@ -3,12 +3,12 @@ import { BaseSequencer } from 'vitest/node';
 import type { TestSpecification } from 'vitest/node';
 
 const longFirst = [
-  /\/simulation\//,
+  /\/contract\/(canary|sinks\/syslog\.)/,
   /\/servers\/(daemon|wrong-settings)/,
   /\/servers\/(kafka|elasticsearch-daemon)/,
   /\/e2e\/chaos/,
   /\/e2e\/(switches|history|state|trouble|access|report|rights)/,
-  /\/e2e\//,
+  /\/(e2e|simulation)\//,
   /\/contract\//,
 ];
 

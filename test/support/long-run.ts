@@ -1,6 +1,6 @@
 /**
  * `npm test` runs a part of some tests; `npm run test:long` runs each of them whole, and the
- * end-to-end tests that take too long for `npm test`.
+ * tests that take too long for `npm test`.
  */
 export const isLong = process.env['WAYBILL_LONG'] !== undefined;
 
@@ -11,27 +11,45 @@ export function sized(short: number, long: number): number {
 
 /** Run by `test:long` alone. */
 export const longOnly = [
+  'test/e2e/archive-replay.test.ts',
   'test/e2e/backup.test.ts',
   'test/e2e/chaos.test.ts',
   'test/e2e/days.test.ts',
   'test/e2e/history.test.ts',
+  'test/e2e/log-level.test.ts',
   'test/e2e/log-reader.test.ts',
   'test/e2e/many.test.ts',
   'test/e2e/migrating.test.ts',
+  'test/e2e/network.test.ts',
   'test/e2e/open-files.test.ts',
   'test/e2e/page-sizes.test.ts',
+  'test/e2e/rights.test.ts',
+  'test/e2e/rotation-sinks.test.ts',
   'test/e2e/rotation.test.ts',
   'test/e2e/sizing.test.ts',
   'test/e2e/state-lost.test.ts',
   'test/e2e/switches.test.ts',
+  'test/simulation/verdicts.test.ts',
 ];
 
 /** Run by both; each uses this file, or `inPlaceIfLong`, to do more in `test:long`. */
 export const longForms = [
+  'test/contract/journal-kill.test.ts',
+  'test/contract/sinks/archive-kill.test.ts',
+  'test/contract/sinks/archive-s3.test.ts',
+  'test/contract/sinks/file-kill.test.ts',
+  'test/documented-examples.test.ts',
   'test/e2e/reload.test.ts',
+  'test/e2e/report.test.ts',
   'test/e2e/state.test.ts',
+  'test/e2e/telemetry.test.ts',
   'test/e2e/trouble.test.ts',
   'test/reference/activity.test.ts',
+  'test/reference/document.test.ts',
+  'test/reference/generated-client.test.ts',
+  'test/reference/switched-activity.test.ts',
+  'test/unit/archive/tampering.test.ts',
+  'test/unit/cli/adding-a-command.test.ts',
   'test/unit/connect/secrets.test.ts',
   'test/unit/encode/any-record.test.ts',
   'test/unit/journal/damage.test.ts',

@@ -1,7 +1,10 @@
-/** Two ends of a connection in this process. Messages are cloned as between threads, and arrive in the next microtask. */
-import type { Port } from '../../src/daemon/delivery/channel.ts';
+/**
+ * Two ends of a connection in this process. It clones messages as between threads, and delivers
+ * them in the next microtask.
+ */
+import type { Port } from '../../src/daemon/channel.ts';
 
-/** @param isCut  true once nothing arrives any more */
+/** @param isCut  true once no message arrives any more */
 export function memoryPorts(isCut: () => boolean = () => false): readonly [Port, Port] {
   const handlers: ((message: unknown) => void)[] = [];
   const end = (own: number, other: number): Port => ({

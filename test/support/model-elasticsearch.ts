@@ -1,7 +1,7 @@
 /**
- * A model of Elasticsearch over HTTP, as far as the sink speaks with it: data streams with backing indices, in each of which an `_id` is unique and
- * nowhere else; documents that a search sees only after a refresh; items that fail one by one. Statuses, types of error and words are those that
- * 9.5.3 and 8.19.5 answer with.
+ * A model of the part of Elasticsearch that the sink uses, over HTTP: data streams with backing
+ * indices, in each of which an `_id` is unique; documents that a search sees only after a refresh;
+ * items that fail one by one. Statuses, error types and messages come from 9.5.3 and 8.19.5.
  */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -36,7 +36,7 @@ interface ItemError {
 interface Reply {
   readonly status: number;
   readonly body?: unknown;
-  /** In place of the body, as it is. */
+  /** A body to send as it is. */
   readonly text?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -61,33 +61,33 @@ export class ModelElasticsearch implements AsyncDisposable {
   port = 0;
 
   version = '9.5.3';
-  /** Whether a template matches, so that data streams are made by the first document. */
+  /** True if a template matches, so that the first document creates the data stream. */
   hasTemplate = true;
-  /** What an authorization must be; undefined: security is off. */
+  /** The required authorization; undefined: security is off. */
   authorization: string | undefined;
-  /** Rights of whoever asks. */
+  /** The client's privileges. */
   rights = new Set(['create_doc', 'auto_configure', 'read', 'maintenance', 'view_index_metadata']);
-  /** Bytes of a request before compression; more is 413. */
+  /** The largest request, bytes before compression; a larger one gets 413. */
   contentMost = 100 * 1024 * 1024;
-  /** Refuses single documents; of a stream with a failure store they are kept aside. */
+  /** Rejects single documents; a stream with a failure store keeps them there. */
   refuse: (text: string, id: string) => ItemError | undefined = () => undefined;
   /** Names that stand for indices. */
   aliases: Readonly<Record<string, readonly string[]>> = {};
   hasFailureStore = false;
   readonly aside = new Map<string, ItemError>();
-  /** Answers a whole request in place of everything else. */
+  /** A response to a whole request that replaces the normal one. */
   fault: (method: string, path: string) => Reply | undefined = () => undefined;
-  /** Cuts the connection once the next batch is taken. */
+  /** Closes the connection after accepting the next batch. */
   cutsAnswer = false;
-  /** Takes requests and never answers. */
+  /** Accepts requests and never responds. */
   isStalled = false;
-  /** A shard that cannot be searched: what a search sees then is a part. */
+  /** A shard that cannot be searched: searches return partial results. */
   hasDeafShard = false;
   settings: Readonly<Record<string, unknown>> = {};
   meta: object | undefined = { managed_by: 'waybill', version: 1 };
-  /** What each index maps. */
+  /** The mapped properties of each index. */
   properties: object = {};
-  /** Whether whoever asks may see what templates bring (`manage_index_templates`). */
+  /** True if the client may read the result of templates (`manage_index_templates`). */
   seesTemplates = true;
   readonly put = new Map<string, unknown>();
   builtIn: readonly string[] = ['logs@mappings', 'logs@settings', 'ecs@mappings'];
@@ -109,12 +109,12 @@ export class ModelElasticsearch implements AsyncDisposable {
     return this;
   }
 
-  /** The documents of a target, in the order in which they came, doubles and all. */
+  /** The documents of a target in order of arrival, including duplicates. */
   texts(target: string): string[] {
     return (this.targets.get(target)?.indices ?? []).flatMap(({ docs }) => [...docs.values()].map(({ text }) => text));
   }
 
-  /** What is written from now on goes to a new backing index, where every `_id` is new. */
+  /** Starts a new backing index: from now on every `_id` is new. */
   rollover(target: string): void {
     const indices = this.targets.get(target)?.indices;
     indices?.push(this.#index(target, indices.length + 1));

@@ -1,6 +1,6 @@
 /**
- * The real journal in a directory of the test, with records of one source that are numbered, so that whoever receives them can be asked which
- * are missing and which came twice.
+ * The real journal in a directory of the test, with numbered records of one source, so that tests
+ * can find missing and duplicate records at a receiver.
  */
 import { cpSync, mkdirSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -23,7 +23,7 @@ export function temporary(): string {
 
 export async function openJournal(directory: string, clock: Clock, maxSize = 1e9): Promise<Journal> {
   const options = { directory, maxSize, lockWait: 5_000, version: '0.1.0', expectState: false, retention: 1e12 };
-  // A test that moves the time by hand appends without moving it: only the journal's turns of the event loop are real.
+  // Appending never moves a test's manual clock: the journal yields to the real event loop.
   const turning: Clock = {
     now: () => clock.now(),
     monotonic: () => clock.monotonic(),
@@ -38,36 +38,36 @@ export function registerSink(journal: Journal, id: string): void {
   journal.sinkPositions.register(id, 'model', `place of ${id}`, journal.positionFor('journal'), undefined);
 }
 
-/** Record `n` (from 1): one second after record n − 1, with what is given besides. */
-export function record(n: number, besides: Readonly<Record<string, string>> = {}): CollectedRecord {
+/** Record `n` (from 1), one second after record n − 1, with additional fields. */
+export function record(n: number, overrides: Readonly<Record<string, string>> = {}): CollectedRecord {
   const time = begin + n * 1000;
   const logTimestamp = new Date(time).toISOString().slice(0, 19);
-  const value = { logId: n, actionAttempted: 'Open', result: 'Success', resultReason: '', logTimestamp, ...besides };
+  const value = { logId: n, actionAttempted: 'Open', result: 'Success', resultReason: '', logTimestamp, ...overrides };
   const text = JSON.stringify(value);
   return { bytes: Buffer.from(text), text, uid: uidOf(readText(text)), time: time * 1000, isObject: true };
 }
 
-/** Appends `count` records behind those that are there, in pages of at most 1,000. */
+/** Appends `count` records after the existing ones, in pages of at most 1,000. */
 export async function append(
   journal: Journal,
   count: number,
-  besides: (n: number) => Readonly<Record<string, string>> = () => ({}),
+  overrides: (n: number) => Readonly<Record<string, string>> = () => ({}),
   receivedMs = begin,
 ): Promise<void> {
   const first = journal.head().seq + 1;
   for (let from = first; from < first + count; from += 1_000) {
     const size = Math.min(1_000, first + count - from);
-    const records = Array.from({ length: size }, (_, i) => record(from + i, besides(from + i)));
+    const records = Array.from({ length: size }, (_, i) => record(from + i, overrides(from + i)));
     await journal.append({ source, records, received: receivedMs * 1000, serverNow: receivedMs * 1000 });
   }
 }
 
-/** The number that `record` gave to what a receiver got as JSON text. */
+/** The number that `record` gave to the record in a JSON message. */
 export function numberOf({ bytes }: Pick<Message, 'bytes'>): number {
   return (JSON.parse(Buffer.from(bytes).toString('utf8')) as { logId: number }).logId;
 }
 
-/** How far the file says that a sink is, asked past the program's memory. */
+/** The progress of a sink in the state file, read without the program's memory. */
 export function committed(journal: Journal, sink: string): { acknowledged: number; delivered: number; resumeNote: string | null } {
   return journal.db.prepare('SELECT acknowledged, delivered, resume_note AS resumeNote FROM sinks WHERE id = ?').get(sink) as {
     acknowledged: number;
@@ -91,7 +91,7 @@ export function deadLetters(journal: Journal): DeadLetterRow[] {
     .all() as DeadLetterRow[];
 }
 
-/** The state as a power cut at this moment would leave it, in a directory of its own. */
+/** The state as a power cut at this moment would leave it, in a new directory. */
 export function copyState(directory: string): string {
   const copy = join(temporary(), 'state');
   mkdirSync(copy, { mode: 0o700 });

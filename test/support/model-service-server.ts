@@ -1,6 +1,6 @@
 /**
- * The model service behind a real HTTPS server on 127.0.0.1, with a token endpoint. A test looks at what was asked, and puts its own answer
- * in place of the model's for the next request: that is how every fault of the transport is made.
+ * The model service on a real HTTPS server on 127.0.0.1, with a token endpoint. A test inspects
+ * requests, and injects faults by replacing the next response.
  */
 import { createServer } from 'node:https';
 import type { ServerOptions } from 'node:https';
@@ -26,14 +26,14 @@ export interface TestService extends AsyncDisposable {
   readonly tokens: Asked[];
   /** Connections that were accepted. */
   readonly connections: number;
-  /** What the token endpoint accepts. */
+  /** The secret that the token endpoint accepts. */
   secret: string;
   subscriptionKey: string;
-  /** `expires_in` of the tokens given; undefined: not said. */
+  /** `expires_in` of issued tokens; undefined: absent. */
   expiresIn: number | undefined;
-  /** Tokens that are good; a test empties it to make the service forget them. */
+  /** Valid tokens; a test clears the set to make the service forget them. */
   readonly good: Set<string>;
-  /** Answers of the test, each used once, before the model's. */
+  /** Responses of the test, each used once instead of the model's. */
   readonly nextPages: Handler[];
   readonly nextTokens: Handler[];
 }
@@ -129,7 +129,7 @@ export function answerJson(
   response.writeHead(status, { 'content-type': 'application/json', ...(headers as Record<string, string>) }).end(JSON.stringify(value));
 }
 
-/** A handler that answers with a status, headers and a text. */
+/** A handler that responds with a status, headers and a text. */
 export function answering(status: number, headers: Record<string, string> = {}, text = ''): Handler {
   return (_request, response) => void response.writeHead(status, headers).end(text);
 }

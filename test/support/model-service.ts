@@ -1,21 +1,22 @@
 /**
- * A model of the polled service, small enough to be checked by eye: a list of records with the moment from which each is visible, and the
- * answer to a query (specification 2.6, 4.6). It knows nothing of HTTP; `model-service-server.ts` puts it behind a real server.
+ * A model of the polled service, small enough to check by reading: a list of records with the time
+ * from which each is visible, and the answer to a query (specification 2.6, 4.6). It contains no
+ * HTTP; `model-service-server.ts` serves it.
  */
 
 interface ModelRecord {
   /** `logTimestamp`: UTC without offset. */
   readonly time: string;
-  /** ms since 1970: from then on it is in the answers. */
+  /** ms since 1970; from then on answers include it. */
   readonly visibleAt: number;
-  /** The record as it is sent, one JSON value. */
+  /** The record in the answer, one JSON value. */
   readonly text: string;
 }
 
 export interface ModelLimits {
   readonly firstPage: number;
   readonly pageSizeDefault: number;
-  /** The greatest page size; a greater one is cut down, or refused with 400. */
+  /** The largest page size; the service reduces a larger one, or refuses it with 400. */
   readonly pageSizeMax: number;
   readonly refuseGreater: boolean;
 }
@@ -45,7 +46,7 @@ export class ModelService {
     }
   }
 
-  /** What is visible at `now` within the bounds, both included, ascending. */
+  /** The records visible at `now` within the bounds, both included, ascending. */
   matching(now: number, startTime: string | null, endTime: string | null): readonly ModelRecord[] {
     const bounds = [startTime ?? '0000', endTime ?? '9999'] as const;
     return this.records
@@ -56,7 +57,7 @@ export class ModelService {
   answer(parameters: URLSearchParams, now: number): ModelAnswer {
     const { firstPage, pageSizeDefault, pageSizeMax, refuseGreater } = this.limits;
     const sort = parameters.get('sort');
-    // A bare `+` arrives as a blank.
+    // In a URL, `+` means a space.
     if (sort !== null && sort !== '+logTimestamp')
       return { status: 400, body: JSON.stringify({ title: 'unknown sort field', detail: sort }) };
     const wanted = Number(parameters.get('pageSize') ?? pageSizeDefault);

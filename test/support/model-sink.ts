@@ -1,5 +1,6 @@
 /**
- * A receiver in memory and the sink that sends to it. The receiver outlives the sink, as a server does; how it answers is for each test to say.
+ * An in-memory receiver and the sink that sends to it. The receiver outlives the sink, as a server
+ * does. Each test sets its answers.
  */
 import type { Batch, ResumePosition, Message, Sink, DeliveryResult } from '../../src/model/sink.ts';
 import type { Clock } from '../../src/model/time.ts';
@@ -10,21 +11,21 @@ interface Attempt {
   readonly batch: Batch;
 }
 
-/** What a receiver does with one batch; `take` is the usual. */
+/** The response of a receiver to one batch; `take` is the normal one. */
 type Answer = (batch: Batch, signal: AbortSignal, attempt: number) => DeliveryResult | Promise<DeliveryResult>;
 
 export class ModelReceiver {
-  /** Everything it ever took, in the order in which it took it. */
+  /** Every accepted message, in order. */
   readonly has: Message[] = [];
   readonly attempts: Attempt[] = [];
   opens = 0;
   closes = 0;
   positionsAsked = 0;
   mostUnderWay = 0;
-  /** What it keeps for the sender, when it does. */
+  /** The position stored for the sender, if the receiver stores one. */
   kept: ResumePosition | undefined;
   answer: Answer = (batch) => this.take(batch);
-  /** Awaited by each opening; may throw. */
+  /** Runs at each opening; may throw. */
   opening: (signal: AbortSignal, open: number) => void | Promise<void> = () => undefined;
   closing: () => void | Promise<void> = () => undefined;
   readonly #clock: Clock;
@@ -36,7 +37,7 @@ export class ModelReceiver {
     this.#keeps = keepsPosition;
   }
 
-  /** Takes all of a batch but the refused. */
+  /** Accepts a batch except the rejected messages. */
   take(batch: Batch, refused: Readonly<Record<number, string>> = {}): DeliveryResult {
     this.has.push(...batch.messages.filter(({ seq }) => !(seq in refused)));
     const note = `through ${batch.through.seq}`;
@@ -50,7 +51,7 @@ export class ModelReceiver {
     this.opens += 1;
     await this.opening(signal, this.opens);
     const send = async (given: Batch, sending: AbortSignal): Promise<DeliveryResult> => {
-      // The bytes are the sender's, and valid during this send only.
+      // The sender reuses the bytes after this call.
       const messages = given.messages.map((message) => ({ ...message, bytes: Uint8Array.from(message.bytes) }));
       const batch = { ...given, messages };
       this.attempts.push({ at: this.#clock.monotonic(), batch });

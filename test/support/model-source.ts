@@ -1,6 +1,7 @@
 /**
- * A model of a source at its boundary, to be checked by eye: a list of records with the time from which each is visible, the answer to a page of
- * a query, and a switch for each thing that a service may do otherwise than one would think. It shares no code with the forwarder.
+ * A model of a source at its boundary, small enough to check by reading: a list of records with the
+ * time from which each is visible, the answer to a page of a query, and a switch for each
+ * unexpected behaviour of a service. It shares no code with the forwarder.
  */
 import { WaybillError } from '../../src/errors.ts';
 import type { Page, PageRequest, Source } from '../../src/model/source.ts';
@@ -10,7 +11,7 @@ import { recordText } from './records.ts';
 export interface Served {
   readonly time: Micros;
   readonly text: string;
-  /** Server time from which it is in the answers, and from which it is not any more, µs. */
+  /** Server times at which answers start and stop to include it, µs. */
   readonly visible: Micros;
   readonly gone?: Micros;
 }
@@ -18,43 +19,46 @@ export interface Served {
 export interface Switches {
   /** The number of the first page. */
   firstPage: number;
-  /** The most records in a page; and whether the answer admits it. */
+  /** The largest page, and whether the answer states the reduced size. */
   pageCap: number;
   admitsCap: boolean;
-  /** A greater page size is a 400. */
+  /** A larger page size gets 400. */
   refuseAbove: number;
-  /** A smaller one too. */
+  /** A smaller page size gets 400. */
   refuseBelow: number;
-  /** A page that ends further behind than this many records is a 400. */
+  /** A page that ends after more than this many records gets 400. */
   deepest: number;
-  /** A query with both times further apart is a 400; or a 504, where `slow` says so. */
+  /** A query with both times further apart gets 400, or 504 if `slow` is set. */
   widest: Micros;
   slow: boolean;
-  /** A query that begins before is a 400. */
+  /** A query that starts earlier gets 400. */
   oldest: Micros;
-  /** A query with times that matches nothing is a 404. */
+  /** A query with times and no match gets 404. */
   emptyIs404: boolean;
-  /** Records (by `logId`) that are taken out of pages, and counted. */
+  /** Records (by `logId`) that totals count and pages omit. */
   hidden: ReadonlySet<number>;
-  /** Whether answers say which page they are: `asked`, what was asked for; `first`, always the first. `stuck`: it is always the first. */
+  /**
+   * The page number in answers: the real one (`page`), none (`nothing`), the requested one
+   * (`asked`), or always the first (`first`). `stuck`: every answer is the first page.
+   */
   echo: 'page' | 'nothing' | 'asked' | 'first' | 'stuck';
   order: 'ascending' | 'ignored' | 'unstable ties';
-  /** `cap`: never more than `totalCap`; `lagging`: what was visible `totalLag` ago. */
+  /** `cap`: at most `totalCap`; `lagging`: the total of `totalLag` ago. */
   total: 'true' | 'missing' | 'cap' | 'lagging' | 'one more' | 'one less';
   totalCap: number;
-  /** Never more than these are served for a query, however it is paged. */
+  /** The most records served for a query, over all its pages. */
   servedMost: number;
   totalLag: Micros;
   lowerBound: 'included' | 'excluded';
   upperBound: 'included' | 'excluded';
-  /** Times are cut to this before they are compared, and bounds are not. */
+  /** The resolution of record times in comparisons; bounds keep theirs. */
   cut: Micros;
   pastEnd: 'empty' | 'last' | '404';
-  /** Records (by `logId`) that make every page that holds them unreadable. */
+  /** Records (by `logId`) that make every page with them unreadable. */
   unreadable: ReadonlySet<number>;
-  /** A page whose records take more is unreadable: the client refuses bodies over 16 MiB. */
+  /** A page with larger records is unreadable: the client refuses bodies over 16 MiB. */
   bytesMax: number;
-  /** The bounds of a query are ignored. */
+  /** Ignores the bounds of a query. */
   noFilter: boolean;
   age: number;
 }
@@ -89,16 +93,16 @@ export class ModelSource implements Source {
     noFilter: false,
     age: 0,
   };
-  /** Asked before each request is answered; it may add records, turn switches, or throw what the client would throw. */
+  /** Called before each response; may add records, set switches, or throw the client's errors. */
   before: (request: PageRequest, count: number) => void = () => undefined;
-  /** How often a fresh token was wished for, and what that changes. */
+  /** Requests for a fresh token, and the effect of one. */
   renewed = 0;
   renewing: () => void = () => undefined;
-  /** Server time less the wall clock, µs. */
+  /** Server time minus wall clock, µs. */
   skew: Micros = 0;
-  /** ms that an answer takes. */
+  /** Latency of an answer, ms. */
   delay = 0;
-  /** The most requests that were under way at once. */
+  /** The most requests in progress at once. */
   mostAtOnce = 0;
   #atOnce = 0;
   #salt = 0;
@@ -116,7 +120,7 @@ export class ModelSource implements Source {
     this.records.push({ time, visible, text: recordText(logId, time, more) });
   }
 
-  /** The questions that were asked for their total alone. */
+  /** The requests for a total alone. */
   get counts(): number {
     return this.requests.filter((request) => request.pageSize === 1).length;
   }
@@ -141,10 +145,10 @@ export class ModelSource implements Source {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // There is nothing to release.
+    // Nothing to release.
   }
 
-  /** What a query matches at server time `now`, in the order in which it is served. */
+  /** The matches of a query at server time `now`, in the order of the answers. */
   matching({ query }: Pick<PageRequest, 'query'>, now: Micros): Served[] {
     const { cut, lowerBound, upperBound, noFilter, order } = this.switches;
     const from = bound(query.startTime, -Infinity);
@@ -155,7 +159,7 @@ export class ModelSource implements Source {
       return noFilter || ((lowerBound === 'included' ? at >= from : at > from) && (upperBound === 'included' ? at <= until : at < until));
     });
     if (order === 'ignored') return found;
-    // Ties come in another order with every request where they are unstable.
+    // Unstable ties change their order with every request.
     if (order === 'unstable ties') {
       this.#salt += 1;
       return rotate(found, this.#salt).sort((a, b) => a.time - b.time);

@@ -46,6 +46,12 @@ export const mutants: readonly Mutant[] = [
     changes: { proof: '($(left) = $(right), true)' },
   },
   {
+    name: 'stored-again',
+    what: 'what several sources have stored in one transaction is stored once more',
+    suite: simulation,
+    changes: { 'stored-together': remove },
+  },
+  {
     name: 'closed-before-stored',
     what: 'a window is closed before its pages are stored',
     suite: simulation,

@@ -49,7 +49,7 @@ function isStopping(): boolean {
   return stop.signal.aborted;
 }
 
-/** Runs a program in a group of its own, so that what it started ends with it. */
+/** Runs a program in its own process group, so that its children end with it. */
 function run(parameters: readonly string[], cwd: string): Promise<Ended> {
   return new Promise((done, reject) => {
     const child = spawn(process.execPath, parameters, {
@@ -87,12 +87,13 @@ function end(child: ChildProcess): void {
   timer.unref();
 }
 
-/** The campaign of one worker takes its seeds in order, so the seed that is named is always the same. */
+/** One worker takes the seeds in order, so the reported seed is always the same. */
 async function simulated(copy: string, seeds: string, from: string): Promise<Omit<Verdict, 'suite' | 'seconds'>> {
   const { status, said } = await run(['test/simulation/main.ts', '--workers', '1', '--seeds', seeds, '--from', from], copy);
   const failed = /^seed (\d+) failed:\n\s*(.*)$/m.exec(said);
   if (failed) return { outcome: 'caught', by: `seed ${failed[1] ?? ''}: ${failed[2] ?? ''}` };
-  // States that are reached too seldom fail a campaign too: then all seeds were run, and none showed what is broken.
+  // A campaign also fails if it reaches states too seldom: then all seeds ran, and none detected
+  // the mutant.
   if (status === 0 || (status === 1 && /^too seldom: /m.test(said))) return { outcome: 'alive', by: `${seeds} seeds from ${from}` };
   return { outcome: 'stuck', by: said.slice(-600) };
 }

@@ -1,15 +1,18 @@
-/** The machine's own Node where it is older than Waybill needs: a newcomer's shell has it first. */
+/**
+ * A Node on this machine that is older than Waybill needs: the shell of a newcomer may find it
+ * first.
+ */
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 
 interface OldNode {
-  /** The directory that holds it, for PATH. */
+  /** Its directory, for PATH. */
   readonly directory: string;
   /** Without the `v`. */
   readonly version: string;
 }
 
-/** @returns undefined where each Node on PATH and in the usual directories is new enough */
+/** @returns undefined if each Node on PATH and in the usual directories is new enough */
 export function oldNode(): OldNode | undefined {
   const directories = [...(process.env['PATH'] ?? '').split(':'), '/usr/local/bin', '/usr/bin'];
   for (const directory of directories) {

@@ -38,7 +38,7 @@ export class OtlpReceiver implements AsyncDisposable {
   readonly metrics: ReceivedMetric[] = [];
   readonly resources: Attributes[] = [];
   readonly headers: NodeJS.Dict<string | string[]>[] = [];
-  /** The bodies, to search them for texts. */
+  /** The bodies, for searches. */
   readonly bodies: Buffer[] = [];
   readonly #server: Server;
 

@@ -105,8 +105,9 @@ function isInRelease({ initializer }: ts.PropertyAssignment): boolean {
 }
 
 /**
- * Reads of a key: of the schema's property, of the property of an interface that the settings are passed as (in the same folder, or in
- * src/telemetry for the log), or by `memberOf` before the file is parsed.
+ * Keys without a read: of the schema's property, of the property of an interface that the settings
+ * are passed as (in the same folder, or in src/telemetry for the log), or by `memberOf` before the
+ * file is parsed.
  */
 function unreadSettings(): string[] {
   const interfaces = new Set(

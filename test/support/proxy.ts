@@ -1,6 +1,7 @@
 /**
- * A real CONNECT proxy for tests, with a password if wanted. It resolves names itself, by a table of the test: so `service.test:443` can be
- * a server on a port of this machine, although loopback targets never go through a proxy.
+ * A real CONNECT proxy for tests, optionally with a password. It resolves names by a table of the
+ * test: `service.test:443` can be a server on a port of this machine, although loopback targets
+ * never use a proxy.
  */
 import { createServer as createHttp } from 'node:http';
 import { createServer as createHttps } from 'node:https';
@@ -9,21 +10,21 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { KeyPair } from './certificates.ts';
 
 export interface ProxyOptions {
-  /** `host:port` as asked for, and the port on 127.0.0.1 where it goes; everything else is 502. */
+  /** Requested `host:port`, and its port on 127.0.0.1; any other target gets 502. */
   readonly names: Readonly<Record<string, number>>;
   readonly user?: string;
   readonly password?: string;
-  /** Speaks TLS to its clients. */
+  /** Serves its clients over TLS. */
   readonly tls?: KeyPair;
-  /** Refuses everything with this status. */
+  /** Refuses every request with this status. */
   readonly refuse?: number;
-  /** Takes the request and never answers. */
+  /** Accepts requests and never responds. */
   readonly silent?: boolean;
 }
 
 export interface TestProxy extends AsyncDisposable {
   readonly port: number;
-  /** What was asked for: `host:port`. */
+  /** The requested targets: `host:port`. */
   readonly asked: readonly string[];
 }
 

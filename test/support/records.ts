@@ -1,6 +1,6 @@
 /**
- * Records for the tests of journal and collect, with an identity of the tests' own: 16 bytes of a hash over `logId` and `logTimestamp`. Nothing
- * here depends on how the program identifies a record.
+ * Records for the tests of journal and collect. The tests define their own identity: 16 bytes of a
+ * hash over `logId` and `logTimestamp`, independent of the program's.
  */
 import { createHash } from 'node:crypto';
 import type { CollectedRecord } from '../../src/model/journal.ts';
@@ -21,24 +21,24 @@ function timeText(at: Micros): string {
   return `${new Date(seconds * 1000).toISOString().slice(0, 19)}.${String(at - seconds * second).padStart(6, '0')}`;
 }
 
-/** The text of a record that happened at `at`. */
+/** The text of a record with time `at`. */
 export function recordText(logId: number, at: Micros, more: Readonly<Record<string, unknown>> = {}): string {
   return JSON.stringify({ logId, logTimestamp: timeText(at), actionAttempted: 'Decrypt', ...more });
 }
 
-/** The identity that these tests give to a record. */
+/** The identity of a record in these tests. */
 export function uidOf(_value: unknown, text: string): string {
   const id = /"logId":(\d+)/.exec(text)?.[1] ?? text;
   const at = /"logTimestamp":"([^"]*)"/.exec(text)?.[1] ?? '';
   return createHash('sha256').update(`${id} ${at}`).digest().subarray(0, 16).toString('base64url');
 }
 
-/** `uidOf` of a record that was read. */
+/** `uidOf` of a parsed record. */
 export function uidOfRecord({ bytes }: RecordFields): string {
   return uidOf(undefined, bytes.toString());
 }
 
-/** A record as collect hands it to the journal; `time` undefined: one whose time cannot be read. */
+/** A record as collect passes it to the journal; `time` undefined: its time cannot be parsed. */
 export function collected(logId: number, time: Micros | undefined, more: Readonly<Record<string, unknown>> = {}): CollectedRecord {
   const text = time === undefined ? JSON.stringify({ logId, logTimestamp: 'yesterday', ...more }) : recordText(logId, time, more);
   return {
@@ -50,7 +50,7 @@ export function collected(logId: number, time: Micros | undefined, more: Readonl
   };
 }
 
-/** Numbers in [0, 1) that follow from a seed (mulberry32, public domain). */
+/** Pseudo-random numbers in [0, 1) from a seed (mulberry32, public domain). */
 export function seeded(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

@@ -1,12 +1,15 @@
-/** Asks content/archive/verify.py, which shares no code with Waybill, about changed copies of one archive. */
+/**
+ * Checks changed copies of an archive with content/archive/verify.py, which shares no code with
+ * Waybill.
+ */
 import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
+import type { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
-/** The new bytes of a file by its path; null: the file is deleted. */
+/** The new bytes of a file by its path; null: the file is deleted. `--since` is a checkpoint from elsewhere for this copy. */
 export type Changes = Readonly<Record<string, Buffer | null>>;
-/** What a verifier finds. */
+/** The findings of a verifier. */
 export type Judgement = readonly (readonly [severity: string, object: string])[];
 
 export const verifyProgram = fileURLToPath(new URL('../../content/archive/verify.py', import.meta.url));
@@ -16,24 +19,66 @@ export const hasPython = [
 ].every(([name = '', ...args]) => spawnSync(name, args).status === 0);
 if (!hasPython) console.warn('skipped: python3 and openssl, for content/archive/verify.py, are not installed');
 
-export async function secondVerifier(
+/** One process of verify-archives.py, which answers line by line until the tests end. */
+class Driver {
+  readonly #child = spawn('python3', [fileURLToPath(new URL('verify-archives.py', import.meta.url))], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  readonly #answers = createInterface({ input: this.#child.stdout })[Symbol.asyncIterator]();
+  #previous: Promise<unknown> = Promise.resolve();
+
+  constructor() {
+    this.#child.unref();
+    for (const stream of [this.#child.stdin, this.#child.stdout]) (stream as Socket).unref();
+  }
+
+  send(request: object): void {
+    this.#child.stdin.write(`${JSON.stringify(request)}\n`);
+  }
+
+  async ask(request: object): Promise<Judgement> {
+    this.send(request);
+    const { done, value } = await this.#answers.next();
+    if (done === true) throw new Error('verify-archives.py ended before it answered');
+    return JSON.parse(value) as Judgement;
+  }
+
+  /** One call after another: `send` sets the archive for the calls of `ask` that follow. */
+  inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+    const result = this.#previous.then(work);
+    this.#previous = result.catch(() => undefined);
+    return result;
+  }
+}
+let driver: Driver | undefined;
+
+export function secondVerifier(
   files: ReadonlyMap<string, Buffer>,
   /** `key` may have several lines. */
-  options: { readonly key: string; readonly since?: Uint8Array | undefined },
+  options: {
+    readonly key: string;
+    readonly since?: Uint8Array | undefined;
+    /** Certificates of time-stamping authorities in PEM. */
+    readonly roots?: string | undefined;
+    /** Wall clock in seconds; default: now. */
+    readonly now?: number | undefined;
+  },
   copies: readonly Changes[] = [{}],
 ): Promise<readonly Judgement[]> {
-  const driver = spawn('python3', [fileURLToPath(new URL('verify-archives.py', import.meta.url))], { stdio: ['pipe', 'pipe', 'inherit'] });
-  const judgements: Judgement[] = [];
-  const lines = createInterface({ input: driver.stdout });
-  lines.on('line', (line) => judgements.push(JSON.parse(line) as Judgement));
-  const ended = Promise.all([once(driver, 'close'), once(lines, 'close')]);
   const since = options.since && Buffer.from(options.since).toString('base64');
-  for (const line of [{ files: encoded(files), key: options.key, since }, ...copies.map((changes) => encoded(Object.entries(changes)))])
-    if (!driver.stdin.write(`${JSON.stringify(line)}\n`)) await once(driver.stdin, 'drain');
-  driver.stdin.end();
-  await ended;
-  if (judgements.length !== copies.length) throw new Error(`expected ${copies.length} judgements of verify.py, got ${judgements.length}`);
-  return judgements;
+  const python = (driver ??= new Driver());
+  return python.inTurn(async () => {
+    python.send({ files: encoded(files), key: options.key, roots: options.roots, now: options.now, since });
+    const judgements: Judgement[] = [];
+    for (const changes of copies) judgements.push(await python.ask({ changes: encoded(Object.entries(changes)) }));
+    return judgements;
+  });
+}
+
+/** What verify.py finds in a file of proofs. */
+export function secondProofCheck(proof: string, key: string): Promise<Judgement> {
+  const python = (driver ??= new Driver());
+  return python.inTurn(() => python.ask({ proof, key }));
 }
 
 /** Runs verify.py as an auditor does. */

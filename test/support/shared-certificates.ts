@@ -10,7 +10,7 @@ import { certificatesIn } from '../../src/reference/http/certificates.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Of `--tls-dir`. */
+    /** The value of `--tls-dir`. */
     tlsDir: string;
   }
 }

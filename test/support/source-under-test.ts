@@ -1,4 +1,7 @@
-/** Puts the real client in front of a test's service: secrets that a test can change, certificates from memory, and the real clock, which a test can move. */
+/**
+ * Connects the real client to a test's service, with secrets that a test can change, certificates
+ * from memory, and the real clock, which a test can advance.
+ */
 import { systemClock } from '../../src/clock.ts';
 import type { Log } from '../../src/model/telemetry.ts';
 import type { Clock } from '../../src/model/time.ts';
@@ -10,7 +13,7 @@ import { remember } from '../../src/secrets.ts';
 import type { Pem, Secret } from '../../src/connect/trust.ts';
 
 interface SecretInHand extends Secret {
-  /** What stands in the file; `read` gives it only after `refresh`, as a file that is read once. */
+  /** The content of the file; `read` returns it only after `refresh`, as for a file read once. */
   stored: string;
 }
 
@@ -39,7 +42,7 @@ export function pemOf(...texts: string[]): Pem & { texts: string[] } {
   };
 }
 
-/** The real clock, ahead by as much as a test has moved it. */
+/** The real clock plus the time that a test advanced it by. */
 export class MovableClock implements Clock {
   readonly sleep = systemClock.sleep.bind(systemClock);
   #aheadMs = 0;
@@ -71,7 +74,7 @@ export interface Wish extends Omit<Partial<ClientSettings>, 'auth'> {
   readonly sharedCa?: Pem;
   readonly clock?: Clock;
   readonly log?: Log;
-  /** `host:port` in the URLs. */
+  /** `host:port` of the URLs. */
   readonly at: string;
 }
 
@@ -112,7 +115,7 @@ export function sourceUnderTest({ auth, sharedCa, at, clock = systemClock, log, 
   };
 }
 
-/** The error that a call ends with. */
+/** The error of a call that must fail. */
 export async function errorOf(call: Promise<unknown>): Promise<Error & { readonly code?: string; readonly retryAfterMs?: number }> {
   return call.then(
     (value) => {

@@ -1,7 +1,9 @@
 /**
- * A model of Splunk's HTTP Event Collector, made from its reply codes (gjanders/SplunkAdmins `splunkadmins_hec_reply_code_lookup.csv`) and from what
- * Splunk documents ("Format events for HTTP Event Collector", "About HTTP Event Collector Indexer Acknowledgment") or was seen to do
- * (moby/moby issue 35862: the events before an invalid one are indexed). Shares no code with the client.
+ * A model of Splunk's HTTP Event Collector. Sources: its reply codes (gjanders/SplunkAdmins
+ * `splunkadmins_hec_reply_code_lookup.csv`), Splunk's documentation ("Format events for HTTP Event
+ * Collector", "About HTTP Event Collector Indexer Acknowledgment") and observed behaviour
+ * (moby/moby issue 35862: the events before an invalid one are indexed). Shares no code with the
+ * client.
  */
 import { createServer as createHttp } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -12,7 +14,7 @@ import type { KeyPair } from './certificates.ts';
 
 export interface HecToken {
   readonly isDisabled?: boolean;
-  /** Indexer acknowledgement is switched on. */
+  /** Indexer acknowledgement is enabled. */
   readonly acknowledges?: boolean;
   /** The first is the default. */
   readonly indexes: readonly [string, ...string[]];
@@ -23,7 +25,7 @@ interface IndexedEvent {
   readonly host: string | undefined;
   readonly source: string | undefined;
   readonly sourcetype: string | undefined;
-  /** Seconds; undefined for lines, whose time Splunk finds in the line. */
+  /** Seconds; undefined for lines, where Splunk parses the time from the text. */
   readonly time: number | undefined;
   readonly fields: Readonly<Record<string, unknown>>;
   /** The text, or the JSON of the event. */
@@ -63,12 +65,15 @@ const texts: Readonly<Record<number, readonly [status: number, text: string]>> =
   27: [429, 'HEC ACK channel is at capacity'],
 };
 
-function said(code: number, besides: Readonly<Record<string, unknown>> = {}): Reply {
+function said(code: number, overrides: Readonly<Record<string, unknown>> = {}): Reply {
   const [status, text] = texts[code] ?? [500, 'no such code'];
-  return { status, body: { text, code, ...besides } };
+  return { status, body: { text, code, ...overrides } };
 }
 
-/** One acknowledgement: how often it is still "not yet"; Infinity when the data was lost on its way to the index. */
+/**
+ * One acknowledgement: how many more queries return false; Infinity if the data was lost before the
+ * index.
+ */
 interface Pending {
   asksLeft: number;
 }
@@ -78,30 +83,34 @@ const guid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 export class HecModel implements AsyncDisposable {
   readonly tokens = new Map<string, HecToken>();
   readonly events: IndexedEvent[] = [];
-  /** Requests for data that were let in, with their size before and after compression. */
+  /** Accepted requests with data, with their size before and after compression. */
   readonly requests: { readonly path: string; readonly bytes: number; readonly sent: number; readonly channel: string | undefined }[] = [];
-  /** Every question for acknowledgements, as ids. */
+  /** The ids of each query for acknowledgements. */
   readonly asked: (readonly number[])[] = [];
-  /** Bytes before compression. */
+  /** The largest request, bytes before compression. */
   limit = 100_000_000;
-  /** How often an acknowledgement is "not yet" first. */
+  /** How many queries return false before an acknowledgement. */
   asksUntilIndexed = 1;
   health = 17;
-  /** Words for an event that is refused (code 6) although it is well formed. */
+  /** The message for a well-formed event that is rejected (code 6). */
   refuses: Refuses = () => undefined;
-  /** What the next requests for data are answered, in order; `cut`: they are taken, and the answer never comes. */
+  /**
+   * The responses to the next requests with data, in order; `cut`: the request is accepted, and its
+   * response lost.
+   */
   readonly next: (number | 'cut' | { readonly status: number; readonly text: string } | { readonly code: number; readonly headers: Readonly<Record<string, string>> })[] = []; // prettier-ignore
-  /** Sets a cookie, and knows a channel's acknowledgements only where it is shown. */
+  /** Sets a cookie, and knows the acknowledgements of a channel only with that cookie. */
   isSticky = false;
   isStalled = false;
   /**
-   * Receivers that are not Splunk, as they were recorded: the OpenTelemetry Collector without its `ack` extension takes a query of acknowledgements
-   * for an event (400, code 12), fluent-bit knows no such address (400, plain text). Both answer events on a channel with 200 and no `ackId`.
+   * Receivers other than Splunk, as recorded: the OpenTelemetry Collector without its `ack`
+   * extension treats a query for acknowledgements as an event (400, code 12), fluent-bit has no
+   * such path (400, plain text). Both respond to events on a channel with 200 and no `ackId`.
    */
   stranger: 'collector' | 'fluent-bit' | undefined;
-  /** Real time that each request takes. */
+  /** Real latency of each request. */
   answerMs = 0;
-  /** Requests that it had at once, at most. */
+  /** The most requests in progress at once. */
   underWayMost = 0;
   #underWay = 0;
   port = 0;
@@ -128,7 +137,7 @@ export class HecModel implements AsyncDisposable {
     return this;
   }
 
-  /** The server is started again: what it knew of channels is gone, and what was not indexed with it. */
+  /** Restarts the server: it loses its channels and all data not yet indexed. */
   restart(): void {
     this.#channels.clear();
     for (const socket of this.#sockets) socket.destroy();
@@ -176,7 +185,7 @@ export class HecModel implements AsyncDisposable {
     return this.#take(path, token, channel, url, body);
   }
 
-  /** The token, or the code of what is wrong with it. */
+  /** The token, or the code of its error. */
   #tokenOf(request: IncomingMessage, url: URL): HecToken | number {
     if (url.searchParams.has('token')) return 16;
     const header = request.headers.authorization;
@@ -207,7 +216,10 @@ export class HecModel implements AsyncDisposable {
     return { ...said(fault ?? 0, { ackId }), ...cookie };
   }
 
-  /** `true` is said once and then forgotten; what is not known is `false` like what is not indexed yet. */
+  /**
+   * Each `true` is returned once and then forgotten; an unknown id is `false`, like data not yet
+   * indexed.
+   */
   #acknowledgements(request: IncomingMessage, token: HecToken, channel: string | undefined, body: Buffer): Reply {
     if (!token.acknowledges) return said(14);
     if (channel === undefined) return said(10);
@@ -230,10 +242,10 @@ export class HecModel implements AsyncDisposable {
 }
 
 type Refuses = (event: unknown) => string | undefined;
-/** The events that are taken, the code of the first that is not, and words of its own for it. */
+/** The accepted events, the code of the first rejected event, and its message. */
 type Found = readonly [events: IndexedEvent[], code: number | undefined, words?: string];
 
-/** JSON objects one after another: those before the first that is not well formed, and the code of that one. */
+/** Parses consecutive JSON objects: those before the first malformed one, and its error code. */
 function eventsOf(body: Buffer, token: HecToken, refuses: Refuses): Found {
   const events: IndexedEvent[] = [];
   for (const text of objectsIn(body.toString('utf8'))) {
@@ -265,7 +277,7 @@ function eventsOf(body: Buffer, token: HecToken, refuses: Refuses): Found {
   return [events, undefined];
 }
 
-/** Splits where an object ends; a text that ends within one is its last piece. */
+/** Splits after each object; an incomplete object is the last piece. */
 function objectsIn(text: string): string[] {
   const pieces: string[] = [];
   let [depth, from, isQuoted] = [0, 0, false];
@@ -288,7 +300,7 @@ function objectsIn(text: string): string[] {
   return rest === '' ? pieces : [...pieces, rest];
 }
 
-/** One event a line, as the usual line breaker has it. */
+/** One event per line, as the usual line breaker splits them. */
 function linesOf(body: Buffer, url: URL, token: HecToken): Found {
   const given = (name: string): string | undefined => url.searchParams.get(name) ?? undefined;
   const index = given('index') ?? token.indexes[0];

@@ -1,4 +1,4 @@
-/** Runs work as a process in another time zone would. */
+/** Runs work under another time zone of the process. */
 
 /** Offsets of whole, half and quarter hours, on both sides of UTC, with and without summer time. */
 export const timeZones = ['UTC', 'America/St_Johns', 'Australia/Eucla', 'Australia/Lord_Howe', 'Pacific/Kiritimati', 'Europe/Berlin'];

@@ -1,7 +1,8 @@
-"""Runs content/archive/verify.py on many changed copies of one archive.
+"""Runs content/archive/verify.py on many archives and proofs: one process for many tests, because its start takes longer than its work.
 
-The first line of standard input is {"files": {path: base64}, "key": text, "since": base64}; every further line has the changes of
-one copy, {path: base64 or null}. Writes one line for each copy: the severity and object of its findings, as JSON.
+Each line of standard input is a JSON object. {"files": {path: base64}, "key": text, "since": base64, "roots": PEM, "now": seconds}
+sets the archive and has no answer; {"changes": {path: base64 or null}} judges a changed copy of it, where "--since" is the checkpoint from elsewhere for this copy; {"proof": text, "key": text} judges a file of proofs. The answer is one line:
+the severity and object of each finding, as JSON.
 """
 import base64, importlib.util, json, os, sys
 
@@ -27,11 +28,22 @@ def decoded(files):
     return {path: data if data is None else base64.b64decode(data) for path, data in files.items()}
 
 
-base = json.loads(sys.stdin.readline())
-files, keys = decoded(base['files']), [verify.read_key(key) for key in base['key'].rstrip('\n').split('\n')]
-since = base64.b64decode(base['since']) if 'since' in base else None
+def keys_of(request):
+    return [verify.read_key(key) for key in request['key'].rstrip('\n').split('\n')]
+
+
 for line in sys.stdin:
-    changed = {path: data for path, data in {**files, **decoded(json.loads(line))}.items() if data is not None}
-    verification = verify.Verification(Memory(changed), keys)
-    verification.run(since)
-    print(json.dumps([[severity, name] for severity, name, _ in verification.findings]))
+    request = json.loads(line)
+    if 'files' in request:
+        files, keys, roots, now = decoded(request['files']), keys_of(request), request.get('roots'), request.get('now')
+        since = base64.b64decode(request['since']) if 'since' in request else None
+        continue
+    if 'proof' in request:
+        verification = verify.Verification(Memory({}), keys_of(request))
+        verification.prove(request['proof'])
+    else:
+        changed = {path: data for path, data in {**files, **decoded(request['changes'])}.items() if data is not None}
+        elsewhere = changed.pop('--since', since)
+        verification = verify.Verification(Memory(changed), keys, roots.encode() if roots else None, now)
+        verification.run(elsewhere)
+    print(json.dumps([[severity, name] for severity, name, _ in verification.findings]), flush=True)

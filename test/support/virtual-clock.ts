@@ -1,6 +1,7 @@
 /**
- * Time for tests: it stands still until everybody sleeps (automatic) or the test moves it (manual). Sleepers wake one at a time in the order in
- * which they are due, each after the event loop has come to rest, so a run is the same every time.
+ * A clock for tests: it stands still until all sleep (automatic) or the test advances it (manual).
+ * Sleepers wake one at a time in the order in which they are due, each after the event loop is
+ * idle, so every run is the same.
  */
 import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../../src/model/time.ts';
@@ -11,7 +12,7 @@ interface Sleeper {
 }
 
 export class VirtualClock implements Clock {
-  /** Wall clock less monotonic clock, ms: a test may make it jump. */
+  /** Wall clock minus monotonic clock, ms: a test may make it jump. */
   wall: number;
   #at = 0;
   #sleepers: Sleeper[] = [];
@@ -54,7 +55,7 @@ export class VirtualClock implements Clock {
     });
   }
 
-  /** Moves the time by hand, waking whoever is due on the way. */
+  /** Advances the time by hand, and wakes all sleepers due by then. */
   async advance(ms: number): Promise<void> {
     const end = this.#at + ms;
     await setImmediate();

@@ -1,4 +1,4 @@
-/** The threads of the daemon do not load the `fetch` of Node: it takes 13 MiB a thread. */
+/** The threads of the daemon do not load the `fetch` of Node: it takes 13 MiB per thread. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';

@@ -16,7 +16,7 @@ import { begun, serverTime, sourceNeedsYou, statusVerdict } from '../../report/h
 import { statusJson } from '../../report/status-json.ts';
 import type { History } from './history.ts';
 
-/** A window as the journal has it. */
+/** A window as stored in the journal. */
 interface ShownWindow {
   readonly from: Micros;
   readonly to: Micros;
@@ -96,7 +96,10 @@ function commonOf(snapshot: Snapshot) {
   };
 }
 
-/** What the color of the headline means: nothing to do, nothing due yet, look at it, or a part of the trail is not proven. */
+/**
+ * The color of the headline: nothing to do, nothing due yet, attention needed, or a part of the
+ * ledger is not proven.
+ */
 function toneOf(found: ReturnType<typeof statusVerdict>, snapshot: Snapshot): 'good' | 'waiting' | 'warning' | 'bad' {
   const isAdvised = worst(snapshot) !== undefined;
   if (!found) return 'warning';

@@ -1,4 +1,4 @@
-/** Describes a failed request to a bucket: worth another attempt, or an operator must act. */
+/** Classifies a failed request to a bucket: retry it, or an operator must act. */
 import { S3ServiceException } from '@aws-sdk/client-s3';
 import type { Connection } from '../../connect/connection.ts';
 import { messageOf, WaybillError } from '../../errors.ts';
@@ -20,7 +20,7 @@ const transientErrors: ReadonlySet<string> = new Set([
   'SlowDown',
 ]);
 
-/** What to do about an error. */
+/** The remedy for an error. */
 const advice: Readonly<Record<string, string>> = {
   AccessDenied: 'the credentials need s3:ListBucket, s3:GetObject, s3:PutObject and, with objectLock, s3:PutObjectRetention',
   AuthorizationHeaderMalformed: 'see region',

@@ -1,4 +1,4 @@
-/** Reads the signed checkpoints of an archive, and compares the objects that only repeat them. */
+/** Reads the signed checkpoints of an archive, and compares the objects that only copy them. */
 import { checkpointNumber, checkpointPath, parseCheckpoint } from '../checkpoint.ts';
 import type { Checkpoint } from '../checkpoint.ts';
 import { equal } from '../merkle.ts';
@@ -14,7 +14,7 @@ export interface SignedCheckpoint extends Checkpoint {
   readonly signedBy: readonly string[];
 }
 
-/** @returns the checkpoints that prove something, with growing sizes; the findings name the others */
+/** @returns the valid checkpoints, in order of size; the findings name the others */
 export async function readCheckpoints(
   store: ArchiveStore,
   verifiers: readonly Verifier[],
@@ -60,7 +60,10 @@ export function openCheckpoint(
   return checkpoint && { ...checkpoint, path, signedBy: note.signedBy.map(keyName) };
 }
 
-/** A key replaces another by a checkpoint that both sign. After it, the former key signs nothing. */
+/**
+ * A key replaces another by a checkpoint that both sign. From then on, the former key must sign
+ * nothing.
+ */
 class KeySuccession {
   readonly #findings: Findings;
   #present = new Set<string>();
@@ -119,7 +122,7 @@ export async function compareCopy(
   return isCopy;
 }
 
-/** The keys in an archive are there for convenience: an auditor brings his own. */
+/** The keys in an archive are only for convenience: an auditor uses trusted copies. */
 export async function compareKeys(store: ArchiveStore, verifiers: readonly Verifier[], findings: Findings): Promise<void> {
   for await (const path of store.list('keys/')) {
     const verifier = verifiers.find((each) => path === `keys/${keyName(each)}`);

@@ -1,8 +1,9 @@
-/** What `archive verify` finds. */
+/** The findings of `archive verify`. */
 
 /**
- * `altered`: an object contradicts a signature, a hash or a proof, or is missing. `unproven`:
- * nothing contradicts, but something stays open. `note`: worth knowing, and no evidence.
+ * `altered`: an object is missing, or contradicts a signature, a hash or a proof. `unproven`: no
+ * contradiction, but something is not proven. `note`: information about an object that is not
+ * evidence.
  */
 type Severity = 'altered' | 'unproven' | 'note';
 

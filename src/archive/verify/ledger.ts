@@ -2,14 +2,13 @@
  * Checks the archived ledger against the archived records: a proven window has as many records
  * before its line as the line states, with the digest that it states.
  */
-import { createHash } from 'node:crypto';
 import type { Micros } from '../../model/time.ts';
-import { uidBytes } from '../../record/identity.ts';
 import { microsToIso } from '../../record/timestamp.ts';
 import type { PositionLine } from '../line.ts';
+import { sha256 } from '../merkle.ts';
 import type { LedgerFacts, LineFacts } from '../parse-line.ts';
 import type { Findings } from './findings.ts';
-import { RecordIndex } from './record-index.ts';
+import { RecordIndex, uidBytes } from './record-index.ts';
 
 interface Period {
   readonly from?: Micros | undefined;
@@ -25,7 +24,7 @@ export interface SourceWindows {
   readonly to: Micros;
 }
 
-/** The last line of a window, and what it leaves open. */
+/** The last line of a window, and the reason why it is not proven. */
 interface Verdict {
   readonly line: LedgerFacts;
   readonly open: string | undefined;
@@ -40,8 +39,10 @@ export class LedgerCheck implements Disposable {
   readonly #records = new RecordIndex();
   /** By source, then by the start of the window. */
   readonly #windows = new Map<string, Map<Micros, Verdict>>();
-  /** The first position of each selection of sources, since the archive has its present journal. */
+  /** The first position of each selection of sources, since the archive has every entry of its present journal. */
   #selections: PositionLine[] = [];
+  /** Of the last position: its sequence number. */
+  #through = 0;
   #isFiltered = false;
   #lacksLines = false;
 
@@ -55,12 +56,14 @@ export class LedgerCheck implements Disposable {
     const position = facts.at(-1);
     if (position?.kind === 'position') {
       const before = this.#selections.at(-1);
-      if (before?.journal !== position.journal) this.#selections = [position];
+      const isContinued = before?.journal === position.journal && this.#through === position.after;
+      if (!isContinued) this.#selections = [position];
       else if (String(before.sources) !== String(position.sources)) this.#selections.push(position);
+      this.#through = position.seq;
       this.#isFiltered ||= position.filtered;
     }
     for (const fact of facts) {
-      if (fact.kind === 'record' && fact.time !== undefined) this.#records.add(fact.source, fact.time, uidBytes(fact.uid));
+      if (fact.kind === 'record' && fact.time !== undefined) this.#records.add(fact.source, fact.time, fact.uid);
       if (fact.kind === 'ledger' && fact.from < fact.to && this.#isInPeriod(fact)) this.#check(fact);
     }
   }
@@ -70,7 +73,9 @@ export class LedgerCheck implements Disposable {
     this.#beginsAt = at;
   }
 
-  /** Lines of the log are lost: a window that lacks records is not contradicted again. */
+  /**
+   * Lines of the log are lost: a window that lacks records is then not reported as a contradiction.
+   */
   lacksLines(): void {
     this.#lacksLines = true;
   }
@@ -100,24 +105,21 @@ export class LedgerCheck implements Disposable {
     windows.set(line.from, { line, around, open: openReason(line) ?? (isCounted ? undefined : this.#count(line)) });
   }
 
-  /** @returns what the count leaves open */
+  /** @returns the reason why the count does not prove the window */
   #count(line: LedgerFacts): string | undefined {
     const uids = this.#records.uidsIn(line.source, line.from, line.to);
-    if (uids.length > line.records)
-      return `the archive has ${uids.length} records, and the service counted ${line.records}: it withdrew records`;
-    const digest = createHash('sha256').update(Buffer.concat(uids)).digest('hex');
-    if (uids.length === line.records && digest === line.digest) return undefined;
+    const count = uids.length / uidBytes;
+    if (count > line.records) return `the archive has ${count} records, and the service counted ${line.records}: it withdrew records`;
+    if (count === line.records && sha256(uids).toString('hex') === line.digest) return undefined;
     const reason =
-      uids.length < line.records
-        ? `${line.records - uids.length} of ${line.records} records are missing`
-        : 'its records differ from its proof';
+      count < line.records ? `${line.records - count} of ${line.records} records are missing` : 'its records differ from its proof';
     const excuse = this.#excuse(line);
     if (excuse !== undefined) return `${reason}: ${excuse}`;
     this.#findings.altered(nameOf(line), reason);
     return undefined;
   }
 
-  /** Why records may be missing that nobody removed. */
+  /** The permitted reason why records are missing; undefined without one. */
   #excuse({ source, from }: LedgerFacts): string | undefined {
     if (this.#lacksLines) return 'lines of the archive are lost';
     if (this.#isFiltered) return 'the filter of the sink excluded records';

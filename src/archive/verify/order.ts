@@ -1,4 +1,4 @@
-/** Checks that the segments continue each other in the journal, entry by entry. */
+/** Checks that consecutive segments contain consecutive entries of the journal. */
 import type { PositionLine } from '../line.ts';
 import type { LineFacts } from '../parse-line.ts';
 import type { Findings } from './findings.ts';
@@ -21,6 +21,11 @@ export class Order {
     const before = this.#position;
     if (before && before.journal !== position.journal)
       this.#findings.unproven(path, `journal "${position.journal}" follows "${before.journal}"`);
+    else if (before && before.seq < position.after)
+      this.#findings.unproven(
+        path,
+        `the archive lacks the entries ${before.seq + 1} to ${position.after} of the journal: an operator continued it without them`,
+      );
     else if (before && before.seq !== position.after)
       this.#findings.altered(
         path,

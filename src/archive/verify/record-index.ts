@@ -11,7 +11,8 @@ import type { Micros } from '../../model/time.ts';
 /** Ten minutes: of 1,000 records a second a bucket has 14 MB. */
 const bucketMicros = 600_000_000;
 /** Time as a double, and the uid. */
-const rowBytes = 8 + 16;
+export const uidBytes = 16;
+const rowBytes = 8 + uidBytes;
 const defaultMemory = 64 * 1024 * 1024;
 
 interface Bucket {
@@ -26,6 +27,7 @@ export class RecordIndex implements Disposable {
   readonly #maxMemory: number;
   /** By source, then by number; the least recently used first. */
   readonly #buckets = new Map<string, Bucket>();
+  #last: { readonly source: string; readonly number: number; readonly bucket: Bucket } | undefined;
   #memory = 0;
   #file: number | undefined;
   #fileLength = 0;
@@ -35,13 +37,12 @@ export class RecordIndex implements Disposable {
     this.#maxMemory = maxMemory;
   }
 
-  add(source: string, time: Micros, uid: Uint8Array): void {
-    const key = keyOf(source, Math.floor(time / bucketMicros));
-    const bucket = this.#buckets.get(key) ?? { rows: Buffer.alloc(0), used: 0, stored: [] };
-    this.#touch(key, bucket);
+  /** @param uid  16 bytes in base64url */
+  add(source: string, time: Micros, uid: string): void {
+    const bucket = this.#bucketOf(source, Math.floor(time / bucketMicros));
     if (bucket.used + rowBytes > bucket.rows.length) this.#widen(bucket);
     bucket.rows.writeDoubleBE(time, bucket.used);
-    bucket.rows.set(uid, bucket.used + 8);
+    bucket.rows.write(uid, bucket.used + 8, uidBytes, 'base64url');
     bucket.used += rowBytes;
   }
 
@@ -53,19 +54,29 @@ export class RecordIndex implements Disposable {
     return rows;
   }
 
-  /** The distinct uids of the records with a time in [from, to), sorted bytewise. */
-  uidsIn(source: string, from: Micros, to: Micros): readonly Buffer[] {
-    const uids = new Set<string>();
+  /** The distinct uids of the records with a time in [from, to), sorted bytewise, one after another. */
+  uidsIn(source: string, from: Micros, to: Micros): Buffer {
+    const found: Buffer[] = [];
     for (const [key, bucket] of this.#within(source, from, to)) {
       this.#touch(key, bucket);
       for (const rows of [bucket.rows.subarray(0, bucket.used), ...bucket.stored.map((part) => this.#readBack(part))])
         for (let at = 0; at < rows.length; at += rowBytes) {
           const time = rows.readDoubleBE(at);
-          if (time >= from && time < to) uids.add(rows.toString('latin1', at + 8, at + rowBytes));
+          if (time >= from && time < to) found.push(rows.subarray(at + 8, at + rowBytes));
         }
     }
-    // Code units of latin1 text compare as the bytes do.
-    return [...uids].sort().map((uid) => Buffer.from(uid, 'latin1'));
+    return sortedUids(found);
+  }
+
+  /** The bucket of the record before is that of most records. */
+  #bucketOf(source: string, number: number): Bucket {
+    const last = this.#last;
+    if (last?.source === source && last.number === number) return last.bucket;
+    const key = keyOf(source, number);
+    const bucket = this.#buckets.get(key) ?? { rows: Buffer.alloc(0), used: 0, stored: [] };
+    this.#touch(key, bucket);
+    this.#last = { source, number, bucket };
+    return bucket;
   }
 
   [Symbol.dispose](): void {
@@ -117,6 +128,30 @@ export class RecordIndex implements Disposable {
 
 function keyOf(source: string, number: number): string {
   return `${source} ${number}`;
+}
+
+/** Sorts by the first bytes as numbers, which is many times faster than by comparisons; few uids have the same. */
+function sortedUids(uids: readonly Buffer[]): Buffer {
+  const order = new Float64Array(uids.length);
+  // A number holds 53 bits: an index of 21 bits or more, and up to 32 bits of the uid.
+  const indexBits = Math.max(21, Math.ceil(Math.log2(uids.length + 1)));
+  const indexes = 2 ** indexBits;
+  for (const [i, uid] of uids.entries()) order[i] = (uid.readUInt32BE() >>> (indexBits - 21)) * indexes + i;
+  order.sort();
+  const sorted = Buffer.allocUnsafe(uids.length * uidBytes);
+  let end = 0;
+  for (const key of order) {
+    const uid = uids[key % indexes] as Buffer;
+    let at = end;
+    let difference = 1;
+    // Uids with the same beginning stand in the order of their rows.
+    while (at > 0 && (difference = uid.compare(sorted, at - uidBytes, at)) < 0) at -= uidBytes;
+    if (at > 0 && difference === 0) continue;
+    sorted.copy(sorted, at + uidBytes, at, end);
+    sorted.set(uid, at);
+    end += uidBytes;
+  }
+  return sorted.subarray(0, end);
 }
 
 function unnamedFile(): number {

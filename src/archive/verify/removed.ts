@@ -1,4 +1,7 @@
-/** Segments that the retention of an archive removed: its oldest ones, whose lines were archived before a time. */
+/**
+ * Segments that the retention of an archive removed: the oldest ones, with lines archived before a
+ * given time.
+ */
 import type { Micros } from '../../model/time.ts';
 import type { LineFacts } from '../parse-line.ts';
 import type { Findings } from './findings.ts';
@@ -16,7 +19,7 @@ export class RemovedSegments {
     this.#before = before;
   }
 
-  /** @returns false when this segment may not be missing, whatever follows it */
+  /** @returns false if this segment may not be missing, regardless of later ones */
   add(lost: LostSegment): boolean {
     if (this.#before === undefined || !this.#isOldest || !lost.isAbsent) return false;
     this.#absent.push(lost);
@@ -35,7 +38,7 @@ export class RemovedSegments {
     return Math.max(position.at, ...facts.map(timeOf));
   }
 
-  /** Nothing after the absent segments shows that they are old enough. */
+  /** Later segments do not show that the absent ones are old enough. */
   finish(): void {
     for (const { object, message } of this.#absent) this.#findings.altered(object, message);
   }

@@ -2,7 +2,7 @@
  * Follows the log from one signed checkpoint to the next: recomputes the leaves from the lines of
  * the segments, and the root from the leaves.
  */
-import { formatEntry, parseBundle } from '../entry.ts';
+import { parseBundle } from '../entry.ts';
 import { EntryLog } from '../entry-log.ts';
 import type { Growth } from '../entry-log.ts';
 import { equal, sha256 } from '../merkle.ts';
@@ -21,7 +21,7 @@ interface Step {
   readonly growth: Growth;
   /** Undefined where the lines do not match the log, so that only the entries are known. */
   readonly segment: { readonly path: string; readonly facts: readonly LineFacts[] } | undefined;
-  /** Set in place of the segment: the object at fault. */
+  /** Set instead of the segment: the object at fault. */
   readonly lost?: LostSegment;
 }
 
@@ -37,6 +37,8 @@ export class Segments {
   readonly #findings: Findings;
   readonly #byLeaf: ReadonlyMap<number, readonly SegmentName[]>;
   readonly #committed = new Set<string>();
+  /** The next segment, read and unpacked in advance. */
+  #prepared: { readonly path: string; readonly lines: Promise<readonly Buffer[] | undefined> } | undefined;
 
   private constructor(store: ArchiveStore, findings: Findings, byLeaf: ReadonlyMap<number, readonly SegmentName[]>) {
     this.#store = store;
@@ -101,38 +103,61 @@ export class Segments {
     return undefined;
   }
 
-  async #read({ path, digest }: SegmentName, from: EntryLog, problems: string[]): Promise<Step | undefined> {
-    const bytes = await this.#store.read(path);
-    if (!bytes) return undefined;
-    if (sha256(bytes).toString('hex') !== digest) {
-      problems.push('its SHA-256 is not the one in its name');
-      return undefined;
-    }
+  async #read(name: SegmentName, from: EntryLog, problems: string[]): Promise<Step | undefined> {
     const log = from.copy();
     const facts: LineFacts[] = [];
     try {
-      for (const line of await segmentLines(bytes)) {
+      const lines = await this.#linesOf(name);
+      if (!lines) return undefined;
+      // While these lines are hashed, threads read and unpack what follows.
+      this.#prepare(from.size + lines.length);
+      for (const line of lines) {
         const fact = parseLine(line);
         if (!fact) throw new SegmentError(`line ${facts.length + 1} is not a line of an archive`);
         facts.push(fact);
-        log.append(formatEntry(fact, line));
+        log.append(fact, line);
       }
     } catch (thrown) {
       if (!(thrown instanceof SegmentError)) throw thrown;
       problems.push(thrown.message);
       return undefined;
     }
-    return { log, growth: log.take(), segment: { path, facts } };
+    return { log, growth: log.take(), segment: { path: name.path, facts } };
   }
 
-  /** The entries of the log stay where lines are lost, so that everything after them can be checked. */
+  #prepare(firstLeaf: number): void {
+    const [next] = this.#byLeaf.get(firstLeaf) ?? [];
+    if (!next || this.#prepared?.path === next.path) return;
+    const lines = this.#unpack(next);
+    // Its reader sees the error.
+    lines.catch(() => undefined);
+    this.#prepared = { path: next.path, lines };
+  }
+
+  async #linesOf(name: SegmentName): Promise<readonly Buffer[] | undefined> {
+    const prepared = this.#prepared;
+    if (prepared?.path !== name.path) return this.#unpack(name);
+    this.#prepared = undefined;
+    return prepared.lines;
+  }
+
+  /** @returns undefined for a segment that is gone */
+  async #unpack({ path, digest }: SegmentName): Promise<readonly Buffer[] | undefined> {
+    const bytes = await this.#store.read(path);
+    if (bytes && sha256(bytes).toString('hex') !== digest) throw new SegmentError('its SHA-256 is not the one in its name');
+    return bytes && segmentLines(bytes);
+  }
+
+  /**
+   * The entries of the log survive the loss of lines, so that everything after them can be checked.
+   */
   async #leadByEntries(from: EntryLog, to: SignedCheckpoint): Promise<EntryLog | undefined> {
     const log = from.copy();
     for (let index = Math.floor(from.size / tileWidth); log.size < to.size; index += 1) {
       const { width } = tileAt(0, index, to.size);
       const entries = parseBundle((await this.#store.read(bundlePath({ index, width }))) ?? Buffer.alloc(0));
       if (entries?.length !== width) return undefined;
-      for (const entry of entries.slice(log.size - index * tileWidth)) log.append(entry);
+      for (const entry of entries.slice(log.size - index * tileWidth)) log.appendEntry(entry);
     }
     return equal(log.root(), to.root) ? log : undefined;
   }

@@ -1,6 +1,6 @@
 /**
  * Verifies an archive against public keys: signatures, hashes, and the ledger. Tiles and entries
- * are compared with what the lines give, and prove nothing themselves.
+ * are compared with those computed from the lines, and prove nothing themselves.
  */
 import type { Micros } from '../../model/time.ts';
 import { EntryLog } from '../entry-log.ts';
@@ -17,6 +17,8 @@ import type { SourceWindows } from './ledger.ts';
 import { Order } from './order.ts';
 import { RemovedSegments } from './removed.ts';
 import { Segments } from './segments.ts';
+import { TimeStampCheck } from './timestamps.ts';
+import type { TimeStampOptions, TimeStampReport } from './timestamps.ts';
 
 export interface VerifyOptions {
   /** Windows outside this period are not checked. */
@@ -24,8 +26,10 @@ export interface VerifyOptions {
   readonly to?: Micros | undefined;
   /** Segments whose lines were archived before this time may be missing. */
   readonly removedBefore?: Micros | undefined;
-  /** A checkpoint that was stored elsewhere. */
+  /** A checkpoint stored at another place. */
   readonly since?: Uint8Array | undefined;
+  /** Undefined: signatures of time stamps are not checked. */
+  readonly timeStamps?: TimeStampOptions | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Called after each checkpoint. */
   readonly onProgress?: (done: { readonly lines: number; readonly of: number }) => void;
@@ -39,8 +43,10 @@ export interface VerifyReport {
   readonly records: number;
   readonly sources: readonly SourceWindows[];
   readonly findings: readonly Finding[];
-  /** Lines that the checkpoint from elsewhere confirms. */
+  /** The number of lines that this checkpoint confirms. */
   readonly confirmed: number;
+  /** Undefined without `timestampRoots`, or without a valid time stamp. */
+  readonly timeStamps: TimeStampReport | undefined;
 }
 
 export async function verifyArchive(
@@ -55,6 +61,7 @@ export async function verifyArchive(
   const segments = await Segments.list(store, findings);
   const order = new Order(findings);
   const removed = new RemovedSegments(findings, options.removedBefore);
+  const timeStamps = new TimeStampCheck(store, findings);
   using ledger = new LedgerCheck(findings, options);
   const newest = signed.at(-1);
   let log = new EntryLog();
@@ -70,6 +77,7 @@ export async function verifyArchive(
         const beginsAt = removed.next(segment.facts);
         if (beginsAt !== undefined) ledger.beginAt(beginsAt);
         order.add(segment.path, segment.facts);
+        timeStamps.add(segment.path, segment.facts, checkpoint);
         ledger.add(segment.facts);
         records += segment.facts.filter(({ kind }) => kind === 'record').length;
       } else if (lost) {
@@ -84,6 +92,7 @@ export async function verifyArchive(
   removed.finish();
   segments.noteUncommitted();
   const confirmed = options.since ? confirmedLines(options.since, signed, verifiers, findings) : 0;
+  const stamped = await timeStamps.finish(signed, options.timeStamps);
   const sources = ledger.finish();
   return {
     result: findings.has('altered') ? 'altered' : findings.has('unproven') ? 'unproven' : 'intact',
@@ -94,6 +103,7 @@ export async function verifyArchive(
     sources,
     findings: findings.all,
     confirmed,
+    timeStamps: stamped,
   };
 }
 
@@ -116,7 +126,7 @@ async function compareObjects(
   }
 }
 
-/** The checkpoint from elsewhere must be one of the archive. */
+/** The checkpoint from another place must be one of this archive. */
 function confirmedLines(
   since: Uint8Array,
   signed: readonly SignedCheckpoint[],

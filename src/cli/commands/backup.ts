@@ -4,8 +4,8 @@ import { backUp } from '../../journal/backup.ts';
 import { grouped } from '../../report/format-time.ts';
 import { size } from '../../report/format-size.ts';
 import { defineCommand } from '../command.ts';
-import { required, text } from '../option.ts';
-import { jsonOption } from '../period-options.ts';
+import { printJson } from '../io.ts';
+import { jsonOption, required, text } from '../option.ts';
 import { Progress } from '../progress.ts';
 import { settingsFor, stateOptions } from '../state-access.ts';
 
@@ -28,7 +28,7 @@ docs/operations.md, "State lost", says what each sink then receives.`,
       signal: io.signal,
     }).finally(() => progress.end());
     const copied = { directory: values.to, journal, bytes, head: seq, chain: chain.toString('hex') };
-    if (values.json) io.stdout.write(`${JSON.stringify(copied, null, 2)}\n`);
+    if (values.json) printJson(io, copied);
     else
       io.stdout.write(
         `copied the state in "${settings.dataDir}" to "${values.to}": ${size(bytes)}, last entry ${grouped(seq)}; verified\n`,

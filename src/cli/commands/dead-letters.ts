@@ -6,17 +6,17 @@ import { maxDeadLetters } from '../../daemon/operations/requests.ts';
 import { WaybillError } from '../../errors.ts';
 import { isDeadLetter, deadLettersOf, recordOfDeadLetter } from '../../journal/dead-letters.ts';
 import type { DeadLetterRow } from '../../journal/dead-letters.ts';
-import { jsonText } from '../../report/chunks.ts';
 import { printable } from '../../escape.ts';
-import { table } from '../../report/text-table.ts';
+import { right } from '../../report/text-table.ts';
 import { counted, rfc3339 } from '../../report/format-time.ts';
 import { defineCommand, subcommand } from '../command.ts';
+import { printJson, printTable } from '../io.ts';
 import type { Io } from '../io.ts';
 import { notFound } from '../not-found.ts';
 import { operation, actor, operationOptions, confirmed } from '../operation.ts';
 import type { OperationValues } from '../operation.ts';
-import { text, toggle } from '../option.ts';
-import { jsonOption } from '../period-options.ts';
+import { jsonOption, text, toggle } from '../option.ts';
+import type { ValuesOf } from '../option.ts';
 import { readState, settingsFor, stateOptions } from '../state-access.ts';
 import type { StateValues } from '../state-access.ts';
 
@@ -75,10 +75,7 @@ export const command = defineCommand({
   examples: ['waybill dead-letters list', "waybill dead-letters retry --all --sink siem --reason 'mapping fixed, ticket 4711' --yes"],
 });
 
-interface ChosenValues {
-  readonly sink: string | undefined;
-  readonly all: boolean;
-}
+type ChosenValues = ValuesOf<typeof chosenOptions>;
 
 /**
  * The dead letters of the state. A sink that neither the state nor the configuration knows is
@@ -108,26 +105,19 @@ async function choose(
 }
 
 function list(deadLetters: readonly DeadLetterRow[], json: boolean, io: Io): void {
-  if (json) {
-    io.stdout.write(jsonText({ deadLetters: deadLetters.map((deadLetter) => facts(deadLetter)) }));
-    return;
+  if (json) printJson(io, { deadLetters: deadLetters.map(facts) });
+  else if (deadLetters.length === 0) io.stdout.write('no dead letters\n');
+  else {
+    const columns = ['sink', right('entry'), 'source', 'record time', 'rejected', 'code', right('attempts'), 'state'];
+    const rows = deadLetters.map(({ sink, seq, source, time, at, code, attempts, state }) => [
+      ...[sink, String(seq), source, time === undefined ? '-' : rfc3339(time), rfc3339(at), codeText(code), String(attempts), state],
+    ]);
+    printTable(io, columns, rows);
   }
-  if (deadLetters.length === 0) {
-    io.stdout.write('no dead letters\n');
-    return;
-  }
-  const columns = ['sink', 'entry', 'source', 'record time', 'rejected', 'code', 'attempts', 'state'].map((head, i) => ({
-    head,
-    align: i === 1 || i === 6 ? ('right' as const) : ('left' as const),
-  }));
-  const rows = deadLetters.map(({ sink, seq, source, time, at, code, attempts, state }) => [
-    ...[sink, String(seq), source, time === undefined ? '-' : rfc3339(time), rfc3339(at), codeText(code), String(attempts), state],
-  ]);
-  io.stdout.write(`${table(columns, rows).join('\n')}\n`);
 }
 
 /**
- * Splunk's text for the codes of its rejections; the other sinks have codes in words. None quotes a
+ * Splunk's text for the codes of its rejections; other sinks have textual codes. None quotes a
  * record.
  */
 const refusals: ReadonlyMap<string, string> = new Map([
@@ -150,21 +140,15 @@ function facts({ sink, seq, source, uid, time, received, at, code, attempts, sta
 
 function show(config: Pick<StateSettings, 'dataDir'>, deadLetters: readonly DeadLetterRow[], json: boolean, io: Io): number {
   return readState(config, (db) => {
-    const shown = deadLetters.map((deadLetter) => ({
-      deadLetter,
-      record: recordOfDeadLetter(db, deadLetter.sink, deadLetter.seq)?.toString('utf8'),
-    }));
+    const recordOf = ({ sink, seq }: DeadLetterRow) => recordOfDeadLetter(db, sink, seq)?.toString('utf8');
     if (json) {
-      const deadLetters = shown.map(({ deadLetter, record }) => ({
-        ...facts(deadLetter),
-        message: deadLetter.message,
-        record: record ?? null,
-      }));
-      io.stdout.write(jsonText({ deadLetters }));
+      const shown = deadLetters.map((each) => ({ ...facts(each), message: each.message, record: recordOf(each) ?? null }));
+      printJson(io, { deadLetters: shown });
       return 0;
     }
-    for (const { deadLetter, record } of shown) {
+    for (const deadLetter of deadLetters) {
       const { sink, seq, at, code, message, attempts } = deadLetter;
+      const record = recordOf(deadLetter);
       const rejected = `${sink}, entry ${seq}, rejected ${rfc3339(at)} (${counted(attempts, 'attempt')}), ${code}`;
       if (record === undefined) io.stderr.write(`${rejected}\n  its copy and the message of the sink were discarded\n`);
       else {
@@ -199,7 +183,7 @@ async function retry(config: Config, deadLetters: readonly DeadLetterRow[], valu
     }
   }
   const rejected = results.filter(({ delivered }) => !delivered).length;
-  if (values.json) io.stdout.write(jsonText({ sink: first.sink, retried: results }));
+  if (values.json) printJson(io, { sink: first.sink, retried: results });
   else
     io.stdout.write(
       `${counted(deadLetters.length - rejected, 'record')} delivered${rejected === 0 ? '' : `, ${rejected} rejected again`}\n`,
@@ -219,7 +203,8 @@ async function discard(config: Config, deadLetters: readonly DeadLetterRow[], va
     const part = seqs.slice(from, from + maxDeadLetters);
     await operation(config, { operation: 'dead-letters discard', sink: first.sink, seqs: part, ...actor(values, io) }, io.signal);
   }
-  io.stdout.write(values.json ? jsonText({ sink: first.sink, discarded: seqs }) : 'done\n');
+  if (values.json) printJson(io, { sink: first.sink, discarded: seqs });
+  else io.stdout.write('done\n');
   return 0;
 }
 

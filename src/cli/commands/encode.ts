@@ -14,13 +14,32 @@ import { exampleRecord } from '../../record/example.ts';
 import { identify } from '../../record/identity.ts';
 import { readText } from '../../record/read.ts';
 import { quote } from '../../quote.ts';
+import { shortNamePattern } from '../../settings/values.ts';
 import { defineCommand } from '../command.ts';
 import type { Command } from '../form.ts';
 import { writeResult } from '../io.ts';
 import type { Io } from '../io.ts';
 import { linesOf } from '../lines.ts';
 import { choice, parsed, text } from '../option.ts';
+import type { ValuesOf } from '../option.ts';
 import { configOption } from '../state-access.ts';
+
+const options = {
+  format: choice('FORMAT', formats, `${formats.join(', ')}, with default settings`),
+  sink: text('ID', 'encode as this sink of the configuration does'),
+  source: parsed(
+    'ID',
+    'source of the records, part of the identity of each; default "default", or the only source of the sink',
+    '1 to 32 of a-z, 0-9 and hyphen, no hyphen first',
+    (given) => (shortNamePattern.test(given) ? given : undefined),
+  ),
+  ...configOption,
+  example: choice(
+    'CODE',
+    ['all', ...outcomeCodes],
+    `print a synthetic record of this outcome, such as Decrypt:AccessDenied:TimeEmbargoFailed, instead of reading; all: one of each of the ${outcomes.length} outcomes`,
+  ),
+};
 
 export const encodeCommand = (clock: Clock): Command =>
   defineCommand({
@@ -31,22 +50,7 @@ standard error with its number; the others are encoded, and the exit code is 1.
 
 With --sink, the filter, privacy rules, mapping, format and size limit of the sink and of its source apply: the receiver would get the same
 messages, in the envelope of its protocol. Needs no credentials and opens no connection.`,
-    options: {
-      format: choice('FORMAT', formats, `${formats.join(', ')}, with default settings`),
-      sink: text('ID', 'encode as this sink of the configuration does'),
-      source: parsed(
-        'ID',
-        'source of the records, part of the identity of each; default "default", or the only source of the sink',
-        '1 to 32 of a-z, 0-9 and hyphen, no hyphen first',
-        idOf,
-      ),
-      ...configOption,
-      example: choice(
-        'CODE',
-        ['all', ...outcomeCodes],
-        `print a synthetic record of this outcome, such as Decrypt:AccessDenied:TimeEmbargoFailed, instead of reading; all: one of each of the ${outcomes.length} outcomes`,
-      ),
-    },
+    options,
     examples: [
       'waybill encode --format cef < records.ndjson',
       'waybill encode --format ecs --example all',
@@ -57,19 +61,9 @@ messages, in the envelope of its protocol. Needs no credentials and opens no con
 
 export const command = encodeCommand(systemClock);
 
-function idOf(given: string): string | undefined {
-  return /^[a-z0-9][a-z0-9-]{0,31}$/.test(given) ? given : undefined;
-}
+type Values = ValuesOf<typeof options>;
 
-interface EncodeValues {
-  readonly format: Format | undefined;
-  readonly sink: string | undefined;
-  readonly source: string | undefined;
-  readonly config: string | undefined;
-  readonly example: string | undefined;
-}
-
-async function run(values: EncodeValues, io: Io, clock: Clock): Promise<number> {
+async function run(values: Values, io: Io, clock: Clock): Promise<number> {
   const encode = await encoderOf(values, io, clock);
   const records = values.example === undefined ? linesOf(io.stdin, io.signal) : examplesOf(values.example);
   let failed = false;
@@ -96,7 +90,7 @@ async function run(values: EncodeValues, io: Io, clock: Clock): Promise<number> 
 }
 
 /** @throws WaybillError `usage` when the options do not fit together */
-async function encoderOf(values: EncodeValues, io: Io, clock: Clock): Promise<(text: string) => string | undefined> {
+async function encoderOf(values: Values, io: Io, clock: Clock): Promise<(text: string) => string | undefined> {
   const { format, sink, source } = values;
   if (sink === undefined) {
     if (format === undefined) throw new WaybillError('usage', 'cannot run "encode": missing --format or --sink; see waybill help encode');

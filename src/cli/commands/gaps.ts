@@ -1,27 +1,26 @@
 /** `waybill gaps`: lists the windows that are not proven, retries them, or accepts them. */
-import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { hash } from 'node:crypto';
 import { loadConfig } from '../../config/load.ts';
 import type { Config } from '../../config/load.ts';
 import type { StateSettings } from '../../config/state-settings.ts';
 import { parseInstant } from '../../settings/units.ts';
-import { WaybillError, messageOf } from '../../errors.ts';
+import { WaybillError } from '../../errors.ts';
 import { gapsOf } from '../../journal/queries/gaps.ts';
 import type { Gap } from '../../journal/queries/gaps.ts';
-import { jsonText } from '../../report/chunks.ts';
-import { table } from '../../report/text-table.ts';
 import { counted } from '../../report/format-time.ts';
 import { adminOptions, adminServer } from '../admin-client.ts';
 import { defineCommand, subcommand } from '../command.ts';
+import { printJson, printTable, readInput } from '../io.ts';
 import type { Io } from '../io.ts';
 import { assertKnownSource } from '../not-found.ts';
 import { operation, actor, operationOptions, confirmed } from '../operation.ts';
 import type { OperationValues } from '../operation.ts';
-import { required, text, toggle } from '../option.ts';
-import { jsonOption } from '../period-options.ts';
+import { jsonOption, required, text, toggle } from '../option.ts';
+import type { ValuesOf } from '../option.ts';
 import { readState, settingsFor, stateOptions } from '../state-access.ts';
 
 const source = { source: text('ID', 'only this source') };
+const listOptions = { ...source, ...jsonOption, ...stateOptions, ...adminOptions };
 const windowOptions = { ...source, all: toggle('every open gap') };
 const windows = { name: 'WINDOW…', help: 'start of a window, as list shows it' };
 
@@ -36,7 +35,7 @@ exits with 3. When a source is suspended because records are missing, accepting 
   subcommands: {
     list: subcommand({
       summary: 'shows gaps, accepted gaps, and windows that a later count put in doubt',
-      options: { ...source, ...jsonOption, ...stateOptions, ...adminOptions },
+      options: listOptions,
       run: list,
     }),
     retry: subcommand({
@@ -59,7 +58,7 @@ exits with 3. When a source is suspended because records are missing, accepting 
       run: async (values, io, given) => {
         if (values.reason.trim() === '') throw new WaybillError('usage', 'cannot accept a gap: --reason is empty');
         const { config, gaps } = await choose('accept', values, io, given);
-        const evidence = values.evidence === undefined ? undefined : digestOf(values.evidence);
+        const evidence = values.evidence === undefined ? undefined : hash('sha256', readInput(values.evidence, '--evidence'));
         return change('accept', config, gaps, values, evidence, io);
       },
     }),
@@ -71,11 +70,7 @@ exits with 3. When a source is suspended because records are missing, accepting 
   ],
 });
 
-interface WindowValues {
-  readonly config: string | undefined;
-  readonly source: string | undefined;
-  readonly all: boolean;
-}
+type WindowValues = ValuesOf<typeof windowOptions> & Pick<OperationValues, 'config'>;
 
 async function choose(
   verb: 'retry' | 'accept',
@@ -114,7 +109,7 @@ async function change(
     );
   }
   const done = gaps.map(({ source: id, from, to }) => ({ source: id, from, to }));
-  if (values.json) io.stdout.write(jsonText({ [verb === 'retry' ? 'retried' : 'accepted']: done }));
+  if (values.json) printJson(io, { [verb === 'retry' ? 'retried' : 'accepted']: done });
   else io.stdout.write('done\n');
   return 0;
 }
@@ -149,27 +144,17 @@ function chosen(verb: string, gaps: readonly Gap[], names: readonly string[], al
   return open.filter((gap) => named.includes(gap) || (gap.together && sources.has(gap.source)));
 }
 
-interface ListValues {
-  readonly source: string | undefined;
-  readonly json: boolean;
-  readonly config: string | undefined;
-  readonly 'data-dir': string | undefined;
-  readonly admin: string | undefined;
-  readonly 'admin-ca': string | undefined;
-}
-
-async function list(values: ListValues, io: Io): Promise<number> {
+async function list(values: ValuesOf<typeof listOptions>, io: Io): Promise<number> {
   const { source: id, json } = values;
   const server = adminServer(values, io.env);
   const gaps = server
     ? (await server.get<{ readonly gaps: readonly Gap[] }>('/gaps', { gaps: 'objects' }, { source: id })).gaps
     : localGaps((await settingsFor(values, io)).settings, id);
-  if (json) io.stdout.write(jsonText({ gaps }));
+  if (json) printJson(io, { gaps });
   else if (gaps.length === 0) io.stdout.write('no gaps\n');
   else {
-    const columns = ['source', 'from', 'to', 'state', 'next retry', 'reason'].map((head) => ({ head }));
     const rows = gaps.map((gap) => [gap.source, gap.from, gap.to, gap.state, gap.nextTry ?? '-', reasonText(gap)]);
-    io.stdout.write(`${table(columns, rows).join('\n')}\n`);
+    printTable(io, ['source', 'from', 'to', 'state', 'next retry', 'reason'], rows);
   }
   return 0;
 }
@@ -185,12 +170,4 @@ function localGaps(settings: Pick<StateSettings, 'dataDir' | 'sources'>, id: str
 function reasonText({ reason, message, total, received }: Gap): string {
   const numbers = `received ${received}, the service counted ${total ?? 'nothing'}`;
   return `${reason ?? 'gap'}: ${message === null || message === '' ? numbers : message}`;
-}
-
-function digestOf(path: string): string {
-  try {
-    return createHash('sha256').update(readFileSync(path)).digest('hex');
-  } catch (cause) {
-    throw new WaybillError('usage', `cannot read --evidence "${path}": ${messageOf(cause)}`, { cause });
-  }
 }

@@ -1,6 +1,6 @@
 /**
- * `waybill ledger`: the completeness report, for a person or for a script. Reads the state beside a
- * running daemon.
+ * `waybill ledger`: the completeness report, for people or scripts. Reads the state while a daemon
+ * may run.
  */
 import { writeFile } from 'node:fs/promises';
 import { systemClock } from '../../clock.ts';
@@ -19,19 +19,38 @@ import type { Micros } from '../../model/time.ts';
 import { adminOptions, adminServer } from '../admin-client.ts';
 import type { AdminServer, AdminValues } from '../admin-client.ts';
 import { defineCommand } from '../command.ts';
-import { writeResult } from '../io.ts';
+import { usesColor, writeResult } from '../io.ts';
 import type { Io } from '../io.ts';
 import { ledgerText } from '../../report/ledger/text.ts';
 import { localSnapshot } from './status.ts';
 import { assertKnownSource } from '../not-found.ts';
-import { choice, text, toggle, withDefault } from '../option.ts';
-import { timeOptions } from '../period-options.ts';
+import { choice, text, timeOptions, toggle, withDefault } from '../option.ts';
+import type { ValuesOf } from '../option.ts';
 import { settingsFor, stateOptions } from '../state-access.ts';
 import type { StateValues } from '../state-access.ts';
-import { assertForward, parseTime, parseZone } from '../../settings/period.ts';
+import { assertForward, parsePeriod, parseZone } from '../../settings/period.ts';
 
 const units = ['window', 'day', 'month'] as const;
 const formats = ['text', 'csv', 'html', 'json'] as const;
+
+const options = {
+  source: text('ID', 'only this source'),
+  ...timeOptions,
+  by: choice('UNIT', units, 'rows: window, day or month; default window; text of more than 100 windows: day'),
+  tz: withDefault(
+    text(
+      'ZONE',
+      'time zone of days and months, of dates in --from and --to, and of the times in text and html; default UTC; csv and json show UTC',
+    ),
+    'UTC',
+  ),
+  format: choice('FORMAT', formats, 'text (default), csv, html (one self-contained page) or json'),
+  json: toggle('short for --format json'),
+  out: text('FILE', 'write to this file instead of standard output'),
+  'collected-only': toggle('exit with 0 when everything due is collected, even if not delivered'),
+  'require-final': toggle('exit with 3 unless every recount is done and the ledger covers the whole period'),
+  ...{ ...stateOptions, ...adminOptions },
+};
 
 export const command = defineCommand({
   name: 'ledger',
@@ -42,24 +61,7 @@ and their delay, recounts done and due, and gaps with their reasons.
 The first line is the verdict on the period, which ends now without --to: COMPLETE (SO FAR, when its end is not due yet), followed by AND
 DELIVERED or NOT ALL DELIVERED; or INCOMPLETE, with the gaps and the time that the ledger does not cover; or NOTHING DUE YET. Exits with 0
 when the period is complete and delivered, else with 3.`,
-  options: {
-    source: text('ID', 'only this source'),
-    ...timeOptions,
-    by: choice('UNIT', units, 'rows: window, day or month; default window; text of more than 100 windows: day'),
-    tz: withDefault(
-      text(
-        'ZONE',
-        'time zone of days and months, of dates in --from and --to, and of the times in text and html; default UTC; csv and json show UTC',
-      ),
-      'UTC',
-    ),
-    format: choice('FORMAT', formats, 'text (default), csv, html (one self-contained page) or json'),
-    json: toggle('short for --format json'),
-    out: text('FILE', 'write to this file instead of standard output'),
-    'collected-only': toggle('exit with 0 when everything due is collected, even if not delivered'),
-    'require-final': toggle('exit with 3 unless every recount is done and the ledger covers the whole period'),
-    ...{ ...stateOptions, ...adminOptions },
-  },
+  options,
   examples: [
     'waybill ledger --from -7d --by day',
     'waybill ledger --source production --from 2026-Q3 --to 2026-Q3 --by day --format html --out q3.html --require-final',
@@ -67,36 +69,22 @@ when the period is complete and delivered, else with 3.`,
   run,
 });
 
-interface LedgerValues extends StateValues, AdminValues {
-  readonly source: string | undefined;
-  readonly from: string | undefined;
-  readonly to: string | undefined;
-  readonly by: (typeof units)[number] | undefined;
-  readonly tz: string;
-  readonly format: (typeof formats)[number] | undefined;
-  readonly json: boolean;
-  readonly out: string | undefined;
-  readonly 'collected-only': boolean;
-  readonly 'require-final': boolean;
-}
-
 /** Text of more windows than this has a row a day. */
 const maxWindows = 100;
 /** Characters of one write. */
 const chunkLength = 65_536;
 
-async function run(values: LedgerValues, io: Io): Promise<number> {
+async function run(values: ValuesOf<typeof options>, io: Io): Promise<number> {
   const format = values.format ?? (values.json ? 'json' : 'text');
   const tz = parseZone(values.tz);
   const now = systemClock.now() * 1000;
-  const from = values.from === undefined ? undefined : parseTime(values.from, '--from', now, false, tz);
-  const to = values.to === undefined ? undefined : parseTime(values.to, '--to', now, true, tz);
-  if (from !== undefined && to !== undefined) assertForward('report', from, to, values);
+  const { from, to } = parsePeriod(values, now, tz);
+  assertForward('report', from, to, values);
   using open = await openReport(values, { source: values.source, from, to, now }, zoneOfWords(format, tz), io);
   const { report, windows, services } = open;
   const isShortened = values.by === undefined && format === 'text' && windows > maxWindows;
   const by = values.by ?? (isShortened ? 'day' : 'window');
-  const color = format === 'text' && values.out === undefined && isTerminal(io.stdout) && !io.env['NO_COLOR'];
+  const color = format === 'text' && values.out === undefined && usesColor(io);
   const output =
     format === 'text'
       ? joined([ledgerText(report, { by, tz, color, isShortened }), '\n'], '')
@@ -160,8 +148,4 @@ async function writeOut(path: string, chunks: Iterable<string>, signal: AbortSig
     signal.throwIfAborted();
     throw cause instanceof WaybillError ? cause : new WaybillError('usage', `cannot write --out "${path}": ${messageOf(cause)}`, { cause });
   }
-}
-
-function isTerminal(stream: NodeJS.WritableStream): boolean {
-  return 'isTTY' in stream && stream.isTTY === true;
 }

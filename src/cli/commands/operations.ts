@@ -4,15 +4,16 @@ import { flat } from '../../journal/operation-detail.ts';
 import { operationList } from '../../journal/queries/operations.ts';
 import type { OperationItem } from '../../journal/queries/operations.ts';
 import { detailText } from '../../report/ledger/sentences.ts';
-import { jsonText } from '../../report/chunks.ts';
-import { table } from '../../report/text-table.ts';
+import { right } from '../../report/text-table.ts';
 import { grouped, rfc3339 } from '../../report/format-time.ts';
-import { parseTime } from '../../settings/period.ts';
+import { parsePeriod } from '../../settings/period.ts';
 import { adminOptions, adminServer } from '../admin-client.ts';
 import type { AdminValues } from '../admin-client.ts';
 import { defineCommand, subcommand } from '../command.ts';
+import { printJson, printTable } from '../io.ts';
 import type { Io } from '../io.ts';
-import { jsonOption, timeOptions } from '../period-options.ts';
+import { jsonOption, timeOptions } from '../option.ts';
+import type { ValuesOf } from '../option.ts';
 import { readState, settingsFor, stateOptions } from '../state-access.ts';
 import type { StateValues } from '../state-access.ts';
 
@@ -27,9 +28,9 @@ combines consecutive operations of the same kind, on several windows or records,
       options: { ...timeOptions, ...jsonOption, ...stateOptions, ...adminOptions },
       run: async (values, io) => {
         const found = await operations(values, io);
-        if (values.json) io.stdout.write(jsonText({ operations: found }));
+        if (values.json) printJson(io, { operations: found });
         else if (found.length === 0) io.stdout.write('no operations\n');
-        else io.stdout.write(`${operationsText(found).join('\n')}\n`);
+        else printOperations(found, io);
         return 0;
       },
     }),
@@ -38,37 +39,33 @@ combines consecutive operations of the same kind, on several windows or records,
   examples: ['waybill operations list', 'waybill operations list --from 2026-Q3 --to 2026-Q3 --json'],
 });
 
-type Values = StateValues & AdminValues & { readonly from: string | undefined; readonly to: string | undefined };
+type Values = StateValues & AdminValues & ValuesOf<typeof timeOptions>;
 
 async function operations(values: Values, io: Io): Promise<readonly OperationItem[]> {
-  const now = systemClock.now() * 1000;
-  const from = values.from === undefined ? 0 : parseTime(values.from, '--from', now, false);
-  const to = values.to === undefined ? Number.MAX_SAFE_INTEGER : parseTime(values.to, '--to', now, true);
+  const { from, to } = parsePeriod(values, systemClock.now() * 1000);
   const server = adminServer(values, io.env);
   if (server) {
-    const period = { from: values.from === undefined ? undefined : rfc3339(from), to: values.to === undefined ? undefined : rfc3339(to) };
+    const period = { from: from === undefined ? undefined : rfc3339(from), to: to === undefined ? undefined : rfc3339(to) };
     return (await server.get<{ readonly operations: readonly OperationItem[] }>('/operations', { operations: 'objects' }, period))
       .operations;
   }
-  return readState((await settingsFor(values, io)).settings, (db) => operationList(db, from, to));
+  return readState((await settingsFor(values, io)).settings, (db) => operationList(db, from ?? 0, to ?? Number.MAX_SAFE_INTEGER));
 }
 
-/** Operations of one command are at most this far apart. Each replay is a command of its own, whose range matters. */
+/**
+ * Operations of one command are at most this far apart. Each replay is a separate command, whose
+ * range matters.
+ */
 const togetherMs = 60_000;
 
-function operationsText(found: readonly OperationItem[]): string[] {
+function printOperations(found: readonly OperationItem[], io: Io): void {
   const groups: OperationItem[][] = [];
   for (const item of found) {
     const last = groups.at(-1);
     if (last && isTogether(last.at(-1), item)) last.push(item);
     else groups.push([item]);
   }
-  const columns = ['time', 'actor (not authenticated)', 'operation', 'source or sink', 'count', 'outcome', 'reason', 'detail'].map(
-    (head) => ({
-      head,
-      align: head === 'count' ? ('right' as const) : ('left' as const),
-    }),
-  );
+  const columns = ['time', 'actor (not authenticated)', 'operation', 'source or sink', right('count'), 'outcome', 'reason', 'detail'];
   const rows = groups.map((group) => {
     const [first] = group;
     if (!first) return [];
@@ -79,7 +76,7 @@ function operationsText(found: readonly OperationItem[]): string[] {
       ...[outcomeOf(group), typeof reason === 'string' ? reason : '', group.length === 1 ? detailOf(first) : spanText(group)],
     ];
   });
-  return table(columns, rows);
+  printTable(io, columns, rows);
 }
 
 function isTogether(before: OperationItem | undefined, after: OperationItem): boolean {

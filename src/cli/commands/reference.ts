@@ -1,6 +1,7 @@
 /**
  * `waybill reference`: runs the reference service as a separate process, and ends it with this one.
  */
+import { addAbortListener } from 'node:events';
 import { execFileSync, spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import { fileURLToPath } from 'node:url';
@@ -28,19 +29,13 @@ export const command: Command = {
 async function run(args: readonly string[], io: Pick<Io, 'signal'>): Promise<number> {
   // Through the IPC channel the service notices the end of this process, whatever the cause.
   const child = spawn(process.execPath, [program, ...args], { stdio: ['inherit', 'inherit', 'inherit', 'ipc'] });
-  const end = (): void => void child.kill('SIGTERM');
-  if (io.signal.aborted) end();
-  io.signal.addEventListener('abort', end);
-  try {
-    return await new Promise((resolve, reject) => {
-      child.once('error', reject);
-      child.once('exit', (code, signal) => {
-        // SIGTERM may arrive before the service handles signals.
-        const asked = io.signal.aborted && signal === 'SIGTERM';
-        resolve(asked ? 0 : (code ?? 128 + constants.signals[signal ?? 'SIGTERM']));
-      });
+  using _listener = addAbortListener(io.signal, () => child.kill('SIGTERM'));
+  return await new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', (code, signal) => {
+      // SIGTERM may arrive before the service handles signals.
+      const asked = io.signal.aborted && signal === 'SIGTERM';
+      resolve(asked ? 0 : (code ?? 128 + constants.signals[signal ?? 'SIGTERM']));
     });
-  } finally {
-    io.signal.removeEventListener('abort', end);
-  }
+  });
 }

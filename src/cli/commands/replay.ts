@@ -8,14 +8,24 @@ import type { ReplayProgress } from '../../model/journal.ts';
 import { counted, grouped, rfc3339, span } from '../../report/format-time.ts';
 import { defineCommand } from '../command.ts';
 import { liveSink } from '../daemon-client.ts';
+import { printJson } from '../io.ts';
 import type { Io } from '../io.ts';
 import { byId } from '../not-found.ts';
 import { operation, actor, operationOptions, confirmed } from '../operation.ts';
-import type { OperationValues } from '../operation.ts';
 import { required, text } from '../option.ts';
+import type { ValuesOf } from '../option.ts';
+import { Progress } from '../progress.ts';
 import type { OperationRequest } from '../../daemon/operations/requests.ts';
 
 const timeOrPosition = 'a time, a date, -7d, or the number of an entry';
+
+const options = {
+  sink: required(text('ID', 'sink')),
+  archive: text('ID', 'send the records of this archive sink instead of records of the journal'),
+  from: text('T|POSITION', `${timeOrPosition}; a time leaves out records without a readable one; required without --archive`),
+  to: text('T|POSITION', `${timeOrPosition}; default everything that the sink received`),
+  ...operationOptions,
+};
 
 export const command = defineCommand({
   name: 'replay',
@@ -27,13 +37,7 @@ duplicates. Dead letters are not included; see waybill dead-letters. An interrup
 With --archive, the records come from an archive, which has them for as long as you keep it: what its filter, sources and privacy rules kept,
 without the ledger. They are verified before they are sent. An interrupted replay continues at the next start of the daemon. A record
 that the sink rejects is logged, and is no dead letter.`,
-  options: {
-    sink: required(text('ID', 'sink')),
-    archive: text('ID', 'send the records of this archive sink instead of records of the journal'),
-    from: text('T|POSITION', `${timeOrPosition}; a time leaves out records without a readable one; required without --archive`),
-    to: text('T|POSITION', `${timeOrPosition}; default everything that the sink received`),
-    ...operationOptions,
-  },
+  options,
   examples: [
     'waybill replay --sink siem --from -7d',
     'waybill replay --sink siem --archive evidence --from 2026-01-01',
@@ -43,14 +47,8 @@ that the sink rejects is logged, and is no dead letter.`,
 });
 
 const pollMs = 1_000;
-const printMs = 30_000;
 
-interface Values extends OperationValues {
-  readonly sink: string;
-  readonly archive: string | undefined;
-  readonly from: string | undefined;
-  readonly to: string | undefined;
-}
+type Values = ValuesOf<typeof options>;
 
 async function run(values: Values, io: Io): Promise<number> {
   const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
@@ -66,18 +64,18 @@ async function run(values: Values, io: Io): Promise<number> {
       : '  the sink receives duplicates of what it already has',
   ];
   if (!(await confirmed(plan, values, io))) return 1;
-  const shown = new Shown(sink.id, io);
+  const progress = new Progress(io.stderr);
   const { result, daemon } = await operation(
     config,
     { operation: 'replay', sink: sink.id, ...(archive !== undefined && { archive }), ...range, ...actor(values, io) },
     io.signal,
-    (progress) => shown.print(progress),
+    (replay) => progress.showLine(progressText(sink.id, replay)),
   );
-  const done = daemon && result.replay ? await watch(config, sink.id, result.replay, shown, io) : result.replay;
-  shown.end(done);
+  const done = daemon && result.replay ? await watch(config, sink.id, result.replay, progress, io) : result.replay;
+  if (done) progress.end();
   if (done?.state === 'failed')
     throw new WaybillError('archive_broken', `cannot replay the archive "${archive ?? ''}" to the sink "${sink.id}": ${done.error ?? ''}`);
-  if (values.json) io.stdout.write(`${JSON.stringify({ sink: sink.id, ...(done && jsonOf(done)) }, null, 2)}\n`);
+  if (values.json) printJson(io, { sink: sink.id, ...(done && jsonOf(done)) });
   else if (done?.state === 'done')
     io.stdout.write(`replay to ${sink.id} finished: ${counted(done.sent, 'record')} sent${rejectedText(done)}\n`);
   return done === undefined || done.rejected === 0 ? 0 : 1;
@@ -106,12 +104,12 @@ function rangeOf({ from, to, archive }: Values): { readonly range: Range; readon
   return { range, text: `from ${first ? boundText(first) : 'the beginning'} ${last ? `to ${boundText(last)}` : 'on'}` };
 }
 
-/** Shows the progress of the running daemon. To end this does not end the replay. */
-async function watch(config: Config, id: string, begun: ReplayProgress, shown: Shown, io: Io): Promise<ReplayProgress> {
+/** Shows the progress of the running daemon. Ending this display does not end the replay. */
+async function watch(config: Config, id: string, begun: ReplayProgress, progress: Progress, io: Io): Promise<ReplayProgress> {
   let at = begun;
   try {
     while (at.state === 'running') {
-      shown.print(at);
+      progress.showLine(progressText(id, at));
       await systemClock.sleep(pollMs, io.signal);
       const replay = (await liveSink(config.dataDir, id))?.replay;
       if (!replay || replay.began !== begun.began)
@@ -130,37 +128,11 @@ async function watch(config: Config, id: string, begun: ReplayProgress, shown: S
   return at;
 }
 
-/** Progress: one line that is rewritten on a terminal, else a line every half minute. */
-class Shown {
-  readonly #id: string;
-  readonly #io: Io;
-  readonly #isTerminal: boolean;
-  #printedAt = -Infinity;
-
-  constructor(id: string, io: Io) {
-    this.#id = id;
-    this.#io = io;
-    this.#isTerminal = 'isTTY' in io.stderr && io.stderr.isTTY === true;
-  }
-
-  print(progress: ReplayProgress): void {
-    const now = systemClock.monotonic();
-    if (!this.#isTerminal && now - this.#printedAt < printMs) return;
-    this.#printedAt = now;
-    const line = `replay to ${this.#id}: ${progressText(progress, systemClock.now())}`;
-    this.#io.stderr.write(this.#isTerminal ? `\r\u001b[K${line}` : `${line}\n`);
-  }
-
-  end(progress: ReplayProgress | undefined): void {
-    if (this.#isTerminal && progress) this.#io.stderr.write('\r\u001b[K');
-  }
-}
-
-function progressText({ passed, expected, sent, began }: ReplayProgress, now: number): string {
-  const seconds = (now - began) / 1000;
+function progressText(sink: string, { passed, expected, sent, began }: ReplayProgress): string {
+  const seconds = (systemClock.now() - began) / 1000;
   const perSecond = seconds > 0 ? passed / seconds : 0;
   const left = perSecond === 0 ? '' : `, ${span(Math.max(0, expected - passed) / perSecond)} left`;
-  return `${Math.min(100, Math.floor((100 * passed) / Math.max(1, expected)))} %, ${grouped(sent)} records sent${left}`;
+  return `replay to ${sink}: ${Math.min(100, Math.floor((100 * passed) / Math.max(1, expected)))} %, ${grouped(sent)} records sent${left}`;
 }
 
 function jsonOf({ state, archive, first, last, times, passed, expected, sent, rejected: refused }: ReplayProgress) {

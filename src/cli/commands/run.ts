@@ -1,6 +1,7 @@
 /** `waybill run`: the daemon. It ends by a signal or a fatal error. */
 import { systemClock, systemRandom } from '../../clock.ts';
 import { parseDuration } from '../../settings/units.ts';
+import { collectAtRest } from '../../daemon/collect-at-rest.ts';
 import { runDaemon } from '../../daemon/daemon.ts';
 import { ConfigFile } from '../../daemon/reload/config-file.ts';
 import { codeOf } from '../../errors.ts';
@@ -10,36 +11,33 @@ import { defineCommand } from '../command.ts';
 import { exitCodeOf } from '../exit-code.ts';
 import type { Io } from '../io.ts';
 import { parsed, toggle, withDefault } from '../option.ts';
+import type { ValuesOf } from '../option.ts';
 import { configOption } from '../state-access.ts';
+
+const options = {
+  ...configOption,
+  'require-state': toggle('refuse to start with an empty state directory (is the volume mounted?)'),
+  'lock-wait': withDefault(
+    parsed(
+      'TIME',
+      'how long to wait for another owner of the state to end, then exit 75; default 60s',
+      'a duration such as 10s, 5m, 2h',
+      parseDuration,
+    ),
+    '60s',
+  ),
+};
 
 export const command = defineCommand({
   name: 'run',
   summary: 'collects, proves and delivers until it is stopped',
   description: 'Runs the daemon. It logs to standard error. SIGTERM ends it within shutdownTimeout.',
-  options: {
-    ...configOption,
-    'require-state': toggle('refuse to start with an empty state directory (is the volume mounted?)'),
-    'lock-wait': withDefault(
-      parsed(
-        'TIME',
-        'how long to wait for another owner of the state to end, then exit 75; default 60s',
-        'a duration such as 10s, 5m, 2h',
-        parseDuration,
-      ),
-      '60s',
-    ),
-  },
+  options,
   examples: ['waybill run --config /etc/waybill/waybill.yaml', 'waybill run --require-state --lock-wait 5m'],
   run,
 });
 
-interface RunValues {
-  readonly config: string | undefined;
-  readonly 'require-state': boolean;
-  readonly 'lock-wait': number;
-}
-
-async function run(values: RunValues, io: Io): Promise<number> {
+async function run(values: ValuesOf<typeof options>, io: Io): Promise<number> {
   const configSource = new ConfigFile({ path: values.config, environment: io.env, clock: systemClock });
   // Before the configuration is read: without a handler, SIGHUP ends the process.
   const onHangUp = (): void => configSource.request();
@@ -50,6 +48,7 @@ async function run(values: RunValues, io: Io): Promise<number> {
   });
   // The log reads its levels at each line.
   const logSettings = { ...config.log };
+  collectAtRest();
   const logs = createLog(logSettings, systemClock, io.stderr, io.env);
   try {
     logs.root.write('daemon.starting', {
@@ -61,17 +60,8 @@ async function run(values: RunValues, io: Io): Promise<number> {
     for (const message of warnings) logs.root.write('config.warning', { detail: message });
     const failure = await runDaemon(
       {
-        ...{
-          config,
-          version,
-          lockWait: values['lock-wait'],
-          clock: systemClock,
-          random: systemRandom,
-          log: logs.root,
-          lostLines: logs.lost,
-          logs,
-        },
-        expectState: values['require-state'],
+        ...{ config, version, clock: systemClock, random: systemRandom, log: logs.root, lostLines: logs.lost, logs },
+        ...{ lockWait: values['lock-wait'], expectState: values['require-state'] },
         configSource,
         reloaded: ({ log: { level, levels } }) => Object.assign(logSettings, { level, levels }),
       },

@@ -1,4 +1,4 @@
-/** `waybill sinks`: the sinks of the state, and what an operator can do to one. */
+/** `waybill sinks`: the sinks of the state, and the operations on them. */
 import { systemClock } from '../../clock.ts';
 import { loadConfig } from '../../config/load.ts';
 import type { Config } from '../../config/load.ts';
@@ -11,16 +11,16 @@ import { sinksOf } from '../../journal/queries/sinks.ts';
 import type { KnownSink } from '../../journal/queries/sinks.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import { printable } from '../../escape.ts';
-import { table } from '../../report/text-table.ts';
+import { right } from '../../report/text-table.ts';
 import { counted, grouped, rfc3339 } from '../../report/format-time.ts';
 import { defineCommand, subcommand } from '../command.ts';
 import { liveSink, liveSnapshot } from '../daemon-client.ts';
+import { printJson, printTable } from '../io.ts';
 import type { Io } from '../io.ts';
 import { byId } from '../not-found.ts';
 import { operation, actor, operationOptions, confirmed } from '../operation.ts';
 import type { OperationValues } from '../operation.ts';
-import { choice, parsed, required, text, withDefault } from '../option.ts';
-import { jsonOption } from '../period-options.ts';
+import { choice, jsonOption, parsed, required, text, withDefault } from '../option.ts';
 import { readState, settingsFor, stateOptions } from '../state-access.ts';
 import type { StateValues } from '../state-access.ts';
 
@@ -111,22 +111,16 @@ function list(
         ...{ acknowledged, lagRecords: lag, deadLetters, adopt: orders.adopt === true },
         reconcile: orders.reconcile === undefined ? null : rfc3339(orders.reconcile.from),
       }));
-    io.stdout.write(`${JSON.stringify({ sinks: listed }, null, 2)}\n`);
-    return;
+    printJson(io, { sinks: listed });
+  } else if (known.length === 0) io.stdout.write('no sinks: the daemon has not run yet\n');
+  else {
+    const numbers = [right('entry'), right('lag'), right('dead letters')];
+    const rows = known.map(({ id, type, state, destination, acknowledged, lag, deadLetters, since, orders }) => [
+      ...[id, type, orders.adopt === true ? `${state}, adoption pending` : state, isConfigured(id) ? 'yes' : 'no'],
+      ...[since === 0 ? 'the start' : rfc3339(since), String(acknowledged), grouped(lag), grouped(deadLetters), destination],
+    ]);
+    printTable(io, ['sink', 'type', 'state', 'configured', 'since', ...numbers, 'destination'], rows);
   }
-  if (known.length === 0) {
-    io.stdout.write('no sinks: the daemon has not run yet\n');
-    return;
-  }
-  const columns = ['sink', 'type', 'state', 'configured', 'since', 'entry', 'lag', 'dead letters', 'destination'].map((head, i) => ({
-    head,
-    align: i >= 5 && i <= 7 ? ('right' as const) : ('left' as const),
-  }));
-  const rows = known.map(({ id, type, state, destination, acknowledged, lag, deadLetters, since, orders }) => [
-    ...[id, type, orders.adopt === true ? `${state}, adoption pending` : state, isConfigured(id) ? 'yes' : 'no'],
-    ...[since === 0 ? 'the start' : rfc3339(since), String(acknowledged), grouped(lag), grouped(deadLetters), destination],
-  ]);
-  io.stdout.write(`${table(columns, rows).join('\n')}\n`);
 }
 
 /**
@@ -192,7 +186,7 @@ async function test(values: Values & { readonly as: string | undefined; readonly
     io.signal,
   );
   const { delivered, rejected: refused } = result.sent ?? { delivered: 0, rejected: [] };
-  if (values.json) io.stdout.write(`${JSON.stringify({ sink: id, delivered, refused }, null, 2)}\n`);
+  if (values.json) printJson(io, { sink: id, delivered, refused });
   else io.stdout.write(`${counted(delivered, 'event')} delivered${refused.length === 0 ? '' : `, ${refused.length} rejected`}\n`);
   if (!values.json) for (const { code, message } of refused) io.stderr.write(`rejected, ${code}: ${printable(message)}\n`);
   return refused.length === 0 ? 0 : 1;

@@ -2,15 +2,15 @@
 import { loadConfig } from '../../config/load.ts';
 import { WaybillError } from '../../errors.ts';
 import { sourcesOf } from '../../journal/backfills.ts';
-import { table } from '../../report/text-table.ts';
+import { right } from '../../report/text-table.ts';
 import { grouped, rfc3339 } from '../../report/format-time.ts';
 import { defineCommand, subcommand } from '../command.ts';
+import { printJson, printTable } from '../io.ts';
 import type { Io } from '../io.ts';
 import { byId } from '../not-found.ts';
 import { operation, actor, operationOptions, confirmed } from '../operation.ts';
 import type { OperationValues } from '../operation.ts';
-import { required, text } from '../option.ts';
-import { jsonOption } from '../period-options.ts';
+import { jsonOption, required, text } from '../option.ts';
 import { readState, settingsFor, stateOptions } from '../state-access.ts';
 import type { StateValues } from '../state-access.ts';
 
@@ -36,30 +36,20 @@ async function list(values: StateValues & { readonly json: boolean }, io: Io): P
   const known = readState(settings, sourcesOf);
   const isConfigured = (id: string): boolean => settings.sources.some((source) => source.id === id);
   if (values.json) {
-    const sources = known.map(({ id, state, startsAt, frontier, closedUntil, records }) => ({
-      ...{
-        id,
-        state,
-        configured: isConfigured(id),
-        startsAt: rfc3339(startsAt),
-        frontier: rfc3339(frontier),
-        closedUntil: rfc3339(closedUntil),
-        records,
-      },
-    }));
-    io.stdout.write(`${JSON.stringify({ sources }, null, 2)}\n`);
-    return 0;
+    const sources = known.map(({ id, state, startsAt, frontier, closedUntil, records }) => {
+      const times = { startsAt: rfc3339(startsAt), frontier: rfc3339(frontier), closedUntil: rfc3339(closedUntil) };
+      return { id, state, configured: isConfigured(id), ...times, records };
+    });
+    printJson(io, { sources });
+  } else if (known.length === 0) io.stdout.write('no sources: no ledger has started\n');
+  else {
+    const rows = known.map(({ id, state, startsAt, liveFrom, frontier, closedUntil, records }) => [
+      ...[id, state, isConfigured(id) ? 'yes' : 'no', rfc3339(startsAt)],
+      // At the start of the live range the frontier has passed no window yet.
+      ...[frontier > liveFrom ? rfc3339(frontier) : 'not yet', rfc3339(closedUntil), grouped(records)],
+    ]);
+    printTable(io, ['source', 'state', 'configured', 'starts at', 'complete until', 'closed until', right('records')], rows);
   }
-  const columns = ['source', 'state', 'configured', 'starts at', 'complete until', 'closed until', 'records'].map((head, i) => ({
-    head,
-    align: i === 6 ? ('right' as const) : ('left' as const),
-  }));
-  const rows = known.map(({ id, state, startsAt, liveFrom, frontier, closedUntil, records }) => [
-    ...[id, state, isConfigured(id) ? 'yes' : 'no', rfc3339(startsAt)],
-    // At the start of the live range the frontier has passed no window yet.
-    ...[frontier > liveFrom ? rfc3339(frontier) : 'not yet', rfc3339(closedUntil), grouped(records)],
-  ]);
-  io.stdout.write(known.length === 0 ? 'no sources: no ledger has started\n' : `${table(columns, rows).join('\n')}\n`);
   return 0;
 }
 

@@ -12,25 +12,27 @@ import { adminOptions, adminServer } from '../admin-client.ts';
 import type { AdminValues } from '../admin-client.ts';
 import { defineCommand } from '../command.ts';
 import { liveSnapshot } from '../daemon-client.ts';
-import { widthOf } from '../io.ts';
+import { printJson, usesColor, widthOf } from '../io.ts';
 import type { Io } from '../io.ts';
 import { notFound } from '../not-found.ts';
-import { text, toggle, withDefault } from '../option.ts';
-import { jsonOption } from '../period-options.ts';
+import { jsonOption, text, toggle, withDefault } from '../option.ts';
+import type { ValuesOf } from '../option.ts';
 import { readState, settingsFor, stateOptions } from '../state-access.ts';
 import type { KnownSettings, StateValues } from '../state-access.ts';
 import { statusText } from '../../report/status-text.ts';
+
+const options = {
+  source: text('PATTERN', "only these sources; * matches any text, as in 'acme-*'"),
+  tz: withDefault(text('ZONE', 'time zone of the text; default UTC'), 'UTC'),
+  'exit-code': toggle('exit with 3 when something needs attention: whenever the text ends with "To do"'),
+  ...{ ...jsonOption, ...stateOptions, ...adminOptions },
+};
 
 export const command = defineCommand({
   name: 'status',
   summary: 'shows completeness, and what needs attention',
   description: 'Shows a summary, then sources, sinks and the journal, then the action for the worst problem.',
-  options: {
-    source: text('PATTERN', "only these sources; * matches any text, as in 'acme-*'"),
-    tz: withDefault(text('ZONE', 'time zone of the text; default UTC'), 'UTC'),
-    'exit-code': toggle('exit with 3 when something needs attention: whenever the text ends with "To do"'),
-    ...{ ...jsonOption, ...stateOptions, ...adminOptions },
-  },
+  options,
   examples: [
     'waybill status',
     "waybill status --source 'acme-*' --json",
@@ -39,14 +41,7 @@ export const command = defineCommand({
   run,
 });
 
-interface StatusValues extends StateValues, AdminValues {
-  readonly source: string | undefined;
-  readonly tz: string;
-  readonly json: boolean;
-  readonly 'exit-code': boolean;
-}
-
-async function run(values: StatusValues, io: Io): Promise<number> {
+async function run(values: ValuesOf<typeof options>, io: Io): Promise<number> {
   const tz = parseZone(values.tz);
   const whole = await currentSnapshot(values, io);
   const requested = values.source === undefined ? () => true : glob(values.source);
@@ -57,11 +52,10 @@ async function run(values: StatusValues, io: Io): Promise<number> {
       values.source,
       whole.sources.map(({ id }) => id),
     );
-  if (values.json) io.stdout.write(`${JSON.stringify(statusJson(snapshot), null, 2)}\n`);
+  if (values.json) printJson(io, statusJson(snapshot));
   else {
-    const color = 'isTTY' in io.stdout && io.stdout.isTTY === true && !io.env['NO_COLOR'];
     // A program or a file gets whole lines.
-    const shown = statusText(snapshot, { color, tz, width: widthOf(io.stdout, Infinity) });
+    const shown = statusText(snapshot, { color: usesColor(io), tz, width: widthOf(io.stdout, Infinity) });
     io.stdout.write(shown.endsWith('\n') ? shown : `${shown}\n`);
   }
   return values['exit-code'] && worst(snapshot) !== undefined ? 3 : 0;

@@ -1,4 +1,5 @@
-/** The messages between the main thread of the daemon and the thread of the admin server; all can be structured-cloned. */
+/** The calls between the main thread of the daemon and the thread of the admin server. */
+import type { Snapshot } from '../../model/snapshot.ts';
 import type { LogEventCode } from '../../model/log-events.ts';
 import type { CarriedError } from '../carried-error.ts';
 import type { ReportQuery } from '../../journal/queries/ledger.ts';
@@ -34,22 +35,21 @@ export type Listen =
 
 export type TokenName = 'token' | 'readToken';
 
-export type Question = { readonly what: 'snapshot' | 'metrics' | TokenName } | { readonly what: 'operate'; readonly request: unknown };
+/** The main thread serves it as `daemon`. */
+export interface DaemonService {
+  /** Undefined while the state is not open. */
+  snapshot(): Snapshot | undefined | Promise<Snapshot | undefined>;
+  metricsText(): Promise<string>;
+  operate(request: unknown): Promise<unknown>;
+  /** @throws WaybillError `secret_missing` */
+  token(name: TokenName): string;
+  log(event: LogEventCode, fields: object, error: CarriedError | undefined): void;
+}
 
-export type ToThread =
-  | { readonly kind: 'listen'; readonly listen: Listen }
-  | { readonly kind: 'follow'; readonly reported: Reported }
-  | { readonly kind: 'answer'; readonly id: number; readonly value: unknown }
-  | { readonly kind: 'failed'; readonly id: number; readonly thrown: CarriedError }
-  | { readonly kind: 'close' };
-
-export type FromThread =
-  | { readonly kind: 'question'; readonly id: number; readonly question: Question }
-  | { readonly kind: 'listens'; readonly addresses: readonly string[] }
-  | { readonly kind: 'refused'; readonly thrown: CarriedError }
-  | {
-      readonly kind: 'log';
-      readonly event: LogEventCode;
-      readonly fields: object;
-      readonly error: CarriedError | undefined;
-    };
+/** The calls that the thread of the admin server answers, under the name `admin`. */
+export interface AdminService {
+  /** @returns the addresses listened on */
+  listen(listen: Listen): Promise<readonly string[]>;
+  follow(reported: Reported): void;
+  close(): Promise<void>;
+}

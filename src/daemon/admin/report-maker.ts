@@ -27,7 +27,7 @@ export class Reports {
   #previous: Promise<unknown> = Promise.resolve();
   #waiting = 0;
 
-  /** @param stallMs  abandons a report whose client reads nothing for so long */
+  /** @param stallMs  abandons a report whose client reads nothing for this long */
   constructor(clock: Clock, stallMs = 60_000) {
     this.#clock = clock;
     this.#stallMs = stallMs;

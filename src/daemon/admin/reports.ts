@@ -1,6 +1,6 @@
-/** Parses the parameters of a report and orders it from a report thread. */
+/** Parses the parameters of a report and requests it from a report thread. */
 import { nearestOrAll } from '../../settings/nearest.ts';
-import { assertForward, parseTime, parseZone } from '../../settings/period.ts';
+import { assertForward, parsePeriod, parseZone } from '../../settings/period.ts';
 import { WaybillError } from '../../errors.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { Clock, Micros } from '../../model/time.ts';
@@ -47,17 +47,11 @@ export function adminReports(
   };
 }
 
-interface GivenPeriod {
-  readonly from?: string | undefined;
-  readonly to?: string | undefined;
-}
-
 /** @throws WaybillError `usage` */
-function periodOf(given: GivenPeriod, now: Micros, tz: string): { readonly from: Micros | undefined; readonly to: Micros | undefined } {
-  const from = given.from === undefined ? undefined : parseTime(given.from, 'from', now, false, tz);
-  const to = given.to === undefined ? undefined : parseTime(given.to, 'to', now, true, tz);
-  if (from !== undefined && to !== undefined) assertForward('report', from, to, given);
-  return { from, to };
+function periodOf(given: Parameters<typeof parsePeriod>[0], now: Micros, tz: string): ReturnType<typeof parsePeriod> {
+  const period = parsePeriod(given, now, tz, '');
+  assertForward('report', period.from, period.to, given);
+  return period;
 }
 
 async function opened(snapshot: AdminReportsOptions['snapshot']): Promise<Snapshot> {

@@ -3,24 +3,19 @@
  * stop the daemon.
  */
 import { Worker } from 'node:worker_threads';
+import { atMost } from '../../deadline.ts';
 import { programFile } from '../../files.ts';
-import type { Snapshot } from '../../model/snapshot.ts';
 import type { Log } from '../../model/telemetry.ts';
 import type { Clock } from '../../model/time.ts';
-import { carried, revived } from '../carried-error.ts';
+import { revived } from '../carried-error.ts';
+import { Channel, portOf } from '../channel.ts';
 import { pulse } from './messages.ts';
-import type { AdminThreadData, FromThread, Listen, Question, Reported, ToThread, TokenName } from './messages.ts';
+import type { AdminService, AdminThreadData, DaemonService, Listen, Reported } from './messages.ts';
 
-/** The answers to the requests of the thread. */
-export interface AdminFacts {
-  /** Undefined while the state is not open. */
-  readonly snapshot: () => Snapshot | undefined | Promise<Snapshot | undefined>;
-  readonly metricsText: () => Promise<string>;
-  readonly operate: (request: unknown) => Promise<unknown>;
-  /** Resolves when the threads beside the main thread respond; default at once. */
+/** Answers the requests of the thread. */
+export interface AdminFacts extends Omit<DaemonService, 'log'> {
+  /** Resolves when the other threads of the daemon respond; default at once. */
   readonly responded?: () => Promise<void>;
-  /** @throws WaybillError `secret_missing` */
-  readonly token: (name: TokenName) => string;
 }
 
 interface AdminOptions extends Omit<AdminThreadData, 'pulse'> {
@@ -109,99 +104,57 @@ export class AdminServer implements AsyncDisposable {
 
 class AdminThread {
   readonly #worker: Worker;
-  readonly #facts: AdminFacts;
-  readonly #log: Log;
+  readonly #channel: Channel;
   readonly #gone: Promise<void>;
   #isClosing = false;
-  #listening: { resolve: (addresses: readonly string[]) => void; reject: (thrown: unknown) => void } | undefined;
-  #failure: unknown;
+  #isListening = false;
 
   constructor(data: AdminThreadData, facts: AdminFacts, log: Log, failed: (thrown: unknown) => void) {
-    this.#facts = facts;
-    this.#log = log;
     this.#worker = new Worker(program, {
       name: 'admin',
       workerData: data,
       resourceLimits: { maxOldGenerationSizeMb: heapMiB, maxYoungGenerationSizeMb: 6 },
     });
-    this.#worker.on('message', (message: FromThread) => this.#receive(message));
-    this.#worker.once('error', (thrown) => {
-      this.#failure = thrown;
+    this.#channel = new Channel(portOf(this.#worker), (thrown) => {
+      throw thrown;
+    });
+    this.#channel.serve('daemon', {
+      ...facts,
+      log: (event, fields, error) => log.write(event, { ...fields, error: error && revived(error) }),
+    } satisfies DaemonService);
+    let failure = new Error('the admin server thread ended');
+    this.#worker.once('error', (thrown: Error) => {
+      failure = thrown;
     });
     this.#gone = new Promise((resolve) => {
       this.#worker.once('exit', () => {
         resolve();
-        const thrown = this.#failure ?? new Error('the admin server thread ended');
         // A pending `listen` throws the error; otherwise the thread is restarted.
-        if (this.#listening) this.#listening.reject(thrown);
-        else if (!this.#isClosing) failed(thrown);
+        const isPending = this.#isListening;
+        this.#channel.close(failure);
+        if (!isPending && !this.#isClosing) failed(failure);
       });
     });
   }
 
   async listen(listen: Listen): Promise<readonly string[]> {
+    this.#isListening = true;
     try {
-      return await new Promise((resolve, reject) => {
-        this.#listening = { resolve, reject };
-        this.#send({ kind: 'listen', listen });
-      });
+      return await this.#channel.remote<AdminService>('admin').listen(listen);
     } finally {
-      this.#listening = undefined;
+      this.#isListening = false;
     }
   }
 
   follow(reported: Reported): void {
-    this.#send({ kind: 'follow', reported });
+    this.#channel.notified<AdminService>('admin').follow(reported);
   }
 
   /** Gives open responses a moment to end, then terminates the thread. */
   async close(clock: Clock): Promise<void> {
     this.#isClosing = true;
-    this.#send({ kind: 'close' });
-    const gone = new AbortController();
-    await Promise.race([this.#gone, clock.sleep(closeMs, gone.signal).catch(() => undefined)]);
-    gone.abort();
+    this.#channel.notified<AdminService>('admin').close();
+    await atMost(closeMs, this.#gone, clock);
     await this.#worker.terminate();
-  }
-
-  #receive(message: FromThread): void {
-    switch (message.kind) {
-      case 'question':
-        void this.#answer(message.id, message.question);
-        break;
-      case 'listens':
-        this.#listening?.resolve(message.addresses);
-        break;
-      case 'refused':
-        this.#listening?.reject(revived(message.thrown));
-        break;
-      case 'log':
-        this.#log.write(message.event, { ...message.fields, error: message.error && revived(message.error) });
-    }
-  }
-
-  async #answer(id: number, question: Question): Promise<void> {
-    try {
-      this.#send({ kind: 'answer', id, value: await this.#fact(question) });
-    } catch (thrown) {
-      this.#send({ kind: 'failed', id, thrown: carried(thrown) });
-    }
-  }
-
-  #fact(question: Question): unknown {
-    switch (question.what) {
-      case 'snapshot':
-        return this.#facts.snapshot();
-      case 'metrics':
-        return this.#facts.metricsText();
-      case 'operate':
-        return this.#facts.operate(question.request);
-      default:
-        return this.#facts.token(question.what);
-    }
-  }
-
-  #send(message: ToThread): void {
-    this.#worker.postMessage(message);
   }
 }

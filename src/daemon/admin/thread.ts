@@ -5,17 +5,20 @@
 import { getPriority, setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../../clock.ts';
+import { within } from '../../deadline.ts';
 import { WaybillError } from '../../errors.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { Log } from '../../model/telemetry.ts';
 import { withCoverage } from '../../journal/queries/snapshot.ts';
-import { openReadOnly } from '../../journal/state.ts';
+import { readState } from '../../journal/state.ts';
 import { startAdmin } from '../../admin/server.ts';
 import type { Admin } from '../../admin/server.ts';
 import type { AdminSources } from '../../admin/routes.ts';
-import { carried, revived } from '../carried-error.ts';
+import { carried } from '../carried-error.ts';
+import { Channel, portOf } from '../channel.ts';
+import { collectAtRest } from '../collect-at-rest.ts';
 import { pulse } from './messages.ts';
-import type { AdminThreadData, FromThread, Listen, Question, Reported, TokenName, ToThread } from './messages.ts';
+import type { AdminService, AdminThreadData, DaemonService, Listen, Reported, TokenName } from './messages.ts';
 import { adminReports } from './reports.ts';
 import { Overviews } from './overview.ts';
 import { Reports } from './report-maker.ts';
@@ -42,29 +45,16 @@ const niceness = 5;
 // niceness may not reduce it (EACCES, setpriority(2)).
 if (process.platform === 'linux') setPriority(Math.max(niceness, getPriority()));
 
-function send(message: FromThread): void {
-  parentPort?.postMessage(message);
-}
+if (!parentPort) throw new Error('this program is a thread of the daemon');
+const channel = new Channel(portOf(parentPort), (thrown) => {
+  throw thrown;
+});
+const daemon = channel.remote<DaemonService>('daemon');
 
-const waiting = new Map<number, { resolve: (value: unknown) => void; reject: (thrown: unknown) => void }>();
-let asked = 0;
-
-/** Sends a request to the main thread. @throws WaybillError `admin_busy` when it does not respond in time */
-async function ask(question: Question, ms = answerMs): Promise<unknown> {
-  const id = (asked += 1);
-  const answer = new Promise((resolve, reject) => waiting.set(id, { resolve, reject }));
-  send({ kind: 'question', id, question });
-  const answered = new AbortController();
-  const late = clock.sleep(ms, answered.signal).then(() => {
-    throw new WaybillError('admin_busy', `the daemon did not respond within ${ms / 1000} s`);
-  });
-  try {
-    return await Promise.race([answer, late]);
-  } finally {
-    waiting.delete(id);
-    answered.abort();
-    late.catch(() => undefined);
-  }
+/** @throws WaybillError `admin_busy` when the main thread does not respond in time */
+function inTime<Value>(answer: Promise<Value>): Promise<Value> {
+  const late = (): WaybillError => new WaybillError('admin_busy', `the daemon did not respond within ${answerMs / 1000} s`);
+  return within(() => answer, answerMs, late, clock);
 }
 
 /** All calls within a second share one request. */
@@ -82,22 +72,16 @@ function cached<Value>(make: () => Promise<Value>): () => Promise<Value> {
   };
 }
 
-const snapshot = (): Promise<Snapshot | undefined> => ask({ what: 'snapshot' }) as Promise<Snapshot | undefined>;
+const snapshot = (): Promise<Snapshot | undefined> => inTime(daemon.snapshot());
 /** Reads the coverage in this thread: its cost grows with the ledger. */
 async function status(read = snapshot): Promise<Snapshot | undefined> {
   const known = await read();
-  if (!known) return undefined;
-  const db = openReadOnly(data.state);
-  try {
-    return withCoverage(db, known, reported.settings);
-  } finally {
-    db.close();
-  }
+  return known && readState(data.state, (db) => withCoverage(db, known, reported.settings));
 }
-const metrics = (): Promise<string> => ask({ what: 'metrics' }) as Promise<string>;
-const token = (what: TokenName) => ({ read: cached(() => ask({ what }) as Promise<string>) });
+const metrics = (): Promise<string> => inTime(daemon.metricsText());
+const token = (name: TokenName) => ({ read: cached(() => inTime(daemon.token(name))) });
 /** Without a timeout: an operation may wait for a sink. */
-const operate = (request: unknown): Promise<unknown> => ask({ what: 'operate', request }, Infinity);
+const operate = (request: unknown): Promise<unknown> => daemon.operate(request);
 
 let missed = 0;
 async function watch(): Promise<void> {
@@ -118,7 +102,7 @@ function log(): Log {
       if (clock.monotonic() - last < logMs) return;
       last = clock.monotonic();
       const { error, ...others } = (fields ?? {}) as { error?: unknown };
-      send({ kind: 'log', event, fields: others, error: error === undefined ? undefined : carried(error) });
+      channel.notified<DaemonService>('daemon').log(event, others, error === undefined ? undefined : carried(error));
     },
   };
 }
@@ -151,37 +135,33 @@ function reading(read: typeof snapshot) {
   return { ...adminReports(reports, { ...data, reported: () => reported, snapshot: read, clock }), snapshot: read };
 }
 
-async function listen(requested: Listen): Promise<void> {
-  try {
-    const recent = cached(snapshot);
-    const recentStatus = cached(() => status(recent));
-    const overview = cached(async () => {
-      const known = await recentStatus();
-      return known && overviews.make(known);
-    });
-    const admin =
-      requested.place === 'network'
-        ? await startAdmin(
-            { listen: requested.listen, tls: requested.tls, ...Object.fromEntries(requested.tokens.map((name) => [name, token(name)])) },
-            {
-              ...sources,
-              ...reading(recent),
-              status: recentStatus,
-              overview,
-              metricsText: cached(metrics),
-              operate: limited(operate),
-            },
-          )
-        : // Without a cache: the owner sees the effect of an operation at once.
-          await startAdmin(
-            { listen: [] },
-            { ...sources, ...reading(snapshot), status, metricsText: metrics, operate, socketPath: requested.path },
-          );
-    open.push(admin);
-    send({ kind: 'listens', addresses: admin.addresses });
-  } catch (thrown) {
-    send({ kind: 'refused', thrown: carried(thrown) });
-  }
+async function listen(requested: Listen): Promise<readonly string[]> {
+  const recent = cached(snapshot);
+  const recentStatus = cached(() => status(recent));
+  const overview = cached(async () => {
+    const known = await recentStatus();
+    return known && overviews.make(known);
+  });
+  const admin =
+    requested.place === 'network'
+      ? await startAdmin(
+          { listen: requested.listen, tls: requested.tls, ...Object.fromEntries(requested.tokens.map((name) => [name, token(name)])) },
+          {
+            ...sources,
+            ...reading(recent),
+            status: recentStatus,
+            overview,
+            metricsText: cached(metrics),
+            operate: limited(operate),
+          },
+        )
+      : // Without a cache: the owner sees the effect of an operation at once.
+        await startAdmin(
+          { listen: [] },
+          { ...sources, ...reading(snapshot), status, metricsText: metrics, operate, socketPath: requested.path },
+        );
+  open.push(admin);
+  return admin.addresses;
 }
 
 async function close(): Promise<void> {
@@ -190,23 +170,7 @@ async function close(): Promise<void> {
   parentPort?.close();
 }
 
-parentPort?.on('message', (message: ToThread) => {
-  switch (message.kind) {
-    case 'listen':
-      void listen(message.listen);
-      break;
-    case 'follow':
-      ({ reported } = message);
-      break;
-    case 'answer':
-      waiting.get(message.id)?.resolve(message.value);
-      break;
-    case 'failed':
-      waiting.get(message.id)?.reject(revived(message.thrown));
-      break;
-    case 'close':
-      void close();
-  }
-});
+channel.serve('admin', { listen, follow: (changed) => void (reported = changed), close } satisfies AdminService);
+collectAtRest();
 watch().catch(() => undefined);
 overviews.sample(() => Atomics.load(data.pulse, pulse.isOpen) === 1, sources.log, ended.signal).catch(() => undefined);

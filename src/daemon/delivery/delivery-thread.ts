@@ -1,6 +1,7 @@
 /**
- * Runs delivery loops in a second thread, beside collection and the journal. A thread that ends takes the daemon with it: a restart is always
- * safe, and what was sent without an acknowledgement is uncertain, as after a kill.
+ * Runs delivery loops in a second thread, in parallel to collection and the journal. A thread that
+ * ends also ends the daemon: a restart is always safe, and messages sent without an acknowledgement
+ * are uncertain, as after a kill.
  */
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
@@ -10,7 +11,7 @@ import { codeOf, messageOf, WaybillError } from '../../errors.ts';
 import { programFile } from '../../files.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { DaemonOptions } from '../options.ts';
-import { Channel } from './channel.ts';
+import { Channel, portOf } from '../channel.ts';
 import type { HostService } from './host.ts';
 import type { LoopParts } from './loop.ts';
 import type { SinkPlan } from './plan.ts';
@@ -63,10 +64,7 @@ export class DeliveryThread implements AsyncDisposable {
 
   #start() {
     const worker = new Worker(program, { name: 'deliver' });
-    const channel = new Channel(
-      { post: (message, transfer) => worker.postMessage(message, transfer), receive: (handler) => worker.on('message', handler) },
-      (thrown) => channel.close(failure(thrown)),
-    );
+    const channel = new Channel(portOf(worker), (thrown) => channel.close(failure(thrown)));
     worker.once('error', (thrown) => channel.close(failure(thrown)));
     worker.once('exit', (code) => channel.close(failure(new Error(`exit code ${code}`))));
     return { worker, channel, loops: new RemoteLoops(channel, this.#journal) };

@@ -8,8 +8,8 @@ import { remember } from '../../secrets.ts';
 import type { Environment } from '../../settings/reference.ts';
 import { revivedSettings } from '../../settings/carried.ts';
 import type { SinkDefinition } from '../../sink/define.ts';
-import type { Channel } from './channel.ts';
-import { RemoteJournal } from './journal-access.ts';
+import type { Channel } from '../channel.ts';
+import { remoteJournal } from './journal-access.ts';
 import type { FactsReceiver, JournalFacts, JournalService } from './journal-access.ts';
 import { createLoop } from './loop.ts';
 import type { SinkPlan } from './plan.ts';
@@ -46,11 +46,8 @@ function hostService(channel: Channel, { definitionOf, environment, clock, rando
       const { id } = plan.sink;
       plans.set(id, plan);
       for (const { privacy } of plan.normalize.values()) if (privacy.key !== undefined) remember(plan, privacy.key);
-      const journal = new RemoteJournal(
-        facts,
-        channel.remote<JournalService>(`journal/${id}`),
-        channel.notified<JournalService>(`journal/${id}`),
-      );
+      const service = `journal/${id}`;
+      const journal = remoteJournal(facts, channel.remote<JournalService>(service), channel.notified<JournalService>(service));
       const reports = channel.notified<ReportService>(`reports/${id}`);
       const tracer = isTraced ? new RemoteTracer(channel.notified<SpanService>(`spans/${id}`), clock) : undefined;
       const loop = createLoop(plan, {

@@ -5,23 +5,14 @@
 import type { Journal } from '../../journal/journal.ts';
 import { SegmentReader } from '../../journal/segment-entry.ts';
 import type { Unpacked } from '../../journal/segment-entry.ts';
-import type {
-  Acknowledgement,
-  DeadLetter,
-  DeadLetterResult,
-  DeliverJournal,
-  Entry,
-  Limit,
-  Operation,
-  SinkProgress,
-} from '../../model/journal.ts';
+import type { Acknowledgement, DeadLetter, DeadLetterResult, DeliverJournal, Entry, Operation, SinkProgress } from '../../model/journal.ts';
 import type { Window } from '../../model/ledger.ts';
 import type { SinkLoss } from '../../model/sink.ts';
 import { withoutSecrets } from '../../secrets.ts';
-import { Transferred } from './channel.ts';
-import type { Notified, Remote } from './channel.ts';
+import { Transferred } from '../channel.ts';
+import type { Notified, Remote } from '../channel.ts';
 
-/** What a loop knows of the journal without asking. */
+/** Facts of the journal that a loop has without a request. */
 export interface JournalFacts {
   readonly id: string;
   /** The last entry. */
@@ -112,117 +103,65 @@ function plainEntry({ kind, seq, number, source, bytes, text, uid, received, tim
 }
 
 /** In the thread of the loop. */
-export class RemoteJournal implements DeliverJournal, FactsReceiver {
-  readonly id: string;
-  readonly #journal: Remote<JournalService>;
-  readonly #notified: Notified<JournalService>;
-  #facts: JournalFacts;
-  #changed = Promise.withResolvers<undefined>();
-  /** The segment that was read last. */
-  #segment: Unpacked | undefined;
-  /** The segment that follows it, requested before it is needed. */
-  #next: { readonly from: number; readonly segment: Promise<Unpacked> } | undefined;
+export function remoteJournal(
+  latest: JournalFacts,
+  journal: Remote<JournalService>,
+  notified: Notified<JournalService>,
+): DeliverJournal & FactsReceiver {
+  let facts = latest;
+  let changed = Promise.withResolvers<undefined>();
+  const segmentWith = segmentsAhead(journal, () => facts.head);
+  return {
+    id: facts.id,
+    facts: (given, hasChanged) => {
+      facts = given;
+      if (!hasChanged) return;
+      const { resolve } = changed;
+      changed = Promise.withResolvers<undefined>();
+      resolve(undefined);
+    },
+    changed: () => changed.promise,
+    sinkProgress: () => facts.progress,
+    withheld: (_sink, source) => facts.withheld.get(source) ?? [],
+    read: async (after, limit) => {
+      const reader = new SegmentReader(after, limit);
+      while (reader.next <= facts.head && !reader.isFull) reader.read(await segmentWith(reader.next));
+      return reader.entries;
+    },
+    acknowledge: (sink, acknowledgement, deadLetters) => {
+      const letters = deadLetters.map(({ entry, ...letter }) => ({ ...letter, entry: plainEntry(entry) }));
+      return journal.acknowledge(sink, acknowledgement, letters);
+    },
+    acknowledgeLater: notified.acknowledgeLater,
+    readRange: journal.readRange,
+    deadLetter: journal.deadLetter,
+    chainAt: journal.chainAt,
+    flush: journal.flush,
+    commitResumeNote: journal.commitResumeNote,
+    lost: journal.lost,
+    resolveDeadLetter: journal.resolveDeadLetter,
+    adopted: journal.adopted,
+    archiveCheckpoint: journal.archiveCheckpoint,
+    archiveReplayed: journal.archiveReplayed,
+    resent: journal.resent,
+  };
+}
 
-  constructor(facts: JournalFacts, journal: Remote<JournalService>, notified: Notified<JournalService>) {
-    this.id = facts.id;
-    this.#facts = facts;
-    this.#journal = journal;
-    this.#notified = notified;
-  }
-
-  facts(facts: JournalFacts, hasChanged: boolean): void {
-    this.#facts = facts;
-    if (!hasChanged) return;
-    const { resolve } = this.#changed;
-    this.#changed = Promise.withResolvers<undefined>();
-    resolve(undefined);
-  }
-
-  changed(): Promise<unknown> {
-    return this.#changed.promise;
-  }
-
-  sinkProgress(): SinkProgress {
-    return this.#facts.progress;
-  }
-
-  withheld(_sink: string, source: string): readonly Window[] {
-    return this.#facts.withheld.get(source) ?? [];
-  }
-
-  async read(after: number, limit: Limit): Promise<readonly Entry[]> {
-    const reader = new SegmentReader(after, limit);
-    while (reader.next <= this.#facts.head && !reader.isFull) reader.read(await this.#segmentWith(reader.next));
-    return reader.entries;
-  }
-
-  readRange(...args: Call<'readRange'>) {
-    return this.#journal.readRange(...args);
-  }
-
-  deadLetter(...args: Call<'deadLetter'>) {
-    return this.#journal.deadLetter(...args);
-  }
-
-  chainAt(...args: Call<'chainAt'>) {
-    return this.#journal.chainAt(...args);
-  }
-
-  acknowledgeLater(...args: Call<'acknowledgeLater'>): void {
-    this.#notified.acknowledgeLater(...args);
-  }
-
-  acknowledge(sink: string, acknowledgement: Acknowledgement, deadLetters: readonly DeadLetter[]) {
-    const letters = deadLetters.map(({ entry, ...letter }) => ({ ...letter, entry: plainEntry(entry) }));
-    return this.#journal.acknowledge(sink, acknowledgement, letters);
-  }
-
-  flush() {
-    return this.#journal.flush();
-  }
-
-  commitResumeNote(...args: Call<'commitResumeNote'>) {
-    return this.#journal.commitResumeNote(...args);
-  }
-
-  lost(...args: Call<'lost'>) {
-    return this.#journal.lost(...args);
-  }
-
-  resolveDeadLetter(...args: Call<'resolveDeadLetter'>) {
-    return this.#journal.resolveDeadLetter(...args);
-  }
-
-  adopted(...args: Call<'adopted'>) {
-    return this.#journal.adopted(...args);
-  }
-
-  archiveCheckpoint(...args: Call<'archiveCheckpoint'>) {
-    return this.#journal.archiveCheckpoint(...args);
-  }
-
-  archiveReplayed(...args: Call<'archiveReplayed'>) {
-    return this.#journal.archiveReplayed(...args);
-  }
-
-  resent(...args: Call<'resent'>) {
-    return this.#journal.resent(...args);
-  }
-
-  /** Also requests the following segment: the main thread reads it while this one is encoded and sent. */
-  async #segmentWith(seq: number): Promise<Unpacked> {
-    const last = this.#segment;
+/** Reads segments in order. Also requests the following one: the main thread reads it while this one is encoded and sent. */
+function segmentsAhead(journal: Remote<JournalService>, head: () => number): (seq: number) => Promise<Unpacked> {
+  let last: Unpacked | undefined;
+  let next: { readonly from: number; readonly segment: Promise<Unpacked> } | undefined;
+  return async (seq) => {
     if (last && last.seq <= seq && seq < last.seq + last.n) return last;
-    const requested = this.#next?.from === seq ? this.#next.segment : this.#journal.segment(seq);
-    this.#next = undefined;
-    const segment = await requested;
-    this.#segment = segment;
-    const from = segment.seq + segment.n;
-    if (from <= this.#facts.head) {
-      this.#next = { from, segment: this.#journal.segment(from) };
+    const requested = next?.from === seq ? next.segment : journal.segment(seq);
+    next = undefined;
+    last = await requested;
+    const from = last.seq + last.n;
+    if (from <= head()) {
+      next = { from, segment: journal.segment(from) };
       // The next read reports the error.
-      this.#next.segment.catch(() => undefined);
+      next.segment.catch(() => undefined);
     }
-    return segment;
-  }
+    return last;
+  };
 }

@@ -1,6 +1,6 @@
 /**
- * The plan of a delivery loop: everything that the loop needs to know, as data. The main thread makes it from the configuration and the state;
- * the loop may run in another thread.
+ * The plan of a delivery loop: all its inputs, as data. The main thread builds it from the
+ * configuration and the state; the loop may run in another thread.
  */
 import type { Config, SinkConfig } from '../../config/load.ts';
 import type { Journal } from '../../journal/journal.ts';
@@ -92,7 +92,10 @@ function normalizeSettingsOf(sink: SinkConfig, config: Config, journal: Journal)
   ]);
 }
 
-/** Operations on a sink or the daemon have no source: a sink receives them if it receives every source, at one place for all. */
+/**
+ * Operations on a sink or the daemon have no source: sinks that receive every source get them, in
+ * one place for all.
+ */
 function ledgerSettingsOf(
   sink: Omit<SinkConfig, 'definition'>,
   bySource: ReadonlyMap<string, NormalizeSettings>,

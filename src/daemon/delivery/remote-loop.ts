@@ -1,4 +1,5 @@
 /** Delivery loops that run in another thread, as the main thread sees them. */
+import { addAbortListener } from 'node:events';
 import type { LoopView, SinkLoop } from '../../deliver/sink-loop.ts';
 import type { OnDemandResult } from '../../deliver/send-queue.ts';
 import { messageOf } from '../../errors.ts';
@@ -6,7 +7,7 @@ import type { Journal } from '../../journal/journal.ts';
 import { noTracer } from '../../model/telemetry.ts';
 import { withoutSecrets } from '../../secrets.ts';
 import { carriedSettings } from '../../settings/carried.ts';
-import type { Channel, Notified, Remote } from './channel.ts';
+import type { Channel, Notified, Remote } from '../channel.ts';
 import type { HostService, LoopService } from './host.ts';
 import { factsOf, journalService, withoutKnownSecrets } from './journal-access.ts';
 import type { LoopParts } from './loop.ts';
@@ -95,21 +96,12 @@ class RemoteLoop implements SinkLoop {
   }
 
   async run(stop: AbortSignal, abandon: AbortSignal): Promise<void> {
-    const stopped = (): void => this.#notified.stop(messageOf(stop.reason));
-    const abandoned = (): void => this.#notified.abandon(messageOf(abandon.reason));
-    for (const [signal, aborted] of [
-      [stop, stopped],
-      [abandon, abandoned],
-    ] as const) {
-      if (signal.aborted) aborted();
-      else signal.addEventListener('abort', aborted, { once: true });
-    }
+    using _stopped = addAbortListener(stop, () => this.#notified.stop(messageOf(stop.reason)));
+    using _abandoned = addAbortListener(abandon, () => this.#notified.abandon(messageOf(abandon.reason)));
     try {
       await this.#parts.created;
       await this.#loop.run();
     } finally {
-      stop.removeEventListener('abort', stopped);
-      abandon.removeEventListener('abort', abandoned);
       this.#parts.ended();
     }
   }

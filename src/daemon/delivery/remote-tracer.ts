@@ -4,7 +4,7 @@ import type { Span, SpanAttributes, SpanOptions, Tracer } from '../../model/tele
 import type { Clock } from '../../model/time.ts';
 import { carried, revived } from '../carried-error.ts';
 import type { CarriedError } from '../carried-error.ts';
-import type { Notified } from './channel.ts';
+import type { Notified } from '../channel.ts';
 
 /** In the thread of the loop. Start and end have the times of this thread. */
 export class RemoteTracer implements Tracer {

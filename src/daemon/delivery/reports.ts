@@ -1,10 +1,13 @@
-/** What a delivery loop in another thread reports: log lines, counts, and the certificates that its sink has seen. */
+/**
+ * The reports of a delivery loop in another thread: log lines, counts, and the certificates that
+ * its sink has seen.
+ */
 import { presentable } from '../../telemetry/log-fields.ts';
 import type { LogEventCode } from '../../model/log-events.ts';
 import type { Log, Meters } from '../../model/telemetry.ts';
 import { carried, revived } from '../carried-error.ts';
 import type { CarriedError } from '../carried-error.ts';
-import type { Notified } from './channel.ts';
+import type { Notified } from '../channel.ts';
 import type { LoopParts } from './loop.ts';
 import type { RemoteTracer, SpanService } from './remote-tracer.ts';
 

@@ -2,15 +2,12 @@
 import { parentPort } from 'node:worker_threads';
 import { systemClock, systemRandom } from '../../clock.ts';
 import { sinks } from '../../sink/index.ts';
-import { Channel } from './channel.ts';
-import type { Port } from './channel.ts';
+import { Channel, portOf } from '../channel.ts';
+import { collectAtRest } from '../collect-at-rest.ts';
 import { serveLoops } from './host.ts';
 import type { SinkPlan } from './plan.ts';
 
-const port: Port = {
-  post: (message, transfer) => parentPort?.postMessage(message, transfer),
-  receive: (handler) => parentPort?.on('message', handler),
-};
+if (!parentPort) throw new Error('this program is a thread of the daemon');
 
 function definitionOf({ sink: { type } }: SinkPlan) {
   const found = sinks.find((definition) => definition.type === type);
@@ -18,8 +15,9 @@ function definitionOf({ sink: { type } }: SinkPlan) {
   return found;
 }
 
-const channel = new Channel(port, (thrown) => {
+const channel = new Channel(portOf(parentPort), (thrown) => {
   // Ends the thread, and with it the daemon.
   throw thrown;
 });
+collectAtRest();
 serveLoops(channel, { definitionOf, environment: process.env, clock: systemClock, random: systemRandom });

@@ -82,7 +82,8 @@ async function adopt({ journal, sink, configured, operation, reason }: Target): 
 
 async function retry({ journal, sink, configured, operation, reason }: Target): Promise<OperationResult> {
   const { loop } = configuredOr(configured, sink.id);
-  if (!loop) throw new WaybillError('usage', `cannot retry the sink "${sink.id}": no daemon is running; its start tries every sink`);
+  if (!loop)
+    throw new WaybillError('usage', `cannot retry the sink "${sink.id}": no daemon is running; a daemon tries every sink when it starts`);
   const { state } = await loop.view();
   if (state === 'active') throw new WaybillError('usage', `cannot retry the sink "${sink.id}": it is neither retrying nor blocked`);
   await journal.operate({ ...operation, detail: { sink: sink.id, state, ...reason } });

@@ -1,6 +1,7 @@
 /**
- * Compares two configurations, source by source and sink by sink, by the settings that matter to a running loop. A secret that is read from a
- * file is equal to itself whatever the file contains: its loop reads the file again.
+ * Compares two configurations, source by source and sink by sink, by the settings that matter to a
+ * running loop. A secret read from a file equals itself whatever the file contains: its loop reads
+ * the file again.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Config, SinkConfig } from '../../config/load.ts';

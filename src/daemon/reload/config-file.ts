@@ -1,8 +1,10 @@
 /**
- * The configuration as files: it is read again after SIGHUP, and after a file has other content. Files are compared by content every few
- * seconds, so a symlink that points to another file is a change too. Reading and hashing a few small files costs the main thread nothing
- * noticeable: the file system calls run in the thread pool.
+ * The configuration as files: it is read again after SIGHUP, and after the content of a file has
+ * changed. Files are compared by content every few seconds, so a symlink to another file is a
+ * change too. Reading and hashing a few small files hardly affects the main thread: the file system
+ * calls run in the thread pool.
  */
+import { orAborted } from '../../deadline.ts';
 import { createHash } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { glob, readFile, stat } from 'node:fs/promises';
@@ -11,11 +13,10 @@ import { loadConfig } from '../../config/load.ts';
 import type { Loaded, Watched } from '../../config/load.ts';
 import type { Clock } from '../../model/time.ts';
 import type { Environment } from '../../settings/reference.ts';
-import { orAborted } from '../../source/limits.ts';
 import type { ConfigSource } from '../options.ts';
 
 const pollMs = 2_000;
-/** A file that is being written differs between two looks so far apart. */
+/** The interval of two checks: a file that is being written differs between them. */
 const agreeMs = 500;
 
 interface ConfigFileOptions {
@@ -28,7 +29,11 @@ interface ConfigFileOptions {
 export class ConfigFile implements ConfigSource {
   readonly #options: ConfigFileOptions;
   #watched: Watched | undefined;
-  /** The content at the last load, or before it. Undefined: not known, so the first look is a change. */
+  /** The file of the start, also while it is missing: a reload must not take up the configuration of another place. */
+  #file: string | undefined;
+  /**
+   * The content at the last load, or before it. Undefined: unknown, so the first check is a change.
+   */
   #seen: string | undefined;
   /** The content of a configuration that is not a regular file: a pipe, such as `--config /dev/stdin`, has its content only once. */
   #piped: string | undefined;
@@ -39,16 +44,21 @@ export class ConfigFile implements ConfigSource {
     this.#options = options;
   }
 
-  load(): Promise<Loaded> {
+  async load(): Promise<Loaded> {
     const { path, environment, clock } = this.#options;
     const read = (file: string): string => {
       if (this.#piped !== undefined) return this.#piped;
       const isPiped = !statSync(file).isFile();
+      // A reload that waits for the writer of a pipe would stop the daemon.
+      if (isPiped && this.#file !== undefined) throw new Error('it is not a regular file any more');
       const text = readFileSync(file, 'utf8');
       if (isPiped) this.#piped = text;
       return text;
     };
-    return loadConfig(path, environment, { now: clock.now(), reads: (watched) => (this.#watched = watched), read });
+    const reads = (watched: Watched): void => void (this.#watched = watched);
+    const loaded = await loadConfig(this.#file ?? path, environment, { now: clock.now(), reads, read });
+    this.#file = loaded.file;
+    return loaded;
   }
 
   /** SIGHUP: the configuration is due at once. */
@@ -57,7 +67,7 @@ export class ConfigFile implements ConfigSource {
     this.#wake();
   }
 
-  /** A file that blocks, such as one of a hung mount, does not delay the stop. */
+  /** A blocked file, such as one on a hung mount, does not delay the stop. */
   async due(signal: AbortSignal): Promise<{ readonly changed: boolean }> {
     for (;;) {
       await this.#rest(signal);
@@ -75,7 +85,7 @@ export class ConfigFile implements ConfigSource {
     }
   }
 
-  /** Until the next look, or until SIGHUP. */
+  /** Waits for the next check, or for SIGHUP. */
   async #rest(signal: AbortSignal): Promise<void> {
     if (this.#isRequested) return;
     const woken = new AbortController();

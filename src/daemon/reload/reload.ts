@@ -28,7 +28,7 @@ export async function followConfig({ configSource, running, journal, log, result
     const read = await loadApplicable(configSource, running, journal);
     if ('problems' in read) {
       const { problems } = read;
-      // An included file that did not exist at the last look may report the same problems twice.
+      // An included file that did not exist at the last check may cause the same problems again.
       if (!changed || problems.join('\n') !== refused.join('\n')) log.write('config.rejected', { problems });
       refused = problems;
       result({ problems });

@@ -90,7 +90,8 @@ export async function runSource(
     await whenWritable(() => journal.registerSource(id, destinationOf(settings), undefined), { clock, log }, signal);
     if (settings.start.kind !== 'earliest') unreadStart.report();
     await store.setService(factsOf(settings, config));
-    // The process ended between the registration and the first calibration. A later calibration is made by the loop: nothing waits for it.
+    // The process ended between the registration and the first calibration. The loop makes later
+    // calibrations, and nothing waits for them.
     if (!store.profile.calibration) await calibrator.whenDue(signal);
   } else {
     await startLedger(connection, calibrator, journal, config, (message) => liveStatus.await(id, message), signal);
@@ -99,7 +100,7 @@ export async function runSource(
   try {
     await Promise.all([collector.run(signal), saving]);
   } finally {
-    // The next run of this source starts with what this one saves last.
+    // The next run of this source starts with the last saved state of this one.
     if (signal.aborted) await Promise.allSettled([saving]);
   }
 }

@@ -25,7 +25,10 @@ interface StartParts {
 const widenMs = 60_000;
 /** With a larger difference, one of the two clocks is wrong. */
 const maxDifference: Micros = 3_600_000_000;
-/** A service that keeps its time for so long is trusted: its records have dates of the same clock. A single wrong `Date` is not trusted for so long. */
+/**
+ * A clock that is consistent for this long is trusted: records have dates of the same clock. A
+ * single wrong `Date` is not consistent for this long.
+ */
 const trustMs = 600_000;
 const pollMs = 2_000;
 

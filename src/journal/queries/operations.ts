@@ -22,6 +22,6 @@ export interface OperationItem {
 export function operationList(db: Database, from: Micros, to: Micros): OperationItem[] {
   return operationsOf(db, from, to).map(({ n, at, actor, operation, detail }) => {
     const { source = null, sink = null, reason = null, ...rest } = detailOf(detail);
-    return { n, at: instant(at), actor: actor ?? null, operation, source, sink, reason, detail: withTimes(rest) };
+    return { n, at: instant(at), actor, operation, source, sink, reason, detail: withTimes(rest) };
   });
 }

@@ -4,6 +4,7 @@ import type { LedgerReportState } from '../../model/ledger-report.ts';
 import type { Micros } from '../../model/time.ts';
 import { suspendedTogether } from '../backfills.ts';
 import { stateOf } from './ledger.ts';
+import type { WindowDbRow } from '../window-rows.ts';
 import { lagSeconds, sinkRows, sourceRows } from './snapshot.ts';
 
 interface RecentWindow {
@@ -13,19 +14,11 @@ interface RecentWindow {
   /** A later count or a suspension disagrees with the proof. */
   readonly isInDoubt: boolean;
   readonly records: number;
-  /** What the service counted, with the padding of the window; null without a proof. */
+  /** The count of the service, with the padding of the window; null without a proof. */
   readonly total: number | null;
 }
 
-interface RecentDbRow {
-  readonly from_us: number;
-  readonly to_us: number;
-  readonly state: 'proven' | 'gap' | 'accepted';
-  readonly records: number;
-  readonly total: number | null;
-  readonly next_us: number | null;
-  readonly reason: string | null;
-}
+type RecentDbRow = Pick<WindowDbRow, 'from_us' | 'to_us' | 'state' | 'records' | 'total' | 'next_us' | 'reason'>;
 
 /** By source, the newest windows, oldest first. */
 export function recentWindows(db: Database, maxWindows: number): ReadonlyMap<string, readonly RecentWindow[]> {
@@ -58,7 +51,7 @@ export function progressOf(db: Database, now: Micros): Progress {
     const sinks = sinkRows(db).filter(({ state }) => state !== 'retired');
     return {
       at: now,
-      sources: new Map(sourceRows(db).map(({ id, frontier_us: frontier, collected }) => [id, { frontier, collected }])),
+      sources: new Map(sourceRows(db).map(({ id, frontier, collected }) => [id, { frontier, collected }])),
       sinks: new Map(
         sinks.map(({ id, acknowledged }) => [
           id,

@@ -12,8 +12,9 @@ export interface KnownSink {
   readonly state: string;
   readonly destination: string;
   readonly acknowledged: number;
-  /** Entries after `acknowledged`, and the records among them. */
+  /** The number of entries after `acknowledged`. */
   readonly lag: number;
+  /** The number of records among them. */
   readonly lagRecords: number;
   readonly deadLetters: number;
   /** The sink receives records collected since this time; 0: all. */

@@ -16,17 +16,12 @@ import { diskBudgetOf, setAsideBytes, usedBytes } from '../disk-budget.ts';
 import { createdAt } from '../schema.ts';
 import { storedJson } from '../damage.ts';
 
-interface SourceDbRow {
-  n: number;
-  id: string;
-  frontier_us: number;
-  polled_until_us: number;
-  collected: number;
-  late: number;
-  last_record_us: number | null;
-  state: string;
-  profile: string | null;
-  closed_until_us: number;
+/** The columns with the names that the snapshot has. */
+interface SourceDbRow extends Pick<SourceSnapshot, 'id' | 'frontier' | 'polledUntil' | 'closedUntil' | 'collected' | 'late'> {
+  readonly n: number;
+  readonly state: string;
+  readonly lastRecord: Micros | null;
+  readonly profile: string | null;
 }
 
 interface SinkDbRow {
@@ -108,29 +103,24 @@ function sourceSnapshots(db: Database, now: Micros, live: LiveFacts): SourceSnap
     "SELECT max(at_us) AS at FROM operations WHERE operation = 'sources retire' AND json_extract(detail, '$.source') = ?",
   );
   const history = backfillsOf(db, false);
-  return sourceRows(db).map((row): SourceSnapshot => {
+  return sourceRows(db).map(({ n, profile: stored, lastRecord, ...row }): SourceSnapshot => {
     const view = live.source(row.id);
     // Recounts are due by the clock that closes windows. Without `Date` the records determine the time.
     const due = view?.undated ? (view.undated.known ?? 0) : (view?.serverNow ?? now);
-    const profile = row.profile === null ? {} : (storedJson(row.profile) as Profile);
+    const profile = stored === null ? {} : (storedJson(stored) as Profile);
     const requested = live.requested?.(row.id, profile, now);
     return {
-      id: row.id,
+      ...row,
       // As at the start of the daemon, even if the configuration changed after it last ran.
       state: row.state === 'retired' || (live.configured?.includes(row.id) ?? true) ? row.state : 'unconfigured',
       trouble: undefined,
-      frontier: row.frontier_us,
-      closedUntil: row.closed_until_us,
-      polledUntil: row.polled_until_us,
-      collected: row.collected,
-      late: row.late,
-      ...windowCounts(row.n, profile.suspension),
-      recountsOverdue: overdue.get(row.n, due - 60_000_000)?.n ?? 0,
+      ...windowCounts(n, profile.suspension),
+      recountsOverdue: overdue.get(n, due - 60_000_000)?.n ?? 0,
       closeDelaySeconds: live.closeDelaySeconds(row.id),
       // The last response of a stopped daemon is not older than `polledUntil`, except for the difference
       // of the clocks.
-      lastSuccess: live.stopped && row.polled_until_us > 0 ? row.polled_until_us : undefined,
-      lastRecord: row.last_record_us ?? undefined,
+      lastSuccess: live.stopped && row.polledUntil > 0 ? row.polledUntil : undefined,
+      lastRecord: lastRecord ?? undefined,
       lastError: undefined,
       serverNow: undefined,
       clockOffsetSeconds: undefined,
@@ -245,7 +235,9 @@ function unanswered(id: string, live: LiveFacts): SourceSnapshot {
 export function sourceRows(db: Database): SourceDbRow[] {
   return db
     .prepare<[], SourceDbRow>(
-      'SELECT sources.*, source_no AS n, ranges.closed_until_us FROM sources JOIN ranges ON ranges.source = source_no AND to_us IS NULL ORDER BY id',
+      `SELECT source_no AS n, id, state, profile, frontier_us AS frontier, polled_until_us AS polledUntil, closed_until_us AS closedUntil,
+              collected, late, last_record_us AS lastRecord
+       FROM sources JOIN ranges ON ranges.source = source_no AND to_us IS NULL ORDER BY id`,
     )
     .all();
 }

@@ -12,7 +12,7 @@ export interface Volume {
 }
 
 const periodMicros = 7 * 86_400_000_000;
-/** A shorter time says little about a day. */
+/** A shorter time is not representative of a day. */
 const minSeconds = 3_600;
 
 /**

@@ -57,7 +57,7 @@ function validity(): { notBefore: Date; notAfter: Date } {
   return { notBefore: new Date(Date.now() - 3_600_000), notAfter: new Date(Date.now() + lifetimeMs) };
 }
 
-/** Positive and not repeated, as RFC 5280 4.1.2.2 asks. */
+/** Positive and not repeated, as RFC 5280 4.1.2.2 requires. */
 function serialNumber(): string {
   const bytes = webcrypto.getRandomValues(new Uint8Array(16));
   bytes[0] = ((bytes[0] ?? 0) & 0x7f) | 0x40;

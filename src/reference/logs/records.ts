@@ -53,8 +53,8 @@ const subjects = [
 ];
 const extensions = ['.docx', '.xlsx', '.pdf', '.pptx', '.dwg', '.txt'];
 /**
- * Frequencies of the digits in the fraction of a timestamp; at least one, because section 2.7
- * requires a fraction.
+ * Numbers of digits after the decimal point of a timestamp, each as often as it is drawn. At least
+ * one: section 2.7 of the specification requires a fraction.
  */
 const digitsByWeight = [7, 7, 7, 7, 7, 7, 7, 7, 6, 6, 3, 3, 3, 3, 2, 2, 5, 4, 1, 1];
 /** Records of calls have seven digits. */

@@ -53,7 +53,7 @@ export class Payloads {
     if (!row) return undefined;
     const { ownerId, isRevoked, ...rest } = row;
     const owner = this.#users.find(ownerId);
-    if (!owner) throw new Error(`the owner of payload ${payloadId} is not there`);
+    if (!owner) throw new Error(`the owner of payload ${payloadId} does not exist`);
     return { ...rest, owner, isRevoked: isRevoked === 1 };
   }
 

@@ -266,7 +266,7 @@ export class IdentityProvider {
 
   #known(userId: string): User {
     const user = this.#users.find(userId);
-    if (!user) throw new OAuthError('invalid_grant', 'The user is not there any more');
+    if (!user) throw new OAuthError('invalid_grant', 'The user no longer exists');
     return user;
   }
 

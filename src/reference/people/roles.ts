@@ -1,7 +1,7 @@
 /**
- * The roles of specification section 5 with their permissions, word for word. For "not shown" in
- * that table (Policy Administrator, and the two permissions of the organisation policies),
- * docs/reference-service.md has the choice and its reason.
+ * The roles of specification section 5 with their permissions, verbatim. Where that table says "not
+ * shown" (Policy Administrator, and the two permissions of the organisation policies),
+ * docs/reference-service.md states the choice and its reason.
  */
 
 export type Permission =

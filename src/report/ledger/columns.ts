@@ -28,7 +28,7 @@ export interface ShownColumn<Row> {
 
 type Column<Row> = ValueColumn<Row> | ShownColumn<Row> | (ValueColumn<Row> & ShownColumn<Row>);
 
-/** In groups, because CSV has the sinks last, and people look for them before the recounts. */
+/** In groups, because CSV has the sinks last, and readers look for them before the recounts. */
 export interface LedgerColumns<Row> {
   readonly counts: readonly Column<Row>[];
   readonly recounts: readonly Column<Row>[];
@@ -50,7 +50,7 @@ type LedgerRow = Pick<
   'from' | 'to' | 'records' | 'late' | 'lateLongestSeconds' | 'passes' | 'recounts' | 'recountsDue' | 'nextRecount' | 'sinks'
 >;
 
-/** @param tz  zone of the times for people; the values of CSV are UTC */
+/** @param tz  zone of the displayed times; the values of CSV are UTC */
 export function windowColumns(sinks: readonly string[], tz: string): LedgerColumns<LedgerReportWindow> {
   return {
     counts: [

@@ -1,4 +1,4 @@
-/** The style sheet of the report page, and the policy that permits only this style. */
+/** The style sheet of the report page, and the Content-Security-Policy that permits only this style sheet. */
 import { createHash } from 'node:crypto';
 
 export const style = `

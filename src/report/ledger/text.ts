@@ -11,7 +11,7 @@ import type { LedgerTally } from './tally.ts';
 import { crossingSentence, delayText, detailText, holesOf, local, overlapSentence, reach, suspensionText } from './sentences.ts';
 import { joined, mapped } from '../chunks.ts';
 import { printable } from '../../escape.ts';
-import { table, tableLines, type Column } from '../text-table.ts';
+import { right, table, tableLines } from '../text-table.ts';
 import { counted, grouped } from '../format-time.ts';
 
 interface LedgerTextOptions {
@@ -85,7 +85,10 @@ function paragraph(report: LongLedgerReport, tallies: readonly LedgerTally[], tz
 
 function tableOf<Row>(columns: readonly ShownColumn<Row>[], rows: Iterable<Row>): Iterable<string> {
   return tableLines(
-    columns.map(({ head, kind }) => ({ head: printable(head((word) => word.toUpperCase())), align: kind === 'number' ? 'right' : 'left' })),
+    columns.map(({ head, kind }) => {
+      const shown = printable(head((word) => word.toUpperCase()));
+      return kind === 'number' ? right(shown) : shown;
+    }),
     mapped(rows, (row) => columns.map(({ show }) => show(row))),
   );
 }
@@ -125,13 +128,8 @@ function notes(report: LongLedgerReport, source: LongLedgerReportSource, tz: str
 }
 
 function operationLines({ operations }: LongLedgerReport, tz: string): string {
-  const columns = heads([`CHANGED (${tz})`, 'ACTOR (NOT AUTHENTICATED)', 'OPERATION', 'DETAILS'], 'left');
   return table(
-    columns,
+    [`CHANGED (${tz})`, 'ACTOR (NOT AUTHENTICATED)', 'OPERATION', 'DETAILS'],
     operations.map((operation) => [local(operation.at, tz), operation.actor ?? '-', operation.operation, detailText(operation)]),
   ).join('\n');
-}
-
-function heads(names: readonly string[], align: 'left' | 'right'): Column[] {
-  return names.map((head) => ({ head, align }));
 }

@@ -1,4 +1,5 @@
 /** The definition of the sink `archive`: evidence that a third party can check (docs/evidence.md). */
+import { randomBytes } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
@@ -7,11 +8,14 @@ import { openHead } from '../../archive/head.ts';
 import { formatVerifier, signerOf } from '../../archive/signed-note.ts';
 import type { ArchiveStore } from '../../archive/store.ts';
 import { messageOf } from '../../errors.ts';
+import { quote } from '../../quote.ts';
 import { defineSink } from '../define.ts';
-import type { Finding } from '../define.ts';
+import type { Finding, SinkContext } from '../define.ts';
 import { signingKeysOf } from './key.ts';
+import { openAuthority } from './open-authority.ts';
 import { openStore } from './open-store.ts';
 import { archiveSettings, bucketTarget, placeOf } from './settings.ts';
+import type { ArchiveSettings, TimestampSettings } from './settings.ts';
 import { ArchiveSink } from './sink.ts';
 
 export const archive = defineSink('archive', {
@@ -27,28 +31,52 @@ export const archive = defineSink('archive', {
   destination: (settings) => (settings.s3 === undefined ? resolve(placeOf(settings)) : placeOf(settings)),
   guarantee: () => ({ delivery: 'exactly once', duplicates: '0', losses: '0' }),
   async check(settings, context, signal) {
-    const { id } = context;
-    const keys = signingKeysOf(settings, id);
-    if (settings.s3 !== undefined) {
-      const { BucketStore } = await import('../../archive/bucket/store.ts');
-      const { checkBucket } = await import('../../archive/bucket/check.ts');
-      const target = bucketTarget(settings.s3, context);
-      await using store = new BucketStore(target, { ...context, setting: `sinks.${id}.s3` });
-      const findings = await checkBucket(store, target, `sinks.${id}.s3`, signal);
-      if (findings.some(({ level }) => level === 'error')) return findings;
-      return [...findings, ...(await archiveFindings(store, store.name, keys, id))];
-    }
-    const { directory = '' } = settings;
-    await using store = await openStore(settings, context);
-    const faults = await directoryFaults(directory, `sinks.${id}.directory`);
-    return faults.length > 0 ? faults : await archiveFindings(store, directory, keys, id);
+    const stamps = settings.timestamp ? await authorityFindings(settings.timestamp, context, signal) : [];
+    return [...(await placeFindings(settings, context, signal)), ...stamps];
   },
   async open(settings, context, resumePoint) {
     const [key, previousKey] = signingKeysOf(settings, context.id);
     const store = await openStore(settings, context);
-    return ArchiveSink.open({ name: placeOf(settings), store, key, previousKey }, context, resumePoint);
+    const authority = settings.timestamp && (await openAuthority(settings.timestamp, context));
+    return ArchiveSink.open({ name: placeOf(settings), store, key, previousKey, authority }, context, resumePoint);
   },
 });
+
+async function placeFindings(settings: ArchiveSettings, context: SinkContext, signal: AbortSignal): Promise<readonly Finding[]> {
+  const { id } = context;
+  const keys = signingKeysOf(settings, id);
+  if (settings.s3 !== undefined) {
+    const { BucketStore } = await import('../../archive/bucket/store.ts');
+    const { checkBucket } = await import('../../archive/bucket/check.ts');
+    const target = bucketTarget(settings.s3, context);
+    await using store = new BucketStore(target, { ...context, setting: `sinks.${id}.s3` });
+    const findings = await checkBucket(store, target, `sinks.${id}.s3`, signal);
+    if (findings.some(({ level }) => level === 'error')) return findings;
+    return [...findings, ...(await archiveFindings(store, store.name, keys, id))];
+  }
+  const { directory = '' } = settings;
+  await using store = await openStore(settings, context);
+  const faults = await directoryFaults(directory, `sinks.${id}.directory`);
+  return faults.length > 0 ? faults : await archiveFindings(store, directory, keys, id);
+}
+
+/** Requests a time stamp of random bytes, and stores nothing. */
+async function authorityFindings(settings: TimestampSettings, context: SinkContext, signal: AbortSignal): Promise<readonly Finding[]> {
+  const setting = `sinks.${context.id}.timestamp`;
+  const unchecked: readonly Finding[] = settings.ca
+    ? []
+    : [{ level: 'warning', message: `without ${setting}.ca, a time stamp of an unknown authority is stored too`, setting }];
+  await using authority = await openAuthority(settings, context);
+  try {
+    const { signer } = await authority.stamp(randomBytes(32), signal);
+    const [name = ''] = signer.subject.split('\n').slice(-1);
+    const until = signer.validToDate.toISOString().slice(0, 10);
+    return [{ level: 'ok', message: `"${settings.url}" grants time stamps, signed by '${quote(name, 100)}' until ${until}` }, ...unchecked];
+  } catch (thrown) {
+    signal.throwIfAborted();
+    return [{ level: 'error', message: `${messageOf(thrown)} (${setting})`, setting }, ...unchecked];
+  }
+}
 
 async function directoryFaults(directory: string, setting: string): Promise<readonly Finding[]> {
   const existing = await nearestExisting(resolve(directory));

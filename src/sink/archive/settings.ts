@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { BucketTarget } from '../../archive/bucket/client.ts';
 import { proxySettings, tlsSettings } from '../../connect/settings.ts';
-import { duration, httpsUrl, path, secret, text } from '../../settings/values.ts';
+import { duration, httpsUrl, httpUrl, isLoopback, line, path, pemFiles, secret, text } from '../../settings/values.ts';
 import type { SinkContext } from '../define.ts';
 
 const s3Settings = z
@@ -20,7 +20,7 @@ const s3Settings = z
     objectLock: z
       .union([z.literal('none'), duration({ min: '1d' })])
       .describe(
-        'Retention of each segment and checkpoint from its creation on: `365d`. Nobody can delete or shorten it before. `none` for a bucket without Object Lock',
+        'Retention of each segment, checkpoint and time stamp from its creation on: `365d`. Nobody can delete or shorten it before. `none` for a bucket without Object Lock',
       ),
     objectLockMode: z
       .enum(['compliance', 'governance'])
@@ -45,6 +45,31 @@ const s3Settings = z
   })
   .describe('Bucket of S3, or of a server with its protocol, in place of `directory`');
 
+const timestampSettings = z
+  .strictObject({
+    url: httpUrl('an address such as http://timestamp.example', 'set username and password').describe(
+      'Address of a time-stamping authority (RFC 3161). `http:` is safe without a password: the token is signed',
+    ),
+    ca: pemFiles()
+      .optional()
+      .describe('Root certificates of the authority, in PEM: a token that does not lead to one of them is refused. Default: not checked'),
+    policy: text(/^[0-2](\.(0|[1-9]\d*))+$/, 'an object identifier such as 1.3.6.1.4.1.13762.3')
+      .optional()
+      .describe('Policy of the authority; default its own choice'),
+    username: line().optional().describe('User, for HTTP Basic'),
+    password: secret().optional().describe('Password of `username`'),
+    tls: tlsSettings.optional(),
+    proxy: proxySettings.optional().describe('Proxy of these requests in place of the general one; `none` connects directly'),
+  })
+  .superRefine(({ url, username, password }, context) => {
+    const fault = (key: string, message: string): void => context.addIssue({ code: 'custom', path: [key], message });
+    if (username !== undefined && password === undefined) fault('password', 'is missing: username needs it');
+    if (username === undefined && password !== undefined) fault('username', 'is missing: password needs it');
+    const { protocol, hostname } = new URL(url);
+    if (password !== undefined && protocol === 'http:' && !isLoopback(hostname)) fault('url', 'must start with https: with a password');
+  })
+  .describe('Time stamps: once a UTC day, an authority signs the time of the newest checkpoint (docs/evidence.md)');
+
 export const archiveSettings = z.strictObject({
   directory: path()
     .optional()
@@ -56,9 +81,11 @@ export const archiveSettings = z.strictObject({
     .describe(
       'The key that `signingKey` replaces: both sign the next checkpoint. Needed as long as the archive is read from this configuration',
     ),
+  timestamp: timestampSettings.optional(),
 });
 
 type S3Settings = z.output<typeof s3Settings>;
+export type TimestampSettings = z.output<typeof timestampSettings>;
 export type ArchiveSettings = z.output<typeof archiveSettings>;
 
 export function bucketTarget(settings: S3Settings, { proxy }: Pick<SinkContext, 'proxy'>): BucketTarget {

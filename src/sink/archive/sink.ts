@@ -7,9 +7,11 @@ import { ArchiveWriter } from '../../archive/writer.ts';
 import type { Through } from '../../archive/writer.ts';
 import { WaybillError, codeOf, messageOf } from '../../errors.ts';
 import type { Position } from '../../model/ledger.ts';
-import type { Batch, DeliveryResult, ResumePoint, ResumePosition, Sink } from '../../model/sink.ts';
+import type { Batch, DeliveryResult, ResumePoint, ResumePosition, Sink, TimeStampState } from '../../model/sink.ts';
 import type { SinkContext } from '../define.ts';
 import { entryLine } from './entry-line.ts';
+import { TimeStamper } from './time-stamper.ts';
+import type { Authority } from './time-stamper.ts';
 
 interface ArchiveTarget {
   /** For messages: the directory or the bucket. */
@@ -21,17 +23,20 @@ interface ArchiveTarget {
   readonly previousKey?: KeyObject | undefined;
   readonly random?: (bytes: number) => Uint8Array;
   readonly codec?: Codec;
+  /** Undefined: no time stamps. Closed with the sink. */
+  readonly authority?: Authority | undefined;
 }
 
 const dayMs = 86_400_000;
 
-type Context = Pick<SinkContext, 'id' | 'clock' | 'selected' | 'filtered'>;
+type Context = Pick<SinkContext, 'id' | 'clock' | 'log' | 'selected' | 'filtered'>;
 
 export class ArchiveSink implements Sink {
   readonly #target: ArchiveTarget;
   readonly #context: Context;
   readonly #resumePoint: ResumePoint;
   readonly #writer: ArchiveWriter;
+  #stamper: TimeStamper | undefined;
   /** The UTC day of the last checkpoint that was reported. */
   #reportedOn: number | undefined;
   /** The last append: after its deadline it may still be writing. */
@@ -46,7 +51,7 @@ export class ArchiveSink implements Sink {
 
   /** @throws WaybillError `archive_broken`, or `sink_blocked` when the archive does not belong to this state */
   static async open(target: ArchiveTarget, context: Context, resumePoint: ResumePoint): Promise<ArchiveSink> {
-    const { name, store, key, previousKey, random = randomBytes, codec } = target;
+    const { name, store, key, previousKey, random = randomBytes, codec, authority } = target;
     const { position, adopt = false } = resumePoint;
     const options = { key, previousKey, random, codec, beginsAfter: position.seq };
     const writer = await ArchiveWriter.open(store, options).catch(async (cause: unknown) => {
@@ -56,13 +61,14 @@ export class ArchiveSink implements Sink {
     const sink = new ArchiveSink(target, context, resumePoint, writer);
     if (adopt) await sink.#adopt(position);
     else assertContinues(writer, resumePoint, `cannot continue the archive "${name}" for sink "${context.id}"`);
+    if (authority) await sink.#stampWith(authority);
     return sink;
   }
 
   position(): Promise<ResumePosition | undefined> {
-    const { position, origin } = this.#writer;
+    const { position, newestKey } = this.#writer;
     if (/* mutant: archived-position */ position?.journal !== this.#resumePoint.journal) return Promise.resolve(undefined);
-    return Promise.resolve({ position: { seq: position.seq, chain: Buffer.from(position.chain, 'hex') }, resumeNote: origin });
+    return Promise.resolve({ position: { seq: position.seq, chain: Buffer.from(position.chain, 'hex') }, resumeNote: newestKey });
   }
 
   async send({ messages, through }: Batch, signal: AbortSignal): Promise<DeliveryResult> {
@@ -74,11 +80,14 @@ export class ArchiveSink implements Sink {
     } catch (cause) {
       throw failure('sink_outcome_unknown', `cannot write to the archive "${this.#target.name}" for sink "${this.#context.id}"`, cause);
     }
+    this.#consider();
     await this.#reportCheckpoint();
-    return { rejections: [], resumeNote: this.#writer.origin };
+    return { rejections: [], resumeNote: this.#writer.newestKey };
   }
 
-  /** Once a day: whoever receives it can show later that nothing before it was removed. */
+  /**
+   * Once a day: the receiver of a checkpoint can prove later that nothing before it was removed.
+   */
   async #reportCheckpoint(): Promise<void> {
     const day = Math.floor(this.#context.clock.now() / dayMs);
     const { note } = this.#writer;
@@ -92,16 +101,37 @@ export class ArchiveSink implements Sink {
     }
   }
 
+  get timeStamp(): TimeStampState | undefined {
+    return this.#stamper?.state;
+  }
+
+  async #stampWith(authority: Authority): Promise<void> {
+    const { name, store } = this.#target;
+    try {
+      this.#stamper = await TimeStamper.open({ ...this.#context, store, authority });
+    } catch (cause) {
+      await this[Symbol.asyncDispose]();
+      throw failure('sink_unavailable', `cannot open the archive "${name}" for sink "${this.#context.id}"`, cause);
+    }
+    this.#consider();
+  }
+
+  #consider(): void {
+    this.#stamper?.consider(this.#writer.checkpoint, this.#writer.position);
+  }
+
   /** Waits for an append that missed its deadline: a second writer would compete with it. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#append;
+    await this.#stamper?.[Symbol.asyncDispose]();
     await this.#target.store[Symbol.asyncDispose]?.();
   }
 
-  /** Signs the position of this journal: the archive continues with it. */
+  /** Signs the position of this journal, and that the archive lacks entries up to it: the archive continues there. */
   async #adopt(position: Position): Promise<void> {
-    if (this.#writer.position === undefined || this.#writer.position.journal === this.#resumePoint.journal) return;
-    await this.#writer.append([], this.#through(position));
+    const { position: archived } = this.#writer;
+    if (archived === undefined || (archived.journal === this.#resumePoint.journal && archived.seq >= position.seq)) return;
+    await this.#writer.append([], { ...this.#through(position), after: position.seq });
   }
 
   #through({ seq, chain }: Position): Through {
@@ -115,23 +145,35 @@ export class ArchiveSink implements Sink {
       completeSince,
       sources: selected ?? null,
       filtered,
+      timestamp: this.#stamper?.newest,
     };
   }
 }
 
-/** Refuses to begin a new archive if the archive that received earlier records is missing or was replaced. */
-function assertContinues({ position, origin }: ArchiveWriter, { journal, resumeNote }: ResumePoint, action: string): void {
+/**
+ * Refuses to begin a new archive if the archive that received earlier records is missing or was replaced, and to continue after a
+ * checkpoint of a former key. The resume note has the origin of the archive and the id of the key that signed last: `waybill/…+…`.
+ */
+function assertContinues(writer: ArchiveWriter, { journal, resumeNote }: ResumePoint, action: string): void {
+  const { position, origin, newestKey, signingKey } = writer;
   if (position !== undefined && position.journal !== journal)
     throw new WaybillError(
       'sink_blocked',
       `${action}: it belongs to another state (the state was lost, or two daemons write it); restore that state, use another directory or prefix, or see "waybill sinks adopt"`,
     );
-  if (resumeNote === undefined || (position !== undefined && resumeNote === origin)) return;
+  if (resumeNote === undefined) return;
+  const [deliveredTo] = resumeNote.split('+');
   const found = position === undefined ? 'it is empty' : `it is "${origin}"`;
-  throw new WaybillError(
-    'archive_broken',
-    `${action}: records were delivered to "${resumeNote}", and ${found}; restore the archive, or see "waybill sinks adopt"`,
-  );
+  if (position === undefined || deliveredTo !== origin)
+    throw new WaybillError(
+      'archive_broken',
+      `${action}: records were delivered to "${deliveredTo ?? ''}", and ${found}; restore the archive, or see "waybill sinks adopt"`,
+    );
+  if (resumeNote === signingKey && newestKey !== signingKey)
+    throw new WaybillError(
+      'archive_broken',
+      `${action}: "${newestKey}" signed the newest checkpoint, after "${signingKey}" replaced this key; remove what another writer appended`,
+    );
 }
 
 /** Errors of the storage get the name of the sink; others have it. */

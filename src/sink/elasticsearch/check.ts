@@ -2,6 +2,7 @@
 import { wayOf } from '../../connect/connection.ts';
 import { quote } from '../../quote.ts';
 import { WaybillError, messageOf } from '../../errors.ts';
+import { error, ok, warning } from '../define.ts';
 import type { Finding, SinkContext } from '../define.ts';
 import { ElasticClient, understood } from './client.ts';
 import type { Answer } from './client.ts';
@@ -44,7 +45,7 @@ export async function check(settings: ElasticsearchSettings, context: SinkContex
   } catch (thrown) {
     signal.throwIfAborted();
     if (!(thrown instanceof WaybillError)) throw thrown;
-    findings.push({ level: 'error', message: messageOf(thrown), setting: `sinks.${id}.nodes` });
+    findings.push(error(messageOf(thrown), `sinks.${id}.nodes`));
   }
   return findings;
 }
@@ -53,7 +54,7 @@ function ways(client: ElasticClient): Finding[] {
   return client
     .routes()
     .filter(({ proxy, peer }) => peer !== undefined || proxy !== undefined)
-    .map((route) => ({ level: 'ok', message: wayOf(route) }));
+    .map((route) => ok(wayOf(route)));
 }
 
 function actor({ status, body }: Answer, settings: ElasticsearchSettings, id: string): Finding[] {
@@ -61,32 +62,20 @@ function actor({ status, body }: Answer, settings: ElasticsearchSettings, id: st
     const { username = '' } = body;
     const { name } = membersOf(body.api_key);
     const named = (given: unknown): string => (typeof given === 'string' ? quote(given, 100) : '');
-    return [
-      {
-        level: 'ok',
-        message: name === undefined ? `authenticated as the user "${named(username)}"` : `authenticated with the API key "${named(name)}"`,
-      },
-    ];
+    return [ok(name === undefined ? `authenticated as the user "${named(username)}"` : `authenticated with the API key "${named(name)}"`)];
   }
   const message = 'the server does not authenticate clients: its security is off';
-  return [{ level: 'warning', message, setting: `sinks.${id}.${credentialsOf(settings)}` }];
+  return [warning(message, `sinks.${id}.${credentialsOf(settings)}`)];
 }
 
 async function server(client: ElasticClient, id: string, signal: AbortSignal): Promise<Finding> {
   const found = await versionOf(client, signal);
   if (found === undefined)
-    return {
-      level: 'ok',
-      message: 'cannot read the version of the server: the key lacks the privilege monitor; the sink does not need it',
-    };
+    return ok('cannot read the version of the server: the key lacks the privilege monitor; the sink does not need it');
   const major = Number(found.number.split('.')[0]);
   const message = `the server is Elasticsearch ${found.number}${found.isServerless ? ', serverless' : ''}`;
-  if (major === 8 || major === 9) return { level: 'ok', message };
-  return {
-    level: major < 8 ? 'error' : 'warning',
-    message: `${message}; supported are versions 8 and 9`,
-    setting: `sinks.${id}.nodes`,
-  };
+  if (major === 8 || major === 9) return ok(message);
+  return (major < 8 ? error : warning)(`${message}; supported are versions 8 and 9`, `sinks.${id}.nodes`);
 }
 
 async function privileges(
@@ -100,12 +89,11 @@ async function privileges(
   const answer = await client.request({ method: 'POST', path: '/_security/user/_has_privileges', json: asked }, signal);
   const has = (answer.body as { readonly index?: Readonly<Record<string, Readonly<Record<string, boolean>>>> }).index?.[pattern];
   const setting = `sinks.${id}.${credentialsOf(settings)}`;
-  if (has === undefined)
-    return [{ level: 'warning', message: `cannot read the privileges: ${answer.status} ${plainText(answer.error)}`, setting }];
+  if (has === undefined) return [warning(`cannot read the privileges: ${answer.status} ${plainText(answer.error)}`, setting)];
   const missing = rights.filter(([privilege]) => has[privilege] !== true);
   const granted = rights.filter(([privilege]) => has[privilege] === true).map(([privilege]) => privilege);
   return [
-    ...(granted.length > 0 ? [{ level: 'ok', message: `privileges on "${pattern}": ${granted.join(', ')}` } as const] : []),
+    ...(granted.length > 0 ? [ok(`privileges on "${pattern}": ${granted.join(', ')}`)] : []),
     ...missing.map(([privilege, level, cost]) => ({
       level,
       message: `the privilege ${privilege} on "${pattern}" is missing: ${cost}`,
@@ -125,21 +113,15 @@ async function mapping(client: ElasticClient, settings: ElasticsearchSettings, i
     const refuses = conflicts.some((conflict) => conflict.refuses);
     const effect = refuses ? 'records whose values do not fit that type become dead letters' : 'searches and dashboards may not find them';
     const message = `"${conflicts[0]?.index}" maps fields differently: ${shown}: ${effect}; correct the template (often logs-…@custom) and roll over`;
-    return [{ level: refuses ? 'error' : 'warning', message, setting }];
+    return [(refuses ? error : warning)(message, setting)];
   }
-  if (isOurs === true) return [{ level: 'ok', message: `"${pattern}" has the mapping of waybill setup elasticsearch` }];
+  if (isOurs === true) return [ok(`"${pattern}" has the mapping of waybill setup elasticsearch`)];
   if (isOurs === undefined && !exists)
-    return [
-      {
-        level: 'ok',
-        message: `"${pattern}" does not exist yet; the first record creates it; the key cannot read its templates`,
-      },
-    ];
-  if (isOurs === undefined) return [{ level: 'warning', message: `cannot read the mapping of "${pattern}" with this key`, setting }];
-  if (settings.templates === 'install')
-    return [{ level: 'ok', message: `the mapping of "${pattern}" is installed when the sink is opened` }];
+    return [ok(`"${pattern}" does not exist yet; the first record creates it; the key cannot read its templates`)];
+  if (isOurs === undefined) return [warning(`cannot read the mapping of "${pattern}" with this key`, setting)];
+  if (settings.templates === 'install') return [ok(`the mapping of "${pattern}" is installed when the sink is opened`)];
   const message = `"${pattern}" does not have the mapping of Waybill: run waybill setup elasticsearch --sink ${id}, and roll over an existing data stream`;
-  return [{ level: 'warning', message, setting }];
+  return [warning(message, setting)];
 }
 
 interface IndexSettings {
@@ -169,14 +151,13 @@ async function indexSettings(client: ElasticClient, settings: ElasticsearchSetti
   return [
     ...(isAsync
       ? [
-          {
-            level: 'warning',
-            message: `index.translog.durability is async on "${pattern}": a killed server loses the last seconds of acknowledged records`,
+          warning(
+            `index.translog.durability is async on "${pattern}": a killed server loses the last seconds of acknowledged records`,
             setting,
-          } as const,
+          ),
         ]
       : []),
-    ...(last === undefined ? [] : [{ level: 'error', message: `"${last[0]}" has a write block (index.blocks)`, setting } as const]),
+    ...(last === undefined ? [] : [error(`"${last[0]}" has a write block (index.blocks)`, setting)]),
   ];
 }
 
@@ -189,7 +170,7 @@ async function aliases(client: ElasticClient, settings: ElasticsearchSettings, i
   return [...names].sort().map((name) => {
     const behind = indices.filter(([, { aliases: found }]) => name in found).map(([index]) => index);
     const message = `"${name}" is an alias, of ${behind.toSorted().join(', ')}: after a rollover, a batch with a lost response is stored twice; use a data stream (without index), or a time-based index such as dpas-audit-{yyyy.MM}`;
-    return { level: 'warning', message, setting: `sinks.${id}.index` };
+    return warning(message, `sinks.${id}.index`);
   });
 }
 
@@ -202,9 +183,10 @@ async function failureStore(client: ElasticClient, settings: ElasticsearchSettin
   };
   return data_streams
     .filter(({ failure_store }) => failure_store?.enabled === true)
-    .map(({ name }) => ({
-      level: 'warning',
-      message: `"${name}" has a failure store: the server stores rejected documents there; they become dead letters too`,
-      setting: `sinks.${id}.templates`,
-    }));
+    .map(({ name }) =>
+      warning(
+        `"${name}" has a failure store: the server stores rejected documents there; they become dead letters too`,
+        `sinks.${id}.templates`,
+      ),
+    );
 }

@@ -163,7 +163,7 @@ export class ElasticClient implements AsyncDisposable {
     const headers = {
       accept: json,
       ...(authorization === undefined ? {} : { authorization }),
-      // Also without a body: the library would set the media type of its own version.
+      // Also without a body: otherwise the library sets its own versioned media type.
       'content-type': compressed === undefined ? json : ndjson,
       ...(compressed === undefined ? {} : { 'content-encoding': 'gzip' }),
     };

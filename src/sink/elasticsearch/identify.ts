@@ -1,4 +1,5 @@
 /** The authentication check before the first batch. */
+import { within } from '../../deadline.ts';
 import { WaybillError, codeOf, messageOf } from '../../errors.ts';
 import type { Answer, ElasticClient } from './client.ts';
 import { plainText } from './items.ts';
@@ -8,7 +9,6 @@ import type { ElasticsearchSettings } from './settings.ts';
 
 /** Timeout of that request. */
 const greetMs = 10_000;
-const answered = new WaybillError('aborted', 'the server has responded');
 
 /**
  * Requests the authenticated user: errors of address, trust or credentials appear before the first batch.
@@ -20,18 +20,15 @@ export async function greet(
   { id, clock }: Pick<SinkContext, 'id' | 'clock'>,
   signal: AbortSignal,
 ): Promise<Answer> {
-  const over = new AbortController();
-  const silence = new WaybillError(
-    'sink_unavailable',
-    `sink "${id}": the server at sinks.${id}.nodes accepted the connection and did not respond within ${greetMs / 1000} s`,
-  );
-  const timer = clock.sleep(greetMs, over.signal).then(
-    () => over.abort(silence),
-    () => undefined,
-  );
+  const silence = (): WaybillError =>
+    new WaybillError(
+      'sink_unavailable',
+      `sink "${id}": the server at sinks.${id}.nodes accepted the connection and did not respond within ${greetMs / 1000} s`,
+    );
   let answer;
   try {
-    answer = await client.request({ method: 'GET', path: '/_security/_authenticate' }, AbortSignal.any([signal, over.signal]));
+    const ask = (stop: AbortSignal): Promise<Answer> => client.request({ method: 'GET', path: '/_security/_authenticate' }, stop);
+    answer = await within(ask, greetMs, silence, clock, signal);
   } catch (thrown) {
     if (codeOf(thrown) !== 'sink_outcome_unknown') throw thrown;
     const isPlain = settings.nodes?.some((node) => node.startsWith('http:')) === true;
@@ -39,9 +36,6 @@ export async function greet(
     throw isPlain
       ? new WaybillError('sink_blocked', `${messageOf(thrown)} (sinks.${id}.nodes begins with http: perhaps the port speaks TLS)`)
       : new WaybillError('sink_unavailable', messageOf(thrown));
-  } finally {
-    over.abort(answered);
-    await timer;
   }
   const { status } = answer;
   const message = `sink "${id}": the server responded ${status} ${plainText(answer.error)}`;

@@ -4,7 +4,7 @@
  */
 import { quote } from '../../quote.ts';
 
-/** One item of the response; undefined members were missing. */
+/** One item of the response; a member is undefined if the item lacks it. */
 export interface Item {
   readonly _id?: string;
   readonly status?: number;

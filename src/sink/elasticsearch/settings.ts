@@ -1,4 +1,7 @@
-/** The settings of the sink `elasticsearch`, and what follows from them alone: addresses, where a record goes, who we are. */
+/**
+ * The settings of the sink `elasticsearch`, and values derived from them: addresses, the target of
+ * a record, credentials.
+ */
 import { z } from 'zod';
 import { httpsUrl, line, oneOrMany, secret, text } from '../../settings/values.ts';
 import { remember } from '../../secrets.ts';
@@ -56,7 +59,7 @@ export function nodesOf({ nodes, cloudId }: ElasticsearchSettings): readonly str
   return [`https://${id.split(':')[0] ?? ''}.${host}:${port}`];
 }
 
-/** What the events of a source are called: the data stream takes no others. */
+/** The name of the data stream for the events of a source; it accepts no others. */
 export function dataStreamOf({ dataset, namespace }: ElasticsearchSettings, source: string): { dataset: string; namespace: string } {
   return { dataset, namespace: namespace.replaceAll('{source}', source.replaceAll('-', '_')) };
 }
@@ -97,7 +100,7 @@ export function patternOf({ index, dataset, namespace }: ElasticsearchSettings):
   return (index ?? `logs-${dataset}-${namespace}`).replace(/\{[^}]+\}/g, '*');
 }
 
-/** The header that says who we are, from the secrets as they now stand; undefined: nobody. */
+/** The authorization header, from the current secrets; undefined without credentials. */
 export function authorizationOf({ apiKey, username, password }: ElasticsearchSettings): string | undefined {
   if (apiKey !== undefined) {
     const key = apiKey.read();
@@ -111,7 +114,7 @@ export function authorizationOf({ apiKey, username, password }: ElasticsearchSet
   return `Basic ${Buffer.from(pair).toString('base64')}`;
 }
 
-/** The setting that says who we are. */
+/** The setting with the credentials. */
 export function credentialsOf({ apiKey, username }: ElasticsearchSettings): 'apiKey' | 'password' {
   return apiKey === undefined && username !== undefined ? 'password' : 'apiKey';
 }

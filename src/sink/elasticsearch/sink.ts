@@ -119,8 +119,8 @@ export class ElasticsearchSink implements Sink {
   }
 
   /**
-   * The time, ms, of the newest event in a data stream before this state first wrote to it; null for none. Events up to that time may be
-   * there from an earlier state or a second installation.
+   * The time, ms, of the newest event in a data stream before this state first wrote to it; null
+   * for none. The stream may contain earlier events of an earlier state or a second installation.
    */
   async #mark(target: string, signal: AbortSignal): Promise<number | null> {
     const known = this.#progress.get(target);
@@ -151,9 +151,12 @@ export class ElasticsearchSink implements Sink {
       this.#rejectedAlone = 0;
       const items = Array.isArray(body.items) ? body.items.map((item) => /* mutant: bulk-item */ membersOf(item).create) : undefined;
       if (items?.length === messages.length) return items.map(itemFrom);
-      throw new WaybillError('sink_outcome_unknown', `${actor}: ${items?.length ?? 'no'} items were answered of ${messages.length}`);
+      throw new WaybillError(
+        'sink_outcome_unknown',
+        `${actor}: the response has ${items?.length ?? 'no'} results for a batch of ${messages.length}`,
+      );
     }
-    const message = `${actor}: the request is answered with ${status} ${plainText(error)}${this.#hint(status, error)}`;
+    const message = `${actor}: the server responded ${status} ${plainText(error)}${this.#hint(status, error)}`;
     const result = judgeRequest(status, error, alone);
     if (status === 400 && alone !== undefined) this.#rejectedAlone += 1;
     throw new WaybillError(codes[result], message, { retryAfterMs, isCrowded: status === 429 });
@@ -172,7 +175,7 @@ export class ElasticsearchSink implements Sink {
       if (result === 'unexpected' || isOther)
         throw new WaybillError(
           'sink_outcome_unknown',
-          `sink "${this.#id}": item ${at} is answered with ${item.status ?? 'nothing'} for another document`,
+          `sink "${this.#id}": result ${at} of the response (status ${item.status ?? 'missing'}) is for another document`,
         );
       if (result === 'duplicate') duplicates += 1;
       else if (result === 'rejected') rejections.push({ seq, code: item.error?.type ?? 'rejected', message: messageOfItem(item) });
@@ -214,7 +217,7 @@ export class ElasticsearchSink implements Sink {
 
   /** The error of a document in the failure store, where it has another id; the `_bulk` response does not give it. */
   async #failureText(target: string, id: string, signal: AbortSignal): Promise<string> {
-    const known = 'kept aside in the failure store of the data stream';
+    const known = 'stored in the failure store of the data stream';
     try {
       const query = { size: 1, _source: ['error.type', 'error.message'], query: { ids: { values: [id] } } };
       const path = `/${encodeURIComponent(`${target}::failures`)}`;

@@ -252,7 +252,7 @@ function fieldsOf(properties: Properties, above: readonly string[] = []): { read
   ]);
 }
 
-/** The type of a field, or of a parent that is no object; undefined when neither is mapped. */
+/** The mapped type of a field, or of its nearest mapped parent that is not an object; undefined if none is mapped. */
 function typeAt(
   properties: Properties | undefined,
   path: readonly string[],

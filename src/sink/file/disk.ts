@@ -21,7 +21,10 @@ export async function openFile(path: string, id: string): Promise<FileHandle> {
   }
 }
 
-/** A file with several names is rejected: locks go by name, and two writers would truncate and overwrite each other's lines. */
+/**
+ * A file with several names is rejected: locks go by name, and two writers would overwrite each
+ * other's lines.
+ */
 export function linksWords(links: number): string {
   return `the file has ${links} hard links, and another process may write it under another name: keep one name`;
 }

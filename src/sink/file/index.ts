@@ -5,7 +5,7 @@ import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { duration, size } from '../../settings/values.ts';
 import { messageOf } from '../../errors.ts';
-import { defineSink } from '../define.ts';
+import { defineSink, error, ok, warning } from '../define.ts';
 import type { Finding } from '../define.ts';
 import { isAbsent, kindAt, linksWords } from './disk.ts';
 import { tooLongToPutAside } from './rotation.ts';
@@ -45,31 +45,31 @@ export const file = defineSink('file', {
     try {
       await access(dirname(resolve(path)), constants.W_OK | constants.X_OK);
     } catch (cause) {
-      return [{ level: 'error', message: message('write in the directory of', cause), setting }];
+      return [error(message('write in the directory of', cause), setting)];
     }
     const tooLong = rotate && tooLongToPutAside(path, compression === 'gzip');
-    if (tooLong !== undefined) return [{ level: 'error', message: `cannot use "${path}" (${setting}): ${tooLong}`, setting }];
+    if (tooLong !== undefined) return [error(`cannot use "${path}" (${setting}): ${tooLong}`, setting)];
     const found: Finding[] = [];
     for (const each of [path, `${path}.position`, `${path}.lock`]) {
       try {
         const kind = await kindAt(each);
-        if (kind !== undefined) return [{ level: 'error', message: `cannot use "${each}" (${setting}): ${kind}`, setting }];
+        if (kind !== undefined) return [error(`cannot use "${each}" (${setting}): ${kind}`, setting)];
         await access(each, constants.R_OK | constants.W_OK);
         const { nlink } = await stat(each);
-        if (each === path && nlink > 1)
-          return [{ level: 'error', message: `cannot use "${each}" (${setting}): ${linksWords(nlink)}`, setting }];
-        if (each === path) found.push({ level: 'ok', message: `"${path}" exists and is writable` });
+        if (each === path && nlink > 1) return [error(`cannot use "${each}" (${setting}): ${linksWords(nlink)}`, setting)];
+        if (each === path) found.push(ok(`"${path}" exists and is writable`));
       } catch (cause) {
-        if (!isAbsent(cause)) return [{ level: 'error', message: message('write', cause), setting }];
-        if (each === path) found.push({ level: 'ok', message: `"${path}" can be created` });
+        if (!isAbsent(cause)) return [error(message('write', cause), setting)];
+        if (each === path) found.push(ok(`"${path}" can be created`));
       }
     }
     if (compression !== 'none' && rotate === undefined)
-      found.push({
-        level: 'warning',
-        message: `compression: ${compression}: no file is rotated without rotate`,
-        setting: `sinks.${id}.compression`,
-      });
+      found.push(
+        warning(
+          `"compression: ${compression}" has no effect without "rotate": only rotated files are compressed`,
+          `sinks.${id}.compression`,
+        ),
+      );
     return found;
   },
   open: (settings, context, kept) => FileSink.open(settings, context, kept),

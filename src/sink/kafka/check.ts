@@ -1,6 +1,8 @@
 /** The checks of `waybill check` for a sink `kafka`: topics, privileges, and settings that weaken the guarantee. Sends no record. */
+import { addAbortListener } from 'node:events';
 import { WaybillError, messageOf } from '../../errors.ts';
 import { isLoopback } from '../../connect/proxy.ts';
+import { error, ok, warning } from '../define.ts';
 import type { Finding, SinkContext } from '../define.ts';
 import type { KafkaClient, TopicFacts } from './client.ts';
 import { KafkaJsClient } from './kafkajs.ts';
@@ -19,18 +21,14 @@ export async function checkKafka(settings: KafkaSettings, context: SinkContext, 
   const findings: Finding[] = [...unprotected(settings, id)];
   const tokens = settings.sasl?.oauth && new TokenSource(settings.sasl.oauth, context);
   const client = new KafkaJsClient(settings, context, tokens);
-  const cut = (): void => {
-    client.cut();
-  };
-  signal.addEventListener('abort', cut, { once: true });
+  using _listener = addAbortListener(signal, () => client.cut());
   try {
     await look(client, settings, context, findings);
   } catch (thrown) {
     signal.throwIfAborted();
     if (!(thrown instanceof WaybillError)) throw thrown;
-    findings.push({ level: 'error', message: messageOf(thrown) });
+    findings.push(error(messageOf(thrown)));
   } finally {
-    signal.removeEventListener('abort', cut);
     await client[Symbol.asyncDispose]();
     await tokens?.[Symbol.asyncDispose]();
   }
@@ -40,7 +38,7 @@ export async function checkKafka(settings: KafkaSettings, context: SinkContext, 
 async function look(client: KafkaClient, settings: KafkaSettings, { id, sources }: SinkContext, findings: Finding[]): Promise<void> {
   const { topic, exactlyOnce, tls } = settings;
   for (const name of topicsOf(topic, sources ?? [])) await lookAtTopic(client, name, id, findings);
-  if (tls !== undefined && client.peer !== undefined) findings.push({ level: 'ok', message: client.peer });
+  if (tls !== undefined && client.peer !== undefined) findings.push(ok(client.peer));
   if (exactlyOnce) await lookAtProgress(client, settings, id, findings);
 }
 
@@ -48,25 +46,23 @@ async function lookAtTopic(client: KafkaClient, topic: string, id: string, findi
   const setting = `sinks.${id}.topic`;
   const found = await client.topic(topic, 'topic');
   if (found === undefined) {
-    findings.push({
-      level: 'error',
-      message: `topic "${topic}" does not exist: "waybill setup kafka --sink ${id}" prints the command that creates it`,
-      setting,
-    });
+    findings.push(error(`topic "${topic}" does not exist: "waybill setup kafka --sink ${id}" prints the command that creates it`, setting));
     return;
   }
-  findings.push({
-    level: 'ok',
-    message: `topic "${topic}" exists, with ${counted(found.partitions, 'partition')}; acks -1: a message counts as delivered once every in-sync replica has it`,
-  });
+  findings.push(
+    ok(
+      `topic "${topic}" exists, with ${counted(found.partitions, 'partition')}; acks -1: a message counts as delivered once every in-sync replica has it`,
+    ),
+  );
   findings.push(...durability(topic, found, setting));
   const limit = Number(found.config?.get('max.message.bytes'));
   if (limit < usualMessageBytes)
-    findings.push({
-      level: 'warning',
-      message: `"${topic}": max.message.bytes is ${limit}: a longer message becomes a dead letter without being sent (brokers grant ${usualMessageBytes} by default)`,
-      setting,
-    });
+    findings.push(
+      warning(
+        `"${topic}": max.message.bytes is ${limit}: a longer message becomes a dead letter without being sent (brokers grant ${usualMessageBytes} by default)`,
+        setting,
+      ),
+    );
   await right(findings, () => client.mayWrite(topic, 'topic'), `may write to "${topic}"`, setting);
 }
 
@@ -82,26 +78,23 @@ async function lookAtProgress(client: KafkaClient, settings: KafkaSettings, id: 
   );
   const found = await client.topic(progress, 'progressTopic');
   if (found === undefined) {
-    findings.push({
-      level: 'warning',
-      message: `progress topic "${progress}" does not exist yet: the sink creates it at the start if permitted; "waybill setup kafka --sink ${id}" creates it now`,
-      setting,
-    });
+    findings.push(
+      warning(
+        `progress topic "${progress}" does not exist yet: the sink creates it at the start if permitted; "waybill setup kafka --sink ${id}" creates it now`,
+        setting,
+      ),
+    );
     return;
   }
   const different = Object.entries(progressConfig).filter(
     ([name, value]) => found.config !== undefined && found.config.get(name) !== value,
   );
   if (found.partitions !== 1) {
-    findings.push({
-      level: 'error',
-      message: `progress topic "${progress}" has ${found.partitions} partitions and must have one`,
-      setting,
-    });
+    findings.push(error(`progress topic "${progress}" has ${found.partitions} partitions and must have one`, setting));
   } else if (different.length > 0) {
     const requested = different.map(([name, value]) => `${name}=${value}, not ${found.config?.get(name) ?? 'unset'}`).join('; ');
-    findings.push({ level: 'warning', message: `progress topic "${progress}" should have ${requested}`, setting });
-  } else findings.push({ level: 'ok', message: `progress topic "${progress}" exists, with one partition, compacted` });
+    findings.push(warning(`progress topic "${progress}" should have ${requested}`, setting));
+  } else findings.push(ok(`progress topic "${progress}" exists, with one partition, compacted`));
   findings.push(...durability(progress, found, setting));
   await right(findings, () => client.mayWrite(progress, 'progressTopic'), `may write to "${progress}"`, setting);
   await right(findings, () => client.mayRead(progress), `may read "${progress}", with a group that begins with "waybill-"`, setting);
@@ -111,10 +104,10 @@ async function lookAtProgress(client: KafkaClient, settings: KafkaSettings, id: 
 async function right(findings: Finding[], ask: () => Promise<unknown>, message: string, setting: string): Promise<void> {
   try {
     await ask();
-    findings.push({ level: 'ok', message });
+    findings.push(ok(message));
   } catch (thrown) {
     if (!(thrown instanceof WaybillError)) throw thrown;
-    findings.push({ level: 'error', message: messageOf(thrown), setting });
+    findings.push(error(messageOf(thrown), setting));
   }
 }
 
@@ -122,7 +115,7 @@ async function right(findings: Finding[], ask: () => Promise<unknown>, message: 
 function durability(topic: string, { replicas, config }: TopicFacts, setting: string): Finding[] {
   const findings: Finding[] = [];
   const warn = (message: string): void => {
-    findings.push({ level: 'warning', message: `"${topic}": ${message}`, setting });
+    findings.push(warning(`"${topic}": ${message}`, setting));
   };
   if (replicas < 3) warn(`${counted(replicas, 'replica')}; with 3, one broker may fail during maintenance of another`);
   if (config === undefined) {
@@ -142,7 +135,7 @@ function unprotected({ sasl, tls, brokers }: KafkaSettings, id: string): Finding
   const isLocal = brokers.every((broker) => isLoopback(broker.slice(0, broker.lastIndexOf(':'))));
   if (sasl === undefined || tls !== undefined || isLocal || sasl.mechanism.startsWith('SCRAM')) return [];
   const message = `${sasl.mechanism} without tls: ${sasl.mechanism === 'PLAIN' ? 'the password' : 'the token'} can be read in transit`;
-  return [{ level: 'warning', message, setting: `sinks.${id}.tls` }];
+  return [warning(message, `sinks.${id}.tls`)];
 }
 
 function counted(count: number, noun: string): string {

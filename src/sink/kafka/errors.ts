@@ -49,7 +49,7 @@ const refused: ReadonlySet<string> = new Set(['MESSAGE_TOO_LARGE', 'RECORD_LIST_
 const plainer: Readonly<Record<string, string>> = {
   UNKNOWN_TOPIC_OR_PARTITION: 'the topic does not exist: "waybill setup kafka" prints the command that creates it',
   INVALID_PRODUCER_EPOCH: 'another Waybill with the same state has taken over, or the transaction took too long',
-  NOT_ENOUGH_REPLICAS: 'fewer replicas are in sync than min.insync.replicas asks for',
+  NOT_ENOUGH_REPLICAS: 'fewer replicas are in sync than min.insync.replicas requires',
 };
 
 /** The name of the innermost protocol error among an error and its causes. */

@@ -3,6 +3,7 @@
  * once. Because of how the client handles sequence numbers (docs/guarantees.md, "Kafka"), three rules apply: one send at a time, a producer is
  * not used again after an error, and its idempotence is no guarantee.
  */
+import { addAbortListener } from 'node:events';
 import { randomUUID } from 'node:crypto';
 import { codeOf, WaybillError } from '../../errors.ts';
 import type { Position } from '../../model/ledger.ts';
@@ -44,7 +45,9 @@ function guarantee({ exactlyOnce }: KafkaSettings): Guarantee {
 const batchBytesUsual = 1_000_000;
 /** The resume note of a batch without a transaction: a position in the progress topic is older. */
 const notInTransactions = '';
-/** The search for the last position starts so many records before the end of the progress topic. */
+/**
+ * The search for the last position starts this many records before the end of the progress topic.
+ */
 const lookBack = 1_000n;
 /** The client's sequence numbers overflow at 2^31: a producer is replaced long before. */
 const maxMessages = 1_000_000_000;
@@ -191,18 +194,15 @@ class KafkaSink implements Sink {
   /** Cuts the client when the signal is aborted: no request in flight can reach a broker. */
   async #within<Result>(signal: AbortSignal, client: KafkaClient, work: () => Promise<Result>): Promise<Result> {
     signal.throwIfAborted();
-    const cut = (): void => {
+    using _listener = addAbortListener(signal, () => {
       // mutant: cut-client
       client.cut();
-    };
-    signal.addEventListener('abort', cut, { once: true });
+    });
     try {
       return await work();
     } catch (thrown) {
       signal.throwIfAborted();
       throw thrown;
-    } finally {
-      signal.removeEventListener('abort', cut);
     }
   }
 

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { constants, gzipSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import kafkajs from 'kafkajs';
 import type { Admin, CompressionTypes, Kafka, KafkaConfig, Producer, ProducerConfig, SASLOptions, Transaction } from 'kafkajs';
+import { atMost } from '../../deadline.ts';
 import { WaybillError } from '../../errors.ts';
 import type { SinkContext } from '../define.ts';
 import type { KafkaClient, OpenTransaction, Owner, TopicFacts } from './client.ts';
@@ -108,7 +109,7 @@ export class KafkaJsClient implements KafkaClient {
       });
       // A new topic is not visible at once: each broker learns of it later.
       for (let attempts = 0; (await this.#look(admin, name)) === undefined; attempts += 1) {
-        if (attempts >= maxLooks) throw new Error('it was created, but no broker reports it yet');
+        if (attempts >= maxLooks) throw new Error('the topic was created, but no broker reports it yet');
         await this.#context.clock.sleep(lookMs, this.#over.signal);
       }
     });
@@ -207,7 +208,7 @@ export class KafkaJsClient implements KafkaClient {
       await consumer.connect();
       await consumer.subscribe({ topic, fromBeginning: true });
       const { promise, resolve, reject } = Promise.withResolvers<undefined>();
-      // Nobody waits for it when the reader fails before.
+      // If the reader fails first, no caller awaits this promise.
       promise.catch(() => undefined);
       consumer.on(consumer.events.CRASH, ({ payload }) => {
         // kafkajs retries while the coordinator is loading.
@@ -280,7 +281,7 @@ export class KafkaJsClient implements KafkaClient {
       const isSilent = this.#sockets.silent !== undefined && ['sink_unavailable', 'sink_outcome_unknown'].includes(error.code);
       if (!isEnded && !isSilent) throw error;
       const setting = isSilent ? 'brokers' : 'sasl';
-      const what = isSilent ? this.#sockets.mismatch() : 'the broker ends the connection: does it want SASL, or another kind of it?';
+      const what = isSilent ? this.#sockets.mismatch() : 'the broker ends the connection: does it require SASL, or another mechanism?';
       const message = `cannot ${attempt.what} for sink "${id}" (sinks.${id}.${setting}): ${what}`;
       throw new WaybillError('sink_blocked', message, { cause: error, retryAfterMs: mismatchMs });
     }
@@ -304,10 +305,7 @@ export class KafkaJsClient implements KafkaClient {
 
   /** Waits briefly for the end, successful or not: the connections are cut anyway. */
   async #soon(closing: Promise<unknown>): Promise<void> {
-    const over = new AbortController();
-    const late = this.#context.clock.sleep(closeMs, over.signal).catch(() => undefined);
-    await Promise.race([closing.catch(() => undefined), late, this.#refusal.promise.catch(() => undefined)]);
-    over.abort(ended);
+    await atMost(closeMs, this.#orOver(closing), this.#context.clock);
   }
 
   /** kafkajs logs ordinary protocol responses as errors; the relevant ones are also errors of a call. */

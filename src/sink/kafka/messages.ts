@@ -88,9 +88,9 @@ export function rounds(records: readonly KafkaRecord[], bytesOf: (topic: string)
 const batchOverhead = 68;
 
 /**
- * True if the record exceeds the limit even in a batch of its own. Brokers compare
+ * True if the record exceeds the limit even in a separate batch. Brokers compare
  * `max.message.bytes` with the compressed batch.
- * @param compressed  the value as the batch would hold it
+ * @param compressed  the value as the batch would contain it
  */
 export function isTooLong({ key, value, headers }: KafkaRecord, most: number, compressed: (value: Uint8Array) => Uint8Array): boolean {
   let size = batchOverhead + (key === null ? 0 : Buffer.byteLength(key));

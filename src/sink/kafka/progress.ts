@@ -73,7 +73,10 @@ export function ownProgress(records: readonly ReadRecord[], id: string, topic: s
     if (key === openKey(id)) return [];
     const progress = key === id ? readProgress(value) : undefined;
     if (progress) return [{ offset, progress }];
-    throw refusal(id, `"${topic}" is not its own: record ${offset} has the key "${key ?? ''}"; name a topic that nobody else writes`);
+    throw refusal(
+      id,
+      `"${topic}" is used by another writer: record ${offset} has the key "${key ?? ''}"; name a topic that only this sink writes`,
+    );
   });
 }
 

@@ -25,7 +25,7 @@ export function setupText(id: string, settings: KafkaSettings, sources: readonly
   const durable = { 'min.insync.replicas': '2', 'unclean.leader.election.enable': 'false' };
   const prefixed = '--resource-pattern-type prefixed';
   const lines = [
-    '# Topics. Choose the partitions of the first; 3 replicas of which 2 are in sync are what the guarantee rests on.',
+    '# Topics. Choose the partitions of the first; the guarantee requires 3 replicas, 2 of them in sync.',
     ...topics.map((name) => create(name, 6, durable)),
     ...(exactlyOnce ? [create(progress, 1, { ...progressConfig, ...durable })] : []),
     '',

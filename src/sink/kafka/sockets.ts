@@ -96,7 +96,7 @@ export class Sockets {
   mismatch(): string {
     const expected =
       this.#trust === undefined
-        ? 'does it want TLS (set tls) or SASL, or is it down behind a proxy?'
+        ? 'does it require TLS (set tls) or SASL, or is it down behind a proxy?'
         : 'does it speak TLS on this port, or is it down behind a proxy?';
     return `"${this.silent ?? ''}" ends the connection without a response: ${expected}`;
   }

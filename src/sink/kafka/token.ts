@@ -2,7 +2,6 @@
  * Tokens for SASL OAUTHBEARER by the grant client_credentials (RFC 6749 section 4.4). All connections
  * share a token until 80 % of its lifetime.
  */
-import { request } from 'undici';
 import { Connection } from '../../connect/connection.ts';
 import { quote } from '../../quote.ts';
 import { remember } from '../../secrets.ts';
@@ -65,8 +64,7 @@ export class TokenSource implements AsyncDisposable {
     let status: number;
     let body: string;
     try {
-      const answer = await request(tokenUrl, {
-        dispatcher: this.#connection.dispatcher,
+      const answer = await this.#connection.request(tokenUrl, {
         method: 'POST',
         headers: { authorization: `Basic ${basic}`, 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
         body: new URLSearchParams({ grant_type: 'client_credentials', ...(scope === undefined ? {} : { scope }) }).toString(),

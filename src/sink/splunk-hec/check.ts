@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { codeOf, WaybillError, messageOf } from '../../errors.ts';
 import { wayOf } from '../../connect/connection.ts';
+import { error, ok, warning } from '../define.ts';
 import type { Finding, SinkContext } from '../define.ts';
 import { HecClient } from './client.ts';
 import type { HecAnswer } from './client.ts';
@@ -95,10 +96,9 @@ export async function checkCollector(settings: SplunkHecSettings, context: SinkC
   try {
     const health = await client.health(signal);
     // Some other products with this protocol have no health endpoint.
-    if (health.status === 503) findings.push({ level: 'warning', message: `not healthy: ${readReply(health).message}` });
+    if (health.status === 503) findings.push(warning(`not healthy: ${readReply(health).message}`));
     const isKnown = await probe(client, settings, id, settings.channel ?? randomUUID(), signal);
-    if (isKnown)
-      findings.push({ level: 'ok', message: 'accepts the token; the first event shows whether the token may write to the index' });
+    if (isKnown) findings.push(ok('accepts the token; the first event shows whether the token may write to the index'));
     else
       findings.push(
         warning(
@@ -106,11 +106,11 @@ export async function checkCollector(settings: SplunkHecSettings, context: SinkC
           `sinks.${id}.token`,
         ),
       );
-    findings.push({ level: 'ok', message: wayOf(client.route()) });
+    findings.push(ok(wayOf(client.route())));
   } catch (thrown) {
     signal.throwIfAborted();
     if (!(thrown instanceof WaybillError)) throw thrown;
-    findings.push({ level: 'error', message: messageOf(thrown), setting: `sinks.${id}` });
+    findings.push(error(messageOf(thrown), `sinks.${id}`));
   }
   if (!settings.indexerAcknowledgement)
     findings.push(
@@ -133,8 +133,4 @@ function cloudFindings(settings: SplunkHecSettings, id: string): Finding[] {
       ? [warning('Splunk Cloud acknowledges only the events of Firehose', `sinks.${id}.indexerAcknowledgement`)]
       : []),
   ];
-}
-
-function warning(message: string, setting: string): Finding {
-  return { level: 'warning', message, setting };
 }

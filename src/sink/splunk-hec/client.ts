@@ -2,9 +2,9 @@
  * The requests to the HTTP Event Collector: data, acknowledgement queries, health. Cookies are
  * kept: behind a load balancer, only the server that received the data knows its acknowledgement.
  */
+import { within } from '../../deadline.ts';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import { request } from 'undici';
 import { Connection } from '../../connect/connection.ts';
 import type { Route } from '../../connect/connection.ts';
 import { plainPort } from '../../connect/plain-port.ts';
@@ -21,7 +21,6 @@ const requestMs = 30_000;
 const maxAnswerBytes = 64 * 1024;
 
 const compressed = promisify(gzip);
-const ended = new WaybillError('aborted', 'the HEC request ended already');
 
 export interface HecAnswer {
   readonly status: number;
@@ -88,17 +87,12 @@ export class HecClient implements AsyncDisposable {
     signal: AbortSignal,
   ): Promise<HecAnswer> {
     signal.throwIfAborted();
-    const { token } = this.#settings;
+    const where = `cannot send to "${baseOf(this.#settings)}" for sink "${this.#id}"`;
+    const late = (): WaybillError =>
+      new WaybillError('sink_outcome_unknown', `${where}: no complete response within ${requestMs / 1000} s`);
     const authorization = `Splunk ${this.#readToken()}`;
-    const over = new AbortController();
-    const finished = new AbortController();
-    const timer = this.#clock.sleep(requestMs, finished.signal).then(
-      () => over.abort(),
-      () => undefined, // the request ended first
-    );
-    try {
-      const head = await request(`${baseOf(this.#settings)}/services/collector/${endpoint}`, {
-        dispatcher: this.#connection.dispatcher,
+    const ask = async (stop: AbortSignal): Promise<HecAnswer> => {
+      const head = await this.#connection.request(`${baseOf(this.#settings)}/services/collector/${endpoint}`, {
         method,
         headers: {
           authorization,
@@ -108,28 +102,25 @@ export class HecClient implements AsyncDisposable {
           ...(this.#cookies.size === 0 ? {} : { cookie: [...this.#cookies].map(([name, value]) => `${name}=${value}`).join('; ') }),
         },
         body: body ?? null,
-        signal: AbortSignal.any([signal, over.signal]),
+        signal: stop,
       });
       this.#keepCookies(head.headers['set-cookie']);
       const text = await readBegin(head.body);
       // The next request uses a replaced token.
-      if (head.statusCode === 401 || head.statusCode === 403) token.refresh();
+      if (head.statusCode === 401 || head.statusCode === 403) this.#settings.token.refresh();
       return {
         status: head.statusCode,
         body: text,
         mediaType: head.headers['content-type'],
         retryAfterMs: this.#waitOf(head.headers['retry-after']),
       };
-    } catch (thrown) {
-      signal.throwIfAborted();
-      const where = `cannot send to "${baseOf(this.#settings)}" for sink "${this.#id}"`;
-      if (over.signal.aborted)
-        throw new WaybillError('sink_outcome_unknown', `${where}: no complete response within ${requestMs / 1000} s`);
-      throw this.#translated(thrown, where);
-    } finally {
-      finished.abort(ended);
-      await timer;
-    }
+    };
+    const translated = (stop: AbortSignal): Promise<HecAnswer> =>
+      ask(stop).catch((thrown: unknown) => {
+        signal.throwIfAborted();
+        throw this.#translated(thrown, where);
+      });
+    return within(translated, requestMs, late, this.#clock, signal);
   }
 
   #readToken(): string {

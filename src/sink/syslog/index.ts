@@ -3,7 +3,7 @@
  * receiver has read to its end (`confirm: close`): a successful write does not show that the receiver has read anything.
  */
 import { messageOf } from '../../errors.ts';
-import { defineSink } from '../define.ts';
+import { defineSink, error, ok, warning } from '../define.ts';
 import type { Finding, Guarantee, SinkContext } from '../define.ts';
 import { DatagramSink } from './datagram.ts';
 import { headerBytes } from './message.ts';
@@ -63,8 +63,9 @@ function payloadLimitOf(settings: SyslogSettings): number {
 }
 
 /**
- * The usual framing of a port, by the software that listens there: with another one, the receiver joins all messages to one or splits them.
- * Splunk Connect for Syslog wants newline on 514 and, over TLS, on 6514, and octet counting on 601 and 5425.
+ * The usual framing of a port, by the software that listens there: with another framing, the
+ * receiver joins or splits messages. Splunk Connect for Syslog expects newline on 514 and, over
+ * TLS, on 6514, and octet counting on 601 and 5425.
  */
 const usualFraming: ReadonlyMap<number, SyslogSettings['framing']> = new Map([
   [514, 'newline'],
@@ -82,33 +83,28 @@ function checkSettings(settings: SyslogSettings, id: string): Finding[] {
   const room = payloadLimitOf(settings);
   const findings: Finding[] = [];
   const setting = `sinks.${id}.address`;
-  if (room < 200)
-    findings.push({
-      level: 'error',
-      message: `leaves ${room} bytes for the message itself`,
-      setting: `sinks.${id}.maxBytes`,
-    });
+  if (room < 200) findings.push(error(`leaves ${room} bytes for the message itself`, `sinks.${id}.maxBytes`));
   if (!scheme.endsWith('tls') && (tls !== undefined || fingerprint !== undefined))
-    findings.push({ level: 'warning', message: `"${address}" is not encrypted: tls and fingerprint have no effect`, setting });
+    findings.push(warning(`"${address}" is not encrypted: tls and fingerprint have no effect`, setting));
   if (header === 'rfc3164' && enterpriseId !== undefined)
-    findings.push({
-      level: 'warning',
-      message: 'has no effect with header: rfc3164, which has no structured data; each format has the uid in the message',
-      setting: `sinks.${id}.enterpriseId`,
-    });
+    findings.push(
+      warning(
+        'has no effect with header: rfc3164, which has no structured data; each format has the uid in the message',
+        `sinks.${id}.enterpriseId`,
+      ),
+    );
   const usual = usualFraming.get(port);
   const isSecureByPlain = scheme === 'tcp' && port === securePort;
   if ((scheme === 'tcp' || scheme === 'tls') && !isSecureByPlain && usual !== undefined && framing !== usual)
-    findings.push({
-      level: 'warning',
-      message:
+    findings.push(
+      warning(
         usual === 'newline'
           ? `receivers on port ${port} often expect framing: newline (Splunk Connect for Syslog, Splunk TCP inputs)`
           : `receivers on port ${port} expect framing: octet-counting (RFC 6587, RFC 5425, Splunk Connect for Syslog)`,
-      setting: `sinks.${id}.framing`,
-    });
-  if (isSecureByPlain)
-    findings.push({ level: 'warning', message: `port ${port} is that of syslog over TLS: tls:// in place of tcp://?`, setting });
+        `sinks.${id}.framing`,
+      ),
+    );
+  if (isSecureByPlain) findings.push(warning(`port ${port} is that of syslog over TLS: tls:// in place of tcp://?`, setting));
   return findings;
 }
 
@@ -123,26 +119,19 @@ async function check(settings: SyslogSettings, context: SinkContext, signal: Abo
     if (scheme === 'udp') {
       const sink = await DatagramSink.open(settings, context, signal);
       await sink[Symbol.asyncDispose]();
-      findings.push({ level: 'warning', message: `"${address}" was resolved; UDP cannot show if a receiver listens`, setting });
+      findings.push(warning(`"${address}" was resolved; UDP cannot show if a receiver listens`, setting));
     } else if (isStream) {
       findings.push(await checkStream(settings, context, signal));
       if (confirm === 'none')
-        findings.push({
-          level: 'warning',
-          message: 'confirm: none: losses at a broken connection are not detected',
-          setting: `sinks.${id}.confirm`,
-        });
+        findings.push(warning('confirm: none: losses at a broken connection are not detected', `sinks.${id}.confirm`));
     } else {
       const sink = await RelpSink.open(settings, context, signal);
       await sink[Symbol.asyncDispose]();
-      findings.push({
-        level: 'ok',
-        message: `"${address}" speaks RELP; "200" confirms only its queue: make sure that the queue is on disk`,
-      });
+      findings.push(ok(`"${address}" speaks RELP; "200" confirms only its queue: make sure that the queue is on disk`));
     }
   } catch (thrown) {
     signal.throwIfAborted();
-    findings.push({ level: 'error', message: messageOf(thrown), setting });
+    findings.push(error(messageOf(thrown), setting));
   }
   return findings;
 }

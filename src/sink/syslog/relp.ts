@@ -1,4 +1,6 @@
 /** Syslog by RELP: each message is acknowledged by the receiver. */
+import { atMost } from '../../deadline.ts';
+import { addAbortListener } from 'node:events';
 import { quote } from '../../quote.ts';
 import { codeOf, WaybillError, messageOf } from '../../errors.ts';
 import type { Batch, OnProgress, Message, Rejection, Sink, DeliveryResult } from '../../model/sink.ts';
@@ -31,8 +33,7 @@ export class RelpSink implements Sink {
     const dialer = dialerOf(settings, context);
     const line = await dialer.connectKept(signal, context.clock);
     const session = new RelpSession(line.stream, `"${settings.address}" of sink "${context.id}"`);
-    const abort = (): void => hangUp(line);
-    signal.addEventListener('abort', abort, { once: true });
+    using _listener = addAbortListener(signal, () => hangUp(line));
     try {
       // mutant: open-session
       await session.open();
@@ -45,8 +46,6 @@ export class RelpSink implements Sink {
       const plainHint = `sinks.${context.id}.address begins with relp: perhaps the port speaks TLS`;
       const hint = session.isOver ? `; ${dialer.target.isSecure ? dialer.endedEarly : plainHint}` : '';
       throw cause.code === 'sink_blocked' ? cause : new WaybillError('sink_unavailable', `${messageOf(thrown)}${hint}`, { cause });
-    } finally {
-      signal.removeEventListener('abort', abort);
     }
     return new RelpSink(settings, context, line, session);
   }
@@ -60,15 +59,9 @@ export class RelpSink implements Sink {
   }
 
   async send({ messages }: Batch, signal: AbortSignal, onProgress: OnProgress = () => undefined): Promise<DeliveryResult> {
-    const abort = (): void => hangUp(this.#line);
-    signal.addEventListener('abort', abort, { once: true });
-    try {
-      const frames = messages.map((message) => frame('datagram', this.#header.of(message), message.bytes));
-      const answers = await this.#session.send(frames, onProgress);
-      return this.#judge(messages, answers);
-    } finally {
-      signal.removeEventListener('abort', abort);
-    }
+    using _listener = addAbortListener(signal, () => hangUp(this.#line));
+    const frames = messages.map((message) => frame('datagram', this.#header.of(message), message.bytes));
+    return this.#judge(messages, await this.#session.send(frames, onProgress));
   }
 
   /** The receiver answered every message: rejected ones are sent again. */
@@ -91,10 +84,7 @@ export class RelpSink implements Sink {
 
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#session.isOver) return;
-    const closed = this.#session.close().catch(() => undefined);
-    const over = new AbortController();
-    await Promise.race([closed, this.#clock.sleep(closeSessionMs, over.signal).catch(() => undefined)]);
-    over.abort(new WaybillError('aborted', 'the session is over'));
+    await atMost(closeSessionMs, this.#session.close(), this.#clock);
     hangUp(this.#line);
   }
 }

@@ -128,7 +128,7 @@ export class Dialer {
   get endedEarly(): string {
     const { cert } = this.target.tls ?? {};
     const requested = cert === undefined ? 'a client certificate' : 'another client certificate';
-    return `the receiver ends the connection right after the TLS handshake: it may want ${requested} (sinks.${this.target.id}.tls.cert)`;
+    return `the receiver ends the connection right after the TLS handshake: it may require ${requested} (sinks.${this.target.id}.tls.cert)`;
   }
 
   /** A receiver without TLS reads the handshake as the start of a long message, and waits. */

@@ -4,6 +4,7 @@
  */
 import { WaybillError } from '../../errors.ts';
 import type { Batch, OnProgress, Sink, DeliveryResult } from '../../model/sink.ts';
+import { error, ok } from '../define.ts';
 import type { Finding, SinkContext } from '../define.ts';
 import { frame, Header } from './message.ts';
 import { dialerOf, headerOf } from './settings.ts';
@@ -46,7 +47,7 @@ export class StreamSink implements Sink {
   async send({ messages }: Batch, signal: AbortSignal, onProgress: OnProgress = () => undefined): Promise<DeliveryResult> {
     const { framing, confirm } = this.#settings;
     const frames = messages.map((message) => frame(framing, this.#header.of(message), message.bytes));
-    // No message is certain before the end, but the receiver reads.
+    // No message is certain before the end, but the receiver still reads.
     const reads = (): void => onProgress(0);
     if (confirm === 'close') await this.#confirmed(frames, signal, reads);
     else await this.#written(frames, signal, reads);
@@ -154,25 +155,19 @@ export async function checkStream(settings: SyslogSettings, context: SinkContext
       if (dialer.target.isSecure) {
         const cause = await dialer.ended(new Error('the receiver closed the connection'), line, context.clock);
         if (cause.code === 'sink_blocked') throw cause;
-        return { level: 'error', message: `${message}: ${dialer.endedEarly}`, setting: `sinks.${context.id}.tls.cert` };
+        return error(`${message}: ${dialer.endedEarly}`, `sinks.${context.id}.tls.cert`);
       }
       return settings.confirm === 'none'
-        ? { level: 'error', message, setting: `sinks.${context.id}.address` }
-        : {
-            level: 'error',
-            message: `${message}; with "confirm" set to "close", Waybill would send every batch again`,
-            setting: `sinks.${context.id}.confirm`,
-          };
+        ? error(message, `sinks.${context.id}.address`)
+        : error(`${message}; with "confirm" set to "close", Waybill would send every batch again`, `sinks.${context.id}.confirm`);
     }
     stream.end();
     const late = context.clock.sleep(closeEmptyMs, AbortSignal.any([signal, over.signal])).then(() => 'late' as const);
     late.catch(() => undefined);
     const seen = await Promise.race([ended.then(() => 'ended' as const), late]);
-    if (seen === 'ended') return { level: 'ok', message: `"${address}" is reachable, and ends a connection that Waybill ended${shown}` };
+    if (seen === 'ended') return ok(`"${address}" is reachable, and ends a connection that Waybill ended${shown}`);
     const message = `"${address}" was reached${shown}, but keeps a connection that Waybill ended open for more than ${closeEmptyMs / 1_000} s; with "confirm" set to "close", Waybill would send every batch again`;
-    return settings.confirm === 'none'
-      ? { level: 'ok', message: `"${address}" is reachable${shown}` }
-      : { level: 'error', message, setting: `sinks.${context.id}.confirm` };
+    return settings.confirm === 'none' ? ok(`"${address}" is reachable${shown}`) : error(message, `sinks.${context.id}.confirm`);
   } catch (thrown) {
     throw await dialer.ended(thrown, line, context.clock);
   } finally {

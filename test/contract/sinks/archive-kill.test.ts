@@ -12,12 +12,13 @@ import { DirectoryStore } from '../../../src/archive/directory-store.ts';
 import { parseVerifier } from '../../../src/archive/signed-note.ts';
 import { verifyArchive } from '../../../src/archive/verify/verify.ts';
 import { archivedRecords, publicKeyIn } from '../../support/archive-files.ts';
+import { sized } from '../../support/long-run.ts';
 import { temporary } from '../../support/model-journal.ts';
 import { Chance } from '../../simulation/chance.ts';
 import { hasPython, resultOf, secondVerifier } from '../../support/second-verifier.ts';
 
 const program = fileURLToPath(new URL('file-sender.ts', import.meta.url));
-const kills = Number(process.env['WAYBILL_ARCHIVE_KILLS'] ?? 15);
+const kills = Number(process.env['WAYBILL_ARCHIVE_KILLS'] ?? sized(6, 15));
 const seed = Number(process.env['SEED'] ?? 20261121);
 
 const sleep = (ms: number): Promise<unknown> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -64,7 +65,7 @@ test(`${kills} kills: each record once, in order, and the archive is intact`, { 
   const verifier = parseVerifier(key);
   const report = await verifyArchive(new DirectoryStore(directory), verifier ? [verifier] : []);
   expect(report, where).toMatchObject({ result: 'intact', records: head });
-  // Segments of unfinished attempts are notes.
+  // Segments of unfinished attempts are findings of severity note.
   expect(report.checkpoints, where).toBeGreaterThan(kills / 3);
   if (!hasPython) await annotate('python3 or openssl is missing: verify.py did not run');
   else expect((await secondVerifier(filesOf(directory), { key })).map(resultOf), where).toEqual(['intact']);

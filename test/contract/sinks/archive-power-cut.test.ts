@@ -1,6 +1,7 @@
 /**
- * A power cut after each effect of a directory archive. The file system is a model that keeps only what
- * was synced: without a sync of the file its bytes are lost, and without one of the folder its name.
+ * A power cut after each effect of a directory archive. The file system is a model that keeps only
+ * synced data: without a sync of the file its bytes are lost, and without a sync of the folder its
+ * name.
  */
 import { constants } from 'node:fs';
 import { dirname } from 'node:path';
@@ -26,7 +27,7 @@ const powerCut = new Error('power cut');
 const disk = {
   root: new Folder(),
   effects: 0,
-  /** The effect that does not happen, and none after it. */
+  /** The number of the effect that fails, and every later effect with it. */
   cutAt: Infinity,
 
   effect(): void {
@@ -34,7 +35,7 @@ const disk = {
     if (this.effects >= this.cutAt) throw powerCut;
   },
 
-  /** What a machine finds when it starts again. */
+  /** The files after a restart of the machine. */
   restart(): void {
     const shrink = (inode: Inode): void => {
       if (inode instanceof File) inode.now = inode.onDisk;
@@ -135,7 +136,7 @@ vi.mock('node:fs/promises', () => ({
 const lines = windowLines(9, 2);
 const batches = [lines.slice(0, 9), lines.slice(9, 18), lines.slice(18)];
 
-/** Archives what the archive lacks. @returns the last position that was reported as archived */
+/** Archives the records that the archive lacks. @returns the last position reported as archived */
 async function run(): Promise<number> {
   let archived = 0;
   try {
@@ -153,7 +154,7 @@ async function run(): Promise<number> {
   return archived;
 }
 
-/** An empty disk with the folder that the operator created. */
+/** An empty disk with the folder created by the operator. */
 function format(cutAt: number): void {
   disk.root = new Folder();
   disk.root.now.set('data', new Folder());
@@ -162,7 +163,7 @@ function format(cutAt: number): void {
   disk.cutAt = cutAt;
 }
 
-it('loses no archived line, and leaves an archive that verifies, whenever the power fails', async () => {
+it('loses no archived line, and the archive verifies, whenever the power fails', async () => {
   format(Infinity);
   await run();
   const effects = disk.effects;

@@ -1,4 +1,6 @@
-/** The sink `archive` against the promises of every sink, and its own: one archive, one state, one writer. */
+/**
+ * The sink `archive`: the contract of every sink, and its own: one archive, one state, one writer.
+ */
 import { generateKeyPairSync } from 'node:crypto';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -31,7 +33,7 @@ class ArchivePlace implements Place {
 
   readonly open = (kept: ResumePoint): Promise<Sink> => openAt(this.#directory, kept);
 
-  /** The object is left as it is: nothing is closed. */
+  /** Abandons the object without closing it. */
   async kill(): Promise<void> {}
 
   received(): Promise<readonly string[]> {
@@ -93,7 +95,7 @@ describe('an archive', () => {
   test.each<[string, () => void]>([
     ['gone', () => rmSync(directory, { recursive: true })],
     ['an empty directory', () => rmSync(join(directory, 'checkpoints'), { recursive: true })],
-  ])('that received records and is %s is not begun again', async (_name, change) => {
+  ])('that received records and is %s is not started again', async (_name, change) => {
     await deliver(1, 3);
     change();
     await expect(openAt(directory, kept)).rejects.toMatchObject({ code: 'archive_broken' });
@@ -111,6 +113,54 @@ describe('an archive', () => {
     const { result, records, findings } = await verified();
     expect({ result, records }).toEqual({ result: 'unproven', records: 5 });
     expect(findings).toMatchObject([{ severity: 'unproven', message: expect.stringContaining('b'.repeat(32)) as string }]);
+  });
+
+  test('that lacks entries of its journal is continued by an operator, and a signed line names them', async () => {
+    await deliver(1, 3);
+    // The sink was retired; when it returned, the journal no longer had the entries 4 to 10.
+    Object.assign(kept, { position: positionOf(10), resumeNote: undefined, completeSince: message(11).time, adopt: true });
+    await (await openAt(directory, kept))[Symbol.asyncDispose]();
+    kept.adopt = false;
+    await using sink = await openAt(directory, kept);
+    expect((await sink.position?.(never))?.position).toEqual(positionOf(10));
+    await deliver(11, 12);
+    const { result, records, findings } = await verified();
+    expect({ result, records }).toEqual({ result: 'unproven', records: 5 });
+    expect(findings).toMatchObject([{ severity: 'unproven', message: expect.stringContaining('the entries 4 to 10') as string }]);
+    expect(archivedRecords(directory, 'line').map((line) => JSON.parse(line) as object)).toMatchObject([
+      ...[{}, {}, {}, { kind: 'position', after: 0, seq: 3 }, { kind: 'position', after: 10, seq: 10 }],
+      ...[{}, {}, { kind: 'position', after: 10, seq: 12 }],
+    ]);
+  });
+
+  test('is not continued after a checkpoint of a key that was replaced', async () => {
+    const keys = { first: pem, second: keyFrom(2).export({ format: 'pem', type: 'pkcs8' }).toString() };
+    const openWith = (key: string, previous?: string): Promise<Sink> => {
+      const settings = {
+        directory,
+        signingKey: new Secret(key),
+        previousSigningKey: previous === undefined ? undefined : new Secret(previous),
+      };
+      return archive.open(settings, contextOf('under-test', { format: 'raw' }), kept, never);
+    };
+    const deliverWith = async (seq: number, key: string, previous?: string): Promise<void> => {
+      await using sink = await openWith(key, previous);
+      const batch = batchOf(messages(seq, seq));
+      kept.acknowledge(batch, (await sink.send(batch, never)).resumeNote);
+    };
+    await deliverWith(1, keys.first);
+    await deliverWith(2, keys.second, keys.first);
+    await deliverWith(3, keys.second, keys.first);
+    // Another process has the former key and may write: it continues the archive as if the key were in use.
+    const delivered = { position: kept.position, resumeNote: kept.resumeNote };
+    kept.resumeNote = undefined;
+    await deliverWith(4, keys.first, keys.second);
+    await deliverWith(5, keys.first);
+    Object.assign(kept, delivered);
+    await expect(openWith(keys.second, keys.first)).rejects.toMatchObject({
+      code: 'archive_broken',
+      message: expect.stringContaining('replaced this key') as string,
+    });
   });
 
   test('has two writers for a moment: one of them stops, and opens again', async () => {
@@ -134,7 +184,7 @@ describe('an archive', () => {
     expect((await again.position?.(never))?.position).toEqual(positionOf(3));
   });
 
-  test('has the ledger: a window, a suspension and its end, an operation', async () => {
+  test('contains the ledger: a window, a suspension and its end, an operation', async () => {
     const entries = [
       {
         ...{ ledger: 'window', action: 'window-proven', source: 'records', from: 1e15, to: 2e15, revision: 1, state: 'proven' },
@@ -200,7 +250,7 @@ describe('an archive', () => {
     });
   });
 
-  test('is not written with a ledger entry whose form is unknown', async () => {
+  test('rejects a ledger entry of an unknown form', async () => {
     await using sink = await openAt(directory, kept);
     const entry = { ...message(1, '{"ledger":"other"}'), number: undefined, isLedger: true as const };
     await expect(sink.send(batchOf([entry]), never)).rejects.toMatchObject({ code: 'sink_blocked' });
@@ -224,7 +274,7 @@ describe('check', () => {
 
   test.each([
     ['a key of another type', generateKeyPairSync('x25519').privateKey.export({ format: 'pem', type: 'pkcs8' }).toString()],
-    ['a text that is no key', 'not a key'],
+    ['a text that is not a key', 'not a key'],
   ])('refuses %s', async (_name, key) => {
     await expect(findings(join(tmpdir(), 'no-archive'), key)).rejects.toMatchObject({ code: 'sink_blocked' });
   });

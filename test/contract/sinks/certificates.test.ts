@@ -1,4 +1,7 @@
-/** What every sink that speaks TLS owes to the operator: when the certificate of its server ends, and which of its own files do not fit together. */
+/**
+ * Certificates in every sink with TLS: the expiry of the server's certificate, and certificate and
+ * key files that do not match.
+ */
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:tls';
@@ -17,7 +20,7 @@ import { batchOf, contextOf, messages, ModelKept } from '../sink-batches.ts';
 const never = new AbortController().signal;
 const pem = (text: string, name = 'a file') => ({ read: () => [text], describe: () => name });
 
-/** The settings of each that names the server; what else it must have. */
+/** The settings of each sink that name the server, with its other required settings. */
 const ways: readonly [type: string, settings: (port: number) => object][] = [
   ['elasticsearch', (port) => ({ nodes: [`https://127.0.0.1:${port}`] })],
   ['splunk-hec', (port) => ({ url: `https://127.0.0.1:${port}`, token: 'hush' })],
@@ -26,15 +29,15 @@ const ways: readonly [type: string, settings: (port: number) => object][] = [
   ['syslog', (port) => ({ address: `relp+tls://127.0.0.1:${port}` })],
 ];
 
-/** What a sink throws that is opened and asked to send; it must. */
-async function thrownBy(type: string, settings: object, tls: object, besides: Partial<SinkContext>): Promise<unknown> {
+/** The error of a sink that is opened and sends; it must fail. */
+async function thrownBy(type: string, settings: object, tls: object, overrides: Partial<SinkContext>): Promise<unknown> {
   const all: readonly SinkDefinition[] = sinks;
   const definition = all.find((each) => each.type === type);
   if (!definition) throw new Error(`no sink ${type}`);
   const parsed = { ...definition.config.parse(settings), tls };
   let sink: Sink | undefined;
   try {
-    sink = await definition.open(parsed, contextOf('siem', besides), new ModelKept(), never);
+    sink = await definition.open(parsed, contextOf('siem', overrides), new ModelKept(), never);
     await sink.send(batchOf(messages(1, 1)), never);
   } catch (thrown) {
     return thrown;
@@ -65,7 +68,7 @@ describe.each(ways)('%s', (type, settingsOf) => {
     server.close();
   });
 
-  test('the end of the certificate that its server shows is in the metric, and that of our own', async () => {
+  test('the metric has the expiry of the server certificate and of our own', async () => {
     const tls = { cert: pem(other.cert), key: pem(other.key) };
     const config = { sources: [], admin: {}, sinks: [{ id: 'siem', type, settings: { tls } }] } as unknown as Config;
     const certificates = new Certificates(config, new Map());
@@ -79,7 +82,7 @@ describe.each(ways)('%s', (type, settingsOf) => {
     ]);
   });
 
-  test('a key of another certificate blocks it, and the words name both settings', async () => {
+  test('the key of another certificate blocks the sink, and the message names both settings', async () => {
     const tls = { cert: pem(other.cert, 'sinks.siem.tls.cert (/c.pem)'), key: pem(shown.key, 'sinks.siem.tls.key (/k.pem)') };
     const thrown = await thrownBy(type, settingsOf(port), tls, {});
     expect(codeOf(thrown)).toBe('sink_blocked');

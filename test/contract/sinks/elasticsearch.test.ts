@@ -1,4 +1,7 @@
-/** The sink `elasticsearch` against the promises of every sink, and against a model of the server that answers as real ones were seen to do. */
+/**
+ * The sink `elasticsearch`: the contract of every sink, with a model of the server that responds as
+ * real servers did.
+ */
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { codeOf, messageOf } from '../../../src/errors.ts';
@@ -43,7 +46,10 @@ class ModelPlace implements Place {
     this.#target = target;
   }
 
-  /** Between two lives of the sender a data stream is rolled over: what was there is no hindrance any more. */
+  /**
+   * Rolls a data stream over between two lives of the sender: its old documents do not block new
+   * ones any more.
+   */
   async open(kept: ResumePoint): Promise<Sink> {
     this.#lives += 1;
     if (this.#lives > 1 && this.#target === stream) this.#model.rollover(stream);
@@ -113,7 +119,7 @@ sinkSuite({
 
 sinkSuite({
   ...common,
-  name: 'elasticsearch, an index of its own for each year, TLS, API key',
+  name: 'elasticsearch, a separate index for each year, TLS, API key',
   async start() {
     const model = await new ModelElasticsearch(served).listen();
     model.authorization = `ApiKey ${canary}`;
@@ -135,11 +141,11 @@ describe('elasticsearch', () => {
     await model[Symbol.asyncDispose]();
   });
 
-  const given = (besides: Given = {}) =>
-    elasticsearchSettings.parse({ nodes: `http://127.0.0.1:${model.port}`, templates: 'ignore', ...besides });
+  const given = (overrides: Given = {}) =>
+    elasticsearchSettings.parse({ nodes: `http://127.0.0.1:${model.port}`, templates: 'ignore', ...overrides });
 
-  async function open(besides: Given = {}, context: Partial<SinkContext> = {}): Promise<Sink> {
-    const sink = await elasticsearch.open(given(besides), contextOf('siem', context), kept, never);
+  async function open(overrides: Given = {}, context: Partial<SinkContext> = {}): Promise<Sink> {
+    const sink = await elasticsearch.open(given(overrides), contextOf('siem', context), kept, never);
     opened.push(sink);
     return sink;
   }
@@ -155,7 +161,7 @@ describe('elasticsearch', () => {
   const send = (sink: Sink, batch: Batch): Promise<DeliveryResult> => sink.send(batch, never);
   const requests = (path: string): number => model.asked.filter((each) => each.endsWith(path)).length;
 
-  describe('what an item means', () => {
+  describe('the result of an item', () => {
     const conflict = 'version_conflict_engine_exception';
     test.each([
       ['delivered', { status: 201 }],
@@ -200,13 +206,13 @@ describe('elasticsearch', () => {
     ['blocked', 302, undefined, undefined],
     ['unknown', 204, undefined, undefined],
   ] as const)(
-    'a request is %s when it is answered as a whole with %i %s, refused alone %s times before',
+    'a request is %s if its whole response is %i %s, and its messages were rejected alone %s times before',
     (verdict, status, type, alone) => {
       expect(judgeRequest(status, type === undefined ? undefined : { type }, alone)).toBe(verdict);
     },
   );
 
-  test('each item has its own answer: one is taken, one there, one refused, and the rest are sent again', async () => {
+  test('each item has its own result: one is created, one exists, one is rejected, and the rest are retried', async () => {
     const sink = await open();
     await send(sink, batchOf([message(2)]));
     model.refuse = (text) =>
@@ -229,7 +235,7 @@ describe('elasticsearch', () => {
     expect(model.texts(stream)).toEqual(texts([2, 1, 4, 5].map((seq) => message(seq))));
   });
 
-  describe('a reason outside the document', () => {
+  describe('a reason other than the document', () => {
     test.each([
       [403, 'security_exception', 'action is unauthorized for API key', /security_exception: action.*sinks\.siem\.apiKey needs create_doc/],
       [403, 'cluster_block_exception', 'index [x] blocked by: [FORBIDDEN/8/index write (api)]', /FORBIDDEN\/8.*sinks\.siem\./],
@@ -241,7 +247,7 @@ describe('elasticsearch', () => {
         /pipeline with id \[p\] does not exist.*setup elasticsearch/,
       ],
       [400, 'some_exception', 'quotes the document', /400 some_exception \(/],
-    ])('blocks the sink, and makes no rejection: %i %s', async (status, type, reason, words) => {
+    ])('blocks the sink, without a rejection: %i %s', async (status, type, reason, words) => {
       const sink = await open();
       model.refuse = () => ({ status, type, reason });
       const taken = await send(sink, batchOf(messages(1, 2)));
@@ -260,19 +266,19 @@ describe('elasticsearch', () => {
       [400, 'sink_refused', /400/],
       [500, 'sink_outcome_unknown', /500/],
       [503, 'sink_outcome_unknown', /503/],
-    ])('of a whole request: %i is %s', async (status, code, words) => {
+    ])('of a whole request: %i means %s', async (status, code, words) => {
       const sink = await open();
       model.fault = (_method, path) =>
         path === '/_bulk' ? { status, body: { error: { type: 'security_exception', reason: 'no' } } } : undefined;
       const sent = send(sink, batchOf(messages(1, 2)));
-      // Without room for so much a smaller batch may fit.
+      // If the server lacks space for the request, a smaller batch may fit.
       await expect(sent).rejects.toMatchObject({ isCrowded: status === 429 });
       const thrown = await errorOf(sent);
       expect(thrown.code).toBe(code);
       expect(thrown.message).toMatch(words);
     });
 
-    test('a server that refuses each request of one message with 400 makes no dead letter', async () => {
+    test('a server that refuses each request of one message with 400 creates no dead letter', async () => {
       const sink = await open();
       model.fault = (_method, path) => (path === '/_bulk' ? { status: 400, body: { error: 'unexpected' } } : undefined);
       expect((await errorOf(send(sink, batchOf([message(1)])))).code).toBe('sink_unavailable');
@@ -281,14 +287,14 @@ describe('elasticsearch', () => {
       expect(await send(sink, batchOf([message(1)]))).toMatchObject({ rejections: [] });
     });
 
-    test('an answer that is no JSON is none, and is not quoted', async () => {
+    test('a response that is not JSON leaves the outcome unknown, and is not quoted', async () => {
       const sink = await open();
       model.fault = (_method, path) => (path === '/_bulk' ? { status: 200, text: '{"items":[{"create":{"error":"secret name' } : undefined);
       const { code, message: words } = await errorOf(send(sink, batchOf([message(1)])));
       expect([code, words]).toEqual(['sink_outcome_unknown', 'sink "siem": cannot parse the response (DeserializationError)']);
     });
 
-    test('an answer to other items, or to too few, is no answer', async () => {
+    test('a response for other items, or for too few, leaves the outcome unknown', async () => {
       const sink = await open();
       for (const items of [[], [{ create: { _id: 'other', status: 201 } }], [{ index: { _id: message(1).uid, status: 201 } }]]) {
         model.fault = (_method, path) => (path === '/_bulk' ? { status: 200, body: { items } } : undefined);
@@ -297,7 +303,7 @@ describe('elasticsearch', () => {
     });
   });
 
-  test('answers in another order are no answer, whatever they say', async () => {
+  test('results in another order leave the outcome unknown, whatever they are', async () => {
     const sink = await open();
     const [one, other] = [message(1).uid, message(2).uid];
     const failed = (_id: string, status: number, type: string) => ({ create: { _id, status, error: { type } } });
@@ -313,16 +319,16 @@ describe('elasticsearch', () => {
   });
 
   test.each([
-    ['a cause that is none', { type: 'document_parsing_exception', reason: 'bad', caused_by: null }, 'document_parsing_exception: bad'],
-    ['a reason that is no text', { type: 'document_parsing_exception', reason: { a: 1 } }, 'document_parsing_exception'],
-  ])('an error of an odd form refuses the document: %s', async (_what, error, words) => {
+    ['a null cause', { type: 'document_parsing_exception', reason: 'bad', caused_by: null }, 'document_parsing_exception: bad'],
+    ['a reason that is not a text', { type: 'document_parsing_exception', reason: { a: 1 } }, 'document_parsing_exception'],
+  ])('an error of unexpected form rejects the document: %s', async (_what, error, words) => {
     const sink = await open();
     const items = [{ create: { _id: message(1).uid, status: 400, error } }];
     model.fault = (_method, path) => (path === '/_bulk' ? { status: 200, body: { items } } : undefined);
     expect((await send(sink, batchOf([message(1)]))).rejections).toEqual([{ seq: 1, code: 'document_parsing_exception', message: words }]);
   });
 
-  test('an error that is a mere text is not lost, and is not quoted in the log', async () => {
+  test('an error that is only a text is not lost, and is not quoted in the log', async () => {
     const sink = await open();
     const said = 'MapperParsingException[of a secret name]';
     const items = [{ create: { _id: message(1).uid, status: 400, error: said } }];
@@ -335,10 +341,10 @@ describe('elasticsearch', () => {
 
   test.each([
     ['type is a number', { items: [{ create: { _id: message(1).uid, status: 429, error: { type: 7, reason: 8 } } }] }, undefined],
-    ['items are no list', { items: { length: 1 } }, 'no items were answered of 1'],
-    ['an item is null', { items: [null] }, 'item 0 is answered with nothing for another document'],
-    ['the answer is null', null, 'no items were answered of 1'],
-  ])('an answer of an odd form has our words, with sink: %s', async (_what, body, words) => {
+    ['items are no list', { items: { length: 1 } }, 'the response has no results for a batch of 1'],
+    ['an item is null', { items: [null] }, 'result 0 of the response (status missing) is for another document'],
+    ['the answer is null', null, 'the response has no results for a batch of 1'],
+  ])('a response of unexpected form gets our own message, which names the sink: %s', async (_what, body, words) => {
     const sink = await open();
     model.fault = (_method, path) => (path === '/_bulk' ? { status: 200, body } : undefined);
     const sent = send(sink, batchOf([message(1)]));
@@ -358,7 +364,7 @@ describe('elasticsearch', () => {
     ['a password', { username: 'elastic', password: canary }, `elastic:${canary}`],
     ['an API key, id and key', { apiKey: `id:${canary}` }, `id:${canary}`],
     ['an API key in its encoded form', { apiKey: Buffer.from(`id:${canary}`).toString('base64') }, `id:${canary}`],
-  ])('a server that says back who we are is quoted without it: %s', async (_what, credentials, plainly) => {
+  ])('a server that repeats our credentials is quoted without them: %s', async (_what, credentials, plainly) => {
     const encoded = Buffer.from(plainly).toString('base64');
     const reason = `denied for [ApiKey ${encoded}] [${encoded}] [${plainly}] [${canary}] [${Buffer.from(canary).toString('base64')}]`;
     const sink = await open(credentials);
@@ -380,7 +386,7 @@ describe('elasticsearch', () => {
     }
   });
 
-  test('a secret that is a word of the protocol changes no verdict', async () => {
+  test('a secret that equals a word of the protocol changes no result', async () => {
     const sink = await open({ username: 'elastic', password: 'exception' });
     model.refuse = () => ({ status: 400, type: 'document_parsing_exception', reason: 'an exception' });
     expect((await send(sink, batchOf([message(1)]))).rejections).toEqual([
@@ -388,7 +394,7 @@ describe('elasticsearch', () => {
     ]);
   });
 
-  test('one send is one request: a lost answer is for the loop to try again', async () => {
+  test('one send is one request: after a lost response the delivery loop retries', async () => {
     const sink = await open();
     await send(sink, batchOf([message(1)]));
     const before = requests('/_bulk');
@@ -399,8 +405,8 @@ describe('elasticsearch', () => {
     expect(requests('/_bulk') - before).toBe(2);
   });
 
-  describe('what is uncertain is found out by reading', () => {
-    test('after a rollover only what is missing is created', async () => {
+  describe('an uncertain batch is resolved by a search', () => {
+    test('after a rollover only missing documents are created', async () => {
       const sink = await open();
       await send(sink, batchOf(messages(1, 300)));
       model.rollover(stream);
@@ -409,14 +415,14 @@ describe('elasticsearch', () => {
       expect(model.texts(stream)).toEqual(texts(messages(1, 500)));
     });
 
-    test('what is sure is not asked for', async () => {
+    test('a batch that is not uncertain needs no search', async () => {
       const sink = await open();
       for (let i = 0; i < 5; i += 1) await send(sink, batchOf([message(i + 1)]));
-      // One look when the stream is written to for the first time, which is not there then.
+      // One refresh at the first write to the stream, which does not exist yet.
       expect([requests('_search'), requests('_refresh')]).toEqual([0, 1]);
     });
 
-    test('a part of the answer is not believed', async () => {
+    test('a partial search result is not trusted', async () => {
       const sink = await open();
       await send(sink, batchOf(messages(1, 3)));
       model.rollover(stream);
@@ -427,7 +433,7 @@ describe('elasticsearch', () => {
       expect(model.texts(stream)).toHaveLength(3);
     });
 
-    test('a search that was cut short by time or by a failed shard is not believed', async () => {
+    test('a search cut short by a timeout or a failed shard is not trusted', async () => {
       const sink = await open();
       await send(sink, batchOf(messages(1, 3)));
       for (const part of [{ timed_out: true, _shards: { failed: 0 } }, { timed_out: false, _shards: { failed: 1 } }, {}]) {
@@ -438,7 +444,7 @@ describe('elasticsearch', () => {
       expect(model.texts(stream)).toHaveLength(3);
     });
 
-    test('without the right to read the batch is created again', async () => {
+    test('without the privilege to read, the batch is created again', async () => {
       await send(await open(), batchOf(messages(1, 3)));
       kept = new ModelKept();
       model.rights.delete('read');
@@ -450,7 +456,7 @@ describe('elasticsearch', () => {
       expect(model.texts(stream)).toHaveLength(6);
     });
 
-    test('doubles from elsewhere do not hide others', async () => {
+    test('duplicates of another writer hide no other record', async () => {
       const there = new Map(Array.from({ length: 40 }, (_, i) => [String(i), i < 20 ? 3 : 1]));
       let searches = 0;
       const found = await present([...there.keys(), 'absent'], async (uids) => {
@@ -463,10 +469,10 @@ describe('elasticsearch', () => {
     });
   });
 
-  describe('a state that was lost', () => {
+  describe('after a lost state, the sink', () => {
     const records = messages(1, 60);
 
-    test('begins again without sending anything twice, rollovers and all', async () => {
+    test('starts again and sends no duplicate, despite rollovers', async () => {
       const before = await open();
       for (let i = 0; i < 60; i += 20) {
         await send(before, batchOf(records.slice(i, i + 20)));
@@ -474,7 +480,7 @@ describe('elasticsearch', () => {
       }
       kept = new ModelKept('b'.repeat(32));
       const after = await open();
-      // History and the newest come in turns; what is new is not asked for.
+      // History and new records alternate; new records need no search.
       await send(after, batchOf(records.slice(40)));
       expect(JSON.parse(kept.resumeNote ?? '')).toEqual({ resolveUntil: { [stream]: Math.floor((records.at(-1)?.time ?? 0) / 1000) } });
       const newer = messages(100_061, 100_070);
@@ -485,7 +491,7 @@ describe('elasticsearch', () => {
       expect(model.texts(stream)).toEqual(texts([...records, ...newer]));
     });
 
-    test('asks for a record without a readable time, however late it was received', async () => {
+    test('searches for a record without a readable time, however late it was received', async () => {
       const before = await open();
       await send(before, batchOf(records));
       model.rollover(stream);
@@ -495,7 +501,7 @@ describe('elasticsearch', () => {
       expect(model.texts(stream)).toHaveLength(60);
     });
 
-    test('knows from its note what it has looked at, and does not look again', async () => {
+    test('stores in its resume note how far it has searched, and does not search again', async () => {
       await send(await open(), batchOf(records));
       const { resumeNote: note } = kept;
       expect(note).toBe(JSON.stringify({ resolveUntil: { [stream]: null } }));
@@ -505,7 +511,7 @@ describe('elasticsearch', () => {
     });
   });
 
-  test('a stream of each source has its own mark', async () => {
+  test('the stream of each source has its own search mark', async () => {
     const sink = await open({ namespace: 'x_{source}' });
     await send(sink, batchOf([message(1), { ...message(2), source: 'north-1' }]));
     expect([...model.targets.keys()]).toEqual(['logs-dpas.audit-x_records', 'logs-dpas.audit-x_north_1']);
@@ -513,7 +519,7 @@ describe('elasticsearch', () => {
     expect(dataStreamOf(given({ namespace: 'x_{source}' }), 'north-1')).toEqual({ dataset: 'dpas.audit', namespace: 'x_north_1' });
   });
 
-  test('ledger entries go to a separate data stream with its own mark, and are searched where the stream had any before', async () => {
+  test('ledger entries go to a separate data stream with its own search mark, and are searched if the stream had any before', async () => {
     const entry: Message = { ...message(1), number: undefined, undated: true, isLedger: true };
     const [sink, ledger] = [await open(), 'logs-dpas.ledger-default'];
     await send(sink, batchOf([entry, message(2)]));
@@ -522,13 +528,13 @@ describe('elasticsearch', () => {
       [stream, 1],
     ]);
     expect(JSON.parse(kept.resumeNote ?? '')).toEqual({ resolveUntil: { [ledger]: null, [stream]: null } });
-    // After a lost state the same entry has another time, which says nothing.
+    // After a lost state the same entry has another time, which is irrelevant.
     kept.resumeNote = undefined;
     const later = await open();
     expect(await send(later, batchOf([{ ...entry, time: entry.time + 1e12 }]))).toMatchObject({ duplicates: 1 });
   });
 
-  test('a time-named index is that of the event, never of today', async () => {
+  test('a time-based index follows the time of the event, not today', async () => {
     const sink = await open({ index: 'audit-{source}-{yyyy.MM}' });
     const old = { ...message(1), time: Date.UTC(2024, 1, 29, 23, 59) * 1000 };
     const next = { ...message(2), time: Date.UTC(2024, 2, 1) * 1000 };
@@ -541,7 +547,7 @@ describe('elasticsearch', () => {
     expect(requests('_search')).toBe(0);
   });
 
-  test('what a stream with a failure store keeps aside is a rejection, with its words where they can be read', async () => {
+  test('a document in the failure store of a stream is a rejection, with its reason if it can be read', async () => {
     const sink = await open();
     model.hasFailureStore = true;
     model.refuse = (text) => (text === textOf(2) ? { status: 400, type: 'document_parsing_exception', reason: 'no date' } : undefined);
@@ -550,12 +556,12 @@ describe('elasticsearch', () => {
     ]);
     model.rights.delete('read');
     expect((await send(sink, batchOf([message(2)]))).rejections).toEqual([
-      { seq: 2, code: 'failure_store', message: 'kept aside in the failure store of the data stream' },
+      { seq: 2, code: 'failure_store', message: 'stored in the failure store of the data stream' },
     ]);
   });
 
-  describe('the way to the server', () => {
-    test('a node that cannot be reached is passed over, and nothing is sent twice', async () => {
+  describe('the connection to the server', () => {
+    test('an unreachable node is skipped, and nothing is sent twice', async () => {
       const other = await new ModelElasticsearch().listen();
       const { port } = other;
       await other[Symbol.asyncDispose]();
@@ -569,7 +575,7 @@ describe('elasticsearch', () => {
       expect(words).toMatch(/^sink "siem": cannot reach "http:\/\/127\.0\.0\.1:\d+": .*ECONNREFUSED/);
     });
 
-    test('a wrong key is blocked, and a new one taken at once', async () => {
+    test('an invalid key blocks the sink, and a new one takes effect at once', async () => {
       model.authorization = 'ApiKey b2xkOmtleQ==';
       const settings = given({ apiKey: 'old:key' });
       let value = 'old:key';
@@ -587,7 +593,7 @@ describe('elasticsearch', () => {
       expect((await errorOf(open({ username: 'elastic', password: 'wrong' }))).message).toMatch(/sinks\.siem\.password/);
     });
 
-    test('through a proxy, with our own trust', async () => {
+    test('works through a proxy, with a custom CA', async () => {
       const secure = await new ModelElasticsearch(served).listen();
       await using proxy = await startProxy({ names: { 'es.test:9200': secure.port }, user: 'u', password: 'p' });
       const url = { read: () => `http://u:p@127.0.0.1:${proxy.port}`, refresh: () => undefined, describe: () => 'proxy' };
@@ -611,7 +617,7 @@ describe('elasticsearch', () => {
       await secure[Symbol.asyncDispose]();
     });
 
-    test('what is not trusted, has expired, or speaks no TLS is blocked under the name of the setting', async () => {
+    test('an untrusted or expired certificate, or a server without TLS, blocks and names the setting', async () => {
       const expired = await authority.issue({ name: 'es', hosts: ['127.0.0.1'], notAfter: new Date(Date.now() - 1_000) });
       await using trusted = await new ModelElasticsearch(served).listen();
       await using old = await new ModelElasticsearch(expired).listen();
@@ -632,7 +638,7 @@ describe('elasticsearch', () => {
       }
     });
 
-    test('a server of another kind is refused in clear words', async () => {
+    test('a server of another kind is refused with a clear message', async () => {
       model.fault = () => ({ status: 406, body: { error: 'Content-Type header is not supported' } });
       expect(await errorOf(open())).toEqual({
         code: 'sink_blocked',
@@ -641,12 +647,12 @@ describe('elasticsearch', () => {
       const other = { 'x-elastic-product': 'Something' };
       model.fault = () => ({ status: 200, body: {}, headers: other });
       expect((await errorOf(open())).message).toMatch(/does not identify itself as Elasticsearch/);
-      // OpenSearch 3.8 knows no such address, and answers with no name of a product.
+      // OpenSearch 3.8 has no such path, and names no product.
       model.fault = () => ({ status: 400, body: { error: 'no handler found for uri [/_security/_authenticate]' }, headers: other });
       expect((await errorOf(open())).message).toMatch(/not Elasticsearch 8 or later/);
     });
 
-    test('a cloud id is an address', () => {
+    test('a cloud id gives the address', () => {
       // As in Elastic's documentation: name, then domain, Elasticsearch and Kibana, in base64.
       const cloudId = `audit:${Buffer.from('eu-west-1.aws.found.io$4fa8821e75634032bed1cf221110e2f9$4fa8821e75634032bed1cf221110e2fa').toString('base64')}`;
       expect(nodesOf(elasticsearchSettings.parse({ cloudId }))).toEqual([
@@ -658,7 +664,8 @@ describe('elasticsearch', () => {
   test('a server that accepts the connection and never answers is reported within ten seconds, with the setting', async () => {
     model.isStalled = true;
     const asked: number[] = [];
-    const clock = { ...systemClock, sleep: async (ms: number) => void asked.push(ms) };
+    const passed = (): number => asked.reduce((sum, ms) => sum + ms, 0);
+    const clock = { ...systemClock, monotonic: passed, sleep: async (ms: number) => void asked.push(ms) };
     expect(await errorOf(open({}, { clock }))).toEqual({
       code: 'sink_unavailable',
       message: 'sink "siem": the server at sinks.siem.nodes accepted the connection and did not respond within 10 s',
@@ -667,12 +674,12 @@ describe('elasticsearch', () => {
   });
 
   describe('check', () => {
-    const lines = async (besides: Given = {}) =>
-      (await elasticsearch.check(given({ templates: 'check', ...besides }), contextOf('siem'), never)).map(
+    const lines = async (overrides: Given = {}) =>
+      (await elasticsearch.check(given({ templates: 'check', ...overrides }), contextOf('siem'), never)).map(
         ({ level, message: words, setting }) => `${level}: ${words}${setting === undefined ? '' : ` [${setting}]`}`,
       );
 
-    test('says who we are, what the server is, and what we may', async () => {
+    test('reports the user, the server and the privileges', async () => {
       model.authorization = `ApiKey ${canary}`;
       expect(await lines({ apiKey: canary })).toEqual([
         'ok: authenticated with the API key "siem"',
@@ -683,7 +690,7 @@ describe('elasticsearch', () => {
       expect(requests('/_bulk')).toBe(0);
     });
 
-    test('names each thing that weakens the guarantee', async () => {
+    test('names each setting that weakens the guarantee', async () => {
       await send(await open(), batchOf([message(1)]));
       model.authorization = `ApiKey ${canary}`;
       model.version = '7.17.0';
@@ -704,7 +711,7 @@ describe('elasticsearch', () => {
       ]);
     });
 
-    test('names fields that the newest index maps as another type, and what that costs', async () => {
+    test('names fields that the newest index maps as another type, and the consequence', async () => {
       await send(await open(), batchOf([message(1)]));
       const text = { type: 'match_only_text' };
       const fits = { event: { properties: { action: text, severity: { type: 'integer' } } }, '@timestamp': { type: 'date_nanos' } };
@@ -721,12 +728,12 @@ describe('elasticsearch', () => {
       expect(await lines()).toContainEqual(expect.stringMatching(/^warning: .*source\.ip is keyword, not ip: searches and dashboards/));
     });
 
-    test('of a stream that is not there yet, with a key that does not see templates, is no warning', async () => {
+    test('does not warn about a stream that does not exist yet, with a key that cannot read templates', async () => {
       model.seesTemplates = false;
       expect(await lines()).toContain(`ok: "${stream}" does not exist yet; the first record creates it; the key cannot read its templates`);
     });
 
-    test('says that a name is an alias, which may be rolled over, and what that costs', async () => {
+    test('reports that a name is an alias, which may be rolled over, and the consequence', async () => {
       const ofAlias = async (index: string): Promise<string[]> => (await lines({ index })).filter((line) => line.includes('alias'));
       model.aliases = { 'dpas-audit': ['dpas-audit-000001', 'dpas-audit-000002'] };
       expect(await ofAlias('dpas-audit')).toEqual([
@@ -737,7 +744,7 @@ describe('elasticsearch', () => {
       expect(await ofAlias('dpas-audit-{yyyy.MM}')).toEqual([]);
     });
 
-    test('of a server that answers everything with null is one line', async () => {
+    test('reports one line for a server that responds to every request with null', async () => {
       model.fault = (_method, path) => (path.startsWith('/_security/_auth') ? { status: 200, body: {} } : { status: 200, body: null });
       const found = await lines();
       expect(found).toContain('ok: cannot read the version of the server: the key lacks the privilege monitor; the sink does not need it');
@@ -748,7 +755,7 @@ describe('elasticsearch', () => {
       );
     });
 
-    test('says that security is off, and what it could not reach', async () => {
+    test('reports disabled security, and an unreachable server', async () => {
       expect((await lines())[0]).toBe('warning: the server does not authenticate clients: its security is off [sinks.siem.apiKey]');
       await model[Symbol.asyncDispose]();
       expect(await lines()).toEqual([expect.stringMatching(/^error: sink "siem": cannot reach .*ECONNREFUSED.*\[sinks\.siem\.nodes\]$/)]);

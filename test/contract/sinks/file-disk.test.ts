@@ -1,6 +1,6 @@
 /**
- * The sink `file` and its disk: which file is ours and how long, what is cut, who may read it, what happens when somebody rotates, deletes or
- * replaces it, and in which order things reach the disk.
+ * The sink `file` and its disk: the file and its length, truncation, permissions, rotation,
+ * deletion or replacement by another process, and the order of writes to disk.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -46,7 +46,7 @@ async function openSink(): Promise<Sink> {
   return sink;
 }
 
-/** Sends messages; `acknowledge` says whether the journal learned of it. */
+/** Sends messages; `acknowledge` says whether the journal learns of it. */
 async function send(sink: Sink, from: number, through: number, { acknowledge = true } = {}): Promise<void> {
   const batch = batchOf(messages(from, through));
   const { resumeNote: note } = await sink.send(batch, never);
@@ -59,7 +59,7 @@ const slots = (): string => `${path}.position`;
 
 describe('on open', () => {
   test.each(['{"half a li', '{"a whole line of a batch that was never acknowledged"}\n', '\0\0\0\0'])(
-    'what lies beyond our length is cut: %j',
+    'bytes after our length are truncated: %j',
     async (torn) => {
       const sink = await openSink();
       await send(sink, 1, 3);
@@ -124,7 +124,8 @@ describe('on open', () => {
     await send(first, 1, 3);
     fs.renameSync(path, `${path}.1`);
     fs.writeFileSync(path, 'other\n');
-    // The begin of the other file is noted; the slot still names the first one, for the same position.
+    // The start of the other file is noted; the slot still names the first one, for the same
+    // position.
     await openSink();
     fs.appendFileSync(path, 'torn');
     await openSink();
@@ -142,7 +143,7 @@ describe('on open', () => {
     bytes.fill('?', torn * 512 + 100, torn * 512 + 110);
     fs.writeFileSync(slots(), bytes);
     const second = await openSink();
-    // Without the newer slot nobody knows of the second batch: it is cut, and comes again.
+    // Without the newer slot the second batch is unknown: it is truncated, and comes again.
     const known = torn === newer ? 3 : 6;
     expect((await second.position?.(never))?.position).toEqual(positionOf(known));
     expect(read()).toBe(text(1, known));
@@ -251,7 +252,7 @@ describe('while open', () => {
     expect(kept.losses).toEqual([{ first: 4, last: 6, message: expect.stringContaining(words) as string }]);
     await send(sink, 9, 9);
     expect(kept.losses).toHaveLength(1);
-    // Also in a later life the file holds what came after the loss.
+    // In a later life, too, the file holds the records after the loss.
     const again = await openSink();
     fs.truncateSync(path, 0);
     await send(again, 10, 10);
@@ -312,7 +313,8 @@ describe('while open', () => {
 
 describe('permissions', () => {
   test('both files are 0600, whatever the umask', async () => {
-    // The umask belongs to a process, and the workers of the tests share theirs: so this is asked in a process of its own.
+    // The umask belongs to a process, and test workers share theirs, so this runs in a separate
+    // process.
     const made = execFileSync(
       process.execPath,
       ['--input-type=module', '-e', `process.umask(0); const { file } = await import(${JSON.stringify(new URL('../../../src/sink/file/index.ts', import.meta.url).href)});
@@ -354,12 +356,12 @@ describe('an unsuitable path', () => {
   }; // prettier-ignore
 
   test.each(Object.keys(made))(
-    '%s: check calls it wrong, and the sink is blocked, both by the name of the setting; nothing is made',
+    '%s: check reports an error, and the sink is blocked, both with the name of the setting; no file is created',
     async (what) => {
       try {
         made[what]?.();
       } catch {
-        // The one that makes a socket ends by a signal.
+        // A process that creates a socket ends by a signal.
       }
       const before = fs.readdirSync(folder);
       const words = `${what}, ${what === 'a symbolic link' ? 'which is not followed: name the file itself' : 'not a file'}`;
@@ -414,7 +416,7 @@ describe('an unsuitable path', () => {
     }
     expect(read()).toBe(before);
     fs.unlinkSync(join(folder, 'second.log'));
-    // The first goes on, also in a new life; and when its file is another one, the old one is free.
+    // The first sink continues, also in a new life; once it uses another file, the old one is free.
     await send(await openSink(), 4, 5);
     expect(read()).toBe(text(1, 5));
     fs.renameSync(path, join(folder, 'second.log'));
@@ -426,7 +428,7 @@ describe('an unsuitable path', () => {
 });
 
 describe('another process', () => {
-  /** A process with the sink open, of a state of its own. */
+  /** A process with its own state and the sink open. */
   async function openElsewhere(journal: string) {
     const child = spawn(
       process.execPath,
@@ -447,7 +449,7 @@ describe('another process', () => {
   const words = (id: string): string =>
     `cannot open "${path}" for sink "${id}" (sinks.${id}.path): another running process writes it and holds "${fs.realpathSync(folder)}/audit.log.lock"`;
 
-  test('that writes the file blocks the sink, before its first line, until that process ends in any way', async () => {
+  test('that writes the file blocks the sink before its first line, until that process ends in any way', async () => {
     const other = await openElsewhere('b'.repeat(32));
     try {
       expect(other.said).toBe('open');
@@ -542,7 +544,7 @@ describe('the order of writes to disk', () => {
     expect(isOpen).toBe(false);
     thaw.resolve(undefined);
     await writing;
-    // The write did reach the disk: its slot says so, and nothing is sent again.
+    // The write did reach the disk: its slot shows it, and nothing is sent again.
     expect((await (await opening).position?.(never))?.position).toEqual(positionOf(6));
     expect(read()).toBe(text(1, 6));
   });
@@ -618,7 +620,7 @@ test('a full disk: the sink retries, resumes when there is space, and loses and 
   }
 });
 
-/** What every file handle of this process inherits from. */
+/** The prototype of every file handle of this process. */
 async function handles(): Promise<FileHandle> {
   const handle = await open('/dev/null');
   const prototype = Object.getPrototypeOf(handle) as FileHandle;
@@ -632,7 +634,10 @@ function callOf(prototype: FileHandle, name: 'write' | 'datasync' | 'sync' | 'tr
   return Reflect.get(prototype, name) as Call;
 }
 
-/** From now on every call that changes or syncs a file is written down, with the name that the kernel has for the file. */
+/**
+ * From now on records every call that changes or syncs a file, with the name that the kernel has
+ * for the file.
+ */
 async function observed(): Promise<string[]> {
   const calls: string[] = [];
   const prototype = await handles();

@@ -1,4 +1,7 @@
-/** The sink `file` in a process that is killed (SIGKILL) at random moments, and started again: every line is there once, whole, and in order. */
+/**
+ * The sink `file` in a process that is killed (SIGKILL) at random moments, and started again: every
+ * line occurs once, complete, and in order.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
@@ -6,13 +9,16 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
+import { sized } from '../../support/long-run.ts';
 import { temporary } from '../../support/model-journal.ts';
 
 const program = fileURLToPath(new URL('file-sender.ts', import.meta.url));
-const kills = 12;
+const kills = sized(4, 12);
 const seed = Number(process.env['SEED'] ?? 20261121);
 
-/** A small generator (mulberry32), so that a seed repeats the moments as far as a machine lets it. */
+/**
+ * A small generator (mulberry32), so that a seed repeats the moments as far as the machine permits.
+ */
 function chances(start: number): () => number {
   let state = start;
   return () => {
@@ -25,7 +31,7 @@ function chances(start: number): () => number {
 
 const sleep = (ms: number): Promise<unknown> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Starts the process; resolves when its loop has begun. What it writes to standard error stands in the failure. */
+/** Starts the process; resolves when its loop has started. An error includes its standard error. */
 async function start(directory: string, path: string, size: string, end?: number) {
   const child = spawn(process.execPath, [program, directory, path, size, ...(end === undefined ? [] : [String(end)])], {
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -44,7 +50,10 @@ async function start(directory: string, path: string, size: string, end?: number
   return { child, text, ended, hasSaid };
 }
 
-/** The lines of all files, oldest first, read by nothing of the program's own; a torn line is no JSON and fails here. */
+/**
+ * The numbers in all files, oldest first, read without the program's code; a torn line is not JSON
+ * and fails here.
+ */
 function numbersIn(folder: string): number[] {
   const names = readdirSync(folder).filter((name) => /^audit\.log(\.\d+)?$|^audit\.log\.\d+T[\d.]+Z(\.gz)?$/.test(name));
   // A kill between the last two steps of compressing leaves both.
@@ -58,7 +67,7 @@ function numbersIn(folder: string): number[] {
   });
 }
 
-/** By number as logrotate gives it, by time as the sink does; the file itself is the newest. */
+/** By number as logrotate names it, or by time as the sink does; the file itself is the newest. */
 function rotation(name: string): number {
   const [, day, time] = /\.20(\d{6})T([\d.]+)Z/.exec(name) ?? [];
   return Number(day === undefined ? name.slice('audit.log.'.length) : `${day}${time ?? ''}`) || Infinity;
@@ -72,8 +81,8 @@ async function lives(name: string, rotates: boolean, size: string, chance: () =>
     const { child, ended, hasSaid } = await start(state, path, size);
     await sleep(chance() * 60);
     if (rotates && life % 3 === 0 && existsSync(path)) {
-      // As logrotate does, but not between a kill and the start after it, where a batch may come twice (docs/guarantees.md); and the kill comes
-      // when the new file is in use.
+      // Rotates like logrotate, but not between a kill and the next start, when a batch may come
+      // twice (docs/guarantees.md). The kill follows when the new file is in use.
       await hasSaid('taken');
       renameSync(path, `${path}.${life}`);
       for (let waited = 0; !existsSync(path) && waited < 2_000; waited += 1) await sleep(1);
@@ -94,7 +103,7 @@ async function lives(name: string, rotates: boolean, size: string, chance: () =>
 }
 
 test(
-  `${2 * kills} kills: each line once, none torn, in order, put aside and compressed by itself, or rotated by somebody else`,
+  `${2 * kills} kills: each line once, none torn, in order; files rotated and compressed by the sink, or rotated by another process`,
   { timeout: 120_000 },
   async () => {
     await Promise.all([lives('put aside', false, '20000', chances(seed)), lives('rotated', true, '-', chances(seed + 1))]);

@@ -1,6 +1,6 @@
 /**
- * The sink `file` putting its file aside by itself, and compressing it: what is where, in which order it reaches the disk, and every line once
- * after a kill between any two steps.
+ * Rotation and compression by the sink `file`: the files, the order of writes to disk, and every
+ * line once after a kill between any two steps.
  */
 import * as fs from 'node:fs';
 import { open } from 'node:fs/promises';
@@ -15,7 +15,10 @@ import { file } from '../../../src/sink/file/index.ts';
 import { temporary } from '../../support/model-journal.ts';
 import { batchOf, contextOf, message, messages, ModelKept, positionOf } from '../sink-batches.ts';
 
-/** Every change of the disk and of the journal is a step; from a step of one's choice on, none happens any more: the process is dead. */
+/**
+ * Every change of the disk and of the journal is a step. From a chosen step on, no step happens any
+ * more: the process is dead.
+ */
 const world = vi.hoisted(() => ({
   steps: [] as string[],
   deadAt: Infinity,
@@ -45,7 +48,7 @@ vi.mock('node:fs/promises', async (original) => {
   };
 });
 
-/** Acknowledgements are grouped: those that are not committed are gone after a kill. */
+/** Acknowledgements are grouped: a kill loses those not yet committed. */
 class GroupedKept extends ModelKept {
   commitsAtOnce = false;
   #waiting: { batch: Batch; note: string | undefined } | undefined;
@@ -91,7 +94,7 @@ beforeEach(async () => {
     const actual = Reflect.get(prototype, name) as (this: FileHandle, ...given: unknown[]) => Promise<never>;
     vi.spyOn(prototype, name).mockImplementation(async function (this: FileHandle, ...given: unknown[]) {
       const target = nameOf(fs.readlinkSync(`/proc/self/fd/${this.fd}`));
-      // A sync makes no difference to what a kill leaves.
+      // A sync does not change what a kill leaves.
       return world.step(`${name} ${target}`, async () => (name.endsWith('sync') ? undefined : actual.apply(this, given)) as never);
     });
   }
@@ -117,7 +120,7 @@ async function send(sink: Sink, batch: Batch): Promise<void> {
 
 const text = (from: number, through: number): string => messages(from, through).map((each) => `${Buffer.from(each.bytes).toString('utf8')}\n`).join(''); // prettier-ignore
 
-/** Files that were put aside, oldest first: their names sort by time. */
+/** Rotated files, oldest first: their names sort by time. */
 function aside(): string[] {
   return fs.readdirSync(folder).filter((name) => /^audit\.log\.\d{8}T/.test(name)).sort(); // prettier-ignore
 }
@@ -127,7 +130,7 @@ function read(name: string): string {
   return (name.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString('utf8');
 }
 
-/** Until every file that was put aside is compressed, or the process is dead. */
+/** Resolves when every rotated file is compressed, or the process is dead. */
 async function compressed(): Promise<void> {
   for (let i = 0; i < 2_000 && world.steps.length < world.deadAt; i += 1) {
     if (aside().every((name) => name.endsWith('.gz'))) return;
@@ -242,7 +245,7 @@ describe('gzip', () => {
     const found = await file.check({ path, compression: 'gzip' }, contextOf('siem'), never);
     expect(found.at(-1)).toEqual({
       level: 'warning',
-      message: 'compression: gzip: no file is rotated without rotate',
+      message: '"compression: gzip" has no effect without "rotate": only rotated files are compressed',
       setting: 'sinks.siem.compression',
     });
     expect(await file.check({ path, compression: 'gzip', rotate: { size: 1e6 } }, contextOf('siem'), never)).toHaveLength(1);
@@ -260,7 +263,7 @@ describe('the order of writes to disk', () => {
     const half = 'audit.log.TIME.gz.part';
     const isOfGzip = (step: string): boolean => step.includes('.gz') || step.startsWith('unlink');
     const [own, ofGzip] = [world.steps.filter((step) => !isOfGzip(step)), world.steps.filter(isOfGzip)];
-    // The last sync of the directory is that of the compressor, beside the line.
+    // The compressor syncs the directory concurrently with the writing of the line.
     expect(own.filter((step, i) => i < 6 || step !== `sync ${directory}`)).toEqual([
       ...['note', 'rename audit.log audit.log.TIME', `sync ${directory}`, 'make audit.log', 'sync audit.log', `sync ${directory}`],
       ...['note', 'write audit.log', 'datasync audit.log', 'write audit.log.position'],
@@ -275,7 +278,7 @@ describe('the order of writes to disk', () => {
 });
 
 describe('a kill between any two steps', () => {
-  /** Three batches, each in a file of its own, as far as the process lives. */
+  /** Three batches, each in its own file, until the process ends. */
   async function life(): Promise<void> {
     const sink = await openSink({ rotate: { size: 100 }, compression: 'gzip' });
     for (const from of [1, 4, 7]) {
@@ -287,7 +290,7 @@ describe('a kill between any two steps', () => {
   test.each([
     ['the journal knows every batch', true],
     ['the journal is as old as its last commit', false],
-  ])('every line is there once, and nothing is left half done: %s', async (_name, commits) => {
+  ])('every line occurs once, and no step is left unfinished: %s', async (_name, commits) => {
     let count = 0;
     for (let deadAt = 0; ; deadAt += 1) {
       fs.rmSync(folder, { recursive: true, force: true });
@@ -300,11 +303,11 @@ describe('a kill between any two steps', () => {
       const where = `killed before step ${deadAt}, after ${world.steps.slice(-3).join(', ')}`;
       const buried = async (): Promise<void> => {
         kept.forget();
-        // What the process had open goes with it.
+        // The open handles of the process end with it.
         for (const sink of opened.splice(0)) await sink[Symbol.asyncDispose]();
       };
       await buried();
-      // The life after it is killed as well, in the middle of its recovery or a little later.
+      // The next life is killed as well, during its recovery or a little later.
       world.begin((deadAt * 7) % 16);
       await openSink({ rotate: { size: 100 }, compression: 'gzip' }).then(compressed, () => undefined);
       await buried();
@@ -324,20 +327,20 @@ describe('a kill between any two steps', () => {
   });
 });
 
-describe('a file of another program that ends within a line', () => {
+describe('a file of another program that ends in the middle of a line', () => {
   const foreign = '{"of":"somebody else"}';
 
   test('the first line of the sink starts a new line, after open', async () => {
     fs.writeFileSync(path, foreign);
     const sink = await openSink();
-    // Nothing is written before there is something to write.
+    // An open writes nothing before the first line.
     expect(read('audit.log')).toBe(foreign);
     await send(sink, batchOf(messages(1, 2)));
     await send(sink, batchOf(messages(3, 3)));
     expect(read('audit.log')).toBe(`${foreign}\n${text(1, 3)}`);
   });
 
-  test('so it does after a kill within the first batch, and when such a file appears at the path', async () => {
+  test('the same after a kill during the first batch, and when such a file appears at the path', async () => {
     fs.writeFileSync(path, foreign);
     await openSink();
     fs.appendFileSync(path, '\n{"half a');

@@ -1,9 +1,9 @@
 /**
  * A process that collects numbered records into a real state and delivers them with the real loop
- * and the real sink `file` or `archive`, without an end: until it is killed, or, with a number as
- * fourth argument, until that many records are there and all are acknowledged. The third argument
- * is the size at which the file is rotated and compressed, `-`, or `archive`. Several batches wait
- * for their acknowledgement at any moment, so that a kill meets each state of the file.
+ * and the real sink `file` or `archive`. It runs until it is killed, or, with a number as fourth
+ * argument, until that many records exist and all are acknowledged. The third argument is the size
+ * at which the file is rotated and compressed, `-`, or `archive`. Several batches await their
+ * acknowledgement at any moment, so that kills hit each state of the file.
  */
 import { logEvents } from '../../../src/model/log-events.ts';
 import { flushCompileCache } from 'node:module';
@@ -57,7 +57,7 @@ const loop = new Delivery({
       completeSince: 0,
       chainAt: (seq) => journal.chainAt(seq),
       commitResumeNote: (note) => journal.commitResumeNote(type, note),
-      // A record is numbered as its entry, so the journal has no other entries.
+      // Records are numbered by their entries, so the journal may contain no other entries.
       archiveCheckpoint: () => Promise.resolve(),
       lost: (loss, note) => journal.lost(type, loss, note),
     };
@@ -82,7 +82,7 @@ running.catch((thrown: unknown) => {
 const wanted = end === undefined ? Infinity : Number(end);
 const pad = { pad: 'x'.repeat(300) };
 process.stdout.write('begun\n');
-// Node keeps what it compiled at the end of a process, and this one is killed.
+// Node writes its compile cache at exit, and this process is killed.
 flushCompileCache();
 let hasTaken = false;
 while (journal.head().seq < wanted || state.acknowledged < journal.head().seq) {

@@ -1,4 +1,4 @@
-/** The sink `file` against the promises of every sink, on a real disk. */
+/** The sink `file`: the contract of every sink, on a real disk. */
 import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ResumePoint, Sink } from '../../../src/model/sink.ts';
@@ -28,7 +28,7 @@ class FilePlace implements Place {
     return sink;
   };
 
-  /** The objects are left as they are: nothing is closed, nothing written any more. */
+  /** Abandons the objects without closing them; they write nothing any more. */
   async kill(): Promise<void> {}
 
   async received(): Promise<readonly string[]> {

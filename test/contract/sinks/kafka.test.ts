@@ -1,4 +1,7 @@
-/** The sink `kafka`, with its real client, against a model of a broker: the promises of every sink, and those of the protocol alone. */
+/**
+ * The sink `kafka` with its real client and a model of a broker: the contract of every sink, and
+ * the rules of its protocol.
+ */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
@@ -20,8 +23,8 @@ import type { Place } from '../sink-suite.ts';
 const never = new AbortController().signal;
 type Settings = Parameters<typeof kafka.open>[0];
 
-function settingsOf(broker: KafkaModel, besides: object = {}): Settings {
-  return { ...kafka.config.parse({ brokers: [`127.0.0.1:${broker.port}`], topic: 'audit' }), ...besides };
+function settingsOf(broker: KafkaModel, overrides: object = {}): Settings {
+  return { ...kafka.config.parse({ brokers: [`127.0.0.1:${broker.port}`], topic: 'audit' }), ...overrides };
 }
 
 const pem = (text: string) => ({ read: () => [text], describe: () => 'a file of the test' });
@@ -29,16 +32,16 @@ const secret = (text: string) => ({ read: () => text, refresh: () => undefined, 
 
 class KafkaPlace implements Place {
   readonly #broker: KafkaModel;
-  readonly #besides: object;
+  readonly #overrides: object;
   #opened: Sink[] = [];
 
-  constructor(broker: KafkaModel, besides: object) {
+  constructor(broker: KafkaModel, overrides: object) {
     this.#broker = broker;
-    this.#besides = besides;
+    this.#overrides = overrides;
   }
 
   readonly open = async (kept: ResumePoint): Promise<Sink> => {
-    const sink = await kafka.open(settingsOf(this.#broker, this.#besides), contextOf('under-test'), kept, never);
+    const sink = await kafka.open(settingsOf(this.#broker, this.#overrides), contextOf('under-test'), kept, never);
     this.#opened.push(sink);
     return sink;
   };
@@ -53,7 +56,7 @@ class KafkaPlace implements Place {
   }
 
   cutAnswer(): void {
-    const last: Api = 'exactlyOnce' in this.#besides ? 'Produce' : 'EndTxn';
+    const last: Api = 'exactlyOnce' in this.#overrides ? 'Produce' : 'EndTxn';
     this.#broker.fault = (api) => {
       if (api !== last) return undefined;
       this.#broker.fault = () => undefined;
@@ -61,7 +64,7 @@ class KafkaPlace implements Place {
     };
   }
 
-  /** A broker names no message and says no words of its own: only the code of the protocol. */
+  /** A broker names no message and has no text of its own: only an error code. */
   refuse(seq: number): string {
     this.#broker.isRefused = (value) => value.includes(`"seq":${seq},`);
     return 'larger than the max message size';
@@ -81,7 +84,7 @@ class KafkaPlace implements Place {
   }
 }
 
-const start = (besides: object) => async () => new KafkaPlace(await new KafkaModel().create('audit').listen(), besides);
+const start = (overrides: object) => async () => new KafkaPlace(await new KafkaModel().create('audit').listen(), overrides);
 const { formats } = kafka;
 sinkSuite({ name: 'kafka, exactly once', formats, twice: () => 0, secrets: [], batches: 60, start: start({}) });
 sinkSuite({ name: 'kafka, plain', formats, twice: (size) => size, secrets: [], batches: 60, start: start({ exactlyOnce: false }) });
@@ -107,17 +110,21 @@ describe('kafka', () => {
   afterEach(async () => {
     await broker[Symbol.asyncDispose]();
     process.off('warning', onWarning);
-    // The client's timers have made Node print warnings.
+    // Timers of the client have made Node print warnings.
     expect(warnings).toEqual([]);
   });
 
-  const opened = (besides: object = {}, id = 'siem'): Promise<Sink> => kafka.open(settingsOf(broker, besides), contextOf(id), kept, never);
+  const opened = (overrides: object = {}, id = 'siem'): Promise<Sink> =>
+    kafka.open(settingsOf(broker, overrides), contextOf(id), kept, never);
   const seqs = (): number[] =>
     broker.committed('audit').flatMap((partition) => partition.map(({ value }) => (JSON.parse(value) as { seq: number }).seq));
   const range = (from: number, through: number): number[] => messages(from, through).map(({ seq }) => seq);
   const aborts = (): object[] => broker.seen.filter(({ api, about }) => api === 'EndTxn' && about === 'abort');
 
-  /** As the loop does: opens, asks for the position, sends what is missing; again, when the outcome is not known. */
+  /**
+   * Like the delivery loop: opens, requests the position, sends the missing messages; repeats this
+   * if the outcome is unknown.
+   */
   async function deliver(through: number, tries = 3): Promise<void> {
     for (let left = tries; ; left -= 1) {
       try {
@@ -157,7 +164,7 @@ describe('kafka', () => {
       expect(first).toMatchObject({ key: 'payload 1', headers: { id: message(1).uid, number: '1', source: 'records' } });
     });
 
-    test.each(['none', 'gzip', 'zstd'])('with compression %s are readable at the consumer', async (compression) => {
+    test.each(['none', 'gzip', 'zstd'])('with compression %s are readable by the consumer', async (compression) => {
       await using sink = await opened({ compression });
       await sink.send(batchOf(messages(1, 300)), never);
       expect(seqs()).toEqual(range(1, 300));
@@ -196,7 +203,8 @@ describe('kafka', () => {
 
   describe('a transaction', () => {
     test('cut at any request, before or after the broker read it, leaves every message once', async () => {
-      // What one batch asks for once the sink is open: partitions, messages with the position, and the end.
+      // The requests of one batch once the sink is open: partitions, messages with the position,
+      // and the end.
       const steps: readonly Api[] = ['AddPartitionsToTxn', 'Produce', 'EndTxn'];
       const ends: readonly ('lost' | 'answer lost')[] = ['lost', 'answer lost'];
       let through = 0;
@@ -207,7 +215,7 @@ describe('kafka', () => {
           broker.fault = (api): Fault | undefined => {
             if (api !== step) return undefined;
             broker.fault = () => undefined;
-            // Nothing of this life goes on: it is killed there.
+            // This life ends here by a kill.
             abort.abort(new Error('killed'));
             return end;
           };
@@ -270,7 +278,7 @@ describe('kafka', () => {
       };
       await errorOf(sink.send(batchOf(messages(11, 20)), abort.signal));
       await sink[Symbol.asyncDispose]();
-      // It comes when the next life owns the id, before that sends anything of its own.
+      // It arrives when the next life owns the id, before that life sends anything.
       await using next = await opened();
       late.resolve(undefined);
       await new Promise((resolve) => setTimeout(resolve, 50));
@@ -286,7 +294,7 @@ describe('kafka', () => {
       broker.fault = (api): Fault | undefined => {
         if (api !== 'InitProducerId') return undefined;
         broker.fault = () => undefined;
-        // Right before it is fenced, the one before takes another batch.
+        // Just before it is fenced, the previous owner accepts another batch.
         return first.send(batchOf(messages(11, 20)), never);
       };
       await using second = await opened();
@@ -360,7 +368,7 @@ describe('kafka', () => {
       const [log] = broker.topics.get('waybill-progress-siem') ?? [];
       const other = log?.stored.find(({ batch }) => batch?.records[0]?.key === 'siem')?.bytes ?? Buffer.alloc(0);
       const before = new KafkaModel().create('waybill-progress-siem');
-      // The same record, by another journal, before anything of ours.
+      // The same record by another journal, before any record of ours.
       const theirs = Buffer.from(other.toString('latin1').replace('a'.repeat(32), 'c'.repeat(32)), 'latin1');
       before.topics.get('waybill-progress-siem')?.[0]?.append(unowned(theirs));
       broker.topics.set('waybill-progress-siem', before.topics.get('waybill-progress-siem') ?? []);
@@ -383,7 +391,7 @@ describe('kafka', () => {
         await using sink = await kafka.open(settingsOf(broker), contextOf('siem'), adopting, never);
         expect(await sink.position?.(never)).toMatchObject({ position: positionOf(4) });
       }
-      // Without the order, and without having sent anything: the topic says it.
+      // Without an operation and before the first batch: the topic names its state.
       {
         await using sink = await opened();
         expect((await sink.position?.(never))?.position).toEqual(positionOf(4));
@@ -392,7 +400,7 @@ describe('kafka', () => {
       expect(seqs()).toEqual([...range(1, 10), ...range(5, 20)]);
       kept = before;
       expect(messageOf(await errorOf(opened()))).toMatch(/is shared: another state wrote record \d+ after one of ours/);
-      // And back, when the older state was the right one after all.
+      // And back, if the older state was the correct one.
       await using again = await kafka.open(settingsOf(broker), contextOf('siem'), Object.assign(before, { adopt: true }), never);
       expect((await again.position?.(never))?.position).toEqual(positionOf(10));
       before.adopt = false;
@@ -410,7 +418,7 @@ describe('kafka', () => {
       await using other = await opened({ progressTopic: 'progress' }, 'other');
       await other.send(batchOf(messages(1, 1)), never);
       const thrown = await errorOf(kafka.open(settingsOf(broker, { progressTopic: 'progress' }), contextOf('siem'), adopting, never));
-      expect(messageOf(thrown)).toMatch(/"progress" is not its own/);
+      expect(messageOf(thrown)).toMatch(/"progress" is used by another writer/);
     });
 
     test('is stored by transactions only: without them adopt does not apply', () => {
@@ -451,7 +459,7 @@ describe('kafka', () => {
       await other.send(batchOf(messages(1, 1)), never);
       const thrown = await errorOf(opened({ progressTopic: 'progress' }));
       expect(codeOf(thrown)).toBe('sink_blocked');
-      expect(messageOf(thrown)).toMatch(/"progress" is not its own: record \d+ has the key "other\/open"/);
+      expect(messageOf(thrown)).toMatch(/"progress" is used by another writer: record \d+ has the key "other\/open"/);
     });
 
     test('that was lost blocks the sink, and so does a topic with several partitions', async () => {
@@ -482,7 +490,7 @@ describe('kafka', () => {
 
   describe('errors', () => {
     test.each([
-      ['a topic that is not there', 'topic', () => broker.topics.delete('audit'), () => broker.create('audit')],
+      ['a missing topic', 'topic', () => broker.topics.delete('audit'), () => broker.create('audit')],
       [
         'no right to the transactional id',
         'exactlyOnce',
@@ -495,12 +503,12 @@ describe('kafka', () => {
         () => broker.denied.add('waybill-progress-siem'),
         () => broker.denied.clear(),
       ],
-    ] as const)('%s: blocked, with the setting, and well again when it is mended', async (_what, setting, ruin, mend) => {
+    ] as const)('%s: blocked, with the setting, and resumes when it is fixed', async (_what, setting, ruin, repair) => {
       ruin();
       const thrown = await errorOf(opened());
       expect(codeOf(thrown)).toBe('sink_blocked');
       expect(messageOf(thrown)).toMatch(new RegExp(`sink "siem" \\(sinks\\.siem\\.${setting}\\): `));
-      mend();
+      repair();
       await deliver(10);
       expect(seqs()).toEqual(range(1, 10));
     });
@@ -533,12 +541,12 @@ describe('kafka', () => {
     });
 
     test.each(['none', 'gzip', 'zstd'] as const)(
-      'max.message.bytes of the topic (%s): what is longer is refused without being sent, the others arrive',
+      'max.message.bytes of the topic (%s): a longer message is rejected without being sent, the others arrive',
       async (compression) => {
         broker.create('audit', 1, { 'max.message.bytes': '3000' });
         broker.batchBytes = 3_000;
         await using sink = await opened({ compression });
-        // Digits that no compression makes short.
+        // Digits that no compression shortens.
         const noise = (seq: number): string => createHash('shake256', { outputLength: 4_000 }).update(String(seq)).digest('base64');
         const even = (seq: number): Message => message(seq, JSON.stringify({ seq, pad: 'x'.repeat(4_000) }));
         const batch = batchOf([message(1), message(2, noise(2)), message(3), message(4, noise(4)), even(5)]);
@@ -551,10 +559,10 @@ describe('kafka', () => {
         );
         expect(seqs()).toEqual(compression === 'none' ? [1, 3] : [1, 3, 5]);
         expect(broker.requests('EndTxn') - before).toBe(1);
-        // A batch of such messages alone moves the position.
+        // A batch of only such messages moves the position.
         expect((await sink.send(batchOf([message(6, noise(6))]), never)).rejections).toHaveLength(1);
         expect((await sink.position?.(never))?.position.seq).toBe(6);
-        // The limit is read again before a message is refused.
+        // The limit is read again before a message is rejected.
         broker.config.set('audit', { 'max.message.bytes': '9000' });
         broker.batchBytes = 9_000;
         expect((await sink.send(batchOf([message(7, noise(7))]), never)).rejections).toEqual([]);
@@ -564,7 +572,7 @@ describe('kafka', () => {
     test('a broker that ends connections during its restart is retried if the sink was open before; else it may require SASL', async () => {
       broker.fault = (api) => (api === 'Metadata' ? 'ended' : undefined);
       const first = await errorOf(opened({}, 'never-open'));
-      expect([codeOf(first), messageOf(first)]).toEqual(['sink_blocked', expect.stringContaining('does it want SASL') as string]);
+      expect([codeOf(first), messageOf(first)]).toEqual(['sink_blocked', expect.stringContaining('does it require SASL') as string]);
       broker.fault = () => undefined;
       await (await opened({}, 'was-open'))[Symbol.asyncDispose]();
       broker.fault = (api) => (api === 'Metadata' ? 'ended' : undefined);
@@ -572,7 +580,7 @@ describe('kafka', () => {
       expect([codeOf(second), messageOf(second)]).toEqual(['sink_unavailable', expect.not.stringContaining('SASL') as string]);
     });
 
-    /** A port that does this with each connection. */
+    /** A port that runs `act` on each connection. */
     async function portThat(act: (socket: Socket) => void) {
       const sockets = new Set<Socket>();
       const server = createServer((socket) => {
@@ -624,7 +632,7 @@ describe('kafka', () => {
       }
     });
 
-    test('a broker that accepts the connection and never responds is named, with the setting', async () => {
+    test('the error for a broker that accepts the connection and never responds names it, with the setting', async () => {
       await using deaf = await portThat((socket) => socket.resume());
       const sleep = (ms: number, signal: AbortSignal) => (ms === 8_000 ? Promise.resolve() : systemClock.sleep(ms, signal));
       const open = kafka.open(settingsOf(broker, { brokers: [`127.0.0.1:${deaf.port}`] }), contextOf('siem', { clock: { ...systemClock, sleep } }), kept, never); // prettier-ignore
@@ -636,7 +644,7 @@ describe('kafka', () => {
     test('SASL without a user, or with a wrong password, blocks; the message has no password', async () => {
       await using guarded = await new KafkaModel({ user: { name: 'alice', password: 'open sesame' } }).create('audit').listen();
       const sasl = (password: string) => ({ sasl: { mechanism: 'PLAIN', username: 'alice', password: secret(password) } });
-      const open = (besides: object) => kafka.open(settingsOf(guarded, besides), contextOf('siem'), kept, never);
+      const open = (overrides: object) => kafka.open(settingsOf(guarded, overrides), contextOf('siem'), kept, never);
       const wrong = await errorOf(open(sasl('wrong horse')));
       expect(codeOf(wrong)).toBe('sink_blocked');
       expect(messageOf(wrong)).toMatch(/sink "siem" \(sinks\.siem\.sasl\): .*Invalid username or password/);
@@ -656,7 +664,7 @@ describe('kafka', () => {
       authority = await createAuthority('Example root');
     });
 
-    test('an untrusted certificate of a broker blocks with a reason; with its authority it is accepted', async () => {
+    test('an untrusted certificate of a broker blocks with a reason; with its CA it is accepted', async () => {
       const tls = await authority.issue({ name: 'broker', hosts: ['127.0.0.1'] });
       await using secure = await new KafkaModel({ tls }).create('audit').listen();
       const thrown = await errorOf(kafka.open(settingsOf(secure, { tls: {} }), contextOf('siem'), kept, never));
@@ -678,14 +686,14 @@ describe('kafka', () => {
       ]);
       expect([codeOf(plainToTls), codeOf(tlsToPlain)]).toEqual(['sink_blocked', 'sink_blocked']);
       expect(messageOf(plainToTls)).toMatch(
-        /sinks\.siem\.brokers\): "127\.0\.0\.1:\d+" ends the connection without a response: does it want TLS/,
+        /sinks\.siem\.brokers\): "127\.0\.0\.1:\d+" ends the connection without a response: does it require TLS/,
       );
       expect(messageOf(tlsToPlain)).toMatch(/does (it|not) speak TLS on this port/);
     });
   });
 
   describe('check', () => {
-    const find = (besides: object = {}) => kafka.check(settingsOf(broker, besides), contextOf('siem'), never);
+    const find = (overrides: object = {}) => kafka.check(settingsOf(broker, overrides), contextOf('siem'), never);
 
     test('reports the topics and the settings that weaken the guarantee, and sends no record', async () => {
       broker.create('audit', 3, { 'min.insync.replicas': '1', 'unclean.leader.election.enable': 'true' });
@@ -757,7 +765,7 @@ describe('kafka', () => {
   });
 });
 
-/** The batch as nobody's: without producer id, epoch, sequence, and outside of transactions. */
+/** The batch without an owner: no producer id, epoch, sequence, and no transaction. */
 function unowned(bytes: Buffer): Buffer {
   const own = Buffer.from(bytes);
   own.writeInt16BE(own.readInt16BE(21) & ~0x10, 21);

@@ -1,6 +1,7 @@
 /**
- * The sink `splunk-hec` against the promises of every sink, and against what Splunk's HTTP Event Collector does besides: tokens, channels,
- * acknowledgements that are said once, queues that are full, requests that it takes in part. The collector is a model.
+ * The sink `splunk-hec`: the contract of every sink, and the specifics of Splunk's HTTP Event
+ * Collector: tokens, channels, acknowledgements returned only once, full queues, requests accepted
+ * in part. The collector is a model.
  */
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
@@ -36,12 +37,15 @@ type Settings = Parameters<typeof splunkHec.open>[0];
 
 const secret = (text: string) => ({ read: () => text, refresh: () => undefined, describe: () => 'a setting (of the test)' });
 
-function settingsOf(url: string, besides: Readonly<Record<string, unknown>> = {}): Settings {
-  const { token, ...rest } = splunkHec.config.parse({ url, token: tokenText, host: 'gateway-1', ...besides });
+function settingsOf(url: string, overrides: Readonly<Record<string, unknown>> = {}): Settings {
+  const { token, ...rest } = splunkHec.config.parse({ url, token: tokenText, host: 'gateway-1', ...overrides });
   return { ...rest, token: Object.assign(token, secret(tokenText)) };
 }
 
-/** Real time for the limits of requests and batches; every other wait is over at once, and has taken its time. */
+/**
+ * Real time for the timeouts of requests and batches; every other sleep ends at once and advances
+ * the clock.
+ */
 class QuickClock implements Clock {
   readonly sleeps: number[] = [];
   #ahead = 0;
@@ -74,7 +78,7 @@ class HecPlace implements Place {
     this.#model = model;
     this.#settings = settings;
     this.#context = context;
-    // Of lines it looks at none.
+    // The collector parses no lines, so it rejects none.
     if (context.format === 'cef') return;
     this.refuse = (seq, words) => {
       model.refuses = (event) => ((event as { seq?: number }).seq === seq ? words : undefined);
@@ -131,7 +135,7 @@ sinkSuite({
   start: async () => new HecPlace(await started(), {}, {}),
 });
 sinkSuite({
-  // What is indexed before an event that is refused has no acknowledgement, and goes again.
+  // Events indexed before a rejected one have no acknowledgement, and are sent again.
   ...{ ...shared, name: 'splunk-hec, events with acknowledgement over TLS', formats: ['ecs'], keptOfRefused: 3 },
   start: async () =>
     new HecPlace(await started({ acknowledges: true }, served), { indexerAcknowledgement: true }, { ca: pem(authority.cert) }),
@@ -147,24 +151,24 @@ interface Rig {
   readonly format?: Format;
 }
 
-/** A collector, and a sink that is open to it. */
+/** A collector and a connected sink. */
 async function rigOf({ token, settings, format = 'ecs' }: Rig = {}) {
   const model = await started(token);
   const clock = new QuickClock();
   const stack = new AsyncDisposableStack();
   stack.use(model);
-  const open = async (besides: Readonly<Record<string, unknown>> = {}): Promise<Sink> => {
-    const given = settingsOf(`http://127.0.0.1:${model.port}`, { ...settings, ...besides });
+  const open = async (overrides: Readonly<Record<string, unknown>> = {}): Promise<Sink> => {
+    const given = settingsOf(`http://127.0.0.1:${model.port}`, { ...settings, ...overrides });
     return stack.use(await splunkHec.open(given, contextOf('siem', { clock, format }), new ModelKept(), never));
   };
   return { model, clock, open, [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }
 
 const seqsOf = (batch: Batch): number[] => batch.messages.map(({ seq }) => seq);
-/** Messages of half a megabyte: one a request. */
+/** Messages of half a megabyte: one per request. */
 const large = (seq: number) => message(seq, JSON.stringify({ seq, pad: 'x'.repeat(600_000) }));
 
-describe('what is sent', () => {
+describe('requests', () => {
   test('events have their metadata, and the uid and number as indexed fields; requests are compressed', async () => {
     await using rig = await rigOf({ settings: { source: 'waybill:{source}', index: 'dpas' }, token: { indexes: ['main', 'dpas'] } });
     const sink = await rig.open();
@@ -176,7 +180,7 @@ describe('what is sent', () => {
     }); // prettier-ignore
     const [request] = rig.model.requests;
     expect(request?.sent).toBeLessThan((request?.bytes ?? 0) / 3);
-    // Without acknowledgement nobody would fetch what a channel keeps.
+    // Without acknowledgement a channel would collect ids that no client queries.
     expect(request?.channel).toBeUndefined();
   });
 
@@ -190,7 +194,7 @@ describe('what is sent', () => {
     expect(rig.model.requests).toMatchObject([{ path: 'raw', channel: expect.stringMatching(channel) as string }]);
   });
 
-  test('no request holds more than a million bytes, and a batch of several arrives in order', async () => {
+  test('no request exceeds a million bytes, and a batch of several requests arrives in order', async () => {
     await using rig = await rigOf();
     await (await rig.open()).send(batchOf([1, 2, 3].map(large)), never);
     expect(rig.model.events.map(({ fields }) => fields['number'])).toEqual([1, 2, 3]);
@@ -198,9 +202,9 @@ describe('what is sent', () => {
   });
 });
 
-describe('answers', () => {
+describe('responses', () => {
   test.each([8, 9, 23, 5, { status: 502, text: '<html>Bad gateway' }, { status: 200, text: 'welcome' }, 17])(
-    'whether %j took anything is not known',
+    'the outcome of %j is unknown',
     async (answer) => {
       await using rig = await rigOf();
       const sink = await rig.open();
@@ -209,7 +213,7 @@ describe('answers', () => {
     },
   );
 
-  test('how long Splunk asks to wait is told, also when nobody knows what it took', async () => {
+  test('the delay that Splunk requests is reported, also if the outcome is unknown', async () => {
     await using rig = await rigOf();
     const sink = await rig.open();
     rig.model.next.push({ code: 9, headers: { 'retry-after': '5' } });
@@ -218,7 +222,7 @@ describe('answers', () => {
   });
 
   test.each([1, 4, 7, 10, 11, 14, 16, { status: 404, text: 'nobody here' }, { status: 302, text: '' }])(
-    '%j needs a person, and nothing was taken',
+    '%j needs an operator, and no event was accepted',
     async (answer) => {
       await using rig = await rigOf();
       const sink = await rig.open();
@@ -234,7 +238,7 @@ describe('answers', () => {
     },
   );
 
-  test('a token that is taken away while the sink is open is named, and what comes back is used', async () => {
+  test('a token disabled while the sink is open is named, and used again once it is enabled', async () => {
     await using rig = await rigOf();
     const sink = await rig.open();
     rig.model.tokens.set(tokenText, { indexes: ['main'], isDisabled: true });
@@ -246,7 +250,7 @@ describe('answers', () => {
     expect(rig.model.events).toHaveLength(1);
   });
 
-  test('an index that the token may not write to blocks; what Splunk took before it is not sent again', async () => {
+  test('an index that the token may not write to blocks; events that Splunk accepted before it are not sent again', async () => {
     await using rig = await rigOf({ settings: { index: 'dpas_{source}' }, token: { indexes: ['main', 'dpas_records'] } });
     const sink = await rig.open();
     const batch = batchOf([message(1), message(2), { ...message(3), source: 'other' }, message(4)]);
@@ -258,7 +262,7 @@ describe('answers', () => {
     expect(rig.model.events.map(({ fields }) => fields['number'])).toEqual([1, 2]);
   });
 
-  test('too large is refused whole, and nothing is settled', async () => {
+  test('a request that is too large is rejected as a whole, and no event is resolved', async () => {
     await using rig = await rigOf();
     const sink = await rig.open();
     rig.model.limit = 1_000;
@@ -267,7 +271,7 @@ describe('answers', () => {
     expect(rig.model.events).toHaveLength(2);
   });
 
-  test('after a request that was taken, the next one that is not is sent again by itself', async () => {
+  test('after an accepted request, the failed next one is sent again alone', async () => {
     await using rig = await rigOf();
     const sink = await rig.open();
     const all = batchOf([1, 2, 3].map(large));
@@ -275,14 +279,14 @@ describe('answers', () => {
     const { retryable: again } = await sink.send(all, never);
     expect(again).toMatchObject({ code: 'sink_unavailable', seqs: [2, 3], retryAfterMs: 3_000 });
     rig.model.limit = 1_000;
-    // Refused whole: with nothing taken before it the loop may halve.
+    // Rejected as a whole: as no event before it was accepted, the loop may halve the batch.
     await expect(sink.send(batchOf(all.messages.slice(1)), never)).rejects.toMatchObject({ code: 'sink_refused' });
     rig.model.limit = 1e9;
     await sink.send(batchOf(all.messages.slice(1)), never);
     expect(rig.model.events.map(({ fields }) => fields['number'])).toEqual([1, 2, 3]);
   });
 
-  test('nearly full is taken, and the next request waits a second', async () => {
+  test('a response "nearly full" accepts the events, and the next request waits a second', async () => {
     await using rig = await rigOf();
     const sink = await rig.open();
     rig.model.next.push(24);
@@ -294,7 +298,7 @@ describe('answers', () => {
     expect(rig.model.events).toHaveLength(3);
   });
 
-  test('an event is refused by its number only when it stood first', async () => {
+  test('an event is rejected by its number only if it was the first', async () => {
     await using rig = await rigOf();
     const sink = await rig.open();
     rig.model.refuses = (event) => ([3, 4].includes((event as { seq: number }).seq) ? 'Invalid data format' : undefined);
@@ -312,32 +316,32 @@ describe('answers', () => {
 describe('acknowledgement', () => {
   const acknowledging: Rig = { token: { acknowledges: true }, settings: { indexerAcknowledgement: true } };
 
-  test('a batch is taken when all of its requests are indexed, each asked for until it is true and not again', async () => {
+  test('a batch is accepted when all its requests are indexed; each is queried until it is true and not again', async () => {
     await using rig = await rigOf(acknowledging);
     const sink = await rig.open();
     rig.model.asksUntilIndexed = 2;
     await sink.send(batchOf([1, 2].map(large)), never);
     rig.model.asksUntilIndexed = 0;
     await sink.send(batchOf([large(3)]), never);
-    // The first question is that of opening, for an acknowledgement that is none.
+    // The first query, at the open, is for an acknowledgement that does not exist.
     expect(rig.model.asked.slice(1)).toEqual([[0, 1], [0, 1], [0, 1], [2]]); // prettier-ignore
     expect(new Set(rig.model.requests.map((request) => request.channel)).size).toBe(1);
   });
 
-  test('requests that are indexed at different times are all waited for, though true is said once', async () => {
+  test('requests indexed at different times are all awaited, though true is returned only once', async () => {
     await using rig = await rigOf(acknowledging);
     const sink = await rig.open();
     rig.model.asksUntilIndexed = 0;
     rig.model.next.push(0);
     const sending = sink.send(batchOf([1, 2].map(large)), never);
-    // The second request is indexed three questions later than the first.
+    // The second request is indexed three queries after the first.
     while (rig.model.requests.length < 1) await new Promise((resolve) => setImmediate(resolve));
     rig.model.asksUntilIndexed = 3;
     await sending;
     expect(rig.model.asked.slice(1)).toEqual([[0, 1], [1], [1], [1]]); // prettier-ignore
   });
 
-  test('every second at first, then every ten; after five minutes nobody knows', async () => {
+  test('queries every second at first, then every ten; after five minutes the outcome is unknown', async () => {
     await using rig = await rigOf(acknowledging);
     const sink = await rig.open();
     rig.model.asksUntilIndexed = Infinity;
@@ -349,7 +353,7 @@ describe('acknowledgement', () => {
     expect(rig.clock.sleeps.reduce((sum, ms) => sum + ms, 0)).toBeGreaterThanOrEqual(300_000);
   });
 
-  test('a receiver that is started again between taking and acknowledging never says true: sent again on a new channel', async () => {
+  test('a receiver restarted between acceptance and acknowledgement never returns true: the batch is sent again on a new channel', async () => {
     await using rig = await rigOf(acknowledging);
     const sink = await rig.open();
     rig.model.asksUntilIndexed = 5;
@@ -363,7 +367,7 @@ describe('acknowledgement', () => {
     expect(new Set(rig.model.requests.map((request) => request.channel)).size).toBe(2);
   });
 
-  test('a channel that Splunk does not know any more: unknown at once', async () => {
+  test('a channel unknown to Splunk: the outcome is unknown at once', async () => {
     await using rig = await rigOf(acknowledging);
     const sink = await rig.open();
     rig.model.asksUntilIndexed = Infinity;
@@ -384,12 +388,12 @@ describe('acknowledgement', () => {
     expect(rig.model.asked.length).toBeLessThan(5);
   });
 
-  test('eight requests at once, behind the first, whose cookie they show; what is full is wanted again alone', async () => {
+  test('eight concurrent requests after the first, with its cookie; only requests with a full queue are retried', async () => {
     await using rig = await rigOf(acknowledging);
     rig.model.isSticky = true;
     rig.model.answerMs = 50;
     const sink = await rig.open();
-    // Two do not go into one request.
+    // Two messages do not fit into one request.
     const long = Array.from({ length: 12 }, (_, i) => message(i + 1, JSON.stringify({ seq: i + 1, pad: 'x'.repeat(600_000) })));
     rig.model.next.push(0, 0, 0, 26);
     const first = await sink.send(batchOf(long), never);
@@ -406,7 +410,7 @@ describe('acknowledgement', () => {
     );
   });
 
-  test('without acknowledgement one request after another: what came before the first that is not taken is settled', async () => {
+  test('without acknowledgement requests are sequential: those before the first failed one are resolved', async () => {
     await using rig = await rigOf({});
     rig.model.answerMs = 5;
     const sink = await rig.open();
@@ -416,7 +420,7 @@ describe('acknowledgement', () => {
     expect([rig.model.underWayMost, rig.model.requests.length]).toEqual([1, 3]);
   });
 
-  test('what is indexed before an event that is refused has no acknowledgement, and goes again', async () => {
+  test('events indexed before a rejected one have no acknowledgement, and are sent again', async () => {
     await using rig = await rigOf(acknowledging);
     const sink = await rig.open();
     rig.model.refuses = (event) => ((event as { seq: number }).seq === 3 ? 'Invalid data format' : undefined);
@@ -427,11 +431,12 @@ describe('acknowledgement', () => {
     expect(await sink.send(batchOf(messages(4, 4)), never)).toEqual({ rejections: [] });
   });
 
-  test('a success without ackId blocks, and nothing more is sent until the receiver acknowledges; a token without them blocks the opening', async () => {
+  test('a success without ackId blocks, and nothing more is sent until the receiver acknowledges; a token without acknowledgements blocks the open', async () => {
     await using rig = await rigOf(acknowledging);
     const sink = await rig.open();
     rig.model.tokens.set(tokenText, { indexes: ['main'] });
-    // Of a success its size is shown, not its text: {"text":"Success","code":0}.
+    // The message contains the size of a success response, not its text:
+    // {"text":"Success","code":0}.
     await expect(sink.send(batchOf([message(1)]), never)).rejects.toMatchObject({
       code: 'sink_blocked',
       message: expect.stringMatching(
@@ -472,7 +477,7 @@ describe('acknowledgement', () => {
     const sending = sink.send(batchOf([message(1)]), abort.signal);
     sending.catch(() => undefined);
     while (rig.model.asked.length < 2) await new Promise((resolve) => setImmediate(resolve));
-    abort.abort(new WaybillError('aborted', 'the grace period is over'));
+    abort.abort(new WaybillError('aborted', 'the shutdown timeout has passed'));
     await expect(sending).rejects.toMatchObject({ code: 'aborted' });
   });
 });
@@ -481,7 +486,7 @@ describe.each([
   ['without acknowledgement', false],
   ['with acknowledgement', true],
 ])('in the loop, %s', (_name, acknowledge) => {
-  test('full queues, a lost answer, a limit and two bad events: each event is there, those two are dead letters', async () => {
+  test('full queues, a lost response, a limit and two invalid events: each event arrives, and the two are dead letters', async () => {
     const folder = temporary();
     await using rig = await rigOf({ token: { acknowledges: acknowledge }, settings: { indexerAcknowledgement: acknowledge } });
     await using journal = await openJournal(join(folder, 'state'), systemClock);
@@ -509,21 +514,21 @@ describe.each([
   });
 });
 
-test('after the state was lost every event comes a second time, with the same id', async () => {
+test('after a lost state every event arrives a second time, with the same id', async () => {
   await using rig = await rigOf();
   await (await rig.open()).send(batchOf(messages(1, 5)), never);
-  // Another state: a journal of its own, which knows of nothing that was sent.
+  // A new state whose journal does not know any sent record.
   await (await rig.open()).send(batchOf(messages(1, 5)), never);
   const ids = rig.model.events.map(({ fields }) => fields['id']);
   expect(ids).toHaveLength(10);
   expect(ids.slice(5)).toEqual(ids.slice(0, 5));
 });
 
-describe('check, and the way there', () => {
-  const check = (model: HecModel, besides: Readonly<Record<string, unknown>> = {}, context: Partial<SinkContext> = {}) =>
-    splunkHec.check(settingsOf(`${context.ca ? 'https' : 'http'}://127.0.0.1:${model.port}`, besides), contextOf('siem', context), never);
+describe('check, and the connection', () => {
+  const check = (model: HecModel, overrides: Readonly<Record<string, unknown>> = {}, context: Partial<SinkContext> = {}) =>
+    splunkHec.check(settingsOf(`${context.ca ? 'https' : 'http'}://127.0.0.1:${model.port}`, overrides), contextOf('siem', context), never);
 
-  test('a good token, what is not acknowledged, and what is', async () => {
+  test('reports a valid token, without and with acknowledgement', async () => {
     await using model = await started({ acknowledges: true }, served);
     const tls = { ca: pem(authority.cert) };
     const found = await check(model, { indexerAcknowledgement: true }, tls);
@@ -547,7 +552,7 @@ describe('check, and the way there', () => {
     expect(await check(model)).toContainEqual({ level: 'error', message: expect.stringContaining(words) as string, setting: 'sinks.siem' });
   });
 
-  test('full queues are a warning, nobody there and an untrusted certificate are errors', async () => {
+  test('full queues are a warning, an unreachable server and an untrusted certificate are errors', async () => {
     await using model = await started({}, served);
     model.health = 18;
     const tls = { ca: pem(authority.cert) };
@@ -563,7 +568,7 @@ describe('check, and the way there', () => {
     );
   });
 
-  test('TLS to a port of plain text, and the other way round, name the setting', async () => {
+  test('TLS to a plain-text port, and plain text to a TLS port, name the setting', async () => {
     await using plainText = await started();
     expect((await check(plainText, {}, { ca: pem(authority.cert) }))[0]).toEqual({
       level: 'error',
@@ -577,8 +582,8 @@ describe('check, and the way there', () => {
     });
   });
 
-  test('plain HTTP on a port of TLS, which some servers answer in plain text, is an error; a receiver that does not acknowledge too', async () => {
-    // The answers of Go's net/http and of nginx, word for word.
+  test('plain HTTP on a TLS port, where some servers respond in plain text, is an error; so is a receiver without acknowledgements', async () => {
+    // Verbatim responses of Go's net/http and of nginx.
     for (const said of [
       'Client sent an HTTP request to an HTTPS server.\n',
       '<center>The plain HTTP request was sent to HTTPS port</center>',
@@ -598,12 +603,12 @@ describe('check, and the way there', () => {
     });
   });
 
-  test('an address of Splunk Cloud that is not the one for events, and acknowledgements that it does not give', async () => {
-    // No name is looked up: the proxy is asked for it, and knows none.
+  test('an address of Splunk Cloud other than the one for events, and acknowledgements that it does not provide', async () => {
+    // No name is resolved locally: the proxy resolves it, and knows none.
     await using proxy = await startProxy({ names: {} });
     const general = { noProxy: [], url: secret(`http://127.0.0.1:${proxy.port}`) };
-    const of = async (url: string, besides = {}) =>
-      (await splunkHec.check(settingsOf(url, besides), contextOf('siem', { proxy: general }), never)).flatMap(
+    const of = async (url: string, overrides = {}) =>
+      (await splunkHec.check(settingsOf(url, overrides), contextOf('siem', { proxy: general }), never)).flatMap(
         ({ level, message: words }) => (level === 'warning' ? [words] : []),
       );
     expect(await of('https://example.splunkcloud.com', { indexerAcknowledgement: true })).toEqual([
@@ -613,7 +618,7 @@ describe('check, and the way there', () => {
     expect(await of('https://http-inputs-example.splunkcloud.com')).toEqual([expect.stringContaining('indexerAcknowledgement: false')]);
   });
 
-  test('through a proxy with a password: events arrive, check names the way, and its refusal is told from Splunk’s', async () => {
+  test('through a proxy with a password: events arrive, check reports the route, and a refusal of the proxy differs from Splunk’s', async () => {
     await using model = await started({}, served);
     const names = { 'splunk.test:8088': model.port };
     await using proxy = await startProxy({ names, user: 'waybill', password: 'hush-hush' });
@@ -634,7 +639,7 @@ describe('check, and the way there', () => {
     const refused = splunkHec.open(settings('wrong-pass'), context, new ModelKept(), never);
     await expect(refused).rejects.toMatchObject({ code: 'sink_blocked', message: expect.stringContaining('407') as string });
     await expect(refused).rejects.not.toThrow(/wrong-pass/);
-    // `none` goes directly, whatever the general setting says.
+    // `none` connects directly, whatever the general setting is.
     const direct = { ...settingsOf(`https://127.0.0.1:${model.port}`), proxy: 'none' } as unknown as Settings;
     const general = { noProxy: [], url: secret(`http://127.0.0.1:1`) };
     await using straight = await splunkHec.open(direct, { ...context, proxy: general }, new ModelKept(), never);

@@ -1,4 +1,7 @@
-/** A process that opens the sink `stdout` and sends what its parent says, so that its standard output can be read and the process be killed. */
+/**
+ * A process that opens the sink `stdout` and sends batches on request of its parent, so that a test
+ * can read its standard output and kill it.
+ */
 import { flushCompileCache } from 'node:module';
 import type { Batch, Sink } from '../../../src/model/sink.ts';
 import { stdout } from '../../../src/sink/stdout.ts';
@@ -20,7 +23,7 @@ async function obey(order: Order): Promise<unknown> {
       abort = new AbortController();
       return sink?.send(order.batch, abort.signal);
     case 'abort':
-      abort.abort(new Error('the grace period is over'));
+      abort.abort(new Error('the shutdown timeout has passed'));
       return undefined;
     case 'close':
       return sink?.[Symbol.asyncDispose]();
@@ -34,5 +37,5 @@ process.on('message', (order: Order) => {
   );
 });
 process.send?.({ id: 0 });
-// Node keeps what it compiled at the end of a process, and this one is killed.
+// Node writes its compile cache at exit, and this process is killed.
 flushCompileCache();

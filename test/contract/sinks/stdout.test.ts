@@ -1,4 +1,7 @@
-/** The sink `stdout` in a process of its own, against the promises of every sink and its own: what is taken is in the reader's pipe. */
+/**
+ * The sink `stdout` in a separate process: the contract of every sink, and its own: an accepted
+ * message is in the reader's pipe.
+ */
 import { fork } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,7 +17,7 @@ import type { Order } from './stdout-sender.ts';
 const program = fileURLToPath(new URL('stdout-sender.ts', import.meta.url));
 const never = new AbortController().signal;
 
-/** A process with the sink in it, and what was read from its standard output. */
+/** A process with the sink, and the standard output read from it. */
 class Sender {
   readonly #child: ChildProcess;
   readonly #answers = new Map<number, (answer: { result?: unknown; error?: unknown }) => void>();
@@ -43,7 +46,7 @@ class Sender {
     return result;
   }
 
-  /** Stops reading: the pipe fills, and then nothing more can be written. */
+  /** Stops reading: once the pipe is full, nothing more can be written. */
   pause(): void {
     this.#child.stdout?.pause();
   }
@@ -63,7 +66,7 @@ class Sender {
     await this.#ended;
   }
 
-  /** What was written so far, whole lines and perhaps a torn one. */
+  /** The text written so far: complete lines, and possibly a torn one. */
   get text(): string {
     return this.#text;
   }
@@ -93,7 +96,7 @@ class StdoutPlace implements Place {
     await this.#lives.at(-1)?.kill();
   }
 
-  /** A life ends before it is read to its end: only then is all of the pipe here. */
+  /** Waits for the end of a life: only then is the pipe read completely. */
   async received(): Promise<readonly string[]> {
     for (const life of this.#lives) await life.kill();
     return this.#lives.flatMap(({ text }) => text.split('\n').slice(0, -1));
@@ -116,7 +119,7 @@ sinkSuite({
   start: async () => new StdoutPlace(),
 });
 
-test('nothing is taken that the pipe does not hold: with a reader that stops, a kill loses nothing that was taken', async () => {
+test('no message is accepted before it is in the pipe: if the reader stops, a kill loses no accepted message', async () => {
   const sender = new Sender();
   await sender.ready;
   await sender.ask({ what: 'open' });
@@ -128,7 +131,7 @@ test('nothing is taken that the pipe does not hold: with a reader that stops, a 
     if (isTaken !== true) break;
     taken = seq;
   }
-  // The pipe of Linux holds 64 KiB, and the reader has perhaps taken as much.
+  // A Linux pipe holds 64 KiB, and the reader may have read as much.
   expect(taken).toBeGreaterThan(10);
   expect(taken).toBeLessThan(500);
   await sender.kill();
@@ -137,7 +140,7 @@ test('nothing is taken that the pipe does not hold: with a reader that stops, a 
   expect(lines.map((line) => Number(line.split(' ')[0]))).toEqual(lines.map((_, i) => i + 1));
 });
 
-test('a reader that stops gets each attempt once: nothing is written behind what it has not taken, also in a new life of the sink', async () => {
+test('a reader that stops gets each attempt once: nothing is written after data that it has not read, also in a new life of the sink', async () => {
   const sender = new Sender();
   await sender.ready;
   await sender.ask({ what: 'open' });
@@ -147,14 +150,14 @@ test('a reader that stops gets each attempt once: nothing is written behind what
   for (let i = 0; i < 3; i += 1) {
     const sent = sender.ask({ what: 'send', batch: large });
     sent.catch(() => undefined);
-    // It is written when these are answered.
+    // It is written by the time of these responses.
     await sender.ask({ what: 'close' });
     await sender.ask({ what: 'open' });
     await sender.ask({ what: 'abort' });
     codes.push(await sent.catch((thrown: unknown) => (thrown as Error).message));
   }
   const before = 'its reader has not consumed the previous batch';
-  expect(codes).toEqual(['the grace period is over', before, before].map((words) => `cannot write to standard output for sink "under-test": ${words}`)); // prettier-ignore
+  expect(codes).toEqual(['the shutdown timeout has passed', before, before].map((words) => `cannot write to standard output for sink "under-test": ${words}`)); // prettier-ignore
   sender.resume();
   await sender.ask({ what: 'send', batch: batchOf([message(2, '2')]) });
   await sender.kill();
@@ -174,7 +177,7 @@ test('a reader that has gone fails every send, and does not end the process', as
   await sender.kill();
 });
 
-test('the row of guarantees says what may come twice', async () => {
+test('the row in docs/guarantees.md states which messages may come twice', async () => {
   expect(stdout.guarantee({})).toMatchObject({ delivery: 'at least once' });
   expect(stdout.resolvable({})).toBe(false);
   await expect(stdout.open({}, contextOf('one'), new ModelKept(), never)).resolves.not.toHaveProperty('position');

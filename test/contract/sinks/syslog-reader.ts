@@ -1,4 +1,7 @@
-/** Reads what a syslog sender wrote, by the grammars of RFC 5424 section 6 and RFC 6587 section 3.4, and by librelp's `doc/relp.md`. */
+/**
+ * Parses the output of a syslog sender by the grammars of RFC 5424 section 6 and RFC 6587 section
+ * 3.4, and by librelp's `doc/relp.md`.
+ */
 
 export interface SyslogMessage {
   readonly priority: number;
@@ -20,7 +23,7 @@ const name = '[^\\x00-\\x20="\\]\\x7f-\\uffff]{1,32}';
 const element = new RegExp(`^\\[(${name})((?: ${name}="(?:[^"\\\\\\]]|\\\\.)*")*)\\]`);
 const parameter = new RegExp(` (${name})="((?:[^"\\\\\\]]|\\\\.)*)"`, 'g');
 
-/** One message without its frame. @throws Error where it does not follow the grammar */
+/** Parses one message without its frame. @throws Error if it does not follow the grammar */
 export function readSyslog(bytes: Uint8Array): SyslogMessage {
   const whole = Buffer.from(bytes).toString('utf8');
   const head = header.exec(whole);
@@ -44,7 +47,7 @@ export function readSyslog(bytes: Uint8Array): SyslogMessage {
   return { priority: Number(priority), timestamp, hostname, appName, procId, msgId, data, text: rest.slice(1) };
 }
 
-/** Takes whole frames from the front of what was received; returns them and what is left. */
+/** Splits complete frames off the received bytes. @returns them and the rest */
 export function readFrames(framing: 'octet-counting' | 'newline', received: Buffer): { frames: Buffer[]; rest: Buffer } {
   const frames: Buffer[] = [];
   let rest = received;
@@ -73,7 +76,7 @@ export interface RelpFrame {
   readonly data: Buffer;
 }
 
-/** The first whole frame of RELP, and how long it is; undefined when more must come. */
+/** The first complete frame of RELP and its length; undefined if more bytes must come. */
 export function readRelp(received: Buffer): { frame: RelpFrame; length: number } | undefined {
   let at = 0;
   const word = (ends: string): string | undefined => {

@@ -1,4 +1,7 @@
-/** Receivers of syslog for tests: TCP and TLS with either framing, RELP, UDP; each can be made to misbehave as real ones do. */
+/**
+ * Receivers of syslog for tests: TCP and TLS with either framing, RELP, UDP. Each can misbehave as
+ * real ones do.
+ */
 import { createSocket } from 'node:dgram';
 import type { Socket as UdpSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -9,10 +12,13 @@ import type { TlsOptions } from 'node:tls';
 import { readFrames, readRelp, readSyslog } from './syslog-reader.ts';
 import type { RelpFrame, SyslogMessage } from './syslog-reader.ts';
 
-/** What ends a connection, once everything that was sent on it has been read. */
+/** How a connection ends after all received data was read. */
 type Ending = 'end' | 'reset' | 'end before the sender' | 'end at once' | 'never';
 
-/** As a process that dies with bytes unread: TCP is reset, and TLS ends without saying so. */
+/**
+ * Closes like a process that dies with unread bytes: with a TCP reset, and without a TLS close
+ * alert.
+ */
 function cut(socket: Socket): void {
   if (socket instanceof TLSSocket) socket.destroy();
   else socket.resetAndDestroy();
@@ -24,7 +30,7 @@ abstract class TcpReceiver implements AsyncDisposable {
   readonly errors: unknown[] = [];
   isStalled = false;
   connections = 0;
-  /** So many connections are ended as soon as they are there. */
+  /** The number of connections to end as soon as they are open. */
   endsAtOnce = 0;
   port = 0;
 
@@ -56,7 +62,7 @@ abstract class TcpReceiver implements AsyncDisposable {
     return this;
   }
 
-  /** Nothing is read any more. */
+  /** Stops reading. */
   stall(): void {
     this.isStalled = true;
     for (const socket of this.sockets) socket.pause();
@@ -109,12 +115,12 @@ export class StreamReceiver extends TcpReceiver {
 export class RelpReceiver extends TcpReceiver {
   readonly messages: SyslogMessage[] = [];
   readonly numbers: number[] = [];
-  /** What to answer; undefined: nothing, and the connection is cut. */
+  /** The response to a frame; undefined: no response, and the connection is closed. */
   answer: (frame: RelpFrame, message: SyslogMessage) => string | undefined = () => '200 OK';
   opening = '200 OK\nrelp_version=0\nrelp_software=model,1,http://model.invalid\ncommands=syslog';
-  /** Answers wait until there are so many, and are then given last to first. */
+  /** Delays responses until there are this many, then sends them last to first. */
   reversed = 1;
-  /** What was there before the answer to `open` was given. */
+  /** Data arrived before the response to `open` was sent. */
   isEager = false;
 
   protected connected(socket: Socket): void {
@@ -127,7 +133,7 @@ export class RelpReceiver extends TcpReceiver {
       held = [];
     };
     const take = (frame: RelpFrame): void => {
-      // librelp ends the session when a number is not the one behind the last.
+      // librelp ends the session if a number does not follow the last one.
       if (last !== 0 && frame.number !== (last === 999_999_999 ? 1 : last + 1)) throw new Error(`${frame.number} behind ${last}`);
       last = frame.number;
       this.numbers.push(frame.number);

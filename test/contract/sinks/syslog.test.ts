@@ -1,4 +1,7 @@
-/** The sink `syslog` by every way, against the promises of every sink, and against receivers that do what real ones were seen to do. */
+/**
+ * The sink `syslog` over every transport: the contract of every sink, and receivers that behave as
+ * real ones did.
+ */
 import { createHash, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
@@ -19,7 +22,7 @@ import { RelpReceiver, StreamReceiver, UdpReceiver } from './syslog-receivers.ts
 const never = new AbortController().signal;
 
 type Settings = Parameters<typeof syslog.open>[0];
-const settingsOf = (address: string, besides: Partial<Settings> = {}): Settings => ({
+const settingsOf = (address: string, overrides: Partial<Settings> = {}): Settings => ({
   ...{
     address,
     framing: 'octet-counting',
@@ -29,7 +32,7 @@ const settingsOf = (address: string, besides: Partial<Settings> = {}): Settings 
     hostname: 'gateway-1',
     confirm: 'close',
   },
-  ...besides,
+  ...overrides,
 });
 
 const pem = (text: string) => ({ read: () => [text], describe: () => 'a file of the test' });
@@ -46,15 +49,15 @@ abstract class ReceiverPlace implements Place {
   abstract address(): string;
   abstract texts(): readonly string[];
   abstract end(): Promise<void>;
-  protected besides: Partial<Settings> = {};
+  protected overrides: Partial<Settings> = {};
 
-  /** Before each life of the sender: the receiver is well again. */
+  /** Before each life of the sender: the receiver works again. */
   protected begins(): void {}
 
   readonly open = async (kept: ResumePoint): Promise<Sink> => {
     this.begins();
     const sink = await syslog.open(
-      settingsOf(this.address(), this.besides),
+      settingsOf(this.address(), this.overrides),
       contextOf('under-test', { ca: pem(authority.cert) }),
       kept,
       never,
@@ -68,7 +71,7 @@ abstract class ReceiverPlace implements Place {
   }
 
   async received(): Promise<readonly string[]> {
-    // What is under way arrives: a receiver reads in turns of its own.
+    // Messages in transit arrive: a receiver reads in its own event loop turns.
     await new Promise((resolve) => setTimeout(resolve, 50));
     return this.texts();
   }
@@ -83,11 +86,11 @@ class StreamPlace extends ReceiverPlace {
   readonly #receiver: StreamReceiver;
   readonly #scheme: string;
 
-  constructor(receiver: StreamReceiver, scheme: string, besides: Partial<Settings>) {
+  constructor(receiver: StreamReceiver, scheme: string, overrides: Partial<Settings>) {
     super();
     this.#receiver = receiver;
     this.#scheme = scheme;
-    this.besides = besides;
+    this.overrides = overrides;
   }
 
   address(): string {
@@ -209,13 +212,13 @@ sinkSuite({
   start: async () => new RelpPlace(await new RelpReceiver(served).listen(), 'relp+tls'),
 });
 sinkSuite({
-  // Longer messages are shortened before they come here; a datagram could not carry them.
+  // Longer messages are truncated before they reach the sink; a datagram could not contain them.
   ...{ name: 'syslog by UDP', formats, twice, secrets, longest: 60_000 },
   start: async () => new UdpPlace(await new UdpReceiver().listen()),
 });
 
-async function opened(address: string, besides: Partial<Settings> = {}, id = 'siem'): Promise<Sink> {
-  return syslog.open(settingsOf(address, besides), contextOf(id, { ca: pem(authority.cert) }), new ModelKept(), never);
+async function opened(address: string, overrides: Partial<Settings> = {}, id = 'siem'): Promise<Sink> {
+  return syslog.open(settingsOf(address, overrides), contextOf(id, { ca: pem(authority.cert) }), new ModelKept(), never);
 }
 
 async function errorOf(promise: Promise<unknown>): Promise<unknown> {
@@ -233,7 +236,7 @@ describe('a batch is a connection (confirm: close)', () => {
       await sink.send(batchOf(messages(i * 10 + 1, i * 10 + 10)), never);
       expect(receiver.messages).toHaveLength((i + 1) * 10);
     }
-    // One to see that it is there, one for each batch.
+    // One to test the receiver, one for each batch.
     expect(receiver.connections).toBe(6);
   });
 
@@ -258,7 +261,7 @@ describe('a batch is a connection (confirm: close)', () => {
     expect(receiver.messages).toHaveLength(3);
   });
 
-  test('a slow receiver counts as reading', async () => {
+  test('a slow receiver still makes progress', async () => {
     let read = 0;
     const server = createServer({ allowHalfOpen: true }, (socket) => {
       socket.on('error', () => undefined).on('end', () => socket.end());
@@ -275,7 +278,7 @@ describe('a batch is a connection (confirm: close)', () => {
     await sink.send(batchOf(large), never, (certain) => heard.push(certain));
     expect(read).toBeGreaterThan(8_000_000);
     expect(heard.length).toBeGreaterThan(8);
-    // Nothing is certain before its end.
+    // No outcome is certain before the end.
     expect(new Set(heard)).toEqual(new Set([0]));
     server.close();
   });
@@ -326,7 +329,7 @@ describe('the header', () => {
     expect(receiver.messages[1]?.data.get('meta')).toEqual(new Map([['sequenceId', '2']]));
   });
 
-  test('names no number for a ledger entry, which has none', () => {
+  test('has no number for a ledger entry', () => {
     const own = { format: 'rfc5424', facility: 'local7', hostname: 'h', appName: 'a', processId: 1, enterpriseId: 32473 } as const;
     expect(new Header(own).of({ ...message(1), number: undefined, source: 's', uid: 'u' })).toContain('[waybill@32473 id="u" source="s"] ');
   });
@@ -366,7 +369,7 @@ describe('the header', () => {
     expect(of('')).toBe('<166>Jan  1 00:00:00 gw:1 ');
   });
 
-  test('of RFC 3164 leaves its room to the message, and check says that it has no structured data', () => {
+  test('of RFC 3164 leaves its space to the message, and check reports that it has no structured data', () => {
     const settings = settingsOf('udp://127.0.0.1:5514', { header: 'rfc3164', enterpriseId: 32473 });
     const room = syslog.messageBytes?.(settings) ?? 0;
     expect(room).toBeGreaterThan(syslog.messageBytes?.({ ...settings, header: 'rfc5424' }) ?? 0);
@@ -450,7 +453,7 @@ describe('TLS', () => {
   });
 });
 
-test.each(['tcp', 'relp'])('after the state was lost, every message is sent again by %s with the same uid', async (scheme) => {
+test.each(['tcp', 'relp'])('after a lost state, every message is sent again by %s with the same uid', async (scheme) => {
   await using receiver = await (scheme === 'tcp' ? new StreamReceiver() : new RelpReceiver()).listen();
   for (let state = 0; state < 2; state += 1) {
     await using sink = await opened(`${scheme}://127.0.0.1:${receiver.port}`, { enterpriseId: 32473 });
@@ -463,7 +466,7 @@ test.each(['tcp', 'relp'])('after the state was lost, every message is sent agai
 });
 
 describe('a receiver that ends a connection right after the TLS handshake, without an alert', () => {
-  // As rsyslog with gtls refuses a client certificate.
+  // As rsyslog with gtls rejects a client certificate.
   const start = (scheme: string) => (scheme === 'tls' ? new StreamReceiver('octet-counting', served) : new RelpReceiver(served)).listen();
 
   test.each(['tls', 'relp+tls'])(
@@ -475,11 +478,13 @@ describe('a receiver that ends a connection right after the TLS handshake, witho
       const bare = await errorOf(opened(address));
       expect([codeOf(bare), receiver.connections]).toEqual(['sink_blocked', 2]);
       expect(messageOf(bare)).toMatch(
-        /ends the connection right after the TLS handshake: it may want a client certificate \(sinks\.siem\.tls\.cert\)/,
+        /ends the connection right after the TLS handshake: it may require a client certificate \(sinks\.siem\.tls\.cert\)/,
       );
       const client = await authority.issue({ name: 'waybill' });
       const tls = { cert: pem(client.cert), key: pem(client.key) } as unknown as Settings['tls'];
-      expect(messageOf(await errorOf(opened(address, { tls })))).toContain('it may want another client certificate (sinks.siem.tls.cert)');
+      expect(messageOf(await errorOf(opened(address, { tls })))).toContain(
+        'it may require another client certificate (sinks.siem.tls.cert)',
+      );
       expect((await syslog.check(settingsOf(address), contextOf('siem', { ca: pem(authority.cert) }), never)).at(-1)).toMatchObject({
         level: 'error',
         message: expect.stringContaining('(sinks.siem.tls.cert)') as string,
@@ -572,7 +577,7 @@ describe('RELP', () => {
       rejections: [],
       retryable: { code: 'sink_unavailable', seqs: [3, 17], message: expect.stringContaining('500 disk full') as string },
     });
-    // How often that may go on is for the loop to count.
+    // The delivery loop counts how often this may repeat.
     expect(first.retryable).toMatchObject({ attempts: 10, suspects: [3, 17], reasons: [{ seq: 3, code: '500' }, { seq: 17 }] });
   });
 

@@ -1,4 +1,7 @@
-/** What the status page keeps of the last hours: bounded, with the largest lag of each interval, and rates of the last minute. */
+/**
+ * The history of the status page: bounded, with the largest lag of each interval, and rates of the
+ * last minute.
+ */
 import { expect, test } from 'vitest';
 import { History } from '../../../src/admin/page/history.ts';
 import type { Sample } from '../../../src/admin/page/history.ts';
@@ -17,7 +20,7 @@ function sample(seconds: number, lagSeconds: number | null = 0, count = 0): Samp
 const times = (history: History) => history.samples.map(({ at }) => at / second);
 const lags = (history: History) => history.samples.map(({ sources }) => sources.get('production')?.lagSeconds);
 
-test('an hour of samples, one each second, takes no more room than its bound and reaches back by its longest interval', () => {
+test('an hour of samples, one per second, stays within its bound and reaches back by its longest interval', () => {
   const history = new History(bounds);
   for (let at = 1; at <= 3_600; at += 1) {
     history.add(sample(at));
@@ -29,14 +32,14 @@ test('an hour of samples, one each second, takes no more room than its bound and
   expect(times(history)[0]).toBeLessThanOrEqual(3_600 - 8 * 16);
 });
 
-test('a peak stays visible when samples become one', () => {
+test('a peak stays visible when samples are merged', () => {
   const history = new History(bounds);
   for (let at = 0; at < 60; at += 1) history.add(sample(at, at === 31 ? 500 : 3));
   expect(Math.max(...lags(history).map((lag) => lag ?? 0))).toBe(500);
   expect(history.samples.some(({ sinks }) => sinks.get('siem')?.lagSeconds === 500)).toBe(true);
 });
 
-test('a source whose ledger has not begun has no lag, and one beside a number is that number', () => {
+test('a source whose ledger has not started has no lag, also when merged with a number', () => {
   const history = new History(bounds);
   history.add(sample(0, null));
   expect(lags(history)).toEqual([null]);
@@ -51,12 +54,12 @@ test('rates cover the last minute, and are never negative', () => {
   expect(history.sourceRate('production')).toBe(5);
   expect(history.sinkRate('siem')).toBe(5);
   expect(history.sinkRate('other')).toBeUndefined();
-  // A position that was set back.
+  // A position that went back.
   history.add(sample(302, 0, 10));
   expect(history.sinkRate('siem')).toBe(0);
 });
 
-test('a wall clock that is set back begins the picture anew', () => {
+test('a wall clock that is set back restarts the history', () => {
   const history = new History(bounds);
   for (const at of [100, 102, 104]) history.add(sample(at));
   history.add(sample(50));

@@ -1,4 +1,4 @@
-/** The JSON of the status page: its summary is that of `status`, its order is by trouble, and its size has a bound. */
+/** The JSON of the status page: the summary of `status`, problems first, and a bounded size. */
 import { describe, expect, test } from 'vitest';
 import { History } from '../../../src/admin/page/history.ts';
 import { overviewOf, windowsWanted } from '../../../src/admin/page/overview.ts';
@@ -65,7 +65,7 @@ test('sources and sinks with trouble come first, retired ones last', () => {
   );
   expect(made.sources.map(({ id }) => id)).toEqual(['c', 'd', 'b', 'a']);
   expect(made.sinks.map(({ id }) => id)).toEqual(['c', 'b', 'a']);
-  // The picture is that of the first.
+  // The chart shows the first source.
   expect(made.detail?.source).toBe('c');
 });
 
@@ -81,7 +81,7 @@ test('windows are letters by state, and one in doubt is not shown as proven', ()
   expect(made.detail?.windows[3]).toEqual([window.from / 1e6, window.to / 1e6, 'g', 38, 41]);
 });
 
-test('a source that there is not is a usage error, and no source at all is none', () => {
+test('an unknown source is a usage error, and no source selects none', () => {
   const made = overviewOf(snapshot(), new Map(), new History());
   expect(() => made.text('other')).toThrow(expect.objectContaining({ code: 'usage' }));
   expect(json(snapshot({ sources: [] })).detail).toBeNull();

@@ -15,7 +15,7 @@ describe('the records of an archive', () => {
   const open = (files = store, end = elsewhere, seed = 1): Promise<ArchivedRecordReader> =>
     ArchivedRecordReader.open(files, [keyFrom(seed)], end);
 
-  /** Reads as a replay does: each time from the last line that it received. */
+  /** Reads like a replay: each time from the last line received. */
   async function uids(files: MemoryStore, limit: typeof all, after = 0): Promise<string[]> {
     const reader = await open(files);
     const found: string[] = [];
@@ -57,11 +57,11 @@ describe('the records of an archive', () => {
     const [first] = await (await open()).read(0, all);
     const { uid, source, received, late, record } = records[0] as RecordLine;
     expect(first).toMatchObject({ kind: 'record', seq: 1, number: undefined, uid, source, received, late, time: start });
-    // A line break between tokens became a blank.
+    // A line break between tokens became a space.
     expect(first?.text).toBe(Buffer.from(record).toString().replace('\n', ' '));
   });
 
-  it('leave out what the sink receives from the journal', async () => {
+  it('omit the records that the sink receives from the journal', async () => {
     const read = await (await open(store, { journal: 'journal-1', seq: 200 })).read(0, all);
     expect(read.map(({ uid }) => uid)).toEqual(records.filter(({ seq }) => seq <= 200).map(({ uid }) => uid));
   });
@@ -74,7 +74,7 @@ describe('the records of an archive', () => {
     expect(read.map(({ uid }) => uid)).toEqual([900, 1].map((seq) => recordLine(seq, start).uid));
   });
 
-  it('are not returned of a segment that was altered, and are before it', async () => {
+  it('are returned up to a segment that was altered, and not from it', async () => {
     const [, second = ''] = [...store.files.keys()].filter((path) => path.startsWith('segments/')).sort();
     const [first = ''] = [...store.files.keys()].filter((path) => path.startsWith('segments/')).sort();
     const changes: readonly (readonly [string, Buffer | undefined])[] = [
@@ -93,7 +93,7 @@ describe('the records of an archive', () => {
     }
   });
 
-  it('are not read with tiles that were altered, or of an archive with another key', async () => {
+  it('are not read with altered tiles, or from an archive with another key', async () => {
     const files = new MemoryStore(store.files);
     for (const [path, bytes] of store.files) if (path.startsWith('tile/0/')) files.files.set(path, Buffer.alloc(bytes.length));
     await expect((await open(files)).read(171, all)).rejects.toMatchObject({ code: 'archive_broken' });

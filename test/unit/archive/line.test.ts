@@ -1,8 +1,8 @@
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { formatBundle, formatEntry, parseBundle } from '../../../src/archive/entry.ts';
-import { formatLine } from '../../../src/archive/line.ts';
+import { formatEntry, parseBundle, writeToBundle } from '../../../src/archive/entry.ts';
+import { LineFormatter } from '../../../src/archive/line.ts';
 import type { Line, LedgerLine, PositionLine } from '../../../src/archive/line.ts';
 import { parseLine } from '../../../src/archive/parse-line.ts';
 import { formatSegment, parseSegmentPath, SegmentError, segmentLines } from '../../../src/archive/segment.ts';
@@ -32,6 +32,8 @@ const position: PositionLine = {
 };
 const ledger: LedgerLine = provenLine(82, start, start + 5, []);
 
+const formatLine = (line: Line, salt: Uint8Array): Buffer => new LineFormatter().format([line], salt).text.subarray(0, -1);
+
 async function linesOf(bytes: Uint8Array): Promise<string[]> {
   return (await segmentLines(bytes)).map(String);
 }
@@ -53,7 +55,7 @@ describe('a line', () => {
     });
   });
 
-  it('stays one line where its record has line breaks between tokens', () => {
+  it('stays one line if its record has line breaks between tokens', () => {
     const broken = Buffer.from('{"a":\n1,\r\n"b":"\\n\u2028"}');
     const text = formatLine({ ...record, record: broken }, salt).toString();
     expect(text).not.toMatch(/[\r\n]/);
@@ -104,24 +106,24 @@ describe('a line', () => {
     '{"kind":"other","seq":1}',
     '{"kind":"operation","seq":-1}',
     '{"kind":"operation"',
-  ])('is not read from %j', (text) => {
+  ])('cannot be parsed from %j', (text) => {
     expect(parseLine(Buffer.from(text))).toBeUndefined();
   });
 });
 
 describe('an entry', () => {
-  it('is kind, uid, sequence number and SHA-256 of the line', () => {
+  it('consists of kind, uid, sequence number and SHA-256 of the line', () => {
     const line = Buffer.from('a line');
     const digest = createHash('sha256').update(line).digest('hex');
     expect(formatEntry(record, line).toString('hex')).toBe(`01000102030405060708090a0b0c0d0e0f0000000000000051${digest}`);
     expect(formatEntry({ kind: 'position', seq: 2 ** 40 }, line).toString('hex')).toBe(`04${'00'.repeat(16)}0000010000000000${digest}`);
   });
 
-  it('stands in a bundle after its length', () => {
+  it('follows its length in a bundle', () => {
     const entries = [formatEntry(record, Buffer.from('a')), formatEntry(record, Buffer.from('b'))];
-    const bundle = formatBundle(entries);
+    const bundle = Buffer.alloc(118);
+    for (const [i, each] of entries.entries()) writeToBundle(bundle, i, each);
     expect(bundle.subarray(0, 2).toString('hex')).toBe('0039');
-    expect(bundle.length).toBe(118);
     expect(parseBundle(bundle)).toEqual(entries);
     expect(parseBundle(bundle.subarray(1))).toBeUndefined();
     expect(parseBundle(Buffer.concat([bundle, Buffer.of(0)]))).toBeUndefined();
@@ -129,8 +131,8 @@ describe('an entry', () => {
 });
 
 describe('a segment', () => {
-  it('is gzipped NDJSON under the index of its first leaf and its SHA-256', async () => {
-    const { path, bytes } = await formatSegment(70_000, [Buffer.from('one'), Buffer.from('two')]);
+  it('is gzipped NDJSON, named by the index of its first leaf and its SHA-256', async () => {
+    const { path, bytes } = await formatSegment(70_000, Buffer.from('one\ntwo\n'));
     expect(gunzipSync(bytes).toString()).toBe('one\ntwo\n');
     const digest = createHash('sha256').update(bytes).digest('hex');
     expect(path).toBe(`segments/0000000000070000-${digest}.ndjson.gz`);
@@ -138,12 +140,9 @@ describe('a segment', () => {
     expect(parseSegmentPath(`${path}.part`)).toBeUndefined();
   });
 
-  it('gives its lines whatever their length', async () => {
+  it('returns its lines whatever their length', async () => {
     const lines = Array.from({ length: 60 }, (_, i) => `${i}:${'x'.repeat(i * 3_001)}`);
-    const { bytes } = await formatSegment(
-      0,
-      lines.map((line) => Buffer.from(line)),
-    );
+    const { bytes } = await formatSegment(0, Buffer.from(`${lines.join('\n')}\n`));
     expect(await linesOf(bytes)).toEqual(lines);
   });
 

@@ -43,7 +43,7 @@ describe('a signed note', () => {
     expect(open(note, key)).toMatchObject({ text: 'This is an example message.\n', signedBy: [key] });
   });
 
-  it('has no valid signature where its key is not known', () => {
+  it('has no valid signature if its key is unknown', () => {
     const { privateKey: other } = generateKeyPairSync('ed25519');
     const stranger = signerOf(name, other);
     expect(open(vector.signed)).toMatchObject({ signedBy: [], unknown: [keyName(known)] });
@@ -81,7 +81,7 @@ describe('a signed note', () => {
     const { privateKey: rsa } = generateKeyPairSync('rsa', { modulusLength: 1024 });
     expect(() => signerOf(name, rsa)).toThrow(expect.objectContaining({ code: 'config_invalid' }) as Error);
     expect(parseVerifier(vector.verifierKey.replace(/\+[0-9a-f]{8}\+/, '+00000000+'))).toBeUndefined();
-    // Type 4 is a cosignature of a witness; the id fits the key.
+    // Type 4 is a cosignature of a witness; the id matches the key.
     const cosigner = Buffer.concat([Buffer.of(4), Buffer.from(vector.verifierKey.split('+').slice(2).join('+'), 'base64').subarray(1)]);
     const id = hash('sha256', Buffer.concat([Buffer.from(`${name}\n`), cosigner]), 'hex').slice(0, 8);
     expect(parseVerifier(`${name}+${id}+${cosigner.toString('base64')}`)).toBeUndefined();

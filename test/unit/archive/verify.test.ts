@@ -53,7 +53,7 @@ describe('an archive', () => {
     store = await archiveOf(lines, 170);
   });
 
-  it('as it was written is intact', async () => {
+  it('without changes is intact', async () => {
     expect(await verify(store)).toEqual({
       result: 'intact',
       origin: originOf(store),
@@ -84,13 +84,13 @@ describe('an archive', () => {
     expect(summaries(report).sort()).toEqual(['note checkpoints/.1234.part', 'note segments/.1234.part', `note ${attempt}`]);
   });
 
-  it('without the key that signed it proves nothing', async () => {
+  it('proves nothing without the key that signed it', async () => {
     const report = await verifyArchive(store, [verifierOf(store, 2)]);
     expect(report).toMatchObject({ result: 'unproven', lines: 0, checkpoints: 0 });
     expect(await verifyArchive(new MemoryStore(), [verifierOf(store)])).toMatchObject({ result: 'altered' });
   });
 
-  it('names the segment that is missing, and checks the rest by its entries', async () => {
+  it('with a missing segment: the segment is named, and the rest is checked by its entries', async () => {
     const files = new MemoryStore(store.files);
     const path = [...files.files.keys()].filter((each) => each.startsWith('segments/')).sort()[1] ?? '';
     files.files.delete(path);
@@ -100,7 +100,7 @@ describe('an archive', () => {
     expect(summaries(report).filter((each) => each.startsWith('altered'))).toHaveLength(1);
   });
 
-  it('continues after a checkpoint that is missing', async () => {
+  it('with a missing checkpoint is checked from the next one on', async () => {
     const files = new MemoryStore(store.files);
     files.files.delete('checkpoints/0000000002');
     const report = await verify(files);
@@ -156,7 +156,7 @@ describe('retention', () => {
   });
 });
 
-describe('a checkpoint from elsewhere', () => {
+describe('a checkpoint from another place', () => {
   const lines = windowLines(4, 3);
 
   it('confirms the lines that it signs', async () => {
@@ -187,7 +187,7 @@ describe('another signing key', () => {
   const lines = windowLines(6, 3);
   const verifiers = (store: MemoryStore, ...seeds: readonly number[]): Verifier[] => seeds.map((seed) => verifierOf(store, seed));
 
-  /** Signs the parts of the lines with these keys, each with the key before. */
+  /** Signs parts of the lines with these keys, each after the key before. */
   async function signedBy(...seeds: readonly number[]): Promise<MemoryStore> {
     const store = new MemoryStore();
     for (const [i, seed] of seeds.entries()) {
@@ -199,7 +199,7 @@ describe('another signing key', () => {
     return store;
   }
 
-  /** Both verifiers, with these keys. */
+  /** Runs both verifiers with these keys. */
   async function judged(store: MemoryStore, ...seeds: readonly number[]): Promise<VerifyReport> {
     const report = await verifyArchive(store, verifiers(store, ...seeds));
     const key = verifiers(store, ...seeds)
@@ -215,14 +215,14 @@ describe('another signing key', () => {
       ?.toString()
       .match(/^\u2014 /gm)?.length ?? 0;
 
-  it('begins with one checkpoint that both keys sign', async () => {
+  it('starts with one checkpoint that both keys sign', async () => {
     const store = await signedBy(1, 2, 3);
     expect([1, 2, 3, 4, 5, 6].map((number) => signers(store, number))).toEqual([1, 1, 2, 1, 2, 1]);
-    // The files of the first keys are no evidence, whoever names which key.
+    // The files of the first keys are no evidence, whichever keys the auditor trusts.
     expect((await judged(store, 1, 2, 3)).findings).toEqual([]);
   });
 
-  it('leaves unproven what a key signed that the auditor does not know', async () => {
+  it('leaves lines unproven if the auditor does not know their key', async () => {
     const store = await signedBy(1, 2, 3);
     for (const [seeds, checkpoints] of [
       [[1], 3],
@@ -294,7 +294,7 @@ describe('the ledger of an archive', () => {
     if (result !== 'intact') expect(summaries(report)).toEqual([`${result} ${name}`]);
   });
 
-  it('proves only what it holds since it began', async () => {
+  it('proves only the entries since its start', async () => {
     const store = new MemoryStore();
     const writer = await openWriter(store, 'late', { beginsAfter: 2 });
     // The daemon sent entries before the sink existed: the first segment follows entry 2.
@@ -309,11 +309,11 @@ describe('the ledger of an archive', () => {
     expect(summaries(report)).toContain(`unproven ${name}`);
   });
 
-  it('proves a source since the sink has it', async () => {
+  it('proves a source from the time at which the sink received it', async () => {
     const store = new MemoryStore();
     const writer = await openWriter(store, 'widened');
     await writer.append([recordLine(1, start, 'other')], { ...through(2), sources: ['other'] });
-    // Entry 2 is a record of the source before the sink had it.
+    // Entry 2 is a record of the source from before the sink received it.
     const at = start + 90_000_000;
     await writer.append([third, provenLine(4, ...window, records)], { ...through(4), sources: ['other', 'production'], completeSince: at });
     const later = [recordLine(5, start + 2 * minute), recordLine(6, start + 2 * minute + 1)];
@@ -328,7 +328,7 @@ describe('the ledger of an archive', () => {
     expect(await verify(shorter)).toMatchObject({ result: 'altered' });
   });
 
-  it('names the journal that follows another, and proves what the new one holds', async () => {
+  it('names the journal that follows another, and proves the contents of the new one', async () => {
     const store = new MemoryStore();
     const writer = await openWriter(store, 'continued');
     await writer.append([first, second], through(2));
@@ -337,6 +337,26 @@ describe('the ledger of an archive', () => {
     const report = await verify(store);
     expect(report).toMatchObject({ result: 'unproven', sources: [{ windows: 1, proven: 1 }] });
     expect(report.findings.map(({ severity }) => severity)).toEqual(['unproven']);
+  });
+
+  it('leaves windows open that overlap entries missing from the archive, and proves the others', async () => {
+    const store = new MemoryStore();
+    const writer = await openWriter(store, 'retired');
+    const later = [recordLine(9, start + 2 * minute), recordLine(10, start + 2 * minute + 1)];
+    const completeSince = start + 2 * minute;
+    await writer.append([first], through(1));
+    // Entries 2 to 7 were pruned while the sink was retired.
+    await writer.append([], { ...through(7), after: 7, completeSince });
+    const lines = [provenLine(8, ...window, records), ...later, provenLine(11, start + 2 * minute, start + 3 * minute, later)];
+    await writer.append(lines, { ...through(11), completeSince });
+    const report = await verify(store);
+    expect(report).toMatchObject({ result: 'unproven', sources: [{ windows: 2, proven: 1 }] });
+    expect(summaries(report).filter((each) => each.startsWith('unproven'))).toEqual([
+      expect.stringContaining('unproven segments/'),
+      `unproven ${name}`,
+    ]);
+    await writer.append([provenLine(12, start + 4 * minute, start + 5 * minute, [recordLine(5, start + 4 * minute)])], through(12));
+    expect(await verify(store)).toMatchObject({ result: 'altered' });
   });
 
   it('is excused by the filter of the sink', async () => {

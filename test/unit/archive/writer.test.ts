@@ -49,13 +49,13 @@ function committed(store: MemoryStore): number[] {
   return seqs;
 }
 
-/** What `archive verify` finds altered. */
+/** The alterations that `archive verify` reports. */
 async function alterations(store: MemoryStore): Promise<readonly string[]> {
   const { findings } = await verifyArchive(store, [signerOf((await open(store)).origin, keyFrom(1))]);
   return findings.filter(({ severity }) => severity === 'altered').map(({ object, message }) => `${object}: ${message}`);
 }
 
-/** Fails at one of its writes: before the write, or after it, as when the answer is lost. */
+/** Fails at one of its writes: before the write, or after it, as if the response were lost. */
 class FailingStore extends MemoryStore {
   writes = 0;
   readonly #failAt: number;
@@ -98,7 +98,7 @@ describe('the writer', () => {
     expect((await open(store)).position).toEqual({ kind: 'position', after: 700, ...through(720) });
   });
 
-  it('archives each line once, wherever an attempt breaks off', async () => {
+  it('archives each line once, wherever an attempt fails', async () => {
     const lines = windowLines(50, 9);
     const [first, second, third] = [lines.slice(0, 250), lines.slice(250, 400), lines.slice(400)];
     const base = new MemoryStore();
@@ -130,7 +130,7 @@ describe('the writer', () => {
     }
   });
 
-  it('replaces its key by one checkpoint of both keys, wherever an attempt breaks off', async () => {
+  it('replaces its key by one checkpoint of both keys, wherever an attempt fails', async () => {
     const lines = windowLines(50, 9);
     const published = new MemoryStore();
     await writeArchive(published, lines.slice(0, 250), 250);
@@ -279,7 +279,7 @@ describe('the writer', () => {
 });
 
 describe('a directory', () => {
-  it('holds the same archive as memory', async () => {
+  it('contains the same archive as memory', async () => {
     const folder = newFolder();
     const memory = new MemoryStore();
     const lines = windowLines(40, 9);
@@ -295,7 +295,7 @@ describe('a directory', () => {
     expect((await Array.fromAsync(store.list('checkpoints/'))).sort()).toEqual([1, 2, 3].map((number) => `checkpoints/000000000${number}`));
   });
 
-  it('never replaces what it creates, and lets only its owner read it', async () => {
+  it('never replaces existing files, and lets only its owner read them', async () => {
     const folder = newFolder();
     const store = new DirectoryStore(folder);
     expect(await store.create('checkpoints/1', Buffer.from('one'))).toBe(true);

@@ -1,4 +1,7 @@
-/** bench/RESULTS.md and the chart of README hold the figures of bench/results, and nothing that was typed by hand. */
+/**
+ * bench/RESULTS.md and the chart of README contain the figures of bench/results, and none that were
+ * typed by hand.
+ */
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -20,12 +23,12 @@ describe('a bar', () => {
     [{ ...rate, value: 0.81 }, ['rate', '0.810', '≥ 0.8', 'met', '≥ 0.9', 'missed by 10 %']],
     [{ ...cost, value: 12 }, ['cost', '12.0 s', '≤ 8 s', 'missed by 50 %', '', '']],
     [{ ...cost, value: 8.001 }, ['cost', '8.00 s', '≤ 8 s', 'missed by 1 %', '', '']],
-  ])('%o says by how much it is missed', (bar, cells) => {
+  ])('%o states by how much it is missed', (bar, cells) => {
     expect(barCells(bar)).toEqual(cells);
   });
 });
 
-it('a median of an even count is the mean of the middle two', () => {
+it('the median of an even count is the mean of the middle two', () => {
   expect(rangeOf([4, 1, 3, 2])).toEqual({ median: 2.5, min: 1, max: 4 });
   expect(rangeOf([3, 1, 2])).toEqual({ median: 2, min: 1, max: 3 });
 });

@@ -5,13 +5,15 @@ import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import ts from 'typescript';
 import { expect, test } from 'vitest';
+import { isLong } from '../../support/long-run.ts';
 import { base, hour } from '../../support/records.ts';
 import { lastAge, opened, proven, source, temporary } from '../journal/opening.ts';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 const [, example = ''] = /\n```ts\n([^]*?)\n```\n/.exec(readFileSync(join(root, 'docs/adding-a-command.md'), 'utf8')) ?? [];
 
-test('it compiles', { timeout: 120_000 }, () => {
+test('it compiles', { timeout: 120_000 }, ({ skip }) => {
+  skip(!isLong, 'npm run test:long runs it');
   const path = join(root, 'src/cli/commands/volumes.ts');
   const { config } = ts.readConfigFile(join(root, 'tsconfig.json'), (file) => readFileSync(file, 'utf8')) as { config: object };
   const { options } = ts.parseJsonConfigFileContent(config, ts.sys, root);

@@ -41,7 +41,7 @@ const verified = async (...args: string[]): Promise<{ code: number; report: Reco
 };
 const uidOf = (seq: number): string => recordLine(seq, 0).uid;
 
-test('verify exits with 0 for an archive as it was written, and states what no checkpoint confirms', async () => {
+test('verify exits with 0 for an unchanged archive, and states which part no checkpoint confirms', async () => {
   expect(await verified()).toMatchObject({
     code: 0,
     report: {
@@ -59,7 +59,7 @@ test('verify exits with 0 for an archive as it was written, and states what no c
   expect(stdout).toContain('--since FILE');
 });
 
-test('verify takes the place and the key of a sink in the configuration', async () => {
+test('verify takes location and key from a sink in the configuration', async () => {
   const [pem, config] = [join(folder, 'key.pem'), join(folder, 'waybill.yaml')];
   writeFileSync(pem, keyFrom(1).export({ format: 'pem', type: 'pkcs8' }));
   const sink = `directory: ${directory}\nsigningKey: \${file:${pem}}`;
@@ -71,7 +71,7 @@ test('verify takes the place and the key of a sink in the configuration', async 
   await expect(archive('verify', '--config', config, '--sink', 'out')).rejects.toMatchObject({ code: 'usage' });
 });
 
-test('verify exits with 1 and names the object that is missing', async () => {
+test('verify exits with 1 and names the missing object', async () => {
   rmSync(join(directory, 'tile/entries/000.p'), { recursive: true });
   const { code, stdout } = await archive('verify', ...place(), ...key());
   expect(code).toBe(1);
@@ -91,7 +91,7 @@ test('verify exits with 3 for a gap, and with 0 for a period without it', async 
   expect(await verified('--from', '2026-07-01T00:00:00Z', '--to', '2026-07-01T00:01:00Z')).toMatchObject({ code: 0 });
 });
 
-test('verify compares a checkpoint from elsewhere', async () => {
+test('verify compares a checkpoint from another place', async () => {
   const since = join(folder, 'since');
   writeFileSync(since, readFileSync(join(directory, 'checkpoints/0000000002')));
   expect(await verified('--since', since)).toMatchObject({ code: 0, report: { confirmed: 62 } });
@@ -108,7 +108,7 @@ test('verify accepts removed segments that are older than the retention', async 
   expect(await verified('--retention', '36500d')).toMatchObject({ code: 1 });
 });
 
-test('verify exits with 3 where the archive cannot be read', async () => {
+test('verify exits with 3 if the archive cannot be read', async () => {
   // A directory in the place of a checkpoint fails for every user.
   rmSync(join(directory, 'checkpoint'));
   const store = new DirectoryStore(join(directory, 'checkpoint'));
@@ -157,7 +157,7 @@ test.each<[string, () => string[]]>([
   ['two places', () => ['verify', ...place(), '--sink', 'archive', ...key()]],
   ['no key', () => ['verify', ...place()]],
   ['a directory that does not exist', () => ['verify', '--directory', join(folder, 'none'), ...key()]],
-  ['a key that is none', () => ['verify', ...place(), '--key', join(directory, 'checkpoint')]],
+  ['an invalid key', () => ['verify', ...place(), '--key', join(directory, 'checkpoint')]],
   ['a proof and a place', () => ['verify', ...place(), ...key(), '--proof', 'x']],
   ['a uid of another length', () => ['prove', ...place(), '--uid', 'x']],
 ])('%s is wrong usage', async (_name, args) => {

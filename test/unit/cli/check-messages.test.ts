@@ -1,4 +1,7 @@
-/** What `check` says of the messages and the framing of a sink, with and without a connection: from the settings and the sink's own encoder. */
+/**
+ * `check` on the messages and the framing of a sink, with and without a connection: from the
+ * settings and the sink's encoder.
+ */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
@@ -13,7 +16,9 @@ interface Finding {
   readonly setting?: string;
 }
 
-/** Of `check --offline` for one sink with these settings: its exit code, and what is said of the sink. */
+/**
+ * Runs `check --offline` for one sink with these settings: exit code, and findings about the sink.
+ */
 async function offline(settings: Readonly<Record<string, unknown>>, mapping: object = {}): Promise<{ code: number; findings: Finding[] }> {
   using directory = temporaryDirectory();
   const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush', scopeAddress: 's' };
@@ -40,7 +45,7 @@ test.each(['ecs', 'ocsf'])('%s by UDP at the default size is an error that names
     { subject: 'sink siem', level: 'error', message: expect.stringMatching(/set maxBytes to \d+ or more/) as string, setting: 'sinks.siem.maxBytes' },
   ]); // prettier-ignore
   const size = Number(/set maxBytes to (\d+)/.exec(findings[0]?.message ?? '')?.[1]);
-  // The size that is named is enough, and the least that is.
+  // The named size suffices, and no smaller one does.
   expect((await offline({ address: udp, format, maxBytes: size })).findings[0]).toMatchObject({ level: 'ok' });
   expect((await offline({ address: udp, format, maxBytes: size - 1 })).findings[0]?.level).not.toBe('ok');
 });
@@ -99,7 +104,7 @@ test.each([
   expect(await hints(usual)).toEqual([]);
 });
 
-test('other ports, UDP and RELP have no usual framing; tcp:// on the port of TLS is a warning of its own', async () => {
+test('other ports, UDP and RELP have no usual framing; tcp:// on a TLS port is a separate warning', async () => {
   for (const address of ['tcp://siem.example:1514', 'udp://siem.example:514', 'relp://siem.example:601'])
     for (const framing of ['octet-counting', 'newline'])
       expect((await offline({ address, framing })).findings.filter(({ level }) => level !== 'ok')).toEqual([]);

@@ -1,4 +1,7 @@
-/** What `check` says of a sink that does not answer, or falls over: one line that names sink and setting, and the others are looked at. */
+/**
+ * `check` on a sink that does not respond or throws: one line that names sink and setting, and the
+ * other sinks are checked.
+ */
 import { once } from 'node:events';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
@@ -22,7 +25,7 @@ function sinkThat(check: (signal: AbortSignal) => Promise<readonly Finding[]>): 
 
 const promise = { subject: 'sink siem', level: 'ok', message: 'model, ecs: exactly once; duplicates: 0; losses: 0' };
 
-test('one that never answers is given up after a minute, and told so', async () => {
+test('the check of a sink that never responds ends after a minute, with that reason', async () => {
   let isTold = false;
   const sink = sinkThat(async (signal) => {
     await once(signal, 'abort');
@@ -43,7 +46,7 @@ test('one that never answers is given up after a minute, and told so', async () 
   expect([waited, isTold]).toEqual([60_000, true]);
 });
 
-test('one whose check throws is wrong, in one line', async () => {
+test('the check of a sink that throws is an error, in one line', async () => {
   const sink = sinkThat(async () => (null as unknown as { readonly version: never }).version);
   expect(await checkSink(sink, context(), never)).toEqual([
     promise,
@@ -56,7 +59,7 @@ test('one whose check throws is wrong, in one line', async () => {
   ]);
 });
 
-test('whoever ends the command ends it', async () => {
+test('a signal to the command ends the check', async () => {
   const stop = new AbortController();
   const checking = checkSink(
     sinkThat(() => new Promise(() => undefined)),

@@ -6,7 +6,7 @@ const measured = {
   ...{ idleRequests: 9_792, pageSize: 1_000 },
 };
 
-test('journal and requests a day follow from the rate, and the outage from the limit', () => {
+test('journal size and requests per day follow from the rate, and the outage from the limit', () => {
   // 864,000 records a day: 172,800,000 bytes, and 1,728 pages more than when idle.
   expect(sizingLines([measured], 1_728_000_000)).toEqual([
     {
@@ -27,7 +27,7 @@ test('less than a day is a warning, over all sources together', () => {
   expect(journal).toMatchObject({ level: 'warning', message: expect.stringContaining('about 12 h') as string });
 });
 
-test('nothing is said without a measurement, and no outage without records', () => {
+test('prints nothing without a measurement, and no outage without records', () => {
   expect(sizingLines([], 1)).toEqual([]);
   expect(sizingLines([{ ...measured, recordsPerSecond: 0 }], 1)).toHaveLength(1);
 });

@@ -1,4 +1,6 @@
-/** What `check` says of the state directory: whether it can be written, and whether a source was only renamed. */
+/**
+ * `check` on the state directory: whether it is writable, and whether a source was only renamed.
+ */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,20 +17,20 @@ async function said(state: string, journal = { maxSize, retention: 0 }): Promise
   return (await writableLines({ dataDir: state, journal })).map(({ subject, level, message: words }) => `${subject} ${level} ${words}`);
 }
 
-test('a directory that is there, or can be made, is well', async () => {
+test('a directory that exists or can be created is ok', async () => {
   const directory = temporary();
   expect(await said(directory)).toEqual([`state ok "${directory}" is writable`]);
   expect(await said(join(directory, 'a/b'))).toEqual([`state ok "${join(directory, 'a/b')}" can be created`]);
 });
 
-test('what is no directory, and what lies below it, is wrong', async () => {
+test('a file instead of a directory, and a path below it, is an error', async () => {
   const file = join(temporary(), 'plain');
   writeFileSync(file, '');
   for (const state of [file, join(file, 'state')])
     expect(await said(state)).toEqual([`state error cannot use "${file}" (dataDir): it is not a directory`]);
 });
 
-test('a disk with less room than the maxSize is warned of; a full one and one that is read-only are wrong', async ({ skip }) => {
+test('a disk with less free space than maxSize is a warning; a full or read-only one is an error', async ({ skip }) => {
   const volume = temporary();
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'none', volume], { stdio: 'pipe' });
@@ -54,7 +56,7 @@ test('a disk with less room than the maxSize is warned of; a full one and one th
   }
 });
 
-test('a source with a new id for the service of one that is gone is told, until the old one is retired', async () => {
+test('a source with a new id for the service of a removed one is reported, until the old one is retired', async () => {
   const { journal, directory } = await opened();
   journal.registerSource('berlin', '/v2/api of tenant t', base);
   journal.registerSource('paris', '/v2/api of tenant p', base);
@@ -74,7 +76,7 @@ test('a source with a new id for the service of one that is gone is told, until 
       .map(({ subject, level, message: words }) => `${subject} ${level} ${words}`);
   };
   expect(await told(source('berlin', 't'), source('paris', 'p'))).toEqual([]);
-  // Gone, and nothing in its place; another tenant is another service.
+  // Removed without a replacement; another tenant is another service.
   expect(await told(source('paris', 'p'), source('rome', 'r'))).toEqual([]);
   const renamed = [source('berlin-2', 't'), source('paris', 'p')];
   const first = /^source berlin-2 warning polls the same service as berlin, .*: waybill sources retire --source berlin$/;
@@ -85,7 +87,7 @@ test('a source with a new id for the service of one that is gone is told, until 
   expect(await told(...renamed)).toEqual([]);
 });
 
-test('a start before the ledger is told, with the backfill that reads what lies between, until that was asked for', async () => {
+test('a start before the ledger is reported with the backfill for the range, until it is requested', async () => {
   const { journal, directory } = await opened();
   journal.registerSource('berlin', '/v2/api of tenant t', base);
   const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush', scopeAddress: 's' };
@@ -103,7 +105,7 @@ test('a start before the ledger is told, with the backfill that reads what lies 
   expect(await told('2026-11-18T00:00:00Z')).toEqual([
     'warning start is before 2026-11-20T02:00:00Z, where its ledger starts: waybill backfill --source berlin --from 2026-11-18T00:00:00Z --to 2026-11-20T02:00:00Z reads the earlier records',
   ]);
-  // What the daemon found when it asked.
+  // The daemon found this when it requested the earliest record.
   await journal.setProfile('berlin', JSON.stringify({ earliest: base - 3_600_000_000 }));
   expect(await told('earliest')).toEqual([expect.stringContaining('--from 2026-11-20T01:00:00Z --to 2026-11-20T02:00:00Z')]);
   expect(await told('now')).toEqual([]);
@@ -111,7 +113,7 @@ test('a start before the ledger is told, with the backfill that reads what lies 
   expect([...(await told('2026-11-18T00:00:00Z')), ...(await told('earliest'))]).toEqual([]);
 });
 
-test('a sink that would deliver elsewhere under the same id is wrong, as it is at the start', async () => {
+test('a sink with the same id but another target is an error, as at the start', async () => {
   const { journal, directory } = await opened();
   journal.sinkPositions.register('out', 'kafka', 'audit', journal.positionFor('journal'), undefined);
   const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush', scopeAddress: 's' };

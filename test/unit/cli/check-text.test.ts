@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { checkText } from '../../../src/cli/commands/check/text.ts';
 
-test('a table of check, status and detail; a long detail is wrapped in its column', () => {
+test('prints a table of check, status and detail; a long detail is wrapped in its column', () => {
   const message = 'about 9792 requests a day when idle, 0.11 a second, which is more than requests.perSecond (0.1)';
   const lines = checkText(
     [

@@ -1,4 +1,4 @@
-/** What `check --offline` says of the requests that sources will ask. */
+/** `check --offline` on the predicted requests of sources. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
@@ -12,7 +12,7 @@ interface Finding {
   readonly message: string;
 }
 
-/** The findings about a configuration with so many sources, all of one group. */
+/** The findings about a configuration with this many sources, all in one group. */
 async function findings(count: number, perSecond: number): Promise<Finding[]> {
   using directory = temporaryDirectory();
   const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush', scopeAddress: 's' };
@@ -28,7 +28,7 @@ async function findings(count: number, perSecond: number): Promise<Finding[]> {
   return (JSON.parse(String(stdout.read())) as { findings: Finding[] }).findings;
 }
 
-test('with the defaults a source asks 9,792 times a day', async () => {
+test('with the defaults a source sends 9,792 requests a day', async () => {
   expect(await findings(1, 10)).toContainEqual({
     subject: 'source tenant-0',
     level: 'ok',
@@ -36,10 +36,10 @@ test('with the defaults a source asks 9,792 times a day', async () => {
   });
 });
 
-test('sources that share a budget are held against it together', async () => {
+test('sources that share a budget are compared with it together', async () => {
   const ofGroup = async (count: number, perSecond: number): Promise<Finding[]> =>
     (await findings(count, perSecond)).filter(({ subject }) => subject === 'group gateway');
-  // 88 times 9,792 a day are 9.97 a second, 100 times are 11.3.
+  // 88 times 9,792 a day are 9.97 per second, 100 times are 11.3.
   expect(await ofGroup(88, 10)).toEqual([]);
   expect(await ofGroup(100, 10)).toEqual([
     {

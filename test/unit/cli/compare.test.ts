@@ -45,11 +45,11 @@ describe('ids of an export', () => {
     expect(await ids('logId\n1\n2', 'logId')).toEqual(['1', '2']);
   });
 
-  test('one a line, with or without quotation marks', async () => {
+  test('one per line, with or without quotation marks', async () => {
     expect(await ids('4711\n"4712"\n\n  9007199254740993 \r\n-5')).toEqual(['4711', '4712', '9007199254740993', '-5']);
   });
 
-  test('what cannot be read names its line', async () => {
+  test('an error names its line', async () => {
     await expect(ids('{"event":{"id":"1"}}\n{"event":')).rejects.toThrow('cannot read line 2 of --ids: it is not JSON');
     await expect(ids('4711\n4712 4713')).rejects.toThrow('cannot read line 2 of --ids: it is neither one id');
     await expect(ids('time,id\n1,2')).rejects.toThrow('cannot find the column "event.id" in the header of --ids: there are time, id');
@@ -58,7 +58,7 @@ describe('ids of an export', () => {
   });
 });
 
-test('the tally agrees with a count in memory, whatever the order', () => {
+test('the tally agrees with a count in memory, in any order', () => {
   const random = seeded(7);
   using tally = new Tally();
   const here = new Map<string, number>();

@@ -11,7 +11,7 @@ async function script(shell: string): Promise<string> {
   return String(stdout.read());
 }
 
-/** The words that bash offers for the last, unfinished word. */
+/** The completions of bash for the last, unfinished word. */
 async function offered(...words: string[]): Promise<string[]> {
   const line = ['waybill', ...words].map((word) => `'${word}'`).join(' ');
   const run = `COMP_WORDS=(${line}); COMP_CWORD=${words.length}; _waybill; printf '%s\\n' "\${COMPREPLY[@]}"`;

@@ -1,11 +1,11 @@
-/** What `dead-letters list` says of the receiver's code: its words, as the receiver's own documentation has them. */
+/** `dead-letters list` shows the receiver's code with the text of the receiver's documentation. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { codeText } from '../../../src/cli/commands/dead-letters.ts';
 
 const table = readFileSync(new URL('../../fixtures/splunk-hec-reply-codes.csv', import.meta.url), 'utf8');
 
-test('a code with which Splunk refuses data stands beside its text', () => {
+test('a code with which Splunk rejects data is shown with its text', () => {
   for (const code of [6, 12, 13, 15]) {
     const text = table
       .split('\n')
@@ -15,6 +15,6 @@ test('a code with which Splunk refuses data stands beside its text', () => {
   }
 });
 
-test('another code stays as it is', () => {
+test('another code stays unchanged', () => {
   expect(codeText('document_parsing_exception')).toBe('document_parsing_exception');
 });

@@ -19,7 +19,7 @@ test('time, reason, user, file and delay', () => {
   );
 });
 
-test('no line is wider than 78 columns, and the reason is whole in each', () => {
+test('no line is wider than 78 columns, and each shows the whole reason', () => {
   const reasons = rows.filter(({ outcome }) => outcome === 'failure').map(({ triple }) => triple[2]);
   expect(reasons.length).toBeGreaterThan(5);
   for (const reason of reasons) {
@@ -38,7 +38,7 @@ test('no line is wider than 78 columns, and the reason is whole in each', () => 
   expect(denialLine(late)).toMatch(/ {2}120 min$/);
 });
 
-test('the columns of two lines are the same, and use a wider terminal', () => {
+test('both lines have the same columns, and use a wider terminal', () => {
   const lines = (width?: number): string[] => [
     denialLine(denial('UserPayloadNoAccess', 'a@b', 'a very long name of a file in a folder.docx'), undefined, width),
     denialLine(denial('GeoValidationFailed', 'application.service-user-administrator@example.com', 'x'), undefined, width),
@@ -56,6 +56,6 @@ test('the columns of two lines are the same, and use a wider terminal', () => {
   }
 });
 
-test('what stands in a record cannot steer the terminal', () => {
+test('characters of a record cannot control the terminal', () => {
   expect(denialLine(denial('UserPayloadNoAccess', 'a\u001b[2J@b', 'c\nd'))).not.toMatch(/[\u001b\n]/);
 });

@@ -1,4 +1,7 @@
-/** Every YAML block with sinks in docs/ that is for readers to copy: `waybill check --offline` accepts it. A block without a source gets one. */
+/**
+ * Every YAML block with sinks in docs/ that readers may copy: `waybill check --offline` accepts it.
+ * A block without a source gets one.
+ */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
@@ -41,6 +44,6 @@ test.each(blocks)('%s', async (_, text) => {
   const { findings } = JSON.parse(String(stdout.read())) as {
     findings: { readonly subject: string; readonly level: string; readonly message: string }[];
   };
-  // Secrets and certificates of the reader are not on this machine; the configuration has nothing else to warn about.
+  // Secrets and certificates of the reader are not on this machine; there must be no other warning.
   expect(findings.filter(({ level, message }) => level !== 'ok' && !/secrets\/|SECRET|\.pem/.test(message))).toEqual([]);
 });

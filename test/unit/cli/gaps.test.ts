@@ -1,4 +1,7 @@
-/** `waybill gaps` on a state that no daemon has open: what a hold lists is shown, and accepted together. */
+/**
+ * `waybill gaps` on a state without a daemon: the windows that a suspension lists are shown, and
+ * accepted together.
+ */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
@@ -11,7 +14,9 @@ const windows = [0, 1, 2, 3].map((i) => ({ from: base + i * hour, to: base + (i 
 const from = (i: number): number => windows[i]?.from ?? NaN;
 const nameOf = (i: number): string => new Date(from(i) / 1000).toISOString().replace('.000Z', 'Z');
 
-/** Four proven windows; a hold lists two of them, and has found that a third shrank as well. */
+/**
+ * Four proven windows; a suspension lists two of them, and has found that a third shrank as well.
+ */
 async function held(): Promise<{ readonly call: (...args: string[]) => Promise<string>; readonly states: () => unknown[] }> {
   const { journal, directory, close, beside } = await opened();
   for (const window of windows) await journal.close(source, window, proven(2, window.to + day), lastAge);
@@ -42,7 +47,7 @@ test('list shows every window that a suspension lists', async () => {
   expect(gaps.map((gap) => [gap.from, gap.reason, gap.together])).toEqual([0, 2, 3].map((i) => [nameOf(i), 'reread', true]));
 });
 
-test('with any one of them all are accepted', async () => {
+test('accepting any one of them accepts all', async () => {
   const { call, states } = await held();
   const answer = await call('accept', nameOf(2), '--reason', 'deleted by order', '--yes', '--json');
   expect((JSON.parse(answer) as { accepted: { from: string }[] }).accepted.map((each) => each.from)).toEqual([0, 2, 3].map(nameOf));
@@ -55,7 +60,7 @@ test('with any one of them all are accepted', async () => {
   expect(JSON.parse(await call('list', '--json'))).toMatchObject({ gaps: Array(3).fill({ state: 'accepted', together: false }) });
 });
 
-test('list says why in words: what was received, and what the service counted', async () => {
+test('list states the reason: the numbers received and counted', async () => {
   const { journal, directory, close } = await opened();
   await journal.close(source, { from: base, to: base + hour }, gap({ message: 'received 14, the service counted 5' }), lastAge);
   await journal.close(source, { from: base + hour, to: base + 2 * hour }, gap({ message: '' }), lastAge);

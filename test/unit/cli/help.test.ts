@@ -32,7 +32,7 @@ test('every help text fits 80 columns, and has each word of its source in the sa
     expect(text.split('\n').filter((line) => line.length > 80)).toEqual([]);
     if (name === undefined) continue;
     expect(wordsOf(text)).toEqual(wordsOf((await loadCommand(name)).usage));
-    // What is continued can be pasted into a shell.
+    // A continued command can be pasted into a shell.
     for (const [line, next] of text.split('\n').map((each, i, all) => [each, all[i + 1] ?? ''] as const))
       if (line.endsWith(' \\')) expect(next).toMatch(/^ {6}\S/);
   }
@@ -51,7 +51,7 @@ test('the README has a row for every command', async () => {
   await expect(`${before}${start}${table}${end}${after}`).toMatchFileSnapshot(path);
 });
 
-test('options are aligned, and a paragraph is filled', () => {
+test('options are aligned, and a paragraph is wrapped', () => {
   expect(
     fitted(
       `waybill thing --one [--two]
@@ -83,12 +83,12 @@ Examples:
 `);
 });
 
-test('help is given on one command that there is', async () => {
+test('help exists for each command', async () => {
   await expect(help('shcema')).rejects.toMatchObject({
     code: 'usage',
     message: 'cannot find the command "shcema": the nearest is "schema"; waybill help lists all',
   });
-  // Nothing that somebody may have meant is near.
+  // No command has a similar name.
   await expect(help('frobnicate')).rejects.toMatchObject({ message: 'cannot find the command "frobnicate"; waybill help lists all' });
   await expect(help('backfil')).rejects.toMatchObject({ message: /the nearest is "backfill"/ });
   await expect(help('run', 'check')).rejects.toMatchObject({
@@ -97,7 +97,7 @@ test('help is given on one command that there is', async () => {
   });
 });
 
-test('a command of two words, as the README lists it, has the help of its first', async () => {
+test('a command of two words, as the README lists it, shows the help of the first', async () => {
   for (const [name, second] of [
     ['setup', 'elasticsearch'],
     ['setup', 'kafka'],

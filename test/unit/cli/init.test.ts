@@ -24,7 +24,7 @@ async function loaded(text: string, environment: Record<string, string>) {
   return await loadConfig(file, environment);
 }
 
-test('what it prints is a valid configuration without warnings once its variables are set', async () => {
+test('the output is a valid configuration without warnings once its variables are set', async () => {
   const values: Record<string, string> = { BASE_URL: 'https://service.example/v2/api', AUTH_URL: 'https://login.example' };
   const environment = Object.fromEntries(blanks.map((name) => [`WAYBILL_${name}`, values[name] ?? 'filled']));
   const { config, warnings } = await loaded(await init(['file']), environment);
@@ -37,7 +37,7 @@ test('what it prints is a valid configuration without warnings once its variable
   expect(config.sinks).toMatchObject([{ id: 'file', type: 'file', format: 'ecs', settings: { path: './audit.ndjson' } }]);
 });
 
-test('the one for syslog is valid too', async () => {
+test('the configuration for syslog is valid too', async () => {
   const environment = Object.fromEntries(
     blanks.map((name) => [`WAYBILL_${name}`, name.endsWith('URL') ? 'https://service.example' : 'filled']),
   );
@@ -48,7 +48,7 @@ test('the one for syslog is valid too', async () => {
   ]);
 });
 
-test('the one for splunk is valid too', async () => {
+test('the configuration for splunk is valid too', async () => {
   const environment = Object.fromEntries(
     blanks.map((name) => [`WAYBILL_${name}`, name.endsWith('URL') ? 'https://service.example' : 'filled']),
   );
@@ -66,7 +66,7 @@ test('the one for splunk is valid too', async () => {
   ]);
 });
 
-test('the one for an archive is valid with a key in its file', async () => {
+test('the configuration for an archive is valid with a key in its file', async () => {
   const environment = Object.fromEntries(
     blanks.map((name) => [`WAYBILL_${name}`, name.endsWith('URL') ? 'https://service.example' : 'filled']),
   );
@@ -80,7 +80,7 @@ test('the one for an archive is valid with a key in its file', async () => {
   ]);
 });
 
-test('the one for elasticsearch is valid too', async () => {
+test('the configuration for elasticsearch is valid too', async () => {
   const environment = Object.fromEntries(
     blanks.map((name) => [`WAYBILL_${name}`, name.endsWith('URL') ? 'https://service.example' : 'filled']),
   );
@@ -92,7 +92,7 @@ test('the one for elasticsearch is valid too', async () => {
   ]);
 });
 
-test('each variable that is not set is named with its line, and nothing else', async () => {
+test('each unset variable is reported with its line, and nothing else', async () => {
   const text = await init(['file']);
   const lines = text.split('\n');
   const problems = blanks.map((name) => {
@@ -104,7 +104,7 @@ test('each variable that is not set is named with its line, and nothing else', a
   await expect(loaded(text, {})).rejects.toMatchObject({ problems });
 });
 
-test('the start is the hour in which it is printed, in UTC', async () => {
+test('start is the hour of the call, in UTC', async () => {
   expect(await init(['file'], at('2027-01-01T00:30:00+01:00'))).toContain('\n    start: 2026-12-31T23:00:00Z\n');
 });
 
@@ -117,7 +117,7 @@ test.each([
   ],
   [['flie'], 'cannot create a configuration for "flie": the nearest is "file"'],
   [['__proto__'], 'cannot create a configuration for "__proto__": there are archive, elasticsearch, file, kafka, syslog, splunk'],
-])('init %j is refused', async (args, message) => {
+])('init %j is rejected', async (args, message) => {
   await expect(init(args)).rejects.toMatchObject({ code: 'usage', message });
 });
 

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { widthOf } from '../../../src/cli/io.ts';
 import { dispatch } from '../../../src/main.ts';
 
-// A pseudo-terminal whose size nobody set has 0 columns (ioctl_tty(2), TIOCGWINSZ).
+// A pseudo-terminal without a set size has 0 columns (ioctl_tty(2), TIOCGWINSZ).
 test.each([
   [{ columns: 0 }, 80],
   [{ columns: 132 }, 132],

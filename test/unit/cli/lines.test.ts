@@ -8,11 +8,11 @@ async function lines(...chunks: readonly (string | Buffer)[]): Promise<string[]>
   return found;
 }
 
-test('only LF ends a line: U+2028 and U+2029, which JSON may hold, do not', async () => {
+test('only LF ends a line; U+2028 and U+2029, which JSON may contain, do not', async () => {
   expect(await lines('{"a":"x\u2028y\u2029z"}\n', '{"b":1}\r\n', 'last')).toEqual(['{"a":"x\u2028y\u2029z"}', '{"b":1}', 'last']);
 });
 
-test('a character that is parted by a chunk is whole', async () => {
+test('a character divided between chunks stays whole', async () => {
   const bytes = Buffer.from('Ж€𝄞\nb\n');
   for (let at = 1; at < bytes.length; at += 1) expect(await lines(bytes.subarray(0, at), bytes.subarray(at))).toEqual(['Ж€𝄞', 'b']);
 });

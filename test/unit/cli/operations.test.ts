@@ -1,4 +1,4 @@
-/** What `operations list` shows of what the state keeps: every time is one that a person can read. */
+/** `operations list` shows every time in a readable form. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
@@ -44,9 +44,9 @@ test('times of backfills and retirements are RFC 3339, in the text and as JSON',
   expect(text).not.toMatch(/\d{13}/);
 });
 
-test('characters that a terminal would obey are escaped, in the text and as JSON', async () => {
+test('terminal control characters are escaped, in the text and as JSON', async () => {
   const { journal, directory } = await opened();
-  // CSI as one C1 character, DEL, a line separator, marks of direction.
+  // CSI as one C1 character, DEL, a line separator, direction marks.
   const why = 'a\u009b2Jb\u007fc\u2028d\u202ee\u200ff\u061cg';
   journal.history.add(source, { from: base - day, to: base }, {}, { actor: 'j\u009bdoe', reason: why });
   const file = join(temporary(), 'waybill.yaml');
@@ -61,12 +61,12 @@ test('characters that a terminal would obey are escaped, in the text and as JSON
       const text = String(stdout.read());
       expect(text).toContain('2Jb');
       expect(text).not.toMatch(/[\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/);
-      // The value is the same for a program.
+      // The JSON output has the same text.
       if (json) expect(JSON.stringify(JSON.parse(text))).toContain(JSON.stringify(why));
     }
 });
 
-test('the text has an outcome, one row for what one command did to several windows, and times that line up', async () => {
+test('the text has an outcome, one row for several windows of one command, and aligned times', async () => {
   const { journal, directory, clock, close } = await opened();
   const windows = [0, 1, 2].map((i) => ({ from: base + i * hour, to: base + (i + 1) * hour }));
   for (const window of windows) await journal.close(source, window, gap(), lastAge);

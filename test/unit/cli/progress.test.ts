@@ -16,7 +16,7 @@ function stream(isTTY: boolean): { readonly stream: NodeJS.WritableStream; reado
 
 const copied = (seconds: number): string => `copied for ${seconds} s`;
 
-test('a terminal shows one line with a bar and the time left, five times a second', () => {
+test('a terminal shows one line with a bar and the remaining time, five times a second', () => {
   const { stream: terminal, printed } = stream(true);
   const progress = new Progress(terminal);
   vi.advanceTimersByTime(100);
@@ -34,7 +34,7 @@ test('a terminal shows one line with a bar and the time left, five times a secon
   ]);
 });
 
-test('a file gets a line every half minute, and no step', () => {
+test('a file gets a line every half minute, and no intermediate step', () => {
   const { stream: file, printed } = stream(false);
   const progress = new Progress(file);
   for (const share of [0, 0.25, 0.3]) {

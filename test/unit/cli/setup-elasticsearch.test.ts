@@ -1,4 +1,7 @@
-/** `waybill setup elasticsearch` against a model of the server: what is put, by whom, and what is only printed. */
+/**
+ * `waybill setup elasticsearch` with a model of the server: its requests, their credentials, and
+ * the output of --print.
+ */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -42,7 +45,7 @@ const paths = [
   '/_index_template/logs-dpas.audit',
 ];
 
-test('puts pipeline, mapping and template, with credentials of its own', async () => {
+test("installs pipeline, mapping and template, with the administrator's credentials", async () => {
   model.authorization = `Basic ${Buffer.from('admin:pass').toString('base64')}`;
   const env = { WAYBILL_SETUP_USERNAME: 'admin', WAYBILL_SETUP_PASSWORD: 'pass' };
   const { code, stderr } = await setup(['--sink', 'siem', '--yes'], env);
@@ -52,7 +55,7 @@ test('puts pipeline, mapping and template, with credentials of its own', async (
   await expect(setup(['--sink', 'siem', '--yes'])).rejects.toMatchObject({ code: 'sink_blocked' });
 });
 
-test('makes a key with the rights of the sink and no more', async () => {
+test('creates a key with the privileges of the sink and no more', async () => {
   model.fault = (_method, path) => (path === '/_security/api_key' ? { status: 200, body: { encoded: 'bmV3' } } : undefined);
   expect((await setup(['--sink', 'siem', '--key', '--yes'])).stdout).toBe('bmV3\n');
   model.fault = (_method, path) =>
@@ -62,14 +65,14 @@ test('makes a key with the rights of the sink and no more', async () => {
   });
 });
 
-test('--print asks nobody', async () => {
+test('--print sends no request', async () => {
   await model[Symbol.asyncDispose]();
   const { stdout } = await setup(['--sink', 'siem', '--print', '--retention', '365d']);
   expect(stdout.match(/^PUT .*$/gm)).toEqual(paths.map((path) => `PUT ${path}`));
   expect(stdout).toContain('"data_retention": "365d"');
 });
 
-test('a template that the server refuses is named with its words', async () => {
+test('an error for a template that the server rejects quotes the reason', async () => {
   model.fault = (method) =>
     method === 'PUT' ? { status: 400, body: { error: { type: 'illegal_argument_exception', reason: 'no such type' } } } : undefined;
   await expect(setup(['--sink', 'siem', '--yes'])).rejects.toMatchObject({
@@ -79,7 +82,7 @@ test('a template that the server refuses is named with its words', async () => {
   });
 });
 
-test('what is not known is refused', async () => {
+test('an unknown argument is refused', async () => {
   await expect(setup(['kafka'])).rejects.toThrow(/unexpected argument "kafka"/);
 });
 
@@ -88,7 +91,7 @@ test.each([
   [['--sink', 'other'], /there are siem/],
   [['--sink', 'siem', '--ilm'], /--retention/],
   [['--sink', 'siem', '--retention', 'soon'], /365d/],
-])('%j is refused', async (args, message) => {
+])('%j is rejected', async (args, message) => {
   await expect(setup(args)).rejects.toMatchObject({ code: 'usage', message: expect.stringMatching(message) as string });
   expect(model.put.size).toBe(0);
 });

@@ -1,6 +1,6 @@
 /**
- * What a person does to sinks from the command line, on a state that no daemon has open: the real commands, the real journal, the real file
- * sink. The same with a running daemon is an end-to-end test.
+ * Operations on sinks from the command line, on a state without a daemon: the real commands, the
+ * real journal, the real file sink. An end-to-end test covers the same with a running daemon.
  */
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -58,7 +58,7 @@ async function json<Value>(name: string, ...args: string[]): Promise<Value> {
   return JSON.parse(stdout) as Value;
 }
 
-/** A state as a daemon leaves it: 20 records, all taken by the sink but some that were refused. */
+/** A state as a daemon leaves it: 20 records, delivered to the sink except for some rejections. */
 async function leave(
   refused: readonly number[],
   change?: (journal: Journal) => Promise<void>,
@@ -92,13 +92,13 @@ beforeEach(() => {
 afterEach(() => rmSync(directory, { recursive: true }));
 
 describe('dead-letters', () => {
-  test('list says which there are and nothing of the records; show prints them as they are', async () => {
+  test('list shows the dead letters without the records; show prints the records unchanged', async () => {
     await leave([3, 7]);
     const listed = await waybill('dead-letters', 'list');
     expect(listed.stdout).toMatch(/siem +3 +records +2026-11-20T00:00:03Z .* bad_document +1 +stored\n/);
     const inJson = await waybill('dead-letters', 'list', '--sink', 'siem', '--json');
     expect((JSON.parse(inJson.stdout) as { deadLetters: unknown[] }).deadLetters).toMatchObject([{ seq: 3 }, { seq: 7 }]);
-    // Neither a record nor the words of the sink, which quote one.
+    // Neither a record nor the sink's message, which quotes one.
     expect(listed.stdout + listed.stderr + inJson.stdout).not.toContain('salaries');
     const shown = await waybill('dead-letters', 'show', '7');
     expect(JSON.parse(shown.stdout)).toMatchObject({ logId: 7, payloadName: 'salaries.xlsx' });
@@ -107,7 +107,7 @@ describe('dead-letters', () => {
     expect(deadLetters.map(({ record }) => (JSON.parse(record) as { logId: number }).logId)).toEqual([3, 7]);
   });
 
-  test('retry sends them; what is taken is gone, and it stands in operations', async () => {
+  test('retry sends them; a delivered one is removed, and operations lists the retry', async () => {
     await leave([3, 7]);
     expect((await waybill('dead-letters', 'retry', '--all')).code, 'not a terminal').toBe(2);
     expect(lines()).toEqual([]);
@@ -124,7 +124,7 @@ describe('dead-letters', () => {
         detail: { seq, delivered: true },
       })),
     );
-    // Once: the file is opened again by the next one, and nothing is cut or written twice.
+    // Once: the next open of the file truncates nothing and repeats nothing.
     expect((await waybill('sinks', 'test', '--sink', 'siem', '--yes')).code).toBe(0);
     expect(numbers().slice(0, 2)).toEqual([3, 7]);
     expect(lines()).toHaveLength(3);
@@ -151,7 +151,7 @@ describe('dead-letters', () => {
     [['show', '3', '--all'], /cannot combine --all with entries/],
     [['list', '--sink', 'other'], /cannot find the sink "other"/],
     [['mend'], /there are list, show, retry, discard/],
-  ])('%j is refused with 2', async (args, words) => {
+  ])('%j ends with 2', async (args, words) => {
     await leave([3]);
     const { code, stderr } = await waybill('dead-letters', ...args);
     expect([code, stderr]).toEqual([2, expect.stringMatching(words)]);
@@ -196,7 +196,7 @@ describe('sinks', () => {
     expect((await waybill('sinks', 'list')).stdout).toMatch(/siem +file +active +yes +the start +20 +0 +1 /);
   });
 
-  test('retire: only one that is gone from the configuration; it holds back pruning no more', async () => {
+  test('retire requires an unconfigured sink, which then no longer blocks pruning', async () => {
     await leave([], async (journal) => {
       journal.sinkPositions.register('old', 'stdout', 'stdout', journal.positionFor('now'), undefined);
       await append(journal, 5);
@@ -212,7 +212,7 @@ describe('sinks', () => {
     expect((await waybill('sinks', 'retire', '--sink', 'old', '--yes')).stderr).toContain('retired already');
   });
 
-  test('what cannot be done is refused before anybody is asked', async () => {
+  test('an impossible operation is refused before the confirmation', async () => {
     await leave([]);
     expect(await waybill('sinks', 'reconcile', '--sink', 'siem', '--from', '2026-11-20', '--yes')).toEqual({
       ...{ code: 2, stdout: '', stderr: 'cannot reconcile the sink "siem": a sink of type file cannot look up which records it has' },
@@ -223,7 +223,7 @@ describe('sinks', () => {
     });
   });
 
-  test('test sends events that nothing can mistake, in the format of the sink', async () => {
+  test('test sends recognizable test events in the format of the sink', async () => {
     writeFileSync(join(directory, 'waybill.yaml'), configuration().replace('raw', 'ecs'));
     await leave([]);
     const said = await waybill(
@@ -253,16 +253,16 @@ describe('sinks', () => {
     expect((await waybill('sinks', 'test', '--sink', 'siem', '--as', 'Nothing', '--yes')).code).toBe(2);
   });
 
-  test('reconcile is for a sink that can be asked which records it has', async () => {
+  test('reconcile requires a sink that can look up records', async () => {
     await leave([]);
     const { code, stderr } = await waybill('sinks', 'reconcile', '--sink', 'siem', '--from', '2026-11-20', '--yes');
     expect([code, stderr]).toEqual([2, expect.stringContaining('cannot look up which records it has')]);
   });
 
-  test('adopt: after the state was lost, the new one continues what the file holds, and only then', async () => {
+  test('adopt after a lost state continues the file; without it the sink stays blocked', async () => {
     await leave([7]);
     await waybill('dead-letters', 'retry', '--all', '--yes');
-    // Half a line, as a kill may have left it.
+    // Half a line, as after a kill.
     writeFileSync(join(directory, 'siem.ndjson'), '{"logId":', { flag: 'a' });
     rmSync(join(directory, 'state'), { recursive: true });
     await leave([3]);
@@ -275,19 +275,19 @@ describe('sinks', () => {
     expect(await waybill('dead-letters', 'retry', '--all', '--yes')).toMatchObject({ code: 0 });
     expect(lines().map((line, i) => (i === 1 ? line : (JSON.parse(line) as { logId: number }).logId))).toEqual([7, '{"logId":', 3]);
     expect((await json<{ sinks: unknown[] }>('sinks', 'list')).sinks[0]).toMatchObject({ adopt: false });
-    // From now on the file is this state's.
+    // From now on the file belongs to this state.
     expect(await waybill('replay', '--sink', 'siem', '--from', '1', '--to', '2', '--yes')).toMatchObject({ code: 0 });
     expect(lines()).toHaveLength(5);
   });
 
-  test('adopt: kafka too; and a dead letter that was taken before a kill is not sent again', async () => {
+  test('adopt for kafka; and a dead letter delivered before a kill is not sent again', async () => {
     await using broker = await new KafkaModel().create('audit').listen();
     const sink = `  - { id: siem, type: kafka, brokers: ['127.0.0.1:${broker.port}'], topic: audit, format: raw }`;
     writeFileSync(join(directory, 'waybill.yaml'), configuration().replace(/^ {2}- \{ id: siem.*$/m, sink));
     const taken = (): number[] =>
       broker.committed('audit').flatMap((one) => one.map(({ value }) => (JSON.parse(value) as { logId: number }).logId));
     await leave([7, 8], undefined, ['kafka', 'audit']);
-    // The power goes between the broker's commit and ours.
+    // The power fails between the broker's commit and ours.
     const state = join(directory, 'state');
     cpSync(state, join(directory, 'before'), { recursive: true });
     expect(await waybill('dead-letters', 'retry', '8', '--yes')).toMatchObject({ code: 0 });

@@ -1,4 +1,7 @@
-/** `waybill sources` and `status` on the state of a daemon that has not run since a source went from the configuration. */
+/**
+ * `waybill sources` and `status` on the state of a daemon that has not run since a source was
+ * removed from the configuration.
+ */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
@@ -8,7 +11,7 @@ import { command as sourcesCommand } from '../../../src/cli/commands/sources.ts'
 import { command as statusCommand } from '../../../src/cli/commands/status.ts';
 import { opened, source, temporary } from '../journal/opening.ts';
 
-test('a source that is gone is unconfigured, and can be retired, without a start in between', async () => {
+test('a removed source is unconfigured, and can be retired, without a start in between', async () => {
   const { directory, close, beside } = await opened();
   await close();
   const state = (): unknown => beside().prepare('SELECT state FROM sources WHERE id = ?').pluck().get(source);

@@ -1,4 +1,7 @@
-/** Commands that only read: which settings they need, whose state they may read, and a daemon that no longer runs. */
+/**
+ * Commands that only read: the settings they need, the states they may read, and a daemon that no
+ * longer runs.
+ */
 import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +13,7 @@ import { waybillProgram } from '../../support/programs.ts';
 import { base, day, hour } from '../../support/records.ts';
 import { gap, lastAge, opened, proven, source, temporary } from '../journal/opening.ts';
 
-/** What `waybill init` writes: every address by the environment, which only the daemon has. */
+/** The output of `waybill init`: every address from the environment, which only the daemon has. */
 const configuration = (state: string): string => `dataDir: ${state}
 sources:
   - id: ${source}
@@ -38,7 +41,7 @@ async function waybill(...argv: string[]): Promise<Shown> {
   return { code, stdout: text(stdout), stderr: text(stderr) };
 }
 
-/** A state with one proven window and one gap, that no daemon owns any more. */
+/** A state with one proven window and one gap, without a daemon. */
 async function state(settings?: string): Promise<string> {
   const { journal, directory, close } = await opened();
   await journal.close(source, { from: base, to: base + hour }, proven(0, base + hour, base + day), lastAge);
@@ -60,7 +63,7 @@ const reading = [
   ['backfill', 'list'],
 ];
 
-test.each(reading)('%s %s reads the state where no reference of the configuration leads anywhere', async (...command) => {
+test.each(reading)('%s %s reads the state if no reference of the configuration resolves', async (...command) => {
   const directory = await state();
   const file = join(directory, 'waybill.yaml');
   writeFileSync(file, configuration(directory));
@@ -71,7 +74,7 @@ test.each(reading)('%s %s reads the state where no reference of the configuratio
   expect(shown.code).toBe(command[0] === 'ledger' ? 3 : 0);
 });
 
-test('a reference that a report needs and that leads nowhere is said, and one of dataDir is an error that names --data-dir', async () => {
+test('an unresolved reference that a report needs is named, and one of dataDir is an error that names --data-dir', async () => {
   const directory = await state();
   const file = join(directory, 'waybill.yaml');
   writeFileSync(file, configuration(directory).replace(`[${source}]`, '["${env:ONLY}"]'));
@@ -117,7 +120,7 @@ test.each(reading)('%s %s --data-dir DIR reports the same as with the configurat
   const directory = await state(settings);
   const file = join(directory, 'waybill.yaml');
   writeFileSync(file, configuration(directory));
-  // The moment of the call is cut off: the time of a stopped daemon reaches up to it.
+  // The time of the call is removed: the report on a stopped daemon ends at it.
   const timeless = ({ code, stdout, stderr }: Shown): Shown => ({
     code,
     stderr,
@@ -133,16 +136,16 @@ test.each(reading)('%s %s --data-dir DIR reports the same as with the configurat
   expect(timeless(bare)).toEqual(timeless(known));
 });
 
-test('a state whose settings are not known is read all the same, with a warning', async () => {
+test('a state with unknown settings is read, with a warning', async () => {
   const directory = await state();
   const shown = await waybill('status', '--data-dir', directory);
   expect(shown.code).toBe(0);
   expect(shown.stderr).toMatch(/^warning: the state does not contain the settings of its sources and sinks yet: /);
-  // Not "gone from the configuration": which sources it names is not known.
+  // Not "gone from the configuration": its sources are unknown.
   expect(shown.stdout).toMatch(/^production +stopped /m);
 });
 
-test('--data-dir is for what only reads', async () => {
+test('--data-dir is only for commands that read', async () => {
   const directory = await state();
   for (const command of [
     ['gaps', 'retry', '--all'],
@@ -155,7 +158,7 @@ test('--data-dir is for what only reads', async () => {
     });
 });
 
-test('a daemon that does not run: since when, what the state knows, and what to do; --exit-code is 3', async () => {
+test('a stopped daemon: its end, the known state, and the advice; --exit-code is 3', async () => {
   const directory = await state();
   const file = join(directory, 'waybill.yaml');
   writeFileSync(file, configuration(directory));
@@ -169,7 +172,7 @@ test('a daemon that does not run: since when, what the state knows, and what to 
   expect((await waybill('status', '--config', file)).code).toBe(0);
 });
 
-test('a directory without a state, and one of another user, are told apart', async ({ skip }) => {
+test('a directory without a state differs from one of another user', async ({ skip }) => {
   const empty = temporary();
   const file = join(empty, 'file');
   writeFileSync(file, '');

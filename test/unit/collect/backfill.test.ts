@@ -20,7 +20,7 @@ async function toItsEnd(it: World, history: Backfiller, most = 200): Promise<num
   return turns;
 }
 
-test('reads a range to its end with a proof for each window, each record once, and nothing beyond its edges', async () => {
+test('reads a range to its end with a proof for each window, each record once, and none outside it', async () => {
   const it = await world({ after: day });
   // Records on and around both edges, and some between.
   [-7 * hour, -6 * hour, -6 * hour + 1, -3 * hour, -1 * second, -1].forEach((at, i) => it.source.add(i + 1, base + at));
@@ -49,7 +49,7 @@ test('a window is recounted at the ages that it has not reached; an older window
   const now = it.source.now();
   for (const { to_us: until, next_us: next } of rows) {
     const ahead = [hour, 6 * hour, day, 3 * day, 7 * day, 14 * day, 30 * day].map((age) => until + age).filter((at) => at > now);
-    // Server time may have moved on by the answers since.
+    // Server time may have advanced with later responses.
     if (next === null) expect(ahead.length === 0 || Math.min(...ahead) - now < minute).toBe(true);
     else expect(next).toBe(Math.min(...ahead));
   }

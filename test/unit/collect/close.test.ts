@@ -41,7 +41,7 @@ async function closeAll(it: World): Promise<number> {
   return closed;
 }
 
-/** Moves server time to `at`. */
+/** Advances server time to `at`. */
 function go(it: World, at: number): void {
   it.clock.wall += (at - it.source.now()) / 1000;
 }
@@ -58,7 +58,7 @@ async function makeDue(it: World, windows: readonly Row[]): Promise<void> {
     );
 }
 
-/** Does what is due until nothing is; returns how often something was. */
+/** Runs due work until none is left. @returns the number of rounds with work */
 async function again(it: World): Promise<number> {
   let turns = 0;
   while (await it.closer.retry(it.source.now(), it.signal)) turns += 1;
@@ -78,7 +78,7 @@ test('windows are closed once closeDelay has passed, and not before; they tile (
   expect(frontier).toBe(live.closedUntil);
   expect(live.closedUntil).toBeGreaterThan(base + hour);
   expect(tilingFaults(it.beside())).toEqual([]);
-  // Not one second more until it is settled.
+  // Not one second before closeDelay has passed.
   go(it, live.closedUntil + 2 * closeDelay - second);
   expect(await closeAll(it)).toBe(0);
   go(it, live.closedUntil + 2 * closeDelay);
@@ -96,7 +96,7 @@ test('a dense period is split down to seconds, no record is lost at the splits, 
   expect(tilingFaults(it.beside())).toEqual([]);
   const all = rows(it);
   expect(all.every(({ state }) => state === 'proven')).toBe(true);
-  // Only a window of a second may hold more than 9,900.
+  // Only a window of one second may contain more than 9,900.
   const crowded = all.filter(({ records: own }) => own > 9_900);
   expect(crowded).toMatchObject([{ from: base + 600 * second, to: base + 601 * second, records: 12_001 }]);
   const { closedUntil: reached } = it.journal.progress(sourceId).live;
@@ -125,10 +125,10 @@ test('a gap is retried after 1, 5 and 15 minutes, at the ages of recounts, then 
     expect(first(it)).toMatchObject({ state: 'gap', attempts: turn + 2, recounts: 0 });
   }
   expect(tried.slice(0, 10)).toEqual([minute, 5 * minute, 15 * minute, ...ages]);
-  // Then daily, from when it was tried (a try itself takes a few seconds).
+  // Then daily, counted from the attempt (an attempt takes a few seconds).
   for (const [i, wait] of tried.slice(10).entries()) expect(Math.floor(wait / day)).toBe(31 + i);
   expect(it.journal.progress(sourceId).frontier).toBe(from);
-  // Days later the service counts again.
+  // Days later the service sends totals again.
   it.source.switches.total = 'true';
   go(it, first(it).next ?? 0);
   await it.closer.retry(it.source.now(), it.signal);
@@ -141,7 +141,7 @@ test('a closed window is counted once at each age by exactly its stored query, u
   it.source.add(1, base + second);
   await closeAll(it);
   const { to: until } = first(it);
-  // As a release with other padding would have stored it.
+  // As stored by a release with other padding.
   const stored = { startTime: '2026-11-20T01:59:58.50', endTime: '2026-11-20T02:15:07.25' };
   const db = it.beside();
   db.prepare('UPDATE windows SET query = ?').run(JSON.stringify(stored));
@@ -202,7 +202,10 @@ test('a re-read without a proof leaves the old proof, lists the window, and is r
   expect(first(it)).toMatchObject({ state: 'proven', reason: null, total: 1, attempts: 0, next: until + 6 * hour });
 });
 
-/** Three windows with 3, 2 and 4 records, closed; the first is to be counted again when an hour has passed since its end. */
+/**
+ * Three closed windows with 3, 2 and 4 records; the first is due for a recount one hour after its
+ * end.
+ */
 async function threeWindows(): Promise<{ it: World; to: number; windows: Row[] }> {
   const it = await world({ after: 4 * closeDelay });
   [3, 2, 4].forEach((count, window) => {
@@ -219,7 +222,8 @@ test('a smaller total is recounted after closeDelay; if another window shows all
   it.source.records.shift();
   go(it, until + hour);
   expect(await again(it)).toBe(1);
-  // A replica may lag: the window stands, its stored total is not lowered, and it is told.
+  // A replica may lag: the window stays, its stored total is not lowered, and the difference is
+  // logged.
   const counted = it.source.now();
   expect(first(it)).toMatchObject({
     state: 'proven',
@@ -239,7 +243,8 @@ test('a smaller total is recounted after closeDelay; if another window shows all
   expect(it.log.lines.filter(({ level }) => level === 'error')).toMatchObject([{ fields: { stored: 3, total: 2 } }]);
   expect(it.reported).toEqual({ suspensions: [], vanished: 1 });
   expect(it.suspensions.current).toBeUndefined();
-  // Three questions: the window, the richest of the last day, and the window once more: rows may have come back in between.
+  // Three requests: the window, the window with the most records of the last day, and the first
+  // window again, since its rows may have returned.
   const [asked, , richest] = rows(it).map(({ query }) => JSON.parse(query) as unknown);
   expect(it.source.requests.map(({ query }) => query)).toEqual([asked, richest, asked]);
   const line = (await it.journal.read(it.journal.head().seq - 1, { records: 1, bytes: 1e6 }))[0];
@@ -264,13 +269,13 @@ test('when every window has shrunk, the source is suspended after three fresh to
   expect(it.suspensions.current).toMatchObject({ reason: 'rows', windows: [windows[2]?.from, windows[0]?.from] });
   expect(it.journal.progress(sourceId)).toMatchObject({ state: 'suspended', suspension: { reason: 'rows' } });
   expect(it.reported).toEqual({ suspensions: ['rows'], vanished: 0 });
-  // Both are listed as open, with their proofs as they were.
+  // Both windows are listed as open, and their proofs are unchanged.
   expect(rows(it).map(({ reason, records: own, next }) => [reason, own, next === null])).toEqual([
     ['reread', 3, true],
     [null, 2, false],
     ['reread', 4, true],
   ]);
-  // Nobody recounts them now, and yet they are not final.
+  // No recount happens now, and yet they are not final.
   expect(ledgerReport(it.beside()).sources[0]?.windows.map(({ state }) => state)).toEqual(['proven', 'proven', 'proven']);
   const suspension = (): Suspension => it.suspensions.current ?? { reason: 'rows', message: 'none', since: 0 };
   expect(await it.closer.recounter.test(suspension(), it.signal)).toBe(false);
@@ -283,7 +288,10 @@ test('when every window has shrunk, the source is suspended after three fresh to
   expect(rows(it).every(({ state, reason, attempts: tries }) => state === 'proven' && reason === null && tries === 0)).toBe(true);
 });
 
-/** All three windows lack a record, the source is on hold for it, and everything that shrank is known. `give`: the rows are back. */
+/**
+ * All three windows lack a record, the source is suspended, and all windows that shrank are listed.
+ * `give` restores the rows.
+ */
 async function threeSuspended(): Promise<{ it: World; suspension: () => Suspension; all: World['source']['records']; lack: () => void }> {
   const { it, to: until } = await threeWindows();
   const all = [...it.source.records];
@@ -299,7 +307,7 @@ async function threeSuspended(): Promise<{ it: World; suspension: () => Suspensi
   return { it, suspension, all, lack };
 }
 
-/** What status and the report say is open: how many windows, and the reason of each. */
+/** Windows that status and the report show as open: how many, and the reason of each. */
 function doubted(it: World): (number | (string | null)[] | undefined)[] {
   const live = {
     closeDelaySeconds: () => 900,
@@ -319,13 +327,13 @@ test('when a suspension ends, each window that shrank is recounted at once, and 
   it.source.records.splice(0, Infinity, ...all);
   expect(await it.closer.recounter.test(suspension(), it.signal)).toBe(true);
   await it.suspensions.end('rows');
-  // Also after a kill at this moment: it stands in the ledger.
+  // The ledger stores it, so that it survives a kill at this moment.
   expect(doubted(it)).toEqual([3, ['reread', 'reread', 'reread']]);
   const now = it.source.now();
   expect(rows(it).map(({ next }) => (next ?? Infinity) <= now)).toEqual([true, true, true]);
   it.source.requests.length = 0;
   expect(await again(it)).toBe(3);
-  // One question each: an equal count shows that the proof holds.
+  // One request each: an equal count confirms the proof.
   expect(it.source.requests.map(({ pageSize }) => pageSize)).toEqual([1, 1, 1]);
   expect(doubted(it)).toEqual([0, [null, null, null]]);
   expect(rows(it).every(({ attempts: tries, recounts, next }) => tries === 0 && recounts > 0 && next !== null)).toBe(true);
@@ -336,7 +344,7 @@ test('rows that are hidden again during these recounts suspend the source again:
   it.source.records.splice(0, Infinity, ...all);
   await it.suspensions.end('rows');
   lack();
-  // Older than a day: nothing but another window tells that they have not vanished.
+  // Older than a day: only another window shows that the records still exist.
   go(it, it.source.now() + 2 * day);
   for (let turn = 0; turn < 3 && !it.suspensions.current; turn += 1) await it.closer.retry(it.source.now(), it.signal);
   expect(it.reported).toEqual({ suspensions: ['rows', 'rows'], vanished: 0 });
@@ -353,7 +361,7 @@ test('rows that a fresh token shows again do not suspend the source', async () =
   go(it, first(it).next ?? 0);
   await it.closer.retry(it.source.now(), it.signal);
   expect(it.reported.suspensions).toEqual([]);
-  // Counted once more, and the hours that were due meanwhile.
+  // Counts the window again, and works through the hours that became due.
   go(it, first(it).next ?? 0);
   await again(it);
   expect(rows(it).map(({ reason, attempts: tries }) => [reason, tries])).toEqual([
@@ -368,7 +376,7 @@ test('windows closed since the last full visibility are recounted when a suspens
   const all = [...it.source.records];
   go(it, until + hour);
   await again(it);
-  // From here on less is shown. A window is closed, without a single record of the four that it has.
+  // From here on fewer rows are shown. A window is closed without any of its four records.
   const { closedUntil: reached } = it.journal.progress(sourceId).live;
   for (let i = 0; i < 4; i += 1) all.push({ time: reached + i * minute, visible: 0, text: recordText(100 + i, reached + i * minute) });
   it.source.records.splice(0, Infinity);
@@ -383,7 +391,8 @@ test('windows closed since the last full visibility are recounted when a suspens
   await again(it);
   expect(rows(it).at(-1)).toMatchObject({ from: reached, state: 'proven', records: 4, reason: null });
   expect(appended(it.beside())).toEqual(owned(it.source.records, everything));
-  // The same where no recount is ahead of the window any more: until all is seen to be shown its uids stay, so that it can be read again.
+  // The same if the window has no recount ahead: its uids stay until full visibility is confirmed,
+  // so that it can be read again.
   const next = it.journal.progress(sourceId).live.closedUntil;
   for (let i = 0; i < 4; i += 1) all.push({ time: next + i * minute, visible: 0, text: recordText(200 + i, next + i * minute) });
   it.source.records.splice(0, Infinity);
@@ -398,7 +407,7 @@ test('windows closed since the last full visibility are recounted when a suspens
   await again(it);
   expect(rows(it).find(({ from }) => from === next)).toMatchObject({ state: 'proven', records: 4, reason: null, next: null });
   expect(appended(it.beside())).toEqual(owned(it.source.records, everything));
-  // Once a window is counted whole after that, it is forgotten like others.
+  // Once a window is counted completely after that, its uids expire as usual.
   await closeAll(it);
   expect(it.journal.remembers(sourceId, { from: next, to: next + second })).toBe(true);
   go(it, it.source.now() + 2 * closeDelay);
@@ -412,7 +421,7 @@ test('before any recount the first window alone stands for full visibility: wind
   for (let i = 1; i <= 6; i += 1) it.source.add(i, base + i * minute);
   await it.closer.closeNext(it.source.now(), it.signal);
   go(it, it.source.now() + second);
-  // The next three are closed while nothing but one's own is shown, and then counted alike.
+  // The next three are closed while only own records are shown, and then counted alike.
   const all = [...it.source.records];
   for (let i = 0; i < 9; i += 1)
     all.push({ time: base + closeDelay + i * 4 * minute, visible: 0, text: recordText(50 + i, base + closeDelay + i * 4 * minute) });
@@ -443,12 +452,12 @@ test('a suspension ends when an operator accepts the windows that shrank', async
   const accept = async (froms: readonly Micros[] = []): Promise<void> => {
     for (const from of froms) await it.journal.acceptGap(sourceId, from, { at: accepted, actor: 'j.doe', reason: 'deleted by order' });
   };
-  // The service tells its time to the second; ours is ahead of that by the rest of it.
+  // Server time has a resolution of a second; the local clock is ahead by the rest.
   const accepted = it.source.now() + 0.9 * second;
   const others = rows(it)[1]?.from ?? 0;
   await expect(accept([others])).rejects.toThrow('it is proven');
   await accept(suspension().windows);
-  // What else shrank is not known yet.
+  // Other windows that shrank are not known yet.
   expect(await it.closer.recounter.test(suspension(), it.signal)).toBe(false);
   while (await it.closer.recounter.sampleRecount(suspension(), it.signal));
   expect(suspension()).toMatchObject({
@@ -461,10 +470,10 @@ test('a suspension ends when an operator accepts the windows that shrank', async
   await it.suspensions.end('rows');
   const report = ledgerReport(it.beside());
   const [end] = report.sources[0]?.suspensions.slice(-1) ?? [];
-  // What a person did comes before what it caused.
+  // The operation comes before its consequence.
   expect([end?.event, end?.at]).toEqual(['active', report.operations.at(-1)?.at]);
   expect(rows(it).map(({ state, reason }) => [state, reason])).toEqual(Array(3).fill(['accepted', 'reread']));
-  // Nothing is left that another hold could begin with.
+  // Nothing is left that could start another suspension.
   go(it, it.source.now() + day);
   expect(await it.closer.retry(it.source.now(), it.signal)).toBe(false);
   expect(it.reported.suspensions).toEqual(['rows']);
@@ -473,7 +482,7 @@ test('a suspension ends when an operator accepts the windows that shrank', async
 test.each([
   ['of the last day tells it by itself', hour, 'rows'],
   ['that is older has vanished', 2 * day, undefined],
-])('without another window to ask, one %s', async (_what, age, reason) => {
+])('if no other window can be counted, one %s', async (_what, age, reason) => {
   const it = await world({ after: 2 * closeDelay });
   [1, 2].forEach((id) => it.source.add(id, base + id * second));
   await closeAll(it);
@@ -492,7 +501,7 @@ test('a window that was closed while rows were hidden does not show full visibil
   await again(it);
   const own = it.source.records.splice(0, Infinity).slice(0, 1);
   it.source.records.push(...own);
-  // Closed with what is one's own, and the richest by far.
+  // Closed with own records only, and yet the window with the most records by far.
   const { closedUntil: reached } = it.journal.progress(sourceId).live;
   for (let i = 0; i < 9; i += 1) it.source.add(100 + i, reached + i * minute);
   go(it, reached + 2 * closeDelay + minute);
@@ -509,7 +518,10 @@ test('a window that was closed while rows were hidden does not show full visibil
   expect(it.suspensions.current).toMatchObject({ reason: 'rows' });
 });
 
-/** Two proven windows with 5 and 3 records around one with 4 that is a gap, because the service counted one more; its next try is due. */
+/**
+ * Two proven windows with 5 and 3 records around a gap with 4, because the service counted one
+ * more; its next attempt is due.
+ */
 async function gapBetween(): Promise<{ it: World; from: number; gapped: () => Row }> {
   const it = await world({ after: 4 * closeDelay });
   [5, 4, 3].forEach((count, window) => {
@@ -537,7 +549,7 @@ test('a gap that shows fewer records has shrunk if another window shows all its 
 
   const { it, from, gapped } = await gapBetween();
   const all = it.source.records.splice(0, Infinity);
-  // Nothing is shown: that proves itself.
+  // No record is shown, so every window could be proven empty.
   await it.closer.retry(it.source.now(), it.signal);
   expect(it.source.renewed).toBe(3);
   expect(it.suspensions.current).toMatchObject({ reason: 'rows', windows: [base] });
@@ -547,7 +559,8 @@ test('a gap that shows fewer records has shrunk if another window shows all its 
   const suspension = (): Suspension => it.suspensions.current ?? { reason: 'rows', message: 'none', since: 0 };
   expect(await it.closer.recounter.test(suspension(), it.signal)).toBe(false);
   it.source.records.push(...all);
-  // The service had counted one too many: what it has now is less than that, and with all else intact said to have vanished.
+  // The service had counted one too many: it now has fewer than that, so the window counts as
+  // shrunk although all records exist.
   it.source.add(19, from + 9 * minute);
   expect(await it.closer.recounter.test(suspension(), it.signal)).toBe(true);
   await it.suspensions.end('rows');
@@ -558,7 +571,8 @@ test('a gap that shows fewer records has shrunk if another window shows all its 
 
 test('a suspension does not wait for a gap that lost records too: after the other window is accepted, the rest of the gap is proven', async () => {
   const { it, from, gapped } = await gapBetween();
-  // All five of the first window are deleted, and two of the four of the gap; the last window stays as it is.
+  // All five records of the first window are deleted, and two of the four of the gap; the last
+  // window stays intact.
   it.source.records.splice(0, 7);
   await it.closer.retry(it.source.now(), it.signal);
   const suspension = (): Suspension => it.suspensions.current ?? { reason: 'rows', message: 'none', since: 0 };
@@ -572,7 +586,7 @@ test('a suspension does not wait for a gap that lost records too: after the othe
   expect(await it.closer.recounter.test(suspension(), it.signal)).toBe(false);
   await it.journal.acceptGap(sourceId, base, { at: base, actor: 'j.doe', reason: 'deleted by order' });
   expect(await it.closer.recounter.test(suspension(), it.signal)).toBe(true);
-  // Nor does one that lists the gap, as a state of before may.
+  // Nor does a suspension that lists the gap, as an earlier state may.
   expect(await it.closer.recounter.test({ ...suspension(), windows: [base, from] }, it.signal)).toBe(true);
   await it.suspensions.end('rows');
   await again(it);
@@ -590,7 +604,7 @@ test('rows that are shown again during a retry leave the window a gap, to be ret
   await it.closer.retry(it.source.now(), it.signal);
   expect(it.suspensions.current).toBeUndefined();
   expect(gapped()).toMatchObject({ state: 'gap', reason: 'count', total: 5, attempts: 2 });
-  // Where no answer about the other window can be had it is the same.
+  // The same if the other window cannot be counted.
   it.source.records.splice(0, Infinity);
   it.source.before = (request) => {
     it.source.switches.total = isReference(request) ? 'missing' : 'true';
@@ -605,7 +619,7 @@ test('a window that shows fewer records while it is read again keeps its old pro
   const { it, to: until } = await threeWindows();
   it.source.add(9, base + 9 * minute);
   const all = [...it.source.records];
-  // The total tells of the late record; before the page comes the rows are hidden.
+  // The total includes the late record; the rows are hidden before the page is read.
   it.source.before = ({ pageSize }) => {
     if (pageSize > 1) it.source.records.length = 0;
   };
@@ -643,7 +657,7 @@ test('a short lag of a replica leaves only log lines and ledger lines', async ()
   });
 });
 
-test('in quiet times one window with records is counted at random, and no more than one in five minutes', async () => {
+test('when idle, one window with records is counted at random, at most one in five minutes', async () => {
   const { it } = await threeWindows();
   const { recounter } = it.closer;
   expect(await recounter.checkSamples(it.source.now(), it.signal)).toBe(false);
@@ -656,7 +670,7 @@ test('in quiet times one window with records is counted at random, and no more t
   expect(await recounter.checkSamples(it.source.now(), it.signal)).toBe(false);
   expect(it.source.requests).toHaveLength(1);
   expect(it.journal.head().seq).toBe(seq);
-  // A recount of a window with records is as good.
+  // A recount of a window with records has the same effect.
   go(it, first(it).to + hour);
   await again(it);
   await it.clock.sleep(290_000, it.signal);
@@ -687,7 +701,7 @@ test('a window whose uids are forgotten is never read again, whatever a sample r
   for (let i = 50; i < 60; i += 1) it.source.add(i, base + (i % 3) * closeDelay + i * 2 * second);
   const due = { ...(await it.journal.window(sourceId, base)), from: base, to: first(it).to } as LedgerWindow;
   await it.closer.recounter.recount(due, it.signal);
-  // Listed as open, with its proof as it was.
+  // Listed as open, with its proof unchanged.
   expect(first(it)).toMatchObject({ state: 'proven', reason: 'reread', total: 3, next: null });
   expect(appended(it.beside())).toHaveLength(9);
 });
@@ -716,7 +730,7 @@ test('three windows in a row with records out of range are reported as trouble u
     expect(it.closer.trouble).toEqual(trouble);
   }
   expect(it.log.lines.filter(({ level }) => level === 'error')).toHaveLength(1);
-  // A new life knows it from the ledger, and says it once more.
+  // After a restart the ledger still shows it, and it is reported once more.
   const later = it.anotherCloser();
   expect(later.trouble).toBeUndefined();
   await later.checkTimeFilter();
@@ -738,7 +752,7 @@ test('a window with records out of range that is proven later is no longer repor
   expect(it.closer.trouble).toBeUndefined();
 });
 
-test('a recount without a usable total, or with an unreadable response, is no agreement', async () => {
+test('a recount without a usable total, or with an unreadable response, confirms nothing', async () => {
   const it = await world({ after: 2 * closeDelay });
   [1, 2].forEach((id) => it.source.add(id, base + id * second));
   await closeAll(it);

@@ -8,7 +8,9 @@ function found(it: World): Promise<{ start: number; message: string }> {
   return earliest(it.requester, it.paging, it.source.now(), closeDelay, it.signal);
 }
 
-/** What a service that sorts shows first is not read to be found: one page of one record, one count. */
+/**
+ * The first page in ascending order shows the earliest record: one page of one record, one count.
+ */
 test('the first record in ascending order, when nothing is counted before it', async () => {
   const it = await world({ after: 100 * day });
   it.source.add(1, base + 40 * day + 123_456);
@@ -18,7 +20,7 @@ test('the first record in ascending order, when nothing is counted before it', a
   expect(it.source.requests.every(({ pageSize }) => pageSize === 1)).toBe(true);
 });
 
-test.each(['included', 'excluded'] as const)('where the order is not honoured, by counts; upper bound %s', async (upperBound) => {
+test.each(['included', 'excluded'] as const)('by counts if the order is not honoured; upper bound %s', async (upperBound) => {
   const it = await world({ after: 100 * day, switches: { order: 'ignored', upperBound } });
   it.source.add(1, base + 60 * day);
   const first = base + 7 * day + 3 * hour + 5 * minute + 999_999;
@@ -39,7 +41,7 @@ test('also if the service compares times in whole seconds', async () => {
   expect((await found(it)).start).toBeLessThanOrEqual(base + 8 * day);
 });
 
-test('for a service without records history begins closeDelay ago: records written now become visible later', async () => {
+test('for a service without records history starts closeDelay ago: records written now become visible later', async () => {
   const it = await world({ after: day + 250_000 });
   expect(await found(it)).toEqual({ start: base + day - closeDelay, message: 'the service has no record' });
 });
@@ -56,6 +58,6 @@ test('without a usable total the first record counts, and the message says so', 
   it.source.add(1, base + 40 * day);
   expect(await found(it)).toEqual({
     start: base + 40 * day - 2 * second,
-    message: 'the first record in ascending order; the service gives no usable total to check it by',
+    message: 'the first record in ascending order; not verified, because the service gives no usable total',
   });
 });

@@ -1,4 +1,7 @@
-/** History that is read before the clock of the service is known: collected at once, proven afterwards, and never by what was read alone. */
+/**
+ * History that is read before the clock of the service is known: collected at once, proven later,
+ * and never by the early read alone.
+ */
 import { expect, test } from 'vitest';
 import type { PageRequest } from '../../../src/model/source.ts';
 import { base, hour, minute, second } from '../../support/records.ts';
@@ -34,7 +37,7 @@ function windows(it: Running): Row[] {
   }));
 }
 
-/** Every window holds exactly what the service has for it now. */
+/** Every window has exactly the records that the service has now. */
 function expectTrue(it: Running): void {
   for (const window of windows(it)) {
     const uids = owned(it.source.records, window);
@@ -49,7 +52,7 @@ const isPage = ({ query, pageSize }: PageRequest): boolean => query.endTime !== 
 const beginOf = ({ query }: PageRequest): number => Date.parse(`${query.startTime ?? ''}Z`) * 1000 + second;
 const endOf = ({ query }: PageRequest): number => Date.parse(`${query.endTime ?? ''}Z`) * 1000 - second;
 
-/** A source whose ledger begins three hours back, with a record every minute. */
+/** A source whose ledger starts three hours ago, with a record every minute. */
 async function threeHours(): Promise<Running> {
   const it = await begun({ after: 3 * hour, pollInterval: 10_000 });
   for (let id = 1; id < 180; id += 1) it.source.add(id, base + id * minute, 0);
@@ -64,7 +67,7 @@ test('early history is collected at once, closed when the clock is known, and re
   expect(appended(it.beside())).toEqual(expect.arrayContaining(early));
   expect(early.length).toBeGreaterThan(80);
   expect(it.lines.lines.filter(({ event }) => event === 'source.clock_measuring')).toMatchObject([
-    // The first answer took 20 ms.
+    // The first response took 20 ms.
     { level: 'info', fields: { source: sourceId, to: new Date((begin + 5 * minute) / 1000 + 20).toISOString() } },
   ]);
 
@@ -95,12 +98,13 @@ test('the first window is closed as soon as the clock is known, not with the nex
   };
   const begin = it.clock.monotonic();
   await it.runUntil(it.source.now() + 6 * minute);
-  // Five minutes after the first answer, which takes 20 ms, and the count that confirms the window.
+  // Five minutes after the first response, which takes 20 ms, and the count that confirms the
+  // window.
   expect(closedAt - begin).toBeGreaterThanOrEqual(300_000);
   expect(closedAt - begin).toBeLessThan(300_200);
 });
 
-test('a record that becomes visible between reading and closing has the window read again', async () => {
+test('a record that becomes visible between reading and closing causes a second read of the window', async () => {
   const it = await threeHours();
   const begin = it.source.now();
   it.source.add(1_000, base + 20 * minute + 1, begin + 2 * minute);
@@ -147,7 +151,7 @@ test.each([
   const place = await world({ after: 4 * hour });
   place.source.delay = 20;
   place.clock.wall += wall / 1000;
-  // The model counts its time from the wall clock.
+  // The model derives its time from the wall clock.
   place.source.skew += skew - wall;
   const it = running(place, { pollInterval: 10_000 });
   const least = base + 4 * hour - 40 * minute;

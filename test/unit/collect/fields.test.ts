@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { shows, Shares, watchedFields } from '../../../src/collect/fields.ts';
 
-/** A record as the specification shows it, section 2.7, with what is given besides. */
+/** A record as in section 2.7 of the specification, with changes. */
 function record(more: Readonly<Record<string, unknown>> = {}): { text: string } {
   return { text: JSON.stringify({ logId: 1, payloadName: 'plan.pdf', ...more }) };
 }
@@ -49,7 +49,7 @@ test('the last 1,000 records count, also after a restart; of a large page, 100 e
   expect(watchedFields.map((field) => shares.shareOf(field))).toEqual([1, 1, 1, 1, 1]);
   const restarted = new Shares(shares.profile());
   restarted.add(Array.from({ length: 1_000 }, (_, i) => record(i % 10 === 0 ? {} : rich)));
-  // Of the page the records 0, 10, 20, … were looked at: a hundred poor ones beside 900 rich ones.
+  // Of the page, records 0, 10, 20, … were sampled: a hundred without the field among 900 with it.
   expect(restarted.shareOf('userNetwork')).toBe(0.9);
   restarted.add(Array.from({ length: 100 }, () => record()));
   expect(restarted.shareOf('userNetwork')).toBe(0.8);

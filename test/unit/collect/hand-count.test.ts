@@ -42,11 +42,14 @@ test('records of several pages are counted once each; known page sizes do not ch
   expect(it.paging).toEqual({ first: 1, size: 4 });
 });
 
-test.each(['one more', 'one less'] as const)('a total of %s than there are does not agree, counted three times', async (total) => {
-  const it = await aRecordAMinute({ pageSize: 100, switches: { total } });
-  expect(await counted(it, 200)).toMatchObject({ read: 11, counted: total === 'one more' ? 12 : 10, agrees: false });
-  expect(it.source.counts).toBe(3);
-});
+test.each(['one more', 'one less'] as const)(
+  'a total of %s than the records returned does not agree, counted three times',
+  async (total) => {
+    const it = await aRecordAMinute({ pageSize: 100, switches: { total } });
+    expect(await counted(it, 200)).toMatchObject({ read: 11, counted: total === 'one more' ? 12 : 10, agrees: false });
+    expect(it.source.counts).toBe(3);
+  },
+);
 
 test('a service that ignores the times of a query is not reported as a wrong total', async () => {
   const it = await aRecordAMinute({ pageSize: 100, switches: { noFilter: true } });
@@ -74,7 +77,7 @@ test.each<[string, Options, number]>([
   ['a page that cannot be read', { switches: { unreadable: new Set([110]) } }, 200],
   ['a period that the service refuses', { switches: { widest: 5 * minute } }, 200],
   ['more than a few pages', { pageSize: 2 }, 200],
-])('there is no result where there is %s', async (_, options, total) => {
+])('there is no result if there is %s', async (_, options, total) => {
   const it = total === 0 ? await world() : await aRecordAMinute(options);
   expect(await counted(it, total)).toBeUndefined();
 });

@@ -1,4 +1,7 @@
-/** How often a quiet source is really asked: the real collector against a quiet model service, over virtual time, beside the number that `check` prints. */
+/**
+ * The request rate of an idle source: the real collector with an idle model service, in virtual
+ * time, compared with the number that `check` prints.
+ */
 import { expect, test } from 'vitest';
 import { requestsADay } from '../../../src/cli/commands/check/idle-requests.ts';
 import { sourceSettings } from '../../../src/source/settings.ts';
@@ -16,14 +19,14 @@ const {
 } = sourceSettings.parse({ id: sourceId, baseUrl: 'https://service.example/v2/api', auth });
 
 test(
-  'a month after its start a quiet source gets as many requests as check predicts, and at most 0.15 a second',
+  'a month after its start an idle source gets as many requests as check predicts, and at most 0.15 a second',
   { timeout: 300_000 },
   async () => {
     const days = 30;
     const measured = 3 * hour;
     const it = await world({ after: days * 24 * hour + closeDelay * 1000 });
     const { journal, source, clock } = it;
-    // A month of windows as close left them, each with the recount that is ahead of it.
+    // A month of windows as the collector leaves them, each with its next recount.
     const now = source.now();
     for (let from = base; from < now - closeDelay * 1000; from += closeDelay * 1000) {
       const until = from + closeDelay * 1000;
@@ -36,7 +39,7 @@ test(
     const { collector } = running(it, settings);
     const abort = new AbortController();
     const ended = collector.run(abort.signal);
-    // Until the clock of the service stands and what became due meanwhile is done.
+    // Until the clock of the service is known and overdue work is done.
     await clock.sleep(10 * 60_000, abort.signal);
     const before = source.requests.length;
     await clock.sleep(measured / 1000, abort.signal);
@@ -46,14 +49,15 @@ test(
 
     const daily = (asked * 24 * hour) / measured;
     const printed = requestsADay(settings);
-    // The design's own sum: tip 8,640, close 96 windows twice, recounts 96 windows at 7 ages, the guard at most 288.
+    // The design's sum: live polls 8,640, close 96 windows with two requests each, recount 96
+    // windows at 7 ages, sample recounts at most 288.
     expect(printed).toBe(8_640 + 192 + 672 + 288);
     expect(daily).toBeLessThanOrEqual(printed);
-    // The guard may have asked less; everything else is asked as it is printed.
+    // There may be fewer sample recounts; all other requests match the printed number.
     expect(daily).toBeGreaterThan((printed - 288) * 0.98);
     expect(asked / (measured / second)).toBeLessThanOrEqual(0.15);
     const recounts = source.requests.slice(before).filter(({ query, pageSize }) => pageSize === 1 && query.endTime !== undefined).length;
-    // One count of each window that closes, and one at each age of each window.
+    // One count of each closed window, and one at each age of each window.
     expect(Math.abs((recounts * 24 * hour) / measured - (96 + 96 * recount.length))).toBeLessThanOrEqual(96);
   },
 );

@@ -5,7 +5,10 @@ import { lastAge, proven, source as sourceId } from '../journal/opening.ts';
 import { appended, owned, world } from './world.ts';
 import type { World } from './world.ts';
 
-/** Where the last poll began, in seconds from `base`; every one is without an end, so that a node whose clock is ahead is heard (C26). */
+/**
+ * The start of the last poll, in seconds from `base`. Polls have no end, so that records of a node
+ * whose clock is ahead arrive (C26).
+ */
 function began(it: World): number {
   const query = it.source.requests.at(-1)?.query ?? {};
   expect(query.endTime).toBeUndefined();
@@ -37,9 +40,10 @@ test('a poll reaches two minutes before the newest record, and never into closed
   expect(began(it)).toBe(3_600 - 60);
 });
 
-test('a poll begins closeDelay ago where the ledger has closed later windows', async () => {
+test('a poll starts closeDelay ago if the ledger has closed later windows', async () => {
   const it = await world({ after: hour });
-  // Reached is never ahead of serverNow − settle in truth; after a clock was built anew it may be.
+  // In true time, closedUntil is never later than serverNow − closeDelay; after a clock was
+  // measured again it may be.
   await closeUntil(it, base + hour);
   it.source.add(1, base + hour - 3 * second);
   await it.poll();
@@ -55,7 +59,7 @@ test('polledUntil is the newest time read, at most server time: a record dated n
   await it.poll();
   expect(it.journal.progress(sourceId).polledUntil).toBe(it.source.now());
   expect(appended(it.beside())).toHaveLength(2);
-  // A record of now is still found, ten minutes later.
+  // A record of the present is still found ten minutes later.
   it.clock.wall += 600_000;
   it.source.add(3, it.source.now() - second);
   await it.poll();
@@ -89,7 +93,7 @@ test('once 1,000 new records are measured, a poll reaches back 1 s, and as far a
   it.clock.wall += 10_000;
   await it.poll();
   expect(began(it)).toBe(3_610 - 1);
-  // One in 1,000 may be older than the overlap reaches; a full poll finds two.
+  // One in 1,000 may be older than the overlap; a full poll finds two.
   for (const id of [1_001, 1_002]) it.source.add(id, base + hour - 5 * second, it.source.now() + 30 * second);
   await it.clock.sleep(600_000, it.signal);
   await it.poll();
@@ -106,15 +110,12 @@ test('polledUntil advances in the transaction of the last page, not before', asy
   expect(it.pages.map(({ polledUntil: tip }) => tip)).toEqual([undefined, undefined, base + hour - 55 * second]);
 });
 
-test.each(['empty', 'last', '404'] as const)(
-  'a poll of full pages, behind which comes %s, moves the mark all the same',
-  async (pastEnd) => {
-    const it = await world({ after: hour, pageSize: 2, switches: { pastEnd } });
-    for (let id = 1; id <= 4; id += 1) it.source.add(id, base + hour - 60 * second + id * second);
-    expect(await it.poll()).toBeUndefined();
-    expect(it.journal.progress(sourceId).polledUntil).toBe(base + hour - 56 * second);
-  },
-);
+test.each(['empty', 'last', '404'] as const)('a poll of full pages, followed by %s, still advances the position', async (pastEnd) => {
+  const it = await world({ after: hour, pageSize: 2, switches: { pastEnd } });
+  for (let id = 1; id <= 4; id += 1) it.source.add(id, base + hour - 60 * second + id * second);
+  expect(await it.poll()).toBeUndefined();
+  expect(it.journal.progress(sourceId).polledUntil).toBe(base + hour - 56 * second);
+});
 
 test('a poll ends at its 20th page, and the next resumes 2 s before the newest time read, until a short page', async () => {
   const it = await world({ after: hour, pageSize: 2 });
@@ -171,7 +172,7 @@ test('a second with more records than the paging depth does not hide later recor
   const crowded = it.source.now() - 30 * second;
   for (let id = 1; id <= 40; id += 1) it.source.add(id, crowded);
   it.source.add(41, crowded + 10 * second);
-  // To the depth, once more from just before that second, and behind it.
+  // To the depth, once more from just before that second, and after it.
   await it.poll();
   await it.poll();
   expect(appended(it.beside())).toHaveLength(30);

@@ -1,11 +1,11 @@
-/** The page cursor alone: which page comes next after an answer or a failure, without a service. */
+/** The page cursor alone: the next page after a response or a failure, without a service. */
 import { expect, test } from 'vitest';
 import { PageCursor } from '../../../src/collect/page-cursor.ts';
 import type { PageStep } from '../../../src/collect/page-cursor.ts';
 import type { Answer } from '../../../src/collect/requester.ts';
 import { WaybillError } from '../../../src/errors.ts';
 
-/** An answer with the records of these uids. */
+/** A response with the records of these uids. */
 function page(uids: readonly number[], more: Partial<Answer> = {}): Answer {
   return {
     request: { query: {}, page: undefined, pageSize: 1 },
@@ -34,7 +34,7 @@ test('a short page is not the last if the total counts further records', () => {
   expect(cursor.next).toEqual({ page: 2, pageSize: 2 });
 });
 
-test('the same page again ends the pass past the total, and not before it', () => {
+test('a repeated page ends the pass past the total, and not before it', () => {
   const before = new PageCursor({ first: 1, size: 2 });
   before.answered(page([1, 2], { total: 10 }));
   expect(before.answered(page([1, 2], { total: 10 }))).not.toBe('end');
@@ -43,7 +43,7 @@ test('the same page again ends the pass past the total, and not before it', () =
   expect(past.answered(page([1, 2], { total: 2 }))).toBe('end');
 });
 
-test('a smaller granted size after the first page begins the query again with that size', () => {
+test('a smaller granted size after the first page restarts the query with that size', () => {
   const paging = { first: 1, size: 4 };
   const cursor = new PageCursor(paging);
   cursor.answered(page([1, 2, 3, 4], { total: 9, pageSize: 4 }));
@@ -67,7 +67,7 @@ test('twenty unreadable places in a row end the pass', () => {
   expect(steps.map((step) => step.kind === 'unreadable' && step.isEnd)).toEqual([...Array<boolean>(19).fill(false), true]);
 });
 
-test('a refused size is halved from the first page; a refusal after answered pages narrows there, since the service pages no deeper', () => {
+test('a refused size is halved from the first page; a refusal after successful pages narrows there, because it is the paging depth', () => {
   const cursor = new PageCursor({ first: 1, size: 8 });
   expect(cursor.failed(refused)).toEqual({ kind: 'size_refused', pageSize: 8 });
   expect(cursor.next).toEqual({ page: 1, pageSize: 4 });
@@ -79,14 +79,14 @@ test('a refused size is halved from the first page; a refusal after answered pag
   expect(cursor.failed(refused)).toMatchObject({ kind: 'unreadable', page: 5, pageSize: 1, isEnd: true });
 });
 
-test('a page of one record that is refused counts refusals; any other failure is fatal', () => {
+test('a refused page of one record counts refusals; any other failure is fatal', () => {
   const cursor = new PageCursor({ first: 1, size: 1 });
   expect(cursor.failed(refused)).toEqual({ kind: 'refused', page: 1, pageSize: 1, refusals: 1 });
   expect(cursor.failed(refused)).toMatchObject({ refusals: 2 });
   expect(cursor.failed(new WaybillError('token_refused', 'cannot obtain a token'))).toEqual({ kind: 'fatal' });
 });
 
-test('a service that responds without end is bounded by its total and by the records returned', () => {
+test('an endless service is bounded by its total and by the records returned', () => {
   const cursor = new PageCursor({ first: 1, size: 10 });
   let requests = 0;
   let step: PageStep = { isFirst: true, isLast: false, isRestart: false };

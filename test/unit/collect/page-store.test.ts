@@ -13,10 +13,10 @@ interface Setup {
   readonly delays: number[];
   readonly informed: number[];
   readonly lines: Lines;
-  /** What `laggingPosition` gives, one after another; the last value stays. */
+  /** The values of `laggingPosition` in sequence; the last one stays. */
   laggingPosition: (number | undefined)[];
   readonly clock: Awaited<ReturnType<typeof world>>['clock'];
-  /** Stores one record of this time. */
+  /** Stores one record with this time. */
   readonly add: (id: number, time: number, place?: Parameters<PageStore['store']>[1], serverNow?: number) => ReturnType<PageStore['store']>;
 }
 
@@ -72,9 +72,9 @@ test('measures the delay of new records that a live poll could have waited for',
   await add(2, base);
   await add(3, base + second, { window: span(0, 60) }, base);
   expect(delays).toEqual([3, 3]);
-  // Known already.
+  // Already known.
   await add(2, base);
-  // The live range is days laggingPosition: this is history, read for the first time.
+  // The live range is days behind: this is history, read for the first time.
   await add(4, base + 2 * second, { window: span(0, 60) }, base + day);
   expect(delays).toEqual([3, 3]);
 });
@@ -115,7 +115,7 @@ test('waits up to 20 ms for sinks that fall behind while a window is read, and n
   expect(await waited(() => add(2, base, { window: span(0, 60) }))).toBe(20);
   expect(await waited(() => add(3, base, { window: span(0, 60) }))).toBe(0);
   laggingPosition.splice(0, laggingPosition.length, 8);
-  // A live poll never waits, nor does a page that added nothing.
+  // A live poll never waits, nor does a page without new records.
   expect(await waited(() => add(4, base))).toBe(0);
   expect(await waited(() => add(3, base, { window: span(0, 60) }))).toBe(0);
   expect(await waited(() => add(5, base, { window: span(0, 60) }))).toBe(20);

@@ -4,7 +4,7 @@ import { second } from '../../support/records.ts';
 
 const minuteMs = 60_000;
 
-/** The overlap after so many records of each depth, in seconds. */
+/** The overlap after this many records of each depth, in seconds. */
 function measured(counts: Readonly<Record<string, number>>): number {
   const overlap = new PollOverlap();
   overlap.next(0);
@@ -27,7 +27,7 @@ test.each([
   expect(measured(counts)).toBe(seconds);
 });
 
-test('one poll in ten minutes has the full overlap, whatever is measured', () => {
+test('one poll in ten minutes has the full overlap, whatever the measurement', () => {
   const overlap = new PollOverlap();
   for (let i = 0; i < 1_000; i += 1) overlap.found(-1);
   const full: number[] = [];

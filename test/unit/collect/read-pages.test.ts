@@ -10,10 +10,10 @@ import { world } from './world.ts';
 import type { World } from './world.ts';
 
 interface Read {
-  /** The `logId`s of each page that was handed over. */
+  /** The `logId`s of each page returned. */
   readonly pages: number[][];
   readonly unreadable: number[];
-  /** What was asked for, as page/size. */
+  /** The requested pages, as page/size. */
   readonly asked: string;
 }
 
@@ -50,7 +50,7 @@ test.each<[string, number, number, Partial<Switches>, string]>([
   ['a short page ends it', 5, 2, {}, '1/2 2/2 3/2'],
   ['a full last page is followed by one more', 4, 2, {}, '1/2 2/2 3/2'],
   ['nothing is one page', 0, 2, {}, '1/2'],
-  ['404 behind the last page ends it', 4, 2, { pastEnd: '404' }, '1/2 2/2 3/2'],
+  ['404 after the last page ends it', 4, 2, { pastEnd: '404' }, '1/2 2/2 3/2'],
   ['the last page again ends it, by its number', 4, 2, { pastEnd: 'last' }, '1/2 2/2 3/2'],
   ['the last page again ends it, by its records', 4, 2, { pastEnd: 'last', echo: 'nothing' }, '1/2 2/2 3/2'],
   ['pages may count from 0', 3, 2, { firstPage: 0 }, '0/2 1/2'],
@@ -83,7 +83,7 @@ test.each([
   ['4 where 2 is refused', 4, 11, '1/8 2/8 2/8 2/8 3/4 3/4 3/4 5/2 4/4 3/8 4/8', 3, 9, 12],
   ['the first page', 8, 3, '1/8 1/8 1/8 1/4 2/8 3/8 4/8', 1, 1, 8],
 ])(
-  'a page that cannot be read is stepped over in the least that the service grants: %s',
+  'an unreadable page is skipped in the smallest pages that the service grants: %s',
   async (_what, refuseBelow, bad, asked, page, from, to) => {
     const it = await filled(28, 8, { unreadable: new Set([bad]), refuseBelow });
     askedAtMost(it, 50);
@@ -123,9 +123,9 @@ test('two unreadable records in neighbouring pages do not reduce the other pages
 });
 
 test.each([
-  ['goes on behind two equal pages before the end that the service counts', 7, '1 2 3 4'],
-  ['takes a page that comes again behind that end for the last one', 4, '1 2 3'],
-  ['takes a page that comes again for the last one where nothing is counted', undefined, '1 2'],
+  ['continues after two equal pages before the end that the total counts', 7, '1 2 3 4'],
+  ['treats a page repeated after that end as the last one', 4, '1 2 3'],
+  ['treats a repeated page as the last one if there is no total', undefined, '1 2'],
 ])('it %s', async (_what, total, expected) => {
   const asked: number[] = [];
   // Ties in another order with each request: the same two by chance.
@@ -150,7 +150,7 @@ test.each([
   expect(asked.join(' ')).toBe(expected);
 });
 
-/** So many questions are enough: a pass that asks for ever is to fail, not to hang. */
+/** The limit of requests: an endless pass must fail instead of hanging. */
 function askedAtMost(it: World, most: number): void {
   it.source.before = (_request, count) => {
     if (count > most) throw new Error('asked for ever');
@@ -160,8 +160,8 @@ function askedAtMost(it: World, most: number): void {
 test.each<[string, number, number, Partial<Switches>, string]>([
   ['always the first', 5, 2, { echo: 'first' }, '1/2 2/2 3/2'],
   ['always the first, and more comes than is counted', 5, 2, { echo: 'first', total: 'one less' }, '1/2 2/2 3/2'],
-  ['always the first, and the last page comes again behind the end', 4, 2, { echo: 'first', pastEnd: 'last' }, '1/2 2/2 3/2'],
-])('each answer is yielded whatever its page number: %s', async (_what, count, size, switches, asked) => {
+  ['always the first, and the last page is repeated after the end', 4, 2, { echo: 'first', pastEnd: 'last' }, '1/2 2/2 3/2'],
+])('each page is yielded whatever its page number: %s', async (_what, count, size, switches, asked) => {
   const it = await filled(count, size, switches);
   const found = await run(it);
   expect(found.asked).toBe(asked);
@@ -169,7 +169,7 @@ test.each<[string, number, number, Partial<Switches>, string]>([
 });
 
 test.each(['page', 'nothing', 'asked'] as const)(
-  'a last page that comes again in another order each time ends the pass (the answers say: %s)',
+  'a last page repeated in another order each time ends the pass (page numbers: %s)',
   async (echo) => {
     const it = await world({ pageSize: 10, switches: { order: 'unstable ties', pastEnd: 'last', echo } });
     for (let id = 1; id <= 10; id += 1) it.source.add(id, base);
@@ -204,7 +204,7 @@ const tens = Array.from({ length: 49 }, (_, i) => i);
 test.each<[string, number | undefined, (page: number) => number[], number]>([
   ['the same records for ever, under a total without end', 1e12, (page) => [page % 3, (page + 1) % 3], 22],
   ['the same records for ever, and no total', undefined, (page) => [page % 3, (page + 1) % 3], 5],
-  ['one new record a page for ever, behind the end that is counted', 10, (page) => [0, 1, 2, 3, 4, 5, 6, 7, 8, 100 + page], 75],
+  ['one new record per page without end, after the end that is counted', 10, (page) => [0, 1, 2, 3, 4, 5, 6, 7, 8, 100 + page], 75],
   ['one new record a page for ever, and no total', undefined, (page) => [0, 1, 2, 3, 4, 5, 6, 7, 8, 100 + page], 75],
   ['one new record in every tenth page', 1e12, (page) => [...tens, page % 10 === 1 ? 1_000 + page : 0], 10_200],
 ])('a pass ends whatever is served: %s', async (_what, total, served, most) => {
@@ -237,7 +237,7 @@ test.each([
   ['a whole page', Array.from({ length: 20 }, (_, i) => i + 21), '1/20 2/20 3/20 4/20 5/20 6/20'],
   ['the first page', Array.from({ length: 20 }, (_, i) => i + 1), '1/20 2/20 3/20 4/20 5/20 6/20'],
   ['nearly all', Array.from({ length: 98 }, (_, i) => i + 2), '1/20 2/1 2/20 3/20 4/20 5/20'],
-])('all records that are shown are yielded where %s of the counted ones are hidden', async (_what, hidden, asked) => {
+])('all shown records are yielded if %s of the counted ones are hidden', async (_what, hidden, asked) => {
   const it = await filled(100, 20, { hidden: new Set(hidden) });
   askedAtMost(it, 50);
   const found = await run(it);

@@ -23,7 +23,7 @@ function verdict(outcome: Outcome): Verdict {
   return outcome;
 }
 
-/** Asserts a proof, and that it says what is true: of the window's records each was appended, once. */
+/** Asserts a proof and its truth: each record of the window was appended once. */
 function expectProven(it: World, outcome: Outcome, of: Window = window): Extract<Verdict, { proven: true }>['proof'] {
   const found = verdict(outcome);
   if (!found.proven) throw new Error(`gap (${found.reason}): ${found.message}`);
@@ -43,7 +43,7 @@ function expectGap(outcome: Outcome): Extract<Verdict, { proven: false }> {
   return found;
 }
 
-/** Ten records, five seconds apart, on the edges too. */
+/** Ten records, five seconds apart, including the edges. */
 function fill(it: World, count = 10, from = 0, step = 5): void {
   for (let i = 0; i < count; i += 1) it.source.add(i + 1, base + (from + i * step) * second);
 }
@@ -63,7 +63,7 @@ test('the count comes after the last page and includes the padding; the window o
   const edges = [-2, -1, -0.000001, 0, 59.999999, 60, 61, 62].map((at) => base + Math.round(at * second));
   edges.forEach((time, i) => it.source.add(i + 1, time));
   const proof = expectProven(it, await read(it));
-  // −1 to 61 s are asked for; two belong to the window.
+  // The query covers −1 to 61 s; two records belong to the window.
   expect(proof).toMatchObject({ total: 6, inWindow: 2 });
   expect(it.source.requests.map(({ page, pageSize }) => [page, pageSize])).toEqual([
     [1, 3],
@@ -82,16 +82,17 @@ test.each<[string, Partial<Switches>]>([
   ['answers do not say their page', { echo: 'nothing' }],
   ['the sort is ignored', { order: 'ignored' }],
   ['ties are unstable', { order: 'unstable ties' }],
-  ['behind the last page comes the last', { pastEnd: 'last' }],
-  ['behind the last page comes it, unnumbered', { pastEnd: 'last', echo: 'nothing' }],
-  ['behind the last page comes 404', { pastEnd: '404' }],
+  ['the last page is repeated after the end', { pastEnd: 'last' }],
+  ['the last page is repeated after the end, without a number', { pastEnd: 'last', echo: 'nothing' }],
+  ['the page after the last is 404', { pastEnd: '404' }],
   ['a page has at most 4 records', { pageCap: 4 }],
   ['a page has at most 4 records and does not say so', { pageCap: 4, admitsCap: false }],
   ['a page size above 3 is refused', { refuseAbove: 3 }],
   ['a body above 400 bytes is refused', { bytesMax: 400 }],
 ])('a window is proven though %s', async (_what, switches) => {
   const it = await world({ switches, pageSize: 10 });
-  // Records on both edges of the window and of its padding, ties among them, out of order in the service's list; 20 are two full pages.
+  // Records on both edges of the window and of its padding, with ties, and out of order in the
+  // service's list; 20 are two full pages.
   const times = [0, 0, 59.999999, 60, 0.004, 61, -1, 30, 30, 30, 30, 30, 1, 2, 3, 4, 5, 6, 7, 8];
   times.forEach((at, i) => it.source.add(i + 1, base + Math.round(at * second)));
   expectProven(it, await read(it));
@@ -116,7 +117,7 @@ test('every variant of a correct service gives a proof, and the proof is true', 
     const it = await world({ switches, pageSize: pick(3, 10, 20) });
     for (let id = between(random, 0, 40); id > 0; id -= 1)
       it.source.add(id, base + between(random, -2, 63) * second + pick(0, 0, 3, 999_999));
-    // While it is read, records become visible anywhere in it, and the size of pages changes.
+    // While the window is read, records become visible anywhere in it, and the page size changes.
     const last = between(random, 0, 12);
     it.source.before = (_request, count) => {
       if (count < last && random() < 0.4) it.source.add(100 + count, base + between(random, 0, 60) * second);
@@ -132,13 +133,14 @@ test('every variant of a correct service gives a proof, and the proof is true', 
 test('a record inserted before a page already read is not missed: neither the first total nor the items are a proof (C11, C12)', async () => {
   const it = await world({ pageSize: 2 });
   fill(it, 4, 10);
-  // Page 1 is read; then a record appears before it, pages shift to the right, one record comes twice: 5 items, 5 in total.
+  // After page 1, a record appears before it, pages shift to the right, and one record comes twice:
+  // 5 items, total 5.
   it.source.before = (_request, count) => {
     if (count === 2) it.source.add(99, base);
   };
   const proof = expectProven(it, await read(it));
   expect(proof).toMatchObject({ total: 5, passes: 2 });
-  // What counts is asked after the last page of each pass, 2 s apart.
+  // The count follows the last page of each pass; passes are 2 s apart.
   expect(it.source.requests.map(({ page, pageSize }) => `${page}/${pageSize}`).join(' ')).toBe('1/2 2/2 3/2 1/1 1/2 2/2 3/2 1/1');
   expect(it.clock.monotonic()).toBe(2_000);
 });
@@ -164,7 +166,7 @@ test('a lagging total hides no record: a pass ends at a short page, not because 
 test('a count below the records received clears the tally (C13)', async () => {
   const it = await world({ pageSize: 2 });
   fill(it, 5);
-  // The first record goes after the last page, before the count.
+  // The first record disappears after the last page, before the count.
   it.source.before = (_request, count) => {
     const first = it.source.records[0];
     if (count === 4 && first) it.source.records[0] = { ...first, gone: it.source.now() };
@@ -182,8 +184,9 @@ test('the tally is cleared also when other records were added meanwhile: no proo
     const record = it.source.records[i];
     if (record) it.source.records[i] = { ...record, ...more };
   };
-  // Pass 1 receives 1 2 3, then 1 and 2 are gone: counted 1. Pass 2 receives 3 alone, and 4 and 5 come
-  // before it is counted: three, as many as were ever received, and two of them are gone.
+  // Pass 1 receives 1 2 3, then 1 and 2 disappear: the count is 1. Pass 2 receives only 3, and 4
+  // and 5 appear before the count: three, as many as were ever received, although two of them are
+  // gone.
   it.source.before = (_request, count) => {
     if (count === 2) [0, 1].forEach((i) => hide(i, { gone: it.source.now() }));
     if (count === 4) [4, 5].forEach((id) => it.source.add(id, base + second));
@@ -199,17 +202,17 @@ test.each<[string, Partial<Switches>, string, number]>([
   ['is never given', { total: 'missing' }, 'total', 3],
   ['always says one more', { total: 'one more' }, 'count', 6],
   ['always says one less', { total: 'one less' }, 'count', 6],
-])('a total that %s makes a gap, and every record is delivered', async (_what, switches, reason, passes) => {
+])('a total that %s causes a gap, and every record is delivered', async (_what, switches, reason, passes) => {
   const it = await world({ pageSize: 4, switches });
   fill(it, 10);
   const found = expectGap(await read(it, window, 'none'));
   expect(found).toMatchObject({ reason, inWindow: 10, seen: 10, query: queryOf(window) });
-  // The first pass found something and does not count.
+  // The first pass found new records and does not count.
   expect(found.passes).toBe(passes + 1);
   expect(appended(it.beside())).toEqual(owned(it.source.records, window));
 });
 
-test('two records that share all that identifies them are a gap (count), never a proof', async () => {
+test('two records with the same identity are a gap (count), never a proof', async () => {
   const it = await world();
   fill(it, 3);
   it.source.add(2, base + 5 * second, 0, { payloadName: 'another' });
@@ -234,7 +237,7 @@ test('the gap also names two records with equal bytes', async () => {
   });
 });
 
-test('a total equal to the number of identities proves nothing where one answer holds an identity twice', async () => {
+test('a total equal to the number of identities proves nothing if one response contains an identity twice', async () => {
   const it = await world({ switches: { total: 'one less' } });
   fill(it, 3);
   const [, twin] = it.source.records;
@@ -260,10 +263,11 @@ test('the gap also names two equal records on neighbouring pages', async () => {
   expect(it.paging.size).toBe(4);
 });
 
-test('a record that moves to the next page between two answers is no collision', async () => {
+test('a record that moves to the next page between two responses is no collision', async () => {
   const it = await world({ pageSize: 2, switches: { total: 'one more' } });
   fill(it, 4);
-  // One that comes near the front between the two pages of a pass: the last record of the first page is the first of the second.
+  // A record appears near the start between the two pages of a pass: the last record of the first
+  // page is the first of the second.
   let asked = 0;
   const page = it.source.page.bind(it.source);
   it.source.page = (request, signal) => {
@@ -299,7 +303,7 @@ test('a window of one full page is proven also if the service repeats the page a
 test('a pass that finds new records is not counted as an attempt; after forty passes the window is a gap', async () => {
   const it = await world({ pageSize: 50 });
   let id = 0;
-  // A service that has always one more by the time it is counted.
+  // A service that has one more record at each count.
   it.source.before = ({ pageSize }) => {
     if (pageSize === 1) it.source.add((id += 1), base + id * 1000);
   };
@@ -316,7 +320,7 @@ test('a service that ignores the time filter makes a gap (out_of_range), and rec
     inWindow: 3,
     message: expect.stringMatching(/^1 records? .* 2 s outside/) as string,
   });
-  // Less than two seconds is what padding and cutting explain.
+  // Padding and truncated times explain less than two seconds.
   const near = await world({ switches: { noFilter: true } });
   near.source.add(1, base - 2 * second);
   near.source.add(2, base + 62 * second - 1);
@@ -326,13 +330,13 @@ test('a service that ignores the time filter makes a gap (out_of_range), and rec
 test('more than 9,900 by the first page: the window is split after that page; exactly 9,900 are read', async () => {
   const it = await world({ pageSize: 1000 });
   for (let id = 1; id <= 9_900; id += 1) it.source.add(id, base + id * 6_000);
-  // Elsewhere, so that the window is not all there is.
+  // Outside the window, so that the window does not contain every record.
   [10_001, 10_002].forEach((id) => it.source.add(id, base + 3_600 * second));
   expectProven(it, await read(it));
   it.source.add(9_901, base);
   const before = it.source.requests.length;
   expect(await read(it)).toMatchObject({ kind: 'split', records: 9_901 });
-  // The page that was asked ahead has been answered; nothing else.
+  // The page requested ahead was answered; no other request was sent.
   expect(it.source.requests.length - before).toBeLessThanOrEqual(2);
   expect(it.source.mostAtOnce).toBe(1);
 });
@@ -394,7 +398,7 @@ test('a cap that ends between the count of a window and the unbounded count give
   expectProven(it, await read(it));
 });
 
-test('the one record that cannot be read is found by halving; all others are delivered, and the gap names its place', async () => {
+test('the only unreadable record is found by halving; all others are delivered, and the gap names its place', async () => {
   const it = await world({ pageSize: 16 });
   fill(it, 40, 0, 1);
   it.source.switches.unreadable = new Set([23]);
@@ -407,7 +411,7 @@ test('the one record that cannot be read is found by halving; all others are del
   const readable = it.source.records.filter(({ text }) => !text.includes('"logId":23,'));
   expect(appended(it.beside())).toEqual(owned(readable, window));
   expect(found.seen).toBe(39);
-  // Behind the bad page the full size is asked for again.
+  // After the unreadable page the full size is requested again.
   expect(it.source.requests.filter(({ page, pageSize }) => page === 3 && pageSize === 16)).toHaveLength(1);
   expect(it.paging.size).toBe(16);
 });
@@ -440,7 +444,7 @@ test.each([1, 7, 30, 60])(
   'with equal times in another order at each request and record %i unreadable, all other records are delivered',
   async (bad) => {
     const it = await world({ pageSize: 16, switches: { order: 'unstable ties', unreadable: new Set([bad]) } });
-    // Twenty of each second.
+    // Twenty in each second.
     for (let i = 0; i < 60; i += 1) it.source.add(i + 1, base + Math.floor(i / 20) * second);
     expect(expectGap(await read(it))).toMatchObject({ reason: 'unreadable', seen: 59 });
     const readable = it.source.records.filter(({ text }) => !text.includes(`"logId":${bad},`));
@@ -526,7 +530,7 @@ test('a page size that shrinks half-way restarts the pass with the smaller size 
   expect(appended(it.beside())).toHaveLength(35);
 });
 
-test('a record that the live poll appends between two pages is known and is not in U', async () => {
+test('a record that the live poll appends between two pages is known and not in the tally', async () => {
   const it = await world({ pageSize: 2 });
   fill(it, 6);
   let turns = 0;
@@ -540,7 +544,7 @@ test('a record that the live poll appends between two pages is known and is not 
   );
   while ((await reading.next()).done !== true) {
     turns += 1;
-    // What a live poll does: the last record, which this reading has not seen yet.
+    // Like a live poll: appends the last record, which this reading has not seen yet.
     const answer = await it.requester.ask({ query: queryOf(window), page: 3, pageSize: 2 }, it.signal);
     await it.journal.append({ source: 'production', records: answer.records, received: base, serverNow: base });
   }
@@ -555,7 +559,7 @@ test('at most one request is in flight, and the next page is requested while one
   fill(it, 23, 0, 1);
   expectProven(it, await read(it));
   expect(it.source.mostAtOnce).toBe(1);
-  // The page that is appended second was asked for before the first was appended.
+  // The second page was requested before the first was appended.
   expect(it.pages[0]?.records).toHaveLength(5);
 });
 
@@ -579,7 +583,7 @@ test('a reading that is aborted restarts, and nothing is appended twice', async 
   expect(appended(it.beside())).toEqual(owned(it.source.records, window));
 });
 
-test('a second with more than 500,000 records is a gap (size), read no further', async () => {
+test('a second with more than 500,000 records is a gap (size), and reading stops', async () => {
   const it = await world();
   const at = recordText(0, base).replace('"logId":0', '"logId":');
   let pages = 0;
@@ -592,7 +596,7 @@ test('a second with more than 500,000 records is a gap (size), read no further',
     },
     [Symbol.asyncDispose]: () => Promise.resolve(),
   };
-  // Only counted here: neither hashed nor stored.
+  // This test only counts records: a part of the bytes stands in for the hash of a record.
   const uidOf = ({ bytes }: RecordFields): string => bytes.toString('latin1', 9, 16);
   const serverClock: ServerClock = {
     observe: () => 'accepted',
@@ -633,6 +637,6 @@ test('one record out of range makes a gap (out_of_range), and all other records 
       : answer;
   };
   expect(expectGap(await read(it))).toMatchObject({ reason: 'out_of_range' });
-  // The one in whose place the stranger was served is the only one missing.
+  // Only the record whose place the out-of-range record took is missing.
   expect(appended(it.beside())).toHaveLength(11);
 });

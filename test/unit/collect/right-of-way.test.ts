@@ -1,6 +1,7 @@
 /**
- * What the loop of a source does first: tip when due, close, recount, further tries, history; but after ten windows of close one that is due
- * further down gets its turn. Told from the journal's and the service's side.
+ * Priorities in the loop of a source: live poll when due, closing, recounts, retries, history; but
+ * after ten closed windows, one due task of lower priority runs. Observed at the journal and the
+ * service.
  */
 import { expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
@@ -14,7 +15,10 @@ const act = { actor: 'j.doe', reason: undefined };
 
 type Work = 'close' | 'recount' | 'retry' | 'backfill';
 
-/** What becomes of windows, in order. The first second of the ledger is to be counted again, the next one to be tried again. */
+/**
+ * The work on windows, in order. The first second of the ledger is due for a recount, the next one
+ * for a retry.
+ */
 function worked(it: Running): Work[] {
   const done: Work[] = [];
   const close = it.journal.close.bind(it.journal);
@@ -40,7 +44,7 @@ test('after ten closed windows one other task runs: first the recount, then the 
   const ten = Array.from({ length: 10 }, () => 'close' as const);
   const last = done.lastIndexOf('close');
   expect(done.slice(0, 43)).toEqual([...ten, 'recount', ...ten, 'retry', ...ten, 'backfill', ...ten]);
-  // As long as windows are to be closed history has one turn behind ten of them, afterwards all.
+  // While windows are to be closed, history has one turn after ten of them, later all turns.
   const history = done.slice(33, last).join(' ').split('backfill');
   expect(history.slice(0, -1).every((part) => part.trim().split(' ').length === 10)).toBe(true);
   expect(new Set(done.slice(last + 1))).toEqual(new Set(['backfill']));
@@ -61,12 +65,13 @@ test('no window of history is read while a newer window, a recount, a retry or a
     if (isLivePoll(request)) polledAt = it.clock.monotonic();
     const { endTime } = request.query;
     if (endTime === undefined || Date.parse(`${endTime}Z`) * 1000 > base + 2 * second || endTime === query) return;
-    // Of recounts of history there is one question each: what begins a window is a page.
+    // Each recount of history is one request; reading a window starts with a page.
     if (request.pageSize === 1) return;
     query = endTime;
     began.push(now);
     const { live } = it.journal.progress(sourceId);
-    // One answer is under way while something becomes due, and the loop goes by a lower bound of the service's clock.
+    // One response is in flight while a task becomes due, and the loop uses a lower bound of the
+    // service's clock.
     const before = now - it.source.delay * 1_000 - 2 * second;
     if (live.closedUntil + 2 * closeDelay <= before) faults.push(`close at ${now}`);
     if ((due.get(before)?.n ?? 0) > 0) faults.push(`due at ${now}`);
@@ -76,7 +81,7 @@ test('no window of history is read while a newer window, a recount, a retry or a
   await it.runUntil(it.source.now() + 8 * hour);
   expect(began.length).toBeGreaterThan(50);
   expect(faults).toEqual([]);
-  // There was something to give way to: windows that were closed meanwhile, and counted again after an hour.
+  // There was work with priority: windows closed in the meantime, and recounted after an hour.
   const counted = it
     .beside()
     .prepare<[number], { n: number }>('SELECT count(*) AS n FROM windows WHERE from_us >= ? AND recounts > 0')
@@ -87,7 +92,8 @@ test('no window of history is read while a newer window, a recount, a retry or a
 test('polls longer than pollInterval leave the same time to the window being read', async () => {
   const it = await begun({ after: 20 * minute });
   for (let i = 0; i < 300; i += 1) it.source.add(i, base + i * second, 0);
-  // What every poll reads again: 16 pages of two seconds each, where polls are half a minute apart.
+  // Records that every poll reads again: 16 pages of two seconds each, with polls half a minute
+  // apart.
   for (let i = 300; i < 455; i += 1) it.source.add(i, base + 18 * minute + (i - 300) * 100_000, 0);
   it.source.delay = 2_000;
   const asked: string[] = [];
@@ -118,7 +124,8 @@ test('a poll during an outage delays the next poll within a window by at most a 
     else if (isLivePoll(request)) asked.push('poll');
   };
   await it.runUntil(base + 50 * minute);
-  // 81 pages of two seconds each: a poll behind the 30 pages of the first minute, and then one every half a minute.
+  // 81 pages of two seconds each: a poll after the 30 pages of the first minute, and then one every
+  // half a minute.
   const window = asked.slice(asked.indexOf('window'));
   expect(window.indexOf('poll')).toBe(30);
   expect(window.slice(0, 82).filter((what) => what === 'poll')).toHaveLength(4);

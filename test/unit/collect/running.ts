@@ -1,4 +1,7 @@
-/** The loop of a source on the model of a service: what `Collector` needs besides a world, and how long it runs. */
+/**
+ * The loop of a source on the model of a service: the additional parts that `Collector` needs, and
+ * its duration.
+ */
 import { expect } from 'vitest';
 import { Collector } from '../../../src/collect/scheduler.ts';
 import { accessSource } from '../../../src/collect/source-access.ts';
@@ -17,7 +20,7 @@ const settings: CollectSettings = { id: sourceId, pollInterval: 30_000, closeDel
 export interface Running extends World {
   readonly collector: Collector;
   readonly serverClock: ServerClock;
-  /** Runs the loop until server time `until`, or for ever. */
+  /** Runs the loop until server time `until`, or without an end. */
   readonly runUntil: (until: number) => Promise<void>;
   readonly counted: { collected: number; late: number; suspensions: string[] };
   readonly lines: Lines;

@@ -36,7 +36,7 @@ test('records of three hours, some of them late, are each delivered once; window
   expect(it.counted).toEqual({ collected: 150, late, suspensions: [] });
   expect(it.journal.progress(sourceId).frontier).toBeGreaterThan(base + 4.5 * hour - 3 * 15 * minute);
   expect(it.source.mostAtOnce).toBe(1);
-  // I5, from the ledger itself.
+  // I5, from the ledger.
   expect(db.prepare('SELECT count(*) AS n FROM windows WHERE closed_us < to_us + ?').get(15 * minute)).toEqual({ n: 0 });
 });
 
@@ -59,7 +59,7 @@ test('a record is in the journal one poll after it became visible, while a long 
   };
   await it.runUntil(it.source.now() + 20 * minute);
   expect(seenAt - visible).toBeGreaterThanOrEqual(0);
-  // A poll, and the one answer that is under way.
+  // A poll, and one response in flight.
   expect(seenAt - visible).toBeLessThan(40 * second);
   const gaps = times.slice(1).map((at, i) => at - (times[i] ?? 0));
   expect(Math.max(...gaps)).toBeLessThan(40_000);
@@ -81,7 +81,7 @@ test('after ten windows in a row a task of lower priority runs', async () => {
   expect(it.journal.progress(sourceId).frontier).toBeGreaterThan(base + 19 * day);
 });
 
-test('until the clock of the service is known nothing is closed, and counts obtain the missing answers', async () => {
+test('until the clock of the service is known no window is closed, and counts obtain the missing responses', async () => {
   const it = await begun({ after: 10 * hour });
   it.source.add(1, base + 10 * hour - 30 * second, 0);
   const begin = it.source.now();
@@ -112,7 +112,7 @@ test('with a service clock hours ahead from the first response on, new records a
   const it = await begun({ after: 10 * hour });
   it.source.skew = 2 * hour;
   const present = it.clock.wall * 1000;
-  // Dated by a node whose clock is right.
+  // Dated by a node with a correct clock.
   for (let id = 1; id <= 5; id += 1) it.source.add(id, present + id * minute, present + 2 * hour + id * minute);
   await it.runUntil(it.source.now() + 15 * minute);
   expect(appended(it.beside())).toHaveLength(5);
@@ -124,7 +124,7 @@ test('a jump of the local clock changes nothing', async () => {
   const it = await begun({ after: 2 * hour });
   await it.runUntil(base + 2 * hour + 20 * minute);
   const { closedUntil: reached } = it.journal.progress(sourceId).live;
-  // The machine is set back half an hour; the service is not.
+  // The machine's clock is set back half an hour; the service's is not.
   it.clock.wall -= 1_800_000;
   it.source.skew += 30 * minute;
   const now = it.source.now();
@@ -190,7 +190,7 @@ test('a period of HTML responses ends nothing; afterwards every gap is closed', 
     const now = it.source.now();
     if (now > base + 2.5 * hour && now < base + 2.8 * hour) throw new WaybillError('page_malformed', 'cannot read the page: it is HTML');
   };
-  // A gap that was made at its begin is proven at the third try, after 21 minutes.
+  // A gap from the start of the period is proven at the third attempt, after 21 minutes.
   await it.runUntil(base + 3.5 * hour);
   const gaps = it.log.lines.concat(it.lines.lines).filter(({ event }) => event === 'window.not_proven');
   expect(gaps.length).toBeGreaterThan(1);
@@ -211,7 +211,7 @@ test('a fatal error ends the loop with its cause', async () => {
   await expect(other.collector.run(other.signal)).rejects.toMatchObject({ code: 'internal_error' });
 });
 
-/** The journal, of which a test answers some questions itself. */
+/** The journal, with some calls replaced by the test. */
 function withJournal(it: { readonly journal: CollectJournal }, own: Pick<CollectJournal, 'paused' | 'append'>): CollectJournal {
   return {
     progress: (id) => it.journal.progress(id),
@@ -242,7 +242,7 @@ test('with the journal full collecting pauses without requests, and resumes by i
   const journal = withJournal(it, {
     paused: async () => (full ? 'journal_full' : undefined),
     append: async (page) => {
-      // The hard stop, met by the first page after the pause.
+      // The hard limit, reached by the first page after the pause.
       if (refused === 0 && page.records.length > 0) {
         refused += 1;
         throw new WaybillError('journal_full', 'cannot write the state: the quota is full');
@@ -344,7 +344,7 @@ test('history waits for a sink that progresses, for a bounded time, and only onc
     setSuspension: (...args) => it.journal.setSuspension(...args),
     setProfile: (...args) => it.journal.setProfile(...args),
     paused: async () => undefined,
-    // Moves at first, then stands still.
+    // Progresses at first, then stops.
     laggingPosition: () => {
       asked.push(it.clock.monotonic());
       position = Math.min(position + 1, 12);
@@ -355,7 +355,8 @@ test('history waits for a sink that progresses, for a bounded time, and only onc
   const own = running(it, {}, journal);
   await own.runUntil(own.source.now() + 20 * minute);
   expect(appended(it.beside())).toHaveLength(600);
-  // While it moves each page waits five times 4 ms; the page after the one that found it standing still waits no more.
+  // While it progresses, each page waits five times 4 ms. Once a wait saw no progress, pages no
+  // longer wait.
   const waits = asked.slice(1).filter((at, i) => at - (asked[i] ?? 0) === 4).length;
   expect(waits).toBeGreaterThanOrEqual(10);
   expect(waits).toBeLessThanOrEqual(15);
@@ -421,7 +422,7 @@ test('a service clock 50 minutes ahead that is then corrected: no window is clos
     return { ...answer, date: answer.date === undefined ? undefined : answer.date + ahead };
   };
   const begin = it.source.now();
-  // Some at once, some behind the overlap of tip: those are for a recount.
+  // Some visible at once, some after the overlap of live polls: only recounts find those.
   for (let id = 1; id <= 60; id += 1) it.source.add(id, begin + id * 30 * second, begin + id * 30 * second + (id % 3) * 130 * second);
   await it.runUntil(begin + 15 * minute);
   expect(it.collector.view().clockOffsetSeconds).toBeGreaterThan(2_900);
@@ -430,14 +431,14 @@ test('a service clock 50 minutes ahead that is then corrected: no window is clos
   await it.runUntil(begin + 45 * minute);
   const db = it.beside();
   expect(appended(db)).toEqual(owned(it.source.records, everything));
-  // The times in the ledger are those of a clock that was right.
+  // The times in the ledger are those of a correct clock.
   expect(db.prepare('SELECT count(*) AS n FROM windows WHERE closed_us < to_us + ? OR closed_us > ?').get(closeDelay * 1000, it.source.now())).toEqual({ n: 0 }); // prettier-ignore
   expect(seenFaults(db).filter((words) => words.endsWith('twice'))).toEqual([]);
 });
 
 test('windows closed while both clocks were ahead are listed until their end has passed, and are then read again', async () => {
   const it = await begun({ after: 2 * hour });
-  // Machine and service alike are 50 minutes ahead.
+  // Both machine and service are 50 minutes ahead.
   it.clock.wall += 50 * 60_000;
   await it.runUntil(base + 2 * hour + 50 * minute + 15 * minute);
   const { closedUntil: reached } = it.journal.progress(sourceId).live;
@@ -445,7 +446,7 @@ test('windows closed while both clocks were ahead are listed until their end has
   it.clock.wall -= 50 * 60_000;
   const restarted = running(it);
   const time = base + 2 * hour + 25 * minute;
-  // Behind the reach of tip.
+  // Beyond the reach of live polls.
   it.source.add(1, time, time + 14 * minute);
   await restarted.runUntil(base + 2 * hour + 23 * minute);
   const early = (): readonly { to: number; next: number | null }[] =>
@@ -478,9 +479,9 @@ const doubted = (it: Pick<World, 'beside'>): DoubtedRow[] =>
 test.each([
   ['no record was created since: it is proven', 0],
   ['a record was created since: it stays in doubt', 1],
-])('a window closed by clocks that were ahead, and forgotten since, is counted when its time has come; %s', async (_, added) => {
+])('a window closed by clocks that were ahead, whose uids have expired, is counted when its time has come; %s', async (_, added) => {
   const it = await begun({ after: 2 * hour, closeDelay: 30_000, recountAfter: [60_000] });
-  // What has records is counted whole all the time: so everything may be forgotten.
+  // Windows with records are always counted completely, so all uids may expire.
   it.source.add(1, base + hour);
   it.clock.wall += 50 * 60_000;
   await it.runUntil(base + 2 * hour + 65 * minute);
@@ -543,14 +544,15 @@ test('three windows with records out of range are reported as trouble after a re
   expect(it.collector.view().trouble).toBe('no answer yet');
   await it.runUntil(it.source.now() + minute);
   expect(it.collector.view().trouble).toMatch(/ignores the time filter/);
-  // The clock of the service stands after five minutes: windows are closed then, and what they show counts.
+  // The clock of the service is known after five minutes: then windows are closed, and their
+  // records are reported.
   await it.runUntil(it.source.now() + 6 * minute);
   expect(it.collector.view().trouble).toBeUndefined();
 });
 
-test('no counts are sent for answers that live polls bring in time for the clock of the service', async () => {
+test('no counts are sent for responses that live polls bring in time for the clock of the service', async () => {
   const it = await begun({ after: hour, pollInterval: 10_000 });
-  // Five minutes of a poll every ten seconds bring more than twenty.
+  // Five minutes with a poll every ten seconds bring more than twenty.
   await it.runUntil(it.source.now() + 5 * minute - second);
   expect(it.source.requests.every(isLivePoll)).toBe(true);
   expect(it.serverClock.established()).toBe(false);
@@ -559,10 +561,11 @@ test('no counts are sent for answers that live polls bring in time for the clock
   expect(it.source.requests.some((request) => !isLivePoll(request))).toBe(true);
 });
 
-test('where polls are too far apart counts obtain the other answers at once', async () => {
+test('if polls are too far apart, counts obtain the other responses at once', async () => {
   const it = await begun({ after: hour, pollInterval: 60_000 });
   await it.runUntil(it.source.now() + 30 * second);
-  // Four more polls are sure to come in time; with the first one and these counts that is twenty.
+  // Four more polls are certain to come in time; with the first one and these counts that is
+  // twenty.
   expect(it.source.counts).toBe(15);
   await it.runUntil(it.source.now() + 5 * minute);
   expect(it.serverClock.established()).toBe(true);
@@ -572,13 +575,13 @@ test('a source reports the remaining measurement of its clock and the time of th
   const it = await begun({ after: hour, pollInterval: 10_000 });
   const begin = it.source.now();
   await it.runUntil(begin + minute);
-  // Of five minutes one is over; every ten seconds a poll.
+  // One of five minutes has passed; a poll every ten seconds.
   const { clock, nextProof } = it.collector.view();
   expect(clock?.remainingMs).toBeGreaterThan(234_000);
   expect(clock?.remainingMs).toBeLessThanOrEqual(240_020);
   // Polls at 0, 10, … 50 s.
   expect(clock?.answersMissing).toBe(14);
-  // The bound is a second behind what the service says.
+  // The bound is a second behind the service's time.
   expect(nextProof).toBe(it.source.now() - second + (clock?.remainingMs ?? 0) * 1000);
   await it.runUntil(begin + 6 * minute);
   expect(it.collector.view().clock).toBeUndefined();
@@ -593,7 +596,7 @@ test.each([-7, -25, 9])(
     await it.runUntil(base + 2 * hour + 20 * minute);
     const { closedUntil: reached } = it.journal.progress(sourceId).live;
     it.clock.wall += (hours * hour) / 1000;
-    // The service is not set: the model counts its time from our clock.
+    // The service's clock does not change, but the model derives its time from the local clock.
     it.source.skew -= hours * hour;
     const now = it.source.now();
     for (let id = 1; id <= 60; id += 1) it.source.add(id, now + id * minute);
@@ -620,13 +623,13 @@ test('a service clock in the year 9999 suspends the source, and displayed times 
   expect(it.journal.progress(sourceId).live.closedUntil).toBe(base);
 });
 
-test('records that lie between start and the reach of the first poll are history: their delay is not measured', async () => {
+test('records between start and the reach of the first poll are history: their delay is not measured', async () => {
   const place = await world({ after: 40 * minute });
   const delays: number[] = [];
   const meters = { ...uncounted, recordDelay: (_source: string, seconds: number) => delays.push(seconds) };
   const it = running(place, { pollInterval: 10_000 }, place.journal, { meters });
   const begin = it.source.now();
-  // Visible when they happened, long before the daemon was started; and then one every minute.
+  // Visible when they happened, long before the daemon started; then one every minute.
   for (let id = 1; id <= 39; id += 1) it.source.add(id, base + id * minute, 0);
   for (let id = 41; id <= 70; id += 1) it.source.add(id, base + id * minute);
   await it.runUntil(begin + 50 * minute);
@@ -645,7 +648,7 @@ test('records read for another purpose are stored too, and late ones are logged'
   const it = await begun({ after: 4 * hour, pollInterval: 60_000 });
   it.source.add(1, base + 10 * minute, 0);
   await it.runUntil(base + 4 * hour + 20 * minute);
-  // It came to be seen after its window was closed, and before the window is counted again.
+  // It became visible after its window was closed, and before the recount.
   it.source.add(2, base + 10 * minute + second, 0);
   const { requester } = it;
   const answer = await requester.ask({ query: {}, page: 1, pageSize: 10 }, it.signal);

@@ -1,4 +1,7 @@
-/** The loop of a source whose rights shrink, whose clock is wrong, or that refuses: what is said, what is not closed, and how it goes on by itself. */
+/**
+ * The loop of a source whose permissions shrink, whose clock is wrong, or that refuses requests:
+ * the reports, the windows that stay open, and how it resumes.
+ */
 import { expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
 import { base, hour, minute, second } from '../../support/records.ts';
@@ -11,7 +14,7 @@ import { appended, owned, world } from './world.ts';
 const everything = { from: base, to: Number.MAX_SAFE_INTEGER };
 const rich = { userNetwork: { ipAddress: '192.0.2.7' } };
 
-/** The lines of the ledger about holds: state, reason, and whether from and until are one moment. */
+/** The ledger entries about suspensions: state, reason, and whether from and until are equal. */
 async function holds(it: Running): Promise<unknown[]> {
   const entries = await it.journal.read(0, { records: 100_000, bytes: 1e9 });
   return entries
@@ -21,7 +24,7 @@ async function holds(it: Running): Promise<unknown[]> {
     .map(({ state, reason, from, to: until }) => [state, reason, from === until]);
 }
 
-/** A record each minute for so long, all with their fields. */
+/** A record each minute for this period, all with their fields. */
 function fill(it: Running, from: number, until: number): void {
   for (let time = from, id = Math.floor((from - base) / second); time < until; time += minute, id += 60)
     it.source.add(id, time, time, rich);
@@ -44,7 +47,7 @@ test('lost rights to fields suspend the source within one poll, and when they ar
   const held = it.journal.progress(sourceId).live.closedUntil;
   await it.runUntil(base + 3.5 * hour);
   expect(it.journal.progress(sourceId)).toMatchObject({ state: 'suspended', live: { closedUntil: held } });
-  // Tested each minute, and tip each half minute: no more than that.
+  // Tested each minute, and a live poll each half minute: no other request.
   const from = it.source.requests.length;
   await it.runUntil(base + 3.5 * hour + 10 * minute);
   expect(it.source.requests.length - from).toBeLessThan(40);
@@ -69,7 +72,7 @@ test('rights that shrink to fewer rows are found in quiet times too, and nothing
   fill(it, base + minute, base + 3 * hour);
   await it.runUntil(base + 3.6 * hour);
   const full = [...it.source.records];
-  // Only every fifth record is of one's own.
+  // Only every fifth record is an own record.
   const own = full.filter((_, i) => i % 5 === 0);
   it.source.records.splice(0, Infinity, ...own);
   await it.runUntil(base + 4.2 * hour);
@@ -77,7 +80,7 @@ test('rights that shrink to fewer rows are found in quiet times too, and nothing
   expect(it.beside().prepare("SELECT count(*) AS n FROM windows WHERE reason = 'reread'").get()).toEqual({ n: 2 });
   expect(it.beside().prepare("SELECT count(*) AS n FROM windows WHERE reason = 'shrunk'").get()).toEqual({ n: 0 });
   const { closedUntil: reached } = it.journal.progress(sourceId).live;
-  // What happens meanwhile is hidden but for one's own.
+  // Records of this period are hidden except own ones.
   fill(it, base + 4.25 * hour, base + 4.5 * hour);
   const added = it.source.records.splice(own.length, Infinity);
   it.source.records.push(...added.filter((_, i) => i % 5 === 0));
@@ -91,7 +94,7 @@ test('rights that shrink to fewer rows are found in quiet times too, and nothing
   expect(db.prepare("SELECT count(*) AS n FROM windows WHERE reason IS NOT NULL OR state <> 'proven'").get()).toEqual({ n: 0 });
   expect(await holds(it)).toEqual([
     ['suspended', 'rows', true],
-    // What else shrank, once that was counted.
+    // Other windows that shrank, once they were counted.
     ['suspended', 'rows', true],
     ['active', 'rows', true],
   ]);
@@ -113,7 +116,7 @@ test('403 without Retry-After: three fresh tokens in a minute, then a suspension
     suspension: true,
     trouble: expect.stringMatching(/^suspended \(forbidden\): .*logs\.read\.all/) as string,
   });
-  // The first four of one question within a minute, then one a minute for each of the two that wait.
+  // The first four of one request within a minute, then one a minute for each of the two that wait.
   const begin = asked[0] ?? 0;
   expect(asked.filter((at) => at - begin < 61_000).length).toBeGreaterThanOrEqual(4);
   expect(asked.filter((at) => at - begin > 300_000 && at - begin <= 900_000).length).toBeLessThanOrEqual(22);
@@ -144,7 +147,7 @@ test('a clock that is ahead, and its correction, are lines of the ledger', async
   it.source.skew = 2 * hour;
   await it.runUntil(it.source.now() + 20 * minute);
   expect(it.journal.progress(sourceId)).toMatchObject({ state: 'suspended', suspension: { reason: 'clock' } });
-  // This machine is put right.
+  // The clock of this machine is corrected.
   it.clock.wall += 2 * 3_600_000;
   it.source.skew = 0;
   await it.runUntil(it.source.now() + 10 * minute);
@@ -202,7 +205,7 @@ test('a second with only 503 responses, while others are answered, is read in sm
     readonly to_us: number;
   }[];
   const open = windows.filter(({ state }) => state !== 'proven');
-  // Divided down to the seconds whose queries, which reach a little further, cover that moment.
+  // Divided down to the seconds whose padded queries cover that moment.
   expect(open.length).toBeGreaterThan(0);
   for (const { state, reason, from_us, to_us: until_us } of open) {
     expect({ state, reason }).toEqual({ state: 'gap', reason: 'unreadable' });
@@ -238,15 +241,15 @@ test('maintenance requests come before windows are closed, and not during a susp
 });
 
 test('after a large deletion one suspension lists all windows that shrank, and ends once all are accepted', async () => {
-  const it = await begun({ after: 12 * hour, pollInterval: 120_000 });
-  for (let id = 1; id <= 96; id += 1) it.source.add(id, base + id * 7 * minute);
+  const it = await begun({ after: 24 * hour, pollInterval: 120_000 });
+  for (let id = 1; id <= 200; id += 1) it.source.add(id, base + id * 7 * minute);
   await it.runUntil(it.source.now() + 90 * minute);
   const { closedUntil: reached } = it.journal.progress(sourceId).live;
   const deleted = it.source.records.filter(({ time }) => time > base + 20 * minute);
   it.source.records.splice(0, Infinity, ...it.source.records.filter((record) => !deleted.includes(record)));
   await it.runUntil(it.source.now() + 2 * hour);
   const hold = it.journal.progress(sourceId).suspension;
-  // By hand: what a window's query, a second more on both sides, showed and does not show any more.
+  // Computed in the test: records that a window's padded query showed and no longer shows.
   const lacking = it
     .beside()
     .prepare<[number], { from: number; to: number }>(

@@ -1,4 +1,4 @@
-/** Windows of which the query itself is refused, or not answered in time, while narrower ones are answered. */
+/** Windows whose query is refused or times out, while narrower ones are answered. */
 import { expect, test } from 'vitest';
 import type { LedgerWindow } from '../../../src/model/ledger.ts';
 import { base, day, hour, minute, second } from '../../support/records.ts';
@@ -30,13 +30,13 @@ function rows(it: World): Pick<LedgerWindow, 'from' | 'to' | 'state' | 'reason' 
 test.each([
   ['refused', false, 350],
   ['not answered in time', true, 500],
-])('a window of which the query is %s for its width is split until it is answered', async (_what, slow, most) => {
+])('a window whose query is %s for its width is split until it is answered', async (_what, slow, most) => {
   const it = await twoDays({ widest: hour, slow });
   await closeAll(it);
   expect(rows(it).every(({ state, from, to: until }) => state === 'proven' && until - from <= hour)).toBe(true);
   expect(rows(it).at(-1)?.to).toBeGreaterThan(base + 2 * day - closeDelay - hour);
   expect(appended(it.beside())).toHaveLength(470);
-  // About 70 windows, two questions each.
+  // About 70 windows, two requests each.
   expect(it.source.requests.length).toBeLessThan(most);
 });
 
@@ -47,7 +47,7 @@ test('a window is split also if pages of the current size are refused', async ()
   expect(appended(it.beside())).toHaveLength(470);
 });
 
-test('a window that lies deeper than a service pages is split until it does not', async () => {
+test("a window deeper than the service's paging depth is split until it is not", async () => {
   const it = await world({ after: hour, pageSize: 10, switches: { deepest: 30 } });
   for (let id = 1; id <= 200; id += 1) it.source.add(id, base + id * 10 * second, 0);
   await closeAll(it);

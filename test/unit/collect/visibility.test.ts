@@ -11,7 +11,7 @@ import type { World } from './world.ts';
 const rich = { userNetwork: { ipAddress: '192.0.2.7' }, userEmailAddress: 'a@example.com' };
 const everything = { from: 0, to: Number.MAX_SAFE_INTEGER };
 
-/** What the right to see fields is worth: every record is served without them. */
+/** Removes the permission to see fields: every record is served without them. */
 function hide(it: World): () => void {
   const page = it.source.page.bind(it.source);
   let isHidden = true;
@@ -27,7 +27,7 @@ function hide(it: World): () => void {
   return () => (isHidden = false);
 }
 
-/** A source whose first windows are closed: every record showed its fields. */
+/** A source whose first windows are closed; every record showed its fields. */
 async function watched(): Promise<World> {
   const it = await world({ after: 4 * closeDelay });
   for (let id = 1; id <= 20; id += 1) it.source.add(id, base + id * minute, 0, rich);
@@ -51,19 +51,19 @@ test('a page without a usual field waits for the reference record; if that lacks
   expect(it.source.renewed).toBe(3);
   expect(it.suspensions.current).toMatchObject({ reason: 'fields', fields: ['userNetwork', 'userEmailAddress'] });
   expect(it.reported.suspensions).toEqual(['fields']);
-  // The witness is the first record of the newest proven window, asked for by its second.
+  // The reference record is the first record of the newest proven window, requested by its second.
   const asked = it.source.requests.filter(({ query }) => query.endTime !== undefined);
   expect(asked.length).toBeGreaterThanOrEqual(4);
   const at = base + 15 * minute;
   expect(asked.every(({ query }) => JSON.stringify(query) === JSON.stringify(queryOf({ from: at, to: at + second })))).toBe(true);
-  // In hold nothing more is asked about it, and a window is not read to its end.
+  // During the suspension no further request tests it, and the window is not read to its end.
   it.source.requests.length = 0;
   await it.poll();
   expect(it.source.requests).toHaveLength(1);
   const window = { from: it.journal.progress(sourceId).live.closedUntil, to: it.source.now() };
   expect(await readWindow(it.reading, window, queryOf(window), 'any', it.signal)).toEqual({ kind: 'suspended' });
   expect(appended(it.beside())).toHaveLength(20);
-  // Restored: the test passes, and what was refused comes in full.
+  // Restored: the test passes, and the withheld records arrive in full.
   expect(await it.visibility.test(it.suspensions.current?.fields ?? [], it.signal)).toBe(false);
   restore();
   expect(await it.visibility.test(it.suspensions.current?.fields ?? [], it.signal)).toBe(true);
@@ -86,11 +86,11 @@ test('during a suspension a page with the fields is appended and ends the suspen
   expect(appended(it.beside())).toHaveLength(21);
 });
 
-test('records that lack the field themselves are appended: the reference record shows it before and after, and they are checked only once', async () => {
+test('records that lack the field by nature are appended: the reference record shows it before and after, and they are checked only once', async () => {
   const it = await watched();
   add(it, 50, it.source.now() - second, {});
   await it.poll();
-  // The page, its witness, the page once more, and the witness.
+  // The page, its reference record, the page again, and the reference record.
   expect(it.source.requests.map(({ query }) => (query.endTime === undefined ? 'page' : 'referenceRecord'))).toEqual([
     'page',
     'referenceRecord',
@@ -138,7 +138,7 @@ test('the first reference record of a field is saved at once; later ones are not
   const { requester, paging, journal, suspensions, log } = await world();
   let writes = 0;
   const visibility: VisibilityCheck = new VisibilityCheck({ sourceId, requester, paging, journal, suspensions, log, learned: () => {
-    // What is written then has it.
+    // The profile written then contains it.
     expect(Object.keys(visibility.profile().referenceRecords)).not.toEqual([]);
     writes += 1;
     return Promise.resolve();
@@ -188,7 +188,7 @@ test('one request at a time: no page is requested ahead of one without a usual f
   expect(it.source.mostAtOnce).toBe(1);
 });
 
-/** A record without a readable time, served whatever is asked for. */
+/** Records without a readable time, served by every query. */
 function timeless(it: World, count: number): void {
   const page = it.source.page.bind(it.source);
   it.source.page = async (request, signal) => {
@@ -205,12 +205,12 @@ test('a page of a hundred records without a readable time suspends the source; t
   timeless(it, 100);
   await it.poll();
   expect(it.suspensions.current).toMatchObject({ reason: 'timestamp' });
-  // They are kept and flagged all the same.
+  // They are stored and flagged nevertheless.
   expect(appended(it.beside())).toHaveLength(100);
   add(it, 1, it.source.now() - second);
   await it.poll();
   expect(it.suspensions.current).toBeUndefined();
-  // The same page again brings nothing new: no second hold.
+  // The same page again brings no new record: no second suspension.
   it.source.records.length = 0;
   await it.poll();
   expect(it.reported.suspensions).toEqual(['timestamp']);

@@ -8,7 +8,7 @@ import { span } from './world.ts';
 
 const window = span(0, 60);
 
-/** A page of records with these numbers, at one time unless it is given. */
+/** A page of records with these numbers, all at one time by default. */
 function page(ids: readonly number[], more: { total?: number; seconds?: number } = {}): Answer {
   const time = base + (more.seconds ?? 30) * second;
   return {
@@ -104,7 +104,7 @@ test('a smaller count clears the tally: a record that disappeared is no proof, a
   expect(pass(tally, [1, 2, 3], 1)).toEqual({ kind: 'read_again' });
   expect(tally.received).toBe(0);
   expect(tally.all()).toMatchObject({ seen: 3, inWindow: 3, total: 1 });
-  // As many as were ever received, and two of them are not among the first three.
+  // As many as were ever received, but two of them are not among the first three.
   expect(pass(tally, [3, 4, 5], 3)).toMatchObject({ kind: 'complete' });
   const proof = tally.proof(3, undefined);
   expect(Buffer.from(proof.digest).toString('hex')).toBe(digest(3, 4, 5));
@@ -163,7 +163,7 @@ test('more than 9,900 records out of range end the reading at once', () => {
   expect(tally.page(page(ids, { seconds: -60 }), true)).toMatchObject({ kind: 'gap', reason: 'out_of_range' });
 });
 
-test('a request that is refused after answered pages splits by the total of the last page, else by the records received', () => {
+test('a request that is refused after successful pages splits by the total of the last page, else by the records received', () => {
   const tally = new WindowTally(window, true);
   tally.page(page([1, 2], { total: 7 }), true);
   expect(tally.refused('too deep', true)).toEqual({ kind: 'split', records: 7, message: 'too deep' });
@@ -193,7 +193,7 @@ test('with an unreadable place: read again while that finds records, then a gap 
   expect(tally.isUnreadable).toBe(false);
 });
 
-test('with an unreadable place: a gap at once where all other records were received, or none', () => {
+test('with an unreadable place: a gap at once if all other records were received, or none', () => {
   const tally = new WindowTally(window, true);
   tally.page(page([1, 2]), true);
   tally.unreadable(3, 1, 'bad JSON');

@@ -16,7 +16,7 @@ test('a refused width is retried after eight windows, then after sixteen', () =>
   expect(wished()).toEqual([...Array.from({ length: 10 }, () => 45), 90, ...Array.from({ length: 9 }, () => 45)]);
 });
 
-test('a width that is answered later is no bound any more', () => {
+test('a width that is answered later is no longer a bound', () => {
   const widths = new Widths();
   widths.refused(hour);
   for (let i = 0; i < 8; i += 1) widths.read(widths.requestWidth(hour), widths.requestWidth(hour), 10);
@@ -47,7 +47,7 @@ test('a window that ended early at a clock boundary does not narrow the next win
   const widths = new Widths();
   widths.read(hour, 51 * second, 10);
   expect(widths.requestWidth(day)).toBe(2 * hour);
-  // What was refused stays refused until a window of that width was answered.
+  // A refused width stays refused until a window of that width was answered.
   widths.refused(hour);
   widths.read(hour, 51 * second, 10);
   expect(widths.requestWidth(hour)).toBe(hour / 2);

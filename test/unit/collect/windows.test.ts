@@ -48,7 +48,7 @@ test('the halves of a window cover exactly the window, down to one second (C35)'
     const window = span(0, between(random, 1, 90_000));
     let reached = window.from;
     let turns = 0;
-    // The upper half is simply the next window: walking on from `reached` must end at the window's end.
+    // The upper half is the next window: advancing `reached` must end at the window's end.
     while (reached < window.to) {
       let part: Window = { from: reached, to: window.to };
       for (let depth = between(random, 0, 20); depth > 0; depth -= 1) part = lowerHalf(part) ?? part;
@@ -65,22 +65,23 @@ test('the halves of a window cover exactly the window, down to one second (C35)'
   expect(lowerHalf(span(0, 2))).toEqual(span(0, 1));
   expect(lowerHalf(span(0, 3))).toEqual(span(0, 1));
   expect(lowerHalf(span(5, 15))).toEqual(span(5, 10));
-  // Half of a quarter of an hour is 450 s; half of that, 225 s, is as well, and then 112 s is not: 100 s divide the quarter.
+  // Half of a quarter of an hour is 450 s; half of that, 225 s, divides it too, but 112 s does not:
+  // 100 s divide the quarter.
   expect(lowerHalf(span(0, 900))).toEqual(span(0, 450));
   expect(lowerHalf(span(0, 225))).toEqual(span(0, 100));
-  // A crooked begin: the first cut is at the next edge.
+  // An irregular start: the first cut is at the next edge.
   expect(lowerHalf(span(51, 900))).toEqual(span(51, 300));
 });
 
 test.each([
-  // base is 02:00:00. A quarter of an hour once caught up, whatever the begin.
+  // base is 02:00:00. Aligned to a quarter of an hour after the first window, whatever the start.
   ['02:00:00', 15 * minute, '02:15:00'],
   ['02:00:51', 15 * minute, '02:15:00'],
   ['02:14:59', 15 * minute, '02:15:00'],
   ['02:07:00', 29 * minute, '02:15:00'],
   ['02:07:00', 30 * minute, '02:30:00'],
   ['02:07:00', hour, '03:00:00'],
-  // Narrower than that they divide it.
+  // Narrower windows divide it.
   ['02:00:00', 14 * minute, '02:07:30'],
   ['02:00:00', 10 * minute, '02:07:30'],
   ['02:00:00', 10 * second, '02:00:10'],
@@ -127,7 +128,7 @@ test('windows tile whole seconds, end at least closeDelay ago, and are never wid
       const wish = between(random, 1, 100_000) * second + between(random, 0, 2) * 300_000;
       const window = nextWindow(reached, wish, serverNow, settles);
       if (!window) {
-        // Only when the end of what could be next is not settled yet.
+        // Only if closeDelay has not passed for the end of the next possible window.
         expect(reached + Math.min(wish, day)).toBeGreaterThan(serverNow - settles - second);
         break;
       }
@@ -146,7 +147,7 @@ test.each([
   ['closeDelay, near the present', closeDelay, closeDelay, closeDelay],
   ['not below 10 s', second, second, 10 * second],
   ['not above 1 h', 5 * hour, hour, hour],
-  ['a tenth of what is left of history', closeDelay, 100 * hour, 10 * hour],
+  ['a quarter of the remaining history', closeDelay, 40 * hour, 10 * hour],
   ['at most a day', closeDelay, 400 * day, day],
 ])('the widest window is %s', (_what, settles, left, widest) => {
   expect(widestMicros(base, base + left, settles)).toBe(widest);

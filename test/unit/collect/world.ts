@@ -1,4 +1,7 @@
-/** What collect needs around it: a model of the source, a journal on real SQLite and a clock of the test. The oracle looks at the list of records. */
+/**
+ * The environment of collect: a model of the source, a journal on real SQLite and a clock of the
+ * test. The oracle uses the list of records.
+ */
 import { createHash } from 'node:crypto';
 import type { Database } from 'better-sqlite3';
 import { Handoff } from '../../../src/collect/handoff.ts';
@@ -51,12 +54,12 @@ export interface World {
   readonly suspensions: Suspensions;
   readonly visibility: VisibilityCheck;
   readonly closer: WindowCloser;
-  /** As after a restart: what the first one knew by itself is gone. */
+  /** As after a restart: without the memory of the first closer. */
   readonly anotherCloser: () => WindowCloser;
-  /** What was counted for the metrics. */
+  /** Counted for the metrics. */
   readonly reported: { readonly suspensions: readonly string[]; readonly vanished: number };
   readonly log: Lines;
-  /** Pages as they were appended. */
+  /** The appended pages. */
   readonly pages: CollectedPage[];
   readonly signal: AbortSignal;
   readonly abort: AbortController;
@@ -66,7 +69,7 @@ export interface World {
 export interface Options {
   readonly switches?: Partial<Switches>;
   readonly pageSize?: number;
-  /** How far the clock is behind the start of the ledger. */
+  /** How far the clock is past the start of the ledger. */
   readonly after?: Micros;
   readonly reading?: Partial<Reading>;
 }
@@ -74,7 +77,7 @@ export interface Options {
 export async function world(options: Options = {}): Promise<World> {
   const clock = new VirtualClock((base + (options.after ?? 2 * hour)) / 1000);
   const { journal, directory, beside } = await opened({ clock });
-  // Nobody pulls the plug here: the tests of the journal do.
+  // No power fails here: the tests of the journal cover that.
   journal.db.pragma('synchronous = OFF');
   const source = new ModelSource(clock);
   Object.assign(source.switches, options.switches);
@@ -206,7 +209,7 @@ export function digest(uids: readonly string[]): string {
     .digest('hex');
 }
 
-/** All uids that were appended, in hex, sorted; one that was appended twice stands there twice. */
+/** All appended uids, in hex, sorted; a uid appended twice occurs twice. */
 export function appended(db: Database): string[] {
   return db
     .prepare<[], { uids: Buffer }>('SELECT uids FROM segments WHERE kind & 255 = 1')

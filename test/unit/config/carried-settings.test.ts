@@ -1,4 +1,4 @@
-/** Settings that cross into another thread: secrets and PEM files are read there, when they are used. */
+/** Settings passed to another thread: that thread reads secrets and PEM files when it uses them. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -17,7 +17,7 @@ function secret(template: Template | string): Secret {
   return made;
 }
 
-/** As it arrives in the other thread. */
+/** The settings as they arrive in the other thread. */
 function crossed<Settings>(settings: Settings): Settings {
   return revivedSettings(structuredClone(carriedSettings(settings)), environment) as Settings;
 }
@@ -39,11 +39,11 @@ test('text around references, escaped references, defaults and literal secrets c
   expect(crossed(secret('literal')).read()).toBe('literal');
 });
 
-test('no value of a reference is in what crosses', () => {
+test('no value behind a reference is passed', () => {
   expect(JSON.stringify(carriedSettings({ token: secret(variable('NAME', environment)) }))).not.toContain('of the variable');
 });
 
-test('PEM files cross as paths; maps and plain data as they are; another class is refused', () => {
+test('PEM files are passed as paths; maps and plain data unchanged; another class is refused', () => {
   const pem = new PemFiles(['/a.pem', '/b.pem']);
   pem.bind('tls.ca');
   const { ca, map, plain } = crossed({ ca: pem, map: new Map([['a', { b: undefined }]]), plain: [1, null, 'x'] });

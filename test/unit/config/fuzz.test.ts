@@ -1,6 +1,7 @@
 /**
- * Any text as a configuration: either it is accepted, or every problem names a place, and nothing else is ever thrown. Half of the texts are
- * a valid configuration with something changed in it, so that the deeper rules are reached too. WAYBILL_SEED repeats a run.
+ * Any text as a configuration is accepted, or every error names a place, and nothing else is ever
+ * thrown. Half of the texts are a changed valid configuration, to reach deeper rules. WAYBILL_SEED
+ * repeats a run.
  */
 import { expect, test } from 'vitest';
 import { stringify } from 'yaml';
@@ -124,7 +125,7 @@ function generator(random: () => number) {
     if (kind < 0.7) return Array.from({ length: Math.floor(random() * 4) }, () => value(depth - 1));
     return Object.fromEntries(Array.from({ length: Math.floor(random() * 4) }, () => [pick(keys), value(depth - 1)]));
   };
-  /** Replaces, removes, adds or doubles something at a random place. */
+  /** Replaces, removes, adds or duplicates a value at a random place. */
   const change = (root: object): void => {
     let at = root as Record<string, unknown>;
     for (;;) {
@@ -178,12 +179,12 @@ test(`any text is accepted or refused with places (seed ${seed})`, async () => {
       outcomes.lines.add(line.replace(/^[^ ]* /, ''));
     }
   }
-  // A generator that only makes rubbish, or only valid texts, would prove nothing.
+  // A generator of only invalid or only valid texts would prove nothing.
   expect(outcomes.accepted).toBeGreaterThan(runs / 20);
   expect(outcomes.refused).toBeGreaterThan(runs / 2);
   expect(outcomes.lines.size).toBeGreaterThan(100);
 });
 
-test('the valid configuration that the texts are made from is valid', async () => {
+test('the valid configuration that the texts derive from is valid', async () => {
   expect(await problemsOf(stringify(whole()))).toEqual([]);
 });

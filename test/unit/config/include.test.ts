@@ -13,7 +13,7 @@ const sourceOf = (id: string, more = ''): string => `sources:
     auth: { authUrl: https://login.example, tenantId: t, clientId: c, scopeAddress: s, clientSecret: "\${env:SECRET:-hush}" }
 ${more}`;
 
-/** Loads `waybill.yaml` among these files. */
+/** Loads `waybill.yaml` with these files in its directory. */
 async function loadFiles(files: Readonly<Record<string, string>>): Promise<Loaded & { readonly directory: string }> {
   using directory = temporaryDirectory();
   for (const [name, text] of Object.entries(files)) {
@@ -33,7 +33,7 @@ async function problemsOf(files: Readonly<Record<string, string>>): Promise<read
   return thrown.problems;
 }
 
-test('sources and sinks of included files stand behind those of the main file, by name, each file once', async () => {
+test('sources and sinks of included files follow those of the main file, by file name, each file once', async () => {
   const { config, files, directory, warnings } = await loadFiles({
     'waybill.yaml': valid({ top: 'include: ["tenants/*.yaml", sinks.yaml]' }),
     'tenants/b.yaml': sourceOf('b'),
@@ -52,7 +52,7 @@ test('the main file may leave all sources to included files', async () => {
   expect(config.sources.map(({ id }) => id)).toEqual(['a']);
 });
 
-test('a problem is told with its file and line, behind those of the main file; also one that two files make together', async () => {
+test('an error is reported with its file and line, after those of the main file; so is one caused by two files together', async () => {
   const problems = await problemsOf({
     'waybill.yaml': valid({ top: 'include: ["tenants/*.yaml"]\nshutdownTimeout: soon' }),
     'tenants/a.yaml': sourceOf('a', '    pollInterval: 15 minuts\n    subscriptionKey: "${env:NONE}"\n'),
@@ -66,7 +66,7 @@ test('a problem is told with its file and line, behind those of the main file; a
   ]);
 });
 
-test('what cannot be included is named: a file that is not there, no YAML, other settings, no list', async () => {
+test('an unusable include is named: a missing file, invalid YAML, other settings, no list', async () => {
   expect(await problemsOf({ 'waybill.yaml': valid({ top: 'include: [none.yaml]' }) })).toEqual([
     expect.stringMatching(/^include\[0\] \(line 1\): "none\.yaml" cannot be read: ENOENT/),
   ]);
@@ -85,7 +85,7 @@ test('what cannot be included is named: a file that is not there, no YAML, other
   ]);
 });
 
-test('a pattern that no file fits is warned of: a folder of tenants may be empty', async () => {
+test('a pattern without a matching file is a warning: a folder of tenants may be empty', async () => {
   const { warnings } = await loadFiles({ 'waybill.yaml': valid({ top: 'include: ["tenants/*.yaml"]' }) });
   expect(warnings).toEqual(['include: no file matches "tenants/*.yaml"']);
 });

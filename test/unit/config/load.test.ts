@@ -11,7 +11,10 @@ const at = 'sources.production';
 const topSettings =
   'there are dataDir, journal, tls, proxy, sources, privacy, mapping, sinks, deliveryThread, shutdownTimeout, admin, log, include, telemetry';
 
-/** What is written, and every problem that it must give. Lines: `top` stands on 1 and moves what follows; `auth` on 10; `source` on 11. */
+/**
+ * A configuration and all its errors. Lines: `top` is on 1 and moves the rest; `auth` on 10;
+ * `source` on 11.
+ */
 const wrong: readonly (readonly [string, Parameters<typeof valid>[0], readonly string[]])[] = [
   [
     'a duration',
@@ -52,7 +55,7 @@ const wrong: readonly (readonly [string, Parameters<typeof valid>[0], readonly s
     ],
   ],
   ['a key with odd characters', { top: '"a b\\n": 1' }, [`"a b\\n" (line 1): is not a setting; ${topSettings}`]],
-  ['a key that is no text', { top: '? [a]\n: 1' }, ['the configuration: has a key that is not a setting name']],
+  ['a key that is not a text', { top: '? [a]\n: 1' }, ['the configuration: has a key that is not a setting name']],
   ['a prototype', { top: '__proto__: { dataDir: x }' }, ['the configuration: has a key that is not a setting name']],
   ['a choice', { source: 'endpoint: full' }, [`${at}.endpoint (line 11): "full" is not one of full-payload, payload`]],
   ['nothing', { source: 'pollInterval:' }, [`${at}.pollInterval (line 11): has no value: expected a duration such as 10s, 5m, 2h`]],
@@ -226,7 +229,7 @@ const wrong: readonly (readonly [string, Parameters<typeof valid>[0], readonly s
   ],
 ];
 
-test.each(wrong)('%s that is wrong is named with its place', async (_name, parts, problems) => {
+test.each(wrong)('%s: the error names the place', async (_name, parts, problems) => {
   expect(await problemsOf(valid(parts), { EMPTY: '', LONG: 'canary' })).toEqual(problems);
 });
 
@@ -250,7 +253,7 @@ test('an old key is refused with its new name', async () => {
   ]);
 });
 
-test('an archive has the ledger and whole windows, in a directory of its own', async () => {
+test('an archive receives the ledger and whole windows, in a separate directory', async () => {
   const archiveAt = (more: string) => `directory: ./archive\nsigningKey: hush\n${more}`;
   const problems = (sink: string) => problemsOf(valid({ sink }).replace('type: stdout', 'type: archive'));
   expect(await problems(archiveAt('start: now\nledger: true'))).toEqual([]);
@@ -263,7 +266,7 @@ test('an archive has the ledger and whole windows, in a directory of its own', a
   ]);
 });
 
-test('every problem is reported at once, in the order of lines', async () => {
+test('every error is reported at once, in the order of lines', async () => {
   const text = `shutdownTimeout: long
 sources:
   - id: Production
@@ -311,7 +314,7 @@ sinks:
     'sinks.g.index (line 17): "{yyyy}" is not the name of an index such as dpas-audit-{yyyy.MM}',
     'sinks.g.cloudId (line 17): is not used: "nodes" has the addresses',
     'sinks.g.username (line 17): is not used: "apiKey" authenticates the client',
-    'sinks.g.namespace (line 17): is not used: "index" names the target',
+    'sinks.g.namespace (line 17): has no effect: "index" is set',
   ]);
 });
 
@@ -334,13 +337,13 @@ test.each([
   ['dataDir: !canary x', ['line 1, column 10: unknown tag (known: !env and !file); quote text that starts with !']],
   ['dataDir: "x" canary', ['line 1, column 14: Unexpected scalar at node end']],
   ['dataDir: &a [*a]\nsources: *a', ['dataDir[0] (line 1): contains itself through an alias']],
-] as const)('%j is no configuration', async (text, problems) => {
+] as const)('%j is not a configuration', async (text, problems) => {
   const found = await problemsOf(text);
   expect(found).toEqual(expect.arrayContaining([...problems]));
   expect(found.join()).not.toContain('canary');
 });
 
-test('nothing that is merged, deep, or large by aliases gets through', async () => {
+test('merges, deep nesting and large aliases are refused', async () => {
   expect(await problemsOf(`x: &x { dataDir: y }\n<<: *x\n${valid()}`)).toEqual([
     `x (line 1): is not a setting; ${topSettings}`,
     `"<<" (line 2): is not a setting; ${topSettings}`,
@@ -352,7 +355,7 @@ test('nothing that is merged, deep, or large by aliases gets through', async () 
   );
 });
 
-test('what a variable or a wrong place holds of a secret is not repeated', async () => {
+test('the secret in a variable or at a wrong place is not repeated', async () => {
   const text = valid({
     top: 'proxy: { url: "ftp://user:canary1@proxy.example" }\nprivacy: { key: canary2 }',
     auth: 'clientSecret: { value: canary3 }\npassword: 5',
@@ -373,7 +376,7 @@ test('what a variable or a wrong place holds of a secret is not repeated', async
   expect(problems.join('\n')).not.toMatch(/canary\d/);
 });
 
-test('a secret in the address of a source, a token endpoint or a sink is not shown: only its begin and its length are', async () => {
+test('a secret in the URL of a source, a token endpoint or a sink is not shown, except its start and its length', async () => {
   const token = 'B5A79AAD-D822-46CC-80D1-819F80D7BFB0';
   const problems = await problemsOf(
     valid({})
@@ -391,7 +394,7 @@ test('a secret in the address of a source, a token endpoint or a sink is not sho
   expect(query.join('\n')).not.toContain('B5A7');
 });
 
-test('offline, a secret that is not there is a warning, any other reference a problem', async () => {
+test('offline, a missing secret is a warning, any other unresolved reference an error', async () => {
   const text = valid({ auth: 'clientSecret: ${file:/nowhere/secret}', source: 'subscriptionKey: ${env:KEY}' });
   const { warnings, config } = await load(text, {}, { requireSecrets: false });
   expect(warnings).toEqual([
@@ -419,12 +422,12 @@ test('a start is a time, now, earliest, or a duration before now', async () => {
   expect((await load(startOf('1d12h'))).config.sources[0]?.start).toEqual({ kind: 'ago', ms: 129_600_000 });
 });
 
-test('an admin server that others reach without token or TLS is warned of', async () => {
+test('a warning for an admin server that others reach without token or TLS', async () => {
   const listens = async (admin: string) => {
     const { warnings } = await load(valid({ top: `admin: ${admin}` }));
     return warnings.filter((line) => line.startsWith('admin.listen'));
   };
-  const unguarded = 'without admin.token or admin.readToken, everybody on the network can read the metrics, and nobody status and ledger';
+  const unguarded = 'without admin.token or admin.readToken, anyone on the network can read the metrics, and no one status and ledger';
   const plain = 'without admin.tls, tokens and responses can be read on the network';
   const tls = 'tls: { cert: cert.pem, key: key.pem }';
   const begin = 'admin.listen (line 1): 0.0.0.0:9464 is not a loopback address';
@@ -437,7 +440,7 @@ test('an admin server that others reach without token or TLS is warned of', asyn
   for (const loopback of ['127.0.0.1:9464', '[::1]:9464', 'localhost:0']) expect(await listens(`{ listen: "${loopback}" }`)).toEqual([]);
 });
 
-test('a literal secret and a start that is no time are warned of', async () => {
+test('a warning for a literal secret and for a start that is not a time', async () => {
   const text = valid({
     top: 'proxy: { url: "http://proxy.example" }',
     auth: 'clientSecret: "$${x"',
@@ -461,7 +464,7 @@ test('a literal secret and a start that is no time are warned of', async () => {
   ]);
 });
 
-test('rotate and compression of a file have their limits', async () => {
+test('rotate and compression of a file have bounds', async () => {
   const of = (sink: string) => problemsOf(valid({ sink: `path: x\n${sink}` }).replace('type: stdout', 'type: file'));
   expect(await of('rotate: { size: 1GiB, interval: 1d }\ncompression: gzip')).toEqual([]);
   expect(await of('rotate: { size: 1KiB, interval: 1s }\ncompression: often')).toEqual([
@@ -471,7 +474,7 @@ test('rotate and compression of a file have their limits', async () => {
   ]);
 });
 
-test('keys of a sink that a later release brings are known, and refused', async () => {
+test('sink keys of a later release are known, and refused', async () => {
   const sinks = [{ ...stdout, later: ['rotate', 'compression'] }];
   expect(await problemsOf(valid({ sink: 'rotate: { size: 1GiB }\ncompression: gzip' }), {}, { sinks })).toEqual([
     'sinks.out.rotate (line 15): a group of settings is not in this release yet',
@@ -479,7 +482,7 @@ test('keys of a sink that a later release brings are known, and refused', async 
   ]);
 });
 
-test('a start in the future, and recounts that are never done, are warned of', async () => {
+test('a warning for a start in the future, and for recounts that never happen', async () => {
   const startsAt = async (start: string) => (await load(valid().replace('2026-11-21T00:00:00Z', start))).warnings;
   expect(await startsAt('2062-11-21T00:00:00Z')).toEqual([`${at}.start (line 4): is in the future: nothing is collected before that time`]);
   expect(await startsAt('2026-11-21T14:00:00Z')).toHaveLength(1);
@@ -489,12 +492,12 @@ test('a start in the future, and recounts that are never done, are warned of', a
   expect(await recounts('closeDelay: 2h\nrecountAfter: [1h, 2h, 121m]')).toEqual([
     `${at}.recountAfter (line 12): 1h, 2h: not more than closeDelay (2h), ${words}`,
   ]);
-  // Also when it is the usual ages that are too early.
+  // Also if the default ages are too early.
   expect(await recounts('closeDelay: 7h')).toEqual([`${at}.recountAfter (line 2): 1h, 6h: not more than closeDelay (7h), ${words}`]);
   expect(await recounts('closeDelay: 59m')).toEqual([]);
 });
 
-test('an environment that turns verification off refuses the start', async () => {
+test('an environment that disables verification prevents the start', async () => {
   expect(await problemsOf(valid(), { NODE_TLS_REJECT_UNAUTHORIZED: '0' })).toEqual([
     'NODE_TLS_REJECT_UNAUTHORIZED: "0" disables the verification of certificates; remove it from the environment',
   ]);
@@ -503,7 +506,7 @@ test('an environment that turns verification off refuses the start', async () =>
   ]);
 });
 
-test('the proxy of a source is its own, else the general one, else that of the environment', async () => {
+test('the proxy of a source takes precedence over the general one, and that over the environment', async () => {
   const environment = { HTTPS_PROXY: 'http://u:hush@env.example:1', NO_PROXY: '.svc, localhost' };
   const proxyOf = async (top: string, source: string, from: Record<string, string> = environment) => {
     const proxy = (await load(valid({ top, source }), from)).config.sources[0]?.proxy;
@@ -519,7 +522,7 @@ test('the proxy of a source is its own, else the general one, else that of the e
   expect(await proxyOf('', '', {})).toBeUndefined();
 });
 
-test('a source or a sink overrides rules and key of privacy each for itself', async () => {
+test('a source and a sink override privacy rules and key independently', async () => {
   const rule = (field: string) => `rules: [{ fields: [${field}], action: drop }]`;
   const { config } = await load(
     valid({
@@ -572,7 +575,7 @@ test('the defaults are those of the contract', async () => {
   });
 });
 
-test('the settings of a type of sink stand apart, as its definition takes them', async () => {
+test('the settings of a sink type are separate, in the form that its definition expects', async () => {
   const text = valid().replace(
     'type: stdout',
     'type: file\n    path: /var/log/audit.ndjson\n    failReadinessAfter: never\n    start: 2026-01-01T00:00:00Z',
@@ -584,7 +587,7 @@ test('the settings of a type of sink stand apart, as its definition takes them',
   expect(sink && 'path' in sink).toBe(false);
 });
 
-test('the files behind references and TLS settings are listed, to be watched', async () => {
+test('the files behind references and TLS settings are listed for watching', async () => {
   using directory = temporaryDirectory();
   const secret = join(directory.path, 'secret');
   writeFileSync(secret, 'hush');
@@ -594,7 +597,7 @@ test('the files behind references and TLS settings are listed, to be watched', a
   expect([...files].sort()).toEqual(['/a.pem', '/b', '/c.pem', '/k.pem', secret].sort());
 });
 
-test('the file is the one named, else that of WAYBILL_CONFIG', async () => {
+test('the file is the named one, else that of WAYBILL_CONFIG', async () => {
   using directory = temporaryDirectory();
   const [one, two] = ['one.yaml', 'two.yaml'].map((name) => join(directory.path, name)) as [string, string];
   writeFileSync(one, valid());

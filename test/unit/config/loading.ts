@@ -1,14 +1,14 @@
-/** Loads a configuration from text, as the program does from a file, and says what was wrong with it. */
+/** Loads a configuration from text, as the program does from a file, and returns its errors. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Loaded, type LoadOptions, loadConfig } from '../../../src/config/load.ts';
 import { WaybillError } from '../../../src/errors.ts';
 
-/** Of all configurations that are loaded here, ms. */
+/** The time of all configurations loaded here, ms. */
 export const now = Date.parse('2026-11-21T12:00:00Z');
 
-/** A directory that is gone after the test. */
+/** A directory that is deleted after the test. */
 export function temporaryDirectory(): Disposable & { readonly path: string } {
   const path = mkdtempSync(join(tmpdir(), 'waybill-config-'));
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
@@ -21,7 +21,7 @@ export async function load(text: string, environment: Record<string, string> = {
   return await loadConfig(file, environment, { now, ...options });
 }
 
-/** The problems of a configuration, none when it is valid. Anything thrown but `config_invalid` is thrown on. */
+/** The errors of a configuration, none if it is valid. Rethrows everything but `config_invalid`. */
 export async function problemsOf(
   text: string,
   environment: Record<string, string> = {},
@@ -36,7 +36,10 @@ export async function problemsOf(
   }
 }
 
-/** A valid configuration; what is given goes in front of it, behind the source's settings, and behind the sink's. */
+/**
+ * A valid configuration; the given parts come at its start, after the source's settings, and after
+ * the sink's.
+ */
 export function valid(parts: { top?: string; auth?: string; source?: string; sink?: string } = {}): string {
   return `${parts.top ? `${parts.top}\n` : ''}sources:
   - id: production

@@ -3,7 +3,7 @@ import { nearest, nearestOrAll } from '../../../src/settings/nearest.ts';
 
 const keys = ['tls', 'state', 'journal', 'sources', 'clientSecret', 'payloadName'];
 
-// The bound: a third of the letters. The distances are counted by hand.
+// The bound: a third of the letters. Distances counted by hand.
 test.each([
   ['sate', 'state'],
   ['satte', 'state'],
@@ -18,7 +18,7 @@ test.each([
   expect(nearest(given, keys)).toBe(meant);
 });
 
-test('where none is near, all are listed', () => {
+test('without a near name all are listed', () => {
   expect(nearestOrAll('b', ['production', 'eu'])).toBe('there are production, eu');
   expect(nearestOrAll('prodction', ['production', 'b'])).toBe('the nearest is "production"');
   expect(nearest('x', [])).toBeUndefined();

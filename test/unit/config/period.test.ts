@@ -39,7 +39,7 @@ test.for(['2026-02-30', '2026-13', '2026-Q5', '7d', 'yesterday', '-7', ''])('%s 
   expect(() => parseTime(text, '--to', now, false)).toThrow(`cannot read --to "${text}": not a time`);
 });
 
-test('a zone keeps the name that it was given, and has to be one', () => {
+test('a zone keeps its given name, and must be valid', () => {
   for (const name of ['Asia/Kolkata', 'Asia/Calcutta', 'Europe/Kyiv', 'Europe/Berlin', 'America/Argentina/Buenos_Aires', '+05:30']) {
     expect(parseZone(name)).toBe(name);
   }
@@ -47,7 +47,7 @@ test('a zone keeps the name that it was given, and has to be one', () => {
   expect(() => parseZone('Asia/Kolkatta')).toThrow('cannot use --tz "Asia/Kolkatta": not a time zone');
 });
 
-test('a span before now is taken for the value that it is', () => {
+test('a duration before now equals the time it denotes', () => {
   expect(joinSpans(['--from', '-7d', '--by', 'day', '--to', '-1h'])).toEqual(['--from=-7d', '--by', 'day', '--to=-1h']);
   expect(joinSpans(['--from=-7d', '--to', '2026-Q3', '--json'])).toEqual(['--from=-7d', '--to', '2026-Q3', '--json']);
   expect(joinSpans(['--from', '--json'])).toEqual(['--from', '--json']);

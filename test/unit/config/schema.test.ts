@@ -10,11 +10,11 @@ import { type Setting, settings } from './settings-table.ts';
 
 const read = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
 const accepts = new Ajv2020({ strict: false, allErrors: true }).compile(configJsonSchema(sinks));
-/** The value of a configuration as an editor sees it: references as text, tags as if they were not there. */
+/** The configuration as an editor sees it: references as text, tags ignored. */
 const asEditor = (text: string): unknown =>
   parse(text, { customTags: ['!env', '!file'].map((tag) => ({ tag, resolve: (each: string) => `\${env:${each}}` })) });
 
-test('the example is valid, without a warning, for the program and for an editor', async () => {
+test('the example is valid without a warning, for the program and for an editor', async () => {
   using directory = temporaryDirectory();
   mkdirSync(join(directory.path, 'secrets'));
   for (const name of ['client-secret', 'privacy-key', 'read-token'])
@@ -30,7 +30,7 @@ test('the example is valid, without a warning, for the program and for an editor
   expect(accepts(asEditor(text)), JSON.stringify(accepts.errors)).toBe(true);
 });
 
-test('what the example has commented out is valid too', async () => {
+test('the commented-out parts of the example are valid too', async () => {
   const text = read('config/example.yaml').replace(/^# ((tls|proxy):| {2}(ca|url|noProxy):)/gm, '$1');
   expect(text).toContain('\nproxy:');
   const problems = await problemsOf(
@@ -41,7 +41,7 @@ test('what the example has commented out is valid too', async () => {
   expect(problems).toEqual([]);
 });
 
-// An independent reader of JSON Schema and the program must be of one mind about these.
+// An independent validator of JSON Schema and the program must agree on these.
 test.each<[boolean, string]>([
   [true, valid()],
   [true, valid({ top: 'shutdownTimeout: 1m30s', source: 'pollInterval: ${env:POLL:-10s}' })],
@@ -87,9 +87,9 @@ test.each<[boolean, string]>([
   [false, 'include: []'],
   [false, 'sources: []'],
   [false, 'shutdownTimeout: 20s'],
-])('an editor is told (%s) that sources stand in the main file or in included ones, on case %#', async (expected, main) => {
+])('an editor accepts (%s) sources in the main file or in included ones, on case %#', async (expected, main) => {
   expect(accepts(asEditor(main)), JSON.stringify(accepts.errors)).toBe(expected);
-  // The program sees the whole: with a file that brings a source.
+  // The program sees the whole, including a file with a source.
   using directory = temporaryDirectory();
   mkdirSync(join(directory.path, 'tenants'));
   writeFileSync(join(directory.path, 'tenants', 'a.yaml'), /^sources:[^]*(?=sinks)/m.exec(valid())?.[0] ?? '');
@@ -97,13 +97,13 @@ test.each<[boolean, string]>([
   expect((await problemsOf(text)).length === 0).toBe(expected);
 });
 
-test('every setting is described, in one line that does not end in a full stop', () => {
+test('every setting has a description, in one line without a final full stop', () => {
   const all = settings();
   expect(all.length).toBeGreaterThan(80);
   for (const { name, description } of all) expect(description ?? '', name).toMatch(/^\S[^\n]{3,240}[^.\n]$/);
 });
 
-test('every setting stands in docs/configuration.md as it is', async () => {
+test('docs/configuration.md lists every setting', async () => {
   const path = 'docs/configuration.md';
   const mark = '<!-- what follows is written by test/unit/config/schema.test.ts -->\n';
   const [prose = ''] = read(path).split(mark);
@@ -111,7 +111,7 @@ test('every setting stands in docs/configuration.md as it is', async () => {
   await expect(`${prose}${mark}\n${tables(settings())}`).toMatchFileSnapshot(`../../../${path}`);
 });
 
-/** Rows that are the same for every type of sink stand once, in the table of the group `sinks`. */
+/** Rows common to all sink types occur once, in the table of the group `sinks`. */
 function tables(all: readonly Setting[]): string {
   const types = new Set(all.flatMap(({ sink }) => sink ?? []));
   const counts = Map.groupBy(

@@ -31,17 +31,17 @@ test.each([
   ['$${', {}, '${'],
   ['${env:A}$${${env:A}', { A: 'x' }, 'x${x'],
   ['a $ b $A {c}', {}, 'a $ b $A {c}'],
-  // What a variable holds is not looked into again.
+  // The value of a variable is not expanded again.
   ['${env:A}', { A: '${env:B}', B: 'no' }, '${env:B}'],
-])('%s with %j reads %s', (text, environment, expected) => {
+])('%s with %j is %s', (text, environment, expected) => {
   expect(read(text, environment)).toBe(expected);
 });
 
-test.each(['${A}', '${env:}', '${env:A', '${env:1A}', '${file:}', '${secret:a}', '${}', '${env:A-b}'])('%s is no reference', (text) => {
+test.each(['${A}', '${env:}', '${env:A', '${env:1A}', '${file:}', '${secret:a}', '${}', '${env:A-b}'])('%s is not a reference', (text) => {
   expect(() => read(text, { A: 'x' })).toThrow(SyntaxError);
 });
 
-test('one line break at the end of a file is cut, and no more', () => {
+test('one line break at the end of a file is removed, and no more', () => {
   using directory = temporaryDirectory();
   const path = join(directory.path, 'secret');
   for (const [written, expected] of [
@@ -56,7 +56,7 @@ test('one line break at the end of a file is cut, and no more', () => {
   }
 });
 
-test('a file that is missing, empty or not text is a problem that names the setting', async () => {
+test('a file that is missing, empty or not text is an error that names the setting', async () => {
   using directory = temporaryDirectory();
   const path = join(directory.path, 'secret');
   const text = valid({ auth: `clientSecret: !file ${path}` });
@@ -70,7 +70,7 @@ test('a file that is missing, empty or not text is a problem that names the sett
   expect(problem.startsWith(`sources.production.auth.clientSecret (line 10): file "${path}" cannot be read: `)).toBe(true);
 });
 
-test('a secret is read again when its file is replaced, as Kubernetes replaces it: by another link', async () => {
+test('a secret is read again after its file is replaced as Kubernetes does: by another link', async () => {
   using directory = temporaryDirectory();
   const at = (name: string) => join(directory.path, name);
   for (const [version, text] of [
@@ -90,7 +90,7 @@ test('a secret is read again when its file is replaced, as Kubernetes replaces i
   expect(secret.read()).toBe('new!');
 });
 
-test('a secret whose file went away says which setting and which file', async () => {
+test('the error for a deleted secret file names setting and file', async () => {
   using directory = temporaryDirectory();
   const path = join(directory.path, 'secret');
   writeFileSync(path, 'hush');
@@ -126,7 +126,7 @@ test('a secret never shows itself', async () => {
 
 const pem = (words: string) => `-----BEGIN CERTIFICATE-----\n${words}\n-----END CERTIFICATE-----\n`;
 
-test('PEM files are read when asked for: a file, a list, a directory by name', () => {
+test('PEM files are read on each use: a file, a list, a directory in the order of names', () => {
   using directory = temporaryDirectory();
   const at = (name: string) => join(directory.path, name);
   writeFileSync(at('b.pem'), pem('Yg=='));
@@ -136,7 +136,7 @@ test('PEM files are read when asked for: a file, a list, a directory by name', (
   expect(new PemFiles([directory.path]).read()).toEqual([pem('YQ=='), pem('Yg==')]);
 });
 
-test('a PEM file that cannot be used is named with its setting', async () => {
+test('the error for an unusable PEM file names its setting', async () => {
   using directory = temporaryDirectory();
   const at = (name: string) => join(directory.path, name);
   mkdirSync(at('empty'));

@@ -1,4 +1,7 @@
-/** Lists every setting of the configuration for docs/configuration.md: name, what it is for, what it takes, its default. */
+/**
+ * Lists every setting of the configuration for docs/configuration.md: name, purpose, values,
+ * default.
+ */
 import { z } from 'zod';
 import { expectation } from '../../../src/config/problems.ts';
 import { unwrap } from '../../../src/config/schema-walk.ts';
@@ -12,10 +15,10 @@ export interface Setting {
   readonly name: string;
   readonly description: string | undefined;
   readonly takes: string;
-  /** As it is written in the file; undefined when there is none. */
+  /** The default as written in the file; undefined if there is none. */
   readonly usual: string | undefined;
   readonly required: boolean;
-  /** Of a setting of `sinks`: the type of sink whose table it stands in. */
+  /** For a setting of `sinks`: the sink type of its table. */
   readonly sink: string | undefined;
 }
 
@@ -32,7 +35,10 @@ interface Written {
   readonly $ref?: string;
 }
 
-/** Every setting that may be written, in the order of the schema. The fields of `filter`, which are the record's, are not listed one by one. */
+/**
+ * Every permitted setting, in the order of the schema. The fields of `filter`, which are those of
+ * records, are not listed one by one.
+ */
 export function settings(): readonly Setting[] {
   const written = configJsonSchema(sinks) as Written;
   return inside(configSchema(sinks), written, '');
@@ -60,7 +66,7 @@ function keysOf(schema: z.ZodObject): readonly string[] {
   return Object.entries(schema.shape).flatMap(([key, member]) => (facts.get(member)?.later ? [] : [key]));
 }
 
-/** A group that may be left out has the defaults of its settings, each in a row of its own. */
+/** An optional group has the defaults of its settings, each in a separate row. */
 function isEmpty(value: unknown): boolean {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && Object.keys(value).length === 0;
 }
@@ -69,7 +75,7 @@ function listOf(written: Written): Written | undefined {
   return written.anyOf?.find(({ type }) => type === 'array')?.items;
 }
 
-/** Of the alternatives, the group that has just these keys. */
+/** The alternative with exactly these keys. */
 function groupFor(schema: z.ZodObject, written: Written): Written | undefined {
   const keys = keysOf(schema);
   const literal = schema.shape['type'] instanceof z.ZodLiteral ? schema.shape['type'].value : undefined;

@@ -5,7 +5,7 @@ import { loadConfig } from '../../../src/config/load.ts';
 import type { WaybillError } from '../../../src/errors.ts';
 import { now, problemsOf, temporaryDirectory, valid } from './loading.ts';
 
-/** What is wrong with file sinks at these paths, without the place: `sinks.s0.path: …`. */
+/** The errors about file sinks at these paths, without the place: `sinks.s0.path: …`. */
 async function problemsAt(dataDir: string, ...paths: readonly string[]): Promise<readonly string[]> {
   const text = valid({ top: `dataDir: ${JSON.stringify(dataDir)}` }).replace(/sinks:[^]*/, '');
   const sinks = paths.map((path, i) => `  - { id: s${i}, type: file, path: ${JSON.stringify(path)} }\n`).join('');
@@ -13,12 +13,12 @@ async function problemsAt(dataDir: string, ...paths: readonly string[]): Promise
 }
 
 describe('a file sink is refused', () => {
-  test('in a file of the state, or at the state itself, by whatever name', async () => {
+  test('in a file of the state, or at the state itself, under any name', async () => {
     using directory = temporaryDirectory();
     const state = join(directory.path, 'state');
     const words = 'is the state directory or a file in it';
     const own = ['waybill.db', 'waybill.db-wal', 'waybill.db-shm', 'lock.db', 'lock.db-journal', 'waybill.sock'];
-    // As well before the state is there as afterwards.
+    // Both before and after the state exists.
     for (const make of [() => undefined, () => mkdirSync(state)]) {
       make();
       for (const path of [state, `${state}/`, ...own.map((name) => join(state, name)), join(state, 'x', '..', 'waybill.db')])
@@ -34,13 +34,13 @@ describe('a file sink is refused', () => {
       expect(await problemsAt(join(directory.path, 'other'), path), path).toEqual([`sinks.s0.path: ${words}`]);
     linkSync(join(state, 'waybill.db'), join(directory.path, 'siem.log.position'));
     expect(await problemsAt(state, join(directory.path, 'siem.log'))).toEqual([
-      'sinks.s0.path: needs a position file beside it, which is a file of the state',
+      'sinks.s0.path: needs a position file next to it, and that path is a file of the state',
     ]);
-    // Nothing was made by looking.
+    // The check creates nothing.
     expect(readdirSync(state)).toEqual(['waybill.db']);
   });
 
-  test('where another one writes, also through a link to the directory, and before the file is there', async () => {
+  test('at the path of another sink, also through a link to the directory, and before the file exists', async () => {
     using directory = temporaryDirectory();
     const at = (...names: string[]): string => join(directory.path, ...names);
     const state = at('state');
@@ -56,14 +56,14 @@ describe('a file sink is refused', () => {
     expect(await problemsAt(state, at('logs', 'a'), at('again', 'b'))).toEqual(same);
   });
 
-  test('with a slash at its end, which names a directory', async () => {
+  test('with a trailing slash, which names a directory', async () => {
     using directory = temporaryDirectory();
     expect(await problemsAt(join(directory.path, 'state'), `${join(directory.path, 'siem.log')}/`)).toEqual([
       'sinks.s0.path: ends with a slash: it must name a file',
     ]);
   });
 
-  test('where another one keeps its position, whichever comes first', async () => {
+  test('at the position file of another sink, in either order', async () => {
     using directory = temporaryDirectory();
     const path = join(directory.path, 'siem.log');
     const state = join(directory.path, 'state');
@@ -74,9 +74,9 @@ describe('a file sink is refused', () => {
   });
 });
 
-describe('a file sink is refused at what the configuration is read from', () => {
+describe('a file sink is refused at the files of the configuration', () => {
   const sinkAt = (path: string): string => `sinks:\n  - { id: f, type: file, path: ${JSON.stringify(path)} }\n`;
-  /** What is wrong with `sinks.f.path` of a configuration with such a source. */
+  /** The errors about `sinks.f.path` of a configuration with such a source. */
   const problemsWith = async (directory: string, path: string, parts: Parameters<typeof valid>[0] = {}): Promise<readonly string[]> => {
     const file = join(directory, 'waybill.yaml');
     writeFileSync(file, valid(parts).replace(/sinks:[^]*/, sinkAt(path)));
@@ -89,7 +89,7 @@ describe('a file sink is refused at what the configuration is read from', () => 
   };
   const wordsOf = (file: string): string => `sinks.f.path: is "${file}", a file of the configuration`;
 
-  test('the file itself, by whatever name, and with its position there', async () => {
+  test('the file itself, under any name, or with its position there', async () => {
     using directory = temporaryDirectory();
     const at = (name: string): string => join(directory.path, name);
     const file = at('waybill.yaml');
@@ -100,21 +100,21 @@ describe('a file sink is refused at what the configuration is read from', () => 
       expect(await problemsWith(directory.path, path), path).toEqual([wordsOf(file)]);
     linkSync(file, at('audit.ndjson.position'));
     expect(await problemsWith(directory.path, at('audit.ndjson'))).toEqual([
-      `sinks.f.path: needs a position file beside it, which is "${file}", a file of the configuration`,
+      `sinks.f.path: needs a position file next to it, and that path is "${file}", a file of the configuration`,
     ]);
   });
 
-  test('an included file, the file of a secret also behind a link, a certificate', async () => {
+  test('an included file, a secret file also behind a link, a certificate', async () => {
     using directory = temporaryDirectory();
     const at = (name: string): string => join(directory.path, name);
     writeFileSync(at('more.yaml'), 'sources: []\n');
     expect(await problemsWith(directory.path, at('more.yaml'), { top: 'include: [more.yaml]' })).toEqual([wordsOf(at('more.yaml'))]);
-    // As Kubernetes mounts a secret: a link to where it stands now.
+    // As Kubernetes mounts a secret: a link to its present location.
     writeFileSync(at('secret-1'), 'hush');
     symlinkSync('secret-1', at('secret'));
     const auth = { auth: `clientSecret: \${file:${at('secret')}}` };
     for (const name of ['secret', 'secret-1']) expect(await problemsWith(directory.path, at(name), auth)).toEqual([wordsOf(at('secret'))]);
-    // Beside other problems.
+    // Together with other errors.
     expect(await problemsWith(directory.path, at('secret'), { ...auth, top: 'grace: soon' })).toHaveLength(2);
     expect(await problemsWith(directory.path, at('ca.pem'), { top: `tls: { ca: ${at('ca.pem')} }` })).toEqual([wordsOf(at('ca.pem'))]);
   });

@@ -21,9 +21,12 @@ test.each([
   expect(parseDuration(durationText(ms))).toBe(ms);
 });
 
-test.each(['', '10', 's', '15 minuts', '1.5h', '-1s', '10 s', '10S', '1w', '99999999d', '10s,', '１0s'])('"%s" is no duration', (text) => {
-  expect(messageOf(duration(), text)).toBe('is not a duration such as 10s, 5m, 2h');
-});
+test.each(['', '10', 's', '15 minuts', '1.5h', '-1s', '10 s', '10S', '1w', '99999999d', '10s,', '１0s'])(
+  '"%s" is not a duration',
+  (text) => {
+    expect(messageOf(duration(), text)).toBe('is not a duration such as 10s, 5m, 2h');
+  },
+);
 
 test('a duration outside its bounds is refused with the bound', () => {
   expect(messageOf(duration({ min: '1s' }), '999ms')).toBe('is less than the minimum 1s');
@@ -41,7 +44,7 @@ test.each([
   expect(sizeText(bytes)).toBe(text);
 });
 
-test.each(['', '2GB', '2 GiB', '1.5MiB', '2', 'GiB', '9007199254740993B', '9000TiBB'])('"%s" is no size', (text) => {
+test.each(['', '2GB', '2 GiB', '1.5MiB', '2', 'GiB', '9007199254740993B', '9000TiBB'])('"%s" is not a size', (text) => {
   expect(messageOf(size(), text)).toBe('is not a size such as 512KiB, 2GiB');
 });
 
@@ -62,15 +65,15 @@ test.each([
   'now',
   '1969-12-31T23:59:59Z',
   '2026-11-21T24:00:01Z',
-])('"%s" is no time', (text) => {
+])('"%s" is not a time', (text) => {
   expect(messageOf(instant(), text)).toBe('is not a time such as 2026-11-21T00:00:00Z');
 });
 
-test.each(['a', '0', 'a-b', 'production', 'a'.repeat(32)])('"%s" is a short name', (text) => {
+test.each(['a', '0', 'a-b', 'production', 'a'.repeat(32)])('"%s" is a valid short name', (text) => {
   expect(shortName().parse(text)).toBe(text);
 });
 
-test.each(['', '-a', 'A', 'a_b', 'a'.repeat(33), 'a\n', 'ä', '../a'])('%j is no short name', (text) => {
+test.each(['', '-a', 'A', 'a_b', 'a'.repeat(33), 'a\n', 'ä', '../a'])('%j is not a short name', (text) => {
   expect(messageOf(shortName(), text)).toBe('is not a short name: 1 to 32 of a-z, 0-9 and hyphen, no hyphen first');
 });
 
@@ -105,12 +108,12 @@ test.each([
   expect(messageOf(httpsUrl(), text)).toBe(message);
 });
 
-test.each(['127.0.0.1:9464', '[::]:9464', '[::1]:0', 'localhost:65535', 'host-1.example:1'])('one may listen on %s', (text) => {
+test.each(['127.0.0.1:9464', '[::]:9464', '[::1]:0', 'localhost:65535', 'host-1.example:1'])('%s is a valid listen address', (text) => {
   expect(listenAddress().parse(text)).toBe(text);
 });
 
 test.each(['9464', ':9464', '::1:9464', '[127.0.0.1]:1', '[::g]:1', 'localhost:65536', 'localhost', 'a b:1'])(
-  'one cannot listen on "%s"',
+  '%s is not a listen address',
   (text) => {
     expect(messageOf(listenAddress(), text)).toBe('is not an address to listen on such as 127.0.0.1:9464, [::]:9464');
   },

@@ -1,4 +1,4 @@
-/** Secrets in text of the other side: removed in every encoding, and nothing else removed. */
+/** Secrets in texts of other systems: removed in every encoding, and nothing else is removed. */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { setFlagsFromString } from 'node:v8';
@@ -16,9 +16,9 @@ const secrets = {
   'an HEC token': 'B5A79AAD-D822-46CC-80D1-819F80D7BFB0',
   'a token': `eyJhbGciOiJSUzI1NiIsInR5cCI6IkpXVCJ9.${'QmFzZTY0-c29tZXRoaW5n_'.repeat(30)}.c2lnbmF0dXJl-4711_x`,
   'six characters': 'Zq7#b9',
-  'what looks like escapes': '%7B&amp;\\u0041+%2B',
+  'a secret that resembles escapes': '%7B&amp;\\u0041+%2B',
 };
-/** What these tests make known; other tests of the process do not know it. */
+/** The secrets that these tests register; other tests of the process do not know them. */
 const keepers: object[] = [];
 function known(...values: readonly string[]): void {
   const keeper = {};
@@ -30,7 +30,10 @@ afterAll(() => {
   for (const keeper of keepers) for (let i = 0; i < 8; i += 1) remember(keeper, `nothing-of-interest-${i}`);
 });
 
-/** The parts of an encoded secret that are left in the text, twelve characters each, or all of a shorter one. */
+/**
+ * The parts of an encoded secret that remain in the text: twelve characters each, or the whole of a
+ * shorter one.
+ */
 function leftOf(text: string, encoded: string): string[] {
   const left: string[] = [];
   const length = Math.min(12, encoded.length);
@@ -43,7 +46,7 @@ function leftOf(text: string, encoded: string): string[] {
 
 describe('the encodings of the test side', () => {
   const hasPython = spawnSync('python3', ['--version']).status === 0;
-  it.skipIf(!hasPython)('are read back by the decoders of Python (skipped where python3 is not installed)', () => {
+  it.skipIf(!hasPython)('are decoded by Python (skipped if python3 is not installed)', () => {
     for (const secret of Object.values(secrets)) {
       const pairs = encodings.map(({ name, encode }) => ({ name, text: encode(secret) }));
       for (const [i, decoded] of decodedByPython(pairs).entries()) {
@@ -65,12 +68,12 @@ describe.each(Object.entries(secrets))('%s', (_, secret) => {
     expect(clean.endsWith('which was sent, is wrong')).toBe(true);
   });
 
-  it('is removed where our own quotation ends within it', () => {
+  it('is removed if our quotation ends within it', () => {
     const before = 'x '.repeat(20);
     for (const [i, { encode }] of encodings.entries()) {
       const encoded = encode(secret);
       for (let max = isLong ? 41 : 41 + (i % 7); max < 40 + Math.min(encoded.length, 100); max += sized(7, 1))
-        // A quotation ends before this part of the secret does.
+        // A quotation ends within this part of the secret.
         expect(leftOf(quote(before + encoded, max), encoded.slice(0, 140))).toEqual([]);
     }
   });
@@ -79,7 +82,7 @@ describe.each(Object.entries(secrets))('%s', (_, secret) => {
 describe('parts of a secret', () => {
   const secret = secrets['a client secret of Entra ID'];
 
-  it('are removed from twelve characters on, and from six on where the text was cut', () => {
+  it('are removed from twelve characters on, and from six on where the text was truncated', () => {
     expect(withoutSecrets(`got "${secret.slice(5, 17)}"`, true)).toBe(`got "${removed}"`);
     expect(withoutSecrets(`key ${secret.slice(0, 6)}`, true)).toBe(`key ${removed}`);
     expect(withoutSecrets(`key ${secret.slice(0, 8)}... is wrong`, true)).toBe(`key ${removed}... is wrong`);
@@ -90,7 +93,7 @@ describe('parts of a secret', () => {
   });
 });
 
-describe('characters of no width', () => {
+describe('zero-width characters', () => {
   it.each(['\0', '\u00ad', '\u200b', '\u200d', '\u2060', '\ufeff'])(
     'between the characters of a secret do not hide it: %j',
     (separator) => {
@@ -101,7 +104,7 @@ describe('characters of no width', () => {
 });
 
 describe('ordinary text', () => {
-  it('stays as it is: short secrets and words are removed only as whole words, and never from text of ours', () => {
+  it('stays unchanged: short secrets and words are removed only as whole words, and never from our own text', () => {
     known('elastic', 'abc', 'prod', '12345', 'my-client-secret-123', 'tiny1');
     const untouched = 'elasticsearch refuses invalid client secret 4712345 of production abc abcd';
     expect(withoutSecrets(untouched, true)).toBe(untouched);
@@ -109,7 +112,7 @@ describe('ordinary text', () => {
     expect(withoutSecrets('sinks.elastic.url on prod', false)).toBe('sinks.elastic.url on prod');
   });
 
-  it('of random words, numbers and identifiers stays as it is', () => {
+  it('of random words, numbers and identifiers stays unchanged', () => {
     const random = seeded(17);
     const pick = (from: string, length: number): string => Array.from({ length }, () => from[Math.floor(random() * from.length)]).join('');
     for (let i = 0; i < 2_000; i += 1) {
@@ -119,16 +122,16 @@ describe('ordinary text', () => {
   });
 });
 
-describe('what is known', () => {
+describe('the registry', () => {
   it('keeps the last eight values of an owner, and forgets the ninth', () => {
     const tokens = Array.from({ length: 9 }, (_, i) => `token-number-${i}-7f3a9c${i}${i}Q`);
     known(...tokens);
     expect(withoutSecrets(tokens.slice(1).join(' '), false)).toBe(Array(8).fill(removed).join(' '));
-    // Its common part is a part of the others, its end is not.
+    // The first part also occurs in the other tokens, the last part does not.
     expect(withoutSecrets(`${tokens[0]} `, false)).toContain('00Q');
   });
 
-  it('keeps a value as long as one owner has it', () => {
+  it('keeps a value while any owner has it', () => {
     const [one, other] = [{}, {}];
     const shared = 'Sh4red~between_two';
     keepers.push(one, other);
@@ -139,14 +142,14 @@ describe('what is known', () => {
   });
 });
 
-describe('secrets whose owners are gone', () => {
+describe('secrets of deleted owners', () => {
   setFlagsFromString('--expose-gc');
   const collectGarbage = runInNewContext('gc') as () => void;
   const values = (name: string): string[] =>
     Array.from({ length: 600 }, (_, i) => createHash('sha256').update(`${name} ${i}`).digest('base64url'));
   const known = (secrets: readonly string[]): number =>
     secrets.filter((secret) => withoutSecrets(`(${secret})`, false) === `(${removed})`).length;
-  /** The registry is notified some time after the garbage was collected. */
+  /** The registry is notified some time after garbage collection. */
   const untilKnown = (secrets: readonly string[], count: number): Promise<void> =>
     expect
       .poll(() => {
@@ -155,7 +158,7 @@ describe('secrets whose owners are gone', () => {
       })
       .toBe(count);
 
-  it('stay known until 256 others have lost theirs', async () => {
+  it('stay registered until 256 others have lost their owners', async () => {
     const owner = {};
     keepers.push(owner);
     remember(owner, 'Held#by~a-living_owner1');
@@ -166,7 +169,7 @@ describe('secrets whose owners are gone', () => {
     expect(known(['Held#by~a-living_owner1'])).toBe(1);
   });
 
-  it('stay known as long as another object has the same value', async () => {
+  it('stay registered while another object has the same value', async () => {
     const shared = 'Sh4red~by-a_file9';
     const owner = {};
     keepers.push(owner);
@@ -180,13 +183,13 @@ describe('secrets whose owners are gone', () => {
 });
 
 describe('a quotation', () => {
-  it('shows no control character, no mark that turns the direction of text, and no hint of Node', () => {
+  it('contains no control character, no direction mark, and no hint of Node', () => {
     expect(quote('a\u001b[2Jb\u009bc\u202ed\u2028e\n', 60)).toBe('a\\u001b[2Jb\\u009bc\\u202ed\\u2028e\\n');
     const words = 'unable to verify the first certificate; if the root CA is installed locally, try running Node.js with --use-system-ca';
     expect(quote(words, 200)).toBe('unable to verify the first certificate');
   });
 
-  it('takes a bounded time, whatever the text and the secrets repeat', () => {
+  it('takes bounded time, however text and secrets repeat', () => {
     known('a'.repeat(3_000), 'ab'.repeat(1_500), '\\'.repeat(2_000), '%25'.repeat(700));
     const nested = Buffer.from(Buffer.from('=41%25\\\\101&amp;65,66,67,68,69,70').toString('base64')).toString('base64');
     for (const each of ['aaaaaaaaaaab', '%25', '\\\\u005c', '&amp;', '\\', 'ab', '%2525252525', '74 6f ', '116, ', `${nested} %41 `]) {

@@ -1,4 +1,7 @@
-/** Alerts and dashboard name only metrics, labels and states that the program has. test/deploy/alerts.test.ts runs promtool. */
+/**
+ * Alerts and dashboard use only metrics, labels and states of the program.
+ * test/deploy/alerts.test.ts runs promtool.
+ */
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import { expect, it } from 'vitest';
@@ -22,7 +25,7 @@ const expressions = [
   ...panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => [title, expr] as const)),
 ];
 
-it.each(expressions)('%s names only metrics and labels of the program: %s', (_, expr) => {
+it.each(expressions)('%s uses only metrics and labels of the program: %s', (_, expr) => {
   const selectors = [...expr.matchAll(/\b((?:waybill|process)_[a-z_]+)(?:\{([^}]*)\})?/g)];
   if (!expr.includes('up{job="waybill"}')) expect(selectors.length).toBeGreaterThan(0);
   for (const [, name = '', matchers = ''] of selectors) {

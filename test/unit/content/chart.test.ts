@@ -31,7 +31,7 @@ describe('generated files of the chart', () => {
     await expect(`${written}${mark}\n| value | purpose | default |\n| --- | --- | --- |\n${rows.join('')}`).toMatchFileSnapshot(path);
   });
 
-  // A chart cannot read files outside of its directory, and Flux drops symbolic links.
+  // A chart cannot read files outside its directory, and Flux drops symbolic links.
   it.each([
     ['content/prometheus/alerts.yaml', 'helm/waybill/files/alerts.yaml'],
     ['content/grafana/dashboard.json', 'helm/waybill/files/dashboard.json'],

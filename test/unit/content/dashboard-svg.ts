@@ -1,7 +1,10 @@
-/** Draws a dashboard as an SVG that follows the colour scheme of its reader. The layout is that of Kibana: 48 columns, rows of 20 pixels. */
+/**
+ * Draws a dashboard as an SVG that follows the colour scheme of its viewer. The layout is Kibana's:
+ * 48 columns, rows of 20 pixels.
+ */
 import { worldMap } from '../../support/world-map.ts';
 
-/** Counts per bucket of time, one list a series. */
+/** Counts per time bucket, one list for each series. */
 export interface BarsData {
   readonly kind: 'bars';
   readonly times: readonly number[];
@@ -12,6 +15,8 @@ export interface TableData {
   readonly kind: 'table';
   readonly columns: readonly { readonly label: string; readonly isNumber: boolean }[];
   readonly rows: readonly (readonly string[])[];
+  /** The number of all rows; the picture shows only the first. */
+  readonly total: number;
 }
 
 export interface MapData {
@@ -36,7 +41,7 @@ const [pageWidth, margin, columns, rowHeight, gap] = [1280, 16, 48, 20, 8];
 const columnWidth = (pageWidth - 2 * margin) / columns;
 const headHeight = 104;
 
-/** Told apart by people with the usual colour blindnesses, on light and dark. */
+/** Distinguishable with the common kinds of colour blindness, on light and dark. */
 const colours = [
   '#54b399',
   '#6092c0',
@@ -97,7 +102,7 @@ function panelSvg({ title, grid, data }: PanelPicture): string {
   ].join('\n');
 }
 
-const legendWidth = 200;
+const legendWidth = 236;
 
 function barsSvg({ times, series }: BarsData, width: number, height: number): string {
   const hasRoom = width > 800;
@@ -128,12 +133,14 @@ function barsSvg({ times, series }: BarsData, width: number, height: number): st
     return `<path fill="${colourOf(position)}" d="${path.join('')}"/>`;
   });
   const rows = Math.floor(height / 17);
-  const legend = series.slice(0, rows).map(({ name }, index) => {
+  const named = series.length > rows ? rows - 1 : rows;
+  const legend = series.slice(0, named).map(({ name }, index) => {
     const y = 8 + index * 17;
     const mark = `<rect x="${right + 16}" y="${y - 7}" width="9" height="9" rx="2" fill="${colourOf(index)}"/>`;
-    return mark + text(right + 31, y + 2, fitted(name, legendText - 34, 5.9), 'text small');
+    return mark + text(right + 31, y + 2, fitted(name, legendText - 31), 'text small');
   });
-  return [...lines, ...bars, ...days, ...legend].join('');
+  const more = series.length > named ? text(right + 31, 10 + named * 17, `and ${series.length - named} more`, 'muted small') : '';
+  return [...lines, ...bars, ...days, ...legend, more].join('');
 }
 
 const colourOf = (index: number): string => colours[index % colours.length] ?? '';
@@ -146,7 +153,7 @@ function niceStep(least: number): number {
 
 const dayOf = (time: number): string => new Date(time).toLocaleDateString('en', { month: 'short', day: 'numeric', timeZone: 'UTC' });
 
-function tableSvg({ columns: heads, rows }: TableData, width: number, height: number): string {
+function tableSvg({ columns: heads, rows, total }: TableData, width: number, height: number): string {
   const shown = rows.slice(0, Math.floor((height - 24) / 22));
   const widths = widthsOf(heads, shown, width);
   const starts = widths.map((_, index) => widths.slice(0, index).reduce((sum, each) => sum + each, 0));
@@ -154,7 +161,7 @@ function tableSvg({ columns: heads, rows }: TableData, width: number, height: nu
     const [start, size] = [starts[index] ?? 0, widths[index] ?? 0];
     return heads[index]?.isNumber
       ? text(start + size - 18, y, value, `${names} number`, 'end')
-      : text(start, y, fitted(value, size - 10, 6.5), names);
+      : text(start, y, fitted(value, size - columnGap), names);
   };
   const head = heads.map(({ label }, index) => cell(index, 12, label, 'muted small title'));
   const body = shown.map(
@@ -162,16 +169,20 @@ function tableSvg({ columns: heads, rows }: TableData, width: number, height: nu
       `<path class="line" d="M0 ${20 + line * 22}H${width}"/>` +
       row.map((value, index) => cell(index, 35 + line * 22, value, 'text small')).join(''),
   );
-  return [...head, ...body].join('');
+  const rest = total > shown.length ? text(width, height + 6, `${shown.length} of ${total} rows`, 'muted small', 'end') : '';
+  return [...head, ...body, rest].join('');
 }
+
+/** Between the texts of two columns. */
+const columnGap = 14;
 
 /** Short columns have the width of their content, and the others share the rest. */
 function widthsOf(heads: TableData['columns'], rows: TableData['rows'], width: number): readonly number[] {
   const wanted = heads.map(({ label, isNumber }, index) => {
-    const longest = Math.max(label.length, ...rows.map((row) => (row[index] ?? '').length));
-    return isNumber ? label.length * 7 + 34 : longest * 6.8 + 12;
+    const longest = Math.max(...[label, ...rows.map((row) => row[index] ?? '')].map(widthOf));
+    return isNumber ? label.length * 7 + 34 : longest + columnGap;
   });
-  const isShort = (each: number): boolean => each <= 125;
+  const isShort = (each: number): boolean => each <= 130;
   const sumOf = (list: readonly number[]): number => list.reduce((sum, each) => sum + each, 0);
   const long = sumOf(wanted.filter((each) => !isShort(each)).map((each) => Math.min(each, 300)));
   const left = width - sumOf(wanted.filter(isShort));
@@ -199,14 +210,28 @@ function text(x: number, y: number, content: string, names: string, anchor?: 'en
   return `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" class="${names}"${end}>${escaped(content)}</text>`;
 }
 
-/** Cut with an ellipsis where it is wider than the room; ideographs are twice as wide. */
-function fitted(content: string, room: number, perCharacter: number): string {
+/** Truncated with an ellipsis if wider than the space. */
+function fitted(content: string, room: number): string {
+  if (widthOf(content) <= room) return content;
   const characters = Array.from(content);
-  const widthOf = (list: readonly string[]): number =>
-    list.reduce((sum, each) => sum + perCharacter * ((each.codePointAt(0) ?? 0) > 0x2e80 ? 2 : 1), 0);
-  if (widthOf(characters) <= room) return content;
-  while (characters.length > 1 && widthOf(characters) + perCharacter > room) characters.pop();
-  return `${characters.join('')}…`;
+  while (characters.length > 1 && widthOf(`${characters.join('')}…`) > room) characters.pop();
+  return `${characters.join('').trimEnd()}…`;
 }
+
+/** Pixels of a text of 11 px in DejaVu Sans, the widest of the fonts in `style`; ideographs are square. */
+function widthOf(content: string): number {
+  let width = 0;
+  for (const character of content) width += 11 * (widths.find(([pattern]) => pattern.test(character))?.[1] ?? 0.65);
+  return width;
+}
+
+/** In parts of the size of the font. */
+const widths: readonly (readonly [RegExp, number])[] = [
+  [/[\u2e80-\u{10ffff}]/u, 1],
+  [/[…WMm@%]/, 1],
+  [/[ijl.,:;'|I ]/, 0.34],
+  [/[frt\-()/\\"]/, 0.46],
+  [/[A-HJ-LN-VX-Zw]/, 0.79],
+];
 
 const escaped = (content: string): string => content.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;');

@@ -8,6 +8,7 @@ import { esql } from './esql.ts';
 import { kql } from './kql.ts';
 import { mappedFields } from './mapped-fields.ts';
 import { basesOf, matchesOf, sigmaRule, sigmaRules } from './sigma.ts';
+import { cefEventOf } from './splunk-app.ts';
 import { spl } from './spl.ts';
 
 const page = readFileSync(new URL('../../../docs/denials.md', import.meta.url), 'utf8');
@@ -16,13 +17,15 @@ const blocks = (language: string): readonly string[] =>
 
 const day = 86_400;
 const denied = 'Decrypt:AccessDenied:UserPayloadNoAccess';
-const events: readonly Row[] = [
+const records = [
   ...rows.map(({ triple }, index) => ({ code: triple.join(':'), user: 'u-1', file: `p-${index}`, at: index })),
   { code: denied, user: 'u-2', file: 'p-91c2', at: 100 },
   { code: denied, user: 'u-2', file: 'p-91c2', at: 101 },
   { code: 'Audit:AuthorChanged:Changed', user: 'u-3', file: 'p-91c2', at: 99 },
   { code: denied, user: 'u-4', file: 'p-1', at: -day },
-].map((happening) => eventOf(recordFor(happening)));
+].map(recordFor);
+const events: readonly Row[] = records.map(eventOf);
+const cefEvents: readonly Row[] = records.map((record) => cefEventOf(record));
 const now = start + 200_000;
 
 const codesOf = (found: readonly Row[]): readonly unknown[] => found.map((row) => row['event.code']);
@@ -36,7 +39,7 @@ describe('the table', () => {
   });
 
   test('names the rules that alert on each outcome', () => {
-    // Rules that only serve as a base of others, or for tuning.
+    // Rules that only serve as a base for others, or for tuning.
     const quiet = /^dpas_(any_denied|open_denied_(geo|time|repeatedly)|open_allowed|authorized|revocation_changed)$/;
     const expected = rows.map(({ triple }) => {
       const code = triple.join(':');
@@ -54,20 +57,20 @@ describe('the table', () => {
 });
 
 describe('the queries', () => {
-  test('are three in each language, and read only fields that Elasticsearch maps', () => {
+  test('are three in each language, and use only fields that Elasticsearch maps', () => {
     const read = [...blocks('kql').map(kql), ...blocks('esql').map(esql), ...blocks('spl').map(spl)];
     expect(read).toHaveLength(9);
     expect(read.flatMap(({ fields }) => fields).filter((field) => !mappedFields.has(field))).toEqual([]);
   });
 
-  test('of denials find each denial, and nothing else', () => {
+  test('of denials find each denial, and no other event', () => {
     const expected = [...deniedCodes, denied, denied];
     const [byKql = '', byEsql = '', bySpl = ''] = [blocks('kql')[0], blocks('esql')[0], blocks('spl')[0]];
     expect(codesOf(events.filter(kql(byKql).matches))).toEqual([...expected, denied]);
     const found = esql(byEsql).run(events, now);
     expect(found).toHaveLength(expected.length);
     expect(found.map((row) => row['event.reason'])).toEqual(expected.map((code) => code.split(':')[2]).toReversed());
-    expect(spl(bySpl).limits).toEqual({ index: 'dpas', sourcetype: 'dpas:audit', earliest: '-24h' });
+    expect(spl(bySpl).limits).toEqual({ index: 'dpas', sourcetype: 'dpas:audit,dpas:cef', earliest: '-24h' });
     expect(spl(bySpl).run([...events, ...events])).toHaveLength(expected.length + 1);
   });
 
@@ -82,6 +85,14 @@ describe('the queries', () => {
     const bySpl = spl(blocks('spl')[1] ?? '').run([...events, ...events]);
     expect(bySpl.slice(0, 1)).toEqual([{ 'user.id': 'u-1', denials: 4, files: 4, newest: start / 1000 + 6 }]);
     expect(bySpl).toContainEqual({ 'user.id': 'u-2', denials: 2, files: 1, newest: newest / 1000 });
+  });
+
+  test('in SPL find the same in CEF messages', () => {
+    for (const query of blocks('spl')) {
+      const [ecs, cef] = [events, cefEvents].map((rows) => spl(query).run([...rows, ...rows]));
+      expect(cef).toEqual(ecs);
+      expect(ecs?.length).toBeGreaterThan(1);
+    }
   });
 
   test('of a file find its history in order', () => {

@@ -1,4 +1,7 @@
-/** What `content/elasticsearch/` installs: every field that is written has the type that ECS gives it, and each line of the server what it knows. */
+/**
+ * `content/elasticsearch/`: every written field has its ECS type, and the objects suit each server
+ * version.
+ */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { ledgerNormalizer } from '../../../src/normalize/ledger-event.ts';
@@ -61,12 +64,12 @@ describe('the mapping', () => {
         '',
         written,
       );
-    // `@timestamp` is left to Elasticsearch's own component, or to the template.
+    // `@timestamp` comes from Elasticsearch's own component, or from the template.
     expect([...written].filter((path) => path !== '@timestamp' && !fields.has(path))).toEqual([]);
     expect(written.size).toBeGreaterThan(60);
   });
 
-  test('gives each the type of ECS, and a keyword to what is ours', () => {
+  test('gives each field its ECS type, and maps our own fields as keyword', () => {
     const wrong = [...fields].filter(([path, { type }]) => {
       const expected =
         types[path]?.[0] ?? (path.startsWith('dpas.') ? (path.endsWith('.text') ? 'match_only_text' : ownTypeOf(path)) : 'nothing');
@@ -75,7 +78,7 @@ describe('the mapping', () => {
     expect(wrong).toEqual([]);
   });
 
-  test('lets no long value stop an event', () => {
+  test('stores events with long values', () => {
     const keywords = [...fields].filter(([path, { type }]) => type === 'keyword' && path !== 'event.original');
     expect(keywords.filter(([, { ignore_above }]) => ignore_above !== 1024)).toEqual([]);
     expect(fields.get('event.original')).toEqual({ type: 'keyword', index: false, doc_values: false });
@@ -84,13 +87,13 @@ describe('the mapping', () => {
 
 describe('the steps', () => {
   const builtIn = new Set(['logs@mappings', 'logs@settings', 'ecs@mappings']);
-  const at = (version: ServerFacts['version'], besides: Partial<ServerFacts> = {}): ServerFacts => ({
+  const at = (version: ServerFacts['version'], overrides: Partial<ServerFacts> = {}): ServerFacts => ({
     version,
     isServerless: false,
     builtIn,
-    ...besides,
+    ...overrides,
   });
-  const given = (besides: object = {}) => elasticsearchSettings.parse({ nodes: 'https://es.example', ...besides });
+  const given = (overrides: object = {}) => elasticsearchSettings.parse({ nodes: 'https://es.example', ...overrides });
   const template = (...asked: Parameters<typeof stepsFor>) => stepsFor(...asked).find(({ path }) => path.startsWith('/_index_template'));
 
   test('are pipeline, mapping and template, in this order', () => {
@@ -118,17 +121,17 @@ describe('the steps', () => {
     [[8, 18], false],
     [[9, 0], false],
     [[9, 1], true],
-  ] as const)('of line %j turn off the failure store: %s', (version, isKnown) => {
+  ] as const)('for version %j disable the failure store: %s', (version, isKnown) => {
     expect(JSON.stringify(template(given(), 'siem', at(version))).includes('data_stream_options')).toBe(isKnown);
   });
 
-  test('of an old cluster have none of the new options', () => {
+  test('for an old cluster have no newer options', () => {
     const { body } = template(given(), 'siem', at([8, 5], { builtIn: new Set() })) ?? {};
     expect(JSON.parse(JSON.stringify(body))).toMatchObject({ composed_of: ['logs-dpas.audit@mappings'] });
     expect(JSON.stringify(body)).not.toMatch(/ignore_missing|data_stream_options|@custom|lifecycle/);
   });
 
-  test('delete nothing unless asked to, and then in one way', () => {
+  test('delete nothing by default, and otherwise in one way', () => {
     expect(JSON.stringify(stepsFor(given(), 'siem', at([9, 5])))).not.toMatch(/lifecycle|delete/);
     expect(template(given(), 'siem', at([9, 5]), { after: '90d', by: 'lifecycle' })?.body).toMatchObject({
       template: { lifecycle: { data_retention: '90d' }, settings: { 'index.lifecycle.prefer_ilm': false } },

@@ -1,4 +1,7 @@
-/** Parses and evaluates the part of EQL that content uses: `sequence by … with maxspan=…`, items on event codes, `with runs=…` on the first. */
+/**
+ * Parses and evaluates the subset of EQL that content uses: `sequence by … with maxspan=…`, items
+ * on event codes, `with runs=…` on the first.
+ */
 import type { Row } from './events.ts';
 import { valuesOf } from './events.ts';
 
@@ -13,7 +16,7 @@ interface Eql {
   matches(rows: readonly Row[]): readonly Row[];
 }
 
-/** @throws Error when the text is not EQL of this part */
+/** @throws Error for a text outside this subset */
 export function eql(text: string): Eql {
   const [, by = '', count = '', unit = '', body = ''] = /^sequence by ([\w., ]+) with maxspan=(\d+)([smh])\s+([^]*)$/.exec(text) ?? [];
   const items = [...body.matchAll(/\[any where event\.code (?:in \(([^)]*)\)|== ("[^"]*"))\](?: with runs=(\d+))?\s*/gy)];
@@ -29,7 +32,7 @@ export function eql(text: string): Eql {
     const groups = Map.groupBy(complete, (row) => JSON.stringify(keys.map((key) => row[key])));
     return [...groups.values()].flatMap((group) => group.filter((last, end) => endsAt(group.slice(0, end + 1), timeOf(last) - span)));
   };
-  /** True when the last row completes the steps: backwards, each step takes the nearest row that fits. */
+  /** True if the last row completes the steps: backwards, each step matches the nearest row. */
   const endsAt = (rows: readonly Row[], earliest: number): boolean => {
     let step = steps.length - 1;
     for (const row of rows.toReversed()) {

@@ -1,6 +1,6 @@
 /**
- * Parses and runs the part of ES|QL that content uses: FROM, WHERE, EVAL, MV_EXPAND, STATS … BY, SORT, LIMIT, KEEP. Times are
- * milliseconds. A comparison with an absent value is false.
+ * Parses and runs the subset of ES|QL that content uses: FROM, WHERE, EVAL, MV_EXPAND, STATS … BY,
+ * SORT, LIMIT, KEEP. Times are milliseconds. A comparison with an absent value is false.
  */
 import type { Row } from './events.ts';
 
@@ -105,6 +105,11 @@ class Parser {
       this.expect(')');
       return (row) => choices.some((choice) => left(row, []) === choice(row, []));
     }
+    if (this.accept('is')) {
+      this.expect('not');
+      this.expect('null');
+      return (row) => left(row, []) !== undefined;
+    }
     const operator = this.word();
     const right = this.expression().value;
     return (row) => {
@@ -182,7 +187,7 @@ class Parser {
 
 type Command = (rows: readonly Row[]) => readonly Row[];
 
-/** @throws Error when the text is not ES|QL of this part */
+/** @throws Error for a text outside this subset */
 export function esql(text: string): Esql {
   const [source = '', ...commands] = text.split('|').map((command) => command.trim());
   const [, index = ''] = /^from (\S+)(?: metadata [\w, ]+)?$/i.exec(source) ?? [];

@@ -1,4 +1,7 @@
-/** Events for content tests: a record of a code, a user, a file and a second, in the shape in which a query engine sees its document. */
+/**
+ * Events for content tests: a record with a code, a user, a file and a second, in the form in which
+ * a query engine sees its document.
+ */
 import { encoder } from '../../../src/encode/index.ts';
 import { normalizer } from '../../../src/normalize/normalizer.ts';
 import { poorest, recordOf, settings } from '../normalize/records.ts';
@@ -6,7 +9,7 @@ import { poorest, recordOf, settings } from '../normalize/records.ts';
 /** A document with dotted paths; a path that is absent has no value. */
 export type Row = Readonly<Record<string, unknown>>;
 
-/** A record of the service, only with fields that every endpoint shows. */
+/** A record of the service, with only the fields that every endpoint shows. */
 export interface Happening {
   readonly code: string;
   readonly user?: string;

@@ -24,7 +24,7 @@ describe('the rules', () => {
   const silent = rules.find(({ type }) => type === 'esql');
   const broken = rules.find(({ type }) => type === 'query');
 
-  test('have ids and names of their own', () => {
+  test('have unique ids and names', () => {
     expect(rules).toHaveLength(2);
     expect(new Set(rules.flatMap(({ rule_id, name }) => [rule_id, name])).size).toBe(4);
   });
@@ -35,7 +35,7 @@ describe('the rules', () => {
     expect(broken?.type === 'query' && broken.index).toEqual([dataView.attributes.title]);
   });
 
-  /** Evaluates the forms of ES|QL that the rule has. @param at ms since the epoch */
+  /** Evaluates the forms of ES|QL in the rule. @param at ms since the epoch */
   const firesFor = (received: readonly LedgerEvent[], at: number): string[] => {
     const [from, where, stats, late] = (silent?.query ?? '').split(' | ');
     const [, action, field, hours] = /^WHERE event\.action == "(.+)" AND (\S+) >= NOW\(\) - (\d+) hours$/.exec(where ?? '') ?? [];
@@ -60,7 +60,7 @@ describe('the rules', () => {
     expect(firesFor(two, 2 * day + 3_600_001)).toEqual(['a']);
     expect(firesFor(two, 2 * day + 3_660_001)).toEqual(['a', 'b']);
     expect(firesFor(two, 3 * day + 1)).toEqual(['b']);
-    // A recount or a gap is no proof.
+    // A recount or a gap is not a proof.
     const recounted = written({ action: 'window-recounted', source: 'a' }, (2 * day + 3_600_000) * 1_000);
     expect(firesFor([...two, recounted], 2 * day + 3_600_001)).toEqual(['a']);
     // A backfill of old windows proves them now.
@@ -87,7 +87,7 @@ describe('the saved objects', () => {
       expect(object.references.map(({ name }) => name)).toEqual(['kibanaSavedObjectMeta.searchSourceJSON.index']);
   });
 
-  test('name only fields and actions that ledger events have', () => {
+  test('use only fields and actions of ledger events', () => {
     const searches = objects.filter((object) => object.type === 'search');
     const columns = panels.flatMap(({ panelIndex }) => columnsOf(panelIndex));
     const named = [...columns.map(({ sourceField }) => sourceField), ...searches.flatMap(({ attributes }) => attributes.columns)];
@@ -100,7 +100,7 @@ describe('the saved objects', () => {
     expect(queries.length).toBeGreaterThan(9);
   });
 
-  test('lie side by side on the 48 columns of a dashboard', () => {
+  test('fit side by side into the 48 columns of a dashboard', () => {
     const cells = panels.flatMap(({ gridData: { x, y, w, h } }) =>
       Array.from({ length: w * h }, (_, i) => `${x + (i % w)},${y + Math.floor(i / w)}`),
     );

@@ -1,4 +1,7 @@
-/** content/kibana/saved-objects.ndjson: the objects fit Kibana's formats, references resolve, fields are mapped, and panels find events. */
+/**
+ * content/kibana/saved-objects.ndjson: the objects match Kibana's formats, references resolve,
+ * fields are mapped, and panels find events.
+ */
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { rows } from '../normalize/records.ts';
@@ -18,13 +21,13 @@ test('the file matches the table', async () => {
 const objects = readSavedObjects(savedObjects);
 const panels = dashboardPanels(objects);
 
-test('ids are fixed and differ', () => {
+test('ids are fixed and unique', () => {
   expect(new Set(objects.map(({ id }) => id)).size).toBe(objects.length);
   expect(objects.map(({ type }) => type).toSorted()).toEqual(['dashboard', 'dashboard', 'dashboard', 'index-pattern', 'search', 'search', 'search', 'search']); // prettier-ignore
 });
 
 test.each(objects.map((object) => [object.id, object] as const))(
-  '%s: each reference resolves, and each name in it is referred to',
+  '%s: each reference resolves, and each name in it is used',
   (_, object) => {
     for (const { type, id } of object.references) expect(objects.some((each) => each.type === type && each.id === id)).toBe(true);
     expect(object.references.map(({ name }) => name).toSorted()).toEqual(namesIn(object).toSorted());
@@ -88,7 +91,7 @@ const kqlFields = (query: string): readonly string[] => (query === '' ? [] : kql
 
 describe('the layout', () => {
   test.each(objects.flatMap((object) => (object.type === 'dashboard' ? [[object.attributes.title, object] as const] : [])))(
-    '%s has no panels that overlap or leave the page',
+    '%s has no panels that overlap or exceed the page',
     (_, { attributes }) => {
       const cells = attributes.panelsJSON.flatMap(({ gridData: { x, y, w, h } }) =>
         Array.from({ length: w * h }, (_each, cell) => `${x + (cell % w)}/${y + Math.floor(cell / w)}`),
@@ -99,7 +102,7 @@ describe('the layout', () => {
   );
 });
 
-test('the queries of the panels find events, and leave out test events', () => {
+test('the queries of the panels find events, and exclude test events', () => {
   const events = rows.map(({ triple }, at) => eventOf(recordFor({ code: triple.join(':'), at })));
   for (const { title, queries } of panels) {
     const tests = queries.map((query) => kql(query).matches);

@@ -51,7 +51,7 @@ const time: Column = { operationType: 'date_histogram', sourceField: '@timestamp
 export const events: Column = { operationType: 'count', sourceField: '___records___', label: 'Events' };
 export const users: Column = { operationType: 'unique_count', sourceField: 'user.id', label: 'Users' };
 export const files: Column = { operationType: 'unique_count', sourceField: 'dpas.payload.id', label: 'Files' };
-/** The value in the newest event that has one. */
+/** The value in the newest event with this field. */
 export const last = (sourceField: string, label: string): Column => ({ operationType: 'last_value', sourceField, label });
 export const newest: Column = { operationType: 'max', sourceField: '@timestamp', label: 'Newest' };
 
@@ -139,7 +139,10 @@ export function lensOf({ title, query, kind, columns }: LensPanel): { readonly c
   return { config: { attributes: { title, type: 'lens', visualizationType, references, state }, enhancements: {} }, references };
 }
 
-/** A map by value: Elastic's base map, and a circle for each cluster of events, larger the more events it has. */
+/**
+ * A map by value: Elastic's base map, and a circle for each cluster of events, sized by their
+ * number.
+ */
 export function mapOf({ title, query, geoField }: MapPanel): { readonly config: object; readonly references: readonly Reference[] } {
   const index = 'layer_1_source_index_pattern';
   const layer = { minZoom: 0, maxZoom: 24, visible: true, includeInFitToBounds: true };

@@ -1,4 +1,7 @@
-/** content/kibana: the detection rules fit Kibana's attributes, read only mapped fields, and fire on the sequences of their Sigma form. */
+/**
+ * content/kibana: the detection rules match Kibana's attributes, use only mapped fields, and fire
+ * on the sequences of their Sigma form.
+ */
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
@@ -48,9 +51,20 @@ const threshold = z.strictObject({
   value: z.int().min(1),
   cardinality: z.array(z.strictObject({ field: z.string(), value: z.int().min(0) })).max(1),
 });
+const timeFilter = z.strictObject({
+  meta: z.strictObject({ alias: z.string(), disabled: z.literal(false), negate: z.literal(false) }),
+  query: z.strictObject({ range: z.strictObject({ '@timestamp': z.strictObject({ gte: z.string().regex(/^now-\d+[mh]$/) }) }) }),
+});
 const ruleSchema = z.discriminatedUnion('type', [
   z.strictObject({ ...common, type: z.literal('query'), language: z.literal('kuery'), index, query: z.string() }),
-  z.strictObject({ ...common, type: z.literal('eql'), language: z.literal('eql'), index, query: z.string() }),
+  z.strictObject({
+    ...common,
+    type: z.literal('eql'),
+    language: z.literal('eql'),
+    index,
+    query: z.string(),
+    filters: z.tuple([timeFilter]),
+  }),
   z.strictObject({ ...common, type: z.literal('esql'), language: z.literal('esql'), query: z.string(), alert_suppression: suppression }),
   z.strictObject({ ...common, type: z.literal('threshold'), language: z.literal('kuery'), index, query: z.string(), threshold }),
 ]);
@@ -77,7 +91,7 @@ const named = (name: string): Rule => {
 };
 
 describe('the attributes', () => {
-  test('have ids of their own, risk by severity, and a reach of interval and window at least', () => {
+  test('have unique ids, risk by severity, and a reach of at least interval plus window', () => {
     const all = [...rules, ...thresholds];
     expect(new Set(all.map(({ rule_id }) => rule_id)).size).toBe(all.length);
     for (const { severity, risk_score } of all) expect(risk_score).toBe({ low: 21, medium: 47, high: 73, critical: 99 }[severity]);
@@ -85,14 +99,14 @@ describe('the attributes', () => {
     expect(minutesOf(named('open_denied_then_allowed').from)).toBeGreaterThanOrEqual(65);
   });
 
-  test('read only fields that are mapped', () => {
+  test('use only mapped fields', () => {
     const fieldsOf = (rule: Rule): readonly string[] => {
       if (rule.type === 'esql') return esql(rule.query).fields;
       if (rule.type === 'eql') return [...eql(rule.query).keys, 'event.code'];
       const counted = rule.type === 'threshold' ? [...rule.threshold.field, ...rule.threshold.cardinality.map(({ field }) => field)] : [];
       return [...kql(rule.query).fields, ...counted];
     };
-    // The field that the operator's own pipeline adds, as the description of the rule says.
+    // The field that the operator's pipeline adds, as the description of the rule says.
     const unmapped = [...rules, ...thresholds].flatMap((rule) => fieldsOf(rule).filter((field) => !mappedFields.has(field)));
     expect(new Set(unmapped)).toEqual(new Set(['source.geo.country_iso_code']));
     expect(named('two_countries').description).toContain('source.geo.country_iso_code');
@@ -109,7 +123,7 @@ describe('the rules on single events', () => {
     expect(found).toEqual(singleEvents[id.replace(/^dpas-/, '').replaceAll('-', '_')]);
   });
 
-  test('any_denied finds a denial that is not in the table too', () => {
+  test('any_denied also finds an unknown denial', () => {
     expect(kql(named('any_denied').query).matches(eventOf({ ...poorest, actionAttempted: 'Print', result: 'AccessDenied' }))).toBe(true);
   });
 
@@ -132,7 +146,12 @@ describe('the rules on bursts', () => {
     expect(esql(named(name).query).run(eventsOf(happenings), now)).toHaveLength(fires ? 1 : 0);
   });
 
-  test.each(Object.entries(bursts))('%s finds a burst wherever it lies to the edges of buckets, and reports it once', (name, burst) => {
+  test.each(Object.entries(bursts))('%s does not count events without a user as those of one user', (name, burst) => {
+    const rows = spread(burst, burst.count, burst.window).map((each) => eventOf({ ...recordFor(each), userId: undefined }));
+    expect(esql(named(name).query).run(rows, now)).toEqual([]);
+  });
+
+  test.each(Object.entries(bursts))('%s finds a burst at any position relative to bucket edges, and reports it once', (name, burst) => {
     const query = esql(named(name).query);
     for (let offset = 0; offset < 2 * burst.window; offset += 60)
       expect(query.run(eventsOf(spread(burst, burst.count, burst.window, offset)), now), `offset ${offset}`).toHaveLength(1);
@@ -160,7 +179,10 @@ interface Arrival {
   readonly arrived: number;
 }
 
-/** Alerts of all runs of a rule: each sees what arrived within its reach, and suppresses a user for a time. */
+/**
+ * The alerts of all runs of a rule: each sees the events that arrived within its reach, and
+ * suppresses a user for a time.
+ */
 function alertsOf(rule: Rule & { readonly type: 'esql' }, arrivals: readonly Arrival[], from: number, to: number): number {
   const query = esql(rule.query);
   const { value, unit } = rule.alert_suppression.duration;
@@ -186,7 +208,7 @@ function thresholdOf(name: string): ThresholdRule {
   return found;
 }
 
-/** The users with as many events, or different values, as the threshold says. */
+/** The users with at least as many events, or distinct values, as the threshold. */
 function usersOver({ query, threshold }: ThresholdRule, rows: readonly Row[]): readonly unknown[] {
   expect(threshold.field).toEqual(['user.id']);
   const matches = kql(query).matches;
@@ -199,7 +221,7 @@ function usersOver({ query, threshold }: ThresholdRule, rows: readonly Row[]): r
 
 describe('the threshold form', () => {
   const sequences = Object.entries(bursts).flatMap(([name, burst]) =>
-    // It counts over its reach: the window and the interval of the rule.
+    // It counts over its reach: the window plus the interval of the rule.
     burstSequences(burst, burst.window + 300).map((sequence) => [name, sequence.name, sequence] as const),
   );
   test.each(sequences)('%s: %s', (name, _, { happenings, fires }) => {
@@ -207,7 +229,7 @@ describe('the threshold form', () => {
     const reach = minutesOf(rule.from) * 60;
     const arrivals = happenings.map((happening) => ({ row: eventOf(recordFor(happening)), arrived: happening.at + 12 }));
     const last = Math.max(...arrivals.map(({ arrived }) => arrived));
-    // Wherever the runs lie to the burst.
+    // With any offset between runs and burst.
     for (let first = 0; first < 300; first += 20) {
       const users = new Set<unknown>();
       for (let run = first; run <= last + 300; run += 300)
@@ -226,7 +248,7 @@ describe('arrival', () => {
   const hour = 3600_000;
 
   test.each(Object.entries(bursts))('%s: a backfill of 30 days in five minutes fires nothing; by arrival alone it would', (name, burst) => {
-    // Steady work: one event in five windows.
+    // Normal work: one event in five windows.
     const count = Math.floor((30 * 86_400) / (5 * burst.window));
     const rows = eventsOf(spread(burst, count, 30 * 86_400, -30 * 86_400));
     const arrivals = rows.map((row, index) => ({ row, arrived: start + Math.floor((index / rows.length) * 300_000) }));
@@ -245,6 +267,20 @@ describe('arrival', () => {
       expect(alertsOf(esqlRule(name), late(25 * hour), start, start + 30 * hour)).toBe(0);
     },
   );
+
+  test('open_denied_then_allowed: a sequence that arrives 30 minutes or 20 hours late fires; a backfill of 30 days does not', () => {
+    const rule = named('open_denied_then_allowed');
+    if (rule.type !== 'eql') throw new Error('not an EQL rule');
+    const [{ query }] = rule.filters;
+    const [happenings] = deniedThenAllowed.filter(({ fires }) => fires).map((sequence) => sequence.happenings);
+    const rows = eventsOf(happenings ?? []);
+    const isFound = (late: number): boolean => {
+      const run = start + hour + late;
+      const earliest = run - minutesOf(query.range['@timestamp'].gte) * 60_000;
+      return eql(rule.query).matches(rows.filter((row) => Date.parse(String(row['@timestamp'])) >= earliest)).length > 0;
+    };
+    expect([0, hour / 2, 20 * hour, 25 * hour, 30 * 24 * hour].map(isFound)).toEqual([true, true, true, false, false]);
+  });
 
   test.each(Object.entries(bursts))('%s: a burst that arrives as it happens fires once', (name, burst) => {
     const rows = eventsOf(spread(burst, burst.count, burst.window));

@@ -20,7 +20,7 @@ interface Words {
 interface RulePlan {
   readonly name: string;
   readonly techniques: readonly (keyof typeof techniques)[];
-  /** The first steps of an analyst. */
+  /** An analyst's first steps. */
   readonly triage: string;
 }
 
@@ -59,12 +59,12 @@ const plans: readonly RulePlan[] = [
   { name: 'unexpected', techniques: [], triage: 'Read event.original and the tags. Report new values to the operator of Waybill: a mapping may be missing.' }, // prettier-ignore
 ];
 
-/** Rules that Sigma cannot express: a field that the record lacks, and a tag of ours. */
+/** Rules that Sigma cannot express: a field that the record lacks, and one of our tags. */
 const ownWords: Readonly<Record<string, Words>> = {
   two_countries: {
     title: 'Protected files: one user in two countries',
     description:
-      'Events of one user come from 2 or more countries within an hour. The rule needs source.geo.country_iso_code, which Waybill does not write: add a geoip processor on source.ip in the pipeline logs-dpas.audit@custom, then enable the rule.',
+      'Events of one user come from 2 or more countries within an hour. The rule needs source.geo.country_iso_code, which Waybill does not write: create an ingest pipeline with a geoip processor (field source.ip, target_field source.geo), set it as index.default_pipeline in the component template logs-dpas.audit@custom, roll over, then enable the rule.',
     causes: ['A VPN or proxy', 'A mobile network that leaves through another country'],
     level: 'medium',
   },
@@ -99,16 +99,17 @@ const minutes = (seconds: number): string => `${seconds / 60} minutes`;
 const list = (codes: readonly string[]): string => codes.map((code) => JSON.stringify(code)).join(', ');
 
 /**
- * Each event is in two buckets of twice the window, one window apart, so that each burst lies whole in one of them. Both rows of a burst
- * over an edge become one by user.
+ * Each event is in two buckets of twice the window, one window apart, so that one of them contains
+ * each burst completely. Grouping by user merges both rows of a burst over an edge.
  */
 function burstQuery(name: string): string {
   const { seconds, count, codes, counted } = windows[name] ?? { seconds: 0, count: 0, codes: [], counted: '' };
   const [step, half] = [minutes(2 * seconds), minutes(seconds)];
   const filter = codes.length === 0 ? '' : `event.code IN (${list(codes)}) AND `;
+  // ES|QL counts events without a user as one group.
   return [
     `FROM ${auditPattern}`,
-    `WHERE ${filter}@timestamp >= NOW() - 24 hours`,
+    `WHERE ${filter}user.id IS NOT NULL AND @timestamp >= NOW() - 24 hours`,
     `EVAL bucket = MV_APPEND(DATE_TRUNC(${step}, @timestamp), DATE_TRUNC(${step}, @timestamp + ${half}) - ${half})`,
     'MV_EXPAND bucket',
     `STATS counted = ${counted}, started = MIN(@timestamp), ended = MAX(@timestamp) BY user.id, bucket`,
@@ -128,6 +129,13 @@ const deniedOpens = [...(bursts['open_denied_many_files']?.codes ?? []), ...(bur
 const deniedThenAllowed = `sequence by user.id, dpas.payload.id with maxspan=1h
   [any where event.code in (${list(deniedOpens)})] with runs=10
   [any where event.code == "Decrypt:AccessGranted:Success"]`;
+
+const lateEvents = 'It ignores events that arrive more than 24 hours late.';
+/** EQL has no present time; Kibana adds a filter to the request. Without it, a backfill would fire. */
+const lastDay = {
+  meta: { alias: 'Last 24 hours', disabled: false, negate: false },
+  query: { range: { '@timestamp': { gte: 'now-24h' } } },
+};
 
 function common({ name, techniques: used, triage }: RulePlan, { title, description, causes, level }: Words): object {
   const threat = Object.entries(tactics).flatMap(([id, tactic]) => {
@@ -173,7 +181,15 @@ function ruleOf(plan: RulePlan): object {
   const words = wordsOf(name);
   const window = windows[name];
   if (name === 'open_denied_then_allowed')
-    return { ...common(plan, words), type: 'eql', language: 'eql', index: [auditPattern], query: deniedThenAllowed, from: reach(3600) };
+    return {
+      ...common(plan, { ...words, description: `${words.description} ${lateEvents}` }),
+      type: 'eql',
+      language: 'eql',
+      index: [auditPattern],
+      query: deniedThenAllowed,
+      filters: [lastDay],
+      from: reach(3600),
+    };
   if (!window) {
     const block = name === 'any_denied' ? { building_block_type: 'default' } : {};
     return {
@@ -187,14 +203,14 @@ function ruleOf(plan: RulePlan): object {
     };
   }
   const span = minutes(window.seconds);
-  const limits = `The rule counts in buckets of ${minutes(2 * window.seconds)}: it fires for each burst within ${span}, and may fire for a slower one. It ignores events that arrive more than 24 hours late.`;
+  const limits = `The rule counts in buckets of ${minutes(2 * window.seconds)}: it fires for each burst within ${span}, and may fire for a slower one. ${lateEvents}`;
   return {
     ...common(plan, { ...words, description: `${words.description} ${limits}` }),
     type: 'esql',
     language: 'esql',
     query: burstQuery(name),
     from: reach(window.seconds),
-    // A burst stays in reach of several runs.
+    // A burst stays within the reach of several runs.
     alert_suppression: {
       group_by: ['user.id'],
       duration: { value: window.seconds > 1800 ? 2 : 1, unit: 'h' },

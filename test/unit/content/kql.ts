@@ -1,6 +1,7 @@
 /**
- * Parses the part of KQL that content uses (and, or, not, groups of values, `*`, comparisons), evaluates it with the semantics of keyword
- * fields, and translates it to the query of Elasticsearch that Kibana would send.
+ * Parses the subset of KQL that content uses (and, or, not, groups of values, `*`, comparisons),
+ * evaluates it with the semantics of keyword fields, and translates it to the Elasticsearch query
+ * that Kibana would send.
  */
 import type { Row } from './events.ts';
 import { valuesOf, wildcard } from './events.ts';
@@ -20,7 +21,7 @@ interface Kql {
   readonly query: object;
 }
 
-/** @throws Error when the text is not KQL of this part */
+/** @throws Error for a text outside this subset */
 export function kql(text: string): Kql {
   const fields = new Set<string>();
   const node = parse(text, fields);

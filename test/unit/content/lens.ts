@@ -1,4 +1,4 @@
-/** Reads content/kibana/saved-objects.ndjson, and turns each panel into the aggregations that it stands for. */
+/** Reads content/kibana/saved-objects.ndjson, and translates each panel into its aggregations. */
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 
@@ -201,7 +201,7 @@ function searchOf(
 ): SavedSearch {
   const { id } = references.find((each) => each.name === name) ?? {};
   const found = objects.find((each) => each.id === id);
-  if (found?.type !== 'search') throw new Error(`the reference ${name} is no saved search`);
+  if (found?.type !== 'search') throw new Error(`the reference ${name} is not a saved search`);
   return found.attributes;
 }
 

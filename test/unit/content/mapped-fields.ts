@@ -1,4 +1,7 @@
-/** The fields that `content/elasticsearch/` maps, with their types; sub-fields included, and `@timestamp`, which the template maps. */
+/**
+ * The fields and types that `content/elasticsearch/` maps, including sub-fields, and `@timestamp`
+ * of the template.
+ */
 import component from '../../../content/elasticsearch/component-template.json' with { type: 'json' };
 
 interface Field {

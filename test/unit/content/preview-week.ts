@@ -1,6 +1,6 @@
 /**
- * A week of events for the previews of the dashboards: the records with which the demo begins, spread over working hours, and one user
- * who tries to open many files without access. The same on every run.
+ * A week of events for the previews of the dashboards: the first records of the demo, spread over
+ * working hours, and one user who tries to open many files without access. The same in every run.
  */
 import { cut, RecordGenerator, storedFrom } from '../../../src/reference/logs/records.ts';
 import { networkOf } from '../../../src/reference/logs/network.ts';
@@ -11,7 +11,7 @@ const day = 86_400_000;
 export const weekStart = Date.parse('2026-03-02T00:00:00Z');
 export const weekEnd = weekStart + 7 * day;
 
-/** JSON texts of records, in the order of their times. */
+/** The JSON texts of records, ordered by time. */
 export function weekOfRecords(): readonly string[] {
   const seed = '1';
   const random = randomOf(`${seed}/week`);

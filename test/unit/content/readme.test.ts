@@ -1,4 +1,4 @@
-/** content/README.md names every file, and its numbers match the files. */
+/** content/README.md names every file, and its counts match the files. */
 import { globSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { detectionRules } from './kibana-rules.ts';

@@ -1,6 +1,6 @@
 /**
- * What each rule of content must find, and what it must miss by one record or one second: written once, and run through every form of
- * the rule (Sigma, Kibana, Splunk).
+ * The sequences that each rule of content must find, and near misses by one record or one second:
+ * defined once, and run through every form of the rule (Sigma, Kibana, Splunk).
  */
 import { rows } from '../normalize/records.ts';
 import type { Happening } from './events.ts';
@@ -8,7 +8,7 @@ import type { Happening } from './events.ts';
 const every = rows.map(({ triple }) => triple.join(':'));
 const country = 'GeoValidationCountryExclusionFailed';
 
-/** The codes on which a rule over single events fires; it must stay silent on the others of the 17. */
+/** The codes on which a single-event rule fires; it stays silent on the others of the 17. */
 export const singleEvents: Readonly<Record<string, readonly string[]>> = {
   any_denied: every.filter((code) => code.includes(':AccessDenied:')),
   open_denied_country: [`Decrypt:AccessDenied:${country}`],
@@ -22,15 +22,15 @@ export const singleEvents: Readonly<Record<string, readonly string[]>> = {
   protect_denied_geo: every.filter((code) => /^Encrypt\w*:AccessDenied/.test(code)),
 };
 
-/** `any_denied` and rules of one event match these too: denials that are not in the table. */
+/** `any_denied` and single-event rules match these too: denials outside the table. */
 export const allCodes = every;
 
 interface Burst {
-  /** Outcomes that count. */
+  /** The outcomes to count. */
   readonly codes: readonly string[];
-  /** Events, or distinct files, that are needed. */
+  /** The required number of events, or of distinct files. */
   readonly count: number;
-  /** Seconds in which they must lie. */
+  /** The seconds within which they must occur. */
   readonly window: number;
   readonly counts: 'files' | 'events';
 }
@@ -51,9 +51,11 @@ interface Sequence {
   readonly name: string;
   readonly happenings: readonly Happening[];
   readonly fires: boolean;
+  /** Only where Sigma cannot say the same. */
+  readonly firesInSigma?: boolean;
 }
 
-/** Events evenly over `seconds`, with the counted outcomes in turn, each on another file. */
+/** Events spread evenly over `seconds`, with the counted outcomes in turn, each on another file. */
 export function spread({ codes }: Pick<Burst, 'codes'>, count: number, seconds: number, from = 0): readonly Happening[] {
   return Array.from({ length: count }, (_, index) => ({
     code: codes[index % codes.length] ?? '',
@@ -102,5 +104,11 @@ export const deniedThenAllowed: readonly Sequence[] = [
   { name: 'an open of another file', happenings: [...denied(10), { ...allowed, file: 'p-2', at: 600 }], fires: false },
   { name: 'an open by another user', happenings: [...denied(10), { ...allowed, user: 'u-2', at: 600 }], fires: false },
   { name: 'an open one second too late', happenings: [...denied(10), { ...allowed, at: 540 + 3601 }], fires: false },
+  {
+    name: 'an open one second more than an hour after the first denial',
+    happenings: [...denied(10), { ...allowed, at: 3601 }],
+    fires: false,
+    firesInSigma: true,
+  },
   { name: 'only denials', happenings: denied(11), fires: false },
 ];

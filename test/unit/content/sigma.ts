@@ -1,6 +1,7 @@
 /**
- * Reads the Sigma files under content/sigma, and evaluates a rule over records: one selection of exact values, and correlations that
- * count events or values in any window of their timespan, or ask for an order.
+ * Reads the Sigma files under content/sigma, and evaluates a rule over records: one selection of
+ * exact values, and correlations that count events or values in any window of their timespan, or
+ * require an order.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { parse } from 'yaml';
@@ -42,19 +43,19 @@ export function sigmaRule(name: string): SigmaRule {
   return found;
 }
 
-/** Fields of the record that a rule itself reads. */
+/** The record fields that a rule itself uses. */
 export function fieldsOf({ detection, correlation }: SigmaRule): readonly string[] {
   const counted = correlation?.condition?.field;
   return [...Object.keys(detection?.selection ?? {}), ...(correlation?.['group-by'] ?? []), ...(counted === undefined ? [] : [counted])];
 }
 
-/** The detection rules on which a rule rests. */
+/** The detection rules that a rule builds on. */
 export function basesOf(name: string): readonly string[] {
   const { correlation } = sigmaRule(name);
   return correlation ? correlation.rules.flatMap(basesOf) : [name];
 }
 
-/** The last record of each match, in the order of time. */
+/** The last record of each match, ordered by time. */
 export function matchesOf(rule: SigmaRule, records: readonly Row[]): readonly Row[] {
   if (rule.detection) {
     if (rule.detection.condition !== 'selection') throw new Error(`cannot evaluate the condition "${rule.detection.condition}"`);
@@ -84,7 +85,7 @@ export function matchesOf(rule: SigmaRule, records: readonly Row[]): readonly Ro
   );
 }
 
-/** Sigma compares texts without regard to case. */
+/** Sigma compares texts case-insensitively. */
 function isEqual(wanted: string, found: unknown): boolean {
   return wanted.toLowerCase() === String(found).toLowerCase();
 }

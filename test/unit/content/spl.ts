@@ -1,6 +1,7 @@
 /**
- * Parses and runs the part of SPL that content uses: a search (terms, IN, AND, OR, NOT), then dedup, eval, bin, mvexpand, stats, search, where, sort
- * and table. Times are seconds, `_time` is the time of the event, `id` its uid and `number` its number, as the sink `splunk-hec` sends them.
+ * Parses and runs the subset of SPL that content uses: a search (terms, IN, AND, OR, NOT), then
+ * dedup, eval, bin, mvexpand, stats, search, where, sort and table. Times are seconds, `_time` is
+ * the time of the event, `id` its uid and `number` its number, as the sink `splunk-hec` sends them.
  */
 import type { Row } from './events.ts';
 import { valuesOf, wildcard } from './events.ts';
@@ -71,7 +72,7 @@ class Parser {
     return token.startsWith('"') ? (JSON.parse(token) as string) : token.startsWith("'") ? token.slice(1, -1) : token;
   }
 
-  /** Terms that stand side by side are joined by AND. */
+  /** Adjacent terms are joined by AND. */
   search(read: (field: string) => void, limits: Record<string, string>): Test {
     const parts = [this.#every(read, limits)];
     while (this.accept('OR')) parts.push(this.#every(read, limits));
@@ -182,7 +183,7 @@ function like(pattern: string, value: unknown): boolean {
   return wildcard(pattern, 'is').test(String(value));
 }
 
-/** @throws Error when the text is not SPL of this part, or uses a macro */
+/** @throws Error for a text outside this subset, or with a macro */
 export function spl(text: string): Spl {
   if (text.includes('`')) throw new Error(`cannot read SPL: a macro is left in: ${text}`);
   const [first = '', ...commands] = joined(text).split('|').map((command) => command.trim()); // prettier-ignore
@@ -258,7 +259,7 @@ function stepOf(name: string, parser: Parser, read: (field: string) => void, com
     case 'stats':
       return stats(parser, read, computes);
     case 'timechart':
-      // Only its fields matter: a chart decides nothing.
+      // Only its fields matter: a chart does not filter.
       return stats(parser, read, computes);
     case 'streamstats':
       return streamstats(parser, read, computes);
@@ -321,7 +322,10 @@ function stats(parser: Parser, read: (field: string) => void, computes: (column:
     });
 }
 
-/** `streamstats time_window=1h sum(field) AS name BY keys`, or `streamstats current=f last(field) AS name`: over the rows so far. */
+/**
+ * `streamstats time_window=1h sum(field) AS name BY keys`, or `streamstats current=f last(field) AS
+ * name`: over the rows so far.
+ */
 function streamstats(parser: Parser, read: (field: string) => void, computes: (column: string) => void): Command {
   const option = parser.word();
   parser.expect('=');

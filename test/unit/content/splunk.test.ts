@@ -1,45 +1,29 @@
-/** content/splunk: everything that is named exists, fields are written by the encoder, and searches fire on the sequences of their Sigma form. */
-import { globSync, readFileSync } from 'node:fs';
+/**
+ * content/splunk: every name resolves, the encoder writes the fields, and searches fire on the
+ * sequences of their Sigma form.
+ */
+import { globSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { fullest, poorest, recordOf, rows, settings } from '../normalize/records.ts';
 import type { Happening, Row } from './events.ts';
 import { eventOf, flat, recordFor } from './events.ts';
+import { detectionRules as kibanaRules } from './kibana-rules.ts';
 import { failures, ledgerEvent, ledgerEvents } from './ledger-events.ts';
 import { mappedFields } from './mapped-fields.ts';
-import { encoder } from '../encode/texts.ts';
+import { encoder } from '../../../src/encode/index.ts';
 import { normalizer } from '../../../src/normalize/normalizer.ts';
 import { parseCef } from '../encode/cef-parser.ts';
 import { allCodes, bursts, burstSequences, deniedThenAllowed, singleEvents, spread } from './sequences.ts';
 import { sigmaRules } from './sigma.ts';
+import { app, cefEventOf, conf, csv, encodeCef, normalize, read } from './splunk-app.ts';
 import { spl } from './spl.ts';
 
-const app = new URL('../../../content/splunk/waybill_dpas/', import.meta.url);
-const read = (path: string): string => readFileSync(new URL(path, app), 'utf8');
-
-type Conf = ReadonlyMap<string, ReadonlyMap<string, string>>;
-
-/** Stanzas and keys of a `.conf` file; a backslash continues a line. */
-function conf(name: string): Conf {
-  const stanzas = new Map<string, Map<string, string>>();
-  let current: Map<string, string> | undefined;
-  for (const line of read(`default/${name}.conf`).replaceAll('\\\n', '').split('\n')) {
-    if (line.trim() === '' || line.startsWith('#')) continue;
-    const [, stanza] = /^\[(.*)\]$/.exec(line) ?? [];
-    if (stanza !== undefined) {
-      if (stanzas.has(stanza)) throw new Error(`${name}.conf has [${stanza}] twice`);
-      current = new Map<string, string>();
-      stanzas.set(stanza, current);
-      continue;
-    }
-    const [, key = '', value = ''] = /^([\w.-]+) = (.*)$/.exec(line) ?? [];
-    if (!current || key === '' || current.has(key)) throw new Error(`${name}.conf: cannot read ${line}`);
-    current.set(key, value);
-  }
-  return stanzas;
-}
-
+const detectionRules = kibanaRules
+  .trimEnd()
+  .split('\n')
+  .map((line) => JSON.parse(line) as { readonly rule_id: string; readonly severity: string });
 const macros = conf('macros');
-/** On records; splunk-ledger.test.ts tests those on ledger events. */
+/** Searches on records; splunk-ledger.test.ts tests those on ledger events. */
 const searches = [...conf('savedsearches')].filter(([name]) => name.startsWith('DPAS: '));
 const expanded = (text: string): string =>
   text.replaceAll(/`(\w+)`/g, (_, name: string) => {
@@ -49,17 +33,14 @@ const expanded = (text: string): string =>
   });
 const searchOf = (name: string): string => expanded(conf('savedsearches').get(`DPAS: ${name}`)?.get('search') ?? `no search ${name}`);
 
-function csv(name: string): readonly Readonly<Record<string, string>>[] {
-  const [head = '', ...lines] = read(`lookups/${name}`).trimEnd().split('\n');
-  const columns = head.split(',');
-  return lines.map((line) => Object.fromEntries(line.split(',').map((cell, index) => [columns[index] ?? '', cell])));
-}
-
 const views = globSync('default/data/ui/views/*.xml', { cwd: app }).map((path) => [path, read(path)] as const);
 const unescaped = (text: string): string => text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&');
 
+const queriesIn = (view: string): readonly string[] =>
+  [...view.matchAll(/<query>([^<]*)<\/query>/g)].map(([, query = '']) => unescaped(query));
+
 describe('the files', () => {
-  test('name only macros, lookups, event types and views that exist', () => {
+  test('use only macros, lookups, event types and views that exist', () => {
     for (const [, keys] of searches) expect(() => expanded(keys.get('search') ?? '')).not.toThrow();
     const lookups = conf('transforms');
     for (const [key, value] of [...conf('props').values()].flatMap((stanza) => [...stanza]))
@@ -83,14 +64,14 @@ describe('the files', () => {
     expect(sources.filter((field) => !mappedFields.has(field))).toEqual([]);
   });
 
-  test.each(views)('%s is well-formed, and its searches read fields of the events', (_, text) => {
+  test.each(views)('%s is well-formed, and its searches use fields of the events', (_, text) => {
     const open: string[] = [];
     for (const [, end, name = '', own] of text.matchAll(/<(\/?)([a-z.]+)(?:\s[^<>]*?)?(\/?)>/gi)) {
       if (end === '/') expect(open.pop()).toBe(name);
       else if (own !== '/') open.push(name);
     }
     expect(open).toEqual([]);
-    const queries = [...text.matchAll(/<query>([^<]*)<\/query>/g)].map(([, query = '']) => spl(expanded(unescaped(query))));
+    const queries = queriesIn(text).map((query) => spl(expanded(query)));
     expect(queries.length).toBeGreaterThan(2);
     expect(queries.flatMap(({ fields }) => fields).filter((field) => field !== 'tags{}' && !mappedFields.has(field))).toEqual([]);
   });
@@ -99,27 +80,51 @@ describe('the files', () => {
 describe('the lookup of outcomes', () => {
   const outcomes = csv('dpas_outcomes.csv');
 
-  test('has the 17 codes, with words that the data models expect', () => {
+  test('has the 17 codes, with values that the data models expect', () => {
     expect(outcomes.map(({ event_code }) => event_code)).toEqual(allCodes);
     // CIM 8.5: Data Access, DLP and Change.
     const expected = {
       action: ['created', 'read', 'blocked', 'modified'],
       status: ['success', 'failure'],
-      severity: ['', 'low', 'medium', 'high'],
     };
     for (const row of outcomes) for (const [column, words] of Object.entries(expected)) expect(words).toContain(row[column]);
   });
 
-  test('follows the outcome and severity of each row', () => {
-    for (const [index, { triple, severity, action }] of rows.entries()) {
+  test('follows the outcome of each row', () => {
+    for (const [index, { triple, action }] of rows.entries()) {
       const isDenied = triple[1] === 'AccessDenied';
       expect(outcomes[index]).toMatchObject({
         event_action: action,
         status: isDenied ? 'failure' : 'success',
-        severity: !isDenied ? '' : severity >= 7 ? 'high' : severity >= 5 ? 'medium' : 'low',
         change_type: triple[0] === 'Audit' ? 'access policy' : '',
         dlp_type: isDenied ? 'policy' : '',
       });
+    }
+  });
+
+  test('the severity of a denial follows the severity of its event, also after an override', () => {
+    const encodeEcs = encoder('ecs', { includeOriginal: false, cef: { ipv6: 'c6a2', geo: 'cfp' } });
+    const wordOf = (sourcetype: string, row: Row): string | undefined => {
+      const [, level = '', outcome = ''] =
+        /^dpas_severities event_severity(?: AS "([^"]+)")? event_outcome AS "?([\w.]+)"? OUTPUT severity$/
+          .exec(conf('props').get(sourcetype)?.get('LOOKUP-dpas_3_severities') ?? '')
+          ?.with(0, '') ?? [];
+      const values = [row[level === '' ? 'event_severity' : level], row[outcome]].map(String);
+      return csv('dpas_severities.csv').find((each) => each['event_severity'] === values[0] && each['event_outcome'] === values[1])?.[
+        'severity'
+      ];
+    };
+    const both = (code: string, override: number): readonly unknown[] => {
+      const record = recordFor({ code, at: 0 });
+      const changed = normalizer({ ...settings, mapping: { ...settings.mapping, severity: { [code]: override } } });
+      const ecs = flat(JSON.parse(encodeEcs(changed(recordOf(JSON.stringify(record)))).toString()), '');
+      return [wordOf('dpas:audit', ecs), wordOf('dpas:cef', cefEventOf(record, changed))];
+    };
+    // 7 and above high, 5 and 6 medium, else low.
+    const words = ['low', 'low', 'low', 'low', 'low', 'medium', 'medium', 'high', 'high', 'high', 'high'];
+    for (const [override, word] of words.entries()) {
+      expect(both('Decrypt:AccessDenied:UserPayloadNoAccess', override)).toEqual([word, word]);
+      expect(both('Decrypt:AccessGranted:Success', override)).toEqual([undefined, undefined]);
     }
   });
 
@@ -134,43 +139,17 @@ describe('the lookup of outcomes', () => {
   });
 });
 
-const normalize = normalizer(settings);
-const encodeCef = encoder('cef', { includeOriginal: false, cef: { ipv6: 'c6a2', geo: 'cfp' } });
-
-/** A CEF message with the fields that props.conf and transforms.conf give it at search time; its time is that of the envelope. */
-function cefEventOf(record: object, normalizeRecord = normalize): Row {
-  const line = encodeCef(normalizeRecord(recordOf(JSON.stringify(record))));
-  const stanza = conf('props').get('dpas:cef') ?? new Map<string, string>();
-  const row: Record<string, unknown> = { '@timestamp': eventOf(record)['@timestamp'] };
-  for (const report of stanza.get('REPORT-dpas_cef')?.split(', ') ?? []) {
-    const keys = conf('transforms').get(report);
-    const names = [...(keys?.get('FORMAT') ?? '').matchAll(/(\S+)::\$(\d)/g)];
-    // The regular expressions of JavaScript have no possessive quantifiers; they match the same.
-    const regex = new RegExp((keys?.get('REGEX') ?? '').replaceAll(/([*+])\+/g, '$1'), 'g');
-    // The first of several equal keys counts, as without MV_ADD.
-    for (const match of line.matchAll(regex))
-      for (const [, name = '', value] of names) row[name === '$1' ? (match[1] ?? '') : name] ??= match[Number(value)];
-  }
-  for (const [key, value] of stanza)
-    if (key.startsWith('FIELDALIAS-'))
-      for (const [, from = '', to = ''] of value.matchAll(/(\w+) AS(?:NEW)? "?([\w.]+)"?/g)) row[to] ??= row[from];
-  const known = csv('dpas_outcomes.csv').find(({ event_code }) => event_code === row['event_code']);
-  for (const [, from = '', to = ''] of stanza.get('LOOKUP-dpas_1_outcomes')?.matchAll(/(\w+) AS "?([\w.]+)"?/g) ?? [])
-    row[to] = known?.[from];
-  return row;
-}
-
 describe('CEF messages', () => {
   const hostile = [
     { ...fullest, payloadName: 'a=b|c\\d suser=x\n', userNetwork: { ipAddress: '2001:db8::1' } },
     ...['\\', '=', ' a=', '\\ ', '|'].map((sign) => ({ ...fullest, payloadName: sign.repeat(300) })),
   ];
 
-  test('get the fields that the ECS document has', () => {
+  test('have the fields of the ECS document', () => {
     for (const record of [fullest, poorest, ...hostile]) {
       const [cef, ecs] = [cefEventOf(record), eventOf(record)];
       const line = parseCef(encodeCef(normalize(recordOf(JSON.stringify(record)))));
-      // Extracted values keep the escapes of CEF.
+      // Extracted values keep CEF escapes.
       const plain = (value: unknown): unknown => (typeof value === 'string' ? value.replaceAll('\\n', '\n').replaceAll(/\\([=\\])/g, '$1').trim() : value); // prettier-ignore
       for (const [key, value] of line.extension) expect(plain(cef[key]), key).toBe(value);
       const shared = [...mappedFields.keys()].filter((field) => cef[field] !== undefined);
@@ -183,12 +162,24 @@ describe('CEF messages', () => {
     const names = { 'Decrypt:AccessGranted:Success': 'Open | read \\ allowed' };
     const renamed = cefEventOf(fullest, normalizer({ ...settings, mapping: { ...settings.mapping, names } }));
     expect(renamed['event.code']).toBe('Decrypt:AccessGranted:Success');
-    expect({ ...renamed, msg: undefined }).toEqual({ ...cefEventOf(fullest), msg: undefined });
+    expect({ ...renamed, msg: undefined, message: undefined }).toEqual({ ...cefEventOf(fullest), msg: undefined, message: undefined });
   });
 
-  test('have every field that searches and rules read, except tags', () => {
+  test('have the vendor and product that the ECS document has', () => {
+    const productOf = (sourcetype: string, row: Row): string =>
+      (conf('props').get(sourcetype)?.get('EVAL-vendor_product') ?? '')
+        .replaceAll(/'([^']+)'/g, (_, field: string) => `"${String(row[field])}"`)
+        .replaceAll('"."', '')
+        .replaceAll('"', '');
+    expect(productOf('dpas:audit', eventOf(fullest))).toBe('Waybill Data Protection and Audit Service');
+    expect(productOf('dpas:cef', cefEventOf(fullest))).toBe('Waybill Data Protection and Audit Service');
+  });
+
+  test('have every field that searches, rules and dashboards read, except tags', () => {
     const [cef, poor] = [cefEventOf(fullest), cefEventOf(poorest)];
-    const read = searches.flatMap(([, keys]) => spl(expanded(keys.get('search') ?? '')).fields);
+    const read = [...searches.map(([, keys]) => keys.get('search') ?? ''), ...views.flatMap(([, text]) => queriesIn(text))].flatMap(
+      (query) => spl(expanded(query)).fields,
+    );
     expect([...new Set(read)].filter((field) => cef[field] === undefined)).toEqual(['tags{}']);
     expect(poor['source.ip']).toBeUndefined();
   });
@@ -200,10 +191,21 @@ describe('CEF messages', () => {
   });
 });
 
+const encodeEcs = encoder('ecs', { includeOriginal: false, cef: { ipv6: 'c6a2', geo: 'cfp' } });
 const eventsOf = (happenings: readonly Happening[]): readonly Row[] => happenings.map((happening) => eventOf(recordFor(happening)));
 
+test('names of 64 KiB leave the fields that searches read in the first 5,000 bytes, except the name', () => {
+  const long = { ...fullest, payloadName: `${'n'.repeat(65_000)}.docx` };
+  const text = encodeEcs(normalize(recordOf(JSON.stringify(long)))).toString();
+  // limits.conf, [spath] extraction_cutoff. The part ends within the name, which is in two objects.
+  const row = flat(JSON.parse(`${text.slice(0, 5_000)}"}}}`), '');
+  const read = searches.flatMap(([, keys]) => spl(expanded(keys.get('search') ?? '')).fields);
+  const missing = [...new Set(read)].filter((field) => row[field] === undefined && field !== 'tags{}');
+  expect(missing).toEqual(['file.name']);
+});
+
 describe('the saved searches', () => {
-  test('are disabled, and read fields of the events', () => {
+  test('are disabled, and use fields of the events', () => {
     for (const [name, keys] of searches) {
       expect(keys.get('disabled'), name).toBe('1');
       const { fields, limits } = spl(expanded(keys.get('search') ?? ''));
@@ -215,7 +217,7 @@ describe('the saved searches', () => {
     }
   });
 
-  test('that alert look at what was indexed since the last run and before, and throttle', () => {
+  test('that alert consider data indexed since the previous run, and throttle', () => {
     for (const [name, keys] of searches.filter(([, each]) => each.has('cron_schedule'))) {
       const { limits } = spl(expanded(keys.get('search') ?? ''));
       const [, minutes] = /^-(\d+)m@m$/.exec(limits['_index_earliest'] ?? '') ?? [];
@@ -228,6 +230,19 @@ describe('the saved searches', () => {
       ]);
       expect(keys.get('alert.suppress'), name).toBe('1');
     }
+  });
+
+  test('alert with the level of the rule', () => {
+    // As Splunk Web names them.
+    const severities: Readonly<Record<string, string>> = { low: '2', medium: '3', high: '4' };
+    const levels = new Map([
+      ...detectionRules.map(({ rule_id, severity }) => [rule_id.replace(/^dpas-/, '').replaceAll('-', '_'), severity] as const),
+      ...['no_proof', 'trail_broken'].map((name) => [name, 'high'] as const),
+    ]);
+    const alerts = [...conf('savedsearches')].filter(([, keys]) => keys.has('alert.severity'));
+    expect(alerts).toHaveLength(levels.size - 1);
+    for (const [name, keys] of alerts)
+      expect(keys.get('alert.severity'), name).toBe(severities[levels.get(name.replace(/^.*: /, '')) ?? '']);
   });
 
   test('equal the rules of Kibana and Sigma that need no other data', () => {
@@ -250,7 +265,7 @@ describe('the saved searches', () => {
   );
   test.each(sequences)('%s: %s', (name, _, { happenings, fires }) => {
     const events = eventsOf(happenings);
-    // Each event twice: dpas_dedup removes what the collector delivered again.
+    // Each event twice: dpas_dedup removes duplicate deliveries.
     expect(spl(searchOf(name)).run([...events, ...events])).toHaveLength(fires ? 1 : 0);
   });
 
@@ -274,7 +289,7 @@ describe('the saved searches', () => {
     expect(run([{ ...first, Country: 'Japan' }, { ...second, Country: 'Japan' }])).toEqual([]); // prettier-ignore
   });
 
-  test('events received twice and missing numbers are found', () => {
+  test('duplicate events and missing numbers are found', () => {
     const numbered = (...numbers: readonly number[]): readonly Row[] => numbers.map((number) => ({ ...eventOf(poorest), 'dpas.uid': `uid-${number}`, number })); // prettier-ignore
     const holes = spl(searchOf('missing numbers'));
     expect(holes.run(numbered(7, 9, 8, 8, 10))).toEqual([]);
@@ -297,7 +312,7 @@ describe('the searches on ledger events', () => {
   const rows = ledgerEvents.map((event) => flat(event, ''));
   const hour = 3_600_000_000;
 
-  test('are disabled, throttle, and read fields of these events', () => {
+  test('are disabled, throttle, and use fields of these events', () => {
     const found = [...conf('savedsearches')].filter(([name]) => !name.startsWith('DPAS: '));
     expect(found.map(([name]) => name)).toEqual(['DPAS ledger: no_proof', 'DPAS ledger: trail_broken']);
     const written = new Set(rows.flatMap((row) => Object.keys(row)));
@@ -320,7 +335,7 @@ describe('the searches on ledger events', () => {
 
   test('no_proof finds each source whose newest proof is older than an hour', () => {
     const proof = (source: string, at: number) => flat(ledgerEvent({ action: 'window-proven', source }, at), '');
-    // A gap is no proof.
+    // A gap is not a proof.
     const received = [
       proof('a', 0),
       proof('b', 0),

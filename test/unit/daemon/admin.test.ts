@@ -1,4 +1,7 @@
-/** The admin server as the daemon runs it: in a thread that answers whatever the daemon's own thread does, and takes little of its time. */
+/**
+ * The admin server as the daemon runs it: in a thread that responds whatever the daemon's main
+ * thread does, and takes little of its time.
+ */
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
@@ -22,7 +25,7 @@ async function started(
   listen = '127.0.0.1:0',
 ): Promise<{ url: string; socketPath: string; state: string; logged: object[]; admin: AdminServer }> {
   const logged: object[] = [];
-  // The thread reads what the ledger covers from the state itself.
+  // The thread reads the coverage of the ledger from the state itself.
   const { directory: state } = await opened();
   const admin = new AdminServer({
     ...{ state, version: '0.1.0', settings: {}, services: {}, clock: systemClock },
@@ -47,13 +50,14 @@ function ask(url: string, path: string, more: RequestInit = {}): Promise<Respons
 }
 
 test.runIf(process.platform === 'linux')('starts in a process of low priority, and does not raise it', () => {
-  // Root may raise it; another user gets EACCES.
+  // Root may raise the limit; another user gets EACCES.
   const script = `
     const data = { state: '.', pulse: new Int32Array(new SharedArrayBuffer(8)) };
     const worker = new Worker('./src/daemon/admin/thread.ts', { workerData: data, execArgv: [] });
     worker.once('error', (thrown) => { throw thrown; });
-    worker.postMessage({ kind: 'listen', listen: { place: 'network', listen: '127.0.0.1:0', tokens: [] } });
-    worker.once('message', ({ kind }) => {
+    const listen = { place: 'network', listen: '127.0.0.1:0', tokens: [] };
+    worker.postMessage([{ kind: 'call', id: 1, to: 'admin', method: 'listen', args: [listen] }]);
+    worker.once('message', ([{ kind }]) => {
       const niceness = (task) => Number(readFileSync('/proc/self/task/' + task + '/stat', 'utf8').split(') ')[1].split(' ')[16]);
       console.log(JSON.stringify({ kind, lowest: Math.min(...readdirSync('/proc/self/task').map(niceness)) }));
       process.exit();
@@ -61,7 +65,7 @@ test.runIf(process.platform === 'linux')('starts in a process of low priority, a
   const imports = "import { readFileSync, readdirSync } from 'node:fs'; import { Worker } from 'node:worker_threads';";
   const found = execFileSync('nice', ['-n', '10', process.execPath, '--input-type=module', '-e', imports + script], { encoding: 'utf8' });
   const { kind, lowest } = JSON.parse(found) as { kind: string; lowest: number };
-  expect(kind).toBe('listens');
+  expect(kind).toBe('answer');
   expect(lowest).toBeGreaterThanOrEqual(10);
 });
 
@@ -79,7 +83,7 @@ test('requests one snapshot a second from the daemon, for any number of clients'
     },
   });
   const began = performance.now();
-  for (let i = 0; i < 20; i += 1) {
+  for (let i = 0; i < 8; i += 1) {
     const answers = await Promise.all(['/metrics', '/status', '/overview', '/readyz', '/snapshot'].map((path) => ask(url, path)));
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
   }
@@ -129,7 +133,7 @@ test('before the state is open, /healthz reports it and /readyz is 503', async (
   expect(await (await ask(url, '/healthz')).text()).toBe('ok\n');
 });
 
-// A program asks while this thread stands still: it waits for the program to end.
+// The requests come from another program, because this thread blocks until that program ends.
 const asking = `
   const [url, status] = process.argv.slice(1);
   const began = performance.now();
@@ -196,7 +200,7 @@ test('a new thread replaces a thread that ends, and listens on the same addresse
   await expect.poll(() => logged.at(-1)).toMatchObject({ event: 'admin.restarted' });
   expect((await ask(url, '/status')).status).toBe(200);
   await fromSocket();
-  // A thread that cannot listen must not stay beside its successor.
+  // A thread that cannot listen must not remain next to its successor.
   expect(threads.length - ended.length).toBe(1);
 });
 

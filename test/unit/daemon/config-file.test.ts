@@ -11,7 +11,7 @@ import { temporaryDirectory, valid } from '../config/loading.ts';
 type Step = () => void;
 const wait: Step = () => undefined;
 
-/** Each sleep does the next step; after the last one the signal is aborted. */
+/** Each sleep performs the next step; after the last one the signal is aborted. */
 class Script implements Clock {
   readonly slept: number[] = [];
   readonly #steps: Step[] = [];
@@ -27,7 +27,7 @@ class Script implements Clock {
     return signal.aborted ? Promise.reject(signal.reason as Error) : Promise.resolve();
   }
 
-  /** @returns what `due` gave, or `none` when nothing was due in all these steps */
+  /** @returns the result of `due`, or `none` if nothing was due after all these steps */
   async play(file: ConfigFile, ...steps: Step[]): Promise<object | 'none'> {
     this.#steps.splice(0, Infinity, ...steps);
     this.#stop = new AbortController();
@@ -48,7 +48,10 @@ interface Started {
   readonly script: Script;
 }
 
-/** A configuration with a secret in a file and an include pattern, behind a symlink, after its first look. */
+/**
+ * A configuration with a secret in a file and an include pattern, behind a symlink, after its first
+ * check.
+ */
 async function inDirectory(work: (started: Started) => Promise<void>): Promise<void> {
   using directory = temporaryDirectory();
   const at = (name: string): string => join(directory.path, name);
@@ -61,7 +64,7 @@ async function inDirectory(work: (started: Started) => Promise<void>): Promise<v
   const script = new Script();
   const file = new ConfigFile({ path: at('waybill.yaml'), environment: {}, clock: script });
   await file.load();
-  // A change between the start and the first look must not be missed.
+  // A change between the start and the first check must not be missed.
   expect(await script.play(file, wait, wait)).toEqual(changed);
   expect(await script.play(file, wait, wait, wait)).toBe('none');
   await work({ at, file, script });
@@ -78,12 +81,12 @@ const changes: readonly (readonly [string, (at: Started['at']) => void])[] = [
     },
   ],
   ['the file has other content of the same size', (at) => writeFileSync(at('v1/waybill.yaml'), '#'.repeat(100))],
-  ['the file is gone', (at) => rmSync(at('v1/waybill.yaml'))],
+  ['the file is deleted', (at) => rmSync(at('v1/waybill.yaml'))],
   ['a file of a secret has other content', (at) => writeFileSync(at('secret'), 'two')],
   ['a new file matches the pattern of include', (at) => writeFileSync(at('tenants/a.yaml'), included)],
 ];
 
-test.each(changes)('%s: the configuration is due after two equal looks', (_name, change) =>
+test.each(changes)('%s: the configuration is due after two equal checks', (_name, change) =>
   inDirectory(async ({ at, file, script }) => {
     expect(await script.play(file, () => change(at), wait)).toEqual(changed);
     expect(script.slept).toEqual([2_000, 500]);
@@ -122,7 +125,7 @@ test('a configuration from a pipe is read once; its secrets and included files a
   const script = new Script();
   const file = new ConfigFile({ path: at('pipe'), environment: {}, clock: script });
   const ids = async (): Promise<string[]> => (await file.load()).config.sinks.map(({ id }) => id);
-  // A program: this thread blocks until the pipe has a writer.
+  // A separate program: this thread blocks until the pipe has a writer.
   const writer = spawn('sh', ['-c', 'printf %s "$1" > "$2"', 'sh', text, at('pipe')]);
   expect(await ids()).toEqual(['out']);
   await once(writer, 'exit');
@@ -135,6 +138,33 @@ test('a configuration from a pipe is read once; its secrets and included files a
   expect(await script.play(file, () => writeFileSync(at('secret'), 'two'), wait)).toEqual(changed);
   expect(await script.play(file, () => writeFileSync(at('tenants/a.yaml'), included), wait)).toEqual(changed);
   expect(await ids()).toEqual(['out', 'more']);
+});
+
+test.each<[string, (path: string) => void]>([
+  ['a pipe', (path) => execFileSync('mkfifo', [path])],
+  ['a directory', (path) => mkdirSync(path)],
+])('%s in place of the configuration is refused without waiting', (_name, replace) =>
+  inDirectory(async ({ at, file }) => {
+    rmSync(at('v1/waybill.yaml'));
+    replace(at('v1/waybill.yaml'));
+    await expect(file.load()).rejects.toThrow(`cannot read the configuration "${at('waybill.yaml')}": it is not a regular file any more`);
+  }),
+);
+
+test('a configuration that was found at its usual place is not replaced by another while it is missing', async () => {
+  using directory = temporaryDirectory();
+  writeFileSync(join(directory.path, 'waybill.yaml'), valid());
+  const module = JSON.stringify(new URL('../../../src/daemon/reload/config-file.ts', import.meta.url).href);
+  const program = `
+    const { ConfigFile } = await import(${module});
+    const file = new ConfigFile({ path: undefined, environment: {}, clock: { now: Date.now } });
+    await file.load();
+    (await import('node:fs')).rmSync('waybill.yaml');
+    console.log(await file.load().catch(({ message }) => message));`;
+  const options = { cwd: directory.path, encoding: 'utf8' } as const;
+  expect(execFileSync(process.execPath, ['--input-type=module', '-e', program], options)).toMatch(
+    /^cannot read the configuration "\.\/waybill\.yaml": ENOENT/,
+  );
 });
 
 test('an included file that a rejected configuration names is watched before it exists', () =>

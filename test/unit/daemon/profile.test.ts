@@ -53,7 +53,7 @@ test('calibrates at the first start, then weekly; a change is logged and counted
   expect(await calibrator.whenDue(signal)).toBe(true);
   expect({ changes, size: paging.size, largest: caps.largest }).toEqual({ changes: 1, size: 200, largest: 90 });
   expect(log.lines.filter(({ level }) => level === 'warn')).toMatchObject([{ fields: { source, fields: ['pageSize', 'total'] } }]);
-  // After a restart it is not asked again.
+  // After a restart no request is sent.
   const again = new ProfileStore(source, journal);
   expect(again.profile).toEqual({ calibration: { firstPage: 1, pageSize: 200, dated: true }, calibrated: at });
 });
@@ -95,7 +95,7 @@ test('after a failed weekly calibration the earlier one stays in use, the failur
   answer = found;
   expect(await calibrator.whenDue(signal)).toBe(true);
   expect({ trouble: calibrator.trouble, at: store.profile.calibrated }).toEqual({ trouble: undefined, at });
-  // What nothing can mend ends the process.
+  // A permanent error ends the process.
   at += 8 * day;
   answer = new WaybillError('state_corrupt', 'damaged');
   await expect(calibrator.whenDue(signal)).rejects.toThrow('damaged');
@@ -147,7 +147,7 @@ test('the hand count is due weekly, or daily until a window has records; a diffe
   });
   const { signal } = new AbortController();
   const storeRecords = (): Promise<void> => Promise.resolve();
-  // Not before there is a calibration, and so a total to compare with.
+  // Not before a calibration, which provides the total to compare with.
   expect(await calibrator.countWhenDue(storeRecords, signal)).toBe(false);
   await calibrator.whenDue(signal);
   expect(await calibrator.countWhenDue(storeRecords, signal)).toBe(true);
@@ -165,7 +165,7 @@ test('the hand count is due weekly, or daily until a window has records; a diffe
     { level: 'info', event: 'source.total_correct', fields: { source, received: 12, total: 12 } },
     { level: 'error', fields: { from: '2026-11-20T02:00:00.000Z', received: 12, total: 11 } },
   ]);
-  // A count that could not be made leaves the one before; after a restart it is not asked for again.
+  // A failed count keeps the previous result; a restart does not repeat it.
   at += 8 * day;
   answer = undefined;
   expect(await calibrator.countWhenDue(storeRecords, signal)).toBe(true);
@@ -199,7 +199,7 @@ test('clock, largest total and visibility are stored once the clock is establish
   expect(journal.progress(source)).toMatchObject({ state: 'suspended', suspension: { reason: 'clock' } });
   expect(new ProfileStore(source, journal).profile).toEqual(kept());
   expect(kept()).not.toHaveProperty('unboundedQuery');
-  // Something that must not wait for the next minute.
+  // A change that must not wait for the next minute.
   visibility = { ...visibility, lastFullVisibility: base + 2 * hour };
   await store.save(living);
   expect(kept()).toMatchObject({ visibility });

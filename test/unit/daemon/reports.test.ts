@@ -1,4 +1,7 @@
-/** The report as the admin server gives it: the same as the one that is made in one go, and made while the daemon's thread goes on. */
+/**
+ * The report of the admin server: equal to a report generated at once, and generated while the
+ * daemon's main thread continues.
+ */
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -69,8 +72,8 @@ test('the requesting thread is not blocked, a long report arrives in chunks, and
   expect(turns).toBeGreaterThan(5);
   expect(Math.max(...sizes)).toBeLessThanOrEqual(65_536);
   expect(sizes.length).toBeGreaterThan(10);
-  // 50 hours of windows begin on three days in Berlin.
-  // The verdict, the names of the columns, the days, and what follows the last line break.
+  // 50 hours of windows start on three days in Berlin. The verdict, the column names, the days, and
+  // the text after the last line break.
   expect(rows).toHaveLength(1 + 1 + 3 + 1);
 });
 
@@ -86,7 +89,7 @@ test('a slowly read report shows one point in time and does not block checkpoint
     options,
   });
   journal.db.prepare('UPDATE windows SET records = 5').run();
-  // Busy: 1 where a reader would be in the way.
+  // `busy` is 1 if a reader blocks the checkpoint.
   expect(journal.db.pragma('wal_checkpoint(TRUNCATE)')).toMatchObject([{ busy: 0 }]);
   const report = JSON.parse(await text(stream)) as { sources: [{ collected: number; windows: { records: number }[] }] };
   const [{ collected: sum, windows }] = report.sources;

@@ -1,4 +1,4 @@
-/** A changed configuration: what ends, what starts, and what waits for what. */
+/** A changed configuration: what stops, what starts, and the order. */
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { Config, SinkConfig } from '../../../src/config/load.ts';
 import { changesBetween } from '../../../src/daemon/reload/changes.ts';
@@ -48,7 +48,7 @@ async function started() {
   });
   const configured = (sinks: readonly SinkConfig[], pollInterval = source.pollInterval): Config => ({
     ...loaded,
-    // The journal of the tests has a source "production", with another destination.
+    // The test journal already has a source "production", with another destination.
     sources: [{ ...source, id: 'new', pollInterval }],
     sinks,
   });

@@ -23,7 +23,7 @@ test('records of a removed source are normalized as before its removal', async (
   });
   const facts = factsOf(source, config);
   expect(settingsOfRemoved('production', facts, sink, config)).toEqual(settingsOf(source, sink, config));
-  // What is kept is plain text in the state: no key, no credential.
+  // The state stores plain text: no key, no credential.
   expect(JSON.stringify(facts)).not.toContain(key);
   expect(JSON.stringify(facts)).not.toContain('hush');
   expect(JSON.parse(JSON.stringify(facts))).toEqual(facts);

@@ -1,4 +1,7 @@
-/** What may be asked of a sink while its loop runs, and what is refused; what a command does alone is in test/unit/cli/sinks.test.ts. */
+/**
+ * Operations on a sink while its loop runs, and refused ones; test/unit/cli/sinks.test.ts tests
+ * commands without a daemon.
+ */
 import { expect, test } from 'vitest';
 import { perform } from '../../../src/daemon/operations/perform.ts';
 import type { OperationResult, ConfiguredSinks } from '../../../src/daemon/operations/requests.ts';
@@ -9,7 +12,7 @@ import type { Loop } from '../deliver/rig.ts';
 
 const actor = 'j.doe';
 
-/** Asks as the daemon does; `definition` is what the type of the sink says of itself. */
+/** Sends operations as the daemon does; `definition` is the sink type's. */
 function asking(rig: Rig, loop: Loop, definition: object): (request: object) => Promise<OperationResult> {
   const configured: ConfiguredSinks = (id) =>
     id === loop.id
@@ -26,7 +29,7 @@ async function delivered(rig: Rig, count = 8): Promise<Loop> {
   return loop;
 }
 
-test('adopt requires a blocked sink that stores its position; the request is kept until the sink is opened with it', async () => {
+test('adopt requires a blocked sink that stores its position; the request is stored until the sink is opened with it', async () => {
   await using rig = await Rig.make();
   const loop = await delivered(rig);
   const ask = asking(rig, loop, { keepsPosition: () => true, resolvable: () => true });
@@ -78,7 +81,7 @@ test('retry ends the pause of a retrying or blocked sink; an active sink, or one
     loop.receiver.answer = (batch) => loop.receiver.take(batch);
     const { acknowledged: before } = committed(rig.journal, 'sink');
     const began = rig.clock.now();
-    // What was repaired is not noticed before the pause ends.
+    // A fix is not noticed before the pause ends.
     await rig.clock.advance(60_000);
     expect(committed(rig.journal, 'sink').acknowledged).toBe(before);
     expect(await ask({ operation: 'sinks retry', reason: 'disk replaced' })).toEqual({});
@@ -153,7 +156,7 @@ test('a reconcile request is stored until the next one replaces it; one request 
     { body: null, message: '' },
   ]);
   await expect(ask({ operation: 'dead-letters discard', seqs: [2] })).rejects.toMatchObject({ code: 'usage' });
-  // Each is a row in operations, but for what changed nothing.
+  // Each operation is a row, except those that changed nothing.
   const rows = rig.journal.db.prepare('SELECT operation FROM operations ORDER BY operation_no').all() as { operation: string }[];
   expect(rows.map(({ operation }) => operation)).toEqual(['sinks reconcile', 'sinks reconcile', 'dead-letters discard']);
 });

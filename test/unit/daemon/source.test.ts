@@ -1,4 +1,7 @@
-/** One source as the daemon runs it, on the model of a service and a clock of the test: what it waits for, and what it does not. */
+/**
+ * One source as the daemon runs it, on the model of a service and a test clock: what it waits for,
+ * and what not.
+ */
 import { uncounted } from '../../support/uncounted.ts';
 import { expect, onTestFinished, test } from 'vitest';
 import { runSource } from '../../../src/daemon/source/run.ts';
@@ -29,7 +32,7 @@ const nothing = (): void => undefined;
 
 const no: (request: PageRequest) => boolean = () => false;
 
-/** A journal and a service, and the source between them, which is not in the state yet. */
+/** A journal, a service, and the source between them, which is not in the state yet. */
 async function world() {
   const { journal, clock } = await opened();
   const service = new ModelSource(clock);
@@ -41,7 +44,7 @@ async function world() {
   };
   const [settings] = config.sources;
   if (!settings) throw new Error('there is no source');
-  /** Runs it in a process of its own, so to say, until it is ended. */
+  /** Runs it like a separate process until it is stopped. */
   const run = (more: Partial<SourceConfig> = {}) => {
     const abort = new AbortController();
     const source: SourceConfig = { ...settings, id, start: { kind: 'instant', at: base }, ...more };
@@ -67,7 +70,7 @@ async function world() {
       await expect(running).rejects.toThrow('enough');
     };
     onTestFinished(() => abort.abort(new Error('the test is over')));
-    // The journal of the tests has another source, which nobody runs.
+    // The test journal has another source, which is not run.
     const snapshot = (): Snapshot => {
       const all = snapshotOf(journal.db, '0.1.0', clock.now() * 1000, views.live(journal, new Map()));
       return { ...all, sources: all.sources.filter((each) => each.id === id) };
@@ -91,7 +94,7 @@ test('a failing weekly calibration delays neither live poll nor frontier, also a
   await first.end();
   const { calibrated } = JSON.parse(it.journal.progress(id).profile ?? '{}') as { calibrated: number };
   await it.sleep(8 * day);
-  // Only calibration asks without the number of a page.
+  // Only calibration sends requests without a page number.
   it.model.isFailing = ({ page }) => page === undefined;
   it.service.add(1, base + 8 * day);
   const second = it.run();

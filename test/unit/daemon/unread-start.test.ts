@@ -11,7 +11,7 @@ import { opened, source } from '../journal/opening.ts';
 const never = new AbortController().signal;
 const act = { actor: 'j.doe', reason: undefined };
 
-/** What is told of a ledger that began at `base`. */
+/** The log lines about a ledger that started at `base`. */
 async function begun(start: UnreadStartParts['settings']['start'], earliest: () => Micros = () => base) {
   const { journal } = await opened();
   const told: unknown[] = [];

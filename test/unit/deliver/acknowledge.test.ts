@@ -1,4 +1,7 @@
-/** When an acknowledgement is committed, how far the loop may run ahead of it, and what happens at the end and at the beginning of a life. */
+/**
+ * When an acknowledgement is committed, how far the loop may run ahead of it, and the end and the
+ * start of a life.
+ */
 import { describe, expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
 import type { Acknowledgement, DeadLetter, DeliverJournal } from '../../../src/model/journal.ts';
@@ -46,7 +49,8 @@ describe('an acknowledgement', () => {
     const commits = rig.journal.usage().commits;
     expect(loop.receiver.has.length).toBe(2);
     expect(committed(rig.journal, 'sink').acknowledged).toBe(0);
-    // Another batch does not put it off. (Its append would take the first acknowledgement along, so it is already there.)
+    // Another batch does not delay it. (An append would commit the first acknowledgement, so it is
+    // already done.)
     await rig.clock.advance(399);
     expect(committed(rig.journal, 'sink').acknowledged).toBe(0);
     await rig.clock.advance(2);
@@ -84,7 +88,7 @@ describe('an acknowledgement', () => {
     await rig.clock.advance(0);
     expect(loop.receiver.has.length).toBe(30_000);
     expect(Math.max(...ahead)).toBeLessThanOrEqual(10_000);
-    // Grouping is worth something: several batches share one transaction.
+    // Grouping works: several batches share one transaction.
     expect(Math.max(...ahead)).toBeGreaterThan(3_000);
     expect(beyond).not.toContain(true);
   });
@@ -127,7 +131,7 @@ describe('an acknowledgement', () => {
       await append(rig.journal, 1);
       await rig.clock.advance(100);
     }
-    // Twenty of the journal, and one a second at most.
+    // Twenty of the journal, and at most one per second.
     expect(rig.journal.usage().commits - before).toBeLessThanOrEqual(22);
   });
 
@@ -305,7 +309,8 @@ describe('two loops', () => {
 });
 
 describe('a dead letter', () => {
-  // The quota is reached at the very moment in which a letter with its copy must be written, and the process is killed then.
+  // The journal is full at the moment when a dead letter must be written, and the process is killed
+  // then.
   test('that cannot be stored stops later commits, so that it is not lost', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 2 });

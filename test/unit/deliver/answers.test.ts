@@ -1,4 +1,7 @@
-/** What the loop does with each answer of a sink, and with none (docs/guarantees.md, the three answers). */
+/**
+ * The reaction of the loop to each response of a sink, and to none (docs/guarantees.md, the three
+ * responses).
+ */
 import { describe, expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
 import type { Batch, DeliveryResult } from '../../../src/model/sink.ts';
@@ -9,7 +12,7 @@ const again = (retryAfterMs?: number) => new WaybillError('sink_unavailable', 'b
 const blocked = () => new WaybillError('sink_blocked', 'the key is not accepted');
 const refused = (words: string) => new WaybillError('sink_refused', words);
 
-describe('again', () => {
+describe('retry', () => {
   test('resends the same messages in order, before later messages', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 3 });
@@ -314,7 +317,7 @@ describe('blocked', () => {
 });
 
 describe('a batch rejected as a whole', () => {
-  /** Refuses every request that holds one of these, without saying which. */
+  /** Rejects every request with one of these messages, without naming it. */
   const refusing =
     (poison: readonly number[], take: (batch: Batch) => DeliveryResult) =>
     (batch: Batch): DeliveryResult => {
@@ -345,7 +348,7 @@ describe('a batch rejected as a whole', () => {
   test('has halves that may have been delivered before', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4, resolvable: true });
-    // Beyond the first 10,000 entries nothing is uncertain for another reason.
+    // After the first 10,000 entries nothing is uncertain for another reason.
     await append(rig.journal, 10_008);
     loop.receiver.answer = refusing([10_006], (batch) => loop.receiver.take(batch));
     loop.run();
@@ -609,7 +612,8 @@ describe('a sink next to another', () => {
     await append(rig.journal, 12);
     slow.run();
     quick.run();
-    // Three batches each: the quick one has them before the slow one has answered for the first.
+    // Three batches each: the fast sink has received them before the slow one has answered the
+    // first.
     await rig.clock.until(() => quick.receiver.has.length === 12, 5_000);
     expect([slow.receiver.attempts.length, slow.receiver.has.length]).toEqual([1, 0]);
     expect(committed(rig.journal, 'quick').acknowledged).toBe(12);

@@ -1,4 +1,7 @@
-/** A replay from an archive: it continues after the power goes at each commit, and delivery does not depend on it. */
+/**
+ * A replay from an archive: it continues after a power cut at each commit, and does not affect
+ * delivery.
+ */
 import { rmSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
@@ -8,7 +11,7 @@ import type { ModelReceiver } from '../../support/model-sink.ts';
 import { Rig } from './rig.ts';
 import type { Loop, Wish } from './rig.ts';
 
-/** Record `n` is on line 2n: the other lines are of the ledger. */
+/** Record `n` is on line 2n: the other lines are ledger entries. */
 const archived = range(101, 115);
 const request: ArchiveReplay = { archive: 'evidence', times: undefined, through: 5, began: 1, at: 0, sent: 0, rejected: 0 };
 
@@ -60,7 +63,7 @@ test('sends each record of the archive once, and moves no position', async () =>
   expect(loop.lines.at(-1)).toMatchObject({ event: 'sink.archive_replay_completed', fields: { archive: 'evidence', sent: 15 } });
 });
 
-test('continues where it was when the power went, before and after each commit', async () => {
+test('continues after a power cut before and after each commit', async () => {
   for (const isResolvable of [false, true])
     for (let commit = 1; commit <= 5; commit += 1)
       for (const moment of ['before', 'after'] as const) {
@@ -100,7 +103,7 @@ test('continues where it was when the power went, before and after each commit',
         const all = [...before, ...repeated];
         expect(new Set(all)).toEqual(new Set([...range(1, 5), ...archived]));
         const twice = all.length - new Set(all).size;
-        // Without its answer in the state, the batch under way is sent again, as every other batch.
+        // Without a stored response the batch in flight is sent again, like any other batch.
         expect(twice).toBe(moment === 'before' && commit <= 4 ? (commit === 4 ? 3 : 4) : 0);
         rmSync(copy, { recursive: true, force: true });
       }

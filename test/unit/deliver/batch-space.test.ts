@@ -1,10 +1,16 @@
-/** Messages keep their bytes while their batch is on its way and the next is made, whatever their lengths are. */
+/**
+ * Messages keep their bytes while their batch is in flight and the next one is built, whatever
+ * their lengths.
+ */
 import { expect, test } from 'vitest';
 import { BatchSpace } from '../../../src/deliver/batch-space.ts';
 import type { Message } from '../../../src/model/sink.ts';
 
 const textOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('utf8');
-/** From 0 to 30,000 characters, and now and then one far larger, of one to four bytes each in UTF-8, some of them halves of a pair. */
+/**
+ * From 0 to 30,000 characters, and sometimes far more, of one to four bytes each in UTF-8, some of
+ * them unpaired surrogates.
+ */
 const texts = (turn: number): string[] =>
   Array.from(
     { length: 60 },
@@ -49,4 +55,14 @@ test('after renew no byte of an earlier batch is overwritten', () => {
     space.put(Buffer.alloc(1_000));
   }
   expect(textOf(left)).toBe('still being read');
+});
+
+test('keeps the memory of a large batch for the next large one, and returns it when batches are small', () => {
+  const space = new BatchSpace();
+  const held = (bytes: number): number => {
+    space.next();
+    return space.put(Buffer.alloc(bytes)).buffer.byteLength;
+  };
+  expect([3_000_000, 3_000_000, 2_000_000].map(held)).toEqual([3_000_000, 3_000_000, 3_000_000]);
+  expect([1_000, 1_000, 1_000, 1_000].map(held).slice(-2)).toEqual([262_144, 262_144]);
 });

@@ -1,4 +1,7 @@
-/** What the loop puts into a batch and when it sends it: order, count, bytes, time, and entries that are not for this sink. */
+/**
+ * The contents of batches and the time of sending: order, count, bytes, delay, and entries that are
+ * not for this sink.
+ */
 import { describe, expect, test } from 'vitest';
 import { append, committed, numberOf, range } from '../../support/model-journal.ts';
 import { plain, Rig } from './rig.ts';
@@ -40,7 +43,7 @@ describe('a batch', () => {
     const loop = rig.loop({
       records: 100,
       bytes: 1_000,
-      // Two bytes a character: counted in characters, six of the seven would fit.
+      // Two bytes per character: by characters, six of the seven would fit.
       pipeline: (entry) => ({ ...plain(entry), bytes: Buffer.from('é'.repeat((lengths[entry.seq - 1] ?? 0) / 2)) }),
     });
     await append(rig.journal, lengths.length);
@@ -65,7 +68,7 @@ describe('a batch', () => {
       [1_000, [1, 2]],
       [1_000, [3, 4]],
     ]);
-    // The fifth has waited since it was there.
+    // The fifth has waited since its arrival.
     await rig.clock.advance(60_000);
     expect(loop.receiver.attempts.at(-1)).toMatchObject({ at: 61_000, batch: { bytes: 400 } });
   });
@@ -106,7 +109,7 @@ describe('filtered entries', () => {
     await append(rig.journal, 19);
     loop.run();
     await rig.clock.advance(1);
-    // Full with the fourth; what follows waits.
+    // The fourth entry fills the batch; later entries wait.
     expect(batchesOf(loop)).toEqual([[2, 6, 10, 14]]);
     expect(committed(rig.journal, 'sink')).toMatchObject({ acknowledged: 14, delivered: 14 });
     await rig.clock.advance(1_000);

@@ -1,6 +1,7 @@
 /**
- * The power goes at every moment that matters: before and after each send, each acknowledgement, each transaction. What the state file held then
- * is opened by a new life against the same receiver, and everything is counted: taken, dead letters, not for this sink (I8, I10).
+ * A power cut at every relevant moment: before and after each send, each acknowledgement, each
+ * transaction. A new life opens the state file of that moment with the same receiver, and every
+ * entry is accounted for: delivered, dead letter, or not for this sink (I8, I10).
  */
 import { rmSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -18,7 +19,7 @@ interface Scenario {
   /** Messages that may come twice. */
   readonly twice: number;
   readonly poison?: 'whole' | 'named' | 'unmade';
-  /** The answer to this send is lost as well. */
+  /** The response to this send is lost as well. */
   readonly lost?: number;
 }
 
@@ -40,7 +41,7 @@ class Moments {
     this.#gone.promise.catch(() => undefined);
   }
 
-  /** From the fatal moment on nothing goes on any more. */
+  /** From the fatal moment on nothing continues. */
   pass(name: string): Promise<void> {
     if (this.copy === undefined) {
       this.names.push(name);
@@ -49,7 +50,7 @@ class Moments {
     return this.copy === undefined ? Promise.resolve() : this.#gone.promise;
   }
 
-  /** Lets the objects of the ended life go, so that the test can end too. */
+  /** Releases the objects of the ended life, so that the test can end. */
   release(): void {
     this.#gone.reject(new Error('this life is over'));
   }
@@ -114,7 +115,7 @@ async function runTo(rig: Rig, isOver: () => boolean): Promise<void> {
   await rig.clock.until(() => isOver() || committed(rig.journal, 'sink').acknowledged === records, 120_000);
 }
 
-/** One life that ends at moment `fatal`, and one that follows. Returns the moments of the first. */
+/** One life that ends at moment `fatal`, and one that follows. @returns the moments of the first */
 async function twoLives(scenario: Scenario, fatal: number): Promise<{ names: string[]; wasFatal: boolean }> {
   await using first = await Rig.make();
   await append(first.journal, 7);
@@ -133,7 +134,7 @@ async function twoLives(scenario: Scenario, fatal: number): Promise<{ names: str
   await using second = await Rig.make(moments.copy);
   const before = committed(second.journal, 'sink');
   const had = new Set([...receiver.has.map(numberOf), ...deadLetters(second.journal).map(({ seq }) => seq), ...notForIt]);
-  // I8: what is acknowledged is taken, or a dead letter, or not for it, at every moment.
+  // I8: at every moment, each acknowledged entry is delivered, a dead letter, or not for this sink.
   expect(range(1, before.acknowledged).filter((n) => !had.has(n))).toEqual([]);
   expect(before.delivered).toBeLessThanOrEqual(before.acknowledged);
   answersOf(receiver, { ...scenario, lost: -1 });
@@ -160,7 +161,7 @@ test.each<Scenario>([
   { name: 'the same, with single messages rejected', keepsPosition: false, twice: 3, poison: 'named' },
   { name: 'the same, with whole batches rejected', keepsPosition: false, twice: 3, poison: 'whole' },
   { name: 'the same, with a lost response', keepsPosition: false, twice: 6, lost: 2 },
-])('$name: nothing is lost, whenever the power goes', async (scenario) => {
+])('$name: nothing is lost at a power cut at any moment', async (scenario) => {
   const moments = new Set<string>();
   for (let fatal = 1; ; fatal += 1) {
     const { names, wasFatal } = await twoLives(scenario, fatal);

@@ -1,4 +1,7 @@
-/** What a person has a sink get in addition to its batches: dead letters once more, a range of the journal again, events to try it out. */
+/**
+ * On-demand sends, in addition to batches: retried dead letters, a replayed range of the journal,
+ * test events.
+ */
 import { describe, expect, test } from 'vitest';
 import { codeOf, WaybillError } from '../../../src/errors.ts';
 import type { Entry, Operation } from '../../../src/model/journal.ts';
@@ -20,7 +23,7 @@ const sentOnDemand = ({ receiver }: Loop): Batch[] =>
 const every = { first: 1, last: 1_000_000, times: undefined };
 const none: ReadonlySet<number> = new Set();
 
-/** A loop with entries 1 to 6, of which the sink refused 3; `repaired`: no more. */
+/** A loop with entries 1 to 6, of which the sink rejected 3; `repaired`: accepts it now. */
 async function refused(rig: Rig, given: Parameters<Rig['loop']>[0] = {}): Promise<{ loop: Loop; repaired: { is: boolean } }> {
   const repaired = { is: false };
   const loop = rig.loop({ records: 4, ...given });
@@ -54,7 +57,7 @@ describe('a retried dead letter', () => {
         { operation: 'dead-letters retry', detail: { sink: 'sink', seq: 3, delivered: true, reason: 'repaired' } },
       ]);
       expect(committed(rig.journal, 'sink')).toMatchObject({ delivered: before.delivered, resumeNote: `through ${before.delivered}` });
-      // And what comes next is delivered as ever.
+      // Later entries are delivered as usual.
       await append(rig.journal, 4);
       await rig.clock.until(() => loop.receiver.has.length === 10);
       expect(loop.receiver.has.slice(6).map(numberOf)).toEqual(expect.arrayContaining([8, 9, 10]) as number[]);
@@ -77,10 +80,11 @@ describe('a retried dead letter', () => {
     isRepaired = true;
     const sizes: number[] = [];
     loop.receiver.answer = (batch) => {
-      // The rows of operations come as entries of their own.
+      // The rows of operations arrive as separate entries.
       if (batch.onDemand === undefined) return loop.receiver.take(batch);
       sizes.push(batch.messages.length);
-      // The first batch in part, the second refused whole until its one bad message is alone.
+      // The first batch in part; the second is rejected as a whole until its one invalid message is
+      // alone.
       const seqs = batch.messages.map(({ seq }) => seq);
       if (seqs.includes(6)) throw new WaybillError('sink_refused', 'too large');
       const taken = loop.receiver.take(batch);
@@ -95,7 +99,7 @@ describe('a retried dead letter', () => {
       [6, 'rejected'],
     ]);
     expect(rig.journal.deadLetters.stored('sink')).toEqual([2, 6]);
-    // Busy for one of them: the other is settled, and nobody is told that all is well.
+    // Busy for one of them: the other is resolved, and the result is not a success.
     loop.receiver.answer = (batch) => {
       if (batch.onDemand === undefined) return loop.receiver.take(batch);
       const taken = loop.receiver.take({ ...batch, messages: batch.messages.slice(0, 1) });
@@ -158,7 +162,7 @@ describe('a retried dead letter', () => {
     expect(loop.receiver.opens).toBe(2);
     expect(deadLetters(rig.journal)).toEqual([]);
     expect(operations(rig)).toEqual([{ operation: 'dead-letters retry', detail: { sink: 'sink', seq: 3, delivered: true, found: true } }]);
-    // Whoever asks once more is told what became of it.
+    // A repeated request reports the result of the first.
     expect(await loop.delivery.onDemand.retry([3], operation)).toEqual({ rejected: [], resumeNote: undefined });
     expect(loop.receiver.has.map(numberOf).filter((n) => n === 3)).toHaveLength(1);
   });
@@ -283,7 +287,7 @@ describe('a replay', () => {
     await append(rig.journal, 50);
     await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 250);
     const { replay } = loop.delivery.view();
-    // Five batches of what is new, and hardly more of the others between them.
+    // Five batches of new records, and hardly more of the replay between them.
     expect(replay?.state).toBe('running');
     expect(replay?.sent).toBeLessThanOrEqual(60);
     await rig.clock.until(() => loop.delivery.view().replay?.state === 'done');
@@ -301,7 +305,7 @@ describe('a replay', () => {
     await append(rig.journal, 10);
     loop.run();
     await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 30);
-    // Record n is dated n seconds after midnight.
+    // Record n has the time n seconds after midnight.
     const midnight = Date.UTC(2026, 10, 20) * 1000;
     const times = { from: midnight + 8_000_000, to: midnight + 24_000_000 };
     expect(rig.journal.countOf(1, 30, times)).toBe(30);
@@ -416,7 +420,7 @@ describe('without a daemon', () => {
     );
     await rig.clock.advance(0);
     await done;
-    // Entries 5 to 8 were never sent: that is for the daemon.
+    // Entries 5 to 8 were never sent: the daemon delivers them.
     expect(loop.receiver.has.map(numberOf)).toEqual([2, 3, 4]);
     expect([loop.receiver.opens, loop.receiver.closes]).toEqual([1, 1]);
   });
@@ -451,7 +455,7 @@ describe('requests of an operator', () => {
 
   test('a sink to be reconciled receives batches with a record of that time, or without a readable time, as uncertain', async () => {
     await using rig = await Rig.make();
-    // The first 10,000 entries behind a start are uncertain anyway.
+    // The first 10,000 entries after a start are uncertain anyway.
     const pipeline = (entry: Entry) =>
       entry.kind === 'record' && entry.seq > 10_000 ? { ...plain(entry), time: entry.time ?? entry.received } : undefined;
     const loop = rig.loop({ records: 1, pipeline });
@@ -459,7 +463,7 @@ describe('requests of an operator', () => {
     await append(rig.journal, 1, () => ({ logTimestamp: 'yesterday' }));
     await append(rig.journal, 1);
     const sink = rig.journal.sinkPositions.sink('sink');
-    // Record n is dated n seconds after midnight.
+    // Record n has the time n seconds after midnight.
     const midnight = Date.UTC(2026, 10, 20) * 1000;
     const reconcile = { from: midnight + 10_003_000_000, to: midnight + 10_005_000_000 };
     await rig.journal.operate({ ...operation, operation: 'sinks reconcile' }, () =>

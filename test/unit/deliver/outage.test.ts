@@ -1,6 +1,7 @@
 /**
- * A sink is down for an hour while 200 records a second arrive, and then catches up: how fast, and what the sink beside it notices. In virtual time,
- * in which each message costs work that nothing else can be done meanwhile, as in one process.
+ * A sink is down for an hour while 200 records a second arrive, and then catches up: its rate, and
+ * the effect on another sink. In virtual time, in which each message takes CPU time that delays
+ * everything else, as in one process.
  */
 import { expect, test } from 'vitest';
 import { Delivery } from '../../../src/deliver/delivery.ts';
@@ -15,14 +16,14 @@ import { plain } from './rig.ts';
 const perSecond = 200;
 const pollMs = 1_000;
 const hourMs = 3_600_000;
-/** What it takes to make one message: 10,000 a second would be all that this machine can do. */
+/** The time to encode one message: 10,000 a second would be the limit of this machine. */
 const messageMs = 0.1;
-/** From the request to the answer. */
+/** From the request to the response. */
 const answerMs = 100;
 const batch = { maxRecords: 500, maxBytes: 1_000_000, maxWait: 1_000 };
 const chain = new Uint8Array(32);
 
-/** A journal in memory, of which only the numbers count. */
+/** A journal in memory that contains only numbers. */
 class Numbers implements DeliverJournal {
   readonly id = 'numbers';
   readonly #clock: DeliveryClock;
@@ -124,7 +125,7 @@ test('after an hour of outage the sink catches up at 4,000 records a second or m
       meters,
     });
 
-  /** How long each record took, while the other one was down and while it was catching up; ms. */
+  /** The delay of each record, while the other sink was down and while it caught up; ms. */
   const delays = { down: [] as number[], catchingUp: [] as number[] };
   const outage = { backMs: 0, doneMs: 0, caughtUp: 0 };
   const down = loopTo('down', ({ messages }) => {
@@ -151,7 +152,7 @@ test('after an hour of outage the sink catches up at 4,000 records a second or m
   stop.abort(new Error('stop'));
   await Promise.all(running);
 
-  // It waits a minute at most between two tries.
+  // It waits at most a minute between two attempts.
   expect(outage.backMs).toBeLessThan(hourMs + 61_000);
   expect(outage.caughtUp).toBeGreaterThan(720_000);
   expect(outage.caughtUp / ((outage.doneMs - outage.backMs) / 1_000)).toBeGreaterThan(4_000);

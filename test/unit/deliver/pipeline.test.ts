@@ -1,4 +1,4 @@
-/** The way of one entry to one sink, and what becomes of a record of which no message can be made. */
+/** The processing of one entry for one sink, and of records that cannot be encoded. */
 import { describe, expect, test } from 'vitest';
 import { pipeline } from '../../../src/deliver/pipeline.ts';
 import type { PipelineParts } from '../../../src/deliver/pipeline.ts';
@@ -144,7 +144,7 @@ describe('a record that cannot be encoded', () => {
     const jumped: number[] = [];
     sick.receiver.answer = (batch) => {
       const kept = deadLetters(rig.journal).map(({ seq }) => seq);
-      // No send may move the position of the sink over a record whose dead letter is not written yet.
+      // No send may move the sink's position over a record whose dead letter is not written yet.
       jumped.push(...bad.filter((n) => n < batch.through.seq && !kept.includes(n)));
       return sick.receiver.take(batch);
     };

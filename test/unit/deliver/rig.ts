@@ -1,4 +1,7 @@
-/** One loop on a clock of the test, between the real journal and a receiver in memory, with everything that it said and counted. */
+/**
+ * One loop on a test clock, between the real journal and a receiver in memory, with all its log
+ * lines and counts.
+ */
 import { rmSync } from 'node:fs';
 import { Delivery } from '../../../src/deliver/delivery.ts';
 import { logEvents } from '../../../src/model/log-events.ts';
@@ -28,13 +31,13 @@ export interface Wish extends Partial<DeliverSettings> {
   readonly random?: Random;
   readonly pipeline?: Pipeline;
   readonly receiver?: ModelReceiver;
-  /** In place of the receiver's. */
+  /** Replaces the receiver's. */
   readonly open?: (signal: AbortSignal) => Promise<Sink>;
   readonly journal?: (journal: Journal) => DeliverJournal;
   readonly openArchive?: OpenArchive;
 }
 
-/** A record as it is. */
+/** The record unchanged. */
 export const plain = ({ seq, number, uid, source, received, late, text }: Entry): Message => ({
   ...{ seq, number, uid, source, time: received, received, late, severity: 1, action: 'Open', key: undefined, bytes: Buffer.from(text) },
 });
@@ -48,7 +51,7 @@ export class Loop {
   readonly stop = new AbortController();
   readonly abandon = new AbortController();
   ended: Promise<void> = Promise.resolve();
-  /** What `run` threw. */
+  /** The error of `run`. */
   failed: unknown;
   hasEnded = false;
 
@@ -91,7 +94,7 @@ export class Loop {
     return this;
   }
 
-  /** Ends the loop, whatever it is doing. */
+  /** Stops the loop at once. */
   async end(): Promise<void> {
     this.stop.abort(new Error('stop'));
     await quiet();
@@ -100,7 +103,7 @@ export class Loop {
   }
 }
 
-/** A state of its own with loops on it; everything ends with it. */
+/** A separate state with loops on it; disposal stops everything. */
 export class Rig implements AsyncDisposable {
   readonly clock = new DeliveryClock();
   readonly directory: string;
@@ -110,7 +113,7 @@ export class Rig implements AsyncDisposable {
   static async make(directory = temporary()): Promise<Rig> {
     const rig = new Rig(directory);
     rig.#journal = await openJournal(directory, rig.clock);
-    // Here the power goes by copying the file, which sees what is written, synced or not.
+    // Tests cut the power by copying the file, which contains all written data, synced or not.
     rig.#journal.db.pragma('synchronous = OFF');
     return rig;
   }

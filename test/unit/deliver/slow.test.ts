@@ -1,18 +1,24 @@
-/** Receivers that are slow: what they have said to have is settled, what goes on has its time, and what was too much is less the next time. */
+/**
+ * Slow receivers: confirmed messages are resolved, a batch with progress gets more time, and an
+ * oversized batch is reduced.
+ */
 import { describe, expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
 import type { Batch, OnProgress, Sink, DeliveryResult } from '../../../src/model/sink.ts';
 import { append, committed, numberOf, range } from '../../support/model-journal.ts';
 import { Rig } from './rig.ts';
 
-/** A receiver that takes one message after the other, each in so many ms, and tells of each if it can. */
+/**
+ * A receiver that accepts one message after the other, each in so many ms, and reports each one if
+ * it can.
+ */
 class Slow {
   readonly taken: number[] = [];
   readonly sizes: number[] = [];
   readonly #rig: Rig;
   readonly #answers: boolean;
   eachMs: number;
-  /** So many messages, and it breaks the connection. */
+  /** After this many messages it breaks the connection. */
   breaksAfter = Infinity;
 
   constructor(rig: Rig, eachMs: number, answers: boolean) {
@@ -55,7 +61,7 @@ describe('a receiver that never responds within the deadline', () => {
     await append(rig.journal, 200);
     loop.run();
     await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 200);
-    // 16 need 112 s, 8 need 56 s; four, which need 28 s, are no reason to try eight again.
+    // 16 need 112 s, 8 need 56 s. Four, which need 28 s, are no reason to try eight again.
     expect(slow.sizes).toEqual([16, 8, ...Array.from({ length: 50 }, () => 4)]);
     expect(
       Math.max(

@@ -1,4 +1,4 @@
-/** What people see of a loop: its lag, its state, and what is counted. */
+/** The status of a loop: its lag, its state, and its counters. */
 import { expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
 import { snapshotOf } from '../../../src/journal/queries/snapshot.ts';

@@ -1,4 +1,7 @@
-/** Any JSON value is a record: it gives one message in each format, from which a consumer reads the event again. */
+/**
+ * Any JSON value is a record: each format encodes it as one message, from which a consumer reads
+ * the event again.
+ */
 import { deepEqual, equal } from 'node:assert/strict';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -16,15 +19,15 @@ import { cefValues, leefValues } from './line-values.ts';
 import { faultsOf } from './ocsf-schema.ts';
 import { encoder, shortener } from './texts.ts';
 
-/** SEED repeats a failure; RECORDS looks for longer. */
+/** SEED repeats a failure; RECORDS increases the number. */
 const seed = Number(process.env['SEED'] ?? 20241121);
-const records = Number(process.env['RECORDS'] ?? sized(1_000, 40_000));
+const records = Number(process.env['RECORDS'] ?? sized(1_000, 50_000));
 
 const written = { includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } } as const;
 const [cef, ecs, leef, ocsf, raw] = (['cef', 'ecs', 'leef', 'ocsf', 'raw'] as const).map((format) => encoder(format, written)) as [Text, Text, Text, Text, Text]; // prettier-ignore
 type Text = ReturnType<typeof encoder>;
 
-/** Whether something empty stands anywhere. */
+/** True if the value contains anything empty. */
 function hasEmpty(value: unknown): boolean {
   if (value === null || value === undefined || value === '') return true;
   if (typeof value !== 'object') return false;
@@ -53,7 +56,7 @@ describe.each(privacies)('%s', (_name, privacy) => {
   const normalize = normalizer({ ...settings, privacy });
   const dropped = [...droppedFields(privacy)];
 
-  // node:assert is several times cheaper than expect, which counts over thousands of records.
+  // node:assert is several times cheaper than expect, which matters over thousands of records.
   function readsBack(text: string): void {
     const record = recordOf(text);
     const event = normalize(record);

@@ -1,6 +1,7 @@
 /**
- * A CEF parser of the tests' own, so that our lines are read back by other code than wrote them. It proves itself on public vectors
- * (cef-parser.test.ts); what stands before `CEF:` belongs to the transport and is skipped, as Filebeat does.
+ * A CEF parser of the tests, independent of the encoder. Public vectors verify it
+ * (cef-parser.test.ts); text before `CEF:` belongs to the transport and is skipped, as Filebeat
+ * does.
  */
 
 export interface CefLine {
@@ -11,7 +12,7 @@ export interface CefLine {
   readonly classId: string;
   readonly name: string;
   readonly severity: string;
-  /** In the order of the line; a key that stands twice is there twice. */
+  /** In the order of the line; a repeated key occurs twice. */
   readonly extension: readonly (readonly [key: string, value: string])[];
 }
 
@@ -39,7 +40,7 @@ export function parseCef(line: string): CefLine {
   return { version, vendor, product, deviceVersion, classId, name, severity, extension: extensionOf(line.slice(at)) };
 }
 
-/** A key is what stands before an equals sign that is not escaped, back to the last blank. */
+/** A key is the text before an unescaped equals sign, back to the last space. */
 function extensionOf(text: string): (readonly [string, string])[] {
   const pairs: (readonly [string, string])[] = [];
   const keys = [...text.matchAll(/(?<=^|\s)([^\s=\\]+)=/g)];

@@ -1,9 +1,14 @@
-/** Reads a CEF line as its strictest consumers do, against a table of keys and lengths that was written down by hand. */
+/**
+ * Reads a CEF line as its strictest consumers do, with a table of keys and lengths written by hand.
+ */
 import { isIPv4, isIPv6 } from 'node:net';
 import { expect } from 'vitest';
 import { type CefLine, parseCef } from './cef-parser.ts';
 
-/** The keys in use, in order, each with the longest value the CEF standard allows; Waybill's own keys are as long as most. */
+/**
+ * The keys in use, in order, each with the longest value that the CEF standard permits; Waybill's
+ * own keys are as long as most.
+ */
 const keys: Readonly<Record<string, number>> = {
   rt: 13,
   start: 13,
@@ -53,7 +58,7 @@ const keys: Readonly<Record<string, number>> = {
 };
 const order = Object.keys(keys);
 
-/** Reads a line back, and holds it against what every consumer of CEF demands. */
+/** Parses a line, and checks every requirement of CEF consumers. */
 export function readStrictly(line: string): CefLine & { readonly values: ReadonlyMap<string, string> } {
   expect(line).toMatch(/^CEF:0\|/);
   expect(line).not.toMatch(/[\p{Cc}\u2028\u2029]/u);
@@ -62,7 +67,7 @@ export function readStrictly(line: string): CefLine & { readonly values: Readonl
   const names = read.extension.map(([key]) => key);
   expect(names).toEqual(order.filter((key) => names.includes(key)));
   expect(read.extension.flatMap(([key, value]) => faultsOf(key, value, names))).toEqual([]);
-  // Behind the header, a backslash stands before what it escapes and nothing else; a pipe has none.
+  // After the header, a backslash only precedes escaped characters; a pipe needs none.
   const extension = line
     .split(/(?<!\\)\|/)
     .slice(7)
@@ -71,13 +76,13 @@ export function readStrictly(line: string): CefLine & { readonly values: Readonl
   return { ...read, values: new Map(read.extension) };
 }
 
-/** One assertion a line keeps thousands of lines cheap. */
+/** One assertion per line keeps thousands of lines cheap. */
 function faultsOf(key: string, value: string, names: readonly string[]): readonly string[] {
   const faults: string[] = [];
   if (value === '') faults.push(`${key} is empty`);
   if (value.length > (keys[key] ?? 0)) faults.push(`${key} has ${value.length} characters`);
   if (/^(cs|cfp|c6a)\d$/.test(key) && !names.includes(`${key}Label`)) faults.push(`${key} has no label`);
-  if (/^(src|c6a2)$/.test(key) && !isIPv4(value) && !isIPv6(value)) faults.push(`${key} is no address: ${value}`);
-  if (/^(cfp\d|slat|slong|rt|start)$/.test(key) && !Number.isFinite(Number(value))) faults.push(`${key} is no number: ${value}`);
+  if (/^(src|c6a2)$/.test(key) && !isIPv4(value) && !isIPv6(value)) faults.push(`${key} is not an address: ${value}`);
+  if (/^(cfp\d|slat|slong|rt|start)$/.test(key) && !Number.isFinite(Number(value))) faults.push(`${key} is not a number: ${value}`);
   return faults;
 }

@@ -62,12 +62,12 @@ describe('escaping', () => {
     expect(valuesOf({ payloadName }).get('fname')).toBe(expected);
   });
 
-  test('a value of nothing but control characters is left out, with its label', () => {
+  test('a value with only control characters is omitted, with its label', () => {
     const values = ofNetwork({ networkName: '\u0001\u0085', address: '\u0000' });
     for (const key of ['cs2', 'cs2Label', 'cs6', 'cs6Label']) expect(values.has(key)).toBe(false);
   });
 
-  test('long values are cut before they are escaped, never inside a character', () => {
+  test('long values are truncated before they are escaped, never inside a character', () => {
     expect(valuesOf({ payloadName: '='.repeat(65_536) }).get('fname')).toBe('='.repeat(1023));
     expect(valuesOf({ payloadName: `${'x'.repeat(1022)}😀` }).get('fname')).toBe('x'.repeat(1022));
     expect(valuesOf({ payloadName: `${'x'.repeat(1022)} y` }).get('fname')).toBe('x'.repeat(1022));
@@ -75,12 +75,12 @@ describe('escaping', () => {
     expect(ofNetwork({ domainName: 'd'.repeat(300) }).get('sntdom')).toBe('d'.repeat(255));
   });
 
-  test('an id that is too long is left out, for a part of it would name another record', () => {
+  test('an id that is too long is omitted, because a part of it would name another record', () => {
     expect(valuesOf({ logId: '1'.repeat(40) }).get('externalId')).toBe('1'.repeat(40));
     expect(valuesOf({ logId: '1'.repeat(41) }).has('externalId')).toBe(false);
   });
 
-  test('the header escapes pipes and backslashes, and cuts', () => {
+  test('the header escapes pipes and backslashes, and truncates', () => {
     const observer = { vendor: 'A|B\\C=D\r\nE\tF', product: 'p'.repeat(70), version: '1\u2028.0' };
     const line = lineOf(fullest, undefined, { observer });
     expect(line).toMatch(/^CEF:0\|A\\\|B\\\\C=D E F\|p{63}\|1 \.0\|Decrypt:AccessGranted:Success\|Protected file open allowed\|1\|rt=/);
@@ -95,7 +95,7 @@ describe('escaping', () => {
 });
 
 describe('addresses', () => {
-  test('IPv6 has a key of its own, or src', () => {
+  test('IPv6 has a separate key, or src', () => {
     expect([...ofNetwork({ ipAddress: '2001:db8::7' })]).toEqual(
       expect.arrayContaining([
         ['c6a2', '2001:db8::7'],
@@ -108,12 +108,12 @@ describe('addresses', () => {
     expect(ofNetwork({}, { ipv6: 'src', geo: 'cfp' }).get('src')).toBe('203.0.113.7');
   });
 
-  test('what is no address has no typed key', () => {
+  test('an invalid address has no typed key', () => {
     const values = ofNetwork({ ipAddress: 'unknown', mac: 'n/a', latLong: 'here' });
     for (const key of ['src', 'c6a2', 'smac', 'cfp1', 'cfp1Label']) expect(values.has(key)).toBe(false);
   });
 
-  test('a MAC of six bytes has colons, one of eight is left out', () => {
+  test('a MAC of six bytes has colons, one of eight is omitted', () => {
     expect(ofNetwork({}).get('smac')).toBe('00:00:5E:00:53:01');
     expect(ofNetwork({ mac: '0a1b.2c3d.4e5f.0102' }).has('smac')).toBe(false);
   });
@@ -123,13 +123,13 @@ describe('addresses', () => {
     expect(ofNetwork({ domainName: 'A' }).get('sntdom')).toBe('A');
   });
 
-  test('slat and slong only when asked for', () => {
+  test('slat and slong only if configured', () => {
     const values = ofNetwork({}, { ipv6: 'c6a2', geo: 'slat' });
     expect([values.get('slat'), values.get('slong'), values.has('cfp1')]).toEqual(['12.5', '-0.25', false]);
   });
 });
 
-test('without known outcome a file event has no verdict', () => {
+test('without a known outcome a file event has no verdict', () => {
   expect(valuesOf({ result: 'Queued' }).has('act')).toBe(false);
   expect(valuesOf({ actionAttempted: 'Audit', result: 'x' }).get('act')).toBe('Success');
 });

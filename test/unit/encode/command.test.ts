@@ -44,7 +44,7 @@ async function encode(args: string[], input: Iterable<string | Buffer> = [], env
 const text = JSON.stringify(fullest);
 
 describe('records on standard input', () => {
-  test('give one message a line', async () => {
+  test('give one message per line', async () => {
     const { code, lines, err } = await encode(['--format', 'ecs', '--source', 'production'], [`${text}\n{"logId":2}\n\n  \n[]`]);
     expect([code, err, lines.length]).toEqual([0, '', 3]);
     expect(JSON.parse(lines[0] ?? '')).toMatchObject({
@@ -54,12 +54,12 @@ describe('records on standard input', () => {
     });
   });
 
-  test('are of the source "default" unless another is named', async () => {
+  test('belong to the source "default" unless another is named', async () => {
     const { lines } = await encode(['--format', 'cef'], [`${text}\r\n`]);
     expect(readStrictly(lines[0] ?? '').values.get('WaybillDpasUid')).toBe(identify('default')(readText(text)));
   });
 
-  test('may come in pieces of bytes, and hold line separators that are none to NDJSON', async () => {
+  test('may come in pieces, and contain line separators that do not end an NDJSON line', async () => {
     const record = JSON.stringify({ ...fullest, payloadName: 'é😀\u2028x' });
     const bytes = Array.from(Buffer.from(`${record}\n${record}\n`), (byte) => Buffer.from([byte]));
     const { code, lines } = await encode(['--format=raw'], bytes);
@@ -79,7 +79,7 @@ describe('records on standard input', () => {
     expect(err).not.toContain('\u001b');
   });
 
-  test('are waited for until somebody stops the command', async () => {
+  test('are awaited until the command is stopped', async () => {
     const stop = new AbortController();
     const stdin = new PassThrough();
     stdin.write(`${text}\n`);
@@ -100,7 +100,7 @@ describe('examples', () => {
     expect(lines.map((line) => readStrictly(line).classId)).toEqual(rows.map((row) => row.triple.join(':')));
   });
 
-  test.each(rows.map((row) => row.triple.join(':')))('%s is regular', async (outcome) => {
+  test.each(rows.map((row) => row.triple.join(':')))('%s has no unexpected property', async (outcome) => {
     const { lines } = await encode(['--format', 'ecs', '--example', outcome]);
     expect(lines.length).toBe(1);
     expect(JSON.parse(lines[0] ?? '')).toMatchObject({ event: { code: outcome }, tags: ['forwarded'] });
@@ -142,7 +142,7 @@ sinks:
     expect(values.get('WaybillDpasUid')).toBe(identify('beta')(readText(text)));
   });
 
-  test('applies the privacy rules: no value that they name is left in any field', async () => {
+  test('applies the privacy rules: no removed value is left in any field', async () => {
     const { lines, out } = await asSink('siem', text);
     expect(readStrictly(lines[0] ?? '').values.get('suid')).toMatch(/^pn_[\w-]{22}$/);
     for (const hidden of [fullest.userId, fullest.payloadName]) expect(out).not.toContain(hidden);
@@ -152,7 +152,7 @@ sinks:
     expect(lake.out).not.toContain('"original"');
   });
 
-  test('needs no credentials, but the key of pseudonyms', async () => {
+  test('needs no credentials except the key of pseudonyms', async () => {
     await expect(encode(['--config', file, '--sink', 'siem'], [text])).rejects.toMatchObject({ code: 'secret_missing' });
     const { code, out } = await encode(['--config', file, '--sink', 'lake', '--source', 'alpha'], [text]);
     expect(code, out).toBe(0);
@@ -168,7 +168,7 @@ sinks:
     ['lake', [], 'missing --source: the sink "lake" receives several sources: alpha, beta'],
     ['siem', ['--source', 'alpha'], 'cannot find the source of sink "siem" "alpha"'],
     ['seim', [], 'cannot find the sink "seim": the nearest is "siem"'],
-  ])('%s %j is refused', async (sink, more, message) => {
+  ])('%s %j is rejected', async (sink, more, message) => {
     const thrown: unknown = await asSink(sink, text, ...more).catch((error: unknown) => error);
     expect(codeOf(thrown)).toBe('usage');
     expect((thrown as Error).message.slice(0, message.length)).toBe(message);
@@ -180,7 +180,7 @@ sinks:
   });
 });
 
-describe('wrong use', () => {
+describe('invalid use', () => {
   test.each([[['--formt', 'ecs']], [['--format', 'ecs', 'file']], [['--format']]])('%j does not fit the options', async (args) => {
     await expect(encode(args)).rejects.toMatchObject({ code: 'usage' });
   });

@@ -1,4 +1,4 @@
-/** The bytes of ECS messages: values of every length, huge messages, and events that are kept. */
+/** The bytes of ECS messages: values of every length, huge messages, and retained events. */
 import { describe, expect, test } from 'vitest';
 import { normalizer } from '../../../src/normalize/normalizer.ts';
 import { fullest, recordOf, settings } from '../normalize/records.ts';
@@ -30,7 +30,7 @@ test('a huge message is complete, and the small ones after it too', () => {
   }
 });
 
-test('an event that is kept is not changed by the events after it', () => {
+test('a retained event is not changed by later events', () => {
   const record = recordWith('kept');
   const kept = normalize(record);
   for (let i = 0; i < 1_000; i += 1) normalize(recordWith(`other ${i}`));

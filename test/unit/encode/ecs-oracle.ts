@@ -1,7 +1,7 @@
 /**
- * The ECS document of a record, made a second time: an object from what JSON.parse gives, written by
- * JSON.stringify. It shares with the program the outcomes and the functions that values.test.ts tests,
- * but not the walk over the bytes, the table of fields, the columns, or the writer.
+ * The ECS document of a record, built a second time: an object from JSON.parse, written by
+ * JSON.stringify. It shares with the program the outcomes and the functions that values.test.ts
+ * tests, but not the byte scanner, the table of fields, the columns, or the writer.
  */
 import { createHash } from 'node:crypto';
 import { ipVersion } from '../../../src/normalize/ip.ts';
@@ -88,10 +88,6 @@ export function ecsText(
       ...{ id: of['userId'], email: of['userEmailAddress'], full_name: map(of['userLastNameFirstName'], fullName) },
       ...{ name: address?.name, domain: address?.domain },
     },
-    file: {
-      ...{ name: of['payloadName'], extension: map(of['payloadName'], fileExtension) },
-      ...{ uid: of['currentPayloadOwnerId'], owner: of['currentOwnerEmailAddress'] },
-    },
     source: {
       ...{ address: of['ipAddress'], ip, mac },
       geo: { location: map(of['latLong'], position) },
@@ -112,7 +108,6 @@ export function ecsText(
     dpas: {
       ...{ uid, action_attempted: of['actionAttempted'], result: of['result'], result_reason: of['resultReason'] },
       log_time: of['logTimestamp'],
-      payload: { id: of['payloadId'], name: of['payloadName'] },
       user: { id: of['userId'], last_name_first_name: of['userLastNameFirstName'] },
       owner: {
         ...{ id: of['currentPayloadOwnerId'], email: of['currentOwnerEmailAddress'] },
@@ -123,12 +118,17 @@ export function ecsText(
         ...{ device_type: of['deviceType'], mac: of['mac'], uuid: of['uuid'], domain_name: of['domainName'] },
         service_provider: of['serviceProvider'],
       },
+      payload: { id: of['payloadId'], name: of['payloadName'] },
+    },
+    file: {
+      ...{ uid: of['currentPayloadOwnerId'], owner: of['currentOwnerEmailAddress'] },
+      ...{ extension: map(of['payloadName'], fileExtension), name: of['payloadName'] },
     },
   };
   return JSON.stringify(withoutEmpty(document));
 }
 
-/** The value without objects and lists that hold nothing. */
+/** The value without empty objects and lists. */
 function withoutEmpty(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   const entries = Object.entries(value)
@@ -145,7 +145,7 @@ function shown(value: string | undefined): string | undefined {
   return value === '***' ? undefined : value;
 }
 
-/** The values that are present and not masked, each once. */
+/** The values that are present and not masked, without duplicates. */
 function listOf(...values: readonly (string | undefined)[]): string[] | undefined {
   const items = [...new Set(values.filter((value) => value !== undefined && value !== '***'))] as string[];
   return items.length === 0 ? undefined : items;

@@ -6,7 +6,7 @@ import { fullest, recordOf, settings } from '../normalize/records.ts';
 import { fileNameIn } from './read-back.ts';
 import { encoder, shortener } from './texts.ts';
 
-/** Longer than the 64 characters to which texts are cut at most. */
+/** Longer than 64 characters, the shortest length that truncation leaves. */
 const payloadName = `${'report '.repeat(20)}.pdf`;
 const event = normalizer(settings)(recordOf(JSON.stringify({ ...fullest, payloadName })));
 const encodeSettings = { includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } } as const;
@@ -24,7 +24,7 @@ describe.each(formats)('%s', (name) => {
     expect(fileNameIn[name](text)).toBe(payloadName);
   });
 
-  test('has a content type and a shape that agree with the text', () => {
+  test('has a content type and a form that match the text', () => {
     const isJson = text.startsWith('{');
     expect([formatOf(name).contentType === 'application/json', formatOf(name).shape === 'document']).toEqual([isJson, isJson]);
   });
@@ -37,7 +37,7 @@ describe.each(formats)('%s', (name) => {
   });
 });
 
-test('a name that no format has is refused', () => {
+test('an unknown name is refused', () => {
   expect(isFormat('xml')).toBe(false);
   expect(isFormat('toString')).toBe(false);
 });

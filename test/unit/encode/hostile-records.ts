@@ -1,4 +1,7 @@
-/** Arbitrary JSON texts of records for fast-check: every field may be absent, of any type, or a text that has broken a format somewhere. */
+/**
+ * Arbitrary JSON texts of records for fast-check: every field may be absent, of any type, or a text
+ * that has broken a format.
+ */
 import fc from 'fast-check';
 import { fullest } from '../normalize/records.ts';
 
@@ -29,7 +32,10 @@ export const hostileText: fc.Arbitrary<string> = fc.oneof(
   { weight: 1, arbitrary: fc.tuple(fc.constantFrom(...long), fc.constantFrom(...tokens)).map(([text, end]) => text + end) },
 );
 
-/** JSON texts with what JSON.stringify never writes: large and odd numbers, repeated keys, line breaks between tokens. */
+/**
+ * JSON texts that JSON.stringify never writes: large and odd numbers, repeated keys, line breaks
+ * between tokens.
+ */
 const { json } = fc.letrec<{ json: string }>((tie) => ({
   json: fc.oneof(
     { depthSize: 'small', withCrossShrink: true },
@@ -42,7 +48,7 @@ const { json } = fc.letrec<{ json: string }>((tie) => ({
   ),
 }));
 
-/** The pair of a field as JSON text; nothing for an absent field. */
+/** A key with its value as JSON text; nothing for an absent field. */
 function pair(key: string, usual: unknown): fc.Arbitrary<readonly string[]> {
   const written = (value: string): readonly string[] => [`${JSON.stringify(key)}:${value}`];
   return fc.oneof(

@@ -1,6 +1,6 @@
 /**
- * Reads a LEEF 2.0 line as its specification has it, for tests: a header of five fields between pipes, a delimiter, and attributes. Throws where a
- * consumer would misread the line.
+ * Parses a LEEF 2.0 line by its specification, for tests: a header of five fields between pipes, a
+ * delimiter, and attributes. Throws if a consumer would misread the line.
  */
 
 interface LeefLine {

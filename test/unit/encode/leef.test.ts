@@ -4,7 +4,7 @@ import { fullest, network, recordOf, settings, shapes } from '../normalize/recor
 import { parseLeef } from './leef-parser.ts';
 import { encoder } from './texts.ts';
 
-/** The keys in use that LEEF 2.0 predefines, with what it says of them; written down by hand. */
+/** The predefined keys of LEEF 2.0 in use, with their formats; written by hand. */
 const predefined: Readonly<Record<string, RegExp>> = {
   devTime: /^\d{13}$/,
   cat: /^.+$/,
@@ -15,11 +15,11 @@ const predefined: Readonly<Record<string, RegExp>> = {
   domain: /^.+$/,
   resource: /^.+$/,
 };
-/** Waybill's own, none of which LEEF 2.0 predefines or reserves. */
+/** Waybill's own keys, which LEEF 2.0 neither predefines nor reserves. */
 const own =
   `uid logId action outcome result reason userId userFullName ownerId ownerEmail ownerFullName payloadId fileName latitude longitude
   serviceProvider networkName networkId deviceType deviceUuid address tenantId`.split(/\s+/);
-/** Every other key that LEEF 2.0 gives a meaning of its own, written down by hand. */
+/** Every other key with a meaning in LEEF 2.0, written by hand. */
 const foreign =
   `devTimeFormat proto dst srcPort dstPort srcPreNAT dstPreNAT srcPostNAT dstPostNAT dstMAC srcPreNATPort dstPreNATPort srcPostNATPort
   dstPostNATPort identSrc identHostName identNetBios identGrpName identMAC vSrc vSrcName accountName srcBytes dstBytes srcPackets dstPackets totalPackets
@@ -32,7 +32,7 @@ function lineOf(record: unknown, over: Partial<NormalizeSettings> = {}): string 
   );
 }
 
-/** Reads a line, and holds its keys against LEEF's own. */
+/** Parses a line, and checks its keys against LEEF's own. */
 function read(record: unknown, over?: Partial<NormalizeSettings>) {
   const line = parseLeef(lineOf(record, over));
   const order = [...Object.keys(predefined), ...own];
@@ -43,7 +43,7 @@ function read(record: unknown, over?: Partial<NormalizeSettings>) {
 const valuesOf = (over: object) => read({ ...fullest, ...over }).values;
 const ofNetwork = (over: object) => valuesOf({ userNetwork: { ...network, ...over } });
 
-test('no key of ours has a meaning of LEEF’s', () => {
+test('no key of ours has a meaning in LEEF', () => {
   for (const key of own) expect([...foreign, ...Object.keys(predefined)]).not.toContain(key);
 });
 
@@ -62,7 +62,7 @@ describe('68 records', () => {
   });
 });
 
-describe('there is no escape', () => {
+describe('without escapes', () => {
   test.each([
     ['a=b\\c|d', 'a=b\\c|d'],
     ['tab\tLF\nCRLF\r\nNUL\u0000', 'tab LF CRLF  NUL'],
@@ -76,11 +76,11 @@ describe('there is no escape', () => {
     expect(valuesOf({ payloadName }).get('fileName')).toBe(expected);
   });
 
-  test('a value of nothing but control characters is left out', () => {
+  test('a value with only control characters is omitted', () => {
     expect(ofNetwork({ address: '\u0000\t' }).has('address')).toBe(false);
   });
 
-  test('the header has blanks and slashes for what would end a field', () => {
+  test('the header has spaces and slashes instead of characters that would end a field', () => {
     const observer = { vendor: 'A|B\tC', product: 'p'.repeat(300), version: '1\n0' };
     expect(read(fullest, { observer })).toMatchObject({ vendor: 'A/B C', product: 'p'.repeat(255), version: '1 0' });
   });
@@ -92,18 +92,18 @@ describe('there is no escape', () => {
 });
 
 describe('values', () => {
-  test('long ones are cut, never inside a character; an id that is too long is left out', () => {
+  test('long ones are truncated, never inside a character; an id that is too long is omitted', () => {
     expect(valuesOf({ payloadName: `${'x'.repeat(1022)}😀` }).get('fileName')).toBe('x'.repeat(1022));
     expect(valuesOf({ userEmailAddress: 'u'.repeat(300) }).get('usrName')).toBe('u'.repeat(255));
     expect(valuesOf({ logId: '1'.repeat(1024) }).has('logId')).toBe(false);
   });
 
-  test('a severity of 0 is 1, the least that there is', () => {
+  test('a severity of 0 becomes 1, the minimum', () => {
     const mapping = { severity: { 'Decrypt:AccessGranted:Success': 0 }, names: {}, hostIdFromUuid: true };
     expect(read(fullest, { mapping }).values.get('sev')).toBe('1');
   });
 
-  test('IPv6 is an address too; a MAC of eight bytes is none', () => {
+  test('IPv6 is an address too; a MAC of eight bytes is not', () => {
     const values = ofNetwork({ ipAddress: '2001:db8::7', mac: '0a1b.2c3d.4e5f.0102' });
     expect([values.get('src'), values.has('srcMAC')]).toEqual(['2001:db8::7', false]);
   });

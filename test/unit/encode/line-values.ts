@@ -1,9 +1,12 @@
-/** What a consumer must read from a CEF or LEEF line: the values of the ECS document after the cleaning that docs/formats.md describes. */
+/**
+ * The values that a consumer must read from a CEF or LEEF line: those of the ECS document after the
+ * cleaning that docs/formats.md describes.
+ */
 import type { EcsDocument } from '../normalize/ecs-document.ts';
 
 type Values = ReadonlyMap<string, string>;
 
-/** Without the time, which is no part of the document in milliseconds. */
+/** Without the time, which the document does not have in milliseconds. */
 export function cefValues(document: EcsDocument): Values {
   const { event, user, file, source, host, dpas, organization, observer } = document;
   const { network } = dpas;
@@ -98,7 +101,7 @@ const defined = (pairs: readonly Pair[]): Values =>
 /** LEEF has no escape for line breaks. */
 const leefText = (value: string | undefined, max: number): string | undefined => cefText(value?.replace(/[\r\n]/g, ' '), max);
 
-/** Character by character: control characters become blanks, and no character is cut in half. */
+/** Character by character: control characters become spaces, and no character is cut in half. */
 function cefText(value: string | undefined, max: number): string | undefined {
   if (value === undefined) return undefined;
   if (/^[\x21-\x7e]*$/.test(value)) return value === '' ? undefined : value.slice(0, max);

@@ -1,4 +1,7 @@
-/** Holds an OCSF event against the schema itself (test/fixtures/ocsf-1.8.0-classes.json): what is required, known, typed, enumerated and constrained. */
+/**
+ * Checks an OCSF event against the schema (test/fixtures/ocsf-1.8.0-classes.json): required, known,
+ * typed, enumerated and constrained attributes.
+ */
 import schema from '../../fixtures/ocsf-1.8.0-classes.json' with { type: 'json' };
 
 interface Attribute {
@@ -23,11 +26,11 @@ const types: Readonly<Record<string, { readonly type?: string; readonly regex?: 
   schema.types;
 const integers = new Set(['integer_t', 'long_t', 'timestamp_t', 'port_t']);
 
-/** Everything in which an event departs from the schema; nothing for one that does not. */
+/** All violations of the schema; none for a valid event. */
 export function faultsOf(text: string): readonly string[] {
   const event = JSON.parse(text) as Values;
   const kind = classes.find(({ uid }) => uid === event['class_uid']);
-  if (!kind) return [`class_uid: ${String(event['class_uid'])} is no class`];
+  if (!kind) return [`class_uid: ${String(event['class_uid'])} is not a class`];
   const profiles = (event['metadata'] as { profiles?: readonly string[] } | undefined)?.profiles ?? [];
   const faults = faultsIn(event, kind, profiles, '');
   if (event['category_uid'] !== kind.category_uid) faults.push('category_uid: of another category');
@@ -50,7 +53,7 @@ function faultsIn(values: Values, { attributes, constraints }: Kind, profiles: r
     if (!attribute) return [`${at}: is unknown`];
     if (!isActive(attribute)) return [`${at}: belongs to the profile ${attribute.profiles?.join() ?? ''}`];
     if (attribute.deprecated) return [`${at}: is deprecated`];
-    // Of `type_uid` it is a sum, and says nothing of another value.
+    // `type_uid` is a sum, so 99 does not mean "other" there.
     if (name !== 'type_uid' && String(value) === '99' && attribute.enum && attribute.sibling && values[attribute.sibling] === undefined)
       return [`${at}: 99 needs ${attribute.sibling}`];
     if (Array.isArray(value) !== (attribute.is_array ?? false)) return [`${at}: list or not`];

@@ -15,7 +15,7 @@ interface Event {
   readonly observables?: readonly { readonly name: string; readonly value: string }[];
 }
 
-/** The event of a record, which must be as the schema wants it. */
+/** The event of a record, checked against the schema. */
 function eventOf(record: unknown, over: Partial<NormalizeSettings> = {}): Event {
   const text = typeof record === 'string' ? record : JSON.stringify(record);
   const written = encoder('ocsf', { includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } })(
@@ -25,7 +25,7 @@ function eventOf(record: unknown, over: Partial<NormalizeSettings> = {}): Event 
   return JSON.parse(written) as Event;
 }
 
-describe('68 records are valid, and mean what the table says', () => {
+describe('68 records are valid, and have the meaning in the table', () => {
   test.each(shapes.map((shape) => [shape.name, shape] as const))('%s', (_name, { row, text, withNetwork, withPersonal }) => {
     const event = eventOf(text);
     const [action, , reason] = row.triple;
@@ -51,7 +51,7 @@ describe('68 records are valid, and mean what the table says', () => {
 describe('classes', () => {
   const of = (over: object): Event => eventOf({ ...fullest, ...over });
 
-  test('an action of nobody’s is a Base Event that keeps everything in unmapped', () => {
+  test('an unknown action is a Base Event with all its fields in unmapped', () => {
     const event = of({ actionAttempted: 'Print', result: 'Queued', resultReason: 'Later' });
     expect(event).toMatchObject({
       class_uid: 0,
@@ -92,7 +92,7 @@ describe('classes', () => {
     ['{"actionAttempted":"Audit","userNetwork":{"networkName":"WLAN","deviceType":"x","domainName":"D"}}', 3004],
     ['{"actionAttempted":"Decrypt","userNetwork":{"deviceType":"Laptop"}}', 1001],
     ['{"actionAttempted":"Decrypt","userLastNameFirstName":"Doe,Jane"}', 1001],
-  ])('the poorest records are valid: %s', (text, classUid) => {
+  ])('the smallest records are valid: %s', (text, classUid) => {
     expect(eventOf(text)['class_uid']).toBe(classUid);
   });
 });
@@ -113,13 +113,13 @@ describe('objects', () => {
     expect(ofNetwork({ deviceType }).device).toMatchObject({ type_id: typeId, type: deviceType });
   });
 
-  test('a device that nothing identifies is named Unknown, as the schema demands', () => {
+  test('a device without any identifier is named Unknown, as the schema requires', () => {
     const event = eventOf({ ...poorest, userNetwork: { deviceType: 'Laptop', domainName: 'EXAMPLE' } });
     expect(event.device).toEqual({ type_id: 3, type: 'Laptop', name: 'Unknown', domain: 'EXAMPLE' });
     expect(eventOf(poorest).device).toEqual({ type_id: 0, name: 'Unknown' });
   });
 
-  test('addresses that the schema would not take are left out, not bent', () => {
+  test('addresses that the schema rejects are omitted, not changed', () => {
     const event = ofNetwork({ ipAddress: '203.0.113.7/24', mac: '0a1b.2c3d.4e5f.0102' });
     expect(event.device).not.toHaveProperty('ip');
     expect(event.device).not.toHaveProperty('mac');
@@ -128,17 +128,17 @@ describe('objects', () => {
     expect(user).not.toHaveProperty('email_addr');
   });
 
-  test('an id that names no machine by the configuration is kept aside', () => {
+  test('an id that names no machine by the configuration goes to unmapped', () => {
     const event = ofNetwork({}, { mapping: { severity: {}, names: {}, hostIdFromUuid: false } });
     expect(event.device).not.toHaveProperty('uid');
     expect(event.unmapped).toMatchObject({ userNetwork: { uuid: network.uuid } });
   });
 
-  test('a position has no home without a city: it is kept aside as received', () => {
+  test('a position without a city has no attribute: it goes to unmapped as received', () => {
     expect(ofNetwork({ latLong: ' 12.5, -0.25' }).unmapped).toMatchObject({ userNetwork: { latLong: ' 12.5, -0.25' } });
   });
 
-  test('observables name what is there, by paths that lead to it', () => {
+  test('observables name existing values, by valid paths', () => {
     const at = (event: unknown, path: string): unknown =>
       path.split('.').reduce((value, key) => (value as Record<string, unknown>)[key], event);
     for (const { text } of shapes) {

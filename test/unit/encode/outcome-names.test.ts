@@ -14,10 +14,10 @@ function messageOf(format: Format, names: Readonly<Record<string, string>>, reco
   return encoder(format, { includeOriginal: false, cef: { ipv6: 'c6a2', geo: 'cfp' } })(event);
 }
 
-/** Each character with a meaning in a format, and a text that could pass for a placeholder. */
+/** Every character with a meaning in some format, and a text that resembles a placeholder. */
 const hostile = { [opened]: 'Lu "x" | a=b \\ {userId} ${user.id} é' };
 
-test('CEF has it in the header and at the start of msg, each escaped as the standard says', () => {
+test('CEF has it in the header and at the start of msg, escaped by the standard', () => {
   const line = messageOf('cef', hostile);
   const start = `CEF:0|Waybill|Data Protection and Audit Service|1.0|${opened}|Lu "x" \\| a=b \\\\ {userId} \${user.id} é|1|rt=`;
   expect(line.slice(0, start.length)).toBe(start);
@@ -46,7 +46,7 @@ test('CEF has a name of 512 characters completely', () => {
   expect(readStrictly(messageOf('cef', { [opened]: name })).name).toBe(name);
 });
 
-test.each(rows.map((row) => [row.triple.join(':'), row] as const))('%s alone gets the name that is configured for it', (code) => {
+test.each(rows.map((row) => [row.triple.join(':'), row] as const))('only %s gets the name configured for it', (code) => {
   const named = rows.map(({ triple: [actionAttempted, result, resultReason] }) => {
     const line = messageOf('cef', { [code]: 'Renamed' }, { ...fullest, actionAttempted, result, resultReason });
     return readStrictly(line).name;
@@ -54,7 +54,7 @@ test.each(rows.map((row) => [row.triple.join(':'), row] as const))('%s alone get
   expect(named).toEqual(rows.map((row) => (row.triple.join(':') === code ? 'Renamed' : row.name)));
 });
 
-test('an unknown combination keeps the name that its parts give', () => {
+test('an unknown combination keeps the name derived from its parts', () => {
   const names = Object.fromEntries(rows.map(({ triple }) => [triple.join(':'), 'Renamed']));
   expect(readStrictly(messageOf('cef', names, { ...fullest, resultReason: 'Later' })).name).toBe('Protected file open allowed');
 });

@@ -1,4 +1,4 @@
-/** Reads the file name out of a message of each format, with parsers independent of the encoders. */
+/** Parses the file name from a message of each format, with parsers independent of the encoders. */
 import type { Format } from '../../../src/encode/index.ts';
 import { parseCef } from './cef-parser.ts';
 import { parseLeef } from './leef-parser.ts';

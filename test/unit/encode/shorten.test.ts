@@ -1,4 +1,7 @@
-/** Messages that must fit into a frame: what goes first, what stays whole, and that what is left still reads back. */
+/**
+ * Messages that must fit into a frame: the order of truncation, the parts that stay whole, and a
+ * readable rest.
+ */
 import { describe, expect, test } from 'vitest';
 import { shorten } from '../../../src/encode/shorten.ts';
 import { normalizer } from '../../../src/normalize/normalizer.ts';
@@ -12,7 +15,9 @@ const written = { includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } } as 
 const normalize = normalizer(settings);
 const bytes = (text: string): number => Buffer.byteLength(text);
 
-/** A record whose every long field is about as long as a line may hold, of two bytes a character. */
+/**
+ * A record whose long fields are each about as long as a line may be, with two bytes per character.
+ */
 const long = (length: number, sign: string): string => `${sign}${'ж'.repeat(length)}`;
 const wordy = recordOf(
   JSON.stringify({
@@ -39,11 +44,11 @@ describe('a line', () => {
   const whole = readStrictly(encoder('cef', written)(event)).values;
   const wholeBytes = bytes(encoder('cef', written)(event));
 
-  test.each([1, 700, 3_000, 9_000, 15_000, 24_000, 30_000, 34_000])('%i bytes too long gives way in a fixed order', (over) => {
+  test.each([1, 700, 3_000, 9_000, 15_000, 24_000, 30_000, 34_000])('%i bytes too long is shortened in a fixed order', (over) => {
     const most = wholeBytes - over;
     const text = shortener('cef', written, most)(event) ?? '';
     expect(bytes(text)).toBeLessThanOrEqual(most);
-    // No more is cut than a character needs.
+    // At most one character more than necessary is removed.
     expect(bytes(text)).toBeGreaterThan(most - 60);
     const { values } = readStrictly(text);
     const touched = order.filter((key) => values.get(key) !== whole.get(key));
@@ -58,7 +63,7 @@ describe('a line', () => {
 });
 
 describe('a document', () => {
-  test('leaves out the text of the record first, and nothing else when that is enough', () => {
+  test('omits the text of the record first, and nothing else if that suffices', () => {
     const event = normalize(wordy);
     const whole = encoder('ecs', written)(event);
     const read = JSON.parse(shortener('ecs', written, bytes(whole) - 1)(event) ?? '') as { event: Record<string, unknown> };
@@ -67,7 +72,7 @@ describe('a document', () => {
     expect(read).toEqual({ ...(JSON.parse(whole) as object), event: rest });
   });
 
-  test('then cuts its longest texts, and stays whole otherwise', () => {
+  test('then truncates its longest texts, and stays well-formed', () => {
     const event = normalize(wordy);
     const text = shortener('ecs', written, 8_000)(event) ?? '';
     expect(bytes(text)).toBeLessThanOrEqual(8_000);
@@ -81,7 +86,7 @@ describe('a document', () => {
 });
 
 describe('a record as received', () => {
-  test('is cut in its longest texts and keeps the digits of its numbers', () => {
+  test('is truncated in its longest texts and keeps the digits of its numbers', () => {
     const record = recordOf(
       `{"logId":9007199254740993,"share":1.50,"payloadName":${JSON.stringify(long(9_000, 'f'))},"list":["${'x'.repeat(500)}"]}`,
     );
@@ -98,7 +103,7 @@ describe('a record as received', () => {
     expect(bytes(text)).toBe(2_000);
   });
 
-  test('of thousands of texts is written a few times, and not once for each', () => {
+  test('with thousands of texts is written a few times, not once for each', () => {
     const texts = 1_000;
     const lengths = Array.from({ length: texts }, (_, i) => 100 + i);
     const record = recordOf(`{"logId":1,"more":[${lengths.map((length) => `"${'x'.repeat(length)}"`).join()}]}`);
@@ -116,7 +121,7 @@ describe('a record as received', () => {
         most,
       )?.toString();
 
-    // The longest half must go down to 64 characters each; one more gives way in part.
+    // The longer half must shrink to 64 characters each; one more shrinks in part.
     const most = 21 + lengths.reduce((sum, length, i) => sum + 3 + (i < texts / 2 ? length : 64), -1) - 10;
     const text = short(most) ?? '';
     expect(bytes(text)).toBe(most);
@@ -129,13 +134,13 @@ describe('a record as received', () => {
     expect(writings).toBe(0);
   });
 
-  test('of which nothing long is left to cut cannot be shortened', () => {
+  test('without long texts cannot be shortened', () => {
     const many = recordOf(JSON.stringify({ ...fullest, more: Object.fromEntries(Array.from({ length: 500 }, (_, i) => [`key${i}`, i])) }));
     expect(shortener('raw', written, 2_000)(normalize(many))).toBeUndefined();
   });
 });
 
-test('a surrogate pair is never parted', () => {
+test('a surrogate pair is never split', () => {
   const event = normalize(recordOf(JSON.stringify({ ...fullest, payloadName: '😀'.repeat(500) })));
   const encode = encoder('cef', written);
   for (let over = 1; over < 40; over += 1) {

@@ -10,11 +10,11 @@ test('each record of a page is fresh, known or outside, and received is their su
   const twice = collected(2, base + 2 * second);
   const result = await journal.append(
     pageOf([
-      old, // known from the page before
+      old, // known from the previous page
       twice,
       twice, // known from this page
       collected(3, base - 1), // before the start of the only range
-      collected(4, base), // the range begins with it
+      collected(4, base), // the range starts with it
       collected(5, base + 400 * day), // a node whose clock is ahead: the live range has no end
       collected(6, undefined),
     ]),
@@ -73,7 +73,7 @@ test('a record of a closed window is late, and counted for that window and sourc
       collected(1, base), // the first instant of the closed window
       collected(2, base + 10 * second - 1), // its last
       collected(3, base + 10 * second), // the gap is not closed yet
-      collected(4, base + 20 * second), // behind reached
+      collected(4, base + 20 * second), // after closedUntil
     ]),
   );
   expect(result).toMatchObject({ appended: 4, late: 2 });
@@ -111,7 +111,7 @@ test('records without a readable time are known on the day of receipt and on eve
   expect(seenFaults(beside())).toEqual([]);
 });
 
-test('the day of a record without a time is that of closedUntil, where that is ahead of the service (C49)', async () => {
+test('the day of a record without a time is that of closedUntil, if that is ahead of the service (C49)', async () => {
   const { journal, beside } = await opened();
   await journal.close(source, { from: base, to: base + 9 * day }, proven(), lastAge);
   await journal.append(pageOf([collected(1, undefined)], { serverNow: base }));
@@ -127,7 +127,7 @@ test('the bucket of a day of unreadable times is deleted five days after its end
   expect(buckets()).toEqual([{ bucket: -20777 }]);
   await journal.close(source, { from: endOfDay + 5 * day, to: endOfDay + 5 * day + second }, proven(), 0);
   expect(buckets()).toEqual([]);
-  // Known by the later day as well, it would still be known.
+  // If it were known on the later day as well, it would still be known.
   expect(await journal.append(pageOf([collected(1, undefined)], { serverNow: endOfDay + 6 * day }))).toMatchObject({ appended: 1 });
 });
 

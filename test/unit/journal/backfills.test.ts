@@ -10,7 +10,7 @@ describe('uncovered time', () => {
   const live = { from: 1000, to: null };
   test.each([
     ['all of it before the live range', [live], [0, 1000], [[0, 1000]]],
-    ['only what lies before the live range', [live], [500, 5000], [[500, 1000]]],
+    ['only the part before the live range', [live], [500, 5000], [[500, 1000]]],
     ['nothing within the live range', [live], [1000, 5000], []],
     [
       'around a range in between',
@@ -58,9 +58,9 @@ describe('a backfill', () => {
       { from: base - 2 * hour, to: base },
     ]);
     expect(history.add(source, { from: base - 5 * hour, to: base + hour }, {}, operation)).toEqual([]);
-    // Where the ledger begins, in lists as in the report.
+    // The start of the ledger, in lists as in the report.
     expect(sourcesOf(journal.db)).toMatchObject([{ id: source, startsAt: base - 5 * hour }]);
-    // Newest first: what is nearest to the present matters most.
+    // Newest first: the ranges nearest to the present matter most.
     expect(journal.backfills(source).map(({ from, to }) => [from, to])).toEqual([
       [base - 2 * hour, base],
       [base - 3 * hour, base - 2 * hour],
@@ -127,7 +127,7 @@ describe('a backfill', () => {
     expect(buckets()).toBe(2);
     await journal.close(source, { from: base - day, to: base }, proven(1), lastAge);
     expect(buckets()).toBe(0);
-    // What a neighbour's padding brings of it is outside, and is not sent again.
+    // Its records in a neighbour's padding are outside, and are not sent again.
     expect(await journal.append(pageOf([collected(2, base - day)]))).toMatchObject({ appended: 0, outside: 1 });
     expect(backfillsOf(beside(), true)).toMatchObject([{ source, state: 'done', windows: 2, gaps: 0 }]);
     expect(backfillsOf(beside(), false)).toEqual([]);
@@ -158,7 +158,7 @@ describe('cancelling', () => {
     const { journal } = await opened();
     journal.history.add(source, { from: base - 4 * hour, to: base }, {}, operation);
     await journal.close(source, { from: base - 4 * hour, to: base - 3 * hour }, proven(), 0);
-    // Of the window that was under way when the daemon was killed.
+    // Records of the window in progress when the daemon was killed.
     const begun = [collected(1, base - 3 * hour + second), collected(2, base - 3 * hour + 25 * minute)];
     await journal.append(pageOf(begun, { window: { from: base - 3 * hour, to: base - 2 * hour } }));
     const ends = journal.history.cancel(source, base - 4 * hour, undefined, operation);
@@ -182,7 +182,7 @@ describe('cancelling', () => {
     const padding = collected(5, base - 3 * hour);
     expect(await journal.append(pageOf([padding], { window }))).toMatchObject({ appended: 0, outside: 1 });
     expect(journal.history.cancel(source, base - 4 * hour, undefined, operation)).toBe(base - 3 * hour);
-    // Nothing of it was collected outside of its ledger: asked for again, all of it comes, once.
+    // No record was collected outside its ledger: a second request delivers all of it, once.
     const again = { from: base - 3 * hour, to: base };
     expect(journal.history.add(source, again, {}, operation)).toEqual([again]);
     expect(await journal.append(pageOf([padding, ...last], { window: again }))).toMatchObject({ appended: 3 });
@@ -191,7 +191,7 @@ describe('cancelling', () => {
   test('the range ends after collected records that were pruned, also after a restart', async () => {
     const it = await opened({ retention: 0 });
     it.journal.history.add(source, { from: base - hour, to: base }, {}, operation);
-    // Of the range and of the live one, in the bucket that both share.
+    // Records of the range and of the live range, in the bucket that both share.
     const window = { from: base - hour, to: base };
     await it.journal.append(
       pageOf([collected(1, base - 5 * minute), collected(2, base - minute + 1), collected(3, base + second)], { window }),
@@ -213,7 +213,7 @@ describe('cancelling', () => {
     expect(journal.backfills(source)).toEqual([]);
   });
 
-  test('with the last record within the last second of a bucket shared with the live range, it ends there', async () => {
+  test('if the last record lies within the last second of a bucket shared with the live range, it ends there', async () => {
     const { journal } = await opened();
     const start = base - (base % (600 * second)) - 300 * second;
     journal.history.add(source, { from: start - hour, to: base }, {}, operation);

@@ -18,7 +18,7 @@ async function used(): Promise<Opened> {
 const idle = { clock: systemClock, copied: () => undefined, verifying: () => undefined, signal: new AbortController().signal };
 const target = (): string => join(temporary(), 'copy');
 
-test('the copy is the state at its begin, although the owner goes on writing', async () => {
+test('the copy is the state at its start, although the owner continues to write', async () => {
   const it = await used();
   const { seq, chain } = it.journal.head();
   const to = target();
@@ -45,7 +45,7 @@ test('the copy is the state at its begin, although the owner goes on writing', a
   expect(await copy.journal.window(source, base)).toEqual(await it.journal.window(source, base));
 });
 
-test('an existing directory is refused and not touched', async () => {
+test('an existing directory is refused and not changed', async () => {
   const it = await used();
   const to = temporary();
   writeFileSync(join(to, 'waybill.db'), 'mine');
@@ -71,7 +71,7 @@ test.each([
     },
     'backup_failed',
   ],
-] as const)('%s fails the verification, and no copy stays', async (_what, damage, code) => {
+] as const)('%s fails the verification, and no copy is left', async (_what, damage, code) => {
   const it = await used();
   await it.close();
   damage(it);

@@ -12,7 +12,9 @@ const original = mkdtempSync(join(tmpdir(), 'waybill-chain-'));
 afterAll(() => rmSync(original, { recursive: true, force: true }));
 
 let making: Promise<Position> | undefined;
-/** Makes the state that the tests break, once, in the test that needs it first. @returns its head */
+/**
+ * Builds the state that the tests damage, once, in the first test that needs it. @returns its head
+ */
 function made(): Promise<Position> {
   return (making ??= make());
 }
@@ -59,7 +61,9 @@ test('the chain of records and ledger entries follows from the rows, and the seg
   expect(head.seq).toBe((db.prepare('SELECT sum(n) AS n FROM segments').get() as { n: number }).n);
 });
 
-/** Every column of the table that the chain must cover, and a change that keeps the row plausible. */
+/**
+ * Every column of the table that the chain must cover, and a change that leaves the row plausible.
+ */
 const changes: readonly (readonly [what: string, sql: string])[] = [
   ['seq', 'UPDATE segments SET seq = seq + 1000000 WHERE seq = (SELECT max(seq) FROM segments)'],
   ['n', 'UPDATE segments SET n = n - 1 WHERE n > 2'],
@@ -84,7 +88,8 @@ const changes: readonly (readonly [what: string, sql: string])[] = [
 
 test.each(changes)('a change of %s breaks the chain', async (_what, sql) => {
   const db = beside(await copied());
-  // The same length, another letter; and the first border between two entries moved by one byte.
+  // A different letter, without a change of length; and the first border between two entries moved
+  // by one byte.
   db.function('changed', (kind: unknown, body: unknown) => {
     const plain = Number(kind) >> 8 === 1 ? zstdDecompressSync(body as Buffer) : (body as Buffer);
     return Buffer.from(plain.toString('latin1').replace('Decrypt', 'Encrypt'), 'latin1');
@@ -100,7 +105,7 @@ test.each(changes)('a change of %s breaks the chain', async (_what, sql) => {
 });
 
 test.each([
-  ['its last segment is gone', 'DELETE FROM segments WHERE seq = (SELECT max(seq) FROM segments)'],
+  ['its last segment is missing', 'DELETE FROM segments WHERE seq = (SELECT max(seq) FROM segments)'],
   ['its head was set back', 'UPDATE head SET seq = seq - 1'],
   ['the chain of its head was changed', 'UPDATE head SET chain = zeroblob(32)'],
 ])('a state is refused when %s', async (_what, sql) => {

@@ -1,4 +1,7 @@
-/** What a ledger covers and what sinks owe, against rows that the test writes: each number can be counted by hand. */
+/**
+ * The coverage of a ledger and the obligations of sinks, for rows written by the test: each number
+ * can be counted by hand.
+ */
 import type { Database } from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { coverageOf, owingSinks, unacknowledged } from '../../../src/journal/queries/coverage.ts';
@@ -11,7 +14,10 @@ import { opened, pageOf, source } from './opening.ts';
 
 const width = 10 * second;
 
-/** Ten windows of ten seconds; the sixth is a gap, the seventh accepted, the eighth reread, the ninth due for a recount. */
+/**
+ * Ten windows of ten seconds; the sixth is a gap, the seventh accepted, the eighth in doubt, the
+ * ninth due for a recount.
+ */
 async function ledger(): Promise<{
   db: Database;
   at: (i: number) => Micros;
@@ -53,18 +59,18 @@ test('windows by state, and what is final', async () => {
     ...{ startsAt: base, liveFrom: base, history: [], read: [{ from: at(0), to: at(10) }] },
     windows: { all: 10, final: 6, gaps: 1, accepted: 1, inDoubt: 1 },
   });
-  // Listed by a suspension: the first is in doubt and no longer final; a gap stays what it is.
+  // Listed by a suspension: the first is in doubt and no longer final; a gap stays a gap.
   expect(of({}, new Set([at(0), at(5), at(7)])).windows).toEqual({ all: 10, final: 5, gaps: 1, accepted: 1, inDoubt: 2 });
 });
 
-test('a period touches the windows that it cuts, and those alone', async () => {
+test('a period includes the windows that overlap it, and no other', async () => {
   const { at, of } = await ledger();
   const all = (from: Micros, to: Micros): number => of({ from, to }).windows.all;
   expect([all(at(2), at(4)), all(at(2) + 1, at(4) + 1), all(at(2) - 1, at(4)), all(at(2), at(2) + 1)]).toEqual([2, 3, 3, 1]);
   expect([all(at(10), at(12)), all(at(10) - 1, at(12)), all(at(-2), at(0)), all(at(-2), at(0) + 1)]).toEqual([0, 1, 0, 1]);
 });
 
-test('a sink lacks the windows of whose time it has not acknowledged a page, to the entry', async () => {
+test('a sink lacks the windows with a page in their time that it has not acknowledged completely', async () => {
   const { db, at, of } = await ledger();
   const lacking = (acked: number): unknown => {
     db.prepare("UPDATE sinks SET acknowledged = ? WHERE id = 'siem'").run(acked);
@@ -72,7 +78,7 @@ test('a sink lacks the windows of whose time it has not acknowledged a page, to 
   };
   const lake = ['lake', 10, 0, 0];
   expect(lacking(6)).toEqual([lake, ['siem', 10, 0, 0]]);
-  // The second page lies in windows 3 and 4, the first in 0 and 1.
+  // The second page is in windows 3 and 4, the first in 0 and 1.
   expect(lacking(5)).toEqual([lake, ['siem', 10, 2, 0]]);
   expect(lacking(3)).toEqual([lake, ['siem', 10, 2, 0]]);
   expect(lacking(2)).toEqual([lake, ['siem', 10, 4, 0]]);
@@ -82,7 +88,7 @@ test('a sink lacks the windows of whose time it has not acknowledged a page, to 
   expect(unacknowledged(db, 2, 0)).toEqual([]);
 });
 
-test('a dead letter is not delivered, but for a sink with a filter; it counts where its window is owed', async () => {
+test('a dead letter is not delivered, except for a sink with a filter; it counts if the sink owes its window', async () => {
   const { db, at, of } = await ledger();
   const insert = db.prepare(
     "INSERT INTO dead_letters (sink, seq, source, uid, time_us, received_us, code, message, attempts, at_us, state, kind) VALUES ('siem', ?, ?, x'00', ?, 0, '400', '', 1, 0, ?, 1)",
@@ -95,7 +101,7 @@ test('a dead letter is not delivered, but for a sink with a filter; it counts wh
   insert.run(6, 1, null, 'stored');
   const siem = (query?: CoverageQuery): unknown => of(query).sinks.find(({ id }) => id === 'siem');
   expect(siem()).toEqual({ id: 'siem', windows: 10, lacking: 2, lost: 0, deadLetters: 3, undated: 1 });
-  // The last one has no readable time, and was received before these periods begin.
+  // The last one has no readable time, and was received before these periods start.
   expect(siem({ from: at(1), to: at(3) })).toEqual({ id: 'siem', windows: 2, lacking: 0, lost: 0, deadLetters: 0 });
   expect(siem({ from: at(3) })).toEqual({ id: 'siem', windows: 7, lacking: 1, lost: 0, deadLetters: 1 });
   expect(siem({ filteredSinks: new Set(['siem']) })).toEqual({ id: 'siem', windows: 10, lacking: 0, lost: 0, deadLetters: 0 });
@@ -134,7 +140,7 @@ test('a sink owes windows at or after its start, of its sources, and requested h
   });
 });
 
-test('a sink that begins at an instant owes no window that begins before it, not of requested history either', async () => {
+test('a sink that starts at an instant owes no window before it, not even of requested history', async () => {
   const { db, at, of } = await ledger();
   const range = db.prepare(
     'INSERT INTO ranges (source, from_us, to_us, closed_until_us, uids_kept_since_us, backfill) VALUES (1, ?, ?, ?, 0, ?)',
@@ -142,10 +148,10 @@ test('a sink that begins at an instant owes no window that begins before it, not
   const window = db.prepare(
     "INSERT INTO windows (source, from_us, to_us, query, state, records, closed_us, seq) VALUES (1, ?, ?, '{}', 'proven', 1, 0, 1)",
   );
-  // An hour of history in six windows, requested after the sink had begun.
+  // An hour of history in six windows, requested after the sink started.
   range.run(base - hour, base, base, JSON.stringify({ asked: at(20), paused: false }));
   for (let i = 0; i < 6; i += 1) window.run(base - hour + (i * hour) / 6, base - hour + ((i + 1) * hour) / 6);
-  // Both the coverage, of which verdict and status are made, and the tables of the report.
+  // Both the coverage, for verdict and status, and the tables of the report.
   const owed = (begun: Micros, from: Micros | null): unknown => {
     db.prepare("UPDATE sinks SET begun_us = ?, from_us = ? WHERE id = 'siem'").run(begun, from);
     const counts = [of().sinks, ledgerReport(db).sources[0]?.sinks ?? []].map((sinks) => sinks.find(({ id }) => id === 'siem')?.windows);
@@ -154,16 +160,18 @@ test('a sink that begins at an instant owes no window that begins before it, not
   };
   expect(owed(at(3), null)).toBe(13);
   expect(owed(at(3), at(3))).toBe(7);
-  // It spans the instant: the sink gets the part of it that lies behind, which is not the window.
+  // A window that contains the instant: the sink gets only its later part, so it does not owe the
+  // window.
   expect(owed(at(3) + 1, at(3) + 1)).toBe(6);
   expect(owed(at(4) - 1, at(4) - 1)).toBe(6);
   const half = base - hour / 2;
   expect([owed(half, half), owed(half + 1, half + 1), owed(base - 2 * hour, base - 2 * hour)]).toEqual([13, 12, 16]);
-  // It was retired and came back with an instant, before it had everything from before that.
+  // It was retired and returned with an instant, before it had received everything from before
+  // that.
   expect(owed(0, at(4))).toBe(6);
 });
 
-test('windows of the time that a sink lost are lacking at that sink, with what happened last in the period', async () => {
+test('windows with entries that a sink lost are lacking at that sink, with the latest reason in the period', async () => {
   const { db, at, of } = await ledger();
   const insert = db.prepare(
     'INSERT INTO sink_losses (sink, source, first, last, from_us, to_us, at_us, message) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
@@ -187,9 +195,10 @@ test('windows of the time that a sink lost are lacking at that sink, with what h
   const truncated = { loss: 'was truncated', lostEntries: { first: 1, last: 3 } };
   expect(siem({ to: at(3) })).toEqual({ id: 'siem', windows: 3, lacking: 1, lost: 1, ...truncated, deadLetters: 0 });
   expect(siem({ from: at(1), to: at(3) })).toEqual({ id: 'siem', windows: 2, lacking: 0, lost: 0, deadLetters: 0 });
-  // A filter does not bring back what is gone.
+  // A filter does not restore lost entries.
   expect(siem({ filteredSinks: new Set(['siem']) })).toMatchObject({ lacking: 3, lost: 3 });
-  // Waiting and lost is lacking once, and what the sink does not owe it cannot lack.
+  // A window both pending and lost counts once, and a sink cannot lack a window that it does not
+  // owe.
   db.prepare("UPDATE sinks SET acknowledged = 3 WHERE id = 'siem'").run();
   expect(siem()).toMatchObject({ lacking: 3, lost: 3 });
   db.prepare("UPDATE sinks SET begun_us = ? WHERE id = 'siem'").run(at(4));
@@ -207,7 +216,7 @@ test('a retired sink owes nothing, and a source without a row covers nothing', a
   });
 });
 
-test('a record without a readable time is lacking while it waits, on a page with others too, and while it is a dead letter', async () => {
+test('a record without a readable time is lacking while it is pending, on a page with others too, and while it is a dead letter', async () => {
   const { journal, beside } = await opened();
   journal.sinkPositions.register('siem', 'file', 'siem', journal.positionFor('journal'), undefined);
   await journal.append(pageOf([collected(1, base + second), collected(2, undefined), collected(3, undefined)]));
@@ -219,7 +228,7 @@ test('a record without a readable time is lacking while it waits, on a page with
   };
   expect([0, 1, 2, 3, 4].map((acked) => undated(acked))).toEqual([3, 3, 2, 1, undefined]);
   expect(undated(4, { filteredSinks: new Set(['siem']) })).toBeUndefined();
-  // It was received at 7 µs after `base`: it cannot be of a later time.
+  // It was received at 7 µs after `base`, so it cannot be later.
   expect([undated(3, { from: base + 7 }), undated(3, { from: base + 8 })]).toEqual([1, undefined]);
   db.prepare(
     "INSERT INTO dead_letters (sink, seq, source, uid, time_us, received_us, code, message, attempts, at_us, state, kind) VALUES ('siem', 4, 1, x'00', NULL, ?, '400', '', 1, 0, 'stored', 1)",

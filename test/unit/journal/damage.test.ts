@@ -1,6 +1,7 @@
 /**
- * A state that was overwritten, cut or emptied by something else: whoever opens it, at once or while it runs, says so in one of our codes and
- * in words that help, and never with an error of SQLite.
+ * A state that another process overwrote, truncated or emptied: every open and every running
+ * journal reports it with one of our codes and a helpful message, and never with an error of
+ * SQLite.
  */
 import { closeSync, fstatSync, openSync, readFileSync, statSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
@@ -57,7 +58,7 @@ function read(directory: string): void {
   }
 }
 
-/** Opens it, reads every entry, appends, and looks through all of it. */
+/** Opens it, reads every entry, appends, and examines all of it. */
 async function run(directory: string): Promise<void> {
   const { journal, close } = await opened({ directory });
   try {
@@ -80,7 +81,7 @@ async function thrownBy(act: () => unknown): Promise<unknown> {
   }
 }
 
-/** `length` bytes from `from` on become noise, or zeros. */
+/** Replaces `length` bytes from `from` on with noise, or zeros. */
 function overwritten(whole: Buffer, from: number, length: number, noise: () => number): Buffer {
   const bytes = Buffer.from(whole);
   for (let at = from; at < Math.min(bytes.length, from + length); at += 1) bytes[at] = noise();
@@ -93,7 +94,7 @@ function stateOf(bytes: Buffer): string {
   return directory;
 }
 
-test('overwritten anywhere: a report and a daemon meet no error but ours, and much of it is found', { timeout: 300_000 }, async () => {
+test('overwritten anywhere: reports and daemons see only our errors, and most damage is found', { timeout: 300_000 }, async () => {
   const directory = await stopped();
   const whole = readFileSync(join(directory, 'waybill.db'));
   expect(whole.length).toBeGreaterThan(150_000);
@@ -148,7 +149,7 @@ test('damage at run time is found by the next read of it', async () => {
   expect(thrown).toMatchObject({ code: 'state_corrupt' });
 });
 
-describe('a file that holds no state', () => {
+describe('a file without a state', () => {
   const empty = (): string => stateOf(Buffer.alloc(0));
   const withoutTables = (): string => {
     const directory = temporary();
@@ -162,7 +163,7 @@ describe('a file that holds no state', () => {
   test.each([
     ['of 0 bytes', empty],
     ['of SQLite without a table', withoutTables],
-  ])('%s: a new state begins in it and says so; it is not the state that is expected, nor one to report on', async (_, make) => {
+  ])('%s: a new state starts in it and is logged; it is not the expected state, and no report reads it', async (_, make) => {
     const directory = make();
     const before = readFileSync(join(directory, 'waybill.db'));
     await expect(opened({ directory, expectState: true })).rejects.toMatchObject({ code: 'state_missing' });

@@ -1,4 +1,4 @@
-/** The maxSize counts what lies on the disk: the file of the state, and SQLite's WAL beside it. */
+/** maxSize limits the data on disk: the state file and SQLite's WAL next to it. */
 import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import type { Opened } from './opening.ts';
 const mebi = 2 ** 20;
 const maxSize = 16 * mebi;
 
-/** Text of a quarter of a mebibyte, half of which is left when it is packed. */
+/** A text of a quarter of a mebibyte, which compresses to half. */
 function noise(salt: number): string {
   return Array.from({ length: 2_048 }, (_, i) => createHash('sha512').update(`${salt} ${i}`).digest('hex')).join('');
 }
@@ -22,7 +22,10 @@ function onDisk({ directory }: Opened, name = '*'): number {
   return names.reduce((sum, each) => sum + (statSync(join(directory, each), { throwIfNoEntry: false })?.size ?? 0), 0);
 }
 
-/** Appends until the journal refuses; `each` sees every step. Returns how many pages went in. */
+/**
+ * Appends until the journal refuses; calls `each` after every step. @returns the number of appended
+ * pages
+ */
 async function fill({ journal }: Opened, from: number, each: () => void): Promise<number> {
   for (let i = from; ; i += 1) {
     if ((await journal.paused()) !== undefined) return i - from;
@@ -36,7 +39,7 @@ async function fill({ journal }: Opened, from: number, each: () => void): Promis
   }
 }
 
-test('of a great maxSize the WAL gets 64 MB, of a small one an eighth; it is brought in at half of that', () => {
+test('a large maxSize gives the WAL 64 MB, a small one an eighth; a checkpoint runs at half of that', () => {
   expect(diskBudgetOf(10 * 1024 * mebi)).toEqual({ filePages: 2_621_440 - 16_000, checkpointPages: 8_000, walBytes: 16_000 * 4_096 });
   expect(diskBudgetOf(maxSize)).toEqual({ filePages: 3_584, checkpointPages: 256, walBytes: 2 * mebi });
 });
@@ -63,7 +66,7 @@ test('a page that exceeds the WAL reserve does not stay in the WAL', async () =>
 test('a WAL that a reader blocks counts as used: collection pauses, and resumes after the reader ends', async () => {
   const state = await opened({ maxSize: maxSize });
   const { journal, directory } = state;
-  // It takes nothing, so that nothing can be pruned.
+  // It acknowledges nothing, so that nothing can be pruned.
   journal.sinkPositions.register('siem', 'kafka', 'x', journal.positionFor('journal'), undefined);
   await journal.append(pageOf([collected(0, base)]));
   const reader = beside(directory, true);
@@ -76,7 +79,7 @@ test('a WAL that a reader blocks counts as used: collection pauses, and resumes 
   expect(journal.usage().bytes).toBeGreaterThan(0.9 * maxSize);
   const live = { source: () => undefined, sink: () => undefined, closeDelaySeconds: () => 900, paused: undefined, maxSize, configured: [] };
   expect(snapshotOf(journal.db, '0.1.0', base, live).journal.bytes).toBe(journal.usage().bytes);
-  // Nothing can be brought in yet; and nothing is written meanwhile that would do it by itself later.
+  // A checkpoint is not possible yet; and no later write may start one by itself.
   expect(journal.prune()).toBe(0);
   expect(await journal.paused()).toBe('journal_full');
   reader.exec('COMMIT');

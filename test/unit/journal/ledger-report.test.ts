@@ -1,6 +1,6 @@
 /**
- * The completeness report against a second computation: the rows of the SQLite file are unpacked and counted here with code of the tests' own,
- * and the service's list says what should have been counted.
+ * The completeness report compared with a second computation: the tests unpack and count the rows
+ * of the SQLite file with independent code, and the service's list gives the expected counts.
  */
 import { zstdDecompressSync } from 'node:zlib';
 import type { Database } from 'better-sqlite3';
@@ -15,7 +15,7 @@ import { gap, lastAge, opened, pageOf, proven, source as sourceId, span } from '
 
 interface Raw {
   readonly seq: number;
-  /** µs, undefined when it cannot be read. */
+  /** µs, undefined if it cannot be parsed. */
   readonly time: number | undefined;
   readonly received: number;
   readonly late: boolean;
@@ -84,7 +84,8 @@ test('every number of the report, counted a second time in the file and at the s
       await journal.acknowledge('lake', { acknowledged: acked, delivered: undefined }, []);
     }
   }
-  // The last window is a gap: the service stops counting. And some records are in no window yet, one of them without a readable time.
+  // The last window is a gap: the service stops sending totals. Some records are in no window yet,
+  // one of them without a readable time.
   source.switches.total = 'missing';
   it.clock.wall += 15 * 60_000;
   while (await closer.closeNext(source.now(), signal));
@@ -114,13 +115,13 @@ test('every number of the report, counted a second time in the file and at the s
       late.length,
       late.length === 0 ? null : Math.max(...late.map(delay)) / 1e6,
     ]);
-    // What a neighbour's padding brought since the last count is not in this count yet.
+    // Records from a neighbour's padding since the last count are not in this count yet.
     expect(window.records).toBeLessThanOrEqual(records.length);
     expect(window.records).toBeGreaterThanOrEqual(records.length - late.length);
     if (window.state !== 'gap') expect(window.received).toBe(window.total);
     const due = ages.filter((age) => window.nextRecount !== null && micros(window.to) + age >= micros(window.nextRecount));
     expect(window.recountsDue).toBe(window.state === 'gap' ? null : due.length);
-    // What the service had in its answers for this very query when it was last counted: all that was visible then.
+    // The answers of the service to this query when it was last counted: all visible records.
     if (window.recounts === 0 && window.closedAt !== null) {
       const seen = source.matching({ query: window.query }, micros(window.closedAt));
       expect(window.total).toBe(seen.length);
@@ -128,7 +129,7 @@ test('every number of the report, counted a second time in the file and at the s
   }
   expect(unseen).toBeLessThanOrEqual(2);
 
-  // Sums: windows to days, months, the source, and the whole to what was ever collected.
+  // Sums: windows to days, months, the source, and the total of all collected records.
   expect(found.collected).toBe(found.windows.reduce((sum, { records: own }) => sum + own, 0));
   expect(found.late).toBe(raw.filter(({ late }) => late).length);
   for (const by of ['day', 'month'] as const) {
@@ -139,7 +140,7 @@ test('every number of the report, counted a second time in the file and at the s
       counts.set(name, (counts.get(name) ?? 0) + own);
     }
     expect(new Map(periods.map(({ name, records }) => [name, records]))).toEqual(counts);
-    // A period from its first window to its last is the records of that stretch.
+    // A period from its first window to its last has the records of that range.
     for (const { from, to, records } of periods) expect(Math.abs(within(from, to).length - records)).toBeLessThanOrEqual(unseen);
   }
   const inNoWindow = raw.filter(({ time }) => time === undefined || time >= micros(found.closedUntil ?? '')).length;
@@ -152,7 +153,7 @@ test('every number of the report, counted a second time in the file and at the s
   );
   expect(found.lateDelays.longestSeconds).toBe(Math.max(...delays) / 1e6);
 
-  // Sinks: whatever the report says a sink has lies between where it began and what it acknowledged.
+  // Sinks: the report's numbers for a sink lie between its start and its acknowledgement.
   const acked = new Map(
     db
       .prepare<[], { id: string; acknowledged: number }>('SELECT id, acknowledged FROM sinks')
@@ -219,7 +220,7 @@ test('time of the period that was due and is not in the ledger is named, and the
   });
 });
 
-test('a source of the configuration without a window is named, and nothing is complete, but before it begins', async () => {
+test('a configured source without a window is named, and nothing after its start is complete', async () => {
   const { journal, beside } = await opened();
   await journal.close(sourceId, span(0, 10), proven(), lastAge);
   const ask = (start: number | undefined, query: ReportQuery = {}): unknown[] => {
@@ -238,7 +239,7 @@ test('a source of the configuration without a window is named, and nothing is co
     [sourceId, false, false, 1],
     ['silent', true, true, 0],
   ];
-  // `start: now` is not known before the first answer.
+  // `start: now` is unknown before the first response.
   expect(ask(undefined)).toEqual([false, false, both]);
   expect(ask(base)).toEqual([false, false, both]);
   // Nothing of it is due yet.
@@ -246,14 +247,14 @@ test('a source of the configuration without a window is named, and nothing is co
   expect(ask(base, { to: base + 10 * second })).toEqual([false, false, both]);
   expect(ask(base, { source: 'silent' })).toEqual([false, false, both.slice(1)]);
   expect(ask(base, { source: sourceId })).toEqual([true, true, both.slice(0, 1)]);
-  // It begins behind the period: nothing of it can be missing, though it is not in the ledger.
+  // It starts after the period: no time of it can be missing, though it is not in the ledger.
   expect(ask(base + 10 * second, { to: base + 10 * second })).toEqual([true, true, both]);
   expect(ask(base + 10 * second, { to: base + 11 * second })).toEqual([true, false, both]);
   expect(ask(base + 10 * second, { to: base + 11 * second, now: base + day })).toEqual([false, false, both]);
   expect(ask(base + day, { from: base - day, to: base - hour })).toEqual([false, false, both.map((each) => [...each.slice(0, 3), 0])]);
 });
 
-test('what a suspension for rows lists is in doubt, whatever period is asked for, until the suspension has ended', async () => {
+test('windows that a suspension for rows lists are in doubt in any period until the suspension has ended', async () => {
   const { journal, beside } = await opened();
   for (const i of [0, 1, 2, 3]) await journal.close(sourceId, span(i * 10, i * 10 + 10), proven(), lastAge);
   const at = (i: number): number => base + i * 10 * second;
@@ -274,7 +275,7 @@ test('what a suspension for rows lists is in doubt, whatever period is asked for
   expect(ask()).toEqual([true, true, [whole, whole, whole, whole]]);
 });
 
-test('operations of the period, and those on windows of it, stand in the report; suspensions as the journal has them', async () => {
+test('the report contains operations of the period and on its windows, and suspensions as the journal has them', async () => {
   const { journal, beside } = await opened();
   await journal.close(sourceId, span(0, 10), gap({ message: 'received 2, the service counted 3' }), lastAge);
   const db = beside();
@@ -300,7 +301,7 @@ test('operations of the period, and those on windows of it, stand in the report;
     ...{ received: 2, total: 3 },
   });
   expect(only(report).suspensions).toEqual([]);
-  // A line of the ledger about one moment: from = to.
+  // A ledger entry about one instant: from = to.
   const line = {
     ledger: 'suspension',
     source: sourceId,
@@ -320,7 +321,7 @@ test('operations of the period, and those on windows of it, stand in the report;
   expect(only(ledgerReport(db, { from: base + 2 * second })).suspensions).toEqual([]);
 });
 
-test('of history that was asked for, a sink has what it was asked for it, and only once it had begun', async () => {
+test('a sink has requested history only if it was requested for it, and after it started', async () => {
   const { journal, beside } = await opened();
   for (const id of ['siem', 'lake', 'young'])
     journal.sinkPositions.register(id, 'file', id, { seq: 0, chain: new Uint8Array(32) }, undefined);

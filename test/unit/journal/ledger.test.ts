@@ -16,17 +16,17 @@ test('a gap stops the frontier while closedUntil advances, and its proof moves t
   await journal.close(source, span(30, 40), gap(), lastAge);
   await journal.close(source, span(40, 50), proven(), lastAge);
   expect(seconds()).toEqual([10, 50]);
-  // Tried again and not proven: nothing moves (C22).
+  // Retried and not proven: nothing advances (C22).
   await journal.close(source, span(10, 20), gap(), lastAge);
   expect(seconds()).toEqual([10, 50]);
-  // The later gap is proven first: the earlier one still holds.
+  // The later gap is proven first: the earlier one still blocks the frontier.
   await journal.close(source, span(30, 40), proven(3), lastAge);
   expect(seconds()).toEqual([10, 50]);
   await journal.close(source, span(10, 20), proven(3), lastAge);
   expect(seconds()).toEqual([50, 50]);
 });
 
-test('windows are contiguous and the frontier is that of an oracle, in any order and across restarts (I3, I6)', async () => {
+test("windows are contiguous and the frontier equals an oracle's, in any order and across restarts (I3, I6)", async () => {
   const random = seeded(23);
   let state = await opened();
   const states: string[] = [];
@@ -42,7 +42,7 @@ test('windows are contiguous and the frontier is that of an oracle, in any order
     if (again === states.length) edges.push((edges.at(-1) ?? base) + between(random, 1, 100) * second);
     const window = { from: edges[again] ?? 0, to: edges[again + 1] ?? 0 };
     await state.journal.close(source, window, isProven ? proven(3) : gap(), lastAge);
-    // A closed window stays closed whatever is found out later.
+    // A closed window stays closed, whatever a later count shows.
     if (states[again] !== 'closed') states[again] = isProven ? 'closed' : 'gap';
     const first = states.indexOf('gap');
     const expected = edges[first === -1 ? states.length : first] ?? 0;
@@ -109,7 +109,7 @@ test('the uid of a ledger entry is the hash of its source, window and revision, 
   expect(uids).toEqual(expected);
 });
 
-test('a gap keeps the greatest total and the most records seen; proven with less it is closed as shrunk, and stays listed', async () => {
+test('a gap keeps the greatest total and the most records seen; proven with fewer it is closed as shrunk, and stays listed', async () => {
   const { journal, beside } = await opened();
   const row = (): unknown => beside().prepare('SELECT state, reason, total, received, attempts, next_us FROM windows').get();
   const next = base + day;
@@ -118,12 +118,13 @@ test('a gap keeps the greatest total and the most records seen; proven with less
   await journal.close(source, span(0, 10), gap({ total: undefined, seen: 1 }), lastAge);
   expect(row()).toEqual({ state: 'gap', reason: 'count', total: 9, received: 7, attempts: 3, next_us: next });
   await journal.close(source, span(0, 10), proven(8, next, next + day), lastAge);
-  // The recounts of a window that has shrunk end (docs: what is left may go at any time).
+  // The recounts of a window that has shrunk end (docs: the remaining records may be deleted at any
+  // time).
   expect(row()).toMatchObject({ state: 'proven', reason: 'shrunk', total: 8, next_us: null });
   expect(journal.progress(source).frontier).toBe(base + 10 * second);
 });
 
-test('a gap that is proven with all that was ever seen is closed without a remark', async () => {
+test('a gap proven with all records ever seen is closed without a remark', async () => {
   const { journal, beside } = await opened();
   await journal.close(source, span(0, 10), gap({ total: 9, seen: 4 }), lastAge);
   await journal.close(source, span(0, 10), proven(9), lastAge);
@@ -145,7 +146,7 @@ test('a closed window whose later total cannot be proven keeps its proof and fro
   await journal.close(source, span(0, 10), found, lastAge);
   expect(row()).toEqual({ ...before, reason: 'reread', recounts: 1, next_us: base + 3 * hour });
   expect(journal.progress(source).frontier).toBe(base + 10 * second);
-  // Eleven records were seen: proven with the old ten it has lost one.
+  // Eleven records were seen: proven with the earlier ten it has lost one.
   await journal.close(source, span(0, 10), proven(10, base + 3 * hour, base + 9 * hour), lastAge);
   expect(row()).toMatchObject({ state: 'proven', reason: 'shrunk', total: 10, next_us: null });
 });
@@ -159,7 +160,7 @@ test('a shrunk window is never listed as complete again', async () => {
   expect(beside().prepare('SELECT reason, total FROM windows').get()).toEqual({ reason: 'shrunk', total: 8 });
 });
 
-test('due windows come in order, recounts before attempts, and only when due', async () => {
+test('due windows come in order, recounts before retries, and only when due', async () => {
   const { journal } = await opened();
   await journal.close(source, span(0, 10), proven(1, base, base + 300), lastAge);
   await journal.close(source, span(10, 20), gap({}, base + 200), lastAge);

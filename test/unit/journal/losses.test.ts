@@ -1,4 +1,7 @@
-/** What the ledger says of a sink that lost delivered records: the windows of their time are not delivered, all others are. */
+/**
+ * The ledger and a sink that lost delivered records: the windows of their time are not delivered,
+ * all others are.
+ */
 import { expect, test } from 'vitest';
 import { snapshotOf, withCoverage } from '../../../src/journal/queries/snapshot.ts';
 import { presentOf } from '../../../src/report/completeness.ts';
@@ -8,7 +11,7 @@ import { ledgerReport } from '../../support/ledger-report.ts';
 import { base, collected, second } from '../../support/records.ts';
 import { lastAge, opened, pageOf, proven, source, span } from './opening.ts';
 
-/** Three windows of ten seconds with a record each, all of them taken by both sinks. */
+/** Three windows of ten seconds with a record each, all delivered to both sinks. */
 async function delivered() {
   const { journal } = await opened();
   for (const id of ['siem', 'lake']) journal.sinkPositions.register(id, 'file', id, journal.positionFor('journal'), undefined);
@@ -41,14 +44,14 @@ test('the windows of lost records count as not delivered to that sink alone, and
   expect(journal.sinkProgress('siem').resumeNote).toBe('a new note');
 });
 
-test('of entries that are pruned any time may be lost, up to the newest of those that are left', async () => {
+test('lost entries that were pruned may be from any time up to the newest remaining one', async () => {
   const { journal, first, complete } = await delivered();
   journal.db.prepare('UPDATE head SET pruned_seq = ?').run(first[0]);
   await journal.lost('siem', { first: 1, last: first[1] ?? 0, message: 'was deleted' }, 'a new note');
   expect(complete('siem')).toEqual([false, false, true]);
 });
 
-test('status and the report say the same of a sink that lost records', async () => {
+test('status and the report agree about a sink that lost records', async () => {
   const { journal, first } = await delivered();
   const [, second_ = 0] = first;
   const now = base + 30 * second;
@@ -95,7 +98,7 @@ test.each<[string, object, [boolean, boolean, boolean]]>([
   ['the time of its last window', { times: { from: base + 20 * second, to: later } }, [false, false, true]],
   ['the time of its middle window', { times: { from: base + 10 * second, to: base + 20 * second } }, [false, false, false]],
   ['all of it, before it was lost', { began: base - 1 }, [false, false, false]],
-])('a replay of %s ends the loss of what it sent again', async (_, sent, expected) => {
+])('a replay of %s ends the loss of the entries it sent', async (_, sent, expected) => {
   const { journal, complete } = await delivered();
   const { seq } = journal.head();
   for (const id of ['siem', 'lake']) await journal.lost(id, { first: 1, last: seq, message: 'was truncated' }, 'a new note');

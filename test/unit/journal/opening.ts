@@ -1,4 +1,7 @@
-/** A journal on real SQLite in a directory of its own, released when the test ends, and the small change that its tests hand to it. */
+/**
+ * A journal on real SQLite in a separate directory, released when the test ends, and small helpers
+ * for its tests.
+ */
 import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -26,12 +29,12 @@ export interface Opened {
   readonly journal: Journal;
   readonly directory: string;
   readonly clock: VirtualClock;
-  /** A connection beside the journal's own. */
+  /** A separate connection to the file. */
   readonly beside: () => Database.Database;
   readonly close: () => Promise<void>;
 }
 
-/** Opens a journal whose source begins at `base`. */
+/** Opens a journal whose source starts at `base`. */
 export async function opened(options: Partial<JournalOptions> & { clock?: VirtualClock } = {}): Promise<Opened> {
   const { clock = new VirtualClock(base / 1000), directory = temporary(), ...others } = options;
   const journal = await Journal.open(
@@ -62,7 +65,7 @@ export function pageOf(records: readonly CollectedRecord[], more: Partial<Collec
   return { source, records, received: base + 7, serverNow: base, ...more };
 }
 
-/** A window of whole seconds from `base` on. */
+/** A window of whole seconds relative to `base`. */
 export function span(from: number, to: number): Window {
   return { from: base + from * second, to: base + to * second };
 }

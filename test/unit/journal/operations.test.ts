@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import type { Suspension } from '../../../src/model/ledger.ts';
 import { base, collected, day, hour, second } from '../../support/records.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 import { gap, lastAge, opened, pageOf, proven, source, span } from './opening.ts';
 import type { Opened } from './opening.ts';
 import { faultsOf, tilingFaults } from './recompute.ts';
@@ -90,14 +91,14 @@ test('an accepted gap moves the frontier, stays what it was, and has actor and r
     operation: 'gaps accept',
     detail,
   });
-  // Over a restart too, and what is remembered moves with the next close.
+  // Also over a restart; the uid retention moves with the next close.
   await it.close();
   const again = await opened({ directory: it.directory });
   expect(again.journal.progress(source).frontier).toBe(base + 30 * second);
   await again.journal.close(source, { from: base + 30 * second, to: base + 40 * day }, proven(), lastAge);
   expect(again.journal.progress(source).live.uidsKeptSince).toBe(base + 10 * day);
   expect([...faultsOf(again.beside()), ...tilingFaults(again.beside())]).toEqual([]);
-  // A record of the accepted window that comes all the same is late.
+  // A record of the accepted window that arrives later is late.
   expect(await again.journal.append(pageOf([collected(1, base + 11 * day)]))).toMatchObject({ appended: 1, late: 1 });
 });
 
@@ -130,7 +131,7 @@ test('a proven, accepted or unknown window can be neither accepted nor retried, 
   }
   expect(journal.head().seq).toBe(seq);
   expect(operations(it)).toHaveLength(1);
-  // The journal goes on: a wrong request is no damage.
+  // The journal continues: an invalid request is no damage.
   await journal.close(source, span(20, 30), proven(), lastAge);
 });
 
@@ -163,13 +164,13 @@ test('an operation and its change of the state are one transaction, with or with
   expect(faultsOf(it.beside())).toEqual([]);
 });
 
-test('a suspension and its end are lines of the ledger, survive a restart, and lines of the same moment have uids of their own', async () => {
+test('a suspension and its end are ledger entries, and survive a restart', async () => {
   const it = await opened();
   const suspension: Suspension = { reason: 'fields', message: 'userNetwork is gone', since: base + hour, fields: ['userNetwork'] };
   await it.journal.setProfile(source, JSON.stringify({ calibrated: 1 }));
   await it.journal.setSuspension(source, suspension, base + hour);
   expect(it.journal.progress(source)).toMatchObject({ state: 'suspended', suspension, profile: '{"calibrated":1}' });
-  // The profile is written by others meanwhile.
+  // Other writes to the profile happen in the meantime.
   await it.journal.setProfile(source, JSON.stringify({ calibrated: 2 }));
   await it.close();
   const again = await opened({ directory: it.directory });
@@ -177,25 +178,45 @@ test('a suspension and its end are lines of the ledger, survive a restart, and l
   expect(journal.progress(source)).toMatchObject({ state: 'suspended', suspension, profile: '{"calibrated":2}' });
   await journal.setSuspension(source, undefined, base + hour);
   expect(journal.progress(source)).toMatchObject({ state: 'active', suspension: undefined });
-  const shared = { ledger: 'suspension', source, from: base + hour, to: base + hour, reason: 'fields', fields: ['userNetwork'] };
+  // The end follows the begin, although the clock of the service has not moved.
+  const moments = [base + hour, base + hour + 1] as const;
+  const shared = { ledger: 'suspension', source, revision: 1, reason: 'fields', fields: ['userNetwork'] };
   expect(await lines(again)).toMatchObject([
-    { ...shared, revision: 1, state: 'suspended' },
-    { ...shared, revision: 2, state: 'active' },
+    { ...shared, from: moments[0], to: moments[0], state: 'suspended' },
+    { ...shared, from: moments[1], to: moments[1], state: 'active' },
   ]);
   const uids = (await journal.read(0, { records: 10, bytes: 1e6 })).map(({ uid }) => uid);
-  const expected = [1, 2].map((revision) => {
-    const hash = createHash('sha256');
-    for (const part of ['waybill/ledger/1', source, String(base + hour), String(base + hour), String(revision)]) {
-      const length = Buffer.alloc(4);
-      length.writeUInt32BE(part.length);
-      hash.update(length).update(part);
-    }
-    return hash.digest().subarray(0, 16).toString('base64url');
-  });
-  expect(uids).toEqual(expected);
+  expect(uids).toEqual(moments.map((at) => uidOf(at, 1)));
 });
 
-test('a remark leaves the proof of a closed window as it is', async () => {
+test('entries of one moment have identities of their own, also where the first of them is pruned', async () => {
+  const it = await opened({ retention: 0, clock: new VirtualClock((base + day) / 1000) });
+  const { journal } = it;
+  const at = base + hour + 7;
+  await journal.setSuspension(source, { reason: 'fields', message: 'userNetwork is gone', since: base, fields: ['userNetwork'] }, base);
+  for (const operation of ['gaps retry', 'gaps accept'])
+    await journal.operate({ at, actor: 'root', operation, detail: { source }, source });
+  const before = await journal.read(1, { records: 10, bytes: 1e6 });
+  expect(before.map(({ uid }) => uid)).toEqual([uidOf(at, 1), uidOf(at, 2)]);
+  expect(journal.prune()).toBe(3);
+  // By the clock of the service the suspension ends before the operations.
+  await journal.setSuspension(source, undefined, base + second);
+  const [end] = await journal.read(3, { records: 10, bytes: 1e6 });
+  expect(end?.uid).toBe(uidOf(at + 1, 1));
+});
+
+/** docs/formats.md, "Ledger events". */
+function uidOf(at: number, revision: number): string {
+  const hash = createHash('sha256');
+  for (const part of ['waybill/ledger/1', source, String(at), String(at), String(revision)]) {
+    const length = Buffer.alloc(4);
+    length.writeUInt32BE(part.length);
+    hash.update(length).update(part);
+  }
+  return hash.digest().subarray(0, 16).toString('base64url');
+}
+
+test('a remark does not change the proof of a closed window', async () => {
   const it = await opened();
   const { journal } = it;
   await journal.close(source, span(0, 10), proven(7, base + hour, base + 2 * hour), lastAge);

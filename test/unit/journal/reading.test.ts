@@ -60,7 +60,7 @@ test('entries are read as appended, byte for byte, across segments and a restart
   await check();
 });
 
-test('a reader that waits is woken by an append and by a change of the ledger, not by a page of known records', async () => {
+test('a waiting reader is woken by an append and by a change of the ledger, not by a page of known records', async () => {
   const { journal } = await opened();
   let woken = 0;
   const wait = (): void => void journal.changed().then(() => (woken += 1));

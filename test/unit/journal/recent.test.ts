@@ -1,4 +1,4 @@
-/** The newest windows and the progress that the status page shows, as the state has them. */
+/** The newest windows and the progress on the status page, as the state has them. */
 import { expect, test } from 'vitest';
 import { progressOf, recentWindows } from '../../../src/journal/queries/recent.ts';
 import { base, collected, day, second } from '../../support/records.ts';
@@ -22,7 +22,7 @@ test('the newest windows come oldest first, in the states of the report', async 
   ).toEqual(['proven', 'gap', 'final']);
 });
 
-test('the progress has the frontier and the count of a source, and the wait of a sink for what it has not accepted', async () => {
+test('the progress has the frontier and the count of a source, and the age of the oldest entry that a sink has not acknowledged', async () => {
   const { journal } = await opened();
   journal.sinkPositions.register('siem', 'file', 'x', { seq: 0, chain: new Uint8Array(32) }, undefined);
   const idle = progressOf(journal.db, base);

@@ -1,6 +1,6 @@
 /**
- * The chain of a journal, computed a second time from its rows alone, as docs/formats.md describes it, and the tables it is held against. It
- * shares no code with the program.
+ * The chain of a journal, computed a second time from its rows alone, as docs/formats.md describes
+ * it, and the tables to compare. It shares no code with the program.
  */
 import { createHash } from 'node:crypto';
 import { zstdDecompressSync } from 'node:zlib';
@@ -20,7 +20,7 @@ interface Row {
   chain: Buffer;
 }
 
-/** What is wrong with the chain of a state, one line each; empty when nothing is. */
+/** The faults in the chain of a state, one line each; empty if it is intact. */
 export function faultsOf(db: Database): string[] {
   const faults: string[] = [];
   const head = db.prepare('SELECT * FROM head').get() as {
@@ -60,7 +60,7 @@ export function faultsOf(db: Database): string[] {
   return faults;
 }
 
-/** I1: how often each uid was appended, and whether `seen` holds exactly these. */
+/** I1: how often each uid was appended, and whether `seen` contains exactly these. */
 export function seenFaults(db: Database): string[] {
   const appended = uidsOf(db, 'SELECT uids FROM segments');
   const seen = new Set(uidsOf(db, 'SELECT uids FROM seen'));
@@ -71,7 +71,7 @@ export function seenFaults(db: Database): string[] {
   return faults;
 }
 
-/** I3: what is wrong with the windows between `from` and `closedUntil` of each range. */
+/** I3: the faults in the windows between `from` and `closedUntil` of each range. */
 export function tilingFaults(db: Database): string[] {
   const faults: string[] = [];
   const ranges = db.prepare<[], { source: number; from_us: number; to_us: number | null; closed_until_us: number }>('SELECT * FROM ranges');

@@ -1,4 +1,4 @@
-/** What the state says of itself when nobody runs who could add anything. */
+/** Reports from a state that no daemon has open. */
 import { expect, test } from 'vitest';
 import { snapshotOf } from '../../../src/journal/queries/snapshot.ts';
 import type { Snapshot } from '../../../src/model/snapshot.ts';
@@ -18,7 +18,7 @@ function stopped({ beside }: Opened): Snapshot {
   return snapshotOf(beside(), '0.1.0', base, live);
 }
 
-test('a source that was retired carries the time of its retirement, the last one where there were several', async () => {
+test('a retired source has the time of its retirement, the last one if there were several', async () => {
   const it = await opened();
   const operation = { actor: 'uid 1000', reason: undefined };
   expect(stopped(it).sources[0]?.retiredAt).toBeUndefined();
@@ -32,7 +32,7 @@ test('a source that was retired carries the time of its retirement, the last one
   }
 });
 
-test('a suspended source is shown with the reason, whatever else its profile says, until the suspension has ended', async () => {
+test('a suspended source is shown with the reason, whatever else its profile contains, until the suspension has ended', async () => {
   const it = await opened();
   await it.journal.setProfile(source, '{"calibrated":7}');
   await it.journal.setSuspension(source, { reason: 'rows', message: 'fewer than were proven', since: base, windows: [base] }, base);
@@ -49,7 +49,7 @@ test('the state knows whether a sink has ever accepted a message', async () => {
   await it.journal.append(pageOf([collected(1, base), collected(2, base + second)]));
   const everDelivered = (): unknown => stopped(it).sinks[0]?.hasDelivered;
   expect(everDelivered()).toBe(false);
-  // Passed over by a filter: nothing was sent.
+  // Skipped by a filter: nothing was sent.
   await it.journal.acknowledge('siem', { acknowledged: 1, delivered: undefined }, []);
   expect(everDelivered()).toBe(false);
   await it.journal.acknowledge('siem', { acknowledged: 2, delivered: { position: it.journal.head(), resumeNote: undefined } }, []);

@@ -19,7 +19,10 @@ function seen(
   );
   const sets = new SeenUids(db, { idleBytes, maxBytes });
   let seq = 0;
-  /** What a page does: every bucket is asked, the new uids are stored, and join the sets after the commit. */
+  /**
+   * Like a page: looks up every bucket, stores the new uids, and adds them to the sets after the
+   * commit.
+   */
   const add = (added: Record<number, number[]>): void => {
     seq += 1;
     const buckets = new Map(Object.entries(added).map(([bucket, ids]) => [Number(bucket), ids.map(uid)]));
@@ -30,7 +33,7 @@ function seen(
   return { db, sets, add };
 }
 
-/** Whether a bucket is in memory: then it does not notice that its rows are gone. */
+/** True if a bucket is in memory: then it does not notice that its rows are gone. */
 function isHeld({ db, sets }: ReturnType<typeof seen>, bucket: number, id: number): boolean {
   db.exec('BEGIN; DELETE FROM seen');
   const held = sets.bucket(1, bucket).has(uid(id));
@@ -47,16 +50,16 @@ test('a uid is not known before its transaction has committed', () => {
   expect(sets.bucket(1, 5).has(uid(1))).toBe(false);
 });
 
-test('the least recently used buckets leave memory, never one of the page under way, and nothing is forgotten by that (C46)', () => {
+test('the least recently used buckets leave memory, but not one of the current page, and nothing is forgotten by that (C46)', () => {
   const state = seen(2 * setBytes);
   const { sets, add } = state;
   add({ 1: [10, 11] });
   add({ 2: [20, 21] });
   sets.bucket(1, 1);
   add({ 3: [30, 31] });
-  // Used longest ago: 2.
+  // The least recently used: 2.
   expect(isHeld(state, 1, 10)).toBe(true);
-  // Loading 2 again goes over the capacity while the page is judged.
+  // Loading 2 again exceeds the capacity during deduplication.
   const big = { 3: [32, 33], 1: [12, 13], 2: [22], 4: [40, 41, 42] };
   add(big);
   for (const [bucket, ids] of Object.entries(big)) for (const id of ids) expect(isHeld(state, Number(bucket), id)).toBe(true);
@@ -72,13 +75,13 @@ test('a bucket that is not in use leaves memory', () => {
   expect(isHeld(state, 1, 10)).toBe(false);
 });
 
-test('buckets of another source and of other sides of zero are apart', () => {
+test('buckets of other sources and before 1970 are separate', () => {
   const { sets, add, db } = seen(4 * setBytes);
   add({ 7: [1], [-7]: [2] });
   expect(sets.bucket(2, 7).has(uid(1))).toBe(false);
   expect(sets.bucket(1, -7).has(uid(1))).toBe(false);
   expect(sets.negativeBuckets(1)).toEqual([-7]);
-  // Known again on another day without a segment of its own, more than once.
+  // Known again on another day without a new segment, more than once.
   sets.store(1, -8, undefined, [uid(2)]);
   sets.store(1, -8, undefined, [uid(3)]);
   expect(db.prepare('SELECT count(*) AS n FROM seen WHERE bucket = -8').get()).toEqual({ n: 2 });
@@ -93,7 +96,7 @@ test('a deleted bucket leaves memory too', () => {
   expect(sets.bucket(1, 7).has(uid(1))).toBe(false);
 });
 
-test('the two buckets last used of a source stay in memory at any size, also after a page that adds nothing', () => {
+test('the two last used buckets of a source stay in memory at any size, also after a page without new records', () => {
   const state = seen(2 * setBytes);
   const { sets, add } = state;
   add({ 1: [10, 11, 12, 13, 14, 15] });
@@ -121,7 +124,7 @@ test('records without a readable time do not evict the bucket last used', () => 
   expect(isHeld(state, 5, 1)).toBe(true);
 });
 
-test('the buckets last used of many sources stay within the bound, and the page under way is in memory', () => {
+test('the last used buckets of many sources stay within the bound, and the current page is in memory', () => {
   const { sets, db } = seen(2 * setBytes, 5 * setBytes);
   const page = (source: number): void => {
     sets.bucket(source, 1);
@@ -130,7 +133,8 @@ test('the buckets last used of many sources stay within the bound, and the page 
   };
   const sources = Array.from({ length: 20 }, (_, i) => i + 1);
   for (const source of sources) page(source);
-  // A bucket in memory does not notice that its rows are gone. Newest first: each look-up loads a bucket, which evicts nothing by itself.
+  // A bucket in memory does not notice that its rows are gone. Newest first: each look-up loads a
+  // bucket, which evicts nothing by itself.
   db.exec('BEGIN; DELETE FROM seen');
   const held = sources.toReversed().filter((source) => sets.bucket(source, 1).has(uid(source)));
   db.exec('ROLLBACK');

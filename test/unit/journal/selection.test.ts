@@ -1,4 +1,7 @@
-/** A sink whose `sources` or `filter` changes owes and claims only what it was sent under the new selection. */
+/**
+ * A sink whose `sources` or `filter` changes owes and reports only entries sent under the new
+ * selection.
+ */
 import { expect, test } from 'vitest';
 import type { Journal } from '../../../src/journal/journal.ts';
 import type { Selection } from '../../../src/journal/selection.ts';
@@ -8,7 +11,10 @@ import { lastAge, opened, pageOf, proven, source, span } from './opening.ts';
 
 const denied = { result: ['AccessDenied'] };
 
-/** One window of ten seconds from `from` on, with a record that arrives at its end and is acknowledged, or passed over. */
+/**
+ * One window of ten seconds from `from` on, with a record that arrives at its end and is
+ * acknowledged, or skipped.
+ */
 async function window(journal: Journal, from: number): Promise<void> {
   await journal.append(pageOf([collected(from + 1, base + (from + 5) * second)], { received: base + (from + 10) * second }));
   await journal.close(source, span(from, from + 10), proven(1, base + (from + 10) * second), lastAge);
@@ -37,7 +43,7 @@ test.each<[string, Selection, Selection]>([
   ['a filter is lifted', { filter: denied }, {}],
   ['a source is added', { sources: ['another'] }, {}],
   ['a source is added by name', { sources: ['another'] }, { sources: ['another', source] }],
-])('when %s, the sink owes and claims what comes after', async (_, before, after) => {
+])('when %s, the sink owes and reports later windows', async (_, before, after) => {
   const { said, owed, since, claimed, filtered } = await changed(before, after);
   expect(said).toEqual({ isChanged: true, widened: [source] });
   expect(owed).toEqual([false, false, true, true]);
@@ -46,7 +52,7 @@ test.each<[string, Selection, Selection]>([
   expect(filtered).toBe(false);
 });
 
-test('with another filter the sink owes what comes after, without a number of records', async () => {
+test('with another filter the sink owes later windows, without a number of records', async () => {
   const { said, owed, claimed, filtered } = await changed({ filter: denied }, { filter: { result: ['Failed'] } });
   expect(said).toEqual({ isChanged: true, widened: [source] });
   expect([owed, claimed, filtered]).toEqual([[false, false, true, true], [2, 2, null], true]);
@@ -56,16 +62,16 @@ test.each<[string, Selection | undefined, Selection, boolean]>([
   ['nothing changes', { filter: denied, sources: [source] }, { filter: denied, sources: [source] }, false],
   ['the order of sources changes', { sources: [source, 'b'] }, { sources: ['b', source] }, false],
   ['a filter comes to be', {}, { filter: denied }, true],
-  ['the list names what was taken before', {}, { sources: [source] }, true],
+  ['the list names sources that were selected before', {}, { sources: [source] }, true],
   ['the selection before is not known', undefined, {}, false],
-])('when %s, the sink owes what it owed', async (_, before, after, isChanged) => {
+])('when %s, the sink owes the same windows as before', async (_, before, after, isChanged) => {
   const { said, owed, since } = await changed(before, after);
   expect(said).toEqual({ isChanged, widened: [] });
   expect(owed).toEqual([true, true, true, true]);
   expect(since).toBeNull();
 });
 
-test('what a sink was sent counts, whatever the configuration beside says, and a restart keeps it', async () => {
+test('the last used selection applies, whatever the configuration says now, and a restart keeps it', async () => {
   const { journal, directory, close } = await opened();
   journal.sinkPositions.register('siem', 'file', 'siem', journal.positionFor('journal'), undefined);
   journal.sinkPositions.select('siem', { filter: denied });

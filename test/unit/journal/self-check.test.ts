@@ -4,7 +4,10 @@ import { base, collected, day, hour, second } from '../../support/records.ts';
 import { gap, lastAge, opened, pageOf, proven, source, span } from './opening.ts';
 import type { Opened } from './opening.ts';
 
-/** A state with records, known and late ones, windows of all kinds, a suspension, an operation, a sink, and a pruned begin. */
+/**
+ * A state with records, known and late ones, windows of all kinds, a suspension, an operation, a
+ * sink, and a pruned start.
+ */
 async function used(): Promise<Opened> {
   const it = await opened({ retention: 0 });
   const { journal, clock } = it;
@@ -30,7 +33,7 @@ async function used(): Promise<Opened> {
   return it;
 }
 
-/** Steps until the round ends. */
+/** The number of steps until the round ends. */
 function round(it: Opened): number {
   for (let steps = 1; steps < 1_000; steps += 1) if (it.journal.examine(1)) return steps;
   throw new Error('the round does not end');
@@ -47,7 +50,7 @@ test('an intact state passes, a few segments at a time, and the next round start
   expect(round(it)).toBeGreaterThan(3);
 });
 
-test('it goes on while pages are appended, windows closed and the begin is pruned under it', async () => {
+test('it continues while pages are appended, windows closed and the start is pruned', async () => {
   const it = await used();
   for (let step = 0; !it.journal.examine(1); step += 1) {
     if (step > 10) continue;
@@ -85,7 +88,7 @@ test.each([false, true])('correctly deleted uids are not reported when an older 
   journal.history.add(source, older, {}, operation);
   await journal.append(pageOf([collected(6, base - 5 * day)], { window: older }));
   round(it);
-  // But what the older range has collected must be known.
+  // But uids collected in the older range must be known.
   await clock.sleep(86_400_000, new AbortController().signal);
   journal.db.prepare('DELETE FROM seen WHERE bucket = ?').run(Math.floor((base - 5 * day) / (600 * second)));
   expect(() => round(it)).toThrow(/has 1 records but 0 stored uids/);
@@ -168,12 +171,12 @@ const damages: readonly (readonly [string, string, RegExp, (db: Database) => voi
     (db) => void db.exec("UPDATE sinks SET from_seq = 45 WHERE id = 'other'"),
   ],
   [
-    'a sink that has delivered what this journal never had',
+    'a sink that has delivered an entry unknown to this journal',
     'internal_error',
     /delivered entry 60, which is no position/,
     (db) => void db.exec("UPDATE sinks SET delivered_chain = zeroblob(32) WHERE id = 'other'"),
   ],
-  ['a sink behind what is pruned', 'internal_error', /sink "siem"/, (db) => void db.exec('UPDATE sinks SET acknowledged = 3')],
+  ['a sink whose position was pruned', 'internal_error', /sink "siem"/, (db) => void db.exec('UPDATE sinks SET acknowledged = 3')],
 ];
 
 test.each(damages)('%s is found', async (_what, code, words, damage) => {
@@ -192,8 +195,11 @@ test.each(damages)('%s is found', async (_what, code, words, damage) => {
 
 test.each([
   ['more than there is', { acknowledged: 10_000, delivered: undefined }],
-  ['less than it has taken', { acknowledged: 22, delivered: { position: { seq: 23, chain: new Uint8Array(32) }, resumeNote: undefined } }],
-])('a sink that acknowledges %s is an invariant (I7)', async (_what, acknowledgement) => {
+  [
+    'less than it has accepted',
+    { acknowledged: 22, delivered: { position: { seq: 23, chain: new Uint8Array(32) }, resumeNote: undefined } },
+  ],
+])('a sink that acknowledges %s violates an invariant (I7)', async (_what, acknowledgement) => {
   const it = await used();
   await expect(it.journal.acknowledge('siem', acknowledgement, [])).rejects.toMatchObject({ code: 'internal_error' });
   expect(() => it.journal.acknowledgeLater('siem', acknowledgement)).toThrow(/siem/);

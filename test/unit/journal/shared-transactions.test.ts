@@ -32,7 +32,7 @@ test('sources that store in the same turn share one transaction, and each has it
   expect(seenFaults(beside())).toEqual([]);
 });
 
-test('a page that exceeds the quota does not keep others of the same turn from being stored', async () => {
+test('a page that exceeds the quota does not prevent others of the same turn from being stored', async () => {
   const { journal, beside } = await opened({ maxSize: 256 * 1024 });
   journal.registerSource('second', 'tenant', base);
   journal.registerSource('third', 'tenant', base);
@@ -103,7 +103,7 @@ test.each([1, 2, 3])('a journal whose sources store together equals one whose so
   expect(seenFaults(together.beside())).toEqual([]);
 });
 
-/** Text that the journal cannot compress by much. */
+/** Text that the journal hardly compresses. */
 function noise(random: () => number, length: number): string {
   return Array.from({ length }, () => String.fromCharCode(between(random, 0x30, 0x7b))).join('');
 }

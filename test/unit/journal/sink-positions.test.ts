@@ -33,12 +33,12 @@ async function deadLetter(journal: Journal, seq: number): Promise<DeadLetter> {
   return { entry, rejection: { seq, code: '400', message: 'mapper_parsing_exception' }, attempts: 2 };
 }
 
-test('an acknowledgement is committed with its position and note, and found after a restart', async () => {
+test('an acknowledgement is committed with its position and note, and restored after a restart', async () => {
   const { journal, directory, close } = await opened();
   await append(journal, 3);
   journal.sinkPositions.register('siem', 'file', '/var/log/x', beginning, undefined);
   await journal.acknowledge('siem', { acknowledged: 4, delivered: await taken(journal, 3, 'note') }, []);
-  // Nothing was sent: what was taken stays.
+  // Nothing was sent: the delivered position stays.
   await journal.acknowledge('siem', { acknowledged: 5, delivered: undefined }, []);
   const expected = { acknowledged: 5, delivered: await taken(journal, 3).then(({ position }) => position), resumeNote: 'note' };
   expect(journal.sinkProgress('siem')).toMatchObject(expected);
@@ -51,7 +51,7 @@ test('an acknowledgement is committed with its position and note, and found afte
   );
 });
 
-test('an acknowledgement never goes back, not before a pending one either', async () => {
+test('an acknowledgement never goes back, not even before a pending one', async () => {
   const { journal } = await opened();
   await append(journal, 3);
   journal.sinkPositions.register('siem', 'file', 'x', beginning, undefined);
@@ -82,7 +82,7 @@ test('pending acknowledgements are merged, are not in the file, and are written 
     { id: 'a', acknowledged: 0, delivered: 0, resume_note: null },
     { id: 'b', acknowledged: 0, delivered: 0, resume_note: null },
   ]);
-  // What is committed decides how far a batch may go: memory says nothing else.
+  // The committed position limits the next batch, so memory reports that one.
   expect(journal.sinkProgress('a').acknowledged).toBe(0);
   await append(journal, 1, 100);
   expect(journal.usage().commits).toBe(commits + 1);
@@ -115,7 +115,7 @@ test('pending acknowledgements are written when the journal is closed, and befor
   });
 });
 
-test('a dead letter keeps its own copy of the record, in the transaction of its acknowledgement', async () => {
+test('a dead letter has a copy of the record, in the transaction of its acknowledgement', async () => {
   const { journal, beside } = await opened();
   const record = collected(1, base, { payloadName: 'Überschrift' });
   await journal.append(pageOf([record, collected(2, undefined)]));
@@ -132,12 +132,12 @@ test('a dead letter keeps its own copy of the record, in the transaction of its 
     { ...shared, seq: 2, time_us: null },
   ]);
   expect(journal.sinkProgress('siem').deadLetters).toBe(2);
-  // Told twice, it is kept once.
+  // Reported twice, stored once.
   await journal.acknowledge('siem', { acknowledged: 2, delivered: undefined }, deadLetters);
   expect(journal.sinkProgress('siem').deadLetters).toBe(2);
 });
 
-test('pruning goes as far as the slowest sink, blocked and unconfigured ones too, and never into a segment (C27)', async () => {
+test('pruning goes as far as the slowest sink, also a blocked or unconfigured one, and never into a segment (C27)', async () => {
   const { journal, clock, directory } = await opened();
   await append(journal, 5);
   for (const id of ['fast', 'slow', 'gone']) journal.sinkPositions.register(id, 'file', id, beginning, undefined);
@@ -147,7 +147,7 @@ test('pruning goes as far as the slowest sink, blocked and unconfigured ones too
   clock.wall += 31 * 86_400_000;
   expect(journal.prune()).toBe(0);
   await journal.acknowledge('gone', { acknowledged: 5, delivered: undefined }, []);
-  // Five lies within the segment of 5 and 6.
+  // Entry five is in the segment of 5 and 6.
   const chain = await journal.chainAt(4);
   expect(journal.prune()).toBe(4);
   expect(journal.prune()).toBe(0);
@@ -196,13 +196,15 @@ test('a retired sink that returns starts at its `start`, and never before its la
     );
   await append(journal, 2, 5);
   clock.wall += 2_000;
-  // Nobody needs anything: entries up to the lines of the ledger and what follows are pruned, but for the last segment.
+  // No sink needs anything: entries up to the ledger entries and after them are pruned, except the
+  // last segment.
   expect(journal.prune()).toBeGreaterThan(4);
   await append(journal, 1, 9);
   const head = journal.head().seq;
   const { seq: pruned, chain } = journal.positionFor('journal');
   register('behind', 'journal');
-  // What it lacks is gone: it goes on where the journal begins, and nothing is said of what lay between.
+  // The entries it lacks are gone: it continues at the start of the journal, and the skipped
+  // entries are not reported.
   expect(journal.sinkProgress('behind')).toMatchObject({
     acknowledged: pruned,
     delivered: { seq: pruned, chain },
@@ -214,12 +216,12 @@ test('a retired sink that returns starts at its `start`, and never before its la
   expect(begun.begun_us).toBeGreaterThan(0);
   register('ahead', 'now');
   expect(journal.sinkProgress('ahead')).toMatchObject({ acknowledged: head, resumeNote: undefined });
-  // Audited: its dead letters lie behind where it began once.
+  // The self-check accepts that its dead letters precede its first start.
   for (let i = 0; i < 50; i += 1) journal.examine(86_400_000);
   await journal.operate({ at: 1, actor: 'a', operation: 'sinks retire', detail: {} }, () =>
     journal.sinkPositions.retire(journal.sinkPositions.sink('ahead')),
   );
-  // One that had everything up to here is sent nothing of it again.
+  // A sink that had received everything up to here is sent none of it again.
   register('ahead', 'journal');
   expect(journal.sinkProgress('ahead').acknowledged).toBe(head);
   await close();
@@ -228,7 +230,7 @@ test('a retired sink that returns starts at its `start`, and never before its la
   expect(again.journal.sinkProgress('ahead')).toMatchObject({ acknowledged: head });
 });
 
-test('positions: the beginning, now, and the first record of a time', async () => {
+test('positions: the start, now, and the first record of a time', async () => {
   const { journal } = await opened();
   const position = (from: Parameters<Journal['positionFor']>[0]): unknown => plain(journal.positionFor(from));
   expect(position('journal')).toEqual(plain(beginning));
@@ -239,12 +241,15 @@ test('positions: the beginning, now, and the first record of a time', async () =
   expect(position(base + 1_000_000)).toEqual(plain(journal.head()));
 });
 
-/** Text of some kilobytes that does not compress. */
+/** Incompressible text of some kilobytes. */
 function noise(salt: number): string {
   return Array.from({ length: 800 }, (_, at) => ((at * 7919 + salt * 104_729) ** 2).toString(36)).join('');
 }
 
-/** Fills a journal of a quarter of a megabyte until its quota stops it; returns the page that did not go in. */
+/**
+ * Fills a journal of a quarter of a megabyte until its quota stops it; returns the page that did
+ * not fit.
+ */
 async function fill(journal: Journal): Promise<ReturnType<typeof pageOf>> {
   for (let i = 1000; ; i += 1) {
     const page = pageOf([collected(i, base + i, { noise: noise(i) })]);
@@ -258,7 +263,7 @@ async function fill(journal: Journal): Promise<ReturnType<typeof pageOf>> {
   }
 }
 
-test('at the quota an append stores nothing and memory knows nothing of it; acknowledging and pruning go on (C45)', async () => {
+test('at the quota an append stores nothing and memory has nothing of it; acknowledging and pruning continue (C45)', async () => {
   const { journal, beside, clock } = await opened({ maxSize: 256 * 1024 });
   journal.sinkPositions.register('siem', 'kafka', 'x', beginning, undefined);
   await append(journal, 2);
@@ -267,11 +272,11 @@ test('at the quota an append stores nothing and memory knows nothing of it; ackn
   expect(await journal.paused()).toBe('journal_full');
   expect(faultsOf(beside())).toEqual([]);
   expect(seenFaults(beside())).toEqual([]);
-  // Waits for the next append, which fails: then it is written alone.
+  // It waits for the next append, which fails: then it is written alone.
   journal.acknowledgeLater('siem', { acknowledged: 3, delivered: await taken(journal, 3) });
   await expect(journal.append(page)).rejects.toMatchObject({ code: 'journal_full' });
   expect(beside().prepare('SELECT acknowledged, delivered FROM sinks').get()).toEqual({ acknowledged: 3, delivered: 3 });
-  // The line of a window is small: the last pages take a few.
+  // The entry of a window is small: the last pages hold a few.
   let windows = 0;
   await expect(
     (async () => {
@@ -286,7 +291,7 @@ test('at the quota an append stores nothing and memory knows nothing of it; ackn
   while (journal.prune() > 0);
   expect(await journal.paused()).toBeUndefined();
   expect(journal.db.pragma('freelist_count', { simple: true })).toBe(0);
-  // The page that failed is new as it ever was, and so is the window.
+  // The page that failed is still new, and so is the window.
   expect(await journal.append(page)).toMatchObject({ appended: 1, known: 0 });
   await journal.close(source, span(windows, windows + 1), proven(), lastAge);
   expect(journal.progress(source).live.closedUntil).toBe(base + (windows + 1) * second);
@@ -298,14 +303,15 @@ test('an append that fails in its very last statement leaves nothing behind in m
   journal.sinkPositions.register('file', 'file', 'x', beginning, undefined);
   await append(journal, 2);
   const head = journal.head();
-  // Segment and uids have room; the note of an acknowledgement that waits has not, and is written last.
+  // There is space for segment and uids, but not for the note of a pending acknowledgement, which
+  // is written last.
   journal.acknowledgeLater('file', { acknowledged: 1, delivered: await taken(journal, 1, 'x'.repeat(600 * 1024)) });
   const page = pageOf([collected(50, base + 50), collected(51, undefined)], { polledUntil: base + 50 });
   await expect(journal.append(page)).rejects.toMatchObject({
     code: 'journal_full',
     message: `cannot write the state in "${directory}": journal.maxSize is used up`,
   });
-  // Far from full; what was to be written is too large for it.
+  // Far from full, but the data to write were too large.
   expect([await journal.paused(), journal.refuses()]).toEqual([undefined, 'journal_full']);
   expect(journal.head()).toEqual(head);
   expect(journal.progress(source)).toMatchObject({ collected: 4, polledUntil: 0 });
@@ -318,7 +324,7 @@ test('an append that fails in its very last statement leaves nothing behind in m
   expect(seenFaults(beside())).toEqual([]);
 });
 
-test('an acknowledgement is not written without its dead letters when these do not fit', async () => {
+test('an acknowledgement is not written without its dead letters if these do not fit', async () => {
   const { journal, beside } = await opened({ maxSize: 256 * 1024 });
   journal.sinkPositions.register('siem', 'kafka', 'x', beginning, undefined);
   await fill(journal);
@@ -335,7 +341,7 @@ test('an acknowledgement is not written without its dead letters when these do n
   });
 });
 
-test('what a page leaves of the quota is for dead letters, and the last of it for the sink that is furthest behind', async () => {
+test('the quota that pages leave is for dead letters, and the last part for the sink that is furthest behind', async () => {
   const { journal } = await opened({ maxSize: 1024 * 1024 });
   journal.sinkPositions.register('fast', 'kafka', 'x', beginning, undefined);
   journal.sinkPositions.register('slow', 'kafka', 'y', beginning, undefined);
@@ -354,7 +360,7 @@ test('what a page leaves of the quota is for dead letters, and the last of it fo
   expect(fast).toBeGreaterThan(2);
   expect(share()).toBeLessThanOrEqual(0.985);
   expect(journal.sinkProgress('fast').acknowledged).toBe(fast - 1);
-  // Nothing can be pruned before this one moves, and it can.
+  // Nothing can be pruned until this sink advances, and it can.
   expect(journal.prune()).toBe(0);
   await refuse('slow', 1);
   await journal.acknowledge('slow', { acknowledged: fast - 1, delivered: undefined }, []);
@@ -362,13 +368,14 @@ test('what a page leaves of the quota is for dead letters, and the last of it fo
   await refuse('fast', fast);
 });
 
-test('collecting pauses above 97 % of the quota and goes on below 90 %', async () => {
+test('collection pauses above 97 % of the quota and resumes below 90 %', async () => {
   const { journal, clock } = await opened({ maxSize: 256 * 1024, directory: temporary() });
   journal.sinkPositions.register('siem', 'kafka', 'x', beginning, undefined);
   const share = (): number => journal.usage().bytes / journal.usage().maxSize;
   await fill(journal);
   expect(await journal.paused()).toBe('journal_full');
-  // The page that would have passed the mark was not stored: the rest of the quota is for acknowledgements.
+  // The page that would have exceeded the mark was not stored: the rest of the quota is for
+  // acknowledgements.
   expect(share()).toBeLessThanOrEqual(0.97);
   expect(share()).toBeGreaterThan(0.93);
   clock.wall += 1;
@@ -391,19 +398,19 @@ test('a journal that cannot write the last acknowledgement is closed; the next s
   expect(again.journal.sinkProgress('file')).toMatchObject({ acknowledged: 0, resumeNote: undefined });
 });
 
-test('a sink that starts now is complete after the newest record that it lacks, although the clock of this machine was behind', async () => {
+test('a sink that starts now is complete after the newest record that it lacks, even if the local clock was behind', async () => {
   const { journal, directory, close } = await opened();
   const [ahead, hour] = [base + 600 * second, 3_600 * second];
   await journal.append(pageOf([collected(1, ahead)], { received: base }));
   await journal.append(pageOf([collected(2, base)], { received: base }));
   journal.sinkPositions.register('late', 'file', 'x', journal.head(), undefined);
   expect(journal.sinkProgress('late').completeSince).toBe(ahead + 1);
-  // A wrong date counts as a day ahead at most.
+  // A wrong date counts as at most a day ahead.
   await journal.append(pageOf([collected(3, base + 10_000 * hour)], { received: base }));
   journal.sinkPositions.register('later', 'file', 'y', journal.head(), undefined);
   expect(journal.sinkProgress('later').completeSince).toBe(base + 24 * hour);
   journal.sinkPositions.register('whole', 'file', 'z', beginning, undefined);
-  // A source that is selected later counts from then on.
+  // A source selected later counts from then on.
   journal.sinkPositions.select('whole', { sources: [] });
   expect(journal.sinkProgress('whole').completeSince).toBe(0);
   await journal.acknowledge('whole', { acknowledged: 2, delivered: undefined }, []);

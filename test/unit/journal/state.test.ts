@@ -13,7 +13,7 @@ afterEach(() => {
   if (umask !== undefined) process.umask(umask);
 });
 
-test('SQLite is set as the promises need it, at the first open and at every later one (C10)', async () => {
+test('SQLite has the settings that the guarantees need, at the first open and at every later one (C10)', async () => {
   const directory = temporary();
   for (const quota of [2 ** 30, 2 ** 29]) {
     const { journal, close } = await opened({ directory, maxSize: quota });
@@ -36,7 +36,7 @@ test('SQLite is set as the promises need it, at the first open and at every late
       busy_timeout: 0,
       wal_autocheckpoint: 8000,
       cache_size: -8_192,
-      // What the WAL may take is kept free for it.
+      // Space for the WAL is reserved.
       max_page_count: quota / 4096 - 16_000,
     });
     await close();
@@ -70,14 +70,14 @@ test('a lock of another program is reported once, and closing does not hide the 
 
 test('a second owner is refused at once, or after lockWait; the first continues', async () => {
   const { journal, directory, close } = await opened();
-  // base is 2026-11-20T02:00:00Z.
+  // `base` is 2026-11-20T02:00:00Z.
   const words = `cannot lock the state in "${directory}": another running process owns it (pid ${process.pid}), since 2026-11-20T02:00:00Z`;
   await expect(opened({ directory })).rejects.toMatchObject({ code: 'state_locked', message: words });
   const clock = new VirtualClock(base / 1000);
   await expect(opened({ directory, lockWait: 5_000, clock })).rejects.toMatchObject({ code: 'state_locked' });
   expect(clock.monotonic()).toBe(5_000);
   expect(await journal.append(pageOf([collected(1, base)]))).toMatchObject({ appended: 1 });
-  // And one that waits gets it when the first has ended.
+  // A waiting process gets it when the first has ended.
   const manual = new VirtualClock(base / 1000, 'manual');
   let waits = 0;
   const waiting = opened({ directory, lockWait: 60_000, clock: manual, waits: () => (waits += 1) });
@@ -88,7 +88,7 @@ test('a second owner is refused at once, or after lockWait; the first continues'
   expect((await waiting).journal.head().seq).toBe(1);
 });
 
-test('once another owner has opened the state, nothing more is written, not by any call (C39)', async () => {
+test('once another owner has opened the state, no call writes any more (C39)', async () => {
   const { journal, beside } = await opened();
   await journal.append(pageOf([collected(1, base)]));
   const head = journal.sinkPositions.register('siem', 'file', 'x', journal.head(), undefined);
@@ -99,7 +99,7 @@ test('once another owner has opened the state, nothing more is written, not by a
     .get();
   await expect(journal.append(pageOf([collected(2, base)]))).rejects.toMatchObject({ code: 'internal_error' });
   db.exec('UPDATE owner SET epoch = epoch - 1');
-  // It has been another's in between: that does not heal.
+  // Another process owned it in between, and that is permanent.
   await expect(journal.append(pageOf([collected(2, base)]))).rejects.toMatchObject({ code: 'internal_error' });
   await expect(journal.close(source, span(0, 10), proven(), lastAge)).rejects.toMatchObject({ code: 'internal_error' });
   await expect(journal.acknowledge('siem', { acknowledged: head.acknowledged, delivered: undefined }, [])).rejects.toMatchObject({
@@ -149,7 +149,7 @@ test('a state of an older build is refused, and is not changed', async () => {
 });
 
 test.each([
-  ['state_missing', 'there is none and one is expected', (): Promise<unknown> => opened({ expectState: true })],
+  ['state_missing', 'a state is expected and none exists', (): Promise<unknown> => opened({ expectState: true })],
   [
     'state_unusable',
     'the directory is a file',
@@ -172,7 +172,7 @@ test.each([
   ],
   [
     'state_corrupt',
-    'the file is no database',
+    'the file is not a database',
     (): Promise<unknown> => {
       const directory = temporary();
       writeFileSync(join(directory, 'waybill.db'), 'x'.repeat(8192));
@@ -197,7 +197,7 @@ test('a reopened state has the same journal, progress, chain and sources', async
   expect(again.progress(source)).toMatchObject({ polledUntil: base + second, profile: '{"a":1}', state: 'active' });
 });
 
-test('the same source with another destination is refused; one that is gone is unconfigured and comes back where it was', async () => {
+test('the same source with another destination is refused; a removed one is unconfigured and continues when it returns', async () => {
   const { journal } = await opened();
   expect(() => journal.registerSource(source, 'another tenant', base)).toThrow(/production.*"tenant".*"another tenant"/);
   await journal.close(source, span(0, 10), proven(), lastAge);
@@ -217,7 +217,7 @@ test('a source that is suspended when it is removed is suspended when it returns
   expect(journal.progress(source)).toMatchObject({ state: 'suspended', suspension });
 });
 
-test('concurrent readers see complete transactions and block nobody', async () => {
+test('concurrent readers see complete transactions and block no other process', async () => {
   const { journal, directory } = await opened();
   mkdirSync(join(directory, 'other'), { recursive: true });
   const reader = openReadOnly(directory);

@@ -15,7 +15,7 @@ test('uids are kept for the last recount age, and no longer (C17)', async () => 
   expect(await journal.append(pageOf(records))).toMatchObject({ known: 3 });
   await journal.close(source, { from: at(30), to: at(31) }, proven(1), lastAge);
   expect(journal.progress(source).live.uidsKeptSince).toBe(at(1));
-  // The first is before the mark: outside, not appended again (C16); the second lies on it.
+  // The first is before the limit: outside, not appended again (C16); the second is exactly on it.
   expect(await journal.append(pageOf(records))).toMatchObject({ appended: 0, known: 2, outside: 1 });
   expect(
     beside()
@@ -48,7 +48,7 @@ test('a gap keeps its uids until it is final', async () => {
   expect(journal.progress(source).live.uidsKeptSince).toBe(at(50));
 });
 
-test('what was closed since everything was last seen to be shown is remembered, and so is what a suspension lists', async () => {
+test('windows closed since the last full visibility are remembered, and so are windows that a suspension lists', async () => {
   const { journal } = await opened();
   const remembered = (): number => journal.progress(source).live.uidsKeptSince;
   journal.lastFullVisibility(source, at(40));
@@ -68,7 +68,7 @@ test('what was closed since everything was last seen to be shown is remembered, 
   expect(remembered()).toBe(at(91));
 });
 
-test('a range of history that was read while nothing told that everything is shown is forgotten whole once something does', async () => {
+test('a range of history read without confirmed visibility is forgotten completely once visibility is confirmed', async () => {
   const { journal, beside } = await opened();
   journal.history.add(source, { from: base - 10 * day, to: base }, {}, { actor: 'uid 1000', reason: undefined });
   await journal.append(pageOf([collected(1, base - day)], { window: { from: base - 10 * day, to: base } }));
@@ -82,7 +82,7 @@ test('a range of history that was read while nothing told that everything is sho
   expect(seen()).toEqual({ n: 0 });
 });
 
-test('uidsKeptSince never goes back, not with a longer last recount age either', async () => {
+test('uidsKeptSince never goes back, not even with a longer last recount age', async () => {
   const { journal } = await opened();
   await journal.close(source, { from: base, to: at(40) }, proven(), lastAge);
   expect(journal.progress(source).live.uidsKeptSince).toBe(at(10));
@@ -97,7 +97,7 @@ test('a window read for a proof never loses a record to deleted uids: an invaria
   await expect(journal.append(pageOf([collected(1, base + hour)], { window }))).rejects.toMatchObject({ code: 'internal_error' });
 });
 
-test('padding before the mark, or before the start, is outside (C16)', async () => {
+test('padding before the limit, or before the start, is outside (C16)', async () => {
   const { journal } = await opened();
   await journal.close(source, { from: base, to: at(31) }, proven(), lastAge);
   const window = { from: at(31), to: at(31) + hour };
@@ -112,7 +112,8 @@ test('with two ranges both must have passed a bucket, or a day, before it is for
   const directory = temporary();
   const first = await opened({ directory });
   await first.close();
-  // A backfill range before the live one, as `backfill` writes it; the journal reads ranges when it is opened.
+  // A backfill range before the live one, as `backfill` writes it; the journal reads ranges when it
+  // is opened.
   const db = beside(directory);
   db.prepare('INSERT INTO ranges (source, from_us, to_us, closed_until_us, uids_kept_since_us) VALUES (1, ?, ?, ?, ?)').run(
     base - 10 * day,
@@ -136,7 +137,8 @@ test('with two ranges both must have passed a bucket, or a day, before it is for
   expect(journal.progress(source).frontier).toBe(at(60));
   expect(buckets()).toHaveLength(3);
   await journal.close(source, { from: base - 10 * day, to: base }, proven(), 0);
-  // The range is read to its end and settled: forgotten whole, it holds nothing back, and the live range has passed all of them.
+  // The range is read to its end and resolved: forgotten completely, it blocks nothing, and the
+  // live range has passed all buckets.
   expect(buckets()).toEqual([]);
 });
 
@@ -154,10 +156,16 @@ describe('which uids may be deleted', () => {
     ['its last bucket too, where it ends within one', [range(50, 89.5, 89.5), live], 89.1, 89.4, true],
     ['not the bucket in which a range that is still read remembers', [range(50, 90, 70.5), live], 70.1, 70.2, false],
     ['the bucket before it', [range(50, 90, 70.5), live], 69.1, 69.2, true],
-    ['what begins before the mark and ends behind it', [live], 138, 150, true],
-    ['nothing behind the mark', [live], 140, 150, false],
-    ['the newer part of what two ranges share, although the older is remembered', [range(0, 50, 0), range(50, 90, 90)], 49.9, 50.1, true],
-    ['nothing where there is no range', [range(50, 90, 90), live], 95, 99, false],
+    ['a bucket that starts before the limit and ends after it', [live], 138, 150, true],
+    ['no bucket after the limit', [live], 140, 150, false],
+    [
+      'the newer part of a bucket of two ranges, although the older one is remembered',
+      [range(0, 50, 0), range(50, 90, 90)],
+      49.9,
+      50.1,
+      true,
+    ],
+    ['none without a range', [range(50, 90, 90), live], 95, 99, false],
   ])('%s', (_, ranges, min, max, expected) => {
     expect(mayBeForgotten(ranges, min * bucketMicros, max * bucketMicros)).toBe(expected);
   });

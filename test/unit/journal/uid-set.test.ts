@@ -19,7 +19,7 @@ test.each([1, 2, 3])('it equals a Set of strings, in any order of additions (see
   for (const [i, bytes] of all.entries()) {
     const uid = bytes.toString('base64url');
     expect(set.has(uid)).toBe(expected.has(uid));
-    // As text one by one, and as bytes several at a time.
+    // One by one as text, and several at a time as bytes.
     if (i % 3 === 0) {
       set.add(uid);
       expected.add(uid);

@@ -8,7 +8,7 @@ export function documentOf(event: EcsEvent): EcsDocument {
   return JSON.parse(encode(event).toString()) as EcsDocument;
 }
 
-/** A document as it is read from the message. The fields are in this order. */
+/** A document as parsed from the message. The fields are in this order. */
 export interface EcsDocument {
   readonly '@timestamp': string;
   readonly ecs: { readonly version: string };

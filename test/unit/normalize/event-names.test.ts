@@ -1,4 +1,7 @@
-/** A field of events leads to the field of records that it is made of: another value there gives another value here. */
+/**
+ * A field of events corresponds to the field of records that it derives from: another value in the
+ * record changes it.
+ */
 import { expect, test } from 'vitest';
 import { recordFields } from '../../../src/normalize/event-names.ts';
 import { normalizer } from '../../../src/normalize/normalizer.ts';
@@ -16,7 +19,7 @@ function at(value: unknown, path: string): unknown {
   return path.split('.').reduce((inside: unknown, key) => (inside as Record<string, unknown> | undefined)?.[key], value);
 }
 
-test.each([...recordFields])('%s is made of %s', (eventField, recordField) => {
+test.each([...recordFields])('%s derives from %s', (eventField, recordField) => {
   const [outer = '', inner] = recordField.split('.');
   const changed =
     inner === undefined

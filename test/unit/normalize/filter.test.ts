@@ -6,7 +6,7 @@ import { fullest } from './records.ts';
 
 const wants = (where: unknown, record: unknown = fullest) => compileWhere(whereSettings.parse(where))(readText(JSON.stringify(record)));
 
-describe('a record is wanted', () => {
+describe('a record passes', () => {
   const denied = { ...fullest, result: 'AccessDenied' };
 
   test.each([
@@ -30,7 +30,7 @@ describe('a record is wanted', () => {
     expect(wants(where)).toBe(expected);
   });
 
-  test('as it was received, before privacy and normalizing', () => {
+  test('as received, before privacy and normalization', () => {
     expect(wants({ result: ['AccessDenied'], not: { userId: ['svc-1'] } }, denied)).toBe(true);
     expect(wants({ result: ['AccessDenied'], not: { userId: ['svc-1'] } }, { ...denied, userId: 'svc-1' })).toBe(false);
   });

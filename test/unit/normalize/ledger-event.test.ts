@@ -1,4 +1,7 @@
-/** Ledger entries as events: their text comes from a real journal, their fields must be those of ECS and OCSF. */
+/**
+ * Ledger entries as events: their text comes from a real journal, their fields must be those of ECS
+ * and OCSF.
+ */
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import categorization from '../../fixtures/ecs-9.4.0-categorization.json' with { type: 'json' };
@@ -19,7 +22,7 @@ const normalize = ({ bytes, uid, received }: Entry): LedgerEvent => normalizeLed
 const normalizeText = (text: string): LedgerEvent => normalizeLedger({ record: readText(text), uid: 'u', received: base });
 const encodeSettings = { includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } } as const;
 
-/** Every kind of entry, in the order in which it was written. */
+/** Every kind of entry, in the order of writing. */
 async function entries(): Promise<readonly Entry[]> {
   const { journal } = await opened();
   const later = (total: number, at: number) => proven(total, base + at * day, base + (at + 1) * day);
@@ -39,7 +42,7 @@ async function entries(): Promise<readonly Entry[]> {
   return journal.read(0, { records: 100, bytes: 1e6 });
 }
 
-test('the action says what each entry changed', async () => {
+test('the action names the change of each entry', async () => {
   const events = (await entries()).map((entry) => normalize(entry));
   expect(events.map((event) => [event.action, documentOf(event).event.outcome, documentOf(event).event.reason])).toEqual([
     ['window-proven', 'success', undefined],
@@ -128,7 +131,7 @@ test.each(['null', '[1]', '{"ledger":"window","from":1e300,"to":"x"}', '{"ledger
   },
 );
 
-test('another dataset of the records has its own for the ledger', () => {
+test('another dataset of the records implies one for the ledger', () => {
   const datasetOf = (dataset: string): string =>
     documentOf(ledgerNormalizer({ ...settings, dataset })({ record: readText('{}'), uid: 'u', received: base })).data_stream.dataset;
   expect(['dpas.audit', 'acme.audit', 'acme'].map(datasetOf)).toEqual(['dpas.ledger', 'acme.ledger', 'acme.ledger']);

@@ -15,7 +15,10 @@ const eventOf = (record: unknown, over: Partial<NormalizeSettings> = {}): EcsEve
 
 const fields = new Map(Object.entries(ecs.fields as unknown as Record<string, [string, string]>));
 
-/** Names that the dynamic templates of a `logs-*` stream would map to a type of their own (docs/formats.md, "dpas"). */
+/**
+ * Names that the dynamic templates of a `logs-*` stream would map to another type (docs/formats.md,
+ * "dpas").
+ */
 const taken = [
   /(^|[._])ip$/,
   /(^|\.)location$/,
@@ -82,7 +85,7 @@ function expectType(path: string, type: string, value: unknown): void {
 }
 
 describe('68 records: 17 outcomes, with and without personal data and network', () => {
-  test('there are as many', () => {
+  test('are complete', () => {
     expect(rows.map((row) => row.triple.join(':'))).toEqual(outcomeCodes);
     expect(shapes.length).toBe(68);
   });
@@ -119,10 +122,10 @@ describe('68 records: 17 outcomes, with and without personal data and network', 
   });
 });
 
-describe('the unexpected', () => {
+describe('unexpected records', () => {
   const without = (field: string) => Object.fromEntries(Object.entries(fullest).filter(([key]) => key !== field));
 
-  test.each(Object.keys(poorest))('without %s the rest is written', (field) => {
+  test.each(Object.keys(poorest))('without %s the other fields are written', (field) => {
     for (const record of [without(field), { ...fullest, [field]: null }, { ...fullest, [field]: '' }, { ...fullest, [field]: ' \t' }]) {
       const event = eventOf(record);
       expectValid(documentOf(event));
@@ -139,7 +142,7 @@ describe('the unexpected', () => {
     }
   });
 
-  test('an optional field that is absent is nothing special', () => {
+  test('an absent optional field is not unexpected', () => {
     const event = eventOf({ ...poorest, userNetwork: { ipAddress: '', mac: null }, userEmailAddress: null, userLastNameFirstName: ' ' });
     expect(event.unexpected).toEqual([]);
     expect(documentOf(event)).toEqual({ ...documentOf(eventOf(poorest)), event: documentOf(event).event, dpas: documentOf(event).dpas });
@@ -155,14 +158,14 @@ describe('the unexpected', () => {
     expect(documentOf(eventOf(JSON.stringify(fullest).replace('418230', '9007199254740993'))).event.id).toBe('9007199254740993');
   });
 
-  test.each(['x', 5, true, ['x'], [{}]])('userNetwork %j is left in the original', (userNetwork) => {
+  test.each(['x', 5, true, ['x'], [{}]])('userNetwork %j stays only in the original', (userNetwork) => {
     const event = eventOf({ ...poorest, userNetwork });
     expect(event.unexpected).toEqual(['unexpected_type']);
     expect(documentOf(event).event.original).toContain(JSON.stringify(userNetwork));
     expect(documentOf(event)).not.toHaveProperty('source');
   });
 
-  test('an object or array for a scalar is left in the original', () => {
+  test('an object or array instead of a scalar stays only in the original', () => {
     const event = eventOf({ ...fullest, payloadName: { x: 'inside' }, result: ['AccessGranted'], logId: {}, userNetwork: { mac: [] } });
     expectValid(documentOf(event));
     expect(event.unexpected).toEqual(['unknown_combination', 'unexpected_type']);
@@ -171,7 +174,7 @@ describe('the unexpected', () => {
     expect(documentOf(event).dpas.payload?.name).toBeUndefined();
   });
 
-  test('values that do not parse stay in the plain fields', () => {
+  test('values that cannot be parsed stay in the plain fields', () => {
     const userNetwork = { ipAddress: '010.1.1.1', mac: 'n/a', latLong: '95.1,10', address: 'x' };
     const document = documentOf(eventOf({ ...poorest, userNetwork, userEmailAddress: 'a@b@c' }));
     expect(document.source).toEqual({ address: '010.1.1.1' });
@@ -181,7 +184,7 @@ describe('the unexpected', () => {
   });
 
   test.each(['2024-02-30T00:00:00', '2024-05-01 12:34:56', 'soon', '2255-01-01T00:00:00'])(
-    'the time %s gives way to the time of receipt',
+    'the time %s is replaced by the time of receipt',
     (logTimestamp) => {
       const event = eventOf({ ...fullest, logTimestamp });
       expect(documentOf(event)).toMatchObject({ '@timestamp': '2024-05-01T12:35:10.000Z', dpas: { log_time: logTimestamp } });
@@ -191,7 +194,7 @@ describe('the unexpected', () => {
   );
 
   test.each(['null', '5', '1.50', '"x"', '[]', '[{"logId":1}]', `{"logId":1,"x":${'['.repeat(70)}${']'.repeat(70)}}`])(
-    'what is not an object is written as a generic event: case %#',
+    'a record that is not an object is a generic event: case %#',
     (text) => {
       const event = eventOf(text);
       expectValid(documentOf(event));
@@ -302,7 +305,7 @@ test.each(unknown)('the unknown combination %s:%s:%s is mapped by its parts', (a
   expect(event.unexpected).toEqual(['unknown_combination']);
 });
 
-test('parts of any length stay short where they are names', () => {
+test('parts of any length are truncated where they are names', () => {
   const event = eventOf({
     ...fullest,
     actionAttempted: 'A'.repeat(65_536),
@@ -318,7 +321,7 @@ test('parts of any length stay short where they are names', () => {
 });
 
 describe('settings', () => {
-  test('a severity can be overridden row by row', () => {
+  test('the severity of single outcomes can be overridden', () => {
     const over = { mapping: { severity: { 'Decrypt:AccessGranted:Success': 9 }, names: {}, hostIdFromUuid: true } };
     expect(eventOf(fullest, over).severity).toBe(9);
     expect(documentOf(eventOf(fullest, over)).event.severity).toBe(9);

@@ -1,4 +1,7 @@
-/** Random privacy rules on random records: what a rule removes is in no message, no derived field and no hash. */
+/**
+ * Random privacy rules on random records: a removed value is in no message, no derived field and no
+ * hash.
+ */
 import { equal } from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
@@ -19,7 +22,10 @@ const encoders = formats.flatMap((format) =>
   [true, false].map((includeOriginal) => encoder(format, { includeOriginal, cef: { ipv6: 'src', geo: 'cfp' } })),
 );
 
-/** Values of a field that are unlike any other, and the words by which each would be seen in a message, whatever was derived from it. */
+/**
+ * Values of a field that are unlike all others, and the fragments that reveal each in a message, in
+ * any derived form.
+ */
 interface Secret {
   readonly value: string;
   readonly words: readonly string[];
@@ -88,7 +94,7 @@ const sha256 = (text: string): string => createHash('sha256').update(text).diges
 const digestsOf = (value: string): readonly string[] =>
   (['hex', 'base64url'] as const).map((encoding) => createHash('sha256').update(value).digest(encoding).slice(0, 16));
 
-test(`${numRuns} records with random rules hide what a rule names, and show the rest`, () => {
+test(`${numRuns} records with random rules hide the named fields, and show the rest`, () => {
   fc.assert(
     fc.property(secrets, rules, (values, chosen) => {
       const privacy: Privacy = { rules: chosen, key: 'a key of the tests, 32 characters' };
@@ -113,7 +119,7 @@ test(`${numRuns} records with random rules hide what a rule names, and show the 
   );
 });
 
-test('rules on a record of another shape hide its text too', () => {
+test('rules on a record of another form hide its text too', () => {
   const texts = fc.tuple(secrets, fc.constantFrom('list', 'text', 'twice')).map(([values, shape]) => {
     const record = JSON.stringify(recordFrom(values));
     const wrapped = { list: `[${record}]`, text: JSON.stringify(record), twice: `${record.slice(0, -1)},${record.slice(1)}` }[shape];

@@ -13,7 +13,7 @@ import { documentOf, type EcsDocument } from './ecs-document.ts';
 const key = 'a key of the tests, 32 characters';
 const actions: readonly PrivacyAction[] = ['drop', 'mask', 'pseudonymize'];
 
-/** A value that occurs nowhere else, for each field that a rule can name, with what it may turn into on the way. */
+/** A unique value for each field that a rule can name, with its possible derived forms. */
 const markers: Readonly<Partial<Record<FieldPath, readonly string[]>>> = {
   userId: ['marker-user-id'],
   payloadId: ['marker-payload-id'],
@@ -41,7 +41,7 @@ function withValue(path: string, value: unknown): Record<string, unknown> {
   return inside === undefined ? { ...fullest, [top]: value } : { ...fullest, userNetwork: { ...fullest.userNetwork, [inside]: value } };
 }
 
-/** The text in every format, with the record's text and without. */
+/** The text in every format, with and without the original. */
 function messagesOf(text: string, privacy: Privacy): string[] {
   const event = normalizer({ ...settings, privacy })(recordOf(text));
   return formats.flatMap((format) =>
@@ -57,7 +57,7 @@ const redacted = (record: unknown, privacy: Privacy): { readonly event: EcsEvent
 describe.each(Object.entries(markers))('%s is hidden', (field, words) => {
   const record = withValue(field, words[0]);
 
-  test('its marks are seen without a rule', () => {
+  test('its markers are visible without a rule', () => {
     const messages = messagesOf(JSON.stringify(record), { rules: [] }).join('\n');
     for (const word of words) expect(messages).toContain(word);
   });
@@ -67,7 +67,7 @@ describe.each(Object.entries(markers))('%s is hidden', (field, words) => {
     for (const message of messagesOf(JSON.stringify(record), privacy)) for (const word of words) expect(message).not.toContain(word);
   });
 
-  test.each(actions)('by %s, in whatever shape it comes', (action) => {
+  test.each(actions)('by %s, in any form', (action) => {
     const privacy: Privacy = { rules: [{ fields: [field as FieldPath], action }], key };
     const word = words[0] ?? '';
     const text = JSON.stringify(record);
@@ -92,7 +92,7 @@ describe.each(Object.entries(markers))('%s is hidden', (field, words) => {
 describe('actions', () => {
   const all = (action: PrivacyAction): Privacy => ({ rules: [{ fields: Object.keys(markers) as FieldPath[], action }], key });
 
-  test('a dropped field is not missed', () => {
+  test('a dropped field is not reported as missing', () => {
     const { event, document } = redacted(fullest, all('drop'));
     expect(event.unexpected).toEqual([]);
     expect(document.message).toBe('Protected file open allowed (Success)');
@@ -109,7 +109,7 @@ describe('actions', () => {
     });
   });
 
-  test('a masked field stays in plain fields alone', () => {
+  test('a masked field stays in plain fields only', () => {
     const { event, document } = redacted(fullest, all('mask'));
     expect(document.message).toBe('Protected file open allowed (Success)');
     expect(document).not.toHaveProperty('related');
@@ -138,7 +138,7 @@ describe('actions', () => {
     expect(document.tags).toEqual(['forwarded', 'missing_field']);
   });
 
-  test('a rule for userNetwork is for all of it, but for what has a rule of its own', () => {
+  test('a rule for userNetwork applies to all its fields without a separate rule', () => {
     const record = { ...fullest, userNetwork: { ...fullest.userNetwork, later: { secret: 'marker' } } };
     const privacy: Privacy = {
       rules: [
@@ -160,28 +160,28 @@ describe('actions', () => {
   });
 });
 
-describe('the text', () => {
+describe('the original', () => {
   const privacy: Privacy = { rules: [{ fields: ['userEmailAddress'], action: 'mask' }] };
 
-  test('is written again with its digits when a rule touched it', () => {
+  test('is written again with its digits if a rule applied', () => {
     const text = '{ "logId":9007199254740993, "userEmailAddress":"user@example.com", "x":1.50 }';
     const { document } = redacted(text, privacy);
     expect(document.event.original).toBe('{"logId":9007199254740993,"userEmailAddress":"***","x":1.50}');
     expect(document.event.hash).toBe(createHash('sha256').update(document.event.original).digest('hex'));
   });
 
-  test('stays as received when none did', () => {
+  test('stays as received if none did', () => {
     const text = '{ "logId":1,\r\n "userId":"u" }';
     expect(redacted(text, privacy).document.event.original).toBe(text);
   });
 
-  test('of what is not an object is withheld as soon as there is a rule', () => {
+  test('of a record that is not an object is withheld if there is any rule', () => {
     const { event, document } = redacted('["user@example.com"]', privacy);
     expect(document.event.original).toBe('"***"');
     expect(event.unexpected).toEqual(['not_an_object']);
   });
 
-  test('identity is that of the record as received', () => {
+  test('identity is computed from the record as received', () => {
     const text = JSON.stringify(fullest);
     expect(redacted(text, privacy).document.dpas.uid).toBe(redacted(text, { rules: [] }).document.dpas.uid);
   });
@@ -196,11 +196,11 @@ describe('settings', () => {
     ]);
   });
 
-  test('every other field can', () => {
+  test('every other field can be hidden', () => {
     expect(problems({ rules: [{ fields: [...Object.keys(markers), 'userNetwork'], action: 'mask' }] })).toBeUndefined();
   });
 
-  test('a field has one rule, and a key is long', () => {
+  test('a field has one rule, and a key has a minimum length', () => {
     expect(
       problems({
         rules: [
@@ -212,7 +212,7 @@ describe('settings', () => {
     expect(problems({ rules: [], key: 'short' })?.[0]?.[0]).toBe('key');
   });
 
-  test('pseudonyms need a key, which may come from elsewhere than the rules', () => {
+  test('pseudonyms need a key, which may come from another level than the rules', () => {
     const rules = privacySettings.parse({ rules: [{ fields: ['userId'], action: 'pseudonymize' }] });
     expect(keyMissing(rules)).toBe(true);
     expect(keyMissing({ ...rules, key })).toBe(false);
@@ -223,7 +223,7 @@ describe('settings', () => {
     );
   });
 
-  test('a field that does not exist is refused', () => {
+  test('an unknown field is refused', () => {
     expect(problems({ rules: [{ fields: ['userEmail'], action: 'drop' }] })?.[0]?.[0]).toBe('rules.0.fields.0');
     expect(problems({ rules: [{ fields: [], action: 'drop' }] })?.[0]?.[0]).toBe('rules.0.fields');
   });

@@ -1,6 +1,6 @@
 /**
- * Records for tests: the table of specification 2.8 with the meaning that docs/formats.md gives each row, written down a second time, and
- * records in each of the shapes that permissions make.
+ * Records for tests: the table of specification 2.8 with the meaning that docs/formats.md gives
+ * each row, written a second time, and records in each form that permissions cause.
  */
 import type { NormalizeSettings } from '../../../src/normalize/normalizer.ts';
 import type { ReceivedRecord } from '../../../src/record/event.ts';
@@ -115,7 +115,7 @@ export const settings: NormalizeSettings = {
 
 export const received = Date.parse('2024-05-01T12:35:10.000Z') * 1000;
 
-/** A record as the journal hands it on. */
+/** A record as the journal returns it. */
 export function recordOf(text: string): ReceivedRecord & { readonly text: string } {
   const record = readText(text);
   return { record, text, uid: identify('production')(record), received };

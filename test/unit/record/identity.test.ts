@@ -5,7 +5,7 @@ import { canonical, identify, uidBytes, uidText } from '../../../src/record/iden
 import { parseRecord } from '../../../src/record/json.ts';
 import { readText } from '../../../src/record/read.ts';
 
-/** The rule written a second time, from docs/formats.md: what is hashed, part by part. */
+/** The rule implemented a second time, from docs/formats.md: the hash of the parts. */
 function uidOfParts(parts: readonly (string | null)[]): string {
   const sum = createHash('sha256');
   for (const part of parts) {
@@ -55,7 +55,7 @@ test.each(odd)('odd record %#', (text, parts) => {
   expect(uidOf(text, 's-1')).toBe(uidOfParts(['waybill/1', 's-1', ...parts]));
 });
 
-test('identities do not depend on what was identified before', () => {
+test('identities do not depend on earlier calls', () => {
   const uid = identify('s-1');
   const once = odd.map(([text]) => uid(readText(text)));
   const again = odd.toReversed().map(([text]) => uid(readText(text)));
@@ -63,7 +63,7 @@ test('identities do not depend on what was identified before', () => {
   expect(new Set(once).size).toBe(odd.length);
 });
 
-test('what permissions may hide and second reads may change is no part of it', () => {
+test('fields that permissions may hide and second reads may change are no part of it', () => {
   const record = {
     logId: 1,
     logTimestamp: '2024-05-01T12:00:00.10',
@@ -86,12 +86,12 @@ test('what permissions may hide and second reads may change is no part of it', (
   expect(uidOf(JSON.stringify(record), 'other')).not.toBe(uid);
 });
 
-test('all 16 bytes go through text and back', () => {
+test('all 16 bytes survive conversion to text and back', () => {
   for (let i = 0; i < 256; i += 1) {
     const bytes = createHash('sha256').update(String(i)).digest();
     expect(uidText(bytes, 8)).toBe(bytes.subarray(8, 24).toString('base64url'));
     expect(uidBytes(uidText(bytes, 8)).equals(bytes.subarray(8, 24))).toBe(true);
-    // The same digest, out of the code under test: each of its last characters occurs.
+    // The same digest, independent of the code under test: each possible last character occurs.
     expect(uidOf(String(i), 's')).toBe(uidOfParts(['waybill/1', 's', String(i)]));
   }
 });

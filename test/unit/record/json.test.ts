@@ -27,13 +27,13 @@ describe('parseRecord', () => {
     ['1e3', '1000'],
     ['-0', '-0'],
     ['0', '0'],
-  ])('the number %s keeps what its text says', (number, text) => {
+  ])('the number %s keeps its text', (number, text) => {
     expect(textOf(objectOf(parseRecord(`{"logId":${number}}`))?.logId)).toBe(text);
     expect(textOf(objectOf(objectOf(parseRecord(`{"userNetwork":{"x":[],"networkId":${number}}}`))?.userNetwork)?.networkId)).toBe(text);
     expect(textOf(parseRecord(number))).toBe(text);
   });
 
-  test('one inexact number leaves everything else as it is', () => {
+  test('one inexact number leaves all other values unchanged', () => {
     const value = objectOf(parseRecord('{"a":9007199254740993,"b":{"c":[1,2,"x",null,true]},"__proto__":{"d":1}}'));
     expect(isRawNumber(value?.a)).toBe(true);
     expect(value?.b).toEqual({ c: [1, 2, 'x', null, true] });
@@ -45,7 +45,7 @@ describe('parseRecord', () => {
     expect(JSON.stringify(parseRecord(text))).toBe(text);
   });
 
-  test('an object that only looks like a raw number is an object', () => {
+  test('an object that only resembles a raw number is an object', () => {
     const value = parseRecord('{"logId":{"rawJSON":"5"}}');
     expect(isRawNumber(objectOf(value)?.logId)).toBe(false);
     expect(textOf(objectOf(value)?.logId)).toBeUndefined();
@@ -55,7 +55,7 @@ describe('parseRecord', () => {
     expect(() => parseRecord(text)).toThrow(SyntaxError);
   });
 
-  test('64 levels are read, and a text that is nested deeper is a record that is not an object', () => {
+  test('64 levels are read, and a text nested deeper is a record that is not an object', () => {
     const nested = (depth: number) => '{"a":'.repeat(depth) + '9007199254740993' + '}'.repeat(depth);
     expect(objectOf(parseRecord(nested(64)))).toBeDefined();
     expect(parseRecord(nested(65))).toBe(nested(65));

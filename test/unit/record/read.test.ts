@@ -1,4 +1,4 @@
-/** A record read from its bytes, beside what JSON.parse gives for its text. */
+/** A record read from its bytes, compared with the result of JSON.parse for its text. */
 import { describe, expect, test } from 'vitest';
 import { fieldPaths } from '../../../src/record/fields.ts';
 import { readRecord, readText } from '../../../src/record/read.ts';
@@ -9,7 +9,7 @@ import { fullest } from '../normalize/records.ts';
 type Reviver = (key: string, value: unknown, context: { readonly source?: string }) => unknown;
 const parse = JSON.parse as (text: string, reviver: Reviver) => unknown;
 
-/** The text of a field by the rules of docs/formats.md, from what JSON.parse gives. */
+/** The text of a field by the rules of docs/formats.md, from the result of JSON.parse. */
 function expectedText(object: unknown, path: string): string | undefined {
   const value = path
     .split('.')
@@ -22,7 +22,7 @@ function expectedText(object: unknown, path: string): string | undefined {
   return typeof value === 'string' && value.trim() !== '' ? value.toWellFormed() : undefined;
 }
 
-/** A number as its text: an exact integer in its shortest form, another number as it is written. */
+/** A number as its text: an exact integer in its shortest form, another number as written. */
 class Digits {
   readonly text: string;
   constructor(value: number, source: string) {
@@ -66,7 +66,7 @@ describe('the fields of a record', () => {
     expect(textsOf(text)).toEqual(oracle(text));
   });
 
-  test('the kinds say how a value is written', () => {
+  test('the kinds describe how a value is written', () => {
     const record = readText(
       '{"logId":1,"userId":"x","payloadId":"é","payloadName":"\\n","result":1.5,"resultReason":true,"logTimestamp":{},"userNetwork":[]}',
     );
@@ -82,7 +82,7 @@ describe('the fields of a record', () => {
     expect(kindOf('actionAttempted')).toBe(kinds.absent);
   });
 
-  test('only a string is a time, whatever escapes it has', () => {
+  test('only a string is a time, with any escapes', () => {
     const timeOf = (value: string) => readText(`{"logTimestamp":${value}}`).time;
     expect(timeOf('"2024-05-01T12:34:56.1234569"')).toBe(1714566896123456);
     expect(timeOf('"2024-05-01\\u005412:34:56Z"')).toBe(1714566896000000);
@@ -106,7 +106,7 @@ describe('the fields of a record', () => {
     expect(readText(nested(65))).toMatchObject({ isObject: false });
     expect(readText(nested(65)).text(0)).toBeUndefined();
     expect(readText(nested(300_000))).toMatchObject({ isObject: false });
-    // JSON.parse keeps the last of two equal keys only.
+    // JSON.parse keeps only the last of two equal keys.
     expect(readText('{"a":'.concat('['.repeat(80), ']'.repeat(80), ',"a":1,"logId":1}'))).toMatchObject({ isObject: true });
   });
 });

@@ -61,7 +61,7 @@ const unreadable: readonly string[] = [
 ];
 
 describe.each(['UTC', 'America/New_York', 'Asia/Kolkata'])('with the machine in %s', (timeZone) => {
-  test('the zone is in force', () => {
+  test('the time zone is active', () => {
     process.env.TZ = timeZone;
     expect(new Date(2024, 0, 1).getTimezoneOffset()).toBe({ UTC: 0, 'America/New_York': 300, 'Asia/Kolkata': -330 }[timeZone]);
   });
@@ -91,7 +91,9 @@ test('microseconds as text', () => {
   expect(microsToIso(1714566910123999)).toBe('2024-05-01T12:35:10.123Z');
 });
 
-/** A second reader, written otherwise: by an expression, big integers and the calendar of `Date` told that the text is UTC. */
+/**
+ * A second implementation: by a regular expression, big integers and the calendar of `Date` in UTC.
+ */
 function secondReader(text: string): bigint | undefined {
   const found = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:)(\d\d)(?:\.(\d+))?(?:Z|([+-])(\d\d):(\d\d))?$/.exec(text);
   if (found === null) return undefined;
@@ -105,7 +107,7 @@ function secondReader(text: string): bigint | undefined {
   return us >= 0n && us < BigInt(Date.UTC(2255, 0, 1)) * 1000n ? us : undefined;
 }
 
-test('any text is read as a second reader reads it', () => {
+test('the second implementation agrees on any text', () => {
   const seed = Number(process.env.SEED ?? 20241121);
   let state = seed;
   const below = (n: number) => {

@@ -1,4 +1,4 @@
-/** What `status` advises, where no other test shows it. */
+/** The advice of `status` that no other test covers. */
 import { expect, test } from 'vitest';
 import { worst } from '../../../src/report/advice.ts';
 import { presentOf } from '../../../src/report/completeness.ts';
@@ -9,7 +9,7 @@ import { coverage, sink, snapshot, source } from './snapshots.ts';
 const loss = { loss: '"a.ndjson" was truncated: entries 3 to 9 may be lost', lostEntries: { first: 1, last: 9 } };
 const short = { id: 'siem', windows: 4, lacking: 4, lost: 4, ...loss, deadLetters: 0 };
 
-test('a loss of delivered records is said in the verdict and in the advice, with the command that sends them again', () => {
+test('the verdict and the advice report a loss of delivered records, with the command that sends them again', () => {
   const other = { ...short, lostEntries: { first: 5, last: 12 } };
   const sources = [short, other].map((lacking, i) => source({ id: `s${i}`, coverage: coverage({ sinks: [lacking] }) }));
   const lost = snapshot({ sources });
@@ -31,7 +31,7 @@ test.each([
   expect(presentOf(snapshot({ sinks: [sink({ ...change, lastError: 'refused' })] })).sinks).toEqual([{ id: 'siem', lastError }]);
 });
 
-test('what lacks without a window is named', () => {
+test('missing records without a window are named', () => {
   const said = (change: object): string =>
     verdict(snapshot({ sources: [source({ coverage: coverage({ sinks: [{ ...short, lacking: 0, lost: 0, ...change }] }) })] }));
   expect(said({ undated: 2 })).toContain('NOT ALL DELIVERED: siem lacks 2 records without a readable time, proven');

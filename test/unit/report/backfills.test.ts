@@ -17,11 +17,11 @@ const progress = (more: Partial<BackfillProgress> = {}): BackfillProgress => ({
   ...more,
 });
 
-describe('how far a backfill is', () => {
-  test('by records where the service counted them, by time where it did not; whole only at its end', () => {
+describe('the progress of a backfill', () => {
+  test('by records if the service counted them, otherwise by time; 100 % only at its end', () => {
     expect(share(progress())).toBeCloseTo(1_234_567 / 2_995_000);
     expect(share(progress({ order: { asked: 0, paused: false } }))).toBe(0.25);
-    // The count includes padding and grows; a share of more than all is none.
+    // The count includes padding and grows; a share above 1 is capped.
     expect(share(progress({ records: 3_000_000 }))).toBe(0.999);
     expect(share(progress({ records: 2_000_000, state: 'done' }))).toBe(1);
     expect(share(progress({ records: 0, closedUntil: at('2026-01-01T00:00:00Z'), order: { asked: 0, paused: false, expected: 0 } }))).toBe(
@@ -29,7 +29,7 @@ describe('how far a backfill is', () => {
     );
   });
 
-  test('in words: share, records, where it is, gaps, speed and what is left; a paused one has no speed', () => {
+  test('as text: share, records, position, gaps, speed and remaining time; a paused one has no speed', () => {
     expect(backfillText(progress({ perSecond: 3_100.4, secondsLeft: 760 }))).toBe(
       '41.2 % (1,234,567 of 2,995,000 records), up to 2026-01-03T12:00:00Z, 3,100 records/s, 12 min left',
     );
@@ -39,13 +39,13 @@ describe('how far a backfill is', () => {
     expect(backfillText(progress({ order: { asked: 0, paused: false } }))).toBe('25.0 % (1,234,567 records), up to 2026-01-03T12:00:00Z');
   });
 
-  test('the time left follows from the speed, and is not told without a count', () => {
+  test('the remaining time follows from the speed, and is absent without a count', () => {
     expect(secondsLeft(progress({ records: 995_000 }), 1_000)).toBe(2_000);
     expect(secondsLeft(progress(), 0)).toBeUndefined();
     expect(secondsLeft(progress({ order: { asked: 0, paused: false } }), 1_000)).toBeUndefined();
   });
 
-  test('status shows two lines at most, the last of which counts the rest', () => {
+  test('status shows at most two lines, the last of which counts the others', () => {
     const sources = [{ id: 'a', backfills: [progress()] }, { id: 'b' }, { id: 'c', backfills: [progress(), progress()] }];
     const lines = backfillLines(sources, 2);
     expect(lines).toHaveLength(2);
@@ -62,20 +62,21 @@ test.each([
     '2026-01-11T00:00:00Z',
     'nothing was cancelled: the window in progress reaches the end of the range, 2026-01-11T00:00:00Z, and is still read',
   ],
-])('one that is cancelled and ends at %s', (ends, words) => {
+])('a cancelled backfill, which ends at %s', (ends, words) => {
   expect(shorten(progress(), at(ends))).toBe(words);
 });
 
-describe('what a backfill will take', () => {
+describe('the estimate of a backfill', () => {
   const days = (count: number) => [{ from: at('2026-01-01T00:00:00Z'), to: at('2026-01-01T00:00:00Z') + count * 86_400_000_000 }];
 
   const closeDelay = 900_000_000;
   const long = { settled: at('2026-06-01T00:00:00Z'), closeDelay };
   const pace = (perSecond: number, bytes?: number) => ({ pageSize: 1_000, perSecond, bytes });
 
-  test('windows by records or by days, whichever are more; requests by windows and pages; the rate rules', () => {
+  test('windows by records or by days, whichever are more; requests by windows and pages; the duration by the rate', () => {
     expect(estimate(0, days(30), pace(10), long)).toEqual({ records: 0, windows: 30, requests: 60, seconds: 6, bytes: 0 });
-    // A window of 9,000 records spans 388.8 s: the widest that divides a quarter of an hour is 300 s, 288 of them a day.
+    // A window of 9,000 records spans 388.8 s: the widest one that divides a quarter of an hour is
+    // 300 s, 288 of them a day.
     expect(estimate(2_000_000, days(1), pace(2, 90), long)).toEqual({
       records: 2_000_000,
       windows: 288,
@@ -83,21 +84,22 @@ describe('what a backfill will take', () => {
       seconds: 1_288,
       bytes: 180_000_000,
     });
-    // Where requests are many a second it takes as long as records take.
+    // With many requests per second the records determine the duration.
     expect(estimate(2_000_000, days(1), pace(1_000, 90), long).seconds).toBe(100);
   });
 
-  test('near the present windows are narrower: a tenth of what lies before the settled time, and at last as wide as the close delay', () => {
+  test('near the present windows are narrower: a quarter of the time before the closed limit, down to the close delay', () => {
     const to = at('2026-01-01T10:00:00Z');
-    // 1 h; 45 min from a tenth of 9 h on, the first of them ending at half past one; five of 30 min from 3:00 on; then eighteen of 15 min.
+    // Two of 2 h; of 1.5 h, which ends at 4:30; of 1 h until 5:00, 6:00 and 7:00; of 45 min, which
+    // ends at 7:30; two of 30 min; six of 15 min.
     const range = { from: to - 36_000_000_000, to: to };
-    expect(estimate(0, [range], pace(10), { settled: to, closeDelay }).windows).toBe(27);
+    expect(estimate(0, [range], pace(10), { settled: to, closeDelay }).windows).toBe(15);
     // As the collector plans them.
     let planned = 0;
     for (let closedUntil = range.from; closedUntil < to; planned += 1)
       closedUntil = nextWindow(closedUntil, Number.MAX_SAFE_INTEGER, to + closeDelay, closeDelay, to)?.to ?? to;
-    expect(planned).toBe(27);
-    // With eleven days more in between they are a day wide.
+    expect(planned).toBe(15);
+    // With eleven more days in between, one window holds the ten hours.
     expect(estimate(0, [range], pace(10), { settled: to + 11 * 86_400_000_000, closeDelay }).windows).toBe(1);
   });
 

@@ -1,4 +1,7 @@
-/** The verdict on a period, case by case: what was read, what is due, what sinks have, in numbers that a reader can follow. */
+/**
+ * The verdict on a period, case by case: collected time, due time, delivered entries, in numbers
+ * that a reader can follow.
+ */
 import { describe, expect, test } from 'vitest';
 import type { Coverage, SinkCoverage } from '../../../src/model/snapshot.ts';
 import { completeness, dueAfterSeconds } from '../../../src/report/completeness.ts';
@@ -12,7 +15,10 @@ function at(clock: string): number {
   return Date.parse(`2026-11-20T${clock}Z`) * 1_000;
 }
 
-/** A ledger that begins at 00:00 with a close delay of 15 min: at 12:00 everything up to 11:15 is due. */
+/**
+ * A ledger that starts at 00:00 with a close delay of 15 min: at 12:00 everything up to 11:15 is
+ * due.
+ */
 function covered(until: string, change: Partial<Coverage> = {}): Coverage {
   return {
     ...{ startsAt: at('00:00:00'), liveFrom: at('00:00:00'), history: [], sinks: [] },
@@ -52,18 +58,18 @@ function lacking(id: string, windows: number, missing: number, deadLetters = 0, 
   return { id, windows, lacking: missing, lost: 0, deadLetters, ...losses };
 }
 
-test('a ledger that is read up to what is due is complete so far, and complete for a period that it covers', () => {
+test('a ledger read up to the due time is complete so far, and complete for a period that it covers', () => {
   expect(said(facts(covered('11:15:00')))).toBe('COMPLETE SO FAR AND DELIVERED');
   expect(said(facts(covered('11:15:00'), { to: at('11:15:00') }))).toBe('COMPLETE AND DELIVERED');
   expect(said(facts(covered('11:15:00'), { to: at('11:15:01') }))).toBe('COMPLETE SO FAR AND DELIVERED');
-  // What is proven before it is due is proven all the same.
+  // Time proven before it is due counts as proven.
   expect(said(facts(covered('11:30:00'), { to: at('11:30:00') }))).toBe('COMPLETE AND DELIVERED');
 });
 
 test('time is due after two close delays and a window, which is 10 s to 1 h wide', () => {
   expect([0, 5, 10, 300, 900, 3_600, 7_200].map(dueAfterSeconds)).toEqual([10, 20, 30, 900, 2_700, 10_800, 18_000]);
   expect(said(facts(covered('11:14:59')))).toBe('INCOMPLETE: not covered: 2026-11-20 11:14:59–11:15 UTC, collection is behind');
-  // The clock that is behind counts, as where windows are closed.
+  // The clock that is behind applies, as for closing windows.
   const behind = facts(covered('11:14:59'), { sources: [polled({ serverNow: at('11:59:59') })] });
   expect(completeness(behind)).toMatchObject({ complete: true, uncovered: [], soFar: true });
   const ahead = facts(covered('11:14:59'), { sources: [polled({ serverNow: at('13:00:00') })] });
@@ -102,7 +108,7 @@ test.each<[string, Partial<Facts>, Partial<Coverage>, string]>([
     '2026-11-20 07:45–11:15 UTC, collection is paused (journal_full)',
   ],
   [
-    'the source is gone from the configuration',
+    'the source is not in the configuration',
     { sources: [polled({ state: 'unconfigured', closeDelaySeconds: 0, trouble: 'x' })] },
     {},
     '2026-11-20 11:15–11:59:50 UTC, the source is not in the configuration',
@@ -152,13 +158,13 @@ test.each<[string, Partial<Facts>, Partial<Coverage>, string]>([
     },
     '2026-11-20 01:00–05:00 UTC, the backfill is paused',
   ],
-])('time that is due and not proven is named with its reason: %s', (_, change, part, hole) => {
+])('due but unproven time is named with its reason: %s', (_, change, part, hole) => {
   const given = facts(covered('11:15:00', part), change);
   expect(said(given)).toBe(`INCOMPLETE: not covered: ${hole}`);
   expect(completeness(given)).toMatchObject({ complete: false, delivered: true, final: false });
 });
 
-test('holes beside each other with one reason are one, and more than three are counted', () => {
+test('adjacent holes with one reason are merged, and more than three are counted', () => {
   const hours = ['01', '03', '05', '07', '09'].map((hour) => ({ from: at(`${hour}:00:00`), to: at(`${hour}:30:00`), paused: false }));
   const read = [...hours, { from: at('10:00:00'), to: at('11:15:00') }].map(({ from, to }) => ({ from, to }));
   const given = facts(covered('11:15:00', { startsAt: at('01:00:00'), liveFrom: at('10:00:00'), history: hours, read }));
@@ -180,7 +186,7 @@ test('holes beside each other with one reason are one, and more than three are c
   expect(completeness(beside).uncovered).toMatchObject([{ from: at('00:00:00'), to: at('02:00:00') }]);
 });
 
-test('time is cut where its reason changes: at the begin of the ledger, and where requested history ends', () => {
+test('time is divided where its reason changes: at the start of the ledger, and where requested history ends', () => {
   const late = covered('11:15:00', { read: [{ from: at('01:00:00'), to: at('11:15:00') }] });
   expect(completeness(facts(late, { from: at('00:00:00') - 3_600_000_000 })).uncovered).toMatchObject([
     { from: at('00:00:00') - 3_600_000_000, to: at('00:00:00'), reason: 'before_ledger' },
@@ -205,20 +211,20 @@ test('a long error of the source is shortened in the verdict', () => {
   expect(said(failing)).toMatch(/, the source fails: x{160}…$/);
 });
 
-test('a period of which nothing is due says when the first proof is due, and is not complete', () => {
+test('a period without due time states when the first proof is due, and is not complete', () => {
   const none = { windows: { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 } };
   const of = (from: string, to: string | undefined, change: Partial<SourceFacts> = {}): string =>
     said(facts(covered('11:15:00', none), { from: at(from), to: to === undefined ? undefined : at(to), sources: [polled(change)] }));
   expect(of('11:30:00', undefined)).toBe('NOTHING DUE YET: first proof now');
   expect(of('11:59:40', undefined)).toBe('NOTHING DUE YET: first proof about 12:15 UTC');
   expect(of('11:30:00', undefined, { nextProof: at('12:04:00') })).toBe('NOTHING DUE YET: first proof about 12:04 UTC');
-  // Wholly in the future, with and without an end.
+  // Entirely in the future, with and without an end.
   expect(of('13:00:00', '14:00:00')).toBe('NOTHING DUE YET: first proof about 13:30 UTC');
   expect(of('13:00:00', undefined)).toBe('NOTHING DUE YET: first proof about 13:30 UTC');
   expect(of('11:59:40', undefined, { undated: { known: undefined } })).toBe('NOTHING DUE YET: first proof with its first record');
   const { complete } = completeness(facts(covered('11:15:00', none), { from: at('11:59:40') }));
   expect(complete).toBe(false);
-  // What is due and not proven is no such period.
+  // Due and unproven time makes no such period.
   expect(of('11:14:59', undefined)).not.toContain('NOTHING DUE YET');
 });
 
@@ -234,7 +240,7 @@ test('a gap, an accepted gap and a window in doubt each make it incomplete', () 
   expect(said(facts(covered('09:00:00', all)))).toBe('INCOMPLETE: 1 gap; not covered: 2026-11-20 09:00–11:15 UTC, collection is behind');
 });
 
-test('what sinks lack is named with the last error and the dead letters', () => {
+test('missing entries of sinks are named with the last error and the dead letters', () => {
   const of = (sinks: readonly SinkCoverage[], change: Partial<Facts> = {}): string => said(facts(covered('11:15:00', { sinks }), change));
   const errors = {
     sinks: [
@@ -261,7 +267,7 @@ test('what sinks lack is named with the last error and the dead letters', () => 
   expect(said(incomplete)).toMatch(/^INCOMPLETE: not covered/);
 });
 
-test('lost windows of a sink are named before its other troubles, with what happened', () => {
+test('lost windows of a sink are named before its other problems, with the reason', () => {
   const of = (...sinks: SinkCoverage[]): string => said(facts(covered('11:15:00', { sinks }), { to: at('11:15:00') }));
   const loss = '"siem.ndjson" was truncated from 900 to 0 bytes';
   expect(of(lacking('siem', 96, 3, 0, { lost: 3, loss }))).toBe(
@@ -280,7 +286,7 @@ describe('several sources', () => {
     ...change,
   });
 
-  test('all must be complete; what is missing names its source, and sinks are summed', () => {
+  test('all must be complete; missing time names its source, and sinks are summed', () => {
     expect(said(two(covered('11:15:00'), covered('11:15:00')))).toBe('COMPLETE SO FAR AND DELIVERED');
     expect(said(two(covered('11:15:00'), covered('11:00:00')))).toBe(
       'INCOMPLETE: not covered: test 2026-11-20 11:00–11:15 UTC, collection is behind',
@@ -296,7 +302,7 @@ describe('several sources', () => {
     expect(said(two(covered('11:15:00', lost), covered('11:15:00', none)))).toContain('siem lacks 4 of 15 windows (lost 4: was deleted)');
   });
 
-  test('one whose ledger begins after the period has no part in it, nor one retired before it', () => {
+  test('a source whose ledger starts after the period, or that was retired before it, is not part of it', () => {
     const late = covered('11:15:00', {
       startsAt: at('10:00:00'),
       liveFrom: at('10:00:00'),
@@ -307,7 +313,8 @@ describe('several sources', () => {
     expect(said(two(covered('11:15:00'), late, { to: at('10:00:01') }))).toBe(
       'INCOMPLETE: not covered: test 2026-11-20 10:00–10:00:01 UTC, collection is behind',
     );
-    // It owes all of a period in which it began, and keeps none from being final that ends there.
+    // It owes all of a period in which it started, and does not prevent a period that ends there
+    // from being final.
     const begun = covered('11:15:00', {
       startsAt: at('10:00:00'),
       liveFrom: at('10:00:00'),
@@ -322,20 +329,20 @@ describe('several sources', () => {
     const old = covered('05:00:00');
     expect(said(two(covered('11:15:00'), old, { ...retired, from: at('05:00:00'), to: at('06:00:00') }))).toBe('COMPLETE AND DELIVERED');
     expect(said(two(covered('11:15:00'), old, { ...retired, from: at('04:59:59'), to: at('06:00:00') }))).toBe('COMPLETE AND DELIVERED');
-    // What failed before the retirement stays uncovered, in a part of that time too.
+    // Time that failed before the retirement stays uncovered, also in a part of that time.
     const failed = { sources: [polled(), polled({ id: 'test', state: 'retired', retiredAt: at('07:00:00') })] };
     const within = (from: string, to: string): string => said(two(covered('11:15:00'), old, { ...failed, from: at(from), to: at(to) }));
     expect(within('05:30:00', '06:00:00')).toBe('INCOMPLETE: not covered: test 2026-11-20 05:30–06:00 UTC, the source was retired');
     expect(within('06:30:00', '08:00:00')).toBe('INCOMPLETE: not covered: test 2026-11-20 06:30–07:00 UTC, the source was retired');
     expect(within('07:00:00', '08:00:00')).toBe('COMPLETE AND DELIVERED');
-    // Where that is so of all, nothing is proven.
+    // If that is true of all sources, nothing is proven.
     const none = { ...late, windows: { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 } };
     expect(said(facts(none, { from: at('01:00:00'), to: at('02:00:00') }))).toBe(
       'INCOMPLETE: nothing is proven; not covered: 2026-11-20 01:00–02:00 UTC, before the start of the ledger',
     );
   });
 
-  test('one that has not begun is named; where its start is known it owes the time from there', () => {
+  test('a source that has not started is named; if its start is known it owes the time from there', () => {
     expect(said(two(covered('11:15:00'), undefined))).toBe('INCOMPLETE: nothing is known of test: its ledger has not started');
     const nothing = { liveFrom: undefined, read: [], windows: { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 } };
     expect(said(two(covered('11:15:00'), covered('11:15:00', { ...nothing, startsAt: at('11:30:00') })))).toBe(
@@ -350,7 +357,7 @@ describe('several sources', () => {
   });
 });
 
-test('final: every window is, and nothing of the period is outside of the ledger or still to come', () => {
+test('final: every window is, and no time of the period is outside the ledger or in the future', () => {
   const of = (coverage: Partial<Coverage>, change: Partial<Facts> = {}): boolean => {
     const windows = { all: 45, final: 45, gaps: 0, accepted: 0, inDoubt: 0 };
     return completeness(facts(covered('11:15:00', { windows, ...coverage }), { to: at('11:15:00'), ...change })).final;
@@ -365,7 +372,7 @@ test('final: every window is, and nothing of the period is outside of the ledger
   expect(of({ sinks: [lacking('siem', 1, 1)] })).toBe(true);
 });
 
-test('status speaks of the whole ledger up to now, of the sources that the report has', () => {
+test('status covers the whole ledger until now, and the sources in the report', () => {
   const behind = sound({ read: [{ from: sound().startsAt ?? 0, to: snapshotNow - 3_600_000_000 }] });
   expect(statusVerdict(snapshot())).toMatchObject({ complete: true, soFar: true, delivered: true });
   expect(statusVerdict(snapshot({ sources: [source({ coverage: behind })] }))).toMatchObject({ complete: false });

@@ -6,7 +6,7 @@ import { explanation } from '../../../src/report/explain.ts';
 const read = (path: string): string => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
 const operations = read('docs/operations.md');
 
-test('every error code of the source is explained by its own heading, which begins with what is lost', () => {
+test('every error code of the source is explained by a heading, which starts with the loss', () => {
   const codes = [...read('src/errors.ts').matchAll(/^ {2}\| '([a-z_]+)'/gm)].map(([, code]) => code ?? '');
   expect(codes.length).toBeGreaterThan(25);
   for (const code of codes) expect(explanation(code, operations), code).toMatch(new RegExp(`^${code}\n\n.*(lost|safe)`));

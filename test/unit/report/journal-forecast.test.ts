@@ -11,15 +11,15 @@ const journal = (change: Partial<Snapshot['journal']> = {}): Snapshot['journal']
 });
 const blocked = sink({ state: 'blocked', lagRecords: 1_000, lagSeconds: 3_600 });
 
-test('the room is divided by the rate since the sink stopped', () => {
-  // 2,000 entries take 200 MiB. 1,000 of them, 100 MiB, came within the hour; 900 MiB are left for the next.
+test('the free space is divided by the rate since the sink stopped', () => {
+  // 2,000 entries take 200 MiB. 1,000 of them, 100 MiB, came within the hour; 900 MiB are left.
   expect(journalForecast({ journal: journal(), sinks: [sink(), blocked] })).toEqual({ secondsUntilFull: 9 * 3_600, sink: blocked.id });
   expect(journalForecast({ journal: journal({ bytes: 300 * mib, setAside: 100 * mib }), sinks: [blocked] })?.secondsUntilFull).toBe(
     8 * 3_600,
   );
 });
 
-test('the slowest sink decides, unless it delivers', () => {
+test('the slowest sink determines it, unless it delivers', () => {
   const slow = { ...blocked, id: 'slow', state: 'retrying', lagRecords: 2_000, lagSeconds: 7_200 };
   const busy = { ...blocked, id: 'busy', state: 'active', lagRecords: 2_900 };
   expect(journalForecast({ journal: journal(), sinks: [busy, blocked, slow] })).toEqual({ secondsUntilFull: 8 * 3_600, sink: 'slow' });

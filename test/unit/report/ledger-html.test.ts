@@ -1,4 +1,4 @@
-/** The report as a page and as CSV: read back by parsers of the tests' records. */
+/** The report as a page and as CSV, parsed by independent code of the tests. */
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { ledgerCsv as csvPieces, reportDigest } from '../../../src/report/ledger/csv.ts';
@@ -52,7 +52,7 @@ function objects(text: string): Record<string, string>[] {
   });
 }
 
-/** The cells of each table by its caption, tags taken away and entities resolved. */
+/** The cells of each table by its caption, without tags and entities. */
 function tables(html: string): Map<string, string[][]> {
   const textOf = (part: string): string =>
     part.replace(/<[^>]*>/g, '').replace(/&#(\d+);/g, (_, code: string) => String.fromCharCode(Number(code)));
@@ -66,7 +66,7 @@ function tables(html: string): Map<string, string[][]> {
   );
 }
 
-test('csv by window: each number under its name, in UTC, and no sums that a script would count twice', () => {
+test('csv by window: each number under its name, in UTC, and without sums that a script would count twice', () => {
   const rows = objects(ledgerCsv(mixed, 'window', 'Europe/Berlin'));
   expect(rows).toHaveLength(4);
   expect(rows[1]).toEqual({
@@ -108,10 +108,10 @@ test('csv by day and month: the same sums, grouped in the zone', () => {
   ]);
 });
 
-test('csv: words of a server are one cell, and no formula', () => {
+test('csv: texts of a server are one cell, and no formula', () => {
   const texts = [
     ...['=HYPERLINK("http://x","y")', '+1', '-1', '@SUM(A1)', 'two\nlines, "quoted"'],
-    // Where the comma is the decimal sign a spreadsheet takes `;` for the separator, and quotes of ours for text.
+    // With a decimal comma, a spreadsheet separates at `;` and treats our quotes as text.
     ...['said;=1+1', 'said; "=1+1"', 'said,\t@SUM(A1)', 'a|-1', 'a\n+1', '\uff1d1+1', 'a-b = c; d'],
   ];
   const source = reportSource(
@@ -124,7 +124,7 @@ test('csv: words of a server are one cell, and no formula', () => {
   ]);
 });
 
-test('csv: whatever a program takes for the separator, no cell of a report is a formula', () => {
+test('csv: with any separator, no cell of a report is a formula', () => {
   const evil = ['=1+1', ';=1+1', '";=1+1', 'a\t=1+1', 'x,"=1+1', "';@x", '\r\n-1', '; \t+1'];
   const source = reportSource(
     evil.map((text) => window('2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z', { state: 'gap', reason: 'count', message: text })),
@@ -144,7 +144,7 @@ test('csv: the verdict is a comment before the header, on one line', () => {
   expect(second?.startsWith('source,from,to,state,')).toBe(true);
 });
 
-test('the digest is that of the csv without the verdict, and does not depend on when or how the report is made', () => {
+test('the digest is that of the csv without the verdict, independent of time and command', () => {
   const csv = ledgerCsv(mixed, 'window', 'UTC').replace(/^.*\r\n/, '');
   expect(csv.startsWith('source,')).toBe(true);
   expect(reportDigest({ ...mixed, summary: 'another moment' })).toBe(createHash('sha256').update(csv).digest('hex'));
@@ -153,7 +153,7 @@ test('the digest is that of the csv without the verdict, and does not depend on 
   );
 });
 
-test('the page begins with what can be quoted and ends with what it cannot prove', () => {
+test('the page starts with a quotable paragraph and ends with the limits of the proof', () => {
   const html = ledgerHtml(mixed, options);
   const quote = /<blockquote><p>([^]*?)<\/p>/.exec(html)?.[1] ?? '';
   expect(quote.split(/(?<=\.) (?=[A-Z0-9])/)).toEqual([
@@ -174,7 +174,7 @@ test('the page begins with what can be quoted and ends with what it cannot prove
   expect(end).toContain('3,569 collected records are outside the counts of windows');
 });
 
-test('a part of the period that the ledger does not cover is in the quote', () => {
+test('the quote contains the part of the period that the ledger does not cover', () => {
   const source = reportSource([window('2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z')]);
   const uncovered = [
     {
@@ -194,7 +194,7 @@ test('a part of the period that the ledger does not cover is in the quote', () =
   expect(html).not.toContain('collection is behind');
 });
 
-test('proven is defined only where a window is proven, and one in doubt is not', () => {
+test('the word proven is defined only if a window is proven; a window in doubt is not', () => {
   const quoteOf = (change: Parameters<typeof window>[2]): string => {
     const source = reportSource([window('2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z', change)]);
     return /<blockquote><p>([^]*?)<\/p>/.exec(ledgerHtml(reportOf([source]), options))?.[1] ?? '';
@@ -210,7 +210,7 @@ test('proven is defined only where a window is proven, and one in doubt is not',
   expect(quoteOf({ state: 'proven', reason: 'shrunk' })).toContain('All of 1 window is proven. Proven means:');
 });
 
-test('the badge is the verdict: green only when everything is delivered too', () => {
+test('the badge shows the verdict: green only if everything is delivered too', () => {
   const badge = (complete: boolean, delivered: boolean): string =>
     /<p class="(verdict \w+">[^<]*)</.exec(ledgerHtml(reportOf([], { summary: 'S & T', complete, delivered }), options))?.[1] ?? '';
   expect([badge(true, true), badge(true, false), badge(false, true)]).toEqual([
@@ -220,7 +220,7 @@ test('the badge is the verdict: green only when everything is delivered too', ()
   ]);
 });
 
-test('the head says which service was polled and what is in force, as configured', () => {
+test('the head names the polled service and the settings in effect', () => {
   const service = { host: 'service.example', tenant: 'contoso', closeDelaySeconds: 900, recountSeconds: [3_600, 2_592_000] };
   const html = ledgerHtml(mixed, { ...options, services: { production: service } });
   expect(html).toContain(
@@ -229,7 +229,7 @@ test('the head says which service was polled and what is in force, as configured
   expect(ledgerHtml(mixed, options)).toContain('The source is not in the configuration.');
 });
 
-test('sinks stand before recounts, the words are explained, and a list of gaps alone is printed once', () => {
+test('sinks come before recounts, the words are explained, and a list of gaps alone is printed once', () => {
   const html = ledgerHtml(mixed, options);
   const [head = []] = tables(html).get('Every window of production') ?? [];
   expect(head.indexOf('siem')).toBeGreaterThan(0);
@@ -243,7 +243,7 @@ test('sinks stand before recounts, the words are explained, and a list of gaps a
   expect(captions(reportOf([gaps]))).toEqual(['Every window of production']);
 });
 
-test('a suspension that ended does not repeat why it started', () => {
+test('an ended suspension does not repeat its reason', () => {
   const message = 'userNetwork is not shown any more';
   const suspensions = [
     { at: '2026-11-19T22:20:00Z', event: 'suspended', reason: 'fields', message },
@@ -259,7 +259,7 @@ test('a suspension that ended does not repeat why it started', () => {
   ]);
 });
 
-test('who accepted a gap, when and why, is in the quote; the same act on several gaps is said once', () => {
+test('the quote states who accepted a gap, when and why; one operation on several gaps is printed once', () => {
   const from = ['2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z', '2026-11-19T22:45:00Z', '2026-11-19T23:00:00Z'];
   const source = reportSource(from.map((at) => window(at, at.replace(/5:00|0:00/, '9:00'), { state: 'accepted', reason: 'count' })));
   const accept = (at: string, actor: string | null, detail: Record<string, string>) => ({
@@ -280,7 +280,7 @@ test('who accepted a gap, when and why, is in the quote; the same act on several
   );
 });
 
-test('its tables add up: rows to the sums, by window, day and month', () => {
+test('rows add up to the sums, by window, day and month', () => {
   for (const by of ['window', 'day', 'month'] as const) {
     const found = tables(ledgerHtml(mixed, { ...options, by }));
     const table =
@@ -308,7 +308,7 @@ test('its tables add up: rows to the sums, by window, day and month', () => {
   ]);
 });
 
-test('it stands alone: no script, nothing from elsewhere, its only style is the one that the policy names', () => {
+test('it is self-contained: no script, no external resource, and only the style that the policy permits', () => {
   const html = ledgerHtml(mixed, options);
   expect(html).not.toMatch(/<(script|link|img|iframe|object|embed|svg|base|form|meta http-equiv="refresh")\b/i);
   expect(html).not.toMatch(/\b(src|href|srcset|action|on\w+)=|url\(|@import|https?:/i);
@@ -319,7 +319,7 @@ test('it stands alone: no script, nothing from elsewhere, its only style is the 
   expect(style).toContain('@media print');
 });
 
-test('it can be read without seeing: language, title, one first heading, headed columns and rows, named regions', () => {
+test('it is accessible: language, title, one first heading, table headers, named regions', () => {
   const html = ledgerHtml(mixed, options);
   expect(html).toMatch(/^<!doctype html>\n<html lang="en">/);
   expect(html).toContain('<title>Completeness report: production</title>');
@@ -338,7 +338,7 @@ test('it can be read without seeing: language, title, one first heading, headed 
   for (const [, label = ''] of html.matchAll(/tabindex="0" aria-label="([^"]*)"/g)) expect(label).not.toBe('');
 });
 
-test('lost windows of a sink stand in the quotable paragraph, in its row and in theirs', () => {
+test('lost windows of a sink are in the quotable paragraph, in its row and in theirs', () => {
   const html = ledgerHtml(withLoss, options);
   expect(html).toContain('Delivered: siem 412 and 1 dead letter, 1 window lost, 1 window pending.');
   expect(tables(html).get('Delivery of these windows by sink')?.slice(1)).toEqual([
@@ -348,7 +348,7 @@ test('lost windows of a sink stand in the quotable paragraph, in its row and in 
   expect(cells).toEqual(['siem', 'complete', 'lost, 1 dead letter', 'not yet', '']);
 });
 
-test('whatever stands in it is escaped', () => {
+test('all contents are escaped', () => {
   const evil = `"><script>alert('1')</script>&amp;\u001b[31m\u202e\n<!--`;
   const windows = [window('2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z', { state: 'gap', reason: evil, message: evil })];
   const source = reportSource(windows, {

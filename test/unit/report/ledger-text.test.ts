@@ -29,7 +29,7 @@ test('by window: a paragraph, an aligned table, sums over the records of the win
   ]);
 });
 
-test('a lost window is lost, not on its way; so is the day that has it', () => {
+test('a lost window is lost, not in transit; so is its day', () => {
   const cells = (by: 'window' | 'day'): string[] =>
     ledgerText(withLoss, { by, tz: 'UTC' })
       .split('\n')
@@ -42,7 +42,7 @@ test('a lost window is lost, not on its way; so is the day that has it', () => {
   expect(ledgerText(withLoss, { by: 'window', tz: 'UTC' })).toContain('; siem has 1 of 3 windows (1 lost), without 1 dead letter\n');
 });
 
-test('windows that overlap an end of the period count whole, and the report says which time they cover', () => {
+test('windows that overlap an end of the period count whole, and the report states the time they cover', () => {
   const cut = { ...report, from: '2026-11-19T22:20:00Z', to: '2026-11-20T00:00:00Z' };
   const sentence = 'Windows that overlap the ends of the period count whole: the numbers are for 2026-11-19 22:15–2026-11-20 00:00:01 UTC.';
   expect(ledgerText(cut, { by: 'window', tz: 'UTC' }).split('\n')[1]).toContain(sentence);
@@ -51,7 +51,7 @@ test('windows that overlap an end of the period count whole, and the report says
   expect(ledgerText(whole, { by: 'window', tz: 'UTC' })).not.toContain('overlap');
 });
 
-test('by day in a zone where windows cross midnight: the report says how many', () => {
+test('by day in a zone where windows cross midnight: the report states how many', () => {
   const days = [window('2026-10-23T00:00:00Z', '2026-10-24T00:00:00Z'), window('2026-10-24T00:00:00Z', '2026-10-25T00:00:00Z')];
   const history = reportOf([reportSource(days)]);
   const sentence = '2 windows cross midnight at the end of a day in America/New_York: each counts for the day in which it starts.';
@@ -65,7 +65,7 @@ test('by day in a zone where windows cross midnight: the report says how many', 
   ]);
 });
 
-test('by day in another zone: a window belongs to the day in which it begins there', () => {
+test('by day in another zone: a window belongs to the day in which it starts there', () => {
   // Berlin is one hour ahead in November: 22:15Z is still the 19th, 23:30Z is the 20th.
   expect(ledgerText(report, { by: 'day', tz: 'Europe/Berlin' }).split('\n').slice(4, 7)).toEqual([
     'DAY (Europe/Berlin)  FROM   TO                STATE               WINDOWS  RECORDS            LATE  siem                    lake      PASSES  RECOUNTS  NEXT RECOUNT',
@@ -104,7 +104,7 @@ describe('days', () => {
   });
 });
 
-test('a month begins in the zone asked for, and the longest delay of its windows stands for it', () => {
+test('a month starts in the requested zone, and shows the longest delay of its windows', () => {
   const edge = [
     window('2026-10-31T22:45:00Z', '2026-10-31T23:00:00Z', { records: 1, late: 1, lateLongestSeconds: 5 }),
     window('2026-10-31T23:00:00Z', '2026-10-31T23:15:00Z', { records: 10, late: 2, lateLongestSeconds: 70 }),
@@ -122,7 +122,7 @@ test('a month begins in the zone asked for, and the longest delay of its windows
   ]);
 });
 
-test('a complete report says so, without colour unless asked', () => {
+test('a complete report is marked as complete, with colour only on request', () => {
   const complete = reportOf([reportSource(windows.slice(0, 1))]);
   const text = ledgerText(complete, { by: 'window', tz: 'UTC' });
   expect(text.split('\n').slice(0, 2)).toEqual([
@@ -138,20 +138,20 @@ test('a complete report says so, without colour unless asked', () => {
   expect(painted({ complete: false })).toContain('\u001b[31;1m');
 });
 
-test('where days take the place of many windows, the last line says so', () => {
+test('if days replace many windows, the last line says so', () => {
   const text = ledgerText(report, { by: 'day', tz: 'UTC', isShortened: true });
   expect(text.split('\n').at(-1)).toBe('4 windows, shown by day; --by window lists each one.');
   expect(ledgerText(report, { by: 'day', tz: 'UTC' })).not.toContain('--by window');
 });
 
-test('a proven window that changed since is pointed out', () => {
+test('a proven window that changed since is marked', () => {
   const changed = [window('2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z', { reason: 'shrunk' })];
   const text = ledgerText(reportOf([reportSource(changed, { id: 'a', frontier: null, closedUntil: null })]), { by: 'window', tz: 'UTC' });
   expect(text).toContain('1 proven window changed later (reread, shrunk); see STATE.');
   expect(text).toContain('Source a: frontier not started');
 });
 
-test('what the ledger does not cover, suspensions and operations stand below the windows, on one line each and harmless', () => {
+test('uncovered time, suspensions and operations follow the windows, each on one escaped line', () => {
   const uncovered = [
     {
       source: 'production',

@@ -1,4 +1,4 @@
-/** Completeness reports, as unit tests write them down. */
+/** Completeness reports for unit tests. */
 import type { LedgerReport, LedgerReportSource, LedgerReportWindow } from '../../../src/model/ledger-report.ts';
 
 export function window(from: string, until: string, change: Partial<LedgerReportWindow> = {}): LedgerReportWindow {
@@ -41,7 +41,7 @@ export function reportSource(windows: readonly LedgerReportWindow[], change: Par
   };
 }
 
-/** Windows of these tests lie end to end. */
+/** Windows of these tests are contiguous. */
 function coveredBy(windows: readonly LedgerReportWindow[]): { from: string; to: string }[] {
   const [first, last] = [windows[0], windows.at(-1)];
   return first && last ? [{ from: first.from, to: last.to }] : [];
@@ -55,7 +55,10 @@ export function reportOf(sources: readonly LedgerReportSource[], change: Partial
   };
 }
 
-/** Three windows, of which `siem` lost the second and has not yet the third; the first two begin on the same day. */
+/**
+ * Three windows, of which `siem` lost the second and has not received the third yet; the first two
+ * start on the same day.
+ */
 export const withLoss: LedgerReport = reportOf(
   [
     reportSource(
@@ -77,7 +80,7 @@ export const withLoss: LedgerReport = reportOf(
   { summary: 'COMPLETE, NOT ALL DELIVERED: siem lacks 2 of 3 windows (lost 1: was deleted)', delivered: false },
 );
 
-/** Four windows, one in each state; every number differs, so that none can stand for another. */
+/** Four windows, one in each state; all numbers differ, so that none can replace another. */
 export const mixed: LedgerReport = reportOf(
   [
     reportSource(

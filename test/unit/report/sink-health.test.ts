@@ -14,7 +14,7 @@ test.each([
   [{ attempts: 9, state: 'retired' }, false],
   [{ hasDelivered: false, lagSeconds: 59 }, false],
   [{ hasDelivered: false, lagSeconds: 60 }, true],
-  // What a stopped daemon tried is not known.
+  // Attempts of a stopped daemon are unknown.
   [{ hasDelivered: false, state: 'stopped', lagSeconds: 900 }, false],
 ])('%j', (change, expected) => {
   expect(isFailing(sink(change))).toBe(expected);
@@ -30,7 +30,7 @@ test.each<[string, Partial<SinkSnapshot>, boolean]>([
   ['that never delivered, and there is nothing to deliver', { hasDelivered: false }, false],
   ['that was retired', { hasDelivered: false, state: 'retired', attempts: 9 }, false],
   ['that is blocked', { state: 'blocked' }, true],
-  ['that is gone from the configuration', { state: 'unconfigured' }, true],
+  ['that is not in the configuration', { state: 'unconfigured' }, true],
   ['of a stopped daemon, whose attempts are not known', { hasDelivered: false, state: 'stopped', lagSeconds: 900 }, false],
   ['in trouble', { trouble: 'no answer for 15 min' }, true],
 ])('a sink %s needs attention or not', (_, change, needs) => {

@@ -1,14 +1,14 @@
-/** Moments of a daemon, as unit tests write them down: a sound one, from which each test departs. */
+/** Snapshots of a daemon for unit tests: a healthy one, which each test changes. */
 import type { Coverage, SinkSnapshot, Snapshot, SourceSnapshot } from '../../../src/model/snapshot.ts';
 
-/** µs of a time as people write it. */
+/** µs of a time in RFC 3339. */
 export function micros(text: string): number {
   return Date.parse(text) * 1_000;
 }
 
 export const now = micros('2026-11-20T03:03:00Z');
 
-/** Of a ledger of two days without a gap, of which every sink has everything. */
+/** The coverage of a ledger of two days without a gap, delivered completely to every sink. */
 export function coverage(change: Partial<Coverage> = {}): Coverage {
   const from = micros('2026-11-18T00:00:00Z');
   return {
@@ -73,7 +73,7 @@ export function snapshot(change: Partial<Snapshot> = {}): Snapshot {
   };
 }
 
-/** Counts of 21 buckets of delays: those given by their place, 0 elsewhere. */
+/** Counts of 21 buckets of delays: the given ones by index, 0 elsewhere. */
 export function delayCounts(some: Readonly<Record<number, number>>): number[] {
   return Array.from({ length: 21 }, (_, i) => some[i] ?? 0);
 }

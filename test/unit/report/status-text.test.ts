@@ -9,14 +9,14 @@ function lines(change: Partial<Snapshot>, options: Partial<StatusTextOptions> = 
   return statusText(snapshot(change), { ...plain, ...options }).split('\n');
 }
 
-/** The lines of a table: from its head to the blank line after it. */
+/** The lines of a table: from its head to the next blank line. */
 function block(all: readonly string[], head: string): string[] {
   const at = all.findIndex((line) => line.startsWith(head));
   const rest = all.slice(at);
   return rest.slice(0, rest.indexOf(''));
 }
 
-test('verdict, sources, sinks, journal, and what to do, in this order', () => {
+test('verdict, sources, sinks, journal, and advice, in this order', () => {
   expect(lines({})).toEqual([
     'COMPLETE SO FAR AND DELIVERED, proven up to 02:45 UTC (18 min ago)',
     '',
@@ -32,7 +32,7 @@ test('verdict, sources, sinks, journal, and what to do, in this order', () => {
   ]);
 });
 
-test('how late records are stands beside a source once it is measured', () => {
+test('the delay of records is shown next to a source once it is measured', () => {
   const delays = { since: 1, to: 2, recent: delayCounts({ 2: 50, 5: 49, 12: 1 }), before: delayCounts({}), longest: 3_000 };
   const all = lines({ sources: [source({ delays }), source({ id: 'new' })] }, { width: 120 });
   expect(block(all, 'SOURCE')).toEqual([
@@ -42,7 +42,7 @@ test('how late records are stands beside a source once it is measured', () => {
   ]);
 });
 
-test('every cell of a table begins or ends where its head does', () => {
+test('every cell of a table is aligned with its head', () => {
   const all = lines(
     {
       sources: [source(), source({ id: 'a-name-of-twenty-four-let', state: 'suspended', collected: 1_204_311, lastSuccess: undefined })],
@@ -70,7 +70,7 @@ test('every cell of a table begins or ends where its head does', () => {
   }
 });
 
-test('with many sources and sinks it stays within 24 lines, trouble first, the rest counted', () => {
+test('with many sources and sinks it stays within 24 lines, problems first, the rest counted', () => {
   const all = lines({
     sources: Array.from({ length: 100 }, (_, i) => source({ id: `acme-${i}`, ...(i === 70 && { trouble: 'no answer for 2 min' }) })),
     sinks: Array.from({ length: 30 }, (_, i) => sink({ id: `siem-${i}`, ...(i % 3 === 0 && { state: 'blocked' }) })),
@@ -85,10 +85,18 @@ test('with many sources and sinks it stays within 24 lines, trouble first, the r
   expect(sinks.at(-1)).toBe(`and ${30 - shown} more, ${10 - shown} with problems`);
 });
 
-test('room that one kind does not need goes to the other, and nothing is counted out without need', () => {
+test('space that one kind does not need goes to the other, and no row is omitted without need', () => {
   const all = lines({ sources: Array.from({ length: 13 }, (_, i) => source({ id: `acme-${i}` })) });
   expect(block(all, 'SOURCE')).toHaveLength(14);
   expect(all.join('\n')).not.toContain('more');
+});
+
+test('the newest time stamp of an archive, and why there is none of today', () => {
+  const newest = micros('2026-11-19T03:00:00Z');
+  const archive = (timeStamp: { newest: number | undefined; lastError: string | undefined }): string[] =>
+    lines({ sinks: [sink({ id: 'archive', timeStamp })] }, { width: 200 });
+  expect(archive({ newest, lastError: undefined })).toContain('archive: newest time stamp 24 h ago');
+  expect(archive({ newest: undefined, lastError: 'no answer' })).toContain('archive: no time stamp yet; last attempt: no answer');
 });
 
 describe('at any width', () => {
@@ -122,7 +130,7 @@ test.each<[string, Partial<Snapshot>, RegExp, RegExp, string]>([
     'fix sink siem, which lags most, or raise journal.maxSize; collection resumes below 90 % of it.',
   ],
   [
-    'a paused journal that every sink has taken',
+    'a paused journal that every sink has acknowledged',
     { journal: { bytes: 1, maxSize: 1, head: 1, paused: 'journal_full', directory: '/state' } },
     /^Collection is paused/,
     /Delivery continues\.$/,
@@ -166,7 +174,7 @@ test.each<[string, Partial<Snapshot>, RegExp, RegExp, string]>([
     'Restore the rights of the client of production; collection',
   ],
   [
-    'a suspension of a running daemon, whose reason is said once',
+    'a suspension of a running daemon, whose reason is printed once',
     { sources: [source({ state: 'suspended', trouble: 'suspended (forbidden): 403', held: { reason: 'forbidden', message: '403' } })] },
     /^Source production is suspended \(forbidden\): 403\.$/,
     /^Nothing is lost while/,
@@ -194,14 +202,14 @@ test.each<[string, Partial<Snapshot>, RegExp, RegExp, string]>([
     'waybill check --source production',
   ],
   [
-    'a silent source whose last failure is what is told already',
+    'an unreachable source whose last failure is already printed',
     { sources: [source({ trouble: 'cannot read: 503 down', lastError: 'cannot read: 503 down' })] },
     /^Source production: cannot read: 503 down\.$/,
     /^Nothing is lost while/,
     'waybill check --source production',
   ],
   [
-    'a source that is gone from the configuration',
+    'a source that is not in the configuration',
     { sources: [source(), source({ id: 'old', state: 'unconfigured', trouble: 'the daemon does not run' })] },
     /^Source old is not in the configuration/,
     /^Collected records are delivered/,
@@ -254,7 +262,7 @@ const failing = sink({
   ...{ lastSuccess: now - 73e6, failingSince: now - 73e6, nextAttempt: now + 34e6 },
 });
 
-test('a sink that failed three times in a row stands first, with its last error and its next attempt, and is to be seen to', () => {
+test('a sink that failed three times in a row comes first, with its last error and its next attempt, and needs attention', () => {
   const all = lines({ sinks: [sink(), sink({ id: 'archive', deadLetters: 2 }), failing] }, { width: 100 });
   expect(block(all, 'SINK')).toEqual([
     'SINK     TYPE           STATE                 LAG         LAST DELIVERY  DEAD LETTERS',
@@ -279,13 +287,13 @@ test('a sink that failed three times in a row stands first, with its last error 
   );
 });
 
-test('two failures in a row show the last error, and are no matter for a person yet', () => {
+test('two consecutive failures show the last error, and need no operator yet', () => {
   const all = lines({ sinks: [sink({ ...failing, attempts: 2 })] }, { width: 120 });
   expect(block(all, 'SINK').at(-1)).toBe(`splunk (next attempt in 34 s): ${refused}`);
   expect(all.at(-1)).toBe('Nothing to do.');
 });
 
-test('a sink that has never delivered says so, and fails with its first attempt', () => {
+test('a sink that has never delivered is marked, and fails with its first attempt', () => {
   const fresh = { hasDelivered: false, lastSuccess: undefined };
   expect(block(lines({ sinks: [sink(fresh)] }), 'SINK')[1]).toMatch(/ never +0$/);
   expect(lines({ sinks: [sink(fresh)] }).at(-1)).toBe('Nothing to do.');
@@ -293,11 +301,11 @@ test('a sink that has never delivered says so, and fails with its first attempt'
   expect(all).toContain('Sink siem has never delivered: 1 attempt failed (401).');
 });
 
-test('after a start a sink that delivered before is told from one that never did', () => {
+test('after a start a sink that delivered before differs from one that never did', () => {
   expect(block(lines({ sinks: [sink({ lastSuccess: undefined })] }), 'SINK')[1]).toContain('  before this start  ');
 });
 
-test('a stopped daemon is what is to be done first; rows keep what the state knows', () => {
+test('a stopped daemon is the first advice; rows keep the known state', () => {
   const all = lines(
     {
       stopped: { since: now - 960e6 },
@@ -336,7 +344,7 @@ test('the headline and the line on the clock name the same time of the first pro
   expect(lines({ sources: [firstHour()] }, { width: 120 })[0]).toContain('first proof about 03:15 UTC');
 });
 
-test('a source without a proven window is complete until no time', () => {
+test('a source without a proven window shows no time of completeness', () => {
   const [, row = ''] = block(lines({ sources: [firstHour()] }, { width: 120 }), 'SOURCE');
   expect(row).toMatch(/^production {2}active {2}not yet {2,}/);
   // A first window that is a gap proves nothing either.
@@ -357,12 +365,12 @@ test('while the clock of the service is measured, a line says how long, and when
   expect(block(lines({ sources: [few] }, { width: 120 }), 'SOURCE').at(-1)).toBe(
     'production waits: the clock of the service is being measured, 4 more responses needed',
   );
-  // At any width the time can be read.
+  // The time is readable at any width.
   const narrow = block(lines({ sources: [waiting] }, { width: 60 }), 'SOURCE');
   expect(narrow.join(' ').replace(/\s+/g, ' ')).toContain('being measured, at least 3 min left; next window proven about 03:08 UTC');
 });
 
-test('at 80 columns a column that does not fit is left out, and the journal is wrapped', () => {
+test('at 80 columns a column that does not fit is omitted, and the journal is wrapped', () => {
   const delays = { since: 1, to: 2, recent: delayCounts({ 2: 50 }), before: delayCounts({}), longest: 3_000 };
   const all = lines({
     sources: [source({ delays, id: 'acme-1' })],
@@ -387,13 +395,13 @@ test('the verdict is never shortened', () => {
   expect(all.slice(0, all.indexOf('')).join(' ').replace(/ +/g, ' ')).toContain(words);
 });
 
-test('words of a server cannot steer the terminal or add lines', () => {
+test('texts of a server cannot control the terminal or add lines', () => {
   const text = statusText(snapshot({ sources: [source({ trouble: 'a\u001b[2J\nTRAIL WHOLE\u202e' })] }), plain);
   expect(text).toContain('a\\u001b[2J\\u000aTRAIL WHOLE\\u202e');
   expect(text).not.toMatch(/[\u001b\u202e]/);
 });
 
-test('colour only when asked, and then of the verdict alone', () => {
+test('colour only on request, and only for the verdict', () => {
   expect(statusText(snapshot(), plain)).not.toContain('\u001b');
   const [verdict, ...rest] = statusText(snapshot(), { ...plain, color: true }).split('\n');
   expect(verdict).toBe('\u001b[32;1mCOMPLETE SO FAR AND DELIVERED, proven up to 02:45 UTC (18 min ago)\u001b[0m');
@@ -407,7 +415,7 @@ test('in another zone the head of the column names it', () => {
   expect(block(all, 'SOURCE')[1]).toContain('  21:45 (18 min ago)  ');
 });
 
-test('without a Date in the answers ages go by our own clock, and what its records do not say yet is told once the trail is late', () => {
+test('without a Date in responses ages use the local clock, and the missing time is reported once the ledger is late', () => {
   const undated = (known: string): SourceSnapshot =>
     source({
       ...{ serverNow: undefined, clockOffsetSeconds: undefined, frontier: micros(known), undated: { known: micros(known) } },
@@ -419,12 +427,12 @@ test('without a Date in the answers ages go by our own clock, and what its recor
   expect(lines({ sources: [undated('2026-11-20T02:20:00Z')] })).toContain('Nothing to do.');
 });
 
-test('a calibration that fails is told', () => {
+test('a failed calibration is reported', () => {
   const all = lines({ sources: [source({ uncalibrated: '504 timeout' })] }, { width: 200 }).join('\n');
   expect(all).toContain('The calibration of production fails: 504 timeout.');
 });
 
-test('a service whose clock is hours behind is told: nothing of the present can be proven', () => {
+test('a service clock hours behind is reported: the present cannot be proven', () => {
   const all = lines({ sources: [source({ clockOffsetSeconds: -7_300 })] }, { width: 200 }).join('\n');
   expect(all).toContain('The clock of the service of production is 2 h behind the clock of this machine.');
   expect(lines({ sources: [source({ clockOffsetSeconds: -3_500 })] })).toContain('Nothing to do.');
@@ -432,7 +440,7 @@ test('a service whose clock is hours behind is told: nothing of the present can 
   expect(ahead).toContain('The clock of the service of production is 12 min ahead of the clock of this machine.');
 });
 
-test('the journal line names when it is full, and the sink that keeps it growing', () => {
+test('the journal line states when it is full, and the sink that keeps it growing', () => {
   const journal = { bytes: 200 * 2 ** 20, maxSize: 1_000 * 2 ** 20, head: 3_000, pruned: 1_000, paused: undefined, directory: '/s' };
   const all = lines({ journal, sinks: [sink({ state: 'blocked', lagRecords: 1_000, lagSeconds: 3_600 })] });
   expect(block(all, 'JOURNAL').join(' ').replace(/ +/g, ' ')).toMatch(/entries in 19 d, full in about 9 h unless siem resumes waybill/);

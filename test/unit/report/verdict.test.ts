@@ -5,7 +5,7 @@ import { verdict } from '../../../src/report/headline.ts';
 import { statusJson } from '../../../src/report/status-json.ts';
 import { coverage, delayCounts, micros, now, sink, snapshot, source } from './snapshots.ts';
 
-/** A source that is read up to a time of 20 November. */
+/** A source that is closed up to a time of 20 November. */
 function readTo(clock: string, change: Partial<SourceSnapshot> = {}): SourceSnapshot {
   const until = micros(`2026-11-20T${clock}Z`);
   const { startsAt = 0 } = coverage();
@@ -20,7 +20,7 @@ const begins = source({
 });
 const well = 'COMPLETE SO FAR AND DELIVERED, proven up to 02:45 UTC (18 min ago)';
 
-// now is 03:03:00 UTC here and 03:03:01 at the service; what is older than 02:18:00 is due.
+// now is 03:03:00 UTC here and 03:03:01 at the service; time before 02:18:00 is due.
 test.each<[string, Partial<Snapshot>, string]>([
   ['all is well', {}, well],
   ['a blocked sink', { sinks: [sink({ state: 'blocked' })] }, `${well}, 1 sink needs attention`],
@@ -83,7 +83,7 @@ test.each<[string, Partial<Snapshot>, string]>([
     'DAEMON NOT RUNNING since about 01:20 UTC (1 h ago); INCOMPLETE: not covered: 2026-11-20 01:03–02:18 UTC, the daemon is not running, proven up to 01:03 UTC (2 h ago)',
   ],
   [
-    'without a Date and a record nobody knows when the first proof is due',
+    'without a Date and a record the time of the first proof is unknown',
     { sources: [{ ...begins, serverNow: undefined, undated: { known: undefined } }] },
     'NOTHING DUE YET: first proof with its first record',
   ],
@@ -108,7 +108,7 @@ test.each<[string, Partial<Snapshot>, string]>([
   ],
   ['no source', { sources: [] }, 'NO SOURCE is configured'],
   [
-    'a source gone from the configuration',
+    'a source that is not in the configuration',
     { sources: [source({ state: 'unconfigured' })] },
     'NO SOURCE is polled; COMPLETE SO FAR AND DELIVERED, 1 source needs attention',
   ],
@@ -143,7 +143,7 @@ test.each<[string, Partial<Snapshot>, string]>([
   expect(verdict(snapshot(change))).toBe(sentence);
 });
 
-test('in another zone the time is that of the zone and says so', () => {
+test('in another zone the time is in that zone, which is named', () => {
   expect(verdict(snapshot(), 'Asia/Kolkata')).toBe('COMPLETE SO FAR AND DELIVERED, proven up to 08:15 Asia/Kolkata (18 min ago)');
 });
 
@@ -153,8 +153,8 @@ test('the first window is as wide as the close delay, within 10 s and 1 h', () =
   expect(at(180)).toBe('NOTHING DUE YET: first proof about 03:06 UTC');
 });
 
-test('status as JSON has the shape of the contract, to the letter', () => {
-  // 90 records within 1 s, 9 within 20 s, one beyond 30 days.
+test('status as JSON has exactly the shape of the contract', () => {
+  // 90 records within 1 s, 9 within 20 s, one above 30 days.
   const delays = { since: 1, to: 2, recent: delayCounts({ 0: 40, 4: 9 }), before: delayCounts({ 0: 50, 20: 1 }), longest: 2_600_000 };
   const asked = snapshot({
     sources: [

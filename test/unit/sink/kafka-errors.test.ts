@@ -4,7 +4,7 @@ import { protocolError, translate } from '../../../src/sink/kafka/errors.ts';
 
 const attempt = { id: 'lake', what: 'send to topic "audit"', setting: 'topic' };
 
-/** As the client throws it: what gave up after its retries, with what it was about inside. */
+/** As the client throws it: its error after the last retry, with the cause inside. */
 function exceeded(cause: object): Error {
   return Object.assign(new Error('it failed'), { name: 'KafkaJSNumberOfRetriesExceeded', retriable: false, cause });
 }
@@ -25,14 +25,14 @@ test.each([
   ['NOT_ENOUGH_REPLICAS', 'sink_outcome_unknown', 'min.insync.replicas'],
   ['INVALID_PRODUCER_EPOCH', 'sink_outcome_unknown', 'another Waybill'],
   ['NOT_LEADER_FOR_PARTITION', 'sink_outcome_unknown', 'words of the client'],
-])('%s behind retries that gave up is %s', (type, code, words) => {
+])('%s inside exhausted retries is %s', (type, code, words) => {
   const error = translate(exceeded(protocol(type)), attempt, true);
   expect(codeOf(error)).toBe(code);
   expect(error.message).toContain(words);
   expect(error.message).toContain('"lake"');
 });
 
-test('a broker that is down: before anything was sent it is tried again, afterwards the outcome is unknown', () => {
+test('a broker that is down: before anything was sent it is retried, afterwards the outcome is unknown', () => {
   const down = exceeded(
     Object.assign(new Error('Connection error: connect ECONNREFUSED'), { name: 'KafkaJSConnectionError', retriable: true }),
   );
@@ -42,17 +42,17 @@ test('a broker that is down: before anything was sent it is tried again, afterwa
   ]);
 });
 
-test('errors that are gathered are looked at one by one', () => {
+test('aggregated errors are checked one by one', () => {
   const gathered = Object.assign(new Error('Topic errors'), { name: 'KafkaJSAggregateError', errors: [protocol('POLICY_VIOLATION')] });
   expect(protocolError(gathered)).toBe('POLICY_VIOLATION');
 });
 
-test('an error of our own goes through the client as it is', () => {
+test('our own error passes through the client unchanged', () => {
   const own = new WaybillError('sink_blocked', 'no token');
   expect(translate(exceeded(own), attempt, true)).toBe(own);
 });
 
-test('kafkajs that stumbles over an answer that ended is a lost connection, in words of ours', () => {
+test('kafkajs failing at a truncated response is a lost connection, with our own message', () => {
   const stumbled = exceeded(new TypeError("Cannot read properties of null (reading 'topicMetadata')"));
   const error = translate(stumbled, { id: 'lake', what: 'describe topic "audit"', setting: 'topic' }, false);
   expect(codeOf(error)).toBe('sink_unavailable');

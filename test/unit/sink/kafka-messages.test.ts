@@ -11,7 +11,7 @@ test.each([
   ['a-little-bit-longer-string', -1486304829],
   ['lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8', -58897971],
   ['abc', 479470107],
-])('murmur2 of %j is that of Kafka', (text, expected) => {
+])("murmur2 of %j equals Kafka's", (text, expected) => {
   expect(murmur2(Buffer.from(text))).toBe(expected);
 });
 
@@ -30,7 +30,7 @@ describe('a message', () => {
     });
   });
 
-  test('without a key goes by its uid, to the same partition each time', () => {
+  test('without a key is partitioned by its uid, to the same partition each time', () => {
     expect(keyed({ ...one, key: undefined }, { topic: 'audit', key: 'payloadId' })).toMatchObject({ key: null, spread: one.uid });
     expect(keyed(one, { topic: 'audit', key: 'none' })).toMatchObject({ key: null, spread: one.uid });
   });
@@ -42,7 +42,7 @@ describe('the requests of a batch', () => {
     value: Buffer.alloc(bytes),
   });
 
-  test('hold no more bytes of a partition than a batch may have, in order', () => {
+  test('contain at most the bytes of a batch per partition, in order', () => {
     const list = [record(0, 400), record(1, 400), record(0, 401), record(0, 402), record(1, 403)];
     const made = rounds(list, () => 1_000);
     expect(made.flat()).toHaveLength(5);
@@ -57,19 +57,19 @@ describe('the requests of a batch', () => {
     ]);
   });
 
-  test('leave one that is longer by itself alone: compressed it may fit', () => {
+  test('contain an oversized message alone: compressed it may fit', () => {
     const made = rounds([record(0, 10), record(0, 5_000), record(0, 10), record(0, 10)], () => 1_000);
     expect(made.map((request) => request.map(({ value }) => value.length))).toEqual([[10], [5_000], [10, 10]]);
   });
 
-  test('know the limit of each topic', () => {
+  test('respect the limit of each topic', () => {
     const made = rounds([record(0, 400, 'a'), record(0, 400, 'b'), record(0, 400, 'a'), record(0, 400, 'b')], (topic) =>
       topic === 'a' ? 500 : 5_000,
     );
     expect(made.map((request) => request.map(({ topic }) => topic))).toEqual([['a', 'b', 'b'], ['a']]);
   });
 
-  test('have at most a thousand records of a partition, which the client copies again and again', () => {
+  test('have at most a thousand records of a partition, because the client copies them repeatedly', () => {
     const made = rounds(
       Array.from({ length: 2_500 }, () => record(0, 1)),
       () => 1_000_000,

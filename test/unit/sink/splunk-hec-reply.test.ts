@@ -1,4 +1,7 @@
-/** Every reply code of the HTTP Event Collector, against the list of codes and against what each asks for. */
+/**
+ * Every reply code of the HTTP Event Collector, with the published list of codes and the reaction
+ * to each.
+ */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { readAcknowledgements, readReply, settingOf } from '../../../src/sink/splunk-hec/reply.ts';
@@ -25,18 +28,18 @@ const newer: readonly Row[] = [
   { code: 27, status: 429, text: 'HEC ACK channel is at capacity' },
 ];
 
-/** What the sink must make of each, as docs/guarantees.md says. */
+/** The reaction of the sink to each code, by docs/guarantees.md. */
 const expected: Readonly<Record<string, readonly number[]>> = {
   delivered: [0],
   crowded: [24, 25],
   retryable: [26, 27],
   blocked: [1, 2, 3, 4, 7, 10, 11, 14, 16, 21, 22],
   rejected: [6, 12, 13, 15],
-  // 17 to 20 are answers about health: to data they say nothing.
+  // 17 to 20 are health responses: for data they leave the outcome unknown.
   unknown: [5, 8, 9, 17, 18, 19, 20, 23],
 };
 
-describe('the answer to data', () => {
+describe('the response to data', () => {
   test('the list has every code once', () => {
     expect([...published, ...newer].map(({ code }) => code)).toEqual(Array.from({ length: 28 }, (_, i) => i));
     expect(Object.values(expected).flat().sort((a, b) => a - b)).toEqual(Array.from({ length: 28 }, (_, i) => i)); // prettier-ignore
@@ -52,7 +55,7 @@ describe('the answer to data', () => {
     [307, undefined, 'url'],
     [404, undefined, 'url'],
     [403, undefined, 'token'],
-  ])('which blocks is about a setting: %i code %s: %s', (status, code, setting) => {
+  ])('a blocking code names a setting: %i code %s: %s', (status, code, setting) => {
     expect(settingOf({ status, code })).toBe(setting);
   });
 
@@ -74,7 +77,7 @@ describe('the answer to data', () => {
     [400, { text: 'something new', code: 99 }, 'blocked'],
     [503, { text: 'something new', code: 99 }, 'unknown'],
     [413, { text: 'Request entity too large', code: 27 }, 'rejected'],
-  ])('a status and a code that do not fit: %i %j is %s', (status, body, meaning) => {
+  ])('a status and a code that do not match: %i %j is %s', (status, body, meaning) => {
     expect(readReply({ status, body: JSON.stringify(body) }).meaning).toBe(meaning);
   });
 
@@ -91,11 +94,11 @@ describe('the answer to data', () => {
     [500, 'unknown'],
     [502, 'unknown'],
     [504, 'unknown'],
-  ])('another server between: %i without a code is %s', (status, meaning) => {
+  ])('another server in between: %i without a code is %s', (status, meaning) => {
     expect(readReply({ status, body: '<html><body>no Splunk</body></html>' }).meaning).toBe(meaning);
   });
 
-  test('names the event at which it stopped, and the acknowledgement to wait for', () => {
+  test('names the event at which Splunk stopped, and the acknowledgement to wait for', () => {
     expect(readReply({ status: 400, body: '{"text":"Invalid data format","code":6,"invalid-event-number":3}' }).stoppedAt).toBe(3);
     expect(readReply({ status: 200, body: '{"text":"Success","code":0,"ackId":0}' }).ackId).toBe(0);
     for (const odd of ['"3"', '-1', '1.5', 'null', '{}']) {
@@ -103,14 +106,14 @@ describe('the answer to data', () => {
     }
   });
 
-  test('words of another server are put in one short line', () => {
+  test('texts of another server become one short line', () => {
     const { message: words } = readReply({ status: 502, body: `<html>\n${'x'.repeat(5_000)}` });
     expect(words).toMatch(/^502 <html>\\nx+…$/);
     expect(words.length).toBeLessThan(300);
   });
 });
 
-test('acknowledgements: only what is true has come', () => {
+test('acknowledgements: only true means indexed', () => {
   expect(readAcknowledgements('{"acks":{"0":true,"1":false,"7":true}}')).toEqual(new Set([0, 7]));
   expect(readAcknowledgements('{"acks":{"0":"true","1":1}}')).toEqual(new Set());
   for (const odd of ['', 'null', '[]', '{}', '{"acks":null}']) expect(readAcknowledgements(odd)).toBeUndefined();

@@ -1,4 +1,4 @@
-/** What requests to the HTTP Event Collector hold: envelope, metadata, size. */
+/** Requests to the HTTP Event Collector: envelope, metadata, size. */
 import { describe, expect, test } from 'vitest';
 import { requestsOf } from '../../../src/sink/splunk-hec/request.ts';
 import { metadataOf, splunkHecSettings } from '../../../src/sink/splunk-hec/settings.ts';
@@ -10,7 +10,7 @@ const metadata = metadataOf(settings);
 const none = new Set<number>();
 
 describe('events', () => {
-  test('each stands in its envelope: time in seconds with its microseconds, metadata, uid and number as indexed fields', () => {
+  test('each has an envelope: time in seconds with its microseconds, metadata, uid and number as indexed fields', () => {
     const one = message(1, '{"logId":9007199254740993}');
     const [request] = requestsOf('event', [{ ...one, time: 1_714_566_896_123_456, source: 'records' }], metadata, none);
     expect(request?.body.toString('utf8')).toBe(
@@ -19,7 +19,7 @@ describe('events', () => {
     );
   });
 
-  test('a message without a number has none, and without an index the one of the token counts', () => {
+  test("a message without a number has none, and without an index the token's default applies", () => {
     const [request] = requestsOf('event', [{ ...message(1), number: undefined }], metadataOf(splunkHecSettings.parse({ url, token: 'x' })), none); // prettier-ignore
     const event = JSON.parse(request?.body.toString('utf8') ?? '') as Record<string, unknown>;
     expect(Object.keys(event['fields'] as object)).toEqual(['id']);
@@ -33,7 +33,7 @@ describe('events', () => {
     expect(events).toMatchObject([{ sourcetype: 'dpas:ledger', fields: { id: entry.uid } }, { sourcetype: 'dpas:audit' }]);
   });
 
-  test.each(['null', '""', '42', '"***"', '[1]', '{"a":1}'])('a record that is no object goes as its text: %s', (text) => {
+  test.each(['null', '""', '42', '"***"', '[1]', '{"a":1}'])('a record that is not an object is sent as text: %s', (text) => {
     const [request] = requestsOf('event', [message(1, text)], metadata, none);
     const { event } = JSON.parse(request?.body.toString('utf8') ?? '') as { event: unknown };
     expect(event).toEqual(text.startsWith('{') ? JSON.parse(text) : text);
@@ -41,7 +41,7 @@ describe('events', () => {
 });
 
 describe('lines', () => {
-  test('stand one a line, with what they share in the query', () => {
+  test('one per line, with their common metadata in the query', () => {
     const two = [message(1, 'CEF:0|a'), { ...message(2, 'CEF:0|b'), source: 'a b&c' }, message(3, 'CEF:0|c')];
     const requests = requestsOf('raw', two, metadata, none);
     expect(requests.map(({ body }) => body.toString('utf8'))).toEqual(['CEF:0|a\n', 'CEF:0|b\n', 'CEF:0|c\n']);
@@ -67,19 +67,19 @@ describe('the size of a request', () => {
     expect(requests.length).toBe(4);
   });
 
-  test('a message that is larger stands alone', () => {
+  test('a larger message is sent alone', () => {
     const large = message(2, JSON.stringify({ pad: 'x'.repeat(1_200_000) }));
     const requests = requestsOf('event', [message(1), large, message(3)], metadata, none);
     expect(requests.map((each) => each.messages.map(({ seq }) => seq))).toEqual([[1], [2], [3]]);
   });
 
-  test('a message at which Splunk stopped begins a request', () => {
+  test('a message at which Splunk stopped starts a request', () => {
     const requests = requestsOf('event', messages(1, 5), metadata, new Set([3]));
     expect(requests.map((each) => each.messages.map(({ seq }) => seq))).toEqual([[1, 2], [3, 4, 5]]); // prettier-ignore
   });
 });
 
-test('the path of an endpoint that was copied along is no part of the address', async () => {
+test('the path of an endpoint in the configured URL is removed', async () => {
   const { baseOf } = await import('../../../src/sink/splunk-hec/settings.ts');
   for (const end of ['', '/', '/services/collector', '/services/collector/event', '/services/collector/raw/1.0']) {
     expect(baseOf(splunkHecSettings.parse({ url: `${url}/siem${end}`, token: 'x' }))).toBe(`${url}/siem`);

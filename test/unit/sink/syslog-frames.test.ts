@@ -1,4 +1,7 @@
-/** Headers and frames of the sink `syslog` read back: RFC 5424, RFC 3164, octet counting and newlines, in six time zones. */
+/**
+ * Headers and frames of the sink `syslog` parsed again: RFC 5424, RFC 3164, octet counting and
+ * newlines, in six time zones.
+ */
 import { deepEqual, equal } from 'node:assert/strict';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -19,7 +22,7 @@ interface OldMessage {
   readonly text: string;
 }
 
-/** One message by RFC 3164 section 4.1. @throws Error where it does not follow the grammar */
+/** Parses one message by RFC 3164 section 4.1. @throws Error if it does not follow the grammar */
 function readRfc3164(text: string): OldMessage {
   const [, priority, date = '', hostname = '', tag, rest = ''] =
     /^<(\d{1,3})>([A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) (\S+) (?:([\w.-]{1,32})(?:\[\d+\])?: )?([^]*)$/.exec(text) ?? [];
@@ -27,7 +30,7 @@ function readRfc3164(text: string): OldMessage {
   return { priority: Number(priority), date, hostname, tag, text: rest };
 }
 
-describe('the readers of the tests', () => {
+describe('the parsers of the tests', () => {
   // RFC 5424 section 6.5, RFC 3164 section 5.4.
   test('read the examples of RFC 5424', () => {
     const mark = '\ufeff';
@@ -61,14 +64,17 @@ describe('the readers of the tests', () => {
   });
 });
 
-/** Printable US-ASCII without blanks, cut; `-` when nothing is left. */
+/** Printable US-ASCII without spaces, truncated; `-` if nothing is left. */
 const field = (text: string, max: number): string =>
   Array.from(text)
     .filter((character) => character > ' ' && character < '\u007f')
     .join('')
     .slice(0, max) || '-';
 
-/** Date and time in UTC by arithmetic alone (days to civil, Howard Hinnant's algorithm): no `Date`, so no time zone. */
+/**
+ * Date and time in UTC by arithmetic alone (days to civil, Howard Hinnant's algorithm): no `Date`,
+ * so no time zone.
+ */
 function civil(micros: number): { readonly month: number; readonly day: number; readonly iso: string } {
   const ms = Math.floor(micros / 1000);
   const z = Math.floor(ms / 86_400_000) + 719_468;
@@ -97,7 +103,7 @@ const message = fc.record({
   source: fc.stringMatching(/^[a-z][a-z0-9-]{0,31}$/),
 });
 
-/** The names and texts of the configuration; `format` is of the case. */
+/** Names and texts of the configuration; the case sets `format`. */
 const header = fc.record({
   facility: fc.constantFrom(...(Object.keys(facilities) as Facility[])),
   hostname: hostileText,
@@ -139,14 +145,14 @@ function readsBack3164(settings: Omit<HeaderSettings, 'format'>, sent: ValueOf<t
 const line = hostileText.map((text) => text.toWellFormed().replaceAll(/[\r\n]/g, ' '));
 const share = { seed, numRuns: Math.ceil(runs / timeZones.length / 2) };
 
-test.each(timeZones)('in the time zone %s headers of RFC 5424 and RFC 3164 read back', (zone) => {
+test.each(timeZones)('in the time zone %s headers of RFC 5424 and RFC 3164 are parsed again', (zone) => {
   inTimeZone(zone, () => {
     fc.assert(fc.property(header, message, line, readsBack5424), share);
     fc.assert(fc.property(header, message, line, readsBack3164), share);
   });
 });
 
-test.each(['octet-counting', 'newline'] as const)('%s: frames that arrive in pieces are the messages', (framing) => {
+test.each(['octet-counting', 'newline'] as const)('%s: frames received in pieces give the messages', (framing) => {
   const text = hostileText.map((each) => (framing === 'newline' ? each.replaceAll('\n', ' ') : each).toWellFormed());
   const settings = { facility: 'local4', hostname: 'h', appName: 'a', processId: 1, enterpriseId: 32473, format: 'rfc5424' } as const;
   fc.assert(

@@ -8,7 +8,10 @@ import type { ModelLimits } from '../../support/model-service.ts';
 
 const never = new AbortController().signal;
 
-/** The model service as a source, without HTTP. `silent`: answers say no number of their page and no size. */
+/**
+ * The model service as a source, without HTTP. `silent`: responses contain neither page number nor
+ * size.
+ */
 function sourceOf(limits: Partial<ModelLimits>, records: number, silent = false): Source & { readonly asked: PageRequest[] } {
   const model = new ModelService(limits);
   model.fill(records, Date.UTC(2026, 10, 20));
@@ -49,7 +52,7 @@ test('tries smaller sizes when one is refused', async () => {
   expect(source.asked.map(({ pageSize }) => pageSize)).toEqual([1000, 500, 200]);
 });
 
-test('a size of the configuration is asked for, and smaller ones when it is refused', async () => {
+test('requests the configured size, and smaller ones if it is refused', async () => {
   expect(await calibrate(sourceOf({}, 3), 7, never)).toMatchObject({ pageSize: 7 });
   const source = sourceOf({ pageSizeMax: 100, refuseGreater: true }, 3);
   expect(await calibrate(source, 300, never)).toMatchObject({ pageSize: 100 });
@@ -66,15 +69,17 @@ test.each([
   [0, 30],
   [1, 30],
   [1, 0],
-])('finds first page %d of %d records where answers do not say their number', async (firstPage, records) => {
+])('finds first page %d of %d records if responses do not state the page number', async (firstPage, records) => {
   expect(await calibrate(sourceOf({ firstPage }, records, true), 'auto', never)).toMatchObject({ firstPage });
 });
 
-test('finds a hidden size by what came', async () => {
+test('finds a hidden size by the number of records', async () => {
   expect(await calibrate(sourceOf({ pageSizeMax: 20 }, 30, true), 'auto', never)).toMatchObject({ pageSize: 20 });
 });
 
-/** The same service, of which no page with one of these records, nor one of more than so many, can be read. */
+/**
+ * The same service, but pages with one of these records, or with more than so many, are unreadable.
+ */
 function broken(source: ReturnType<typeof sourceOf>, bad: readonly number[], most = Infinity): ReturnType<typeof sourceOf> {
   return {
     ...source,
@@ -92,7 +97,7 @@ test.each([
   ['spoilt by one record in it', [150], Infinity, 1],
   ['spoilt by its first records', [1, 2, 3], Infinity, 1],
   ['spoilt by its first record, and pages count from 0', [1], Infinity, 0],
-] as const)('a first page that is %s does not stop it: the rest is known from pages of one record', async (_what, bad, most, firstPage) => {
+] as const)('a first page that is %s does not stop it: pages of one record provide the rest', async (_what, bad, most, firstPage) => {
   const source = sourceOf({ firstPage }, 300);
   expect(await calibrate(broken(source, bad, most), 'auto', never)).toEqual({ firstPage, pageSize: 1000, total: 300, dated: true });
   expect(source.asked.length).toBeLessThan(8);
@@ -104,7 +109,7 @@ test('a service without a readable page is not calibrated', async () => {
   expect(source.asked.length).toBeLessThan(30);
 });
 
-test('a change is another first page, page size, or that total or Date came or went; a total that grew is none', () => {
+test('a change is another first page or page size, or total or Date appearing or disappearing; a larger total is none', () => {
   const before = { firstPage: 1, pageSize: 1000, total: 3, dated: true };
   expect(changesOf(before, { ...before, total: 4_000 })).toEqual([]);
   expect(changesOf(before, { firstPage: 0, pageSize: 100, total: undefined, dated: false })).toEqual([
@@ -119,7 +124,7 @@ test.each<[string, ErrorCode | undefined, string | undefined]>([
   ['an empty page', undefined, undefined],
   ['404', 'page_not_found', 'no records'],
   ['400, which says nothing of empty periods', 'page_refused', undefined],
-])('a query that matches nothing is answered with %s', async (_what, code, expected) => {
+])('a query without matches is answered with %s', async (_what, code, expected) => {
   const source = sourceOf({}, 3);
   const page = source.page.bind(source);
   source.page = async (request, signal) => {

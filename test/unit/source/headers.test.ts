@@ -4,7 +4,7 @@ import { parseAge, parseHttpDate, parseRetryAfter, retryAfterMaxMs, retryAfterMi
 const now = Date.UTC(2026, 10, 21, 12);
 
 describe('Date', () => {
-  // The three forms of RFC 9110 section 5.6.7, which all mean the same.
+  // The three forms of RFC 9110 section 5.6.7, all for the same time.
   test.each([
     'Sun, 06 Nov 1994 08:49:37 GMT',
     'Sunday, 06-Nov-94 08:49:37 GMT',
@@ -19,7 +19,7 @@ describe('Date', () => {
     expect(parseHttpDate('Monday, 21-Nov-77 00:00:00 GMT', now)).toBe(Date.UTC(1977, 10, 21));
   });
 
-  test('the first of several counts; a leap second is the one before', () => {
+  test('the first of several counts; a leap second is the second before it', () => {
     expect(parseHttpDate(['Sat, 21 Nov 2026 12:00:00 GMT', 'Sat, 21 Nov 2026 13:00:00 GMT'], now)).toBe(now);
     expect(parseHttpDate('Sat, 31 Dec 2016 23:59:60 GMT', now)).toBe(Date.UTC(2016, 11, 31, 23, 59, 59));
   });
@@ -37,11 +37,11 @@ describe('Date', () => {
     'Sat, 21 Nov 2026 12:60:00 GMT',
     'Sat, 00 Nov 2026 12:00:00 GMT',
     'Sat, 21 Nov 2026 12:00:00 GMT, Sat, 21 Nov 2026 12:00:00 GMT',
-  ])('%s is none', (text) => {
+  ])('%s is not a date', (text) => {
     expect(parseHttpDate(text, now)).toBeUndefined();
   });
 
-  test('every day of 60 years reads as the platform writes it', () => {
+  test('every day of 60 years is parsed as by the platform', () => {
     for (let at = Date.UTC(1990, 0, 1, 23, 59, 59); at < Date.UTC(2050, 0, 1); at += 86_400_000) {
       expect(parseHttpDate(new Date(at).toUTCString(), now)).toBe(at);
     }
@@ -81,7 +81,7 @@ test.each([
 });
 
 const seed = Number(process.env['SEED'] ?? 4711);
-test(`whatever stands in the headers, waits are within limits and nothing throws (SEED=${seed})`, () => {
+test(`for any headers, waits are within limits and nothing throws (SEED=${seed})`, () => {
   const random = generator(seed);
   const parts = [
     'Sat, ',

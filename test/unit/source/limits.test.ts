@@ -4,7 +4,7 @@ import { VirtualClock } from './virtual-clock.ts';
 
 const never = new AbortController().signal;
 
-test('a quiet second is saved up, then one request follows another at the rate', async () => {
+test('after an idle second a burst is possible, then one request follows another at the rate', async () => {
   const clock = new VirtualClock();
   const budget = new Budget(clock, 10);
   const at: number[] = [];
@@ -16,7 +16,7 @@ test('a quiet second is saved up, then one request follows another at the rate',
   expect(at.slice(10).map((ms) => Math.round(ms))).toEqual(Array.from({ length: 15 }, (_, n) => (n + 1) * 100));
 });
 
-test('never more in any second than the rate and what was saved, whatever the pattern', async () => {
+test('never more in any second than the rate plus the burst, for any pattern', async () => {
   const clock = new VirtualClock();
   const budget = new Budget(clock, 3);
   const at: number[] = [];
@@ -39,7 +39,7 @@ test('less than one a second is possible', async () => {
   expect(await second).toBe(asked + 10_000);
 });
 
-test('waiting requests are served in order; a request that leaves takes nothing and delays none', async () => {
+test('waiting requests are served in order; an aborted one uses nothing and delays none', async () => {
   const clock = new VirtualClock();
   const budget = new Budget(clock, 1);
   await budget.take(never);
@@ -60,13 +60,13 @@ test('waiting requests are served in order; a request that leaves takes nothing 
   expect(served.at(-1)).toBe('last');
 });
 
-test('an aborted signal takes nothing', async () => {
+test('an aborted signal uses nothing', async () => {
   const budget = new Budget(new VirtualClock(), 1);
   await expect(budget.take(AbortSignal.abort(new Error('stop')))).rejects.toThrow('stop');
   await budget.take(never);
 });
 
-test('the sources of a group share one budget, at the lowest rate; others have their own', () => {
+test('the sources of a group share one budget, at the lowest rate; other sources have separate ones', () => {
   const budgets = new Budgets(new VirtualClock());
   const one = budgets.of('one', 10, 'shared');
   expect(budgets.of('two', 4, 'shared')).toBe(one);
@@ -75,7 +75,7 @@ test('the sources of a group share one budget, at the lowest rate; others have t
   expect(budgets.of('shared', 10, undefined)).not.toBe(one);
 });
 
-test('a source that has ended no longer lowers the rate of its group', () => {
+test('a source that has ended no longer limits the rate of its group', () => {
   const budgets = new Budgets(new VirtualClock());
   const shared = budgets.of('a', 10, 'tenant');
   budgets.of('b', 2, 'tenant');

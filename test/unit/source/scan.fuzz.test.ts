@@ -1,6 +1,6 @@
 /**
- * The scanner against JSON.parse: whatever the bytes, both find the same items, or both refuse. The scanner leaves the inside of items to
- * the parse of each; so it refuses together with that.
+ * The scanner compared with JSON.parse: for any bytes, both find the same items, or both refuse.
+ * The scanner leaves the inside of items to their parser; so it refuses together with that.
  */
 import { expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
@@ -25,7 +25,7 @@ test(`the scanner agrees with JSON.parse on ${runs} mutated pages (SEED=${seed})
       );
     }
   }
-  // The generator reaches all three kinds.
+  // The generator produces all three kinds.
   expect(Math.min(seen.accepted, seen.refused, seen.refusedByItem)).toBeGreaterThan(runs / 100);
 });
 

@@ -63,14 +63,14 @@ describe('items are cut out byte for byte', () => {
   });
 });
 
-describe('what is no page is refused', () => {
+describe('other JSON is refused', () => {
   const bodies: readonly (readonly [name: string, body: string])[] = [
     ['nothing', ''],
     ['white space alone', ' \n'],
     ['HTML', '<html><head></head></html>'],
     ['an array', '[1]'],
     ['no data', '{"pagination":{}}'],
-    ['data that is no array', '{"data":{"0":1}}'],
+    ['data that is not an array', '{"data":{"0":1}}'],
     ['data that is overwritten by no array', '{"data":[1],"data":null}'],
     ['trailing garbage', '{"data":[1]}x'],
     ['a second object', '{"data":[1]}{"data":[2]}'],
@@ -81,16 +81,16 @@ describe('what is no page is refused', () => {
     ['brackets of two kinds that add up', '{"data":[{"a":[1},{"b":2]}]}'],
     ['a raw control character in a string', '{"data":[{"a":"\u0001"}]}'],
     ['a raw NUL between items', '{"data":[1,\u00002]}'],
-    ['a scalar that is none', '{"data":[tru]}'],
+    ['an invalid scalar', '{"data":[tru]}'],
     ['a string with a wrong escape', String.raw`{"data":["\x"]}`],
-    ['a wrong value beside data', '{"data":[1],"x":01}'],
+    ['an invalid value next to data', '{"data":[1],"x":01}'],
     ['a wrong item in data that is overwritten', '{"data":[{bad}],"data":[1]}'],
     ['two byte order marks', '\ufeff\ufeff{"data":[1]}'],
     ['white space of other kinds', '\u00a0{"data":[1]}'],
   ];
   test.each(bodies)('%s', (_name, body) => {
     expect(() => JSON.parse(body.replace(/^\ufeff/, '')) as unknown).toSatisfy((parse: () => unknown) => {
-      // What JSON.parse takes is refused for its form alone.
+      // JSON.parse accepts these; only their form is refused.
       try {
         const value = parse() as { data?: unknown };
         return !Array.isArray(value.data);
@@ -101,7 +101,7 @@ describe('what is no page is refused', () => {
     refusal(body);
   });
 
-  // Each is a few kilobytes as gzip, and JSON.parse would take it.
+  // Each is a few kilobytes as gzip, and JSON.parse would accept it.
   const million = 1_000_000;
   const crowds: readonly (readonly [name: string, body: string])[] = [
     ['of items', `{"data":[${'0,'.repeat(million)}0]}`],
@@ -110,8 +110,8 @@ describe('what is no page is refused', () => {
     ['of values in an item', `{"data":[{"a":[${'1.5,'.repeat(million)}1.5]}]}`],
     ['of levels in an item', `{"data":[${'{"a":'.repeat(million)}0${'}'.repeat(million)}]}`],
     ['of values in the items together', `{"data":[${`[${'0,'.repeat(100)}0],`.repeat(million / 100)}1]}`],
-    ['of values beside the items', `{"pagination":[${'0,'.repeat(million)}0],"data":[]}`],
-    ['of levels beside the items', `{"pagination":${'['.repeat(million)}${']'.repeat(million)},"data":[]}`],
+    ['of values outside the items', `{"pagination":[${'0,'.repeat(million)}0],"data":[]}`],
+    ['of levels outside the items', `{"pagination":${'['.repeat(million)}${']'.repeat(million)},"data":[]}`],
     ['of members of the page', `{${'"":0,'.repeat(million)}"data":[]}`],
     ['of arrays of items', `{${'"data":[],'.repeat(million)}"data":[]}`],
   ];
@@ -119,7 +119,7 @@ describe('what is no page is refused', () => {
     expect(refusal(body)).toMatch(/: expected at most (50000 items in "data"|250000 values), got /);
   });
 
-  test('as many items, and as many values, as a page may hold are read', () => {
+  test('the permitted number of items and values of a page is read', () => {
     const zeros = (count: number): string => `0${',0'.repeat(count - 1)}`;
     expect(scan(`{"data":[${zeros(itemsMax)}]}`).items).toHaveLength(itemsMax);
     expect(refusal(`{"data":[${zeros(itemsMax + 1)}]}`)).toContain('at most 50000 items');
@@ -128,13 +128,13 @@ describe('what is no page is refused', () => {
     expect(refusal(`{"data":[[${zeros(valuesMax - 1)}]]}`)).toContain('at most 250000 values');
   });
 
-  test('every cut of a page', () => {
+  test('every truncation of a page', () => {
     const whole = '{"pagination":{"page":1,"totalRecords":2},"data":[{"a":"x\\"y","b":[1,{"c":null}]},{"a":2}]}';
     for (let length = 0; length < whole.length; length += 1) refusal(whole.slice(0, length));
     expect(scan(whole).items).toHaveLength(2);
   });
 
-  test('the message has the size and the media type of the body, and nothing of its text', () => {
+  test('the message has the size and the media type of the body, and none of its text', () => {
     expect(refusal('<html><head>\n\u001b[2J', 'text/html; charset=utf-8')).toBe(
       'cannot read page 1 of "test": expected a JSON object, got 17 bytes of text/html',
     );

@@ -1,4 +1,6 @@
-/** Server time as collection.md section 4 has it; every number below is worked out by hand from that text. */
+/**
+ * Server time by collection.md section 4; every number below is computed by hand from that text.
+ */
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Log } from '../../../src/model/telemetry.ts';
 import type { Micros } from '../../../src/model/time.ts';
@@ -22,7 +24,9 @@ function make(options: { closeDelay?: number; profile?: ClockProfile } = {}): Se
   return new ServerClock({ source: 'test', closeDelay: settle, clock, log, ...options });
 }
 
-/** An answer that arrives now, from a node whose clock is `ahead` ms ahead of our wall clock. */
+/**
+ * A response that arrives now, from a node whose clock is `ahead` ms ahead of the local wall clock.
+ */
 function answer(ahead: number | undefined, more: { age?: number; newest?: Micros } = {}): 'accepted' | 'cached' {
   const received = { received: clock.now() * 1000, receivedMonotonic: clock.monotonic() };
   return server.observe({ date: ahead === undefined ? undefined : clock.now() + ahead, age: more.age ?? 0, ...received }, more.newest);
@@ -44,12 +48,12 @@ beforeEach(() => {
   server = make();
 });
 
-describe('being built', () => {
-  test('there is no bound before the first answer', () => {
+describe('while being measured', () => {
+  test('there is no bound before the first response', () => {
     expect([server.now(), server.established(), server.missing()]).toEqual([undefined, false, 20]);
   });
 
-  test('the bound is the Date less a second, and goes on with the monotonic clock', () => {
+  test('the bound is the Date minus a second, and advances with the monotonic clock', () => {
     answer(0);
     expect(boundMs()).toBe(-1_000);
     clock.advance(7_500);
@@ -58,7 +62,7 @@ describe('being built', () => {
     expect(boundMs()).toBe(-1_000 - hour);
   });
 
-  test('it needs twenty answers and five minutes', () => {
+  test('it needs twenty responses and five minutes', () => {
     answers(19, 0, 16_000);
     expect([server.established(), server.missing(), server.remainingMs()]).toEqual([false, 1, 0]);
     answer(0);
@@ -73,19 +77,19 @@ describe('being built', () => {
     expect(server.established()).toBe(true);
   });
 
-  test('with a short settle a third of it is enough', () => {
+  test('with a short closeDelay a third of it suffices', () => {
     server = make({ closeDelay: 3_000 });
     answers(20, 0, 50);
     expect(server.established()).toBe(true);
   });
 
-  test('every Date counts meanwhile, and it may go back', () => {
+  test('every Date counts in this phase, and the bound may go back', () => {
     answer(0);
     expect(answer(-hour)).toBe('accepted');
     expect(boundMs()).toBe(-hour - 1_000);
   });
 
-  test('one node with a wrong clock does not lead it: the least counts', () => {
+  test('one node with a wrong clock does not lead it: the minimum counts', () => {
     for (let n = 0; n < 30; n += 1) {
       answer(n % 3 === 0 ? 30 * minute : 0);
       clock.advance(15_000);
@@ -106,25 +110,25 @@ describe('established', () => {
     answer(-4_000);
     expect(server.now()).toBeGreaterThanOrEqual(before);
     clock.advance(3_000);
-    // The answer 4 s behind counts now: the bound waits for it.
+    // The response 4 s behind counts now: the bound waits for it.
     expect(server.now()).toBe(before);
     clock.advance(2_000);
     expect(server.now()).toBe(before + 1_000_000);
   });
 
-  test('an answer more than 5 s before the bound is cached; at 5 s it is not', () => {
+  test('a response more than 5 s before the bound is cached; at 5 s it is not', () => {
     // The bound is a second behind.
     expect(answer(-6_001)).toBe('cached');
     expect(answer(-6_000)).toBe('accepted');
   });
 
-  test('an answer with an age is cached, and its Date counts for nothing', () => {
+  test('a response with an age is cached, and its Date is ignored', () => {
     expect(answer(0, { age: 1 })).toBe('cached');
     expect(answer(-hour, { age: 1 })).toBe('cached');
     expect(boundMs()).toBe(-1_000);
   });
 
-  test('an answer of the window holds it back for five minutes, not longer', () => {
+  test('a late response limits it for five minutes, not longer', () => {
     answer(-4_000);
     for (let n = 0; n < 30; n += 1) {
       clock.advance(10_000);
@@ -136,7 +140,7 @@ describe('established', () => {
     expect(boundMs()).toBe(-1_000);
   });
 
-  test('when few answers come, the last twenty count however old they are', () => {
+  test('with few responses, the last twenty count however old they are', () => {
     answer(-4_000);
     for (let n = 0; n < 19; n += 1) {
       clock.advance(10 * minute);
@@ -148,13 +152,14 @@ describe('established', () => {
     expect(boundMs()).toBe(-1_000);
   });
 
-  test('when more were refused than it rests on, it is built anew, with a warning', () => {
+  test('after more refused responses than it is based on, it is measured again, with a warning', () => {
     let refused = 0;
     while (answer(-hour) === 'cached') {
       refused += 1;
       clock.advance(5_000);
     }
-    // The last twenty always count; the ones before are older than five minutes when the twenty-first refusal arrives, or nearly.
+    // The last twenty always count; earlier ones are older than five minutes when the twenty-first
+    // refusal arrives, or nearly.
     expect(refused).toBeGreaterThanOrEqual(20);
     expect(refused).toBeLessThan(31);
     expect(warnings).toEqual(['source.clock_reset']);
@@ -165,7 +170,7 @@ describe('established', () => {
     expect(boundMs()).toBe(-hour - 1_000);
   });
 
-  test('refusals that are rare do not', () => {
+  test('rare refusals have no effect', () => {
     for (let n = 0; n < 500; n += 1) {
       expect(answer(n % 4 === 3 ? -hour : 0)).toBe(n % 4 === 3 ? 'cached' : 'accepted');
       clock.advance(5_000);
@@ -174,7 +179,7 @@ describe('established', () => {
     expect(boundMs()).toBe(-1_000);
   });
 
-  test('a jump of our wall clock changes nothing', () => {
+  test('a jump of the local wall clock changes nothing', () => {
     const before = server.now() ?? 0;
     clock.jump(-30 * minute);
     clock.advance(1_000);
@@ -193,14 +198,14 @@ test('more than an hour ahead of the wall clock is reported', () => {
 describe('after a restart', () => {
   const profile: ClockProfile = { offsetMs: 9_000, dated: true };
 
-  test('the kept offset is what the next one finds', () => {
+  test("the stored offset is the next life's", () => {
     answers(31, 10_000, 10_000);
     expect(server.profile()).toEqual(profile);
     server = make({ profile });
     expect(server.profile()).toBeUndefined();
   });
 
-  test('two more answers are wanted at once after the first, however many come by themselves', () => {
+  test('two more responses are requested at once after the first, however many polls bring', () => {
     server = make({ profile });
     const wanted = [];
     for (let n = 0; n < 4; n += 1) {
@@ -208,13 +213,14 @@ describe('after a restart', () => {
       answer(10_000);
     }
     expect(wanted).toEqual([3, 2, 1, 0]);
-    // One that does not agree: it is built as if new, and the answers that polls bring are enough for that.
+    // A response that does not agree: measured as if new, and the responses of polls suffice for
+    // that.
     server = make({ profile });
     answer(0);
     expect([server.missing(), server.missing(10_000), server.missing(100_000)]).toEqual([19, 0, 16]);
   });
 
-  test('three answers that agree within 5 s make it stand at once', () => {
+  test('three responses that agree within 5 s establish it at once', () => {
     server = make({ profile });
     expect([answer(10_000), answer(14_900), server.established()]).toEqual(['accepted', 'accepted', false]);
     answer(5_100);
@@ -222,7 +228,7 @@ describe('after a restart', () => {
     expect(boundMs()).toBe(4_100);
   });
 
-  test.each([0, 1, 2])('when answer %d of the three does not agree it is built as if new', (odd) => {
+  test.each([0, 1, 2])('if response %d of the three does not agree it is measured as if new', (odd) => {
     server = make({ profile });
     for (let n = 0; n < 3; n += 1) answer(n === odd ? 10_000 - 5_001 : 10_000);
     expect(server.established()).toBe(false);
@@ -234,7 +240,7 @@ describe('after a restart', () => {
 describe('without a Date header', () => {
   const us = (ms: number): Micros => ms * 1000;
 
-  test('it is the newest record with the time since, but not more than the wall clock', () => {
+  test('it is the newest record plus the time since, but at most the wall clock', () => {
     answer(undefined);
     expect(server.now()).toBeUndefined();
     answer(undefined, { newest: us(clock.now() - 30_000) });
@@ -247,7 +253,7 @@ describe('without a Date header', () => {
     expect(boundMs()).toBe(0);
   });
 
-  test('it is established like the other, does not go back, and the profile says which it is', () => {
+  test('it is established like the other, does not go back, and the profile states its kind', () => {
     for (let n = 0; n < 31; n += 1) {
       answer(undefined, { newest: us(clock.now() - 5_000) });
       clock.advance(10_000);
@@ -263,7 +269,7 @@ describe('without a Date header, over a restart', () => {
   const us = (ms: number): Micros => ms * 1000;
   const old = (): Micros => us(clock.now() - 10 * minute);
 
-  test('what was reached stands with the third answer, however old the records are that are read again', () => {
+  test('the reached time is valid with the third response, however old the records read again are', () => {
     const bound = us(clock.now() - 100_000);
     server = make({ profile: { offsetMs: 0, dated: false, bound } });
     for (let n = 0; n < 3; n += 1) {
@@ -272,14 +278,14 @@ describe('without a Date header, over a restart', () => {
       clock.advance(1_000);
     }
     expect([server.established(), server.now()]).toEqual([true, bound + us(3_000)]);
-    // How long nothing ran is not taken from our own clock; a newer record says it.
+    // The local clock cannot tell how long the daemon was stopped; a newer record can.
     clock.jump(hour);
     expect(server.now()).toBe(bound + us(3_000));
     answer(undefined, { newest: bound + us(50_000) });
     expect(server.now()).toBe(bound + us(50_000));
   });
 
-  test('it is no more than our own clock, and a service that says its time now is believed alone', () => {
+  test('it is at most the local clock, and a service that sends its time now is trusted alone', () => {
     const bound = us(clock.now() + minute);
     server = make({ profile: { offsetMs: 0, dated: false, bound } });
     for (let n = 0; n < 3; n += 1) answer(undefined, { newest: old() });
@@ -291,10 +297,10 @@ describe('without a Date header, over a restart', () => {
   });
 });
 
-describe('what both clocks have reached', () => {
+describe('the time that both clocks have reached', () => {
   const agreedMs = (): number => (server.agreed() ?? Number.NaN) / 1000 - clock.now();
 
-  test('is our own clock where the service is ahead, and the bound where it is behind', () => {
+  test('is the local clock if the service is ahead, and the bound if it is behind', () => {
     expect(server.agreed()).toBeUndefined();
     answers(31, 50 * minute, 10_000);
     expect([boundMs(), agreedMs()]).toEqual([50 * minute - 1_000, 0]);
@@ -304,7 +310,7 @@ describe('what both clocks have reached', () => {
     expect([boundMs(), agreedMs()]).toEqual([-50 * minute - 1_000, -50 * minute - 1_000]);
   });
 
-  test('a jump of our own clock changes nothing while it was right before; one that was behind is followed', () => {
+  test('a jump of the local clock changes nothing while it was correct before; a clock that was behind is followed', () => {
     answers(31, 0, 10_000);
     const before = server.agreed();
     clock.jump(-30 * minute);
@@ -320,9 +326,9 @@ describe('what both clocks have reached', () => {
   });
 });
 
-describe('a clock of the service that stands still', () => {
+describe('a stopped service clock', () => {
   const expectedMs = (): number => (server.expected() ?? Number.NaN) / 1000 - clock.now();
-  /** Answers that all carry the `Date` of the first of them. */
+  /** Responses that all have the `Date` of the first of them. */
   const frozen = (count: number, everyMs: number): void => {
     const date = clock.now();
     for (let n = 0; n < count; n += 1) {
@@ -331,12 +337,12 @@ describe('a clock of the service that stands still', () => {
     }
   };
 
-  test.each([10_000, settle])('does not hold back what is due, with a settle of %i ms, and one warning says so', (settleMs) => {
+  test.each([10_000, settle])('does not delay due work, with a closeDelay of %i ms, and one warning reports it', (settleMs) => {
     server = make({ closeDelay: settleMs });
     answers(60, 0, 10_000);
     const since = clock.now();
     frozen(180, 10_000);
-    // The bound of the answers is behind by many minutes: windows are not closed by a clock that nobody knows.
+    // The bound of the responses is many minutes behind: an unknown clock closes no windows.
     expect((server.agreed() ?? 0) / 1000 - clock.now()).toBeLessThan(-2 * minute);
     expect(expectedMs()).toBe(-1_000);
     expect(server.stoodSince()).toBe(since * 1000);
@@ -345,7 +351,7 @@ describe('a clock of the service that stands still', () => {
     expect(server.stoodSince()).toBeUndefined();
   });
 
-  test('one that is an hour behind and moves on counts as it is, also where it was set back', () => {
+  test('a clock an hour behind that runs counts, also after it was set back', () => {
     answers(60, -hour, 10_000);
     expect([expectedMs(), server.stoodSince()]).toEqual([-hour - 1_000, undefined]);
 
@@ -355,7 +361,7 @@ describe('a clock of the service that stands still', () => {
     expect([expectedMs(), server.stoodSince()]).toEqual([-hour - 1_000, undefined]);
   });
 
-  test('half of the responses repeat one Date: the others say what is due', () => {
+  test('half of the responses repeat one Date: the others determine the due time', () => {
     server = make({ closeDelay: 10_000 });
     answers(60, 0, 2_000);
     const date = clock.now();
@@ -366,13 +372,13 @@ describe('a clock of the service that stands still', () => {
     expect(expectedMs()).toBe(-1_000);
   });
 
-  test('no answer at all is not such a clock', () => {
+  test('the absence of responses is not such a clock', () => {
     answers(60, 0, 10_000);
     clock.advance(2 * hour);
     expect([expectedMs(), server.stoodSince()]).toEqual([-1_000, undefined]);
   });
 
-  test('after a restart the offset of the earlier run counts, and it is kept while the clock stands', () => {
+  test('after a restart the offset of the earlier run counts, and it stays stored while the clock is stopped', () => {
     server = make({ profile: { offsetMs: -1_000, dated: true } });
     const date = clock.now() - 20 * minute;
     for (let n = 0; n < 180; n += 1) {
@@ -383,13 +389,13 @@ describe('a clock of the service that stands still', () => {
   });
 });
 
-describe('our own clock jumps by hours while the process lives', () => {
-  test.each([-7, -25, 9])('by %i h: the service is not taken to be ahead, and the time that both have reached goes on', (hours) => {
+describe('the local clock jumps by hours while the process runs', () => {
+  test.each([-7, -25, 9])('by %i h: the service does not count as ahead, and the time that both have reached advances', (hours) => {
     answers(31, 0, 10_000);
     const before = server.agreed() ?? 0;
     clock.jump(hours * hour);
     expect(server.ahead()).toBe(false);
-    // The service has not jumped.
+    // The service's clock has not jumped.
     for (let n = 0; n < 60; n += 1) {
       answer(-hours * hour);
       clock.advance(10_000);
@@ -398,7 +404,7 @@ describe('our own clock jumps by hours while the process lives', () => {
     expect(server.agreed()).toBe(before + 600_000_000);
   });
 
-  test('back, where answers carry no Date: the time goes on with the records', () => {
+  test('back, if responses carry no Date: the time advances with the records', () => {
     const newest = (): Micros => clock.now() * 1000;
     for (let n = 0; n < 31; n += 1) {
       answer(undefined, { newest: newest() });

@@ -1,4 +1,4 @@
-/** Everything is asked for without times, until a service that answers questions with times does not answer that one. */
+/** Unbounded queries are used until a service that answers bounded queries does not answer them. */
 import { expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
 import type { PageRequest } from '../../../src/model/source.ts';
@@ -18,7 +18,10 @@ const lastDay = { startTime: '2026-11-20T02:00:00.00' };
 
 const no: (request: PageRequest) => boolean = () => false;
 
-/** A service with forty records, thirty of them older than a day; `fails` is thrown for what `isFailing` says. */
+/**
+ * A service with forty records, thirty of them older than a day; `fails` is thrown for requests
+ * that match `isFailing`.
+ */
 function world(query?: { startTime: string }) {
   const clock = new VirtualClock((base + day) / 1000);
   const service = new ModelSource(clock);
@@ -37,7 +40,7 @@ function world(query?: { startTime: string }) {
 const isUntimed = ({ query }: PageRequest): boolean => query.startTime === undefined;
 const isBeforeToday = (request: PageRequest): boolean => isUntimed(request) || request.query.startTime === epoch.startTime;
 
-test('sends no times while the service answers that, and leaves queries with times alone', async () => {
+test('sends no times while the service answers that, and does not change queries with times', async () => {
   const it = world();
   expect((await it.everything.page(all, never)).total).toBe(40);
   expect((await it.everything.page({ ...all, query: lastDay }, never)).total).toBe(10);
@@ -52,7 +55,7 @@ test('a refused query is replaced at once: calibration covers the log since 1970
   it.model.fails = refused;
   it.model.isFailing = isUntimed;
   expect(await calibrate(it.everything, 'auto', never)).toEqual({ firstPage: 1, pageSize: 1000, total: 40, dated: true });
-  // Asked once more before it is believed.
+  // The refusal is confirmed by a second request.
   expect(it.asked()).toEqual([{}, epoch, {}]);
   expect(it.everything).toMatchObject({ query: epoch, isWhole: true });
   expect((await it.everything.page(all, never)).total).toBe(40);
@@ -60,14 +63,14 @@ test('a refused query is replaced at once: calibration covers the log since 1970
   expect(it.log.lines).toMatchObject([{ level: 'warn', fields: { source: 's', ...epoch, error: refused } }]);
 });
 
-test('a page size that is refused is not the question: calibration goes down, and asks without times', async () => {
+test('a refused page size is another case: calibration reduces it, and sends no times', async () => {
   const it = world();
   it.service.switches.refuseAbove = 200;
   expect(await calibrate(it.everything, 'auto', never)).toMatchObject({ pageSize: 200, total: 40 });
   expect(it.everything.query).toEqual({});
 });
 
-test('three failures in a row replace the query if another one succeeds: of the last day where the whole log fails', async () => {
+test('three failures in a row replace the query if another one succeeds: by one over the last day if the whole log fails', async () => {
   const it = world();
   it.model.isFailing = isBeforeToday;
   await expect(it.everything.page(all, never)).rejects.toBe(busy);
@@ -78,11 +81,11 @@ test('three failures in a row replace the query if another one succeeds: of the 
   expect(it.everything).toMatchObject({ query: lastDay, isWhole: false });
 });
 
-test('a service that answers nothing, asks to come back, or comes back just then is asked without times as before', async () => {
+test('a service that answers nothing, sends Retry-After, or just recovers is queried without times as before', async () => {
   const it = world();
   it.model.isFailing = () => true;
   for (let i = 0; i < 7; i += 1) await expect(it.everything.page(all, never)).rejects.toBe(busy);
-  // Seven times, and what else there is with every third.
+  // Seven times, and the other query with every third.
   expect(it.asked()).toHaveLength(11);
   it.model.fails = new WaybillError('source_busy', '429', { retryAfterMs: 1_000 });
   for (let i = 0; i < 7; i += 1) await expect(it.everything.page(all, never)).rejects.toBe(it.model.fails);
@@ -103,7 +106,7 @@ test('a page that is refused for its depth does not replace the query', async ()
   expect(it.asked()).toHaveLength(1);
 });
 
-test('the query of before a restart is used until a wider one succeeds', async () => {
+test('the query in use before a restart is used until a wider one succeeds', async () => {
   const it = world(lastDay);
   it.model.isFailing = isBeforeToday;
   expect((await it.everything.page(all, never)).total).toBe(10);

@@ -1,4 +1,6 @@
-/** A clock that moves only when the test says so; the wall clock may be set apart from the monotonic one. */
+/**
+ * A clock that only the test advances; the wall clock can be set separately from the monotonic one.
+ */
 import type { Clock } from '../../../src/model/time.ts';
 
 export class VirtualClock implements Clock {
@@ -18,7 +20,7 @@ export class VirtualClock implements Clock {
     return this.#monotonic;
   }
 
-  /** Moves the wall clock alone. */
+  /** Moves only the wall clock. */
   jump(ms: number): void {
     this.#wall += ms;
   }
@@ -38,7 +40,7 @@ export class VirtualClock implements Clock {
     });
   }
 
-  /** Lets time pass, waking who sleeps in the order in which they are due. */
+  /** Advances the time, and wakes sleepers in the order in which they are due. */
   async pass(ms: number): Promise<void> {
     const until = this.#monotonic + ms;
     for (;;) {
@@ -53,7 +55,7 @@ export class VirtualClock implements Clock {
     await settled();
   }
 
-  /** Lets time pass while nobody sleeps. */
+  /** Advances the time without waking sleepers. */
   advance(ms: number): void {
     this.#advance(this.#monotonic + ms);
   }

@@ -7,16 +7,16 @@ import { now } from '../report/snapshots.ts';
 const second = 1e6;
 const week = 7 * 86_400 * second;
 
-/** A measure in use: polled every 10 s, so that no outage comes between. */
+/** A measurement in use: polled every 10 s, so that it contains no outage. */
 function measured(seconds: readonly number[], kept?: ReturnType<Delays['measure']>): Delays {
   const delays = new Delays(kept, 10_000);
-  // The first answer ends the time before there was any: what is dated before it is not counted.
+  // The first response ends the unobserved time: records dated before it do not count.
   delays.answered(now - 40 * 86_400 * second);
   expect(seconds.every((one) => delays.add(one, now))).toBe(true);
   return delays;
 }
 
-test('shares and counts agree with the sorted list, at the bounds that it has', () => {
+test('shares and counts agree with the sorted list, at the bucket bounds', () => {
   const random = seeded(5);
   const list = Array.from({ length: 5_000 }, () => Math.exp(random() * 12)).sort((a, b) => a - b);
   const measure = measured(list).measure();
@@ -27,19 +27,19 @@ test('shares and counts agree with the sorted list, at the bounds that it has', 
     expect(seenWithin(measure, share)).toBe(delayBounds.find((bound) => bound >= exact));
   }
   for (const bound of delayBounds) expect(seenLater(measure, bound)).toBe(list.filter((one) => one > bound).length);
-  // Between two bounds: never fewer than there are.
+  // Between two bounds: never too few.
   for (const seconds of [7, 45, 700])
     expect(seenLater(measure, seconds)).toBeGreaterThanOrEqual(list.filter((one) => one > seconds).length);
 });
 
-test('nothing, and beyond the last bound', () => {
+test('no records, and delays above the last bound', () => {
   expect(seenWithin(new Delays(undefined, 10_000).measure(), 0.5)).toBeUndefined();
   const month = measured([2_592_000, 2_592_001]).measure();
   expect([seenWithin(month, 0.5), seenWithin(month, 1)]).toEqual([2_592_000, Infinity]);
 });
 
-describe('what an outage held up does not count', () => {
-  test('records dated in it, but those before and after it do', () => {
+describe('records delayed by an outage do not count', () => {
+  test('records dated in it do not, but those before and after it do', () => {
     const delays = new Delays(undefined, 10_000);
     delays.answered(now - 7_200 * second);
     for (let at = 7_200; at >= 3_600; at -= 10) delays.answered(now - at * second);
@@ -51,7 +51,7 @@ describe('what an outage held up does not count', () => {
     expect(samples(delays.measure())).toBe(2);
   });
 
-  test('the time between two processes is one, and so is the time before the first answer', () => {
+  test('the time between two processes is an outage, and so is the time before the first response', () => {
     const first = new Delays(undefined, 10_000);
     first.answered(now);
     expect(first.add(30, now + second)).toBe(false);
@@ -63,7 +63,7 @@ describe('what an outage held up does not count', () => {
     expect(samples(after.measure())).toBe(2);
   });
 
-  test('a rare poll is none', () => {
+  test('an infrequent poll is not an outage', () => {
     const delays = new Delays(undefined, 3_600_000);
     delays.answered(now);
     delays.answered(now + 3_600 * second);
@@ -71,7 +71,7 @@ describe('what an outage held up does not count', () => {
   });
 });
 
-test('old weeks are forgotten: a measure covers one to two weeks', () => {
+test('old weeks are forgotten: a measurement covers one to two weeks', () => {
   const delays = new Delays(undefined, 10_000);
   delays.answered(now - 40 * 86_400 * second);
   delays.add(1, now);
@@ -86,7 +86,7 @@ test('old weeks are forgotten: a measure covers one to two weeks', () => {
   expect(samples(delays.measure())).toBe(1);
 });
 
-test('what is kept is found again; what another release kept by other bounds is begun anew', () => {
+test('stored counts are restored; counts of another release with other bounds are discarded', () => {
   const kept = JSON.parse(JSON.stringify(measured([1, 70, 4_000]).measure())) as ReturnType<Delays['measure']>;
   expect(samples(measured([5], kept).measure())).toBe(4);
   expect(samples(measured([5], { ...kept, recent: [1, 2, 3] }).measure())).toBe(1);
@@ -96,7 +96,7 @@ describe('advice on closeDelay', () => {
   const some = (quick: number, slow: number, seconds: number) =>
     measured([...Array.from({ length: quick }, (_, i) => 1 + (i % 40)), ...Array.from({ length: slow }, () => seconds)]).measure();
 
-  test('too short: the least that leaves one in a thousand', () => {
+  test('too short: the smallest value that leaves one in a thousand', () => {
     expect(closeDelayAdvice(some(9_900, 100, 1_500), 900)).toEqual({
       level: 'warning',
       message:
@@ -106,7 +106,7 @@ describe('advice on closeDelay', () => {
     expect(closeDelayAdvice(some(9_900, 100, 100_000), 21_600)).toMatchObject({ level: 'ok' });
   });
 
-  test('long enough, or longer than needed; never so short that the source is asked too often', () => {
+  test('long enough, or longer than needed; never so short that polling becomes too frequent', () => {
     expect(closeDelayAdvice(some(9_995, 5, 1_500), 900)).toMatchObject({
       level: 'ok',
       message: expect.stringContaining('closeDelay (15 min) is appropriate') as string,
@@ -118,7 +118,7 @@ describe('advice on closeDelay', () => {
     expect(closeDelayAdvice(some(10_000, 0, 0), 300)?.message).toContain('is appropriate');
   });
 
-  test('few records say nothing', () => {
+  test('few records give no advice', () => {
     expect(closeDelayAdvice(some(500, 499, 1_500), 900)).toMatchObject({
       level: 'ok',
       message: expect.stringContaining('too few') as string,
@@ -126,7 +126,7 @@ describe('advice on closeDelay', () => {
     expect(closeDelayAdvice(new Delays(undefined, 10_000).measure(), 900)).toBeUndefined();
   });
 
-  test('of a random list: the one that it suggests is the least that suits, counted in the list', () => {
+  test('of a random list: the suggested value is the smallest sufficient one, counted in the list', () => {
     const random = seeded(11);
     for (let round = 0; round < 40; round += 1) {
       const spread = 1 + random() * 9;

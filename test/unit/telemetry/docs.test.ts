@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { metricTable } from '../../../src/telemetry/metric-table.ts';
+import { metricTable, unitOf } from '../../../src/telemetry/metric-table.ts';
 import type { Metric } from '../../../src/telemetry/metric-table.ts';
 import { documentWith } from './generated-document.ts';
 
@@ -17,14 +17,16 @@ test('every error code has a heading in docs/operations.md, whose first line say
 });
 
 test('docs/metrics.md lists every metric', async () => {
-  const groups = Map.groupBy(Object.entries<Metric>(metricTable), ([, { group }]) => group);
-  const row = ([name, { type, labels, help, unit, note }]: [string, Metric]): string => {
+  const groups = Map.groupBy(Object.entries<Metric>(metricTable), ([name, { labels }]) =>
+    name.startsWith('process') ? 'process' : (/^(source|sink)\b/.exec(labels)?.[0] ?? 'daemon'),
+  );
+  const row = ([name, { type, labels, help, note }]: [string, Metric]): string => {
     const names = labels
       .split(' ')
       .filter(Boolean)
       .map((label) => `\`${label}\``)
       .join(' ');
-    return `| \`${name}\` | ${type} | ${names} | ${unit} | ${help}${note === undefined ? '' : `. ${note}`} |\n`;
+    return `| \`${name}\` | ${type} | ${names} | ${unitOf(name)} | ${help}${note === undefined ? '' : `. ${note}`} |\n`;
   };
   const tables = [...groups].map(
     ([group, metrics]) =>

@@ -1,4 +1,7 @@
-/** A reader of the Prometheus text format 0.0.4, written from its description: what the server of a user would see. */
+/**
+ * A parser of the Prometheus text format 0.0.4, written from its description: the metrics as a
+ * user's server sees them.
+ */
 interface Sample {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;

@@ -10,7 +10,7 @@ const sources = readdirSync(new URL('src/', root), { recursive: true, encoding: 
   .filter((path) => path.endsWith('.ts'))
   .map((path) => ({ path: `src/${path}`, text: readFileSync(new URL(`src/${path}`, root), 'utf8') }));
 
-test('the type refuses a line without an event, an unknown event, and a field that the event does not list', () => {
+test('the type rejects a line without an event, an unknown event, and a field that the event does not list', () => {
   const written: unknown[] = [];
   const log: Log = { write: (...parts) => void written.push(parts) };
   const unlisted = { sink: 'siem', waitMs: 5 };

@@ -46,7 +46,10 @@ function start(settings: Partial<LogSettings> = {}, environment: Record<string, 
   return { ...logs, clock, text: () => text, lines };
 }
 
-/** Any fields, also those that the type of the event refuses: the log must be safe without the compiler. */
+/**
+ * Any fields, also those that the type of the event rejects: the log must be safe without the
+ * compiler.
+ */
 function writeAny(log: ComponentLog, event: LogEventCode, fields: object): void {
   log.write(event, fields as never);
 }
@@ -102,7 +105,7 @@ describe('levels', () => {
     expect(lines()[0]).toMatchObject({ minimum: 'debug', seconds: 900, actor: 'j.doe' });
   });
 
-  test('a temporary level of a component wins for its parts, over that of all; a later one replaces it and its end', async () => {
+  test('a temporary level of a component applies to its parts and overrides the general one; a later one replaces it and its end', async () => {
     const { root, setLevel, components, clock, lines, flush } = start({ levels: { 'sink/kafka': 'error' } });
     const [kafka, file] = [root.child('sink/kafka'), root.child('sink').child('file')];
     expect(components()).toEqual(['sink/kafka', 'sink', 'sink/file']);
@@ -135,7 +138,7 @@ describe('redaction', () => {
 
   test.each([
     ['a name like a secret', { clientSecret: canary }],
-    ['a secret beside plain words', { source: 'x', auth: { client_secret: canary, subscriptionKey: canary, token: canary } }],
+    ['a secret among plain words', { source: 'x', auth: { client_secret: canary, subscriptionKey: canary, token: canary } }],
     ['text under a name that is not on the list', { userLastNameFirstName: canary }],
     ['text of an unknown name, deep in a list', { pages: [{ payloadName: canary }] }],
     ['a number under a name like a secret', { pin: 731_942 }],
@@ -143,7 +146,7 @@ describe('redaction', () => {
     ['a header in the message of the other side', { detail: `401 for "Authorization: Bearer ${canary}"` }],
     ['a form in the message of the other side', { detail: `grant_type=password&client_secret=${canary}&scope=x` }],
     ['a JSON body in an error', { error: new Error(`got {"access_token":"${canary}","expires_in":3599}`) }],
-    ['a token that nobody announced', { reason: `refused: eyJhbGciOiJub25lIn0.${canary}.` }],
+    ['an unregistered token', { reason: `refused: eyJhbGciOiJub25lIn0.${canary}.` }],
     ['the cause of a cause', { error: new Error('a', { cause: new Error('b', { cause: new Error(`password=${canary}`) }) }) }],
     ['bytes', { digest: Buffer.from(canary) }],
     ['a function', { detail: () => canary }],
@@ -207,7 +210,8 @@ describe('repeated failures', () => {
       ['2026-11-20T03:01:00.000Z', 5],
       ['2026-11-20T03:02:00.000Z', 5],
     ]);
-    // A failure that comes right after another one's line owes its count there, and then waits its own minute.
+    // A failure right after another one's line writes its count there, and then waits its own
+    // minute.
     expect(of('lake').map((l) => [l['time'], l['repeated']])).toEqual([
       ['2026-11-20T03:00:00.000Z', undefined],
       ['2026-11-20T03:01:00.000Z', 5],

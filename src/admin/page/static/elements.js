@@ -62,7 +62,8 @@ export function write(element, text) {
 }
 
 /**
- * Makes the content of an element these children, and leaves alone what is the same: the focus, a selection and the place scrolled to stay.
+ * Replaces the children of an element, but keeps those that are equal: focus, selection and scroll
+ * position stay.
  * @param {Element} element
  * @param {readonly Child[]} children
  */

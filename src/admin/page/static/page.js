@@ -9,7 +9,7 @@ import { clock, counted, grouped, printable, size, span } from './text.js';
 const readMs = 3_000;
 const retryMs = 2_000;
 const timeoutMs = 10_000;
-/** Fewer need no filter. */
+/** The smallest number of sources with a filter field. */
 const filterFrom = 6;
 
 /** @type {{ overview: OverviewJson, at: number } | undefined}  with the time of `performance.now()` at which it came */
@@ -19,7 +19,7 @@ let outage;
 /** @type {number | undefined} */
 let backAt;
 let chosen = new URLSearchParams(location.hash.slice(1)).get('source') ?? '';
-/** Counts readings: an answer that comes after another choice is dropped. */
+/** Counts readings: a response to an earlier selection is dropped. */
 let reading = 0;
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let timer;
@@ -42,7 +42,7 @@ async function read() {
     const { error = '' } = /** @type {{ error?: string }} */ (body);
     if (answer.ok) accept(/** @type {OverviewJson} */ (body));
     else if (answer.status === 400 && chosen !== '') {
-      // That source is there no more.
+      // That source no longer exists.
       choose('');
       return;
     } else if (answer.status === 401) failure = `The daemon refuses the token (${printable(error)}); reload the page to send another one`;
@@ -86,7 +86,7 @@ function choose(source) {
   void read();
 }
 
-/** What changes without a new reading: ages, and the state of the connection. */
+/** Updates the parts that change without a new reading: ages, and the state of the connection. */
 function tick() {
   const link = byId('link');
   const age = shown ? (performance.now() - shown.at) / 1000 : 0;
@@ -119,7 +119,7 @@ function show(overview) {
 
 /** @param {OverviewJson} overview */
 function showHeadline({ summary, tone, advice, waits }) {
-  // The words in capitals are the verdict; what follows explains it.
+  // The words in capitals are the verdict; its explanation follows.
   const [head = ''] = /^[A-Z][A-Z, ]*[A-Z](?![a-z])/.exec(summary) ?? [];
   const rest = printable(summary.slice(head.length).replace(/^[:,;]? /, ''));
   byId('headline').dataset['tone'] = tone;
@@ -164,7 +164,7 @@ function tiles({ sources, sinks, journal, delivered, lacking, complete, firstPro
   const oldest = known.toSorted((a, b) => (b.lagSeconds ?? 0) - (a.lagSeconds ?? 0))[0];
   const until = oldest?.frontier
     ? tile(
-        // Before the frontier may lie accepted gaps and windows in doubt.
+        // The time before the frontier may contain accepted gaps and windows in doubt.
         complete ? 'Complete until' : 'Proven up to',
         `${clock(Date.parse(oldest.frontier), now())} UTC`,
         `${span(oldest.lagSeconds ?? 0)} ago${polled.length > 1 ? `; slowest: ${oldest.id}` : ''}`,
@@ -187,7 +187,7 @@ function tiles({ sources, sinks, journal, delivered, lacking, complete, firstPro
     active.length === 0
       ? tile('Delivered', 'no sink', '')
       : known.length === 0
-        ? // Records on their way to a sink are usual, and no window lacks them yet.
+        ? // Records in transit to a sink are normal, and no window lacks them yet.
           tile('Delivered', 'nothing due yet', delivered || waiting === 0 ? last : pending)
         : delivered
           ? tile('Delivered', 'everything proven', last, 'good')
@@ -248,7 +248,7 @@ function showTables() {
   const someSources = found('sources', sources, ({ id, state, message }) => `${id} ${state} ${message ?? ''}`);
   const focused = document.activeElement?.getAttribute('data-source');
   renew(byId('sources'), [sourcesTable(someSources, now(), detail?.source ?? '')]);
-  // Another order gives the row another source: the focus stays with the source.
+  // Another order moves the source to another row: the focus stays with the source.
   if (focused && document.activeElement?.getAttribute('data-source') !== focused) {
     const button = byId('sources').querySelector(`[data-source="${CSS.escape(focused)}"]`);
     if (button instanceof HTMLElement) button.focus();
@@ -292,7 +292,7 @@ byId('sources').addEventListener('click', ({ target }) => {
 byId('source').addEventListener('change', () => choose(byId('source', HTMLSelectElement).value));
 for (const name of ['sources', 'sinks']) byId(`find-${name}`).addEventListener('input', showTables);
 byId('period').addEventListener('formdata', ({ formData }) => {
-  // An open end is one that is not named.
+  // Empty fields are left out of the URL.
   for (const name of ['from', 'to', 'source']) if (formData.get(name) === '') formData.delete(name);
 });
 document.addEventListener('visibilitychange', () => {

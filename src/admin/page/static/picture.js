@@ -1,6 +1,7 @@
 /**
- * The picture of the last hours: the windows of one source by their time, the age of its newest proof, and how long records wait for each sink. It is drawn
- * in SVG; every state has a shape of its own in addition to its color, and the same is in the label and in the table below.
+ * The chart of the last hours: the windows of one source over time, the age of its newest proof,
+ * and the wait of records for each sink. It is drawn in SVG; every state has a separate shape in
+ * addition to its color, and the label and the table below contain the same data.
  */
 import { svg } from './elements.js';
 import { clock, counted, span, windowStates } from './text.js';
@@ -14,7 +15,7 @@ const minSeconds = 60;
 const maxSeconds = 6 * 3_600;
 const gutter = 56;
 const steps = [10, 20, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200];
-/** Heights of the three parts, and what lies between two. */
+/** Heights of the three parts, and the space between them. */
 const strip = 30;
 const proofs = 120;
 const deliveries = 84;
@@ -78,7 +79,7 @@ function label(detail, source) {
 }
 
 /**
- * How many windows are in each state, without states that none has.
+ * The number of windows in each state, without states that have none.
  * @param {Detail} detail
  */
 export function windowCounts(detail) {
@@ -96,7 +97,7 @@ function title(text, y) {
 }
 
 /**
- * Which line is whose, at the right of the title where there is room, and else below it.
+ * Draws the legend to the right of the title if there is space, otherwise below it.
  * @param {Detail} detail
  * @param {Axis} axis
  * @param {number} y
@@ -216,7 +217,7 @@ function plot(series, detail, axis, y, high, bound, present) {
 }
 
 /**
- * Points of a line, apart where nothing was sampled.
+ * Splits a line where nothing was sampled.
  * @param {readonly (number | null)[]} values
  * @param {Detail} detail
  * @param {Axis} axis

@@ -33,8 +33,9 @@ function cell(label, content, isNumber = false) {
 }
 
 /**
+ *
  * @param {string} caption
- * @param {readonly string[]} heads  those of numbers begin with `#`
+ * @param {readonly string[]} heads  heads of number columns begin with `#`
  * @param {readonly HTMLElement[]} rows
  */
 function table(caption, heads, rows) {

@@ -1,7 +1,7 @@
 /** Times and numbers as the page shows them: as in `waybill status`, in UTC. */
 
 /**
- * `45 s`, `18 min`, `5 h`, `3 d`: one unit, cut down.
+ * `45 s`, `18 min`, `5 h`, `3 d`: one unit, rounded down.
  * @param {number} seconds
  */
 export function span(seconds) {
@@ -13,7 +13,7 @@ export function span(seconds) {
 }
 
 /**
- * `02:45:10`, with the date where it is another day.
+ * `02:45:10`, with the date if it is another day.
  * @param {number} at  ms since 1970
  * @param {number} now  ms since 1970
  */
@@ -54,7 +54,8 @@ export function size(bytes) {
 }
 
 /**
- * Control characters and marks of direction become visible, so that text of a server cannot reorder a line.
+ * Makes control characters and direction marks visible, so that text of a server cannot reorder a
+ * line.
  * @param {string} text
  */
 export function printable(text) {

@@ -1,5 +1,5 @@
 /** Where an archive is, and the public keys that verify it. */
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { originOf } from '../../../archive/head.ts';
 import { parseVerifier, signerOf } from '../../../archive/signed-note.ts';
 import type { Verifier } from '../../../archive/signed-note.ts';
@@ -7,13 +7,14 @@ import type { ArchiveStore } from '../../../archive/store.ts';
 import { systemClock } from '../../../clock.ts';
 import { loadConfig } from '../../../config/load.ts';
 import { sinkContext } from '../../../daemon/open-sink.ts';
-import { messageOf, WaybillError } from '../../../errors.ts';
+import { WaybillError } from '../../../errors.ts';
 import { signingKeysOf } from '../../../sink/archive/key.ts';
 import { openStore } from '../../../sink/archive/open-store.ts';
 import { placeOf as nameOf } from '../../../sink/archive/settings.ts';
 import type { ArchiveSettings } from '../../../sink/archive/settings.ts';
 import type { SinkContext } from '../../../sink/define.ts';
 import { byId } from '../../not-found.ts';
+import { readInput } from '../../io.ts';
 import type { Io } from '../../io.ts';
 import { text } from '../../option.ts';
 import type { ValuesOf } from '../../option.ts';
@@ -77,7 +78,8 @@ export async function keysOf(file: string | undefined, place?: Place): Promise<r
 }
 
 function keysIn(file: string): readonly Verifier[] {
-  const lines = readText(file, '--key')
+  const lines = readInput(file, '--key')
+    .toString('utf8')
     .split('\n')
     .filter((line) => line.trim() !== '');
   if (lines.length === 0) throw new WaybillError('usage', `cannot use --key "${file}": it is empty`);
@@ -89,17 +91,4 @@ function keysIn(file: string): readonly Verifier[] {
       `cannot use --key "${file}": a line is not name+id+base64 of an Ed25519 key; "waybill check" prints it`,
     );
   });
-}
-
-/** @throws WaybillError `usage` */
-export function readBytes(file: string, option: string): Buffer {
-  try {
-    return readFileSync(file);
-  } catch (cause) {
-    throw new WaybillError('usage', `cannot read ${option} "${file}": ${messageOf(cause)}`, { cause });
-  }
-}
-
-export function readText(file: string, option: string): string {
-  return readBytes(file, option).toString('utf8');
 }

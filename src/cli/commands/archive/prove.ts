@@ -8,13 +8,12 @@ import type { LineFacts } from '../../../archive/parse-line.ts';
 import { WaybillError, messageOf } from '../../../errors.ts';
 import type { Micros } from '../../../model/time.ts';
 import { counted } from '../../../report/format-time.ts';
-import { assertForward, parseTime } from '../../../settings/period.ts';
+import { assertForward, parsePeriod } from '../../../settings/period.ts';
 import { subcommand } from '../../command.ts';
 import { writeResult } from '../../io.ts';
 import type { Io } from '../../io.ts';
-import { parsed, required, text } from '../../option.ts';
+import { parsed, required, text, timeOptions } from '../../option.ts';
 import type { ValuesOf } from '../../option.ts';
-import { timeOptions } from '../../period-options.ts';
 import { placeOf, placeOptions } from './place.ts';
 
 const proveOptions = {
@@ -32,7 +31,9 @@ export const prove = subcommand({
   run: async (values: ValuesOf<typeof proveOptions>, io) => {
     const { store: opened, name } = await placeOf(values, io);
     await using store = opened;
-    const proof = await (await Prover.open(store)).record(values.uid);
+    const proof = await (
+      await Prover.open(store)
+    ).record(values.uid, () => io.stderr.write('the index does not lead to the record: reading every entry\n'));
     if (!proof) throw new WaybillError('archive_broken', `cannot prove "${values.uid}": the archive "${name}" has no such record`);
     io.stdout.write(formatProof(proof));
     return 0;
@@ -52,8 +53,7 @@ export const exportLines = subcommand({
   run: async (values: ValuesOf<typeof exportOptions>, io) => {
     await using store = (await placeOf(values, io)).store;
     const now = systemClock.now() * 1_000;
-    const from = values.from === undefined ? -Infinity : parseTime(values.from, '--from', now, false);
-    const to = values.to === undefined ? Infinity : parseTime(values.to, '--to', now, true);
+    const { from = -Infinity, to = Infinity } = parsePeriod(values, now);
     assertForward('export', from, to, values);
     const prover = await Prover.open(store);
     let count = 0;

@@ -1,8 +1,8 @@
-/** The report of `waybill archive verify` for a person. Pure. */
+/** The text report of `waybill archive verify`. Pure. */
 import type { VerifyReport } from '../../../archive/verify/verify.ts';
 import { printable } from '../../../escape.ts';
 import { counted, grouped, rfc3339 } from '../../../report/format-time.ts';
-import { table } from '../../../report/text-table.ts';
+import { right, table } from '../../../report/text-table.ts';
 
 const maxFindings = 100;
 const verdicts = {
@@ -11,16 +11,10 @@ const verdicts = {
   unproven: 'NOT PROVEN: nothing contradicts the signatures, but something stays open',
 };
 
-/** @param isCompared  a checkpoint from elsewhere was given */
+/** @param isCompared  a checkpoint from another place was given */
 export function verifyText(report: VerifyReport, isCompared: boolean): string[] {
   const { origin, checkpoints, lines, records, sources, findings, result } = report;
-  const columns = [
-    { head: 'SOURCE' },
-    { head: 'WINDOWS', align: 'right' } as const,
-    { head: 'PROVEN', align: 'right' } as const,
-    { head: 'FROM' },
-    { head: 'TO' },
-  ];
+  const columns = ['SOURCE', right('WINDOWS'), right('PROVEN'), 'FROM', 'TO'];
   const rows = sources.map((each) => [each.source, grouped(each.windows), grouped(each.proven), rfc3339(each.from), rfc3339(each.to)]);
   const shown = findings.slice(0, maxFindings).map(({ severity, object, message }) => printable(`${severity} ${object}: ${message}`));
   const omitted = findings.length - shown.length;
@@ -31,11 +25,16 @@ export function verifyText(report: VerifyReport, isCompared: boolean): string[] 
     ...(omitted > 0 ? [`and ${counted(omitted, 'more finding')}; --json lists all`] : []),
     '',
     verdicts[result],
+    ...(report.timeStamps ? [stampedText(report.timeStamps, lines)] : []),
     newest(report, isCompared),
   ];
 }
 
-/** Whoever has the key and the storage can go back to an older state. */
+function stampedText({ count, lines, newest }: NonNullable<VerifyReport['timeStamps']>, all: number): string {
+  return `${counted(count, 'time stamp')}: ${grouped(lines)} of ${counted(all, 'line')} existed on ${rfc3339(newest)}`;
+}
+
+/** Anyone with the key and the storage can return to an older state. */
 function newest({ confirmed, lines }: VerifyReport, isCompared: boolean): string {
   if (!isCompared) return 'no checkpoint from elsewhere was compared: the removal of the newest lines would not be noticed (--since FILE)';
   if (confirmed === 0) return 'the checkpoint from elsewhere confirms nothing';

@@ -12,17 +12,16 @@ import { backfillsOf, uncoveredOf } from '../../../journal/backfills.ts';
 import { bytesPerRecord } from '../../../journal/queries/stored.ts';
 import type { BackfillProgress, Window } from '../../../model/ledger.ts';
 import { backfillText, shorten } from '../../../report/backfills.ts';
-import { table } from '../../../report/text-table.ts';
 import { rfc3339 } from '../../../report/format-time.ts';
 import { defineCommand, subcommand } from '../../command.ts';
 import { byId } from '../../not-found.ts';
 import { operation, actor, operationOptions, confirmed } from '../../operation.ts';
-import type { OperationValues } from '../../operation.ts';
 import { estimate, estimateText, watch } from './watch.ts';
 import type { Estimate } from './watch.ts';
+import { printJson, printTable } from '../../io.ts';
 import type { Io } from '../../io.ts';
-import { parsed, text, toggle } from '../../option.ts';
-import { jsonOption } from '../../period-options.ts';
+import { jsonOption, parsed, text, toggle } from '../../option.ts';
+import type { ValuesOf } from '../../option.ts';
 import { readState, settingsFor, stateOptions } from '../../state-access.ts';
 import { assertForward, parseTime } from '../../../settings/period.ts';
 
@@ -33,6 +32,20 @@ const changeOptions = {
   ...operationOptions,
 };
 
+const addOptions = {
+  ...changeOptions,
+  to: text('T', 'end; default where the ledger starts'),
+  rate: parsed(
+    'N',
+    'at most N requests a second, within the limit of the source',
+    'a number of requests a second, above 0, at most 1000',
+    rateOf,
+  ),
+  sinks: text('ID,…', 'only these sinks receive the records; default all'),
+  'dry-run': toggle('print the estimated windows, requests, hours and bytes; change nothing'),
+  'no-wait': toggle('return once the period is added'),
+};
+
 export const command = defineCommand({
   name: 'backfill',
   summary: 'adds history to the ledger of a source',
@@ -41,19 +54,7 @@ the same proof as new records, whenever no newer record waits, and resumes after
 When no daemon runs, the period is stored and read by the next one.
 
 pause, resume and cancel act on the only unfinished period; pass --source and --from when there are several.`,
-  options: {
-    ...changeOptions,
-    to: text('T', 'end; default where the ledger starts'),
-    rate: parsed(
-      'N',
-      'at most N requests a second, within the limit of the source',
-      'a number of requests a second, above 0, at most 1000',
-      rateOf,
-    ),
-    sinks: text('ID,…', 'only these sinks receive the records; default all'),
-    'dry-run': toggle('print the estimated windows, requests, hours and bytes; change nothing'),
-    'no-wait': toggle('return once the period is added'),
-  },
+  options: addOptions,
   run: add,
   subcommands: {
     list: subcommand({
@@ -75,20 +76,7 @@ pause, resume and cancel act on the only unfinished period; pass --source and --
   ],
 });
 
-interface ChangeValues extends OperationValues {
-  readonly source: string | undefined;
-  readonly from: string | undefined;
-}
-
-interface AddValues extends ChangeValues {
-  readonly to: string | undefined;
-  readonly rate: number | undefined;
-  readonly sinks: string | undefined;
-  readonly 'dry-run': boolean;
-  readonly 'no-wait': boolean;
-}
-
-async function add(values: AddValues, io: Io): Promise<number> {
+async function add(values: ValuesOf<typeof addOptions>, io: Io): Promise<number> {
   const { config } = await loadConfig(values.config, io.env);
   const source = configured(config, values.source);
   const { rate } = values;
@@ -105,7 +93,7 @@ async function add(values: AddValues, io: Io): Promise<number> {
     else io.stdout.write(`nothing to add: the ledger of ${source.id} covers ${spanText({ from, to })}\n`);
     return 0;
   }
-  const counts = await count(source, config, parts, io.signal).catch((thrown: unknown) => {
+  const records = await count(source, config, parts, io.signal).catch((thrown: unknown) => {
     io.signal.throwIfAborted();
     if (values['dry-run'] || !(thrown instanceof WaybillError)) throw thrown;
     io.stderr.write(`cannot estimate the size: ${messageOf(thrown)}\n`);
@@ -113,14 +101,8 @@ async function add(values: AddValues, io: Io): Promise<number> {
   });
   const perSecond = Math.min(rate ?? Infinity, source.requests.perSecond);
   const closeDelay = source.closeDelay * 1000;
-  const guess =
-    counts &&
-    estimate(
-      counts.records,
-      parts,
-      { pageSize: counts.pageSize, perSecond, bytes: bytesPerRecord },
-      { settled: now - closeDelay, closeDelay },
-    );
+  const service = { pageSize: source.pageSize === 'auto' ? 1_000 : source.pageSize, perSecond, bytes: bytesPerRecord };
+  const guess = records === undefined ? undefined : estimate(records, parts, service, { settled: now - closeDelay, closeDelay });
   if (values['dry-run']) {
     dryRun(source.id, parts, guess, values.json, io);
     return 0;
@@ -150,31 +132,24 @@ async function add(values: AddValues, io: Io): Promise<number> {
 }
 
 function dryRun(id: string, parts: readonly Window[], guess: Estimate | undefined, json: boolean, io: Io): void {
-  if (json) io.stdout.write(`${JSON.stringify({ source: id, ranges: parts.map(jsonOf), estimate: guess ?? null }, null, 2)}\n`);
+  if (json) printJson(io, { source: id, ranges: parts.map(jsonOf), estimate: guess ?? null });
   else {
-    const lines = [`would add to the ledger of ${id}:`, ...parts.map((part) => `  ${spanText(part)}`)];
-    io.stdout.write(
-      `${[...lines, guess ? estimateText(guess) : 'cannot estimate the size: the service returns no usable total'].join('\n')}\n`,
-    );
+    const size = guess ? estimateText(guess) : 'cannot estimate the size: the service returns no usable total';
+    const lines = [`would add to the ledger of ${id}:`, ...parts.map((part) => `  ${spanText(part)}`), size];
+    io.stdout.write(`${lines.join('\n')}\n`);
   }
 }
 
-/** The count of the service. @returns undefined when it returns no usable total */
-async function count(
-  settings: SourceConfig,
-  config: Config,
-  parts: readonly Window[],
-  signal: AbortSignal,
-): Promise<{ records: number; pageSize: number } | undefined> {
+/** The number of records that the service counts. @returns undefined when it returns no usable total */
+async function count(settings: SourceConfig, config: Config, parts: readonly Window[], signal: AbortSignal): Promise<number | undefined> {
   await using source = openSource(settings, config, { clock: systemClock });
-  const requested = settings.pageSize === 'auto' ? 1_000 : settings.pageSize;
   let records = 0;
   for (const part of parts) {
     const { total } = await source.page({ query: queryOf(part), page: undefined, pageSize: 1 }, signal);
     if (total === undefined) return undefined;
     records += total;
   }
-  return { records, pageSize: requested };
+  return records;
 }
 
 function partsOf(config: Config, id: string, span: Window): { parts: Window[]; bytesPerRecord: number | undefined } {
@@ -189,20 +164,18 @@ function list(config: { readonly dataDir: string }, values: { source?: string | 
   const found = readState(config, (db) => backfillsOf(db, values.all)).filter(
     ({ source }) => values.source === undefined || source === values.source,
   );
-  if (values.json)
-    io.stdout.write(`${JSON.stringify({ backfills: found.map((each) => ({ source: each.source, ...progressJson(each) })) }, null, 2)}\n`);
+  if (values.json) printJson(io, { backfills: found.map((each) => ({ source: each.source, ...progressJson(each) })) });
   else if (found.length === 0) io.stdout.write('no backfills\n');
   else {
-    const columns = ['source', 'from', 'to', 'state', 'progress'].map((head) => ({ head }));
     const rows = found.map((each) => [each.source, rfc3339(each.from), rfc3339(each.to), each.state, backfillText(each)]);
-    io.stdout.write(`${table(columns, rows).join('\n')}\n`);
+    printTable(io, ['source', 'from', 'to', 'state', 'progress'], rows);
   }
   return 0;
 }
 
 type Change = 'pause' | 'resume' | 'cancel';
 
-async function change(verb: Change, values: ChangeValues, io: Io): Promise<number> {
+async function change(verb: Change, values: ValuesOf<typeof changeOptions>, io: Io): Promise<number> {
   const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
   const from = values.from === undefined ? undefined : parseTime(values.from, '--from', systemClock.now() * 1000, false);
   const unfinished = readState(config, (db) => backfillsOf(db, false));
@@ -214,11 +187,7 @@ async function change(verb: Change, values: ChangeValues, io: Io): Promise<numbe
     throw new WaybillError('usage', `cannot ${verb} a backfill: ${all.length === 0 ? 'none is unfinished' : `there are ${names}`}`);
   if (second)
     throw new WaybillError('usage', `cannot ${verb} a backfill: several are unfinished; pass --source and --from; there are ${names}`);
-  const message = {
-    pause: 'Pauses',
-    resume: 'Resumes',
-    cancel: 'Ends, after what was collected,',
-  }[verb];
+  const message = { pause: 'Pauses', resume: 'Resumes', cancel: 'Ends, after what was collected,' }[verb];
   const plan = [`${message} the backfill of ${chosen.source}, ${spanText(chosen)}: ${backfillText(chosen)}`];
   if (!(await confirmed(plan, values, io))) return 1;
   const request = { operation: `backfill ${verb}` as const, source: chosen.source, from: rfc3339(chosen.from), ...actor(values, io) };

@@ -13,6 +13,7 @@ import { backfillText, secondsLeft, share } from '../../../report/backfills.ts';
 import { counted, grouped, span } from '../../../report/format-time.ts';
 import { isRunning } from '../../daemon-client.ts';
 import type { Io } from '../../io.ts';
+import { Progress } from '../../progress.ts';
 import { readState } from '../../state-access.ts';
 
 /** `seconds` at the permitted rate of requests. */
@@ -25,7 +26,7 @@ export interface Estimate {
   readonly bytes: number;
 }
 
-/** Throughput of a daemon that nothing delays (measured: docs/guarantees.md). */
+/** The throughput of a daemon without other limits (measured: docs/guarantees.md). */
 const recordsASecond = 20_000;
 /** When the journal has too few records to measure. */
 const bytesUnmeasured = 250;
@@ -46,7 +47,7 @@ export function estimate(
   let windows = 0;
   for (const { from, to } of parts)
     for (let at = from; at < to; windows += 1) at = endOf(at, Math.min(crowded, widestMicros(at, Math.max(at, settled), closeDelay)));
-  // A window takes its pages, the last one not full, and one count.
+  // A window needs its pages, the last one not full, and one count.
   const requests = windows * 2 + Math.floor(records / pageSize);
   return {
     records,
@@ -63,42 +64,34 @@ export function estimateText({ records, windows, requests, seconds, bytes }: Est
 }
 
 const pollMs = 1_000;
-const printMs = 30_000;
 const barWidth = 24;
 
 /**
- * Shows the progress until all periods are done. To end this does not end the backfill.
+ * Shows the progress until all periods are done. Ending this display does not end the backfill.
  * @returns the exit code
  */
 export async function watch(config: Config, source: string, ranges: readonly Window[], io: Io): Promise<number> {
-  const isTerminal = 'isTTY' in io.stderr && io.stderr.isTTY === true;
+  const progress = new Progress(io.stderr);
   const speed = new Speed();
-  let printedAt = -Infinity;
   try {
     for (;;) {
       const found = progressOf(config, source, ranges);
-      const now = systemClock.monotonic();
-      const whole = sumOf(found, speed.of(found, now));
-      const isDone = found.every(({ state }) => state === 'done');
-      if (isTerminal) io.stderr.write(`\r\u001b[K${bar(share(whole))} ${backfillText(whole)}`);
-      else if (now - printedAt >= printMs && !isDone) {
-        io.stderr.write(`backfill of ${source}: ${backfillText(whole)}\n`);
-        printedAt = now;
-      }
-      if (isDone) {
-        if (isTerminal) io.stderr.write('\r\u001b[K');
+      const whole = sumOf(found, speed.of(found, systemClock.monotonic()));
+      if (found.every(({ state }) => state === 'done')) {
+        progress.end();
         const gaps = whole.gaps === 0 ? '' : `; ${counted(whole.gaps, 'window')} could not be proven yet: waybill gaps list`;
         io.stderr.write(
           `backfill of ${source} finished: ${grouped(whole.records)} records in ${counted(whole.windows, 'window')}${gaps}\n`,
         );
         return 0;
       }
+      progress.showLine(`${progress.isTerminal ? bar(share(whole)) : `backfill of ${source}:`} ${backfillText(whole)}`);
       if (!(await isRunning(config.dataDir)))
         throw new WaybillError('state_missing', 'the daemon stopped; the backfill resumes when it runs');
       await systemClock.sleep(pollMs, io.signal);
     }
   } catch (thrown) {
-    if (isTerminal) io.stderr.write('\n');
+    if (progress.isTerminal) io.stderr.write('\n');
     if (!io.signal.aborted) throw thrown;
     io.stderr.write('the daemon continues; see waybill backfill list\n');
     return 0;
@@ -107,7 +100,7 @@ export async function watch(config: Config, source: string, ranges: readonly Win
 
 function progressOf(config: Config, source: string, ranges: readonly Window[]): BackfillProgress[] {
   const all = readState(config, (db) => backfillsOf(db, true)).filter((each) => each.source === source);
-  // A period that was cancelled before anything was read is gone.
+  // A range cancelled before anything was read does not exist any more.
   return ranges.flatMap(({ from }) => all.find((each) => each.from === from) ?? []);
 }
 

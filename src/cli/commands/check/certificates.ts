@@ -6,8 +6,8 @@ import { WaybillError, messageOf } from '../../../errors.ts';
 import type { Line } from './state.ts';
 
 /**
- * An error for each unusable certificate. A missing file is none: the configuration may be checked
- * on another machine.
+ * An error for each unusable certificate. A missing file is not an error: the configuration may be
+ * checked on another machine.
  */
 export function certificateLines({ sources, sinks, tls: { ca } }: Pick<Config, 'sources' | 'sinks' | 'tls'>): Line[] {
   const shown: [subject: string, setting: string, tls: TlsSettings | undefined][] = [

@@ -32,12 +32,20 @@ import { sizingLines } from './sizing.ts';
 import { knownState, writableLines } from './state.ts';
 import type { Line } from './state.ts';
 import { defineCommand } from '../../command.ts';
-import { widthOf } from '../../io.ts';
+import { printJson, widthOf } from '../../io.ts';
 import type { Io } from '../../io.ts';
 import { byId } from '../../not-found.ts';
-import { text, toggle } from '../../option.ts';
-import { jsonOption } from '../../period-options.ts';
+import { jsonOption, text, toggle } from '../../option.ts';
+import type { ValuesOf } from '../../option.ts';
 import { configOption } from '../../state-access.ts';
+
+const options = {
+  source: text('ID', 'only this source'),
+  sink: text('ID', 'only this sink'),
+  offline: toggle('check only the configuration, message sizes, and certificates with their keys; a missing secret is a warning'),
+  'require-secrets': toggle('with --offline: a missing secret is an error'),
+  ...{ ...jsonOption, ...configOption },
+};
 
 export const command = defineCommand({
   name: 'check',
@@ -47,27 +55,12 @@ reads one page of each source, and checks each sink. Sends no record. It also re
 measured delays suggest another closeDelay, what the measured rate needs (journal, requests, outage), and whether a source was renamed.
 
 Exits with 2 when the configuration is wrong, with 1 when a server or a permission is.`,
-  options: {
-    source: text('ID', 'only this source'),
-    sink: text('ID', 'only this sink'),
-    offline: toggle('check only the configuration, message sizes, and certificates with their keys; a missing secret is a warning'),
-    'require-secrets': toggle('with --offline: a missing secret is an error'),
-    ...{ ...jsonOption, ...configOption },
-  },
+  options,
   examples: ['waybill check --config waybill.yaml', 'waybill check --offline --require-secrets'],
   run,
 });
 
-interface CheckValues {
-  readonly source: string | undefined;
-  readonly sink: string | undefined;
-  readonly offline: boolean;
-  readonly 'require-secrets': boolean;
-  readonly json: boolean;
-  readonly config: string | undefined;
-}
-
-async function run(values: CheckValues, io: Io): Promise<number> {
+async function run(values: ValuesOf<typeof options>, io: Io): Promise<number> {
   const { config, warnings, file } = await loadConfig(values.config, io.env, {
     requireSecrets: !values.offline || values['require-secrets'],
     now: systemClock.now(),
@@ -96,7 +89,7 @@ async function run(values: CheckValues, io: Io): Promise<number> {
     for (const sink of sinks) lines.push(...(await checkSink(sink, sinkContext(sink, config, { clock: systemClock }), io.signal)));
   }
   const failed = lines.some(({ level }) => level === 'error');
-  if (values.json) io.stdout.write(`${JSON.stringify({ ok: !failed, findings: lines }, null, 2)}\n`);
+  if (values.json) printJson(io, { ok: !failed, findings: lines });
   else io.stdout.write(`${checkText(lines, widthOf(io.stdout)).join('\n')}\n`);
   return failed ? 1 : 0;
 }
@@ -104,7 +97,8 @@ async function run(values: CheckValues, io: Io): Promise<number> {
 async function checkSource(settings: SourceConfig, config: Config, signal: AbortSignal): Promise<Line[]> {
   const subject = `source ${settings.id}`;
   const lines: Line[] = [];
-  const ok = (message: string): number => lines.push({ subject, level: 'ok', message });
+  const add = (level: Line['level'], message: string): number => lines.push({ subject, level, message });
+  const ok = (message: string): number => add('ok', message);
   await using source = openSource(settings, config, { clock: systemClock });
   // The user waits: one failure is enough to switch to a time-bounded query.
   const unboundedQuery = new UnboundedQuery({ id: settings.id, source, clock: systemClock, log: silentLog, maxFailures: 1 });
@@ -114,34 +108,26 @@ async function checkSource(settings: SourceConfig, config: Config, signal: Abort
     const found = await calibrate(unboundedQuery, settings.pageSize, signal);
     ok(`read ${settings.endpoint}: pages of ${found.pageSize}, ${found.total ?? 'no'} records counted`);
     const { startTime } = unboundedQuery.query;
-    if (startTime !== undefined) {
-      const message = `unbounded query rejected; counting records since ${startTime} instead, so a total as large as that may be mistaken for a cap`;
-      lines.push({ subject, level: 'warning', message });
-    }
-    if (found.total === undefined) {
-      lines.push({
-        subject,
-        level: 'warning',
-        message: 'the service returns no usable totalRecords: windows cannot be proven, and each becomes a gap (total)',
-      });
-    }
-    if (!found.dated)
-      lines.push({
-        subject,
-        level: 'warning',
-        message: 'responses have no Date header: using the time of the newest record as server time',
-      });
+    if (startTime !== undefined)
+      add(
+        'warning',
+        `unbounded query rejected; counting records since ${startTime} instead, so a total as large as that may be mistaken for a cap`,
+      );
+    if (found.total === undefined)
+      add('warning', 'the service returns no usable totalRecords: windows cannot be proven, and each becomes a gap (total)');
+    if (!found.dated) add('warning', 'responses have no Date header: using the time of the newest record as server time');
     const missing = await emptyIsMissing(unboundedQuery, found.pageSize, signal);
-    if (missing !== undefined) {
-      const message = `the service responds with 404 when nothing matches, so empty windows cannot be counted, and each becomes a gap (unreadable): ${missing}`;
-      lines.push({ subject, level: 'warning', message });
-    }
+    if (missing !== undefined)
+      add(
+        'warning',
+        `the service responds with 404 when nothing matches, so empty windows cannot be counted, and each becomes a gap (unreadable): ${missing}`,
+      );
     lines.push(...(await countLine(unboundedQuery, settings, found, signal)));
     lines.push(...(await clockLine(unboundedQuery, subject, found.pageSize, signal)));
   } catch (thrown) {
     signal.throwIfAborted();
     if (!(thrown instanceof WaybillError)) throw thrown;
-    lines.push({ subject, level: 'error', message: messageOf(thrown) });
+    add('error', messageOf(thrown));
   }
   // Service and token endpoint are often one host; a failed route is already reported.
   if (!lines.some(({ level }) => level === 'error')) for (const way of new Set(source.routes().map(wayOf))) ok(way);

@@ -3,7 +3,7 @@
  * deadline.
  */
 import type { SinkConfig } from '../../../config/load.ts';
-import { within } from '../../../deliver/deadline.ts';
+import { within } from '../../../deadline.ts';
 import { WaybillError, messageOf } from '../../../errors.ts';
 import type { Finding, SinkContext } from '../../../sink/define.ts';
 import type { Line } from './state.ts';

@@ -1,4 +1,4 @@
-/** What the measured rate of the sources needs: journal, requests, and how long an outage may last. Pure. */
+/** The requirements of the measured rate: journal size, requests, and the longest outage. Pure. */
 import { grouped, span } from '../../../report/format-time.ts';
 import { size } from '../../../report/format-size.ts';
 import type { Line, Measured } from './state.ts';

@@ -1,6 +1,6 @@
 /**
- * The part of `waybill check` for the state: permissions, free space, and sources or sinks that
- * moved. Reads beside a running daemon.
+ * The part of `waybill check` for the state: permissions, free space, and sources or sinks whose
+ * target changed. It only reads, so a daemon may run meanwhile.
  */
 import { existsSync, statfsSync, statSync } from 'node:fs';
 import { access, constants, stat } from 'node:fs/promises';

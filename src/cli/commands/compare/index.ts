@@ -35,8 +35,19 @@ import { Progress } from '../../progress.ts';
 import { linesOf } from '../../lines.ts';
 import { byId } from '../../not-found.ts';
 import { required, text, toggle, withDefault } from '../../option.ts';
+import type { ValuesOf } from '../../option.ts';
 import { configOption } from '../../state-access.ts';
 import { assertForward, parseTime } from '../../../settings/period.ts';
+
+const options = {
+  source: required(text('ID', 'source of the configuration to read')),
+  from: required(text('T', 'start by logTimestamp: a time, a date, a month, 2026-Q3, -7d or -6h')),
+  to: text('T', 'end, in the same forms; default now'),
+  ids: required(text('FILE', 'ids to compare: NDJSON, CSV with a header, or one id a line; - is standard input')),
+  field: withDefault(text('PATH', 'path of the logId in an event, or its column; default event.id (in records: logId)'), 'event.id'),
+  json: toggle('print every difference as JSON; the text shows the first 20 of each kind'),
+  ...configOption,
+};
 
 export const command = defineCommand({
   name: 'compare',
@@ -45,31 +56,13 @@ export const command = defineCommand({
 there, duplicated there, or unknown to the service. Needs no state and changes nothing; any number of records is compared on disk.
 
 Exits with 3 when an id is missing there, or a part of the period is not proven.`,
-  options: {
-    source: required(text('ID', 'source of the configuration to read')),
-    from: required(text('T', 'start by logTimestamp: a time, a date, a month, 2026-Q3, -7d or -6h')),
-    to: text('T', 'end, in the same forms; default now'),
-    ids: required(text('FILE', 'ids to compare: NDJSON, CSV with a header, or one id a line; - is standard input')),
-    field: withDefault(text('PATH', 'path of the logId in an event, or its column; default event.id (in records: logId)'), 'event.id'),
-    json: toggle('print every difference as JSON; the text shows the first 20 of each kind'),
-    ...configOption,
-  },
+  options,
   examples: [
     'waybill compare --source production --from 2026-11-20 --to 2026-11-20 --ids siem-export.ndjson',
     'cut -f1 ids.tsv | waybill compare --source production --from -7d --to -1d --ids - --json',
   ],
   run,
 });
-
-interface CompareValues {
-  readonly source: string;
-  readonly from: string;
-  readonly to: string | undefined;
-  readonly ids: string;
-  readonly field: string;
-  readonly json: boolean;
-  readonly config: string | undefined;
-}
 
 interface Unproven extends Window {
   readonly reason: string;
@@ -93,7 +86,7 @@ const meanings: Readonly<Record<Kind, string>> = {
   unknown: 'UNKNOWN to the service (another period, another source, or not a record)',
 };
 
-async function run(values: CompareValues, io: Io): Promise<number> {
+async function run(values: ValuesOf<typeof options>, io: Io): Promise<number> {
   const { source: id, from: begin, to: end, ids } = values;
   const { config } = await loadConfig(values.config, io.env);
   const settings = byId('source', config.sources, id);

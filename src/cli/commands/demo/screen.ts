@@ -23,7 +23,7 @@ import type { ArchiveSettings } from '../../../sink/archive/settings.ts';
 import { version } from '../../../version.ts';
 import { denialLine } from './line.ts';
 import type { Denial } from './line.ts';
-import { widthOf } from '../../io.ts';
+import { usesColor, widthOf } from '../../io.ts';
 import type { Io } from '../../io.ts';
 import { byId } from '../../not-found.ts';
 import { verifyText } from '../archive/verify-text.ts';
@@ -46,7 +46,7 @@ export class DemoScreen {
   constructor(io: Io, directory: string) {
     this.#io = io;
     this.#directory = directory;
-    this.#color = 'isTTY' in io.stdout && io.stdout.isTTY === true && !io.env['NO_COLOR'];
+    this.#color = usesColor(io);
   }
 
   say(line: string): void {

@@ -2,8 +2,7 @@
 import { systemClock } from '../../../clock.ts';
 import { loadConfig } from '../../../config/load.ts';
 import { sinkContext } from '../../../daemon/open-sink.ts';
-import { Secret } from '../../../settings/secret.ts';
-import { within } from '../../../deliver/deadline.ts';
+import { within } from '../../../deadline.ts';
 import { WaybillError } from '../../../errors.ts';
 import { ElasticClient, understood } from '../../../sink/elasticsearch/client.ts';
 import { greet } from '../../../sink/elasticsearch/identify.ts';
@@ -14,6 +13,7 @@ import type { Retention } from '../../../sink/elasticsearch/templates.ts';
 import { confirmed } from '../../operation.ts';
 import { lateAt, lookMs } from '../check/sink.ts';
 import type { Io } from '../../io.ts';
+import { administratorOf } from './administrator.ts';
 import { sinkOf } from './sink.ts';
 
 interface SetupValues {
@@ -39,7 +39,7 @@ export async function setup(values: SetupValues, io: Io): Promise<number> {
       io.stdout.write(`PUT ${path}\n${JSON.stringify(body, null, 2)}\n\n`);
     return 0;
   }
-  const settings = asAdministrator(given, io.env);
+  const settings = administratorOf(given, io.env) ?? given;
   await using client = await ElasticClient.make(settings, sinkContext(sink, config, { clock: systemClock }));
   // One deadline a request: the user may confirm at any time.
   const ask = <Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result> =>
@@ -54,11 +54,9 @@ export async function setup(values: SetupValues, io: Io): Promise<number> {
     await greet(client, settings, { id: sink.id, clock: systemClock }, signal);
     return stepsFor(settings, sink.id, await factsOf(client, signal), retention);
   });
+  const nodes = client.routes().map(({ target }) => target);
   const plan = [
-    `At ${client
-      .routes()
-      .map(({ target }) => target)
-      .join(', ')}, for sink "${sink.id}", replaces:`,
+    `At ${nodes.join(', ')}, for sink "${sink.id}", replaces:`,
     ...steps.map(({ path }) => `  ${path}`),
     ...(values.key ? [`  creates an API key "waybill-${sink.id}" with the permissions of the sink on "${patternOf(settings)}"`] : []),
   ];
@@ -76,18 +74,4 @@ function retentionOf(after: string | undefined, ilm: boolean): Retention | undef
     return undefined;
   }
   return { after, by: ilm ? 'ilm' : 'lifecycle' };
-}
-
-/** The settings of the sink with the administrator's credentials, if the environment has them. */
-function asAdministrator(settings: ElasticsearchSettings, env: NodeJS.ProcessEnv): ElasticsearchSettings {
-  const { WAYBILL_SETUP_API_KEY: key, WAYBILL_SETUP_USERNAME: user, WAYBILL_SETUP_PASSWORD: password } = env;
-  const named = (name: string, value: string): Secret => {
-    const secret = new Secret(value);
-    secret.bind(name, undefined);
-    return secret;
-  };
-  const nobody = { apiKey: undefined, username: undefined, password: undefined };
-  if (key) return { ...settings, ...nobody, apiKey: named('WAYBILL_SETUP_API_KEY', key) };
-  if (user) return { ...settings, ...nobody, username: user, password: named('WAYBILL_SETUP_PASSWORD', password ?? '') };
-  return settings;
 }

@@ -25,8 +25,10 @@ export const command = defineCommand({
 WAYBILL_SETUP_USERNAME and WAYBILL_SETUP_PASSWORD, instead of the credentials of the sink. An existing data stream uses a new mapping from its
 next rollover on. Elasticsearch deletes nothing unless --retention is given.
 
-setup kibana imports the data view, saved searches, dashboards and detection rules of content/kibana, with the same variables. The rules are
-disabled unless --enable names them. A rule that exists is not changed: delete it in Kibana first to import it again.
+setup kibana imports the data view, saved searches, dashboards and detection rules of content/kibana, with the same variables. A sink with
+"ledger: true" also gets the dashboard and the rules on ledger events. The rules are disabled unless --enable names them. A rule that exists is
+not changed, except that --enable enables it: delete it in Kibana first to import it again. A rule runs with the API key, or as the user, that
+enabled it: it stops when that key expires or is deleted.
 
 setup kafka prints the topics and ACLs that a cluster administrator creates for the sink, and for a consumer that reads committed messages only.`,
   subcommands: {
@@ -47,13 +49,13 @@ setup kafka prints the topics and ACLs that a cluster administrator creates for 
       run: async (values, io) => (await import('./elasticsearch.ts')).setup(values, io),
     }),
     kibana: subcommand({
-      summary: 'imports the data view, dashboards and detection rules',
+      summary: 'imports data views, dashboards and detection rules; enables rules',
       options: {
         ...shared,
         url: text('URL', 'address of Kibana, such as https://kibana.example:5601'),
         space: parsed('ID', 'space of Kibana; default the default space', 'an id of a space: a-z, 0-9, _ and -', spaceOf),
-        enable: text('RULES', 'rules to enable, by id without dpas- and separated by commas, or all'),
-        threshold: toggle('import the threshold form of the rules on bursts, for a stack older than 8.15'),
+        enable: text('RULES', 'rules to enable, also where they exist: ids without dpas-, separated by commas, or all'),
+        threshold: toggle('import threshold rules in place of ES|QL rules, for a stack older than 8.15'),
         ...confirmOption,
       },
       run: async (values, io) => (await import('./kibana.ts')).setup(values, io),

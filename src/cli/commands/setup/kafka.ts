@@ -1,10 +1,11 @@
 /**
  * `waybill setup kafka`: creates the progress topic, and prints the commands of an administrator.
  */
+import { addAbortListener } from 'node:events';
 import { systemClock } from '../../../clock.ts';
 import { loadConfig } from '../../../config/load.ts';
 import { sinkContext } from '../../../daemon/open-sink.ts';
-import { within } from '../../../deliver/deadline.ts';
+import { within } from '../../../deadline.ts';
 import type { WaybillError } from '../../../errors.ts';
 import type { SinkContext } from '../../../sink/define.ts';
 import { KafkaJsClient } from '../../../sink/kafka/kafkajs.ts';
@@ -37,15 +38,8 @@ async function createProgressTopic(settings: KafkaSettings, context: SinkContext
   const name = progressTopicOf(context.id, settings);
   await using tokens = settings.sasl?.oauth && new TokenSource(settings.sasl.oauth, context);
   await using client = new KafkaJsClient(settings, context, tokens);
-  const cut = (): void => {
-    client.cut();
-  };
-  signal.addEventListener('abort', cut, { once: true });
-  try {
-    if ((await client.topic(name, 'progressTopic')) !== undefined) return `progress topic "${name}" already exists; unchanged`;
-    await client.create(name, progressConfig, 'progressTopic');
-    return `created progress topic "${name}": one partition, compacted`;
-  } finally {
-    signal.removeEventListener('abort', cut);
-  }
+  using _listener = addAbortListener(signal, () => client.cut());
+  if ((await client.topic(name, 'progressTopic')) !== undefined) return `progress topic "${name}" already exists; unchanged`;
+  await client.create(name, progressConfig, 'progressTopic');
+  return `created progress topic "${name}": one partition, compacted`;
 }

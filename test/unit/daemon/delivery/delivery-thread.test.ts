@@ -1,4 +1,7 @@
-/** Delivery loops in a real second thread: the same bytes as in this one, their order to stop, and the end of the thread itself. */
+/**
+ * Delivery loops in a real second thread: the same bytes as in this one, the order of a stop, and
+ * the end of the thread.
+ */
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
@@ -78,7 +81,7 @@ test('writes the same bytes as a loop in this thread, before and after records a
   ]);
 });
 
-test('a thread that ends ends every run with an internal error, and every later call', async () => {
+test('a thread that ends fails every run and every later call with an internal error', async () => {
   const { journal, thread, config, sink, log } = await place();
   const options = optionsOf(config, log);
   const create = (config: SinkConfig): SinkLoop =>
@@ -87,7 +90,8 @@ test('a thread that ends ends every run with an internal error, and every later 
   const { ended } = started(loop);
   const failed = ended.catch((thrown: unknown) => thrown);
   await vi.waitFor(async () => expect(await loop.isOpen).toBe(true), { timeout: 20_000 });
-  // The thread has no such type, so no such loop: a message to it is an error that ends the thread.
+  // The thread does not know this type and has no such loop: a message to it is an error that ends
+  // the thread.
   const odd = create({ ...sink('odd'), type: 'odd' });
   await expect(started(odd).ended).rejects.toThrow('cannot find the definition of "odd"');
   odd.wake();
@@ -105,7 +109,7 @@ test('an acknowledgement that goes back ends the run with the error of the journ
   const { ended } = started(loop);
   const failed = ended.catch((thrown: unknown) => thrown);
   await append(journal, 10);
-  expect(await failed).toMatchObject({ code: 'internal_error', message: expect.stringContaining('acknowledges 11') as string });
+  expect(await failed).toMatchObject({ code: 'internal_error', message: expect.stringContaining('acknowledged 11') as string });
 });
 
 test('a second thread needs the setting, a second core and the system clock', async () => {
@@ -117,11 +121,11 @@ test('a second thread needs the setting, a second core and the system clock', as
   expect(usesDeliveryThread({ config, clock: new VirtualClock(0) })).toBe(false);
 });
 
-test('the thread responds while it has time, and a thread that was never needed does not count', async () => {
+test('the thread responds in time; an unused thread does not count', async () => {
   const { journal, thread, config, sink, log } = await place();
   await thread.responded();
   const { loop } = createSink(sink('there'), journal, optionsOf(config, log), uncounted, (plan, parts) => thread.create(plan, parts));
-  // While the thread starts, nothing waits for it.
+  // The start of the thread blocks nothing.
   expect(loop.view()).toMatchObject({ id: 'there', state: 'active', acknowledged: 0, lastError: undefined });
   expect(loop.isOpen).toBe(false);
   await thread.responded();

@@ -1,7 +1,10 @@
-/** The journal across a connection: what a loop knows without asking, its order with answers, and errors that end the loop. */
+/**
+ * The journal across a connection: data that a loop has without a request, their order relative to
+ * results, and errors that end the loop.
+ */
 import { expect, test } from 'vitest';
-import { Channel } from '../../../../src/daemon/delivery/channel.ts';
-import { factsOf, journalService, RemoteJournal } from '../../../../src/daemon/delivery/journal-access.ts';
+import { Channel } from '../../../../src/daemon/channel.ts';
+import { factsOf, journalService, remoteJournal } from '../../../../src/daemon/delivery/journal-access.ts';
 import type { FactsReceiver, JournalService } from '../../../../src/daemon/delivery/journal-access.ts';
 import { WaybillError } from '../../../../src/errors.ts';
 import type { Journal } from '../../../../src/journal/journal.ts';
@@ -10,18 +13,18 @@ import { memoryPorts } from '../../../support/memory-ports.ts';
 import { append, committed, deadLetters, numberOf, range } from '../../../support/model-journal.ts';
 import { Rig } from '../../deliver/rig.ts';
 
-function across(journal: Journal): RemoteJournal {
+function across(journal: Journal): ReturnType<typeof remoteJournal> {
   const unexpected = (thrown: unknown): never => {
     throw thrown;
   };
   const [main, thread] = memoryPorts().map((port) => new Channel(port, unexpected)) as [Channel, Channel];
   main.serve('journal', journalService(journal, 'sink', main.notified<FactsReceiver>('loop')));
-  const remote = new RemoteJournal(
+  const remote = remoteJournal(
     factsOf(journal, 'sink'),
     thread.remote<JournalService>('journal'),
     thread.notified<JournalService>('journal'),
   );
-  thread.serve('loop', { facts: (...facts: Parameters<RemoteJournal['facts']>) => remote.facts(...facts) });
+  thread.serve('loop', { facts: (...facts: Parameters<FactsReceiver['facts']>) => remote.facts(...facts) });
   const loop = main.notified<FactsReceiver>('loop');
   const follow = async (): Promise<void> => {
     for (;;) {
@@ -53,24 +56,24 @@ test('delivers every record once, with the dead letter that the sink rejects, an
   expect(loop.receiver.has.slice(1_307).map(numberOf)).toEqual([2, 4, 5, 6, 7, 8, 9]);
 });
 
-test('after an answer, the loop knows what its call has committed; after an operation, what the operator ordered', async () => {
+test("after a result, the loop knows what its call has committed; after an operation, the operator's request", async () => {
   await using rig = await Rig.make();
   await append(rig.journal, 6);
   rig.loop();
   const remote = across(rig.journal);
   const delivered = { position: { seq: 4, chain: new Uint8Array(32) }, resumeNote: 'note' };
   await remote.acknowledge('sink', { acknowledged: 4, delivered }, []);
-  expect(remote.sinkProgress()).toMatchObject({ acknowledged: 4, resumeNote: 'note', delivered: { seq: 4 } });
+  expect(remote.sinkProgress('sink')).toMatchObject({ acknowledged: 4, resumeNote: 'note', delivered: { seq: 4 } });
   remote.acknowledgeLater('sink', { acknowledged: 5, delivered: undefined });
   await remote.flush();
-  expect(remote.sinkProgress().acknowledged).toBe(5);
+  expect(remote.sinkProgress('sink').acknowledged).toBe(5);
   const changed = remote.changed();
   const state = rig.journal.sinkPositions.sink('sink');
   await rig.journal.operate({ at: 1, actor: 'j.doe', operation: 'sinks reconcile', detail: {} }, () =>
     rig.journal.sinkPositions.writeOrders(state, { reconcile: { from: 1, to: 2 } }),
   );
   await changed;
-  expect(remote.sinkProgress().orders).toEqual({ reconcile: { from: 1, to: 2 } });
+  expect(remote.sinkProgress('sink').orders).toEqual({ reconcile: { from: 1, to: 2 } });
 });
 
 test('reads the same entries as the journal, with any limit', async () => {

@@ -1,6 +1,7 @@
-/** Deadlines for calls of a sink: a call that never returns must not block its loop. */
-import { WaybillError } from '../errors.ts';
-import type { Clock } from '../model/time.ts';
+/** Limits for waits: a call that never returns must not block its caller. */
+import { addAbortListener } from 'node:events';
+import { WaybillError } from './errors.ts';
+import type { Clock } from './model/time.ts';
 
 /** The reason of a timer that ends early. One shared error: creating one records a stack each time. */
 export const ended = new WaybillError('aborted', 'the wait ended early');
@@ -12,7 +13,7 @@ export const ended = new WaybillError('aborted', 'the wait ended early');
 export async function within<Result>(
   call: (signal: AbortSignal, onProgress: () => void) => Promise<Result>,
   ms: number,
-  late: () => WaybillError,
+  late: () => Error,
   clock: Pick<Clock, 'sleep' | 'monotonic'>,
   abandon?: AbortSignal,
 ): Promise<Result> {
@@ -33,4 +34,22 @@ export async function within<Result>(
     over.abort(ended);
     timer.catch(() => undefined);
   }
+}
+
+/** Waits for work, successful or not, at most `ms`. */
+export async function atMost(ms: number, work: Promise<unknown>, clock: Pick<Clock, 'sleep' | 'monotonic'>): Promise<void> {
+  await within(
+    () => work,
+    ms,
+    () => ended,
+    clock,
+  ).catch(() => undefined);
+}
+
+/** Waits for a promise or for the signal, whichever settles first. */
+export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted();
+  const aborted = Promise.withResolvers<never>();
+  using _listener = addAbortListener(signal, () => aborted.reject(signal.reason));
+  return await Promise.race([promise, aborted.promise]);
 }

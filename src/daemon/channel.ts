@@ -1,16 +1,24 @@
 /**
- * Calls between two threads. Each end serves objects whose methods the other end calls, with an answer (`call`) or without (`notify`).
- * Everything arrives in the order in which it was sent. The messages of one turn of the event loop travel together: posting costs more than
- * a message.
+ * Calls between two threads. Each end serves objects whose methods the other end calls, with a
+ * result (`call`) or without (`notify`). Everything arrives in the order of sending. The messages
+ * of one turn of the event loop are sent together, because posting is the expensive part.
  */
-import { carried, revived } from '../carried-error.ts';
-import type { CarriedError } from '../carried-error.ts';
+import { carried, revived } from './carried-error.ts';
+import type { CarriedError } from './carried-error.ts';
 
-/** One end of a connection that clones what it carries, such as a MessagePort. */
+/** One end of a connection that clones messages, such as a MessagePort. */
 export interface Port {
   post(message: unknown, transfer: readonly ArrayBuffer[]): void;
   /** Called once, before the first message arrives. */
   receive(handler: (message: unknown) => void): void;
+}
+
+/** A worker, or the port to the thread that started it. */
+export function portOf(end: {
+  postMessage(message: unknown, transfer: readonly ArrayBuffer[]): void;
+  on(event: 'message', handler: (message: unknown) => void): unknown;
+}): Port {
+  return { post: (message, transfer) => end.postMessage(message, transfer), receive: (handler) => end.on('message', handler) };
 }
 
 /** An answer whose buffers are transferred: this end loses them. */
@@ -40,7 +48,7 @@ export type Remote<Served> = {
     : never;
 };
 
-/** The same without answers. */
+/** The same without results. */
 export type Notified<Served> = {
   readonly [Name in keyof Served]: Served[Name] extends (...args: infer Args) => unknown ? (...args: Args) => void : never;
 };
@@ -81,7 +89,7 @@ export class Channel {
     return new Proxy({}, { get }) as Notified<Served>;
   }
 
-  /** The other end has gone: every call fails with this error, now and later. */
+  /** The other end has closed: every call fails with this error, now and later. */
   close(thrown: Error): void {
     this.#closed ??= thrown;
     for (const { reject } of this.#waiting.values()) reject(this.#closed);

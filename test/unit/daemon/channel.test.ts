@@ -1,10 +1,13 @@
-/** Calls across a connection that clones: order, answers, errors, transfer, and the end of the other side. */
+/**
+ * Calls across a connection that clones messages: order, results, errors, transfer, and the end of
+ * the other side.
+ */
 import { expect, test } from 'vitest';
-import { Channel, Transferred } from '../../../../src/daemon/delivery/channel.ts';
-import type { Port } from '../../../../src/daemon/delivery/channel.ts';
-import { WaybillError } from '../../../../src/errors.ts';
-import { quiet } from '../../../support/delivery-clock.ts';
-import { memoryPorts } from '../../../support/memory-ports.ts';
+import { Channel, Transferred } from '../../../src/daemon/channel.ts';
+import type { Port } from '../../../src/daemon/channel.ts';
+import { WaybillError } from '../../../src/errors.ts';
+import { quiet } from '../../support/delivery-clock.ts';
+import { memoryPorts } from '../../support/memory-ports.ts';
 
 function channels(): { near: Channel; far: Channel; failures: unknown[]; posts: unknown[] } {
   const failures: unknown[] = [];
@@ -25,7 +28,7 @@ function channels(): { near: Channel; far: Channel; failures: unknown[]; posts: 
   };
 }
 
-test('calls with and without an answer start in the order in which they were sent, and one turn is one message', async () => {
+test('calls with and without a result start in the order of sending, and one turn is one message', async () => {
   const { near, far, posts } = channels();
   const performed: string[] = [];
   const served = {
@@ -46,7 +49,7 @@ test('calls with and without an answer start in the order in which they were sen
   expect(posts).toHaveLength(1);
 });
 
-test('an error keeps its code, the code of the system and its causes; an unknown object is an error', async () => {
+test("an error keeps its code, the system's code and its causes; an unknown object is an error", async () => {
   const { near, far } = channels();
   const served = {
     full: () => {
@@ -66,7 +69,7 @@ test('an error keeps its code, the code of the system and its causes; an unknown
   await expect(near.remote<typeof served>('another').full()).rejects.toThrow('does not serve "another"');
 });
 
-test('an error of a call without an answer is reported where it occurs', async () => {
+test('an error of a call without a result is reported where it occurs', async () => {
   const { near, far, failures } = channels();
   const served = {
     fails: () => {
@@ -79,7 +82,7 @@ test('an error of a call without an answer is reported where it occurs', async (
   expect(failures).toMatchObject([{ code: 'internal_error' }]);
 });
 
-test('the memory of an answer is transferred', async () => {
+test('the memory of a result is transferred', async () => {
   const { near, far } = channels();
   const bytes = Uint8Array.of(1, 2, 3);
   far.serve('it', { bytes: () => new Transferred({ bytes }, [bytes.buffer]) });
@@ -88,7 +91,7 @@ test('the memory of an answer is transferred', async () => {
   expect(bytes.byteLength).toBe(0);
 });
 
-test('after the end of the other side every call fails with its reason, waiting ones too', async () => {
+test('after the end of the other side every call fails with its reason, also waiting calls', async () => {
   const { near, far } = channels();
   const served = { never: () => new Promise<string>(() => undefined) };
   far.serve('it', served);

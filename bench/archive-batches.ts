@@ -1,0 +1,85 @@
+/** Batches for an archive: records of the benchmark in windows of a quarter of an hour, each with its proof, as the journal sends them. */
+import { createHash, hash } from 'node:crypto';
+import type { Batch, Message } from '../src/model/sink.ts';
+import { perSecond, recordText } from './record.ts';
+
+const beginMs = Date.UTC(2026, 0, 1);
+const batchRecords = 10_000;
+const windowRecords = perSecond * 900;
+
+/** The uid of record `i`: 16 bytes in base64url. */
+function uidOf(i: number): string {
+  return Buffer.from(hash('sha256', `record ${i}`, 'hex').slice(0, 32), 'hex').toString('base64url');
+}
+
+/** @param isSmall  records with the fewest fields, for an archive with many of them */
+export function* archiveBatches(records: number, isSmall: boolean): Generator<Batch> {
+  let seq = 0;
+  let messages: Message[] = [];
+  let uids: Buffer[] = [];
+  const batch = (): Batch => ({
+    messages,
+    through: { seq, chain: Buffer.from(hash('sha256', String(seq), 'hex'), 'hex') },
+    uncertain: false,
+    bytes: messages.reduce((sum, { bytes }) => sum + bytes.length, 0),
+  });
+  for (let i = 0; i < records; i += 1) {
+    const micros = beginMs * 1000 + Math.floor((i * 1_000_000) / perSecond);
+    const text = isSmall ? smallText(i, micros) : recordText(i, beginMs);
+    const uid = uidOf(i);
+    uids.push(Buffer.from(uid, 'base64url'));
+    // A page of 1,000 records is received at once.
+    const received = beginMs * 1000 + Math.floor(i / 1_000) * 33_333_333;
+    messages.push(message((seq += 1), uid, micros, received, text));
+    if ((i + 1) % windowRecords === 0 || i === records - 1) {
+      const from = beginMs * 1000 + Math.floor(i / windowRecords) * 900_000_000;
+      messages.push({ ...message((seq += 1), '', micros, micros, proofText(from, uids)), isLedger: true });
+      uids = [];
+    }
+    if (messages.length < batchRecords) continue;
+    yield batch();
+    messages = [];
+  }
+  if (messages.length > 0) yield batch();
+}
+
+function message(seq: number, uid: string, time: number, received: number, text: string): Message {
+  const bytes = Buffer.from(text);
+  return {
+    seq,
+    number: undefined,
+    uid,
+    source: 'production',
+    time,
+    received,
+    late: false,
+    severity: 3,
+    action: 'Decrypt',
+    key: undefined,
+    bytes,
+  };
+}
+
+function smallText(i: number, micros: number): string {
+  return `{"logId":${i},"logTimestamp":"${new Date(micros / 1000).toISOString().slice(0, 23)}"}`;
+}
+
+/** The ledger entry of a proven window, as the journal writes it. */
+function proofText(from: number, uids: readonly Buffer[]): string {
+  const digest = createHash('sha256')
+    .update(Buffer.concat([...uids].sort((a, b) => Buffer.compare(a, b))))
+    .digest('hex');
+  return JSON.stringify({
+    ledger: 'window',
+    source: 'production',
+    from,
+    to: from + 900_000_000,
+    state: 'proven',
+    query: { startTime: new Date(from / 1000).toISOString() },
+    total: uids.length,
+    records: uids.length,
+    digest,
+    proof: { passes: 1 },
+    recounts: 0,
+  });
+}

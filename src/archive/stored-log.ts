@@ -1,0 +1,62 @@
+/** Reads signed checkpoints, and the last tiles of a tree, as an archive stores them. */
+import type { KeyObject } from 'node:crypto';
+import type { WaybillError } from '../errors.ts';
+import { checkpointPath, parseCheckpoint } from './checkpoint.ts';
+import type { Checkpoint } from './checkpoint.ts';
+import { hashBytes } from './merkle.ts';
+import { openNote, signerOf } from './signed-note.ts';
+import type { Verifier } from './signed-note.ts';
+import type { ArchiveStore } from './store.ts';
+import { edgeTiles, tileAt, tilePath } from './tiles.ts';
+import type { Tile } from './tiles.ts';
+
+/** The error of an object that is missing or wrong, in the words of the work that needs it. */
+type Broken = (path: string, reason: string) => WaybillError;
+
+interface StoredCheckpoint {
+  readonly note: Buffer;
+  readonly checkpoint: Checkpoint;
+  /** In the order of the lines. */
+  readonly signedBy: readonly Verifier[];
+  /** The first key signed it. */
+  readonly isKeyKnown: boolean;
+}
+
+/**
+ * @param keys  the signing key of the archive, then the previous key if there is one; undefined: the signature is not checked
+ * @throws the error of `broken`, also when none of the keys signed it
+ */
+export async function readCheckpoint(
+  store: ArchiveStore,
+  number: number,
+  keys: readonly KeyObject[] | undefined,
+  broken: Broken,
+): Promise<StoredCheckpoint> {
+  const path = checkpointPath(number);
+  const note = await store.read(path);
+  if (note === undefined) throw broken(path, 'it is missing');
+  const [origin = ''] = note.toString().split('\n', 1);
+  const signers = keys?.map((key) => signerOf(origin, key)) ?? [];
+  const opened = openNote(note, signers);
+  if (typeof opened === 'string') throw broken(path, opened);
+  const checkpoint = parseCheckpoint(opened.text);
+  if (!checkpoint) throw broken(path, 'it is not a checkpoint');
+  if (keys && opened.signedBy.length === 0) throw broken(path, 'it is not signed with the key of this archive');
+  const { signedBy } = opened;
+  return { note, checkpoint, signedBy, isKeyKnown: signedBy.some((signer) => signer === signers[0]) };
+}
+
+/**
+ * The last tile of each level of a tree, unchecked.
+ * @param storedSize  of the tree whose tiles are stored: a partial tile of a smaller tree may be gone, and a tile of the larger one has its hashes
+ */
+export async function readEdgeTiles(store: ArchiveStore, size: number, storedSize: number, broken: Broken): Promise<readonly Tile[]> {
+  const tiles: Tile[] = [];
+  for (const tile of edgeTiles(size)) {
+    const path = tilePath(tileAt(tile.level, tile.index, storedSize));
+    const bytes = (await store.read(path)) ?? (await store.read(tilePath(tile)));
+    if (bytes === undefined || bytes.length < tile.width * hashBytes) throw broken(path, bytes ? 'it is too short' : 'it is missing');
+    tiles.push({ ...tile, hashes: bytes.subarray(0, tile.width * hashBytes) });
+  }
+  return tiles;
+}

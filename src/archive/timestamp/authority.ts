@@ -1,0 +1,119 @@
+/** Requests time stamps from an authority by HTTP (RFC 3161, section 3.4). A response is checked before it is returned. */
+import { randomBytes } from 'node:crypto';
+import { Connection } from '../../connect/connection.ts';
+import type { ProxySettings } from '../../connect/proxy.ts';
+import type { Pem, Secret, Shown, TlsSettings } from '../../connect/trust.ts';
+import { messageOf, WaybillError } from '../../errors.ts';
+import type { Micros } from '../../model/time.ts';
+import { quote } from '../../quote.ts';
+import { sha256 } from '../merkle.ts';
+import { certificatesIn, formatRequest, leadsTo, readResponse } from './token.ts';
+import type { Token } from './token.ts';
+
+interface AuthoritySettings {
+  readonly url: string;
+  /** Certificates of authorities; a token must lead to a root among them. Undefined: not checked. */
+  readonly ca?: Pem | undefined;
+  readonly policy?: string | undefined;
+  readonly username?: string | undefined;
+  readonly password?: Secret | undefined;
+  readonly tls?: TlsSettings | undefined;
+  readonly proxy?: ProxySettings | undefined;
+}
+
+interface AuthorityContext {
+  /** `sinks.archive.timestamp` */
+  readonly setting: string;
+  readonly sharedCa?: Pem | undefined;
+  readonly shown?: Shown | undefined;
+  /** Time limit of one request, ms. */
+  readonly requestMs?: number;
+}
+
+/** A checked response. */
+interface Stamp extends Token {
+  /** The TimeStampResp in DER, as it was received. */
+  readonly bytes: Buffer;
+}
+
+const requestMs = 30_000;
+const maxBytes = 64 * 1024;
+
+export class TimeStampAuthority implements AsyncDisposable {
+  readonly connection: Connection;
+  readonly #settings: AuthoritySettings;
+  readonly #context: AuthorityContext;
+
+  constructor(settings: AuthoritySettings, context: AuthorityContext) {
+    const { url, tls, proxy } = settings;
+    const { setting, sharedCa, shown } = context;
+    this.#settings = settings;
+    this.#context = context;
+    this.connection = new Connection({ setting, url, tls, proxy, sharedCa, shown, timeoutMs: context.requestMs ?? requestMs });
+  }
+
+  /** @throws WaybillError `sink_unavailable` without a valid token; or the reason of the signal */
+  async stamp(content: Uint8Array, signal: AbortSignal): Promise<Stamp> {
+    const { url, ca, policy } = this.#settings;
+    const question = { imprint: sha256(content), nonce: newNonce(), policy };
+    try {
+      const bytes = await this.#post(formatRequest(question), signal);
+      const token = readResponse(bytes, question);
+      if (ca && !leadsTo(ca.read().flatMap(certificatesIn), token, token.time))
+        throw new Error(`its certificate '${quote(token.signer.subject, 100)}' does not lead to ${this.#context.setting}.ca`);
+      return { ...token, bytes };
+    } catch (thrown) {
+      signal.throwIfAborted();
+      throw new WaybillError('sink_unavailable', `cannot get a time stamp from "${url}": ${messageOf(thrown)}`, { cause: thrown });
+    }
+  }
+
+  /** The time of a stored token. @throws TokenError for bytes that are no token for this content */
+  timeOf(token: Uint8Array, content: Uint8Array): Micros {
+    return readResponse(token, { imprint: sha256(content) }).time;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.connection[Symbol.asyncDispose]();
+  }
+
+  async #post(body: Buffer, signal: AbortSignal): Promise<Buffer> {
+    const limit = AbortSignal.timeout(this.#context.requestMs ?? requestMs);
+    try {
+      const answer = await this.connection.request(this.#settings.url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/timestamp-query', accept: 'application/timestamp-reply', ...this.#authorization() },
+        body,
+        signal: AbortSignal.any([signal, limit]),
+      });
+      const chunks: Buffer[] = [];
+      let length = 0;
+      for await (const chunk of answer.body as AsyncIterable<Buffer>) {
+        length += chunk.length;
+        if (length > maxBytes) throw new Error(`the response has more than ${maxBytes} bytes`);
+        chunks.push(chunk);
+      }
+      const type = String(answer.headers['content-type'] ?? 'no media type');
+      if (answer.statusCode !== 200 || !/^application\/timestamp-reply\b/i.test(type))
+        throw new Error(`the response has status ${answer.statusCode} and ${quote(type, 60)}, not 200 and application/timestamp-reply`);
+      return Buffer.concat(chunks);
+    } catch (thrown) {
+      if (limit.aborted)
+        throw new Error(`no complete response within ${(this.#context.requestMs ?? requestMs) / 1_000} s`, { cause: thrown });
+      throw thrown instanceof Error && 'code' in thrown ? this.connection.translate(thrown) : thrown;
+    }
+  }
+
+  #authorization(): Readonly<Record<string, string>> {
+    const { username, password } = this.#settings;
+    if (username === undefined) return {};
+    return { authorization: `Basic ${Buffer.from(`${username}:${password?.read() ?? ''}`).toString('base64')}` };
+  }
+}
+
+/** A positive INTEGER of 16 bytes, whose shortest encoding has all of them. */
+function newNonce(): Buffer {
+  const nonce = randomBytes(16);
+  nonce[0] = ((nonce[0] ?? 0) & 0x7f) | 0x40;
+  return nonce;
+}

@@ -1,0 +1,67 @@
+/**
+ * The index of an archive: the uid of each record to its leaf, one file for each 65,536 leaves. It makes a search fast and is no evidence: entries
+ * contain the same, so a file that is missing or wrong can be computed again.
+ */
+import { isRecord, parseBundle, uidOf } from './entry.ts';
+import type { ArchiveStore } from './store.ts';
+import { bundlePath, tileWidth } from './tiles.ts';
+
+/** Leaves of a file. */
+export const indexWidth = 65_536;
+const uidBytes = 16;
+/** The uid, and the number of the leaf in the file (2 bytes, big-endian). */
+const rowBytes = uidBytes + 2;
+
+export function indexPath(number: number): string {
+  return `index/${String(number).padStart(10, '0')}`;
+}
+
+/** @returns the numbers of the files that an archive of this size should have and lacks */
+export async function missingIndexes(store: ArchiveStore, size: number): Promise<readonly number[]> {
+  if (size < indexWidth) return [];
+  const stored = new Set(await Array.fromAsync(store.list('index/')));
+  return Array.from({ length: Math.floor(size / indexWidth) }, (_, number) => number).filter((number) => !stored.has(indexPath(number)));
+}
+
+/** @returns the file with this number from the complete bundles of its leaves; undefined when one is missing or is not a bundle */
+export async function computeIndex(store: ArchiveStore, number: number): Promise<Buffer | undefined> {
+  const bundles = indexWidth / tileWidth;
+  const paths = Array.from({ length: bundles }, (_, i) => bundlePath({ index: number * bundles + i, width: tileWidth }));
+  const stored = await Promise.all(paths.map((path) => store.read(path)));
+  const entries = stored.flatMap((bytes) => (bytes && parseBundle(bytes)) ?? []);
+  return entries.length === indexWidth ? formatIndex(entries) : undefined;
+}
+
+/** @param entries  of the leaves, in order. @returns rows in the order of their uids, bytewise */
+export function formatIndex(entries: readonly Buffer[]): Buffer {
+  const leaves = [...entries.keys()].filter((leaf) => isRecord(entries[leaf] as Buffer));
+  // Numbers sort many times faster than comparisons; few uids begin with the same four bytes.
+  const keys = Float64Array.from(leaves, (leaf) => (entries[leaf] as Buffer).readUInt32BE(1) * indexWidth + leaf).sort();
+  const rows = Buffer.alloc(keys.length * rowBytes);
+  for (const [i, key] of keys.entries()) {
+    const leaf = key % indexWidth;
+    const uid = uidOf(entries[leaf] as Buffer);
+    let at = i * rowBytes;
+    while (at > 0 && rows.compare(uid, 0, uidBytes, at - rowBytes, at - rowBytes + uidBytes) > 0) {
+      rows.copyWithin(at, at - rowBytes, at);
+      at -= rowBytes;
+    }
+    rows.set(uid, at);
+    rows.writeUInt16BE(leaf, at + uidBytes);
+  }
+  return rows;
+}
+
+/** @returns the number of the leaf in the file, to be compared with its entry */
+export function searchIndex(rows: Buffer, uid: Uint8Array): number | undefined {
+  let [low, high] = [0, Math.floor(rows.length / rowBytes)];
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2);
+    const at = middle * rowBytes;
+    const difference = rows.compare(uid, 0, uidBytes, at, at + uidBytes);
+    if (difference === 0) return rows.readUInt16BE(at + uidBytes);
+    if (difference < 0) low = middle + 1;
+    else high = middle;
+  }
+  return undefined;
+}

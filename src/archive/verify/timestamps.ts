@@ -1,0 +1,159 @@
+/**
+ * Checks the time stamps of an archive. Signed lines name each one with its hash, so that a later time stamp covers it, as RFC 4998
+ * renews time stamps: a time stamp whose certificate has ended counts if a later one covered it before.
+ */
+import type { X509Certificate } from 'node:crypto';
+import type { Micros } from '../../model/time.ts';
+import { microsToIso } from '../../record/timestamp.ts';
+import { checkpointNumber, checkpointPath } from '../checkpoint.ts';
+import { sha256 } from '../merkle.ts';
+import type { LineFacts } from '../parse-line.ts';
+import type { ArchiveStore } from '../store.ts';
+import { tokenNumber, tokenPath } from '../timestamp/path.ts';
+import type { Token } from '../timestamp/token.ts';
+import type { SignedCheckpoint } from './checkpoints.ts';
+import type { Findings } from './findings.ts';
+
+export interface TimeStampOptions {
+  /** Certificates of time-stamping authorities. */
+  readonly roots: readonly X509Certificate[];
+  /** Wall clock, for certificates that end. */
+  readonly now: Micros;
+}
+
+/** The time stamps that are valid. */
+export interface TimeStampReport {
+  readonly count: number;
+  /** The lines that the newest one covers, and its time. */
+  readonly lines: number;
+  readonly newest: Micros;
+}
+
+interface Naming {
+  readonly sha256: string;
+  /** The first segment that names the time stamp, and the checkpoint that signs it. */
+  readonly segment: string;
+  readonly number: number;
+}
+
+interface Valid {
+  readonly path: string;
+  readonly number: number;
+  readonly lines: number;
+  readonly token: Token;
+}
+
+const dayUs = 86_400_000_000;
+/** A certificate that ends earlier than this is reported. */
+const renewUs = 30 * dayUs;
+
+export class TimeStampCheck {
+  readonly #store: ArchiveStore;
+  readonly #findings: Findings;
+  readonly #named = new Map<number, Naming>();
+  /** Of the last position. */
+  #archivedAt: Micros = 0;
+
+  constructor(store: ArchiveStore, findings: Findings) {
+    this.#store = store;
+    this.#findings = findings;
+  }
+
+  /** The lines of the next segment. */
+  add(segment: string, facts: readonly LineFacts[], checkpoint: SignedCheckpoint): void {
+    const position = facts.at(-1);
+    if (position?.kind !== 'position') return;
+    this.#archivedAt = position.at;
+    const { timestamp } = position;
+    const number = checkpointNumber(checkpoint.path) ?? 0;
+    if (timestamp && !this.#named.has(timestamp.checkpoint))
+      this.#named.set(timestamp.checkpoint, { sha256: timestamp.sha256, segment, number });
+  }
+
+  /** @param options  undefined: only the hashes are checked */
+  async finish(signed: readonly SignedCheckpoint[], options: TimeStampOptions | undefined): Promise<TimeStampReport | undefined> {
+    const tokens = await this.#tokens();
+    if (!options) {
+      if (tokens.size > 0) this.#findings.note('timestamps/', `${tokens.size} time stamps were not checked (--timestamp-ca FILE)`);
+      return undefined;
+    }
+    const { roots, now } = options;
+    const valid = await this.#valid(tokens, signed, roots);
+    const { leadsTo } = await import('../timestamp/token.ts');
+    for (const [i, { path, number, token }] of valid.entries()) {
+      const before = valid[i - 1];
+      if (before && token.time < before.token.time) this.#findings.altered(path, `its time is before the time of "${before.path}"`);
+      const named = this.#named.get(number);
+      const cover = valid.slice(i + 1).find((later) => named && named.number <= later.number);
+      if (!leadsTo(roots, token, cover?.token.time ?? now))
+        this.#findings.unproven(
+          path,
+          `its certificate ended before ${cover ? `"${cover.path}" covered it` : 'another time stamp covered it'}`,
+        );
+      else if (!cover && !leadsTo(roots, token, now + renewUs))
+        this.#findings.note(path, 'its certificate ends within 30 days: another time stamp must cover it before');
+    }
+    this.#noteDays(valid);
+    const last = valid.at(-1);
+    if (!last) this.#findings.unproven('timestamps/', 'no time stamp is valid');
+    return last && { count: valid.length, lines: last.lines, newest: last.token.time };
+  }
+
+  /** The files that contradict no signed line, by the number of their checkpoint. */
+  async #tokens(): Promise<ReadonlyMap<number, Buffer>> {
+    const found = new Map<number, Buffer>();
+    for await (const path of this.#store.list('timestamps/')) {
+      const number = tokenNumber(path);
+      if (number === undefined) this.#findings.note(path, 'it is not a time stamp, and no evidence');
+      else found.set(number, (await this.#store.read(path)) ?? Buffer.alloc(0));
+    }
+    for (const [number, { sha256: named, segment }] of this.#named) {
+      const bytes = found.get(number);
+      if (bytes && sha256(bytes).toString('hex') === named) continue;
+      this.#findings.altered(tokenPath(number), bytes ? `"${segment}" names another SHA-256` : `it is missing, and "${segment}" names it`);
+      found.delete(number);
+    }
+    return new Map([...found].sort(([a], [b]) => a - b));
+  }
+
+  async #valid(
+    tokens: ReadonlyMap<number, Buffer>,
+    signed: readonly SignedCheckpoint[],
+    roots: readonly X509Certificate[],
+  ): Promise<readonly Valid[]> {
+    const { leadsTo, readResponse, TokenError } = await import('../timestamp/token.ts');
+    const valid: Valid[] = [];
+    for (const [number, bytes] of tokens) {
+      const path = tokenPath(number);
+      const checkpoint = signed.find((each) => each.path === checkpointPath(number));
+      const content = checkpoint && (await this.#store.read(checkpoint.path));
+      if (!content) {
+        this.#findings.note(path, 'the archive has no such checkpoint: it is no evidence');
+        continue;
+      }
+      try {
+        const token = readResponse(bytes, { imprint: sha256(content) });
+        if (leadsTo(roots, token, token.time)) valid.push({ path, number, lines: checkpoint.size, token });
+        else this.#findings.unproven(path, 'its certificate does not lead to --timestamp-ca, or was not valid at its time');
+      } catch (thrown) {
+        if (!(thrown instanceof TokenError)) throw thrown;
+        this.#findings.unproven(path, thrown.message);
+      }
+    }
+    return valid;
+  }
+
+  /** Days between two time stamps, and between the last one and the newest line. */
+  #noteDays(valid: readonly Valid[]): void {
+    const days = [...valid.map(({ token }) => token.time), this.#archivedAt].map((time) => Math.floor(time / dayUs));
+    for (const [i, day] of days.entries()) {
+      const before = days[i - 1];
+      if (before !== undefined && day - before > 1)
+        this.#findings.note('timestamps/', `there is no time stamp from ${dayText(before + 1)} to ${dayText(day - 1)}`);
+    }
+  }
+}
+
+function dayText(day: number): string {
+  return microsToIso(day * dayUs).slice(0, 10);
+}

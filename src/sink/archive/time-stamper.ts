@@ -1,0 +1,144 @@
+/**
+ * Stamps the newest checkpoint of an archive once a UTC day (RFC 3161). It works beside the sink: an authority that is down never stops
+ * archiving. The position line of each segment names the newest token with its hash, so that the next checkpoint, and its token, cover
+ * the token before (docs/evidence.md, "Time stamps"). A token is requested only after that.
+ */
+import { createHash } from 'node:crypto';
+import { checkpointPath } from '../../archive/checkpoint.ts';
+import type { PositionLine } from '../../archive/line.ts';
+import type { WritableArchiveStore } from '../../archive/store.ts';
+import { tokenNumber, tokenPath } from '../../archive/timestamp/path.ts';
+import { WaybillError, messageOf } from '../../errors.ts';
+import type { TimeStampState } from '../../model/sink.ts';
+import type { Log } from '../../model/telemetry.ts';
+import type { Clock, Micros } from '../../model/time.ts';
+
+/** A time-stamping authority. */
+export interface Authority extends AsyncDisposable {
+  /** @throws unless the authority grants a valid token for these bytes */
+  stamp(content: Uint8Array, signal: AbortSignal): Promise<{ readonly bytes: Uint8Array; readonly time: Micros }>;
+  /** The time of a stored token. @throws for bytes that are no token for this content */
+  timeOf(token: Uint8Array, content: Uint8Array): Micros;
+}
+
+interface StamperParts {
+  readonly id: string;
+  readonly store: WritableArchiveStore;
+  readonly authority: Authority;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+interface StoredToken {
+  readonly checkpoint: number;
+  /** Of the file, in hexadecimal. */
+  readonly sha256: string;
+  /** Undefined for a file that is no token. */
+  readonly time: Micros | undefined;
+}
+
+const dayUs = 86_400_000_000;
+/** Pauses after failed attempts, ms: the first, doubled up to the last. */
+const [firstPause, lastPause] = [60_000, 3_600_000];
+
+export class TimeStamper implements AsyncDisposable {
+  readonly #parts: StamperParts;
+  readonly #stop = new AbortController();
+  #newest: StoredToken | undefined;
+  #lastError: string | undefined;
+  #checkpoint = 0;
+  #work: Promise<void> | undefined;
+
+  private constructor(parts: StamperParts) {
+    this.#parts = parts;
+  }
+
+  static async open(parts: StamperParts): Promise<TimeStamper> {
+    const stamper = new TimeStamper(parts);
+    await stamper.#readNewest();
+    return stamper;
+  }
+
+  /** For the next position line. */
+  get newest(): PositionLine['timestamp'] {
+    return this.#newest && { checkpoint: this.#newest.checkpoint, sha256: this.#newest.sha256 };
+  }
+
+  get state(): TimeStampState {
+    return { newest: this.#newest?.time, lastError: this.#lastError };
+  }
+
+  /** Stamps the newest checkpoint if it is time. @param position  the line that it signs last */
+  consider(checkpoint: number, position: PositionLine | undefined): void {
+    this.#checkpoint = checkpoint;
+    const isCovered = this.#newest === undefined || position?.timestamp?.checkpoint === this.#newest.checkpoint;
+    if (checkpoint === 0 || this.#work || !isCovered || !this.#isDue()) return;
+    this.#work = this.#stampInTime().finally(() => (this.#work = undefined));
+  }
+
+  /** A request that is under way is abandoned. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort(new WaybillError('aborted', 'the sink is closed'));
+    await this.#work;
+    await this.#parts.authority[Symbol.asyncDispose]();
+  }
+
+  #isDue(): boolean {
+    return this.#newest?.time === undefined || dayOf(this.#newest.time) < dayOf(this.#parts.clock.now() * 1_000);
+  }
+
+  /** Tries until there is a token, or the sink is closed. */
+  async #stampInTime(): Promise<void> {
+    const { id, clock, log } = this.#parts;
+    const { signal } = this.#stop;
+    for (let pause = firstPause; !signal.aborted; pause = Math.min(pause * 2, lastPause)) {
+      try {
+        await this.#stamp(signal);
+        return;
+      } catch (error) {
+        if (this.#stop.signal.aborted) return;
+        this.#lastError = messageOf(error);
+        log.write('archive.time_stamp_failed', { sink: id, retryInMs: pause, error });
+      }
+      await clock.sleep(pause, signal).catch(() => undefined);
+    }
+  }
+
+  async #stamp(signal: AbortSignal): Promise<void> {
+    const { id, store, authority, log } = this.#parts;
+    const checkpoint = this.#checkpoint;
+    const content = await store.read(checkpointPath(checkpoint));
+    if (!content) throw new WaybillError('archive_broken', `cannot stamp "${checkpointPath(checkpoint)}": it is missing`);
+    const { bytes, time } = await authority.stamp(content, signal);
+    const path = tokenPath(checkpoint);
+    if (!(await store.create(path, bytes))) await this.#readNewest();
+    else this.#newest = { checkpoint, sha256: digestOf(bytes), time };
+    this.#lastError = undefined;
+    log.write('archive.time_stamped', { sink: id, path });
+  }
+
+  /** A token that nobody can read is as good as none, and the next one is for another checkpoint. */
+  async #readNewest(): Promise<void> {
+    const { store, authority } = this.#parts;
+    let newest = 0;
+    for await (const path of store.list('timestamps/')) newest = Math.max(newest, tokenNumber(path) ?? 0);
+    if (newest === 0) return;
+    const [token, content] = [await store.read(tokenPath(newest)), await store.read(checkpointPath(newest))];
+    if (!token || !content) return;
+    let time: Micros | undefined;
+    try {
+      time = authority.timeOf(token, content);
+    } catch (thrown) {
+      this.#lastError = `cannot read "${tokenPath(newest)}": ${messageOf(thrown)}`;
+    }
+    this.#newest = { checkpoint: newest, sha256: digestOf(token), time };
+  }
+}
+
+function dayOf(time: Micros): number {
+  return Math.floor(time / dayUs);
+}
+
+function digestOf(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}

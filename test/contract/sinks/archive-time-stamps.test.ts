@@ -1,0 +1,245 @@
+/** The sink `archive` with a time-stamping authority: a token a day over the newest checkpoint. An authority that is down stops nothing. */
+import { createHash, X509Certificate } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import { afterAll, describe, expect, test } from 'vitest';
+import { DirectoryStore } from '../../../src/archive/directory-store.ts';
+import { parseVerifier } from '../../../src/archive/signed-note.ts';
+import { verifyArchive } from '../../../src/archive/verify/verify.ts';
+import { PemFiles } from '../../../src/settings/pem.ts';
+import { Secret } from '../../../src/settings/secret.ts';
+import { archive } from '../../../src/sink/archive/index.ts';
+import { publicKeyIn, publicKeyPath } from '../../support/archive-files.ts';
+import { temporary } from '../../support/model-journal.ts';
+import { hasPython, verifyWithPython } from '../../support/second-verifier.ts';
+import { readResponse } from '../../../src/archive/timestamp/token.ts';
+import type { WritableArchiveStore } from '../../../src/archive/store.ts';
+import type { Log } from '../../../src/model/telemetry.ts';
+import { ArchiveSink } from '../../../src/sink/archive/sink.ts';
+import type { Authority as SinkAuthority } from '../../../src/sink/archive/time-stamper.ts';
+import { keyFrom, MemoryStore, seededBytes } from '../../support/archive.ts';
+import { Authority, AuthorityServer, hasOpenssl, sendReply, verifyWithOpenssl } from '../../support/time-stamp-authority.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
+import { batchOf, contextOf, messages, ModelKept } from '../sink-batches.ts';
+
+const never = new AbortController().signal;
+const hour = 3_600_000;
+const digest = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
+
+describe.skipIf(!hasOpenssl || !hasPython)('time stamps of an archive', () => {
+  /** An authority whose clock is that of the test. Its tokens are signed by `openssl cms`. */
+  const openssl = hasOpenssl ? new Authority() : (undefined as never);
+
+  afterAll(() => openssl[Symbol.dispose]());
+
+  class Rig {
+    readonly store: WritableArchiveStore & MemoryStore;
+    readonly clock = new VirtualClock(Date.parse('2026-11-20T22:00:00Z'), 'manual');
+    readonly kept = new ModelKept();
+    readonly events: string[] = [];
+    /** Set: the authority does not answer. */
+    outage: string | undefined;
+    requests = 0;
+
+    constructor(store = new MemoryStore()) {
+      this.store = store;
+    }
+
+    async open(): Promise<ArchiveSink> {
+      const authority: SinkAuthority = {
+        stamp: async (content) => {
+          this.requests += 1;
+          if (this.outage !== undefined) throw new Error(this.outage);
+          const bytes = openssl.responseAt(this.clock.now(), content);
+          return { bytes, time: Math.floor(this.clock.now() / 1000) * 1e6 };
+        },
+        timeOf: (token, content) => readResponse(token, { imprint: createHash('sha256').update(content).digest() }).time,
+        [Symbol.asyncDispose]: () => Promise.resolve(),
+      };
+      const log: Log = { write: (event) => this.events.push(event) };
+      const target = { name: 'memory', store: this.store, key: keyFrom(1), random: seededBytes('rig'), authority };
+      return ArchiveSink.open(target, contextOf('archive', { format: 'raw', clock: this.clock, log }), this.kept);
+    }
+
+    async send(sink: ArchiveSink, seq: number): Promise<void> {
+      const batch = batchOf(messages(seq, seq));
+      this.kept.acknowledge(batch, (await sink.send(batch, never)).resumeNote);
+      await settled();
+    }
+
+    tokens(): string[] {
+      return [...this.store.files.keys()].filter((path) => path.startsWith('timestamps/')).sort();
+    }
+
+    /** What the position line of each segment names. */
+    async named(): Promise<unknown[]> {
+      const { gunzipSync } = await import('node:zlib');
+      return [...this.store.files]
+        .filter(([path]) => path.startsWith('segments/'))
+        .sort()
+        .map(
+          ([, bytes]) => (JSON.parse(gunzipSync(bytes).toString().trimEnd().split('\n').at(-1) ?? '') as { timestamp?: unknown }).timestamp,
+        );
+    }
+  }
+
+  test('one a day, and the next segment names it before the next one is requested', async () => {
+    const rig = new Rig();
+    await using sink = await rig.open();
+    expect(rig.requests).toBe(0);
+    await rig.send(sink, 1);
+    expect(rig.tokens()).toEqual(['timestamps/0000000001.tsr']);
+    // The day ends without a segment that names the token: the next checkpoint names it, and is stamped.
+    await rig.clock.advance(3 * hour);
+    await rig.send(sink, 2);
+    await rig.send(sink, 3);
+    expect(rig.tokens()).toEqual(['timestamps/0000000001.tsr', 'timestamps/0000000002.tsr']);
+    const [first, second] = rig.tokens().map((path) => digest(rig.store.files.get(path) ?? Buffer.alloc(0)));
+    expect(await rig.named()).toEqual([undefined, { checkpoint: 1, sha256: first }, { checkpoint: 2, sha256: second }]);
+    expect(sink.timeStamp).toEqual({ newest: Date.parse('2026-11-21T01:00:00Z') * 1000, lastError: undefined });
+    expect(rig.events).toEqual(['archive.time_stamped', 'archive.time_stamped']);
+  });
+
+  test('are requested again after 1, 2, 4 minutes and so on up to an hour, and every segment is archived meanwhile', async () => {
+    const rig = new Rig();
+    rig.outage = 'connection refused';
+    await using sink = await rig.open();
+    const at: number[] = [];
+    for (let minute = 0, before = 0; minute < 300; minute += 1) {
+      if (minute % 100 === 0) await rig.send(sink, minute / 100 + 1);
+      if (rig.requests > before) at.push(minute);
+      before = rig.requests;
+      await rig.clock.advance(60_000);
+      await settled();
+    }
+    expect(at).toEqual([0, 1, 3, 7, 15, 31, 63, 123, 183, 243]);
+    expect(rig.store.files.has('checkpoints/0000000003')).toBe(true);
+    expect(sink.timeStamp).toEqual({ newest: undefined, lastError: 'connection refused' });
+    rig.outage = undefined;
+    await rig.clock.advance(hour);
+    await settled();
+    // The newest checkpoint, although the attempts began with the first.
+    expect(rig.tokens()).toEqual(['timestamps/0000000003.tsr']);
+    expect(sink.timeStamp?.lastError).toBeUndefined();
+  });
+
+  test('continue after a kill at every step: no token is requested twice for a day, and none stays unnamed', async () => {
+    for (let steps = 0; ; steps += 1) {
+      const rig = new Rig();
+      const life = { left: steps, isDead: false };
+      const step = async (): Promise<void> => {
+        if (life.left === 0) life.isDead = true;
+        life.left -= 1;
+        if (life.isDead) await new Promise(() => undefined);
+      };
+      // Every write takes effect, or not; a write after the kill does not return.
+      const { store } = rig;
+      const stopping: WritableArchiveStore = {
+        read: (path) => store.read(path),
+        list: (folder) => store.list(folder),
+        create: async (path, bytes) => {
+          await step();
+          const isMade = await store.create(path, bytes);
+          await step();
+          return isMade;
+        },
+        replace: async (path, bytes) => {
+          await step();
+          await store.replace(path, bytes);
+          await step();
+        },
+      };
+      const killed = Object.assign(new Rig(), { store: Object.assign(stopping, { files: store.files }), kept: rig.kept });
+      const lived = (async () => {
+        const sink = await killed.open();
+        await killed.send(sink, 1);
+        await killed.clock.advance(3 * hour);
+        await killed.send(sink, 2);
+      })();
+      await Promise.race([lived, dead(() => life.isDead)]);
+      await rig.clock.advance(4 * hour);
+      await using sink = await rig.open();
+      await settled();
+      const next = ((await sink.position())?.position.seq ?? 0) + 1;
+      for (const seq of [next, next + 1, next + 2]) await rig.send(sink, seq);
+      const tokens = rig.tokens();
+      const named = (await rig.named()) as ({ checkpoint: number; sha256: string } | undefined)[];
+      for (const path of tokens)
+        expect(named, `${path} after ${steps} steps`).toContainEqual({
+          ...{ checkpoint: Number(path.slice(11, 21)), sha256: digest(rig.store.files.get(path) ?? Buffer.alloc(0)) },
+        });
+      expect(tokens.length, `after ${steps} steps`).toBeGreaterThan(0);
+      expect(tokens.length, `after ${steps} steps`).toBeLessThan(3);
+      if (!life.isDead) break;
+      expect(steps).toBeLessThan(60);
+    }
+  });
+
+  test('of the configured authority are in the directory, where openssl and the verifier accept them', async () => {
+    await using server = await AuthorityServer.start((query, response) => sendReply(response, openssl.reply(query)));
+    const directory = join(temporary(), 'archive');
+    const ca = new PemFiles([openssl.rootPath]);
+    const settings = {
+      ...{ directory, signingKey: new Secret(keyFrom(1).export({ format: 'pem', type: 'pkcs8' }).toString()) },
+      timestamp: { url: server.url, ca },
+    };
+    const findings = async (given: object): Promise<unknown> =>
+      (await archive.check({ ...settings, timestamp: { url: server.url, ...given } }, contextOf('archive'), never)).slice(1);
+    expect(await findings({ ca })).toMatchObject([
+      { level: 'ok', message: expect.stringContaining("signed by 'CN=Example Stamps'") as string },
+    ]);
+    expect(await findings({})).toMatchObject([{ level: 'ok' }, { level: 'warning', setting: 'sinks.archive.timestamp' }]);
+    expect(await findings({ policy: '1.2.3.4.9' })).toMatchObject([{ level: 'error' }, { level: 'warning' }]);
+
+    await using sink = await archive.open(settings, contextOf('archive', { format: 'raw' }), new ModelKept(), never);
+    await sink.send(batchOf(messages(1, 3)), never);
+    const [content, token] = [join(directory, 'checkpoints/0000000001'), join(directory, 'timestamps/0000000001.tsr')];
+    await expect.poll(() => existsSync(token), { timeout: 10_000 }).toBe(true);
+    expect(verifyWithOpenssl(content, token, openssl.rootPath)).toMatchObject({ code: 0 });
+    const verifier = parseVerifier(publicKeyIn(directory));
+    const timeStamps = { roots: [new X509Certificate(openssl.root)], now: Date.now() * 1000 };
+    expect(await verifyArchive(new DirectoryStore(directory), verifier ? [verifier] : [], { timeStamps })).toMatchObject({
+      ...{ result: 'intact', findings: [], timeStamps: { count: 1, lines: 4 } },
+    });
+    const key = publicKeyPath(directory);
+    expect(verifyWithPython('--directory', directory, '--key', key, '--timestamp-ca', openssl.rootPath)).toMatchObject({ code: 0 });
+    const foreign = new Authority('Foreign');
+    expect(verifyWithPython('--directory', directory, '--key', key, '--timestamp-ca', foreign.rootPath)).toMatchObject({ code: 3 });
+    foreign[Symbol.dispose]();
+  });
+
+  test('are abandoned when the sink is closed', async () => {
+    const rig = new Rig();
+    rig.outage = 'down';
+    const sink = await rig.open();
+    await rig.send(sink, 1);
+    await sink[Symbol.asyncDispose]();
+    await rig.clock.advance(48 * hour);
+    expect(rig.requests).toBe(1);
+  });
+
+  test('replace a file that is no token by one of the next checkpoint', async () => {
+    const rig = new Rig();
+    {
+      await using sink = await rig.open();
+      await rig.send(sink, 1);
+    }
+    rig.store.files.set('timestamps/0000000001.tsr', Buffer.from('not a token'));
+    await using sink = await rig.open();
+    await settled();
+    expect(sink.timeStamp?.lastError).toContain('cannot read "timestamps/0000000001.tsr"');
+    await rig.send(sink, 2);
+    expect(rig.tokens()).toEqual(['timestamps/0000000001.tsr', 'timestamps/0000000002.tsr']);
+  });
+});
+
+/** Lets work that waits for nothing else come to its end. */
+async function settled(): Promise<void> {
+  for (let i = 0; i < 20; i += 1) await setImmediate();
+}
+
+async function dead(isDead: () => boolean): Promise<void> {
+  while (!isDead()) await setImmediate();
+  await settled();
+}

@@ -1,0 +1,173 @@
+/** Both verifiers agree about time stamps. Their tokens are signed by `openssl cms` at chosen times. */
+import { createHash, X509Certificate } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { formatVerifier, parseVerifier, signerOf } from '../../../src/archive/signed-note.ts';
+import { verifyArchive } from '../../../src/archive/verify/verify.ts';
+import type { VerifyReport } from '../../../src/archive/verify/verify.ts';
+import { keyFrom, MemoryStore, openWriter, start, through, windowLines } from '../../support/archive.ts';
+import { Authority, hasOpenssl } from '../../support/time-stamp-authority.ts';
+import { hasPython, resultOf, secondVerifier } from '../../support/second-verifier.ts';
+
+const day = 86_400_000;
+/** Noon of the first day, ms. */
+const noon = start / 1000 + day / 2;
+
+const path = (checkpoint: number): string => `timestamps/${String(checkpoint).padStart(10, '0')}.tsr`;
+
+describe.skipIf(!hasOpenssl || !hasPython)('time stamps', () => {
+  const validity = { validFrom: noon - 30 * day, validTo: noon + 100 * day };
+  const made: Authority[] = [];
+  const authority = (name: string, options = validity): Authority => {
+    const one = new Authority(name, options);
+    made.push(one);
+    return one;
+  };
+  let first: Authority;
+  let archive: MemoryStore;
+  beforeAll(async () => {
+    first = authority('First');
+    archive = await stampedOn([0, 1, 2]);
+  });
+  afterAll(() => made.forEach((each) => each[Symbol.dispose]()));
+
+  /** An archive of one segment a day. On these days its checkpoint is stamped, and the next segment names the time stamp. */
+  async function stampedOn(days: readonly number[], by: (day: number) => Authority = () => first, segments = 4): Promise<MemoryStore> {
+    const store = new MemoryStore();
+    const writer = await openWriter(store, 'stamped');
+    const lines = windowLines(segments, 3);
+    let timestamp: { checkpoint: number; sha256: string } | undefined;
+    for (let i = 0; i < segments; i += 1) {
+      const batch = lines.slice(i * 4, i * 4 + 4);
+      await writer.append(batch, { ...through(batch.at(-1)?.seq ?? 0), at: (noon + i * day) * 1000, timestamp });
+      if (!days.includes(i)) continue;
+      const token = by(i).responseAt(noon + i * day + 60_000, checkpoint(store, i + 1));
+      store.files.set(path(i + 1), token);
+      timestamp = { checkpoint: i + 1, sha256: createHash('sha256').update(token).digest('hex') };
+    }
+    return store;
+  }
+
+  const checkpoint = (store: MemoryStore, number: number): Buffer =>
+    store.files.get(`checkpoints/${String(number).padStart(10, '0')}`) ?? Buffer.alloc(0);
+
+  async function judged(store: MemoryStore, roots: readonly Authority[] = [first], now = noon + 4 * day): Promise<VerifyReport> {
+    const origin = checkpoint(store, 1).toString().split('\n')[0] ?? '';
+    const key = formatVerifier(signerOf(origin, keyFrom(1)));
+    const verifier = parseVerifier(key);
+    const timeStamps = { roots: roots.map(({ root }) => new X509Certificate(root)), now: now * 1000 };
+    const report = await verifyArchive(store, verifier ? [verifier] : [], roots.length === 0 ? {} : { timeStamps });
+    const options = { key, roots: roots.map(({ root }) => root).join(''), now: Math.floor(now / 1000) };
+    const [judgement = []] = await secondVerifier(store.files, options);
+    expect(resultOf(judgement), JSON.stringify([judgement, report.findings])).toBe(report.result);
+    const severe = (all: readonly (readonly [string, string])[]): unknown[] => all.filter(([severity]) => severity !== 'note').toSorted();
+    expect(severe(judgement)).toEqual(severe(report.findings.map(({ severity, object }) => [severity, object] as const)));
+    return report;
+  }
+
+  const summaries = ({ findings }: VerifyReport): string[] => findings.map(({ severity, object }) => `${severity} ${object}`);
+
+  it('show when the lines existed', async () => {
+    expect(await judged(archive)).toMatchObject({
+      ...{ result: 'intact', lines: 20, findings: [] },
+      timeStamps: { count: 3, lines: 15, newest: (noon + 2 * day + 60_000) * 1000 },
+    });
+  });
+
+  it('are mentioned when no certificate is given to check them', async () => {
+    const report = await judged(archive, []);
+    expect(report).toMatchObject({ result: 'intact', findings: [{ severity: 'note', object: 'timestamps/' }], timeStamps: undefined });
+  });
+
+  it('without which an archive has no proven time', async () => {
+    expect(summaries(await judged(await stampedOn([])))).toEqual(['unproven timestamps/']);
+  });
+
+  const changes: readonly (readonly [string, string, (files: Map<string, Buffer>) => void, readonly string[]])[] = [
+    ['a changed byte of a named one', 'altered', (files) => change(files, path(1)), [`altered ${path(1)}`]],
+    ['a missing one', 'altered', (files) => files.delete(path(2)), [`altered ${path(2)}`]],
+    ['two that are swapped', 'altered', (files) => swap(files, path(1), path(2)), [`altered ${path(1)}`, `altered ${path(2)}`]],
+    [
+      'another one of the same authority in its place',
+      'altered',
+      (files) => files.set(path(1), first.responseAt(noon - day, checkpoint(archive, 1))),
+      [`altered ${path(1)}`],
+    ],
+    ['a changed byte of the newest', 'unproven', (files) => change(files, path(4)), [`unproven ${path(4)}`]],
+    [
+      'the newest over another checkpoint',
+      'unproven',
+      (files) => files.set(path(4), files.get(path(3)) ?? Buffer.alloc(0)),
+      [`unproven ${path(4)}`],
+    ],
+    [
+      'a newest one from before the one before',
+      'altered',
+      (files) => files.set(path(4), first.responseAt(noon, checkpoint(archive, 4))),
+      [`altered ${path(4)}`],
+    ],
+    [
+      'one of a checkpoint that the archive lacks',
+      'intact',
+      (files) => files.set(path(9), files.get(path(3)) ?? Buffer.alloc(0)),
+      [`note ${path(9)}`],
+    ],
+    ['a file of another name', 'intact', (files) => files.set('timestamps/notes', Buffer.from('x')), ['note timestamps/notes']],
+  ];
+  it.each(changes)('with %s are %s', async (_name, result, apply, found) => {
+    const files = new Map(archive.files);
+    const newest = first.responseAt(noon + 3 * day, checkpoint(archive, 4));
+    files.set(path(4), newest);
+    apply(files);
+    const report = await judged(new MemoryStore(files));
+    expect(report.result).toBe(result);
+    expect(summaries(report).filter((each) => each !== 'note timestamps/')).toEqual(found);
+  });
+
+  it('of an authority that the auditor does not trust prove no time', async () => {
+    const foreign = authority('Foreign');
+    const report = await judged(archive, [foreign]);
+    expect(summaries(report)).toEqual([...[1, 2, 3].map((number) => `unproven ${path(number)}`), 'unproven timestamps/']);
+    expect((await judged(archive, [foreign, first])).result).toBe('intact');
+  });
+
+  it('name days without one', async () => {
+    const report = await judged(await stampedOn([0, 3], undefined, 7), [first], noon + 7 * day);
+    expect(report.findings.map(({ message }) => message)).toEqual([
+      'there is no time stamp from 2026-07-02 to 2026-07-03',
+      'there is no time stamp from 2026-07-05 to 2026-07-06',
+    ]);
+    expect(report.result).toBe('intact');
+  });
+
+  it('are due for renewal thirty days before the certificate ends, and too late after it', async () => {
+    expect(summaries(await judged(archive, [first], noon + 69 * day))).toEqual([]);
+    expect(summaries(await judged(archive, [first], noon + 71 * day))).toEqual([`note ${path(3)}`]);
+    expect(summaries(await judged(archive, [first], noon + 101 * day))).toEqual([`unproven ${path(3)}`]);
+  });
+
+  it('of a certificate that has ended count if a later one covered them before', async () => {
+    const ends = authority('Ends', { validFrom: noon - day, validTo: noon + 1.5 * day });
+    const by = (i: number): Authority => (i < 2 ? ends : first);
+    // The second time stamp ends on the next day: the third covers it too late.
+    const report = await judged(await stampedOn([0, 1, 2], by), [ends, first]);
+    expect(summaries(report)).toEqual([`unproven ${path(2)}`]);
+    const longer = authority('Longer', { validFrom: noon - day, validTo: noon + 2.5 * day });
+    expect(summaries(await judged(await stampedOn([0, 1, 2], (i) => (i < 2 ? longer : first)), [longer, first]))).toEqual([]);
+    // No line names the second one: nothing covers it.
+    const unnamed = await stampedOn([0, 2], (i) => (i < 2 ? longer : first));
+    unnamed.files.set(path(2), longer.responseAt(noon + 1.2 * day, checkpoint(unnamed, 2)));
+    expect(summaries(await judged(unnamed, [longer, first]))).toEqual([`unproven ${path(2)}`]);
+  });
+});
+
+function change(files: Map<string, Buffer>, name: string): void {
+  const bytes = Buffer.from(files.get(name) ?? Buffer.alloc(0));
+  const at = bytes.length - 10;
+  bytes[at] = (bytes[at] ?? 0) ^ 1;
+  files.set(name, bytes);
+}
+
+function swap(files: Map<string, Buffer>, one: string, other: string): void {
+  const [a, b] = [files.get(one) ?? Buffer.alloc(0), files.get(other) ?? Buffer.alloc(0)];
+  files.set(one, b).set(other, a);
+}
