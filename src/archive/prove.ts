@@ -170,8 +170,8 @@ export class Prover {
 }
 
 /**
- * The copy names the newest checkpoint whose tiles are stored. Without the copy, the numbered
- * checkpoints are used.
+ * The object `checkpoint` is a copy of the newest numbered checkpoint whose tiles are stored. When it
+ * is missing, the newest numbered checkpoint is used.
  */
 async function newestNote(store: ArchiveStore): Promise<{ readonly path: string; readonly bytes: Buffer }> {
   const copy = await store.read('checkpoint');

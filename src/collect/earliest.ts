@@ -58,5 +58,5 @@ export async function earliest(
     if ((await countUntil(middle)) === 0) none = middle;
     else some = middle;
   }
-  return { start: Math.max(0, some - slack), message: 'by counts: the service does not answer in ascending order' };
+  return { start: Math.max(0, some - slack), message: 'found by counting records: the service does not return the earliest record first' };
 }

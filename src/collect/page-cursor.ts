@@ -141,8 +141,8 @@ export class PageCursor {
     // mutant: counted-end
     const isCounted = (): boolean => total !== undefined && total > this.#offset && this.#empty < maxEmptyPages;
     if (isShort && isCounted() && this.#guessedFrom !== undefined) {
-      // Under a cap this page would be full: the service removes rows from pages. The span of the
-      // first page is read already.
+      // With a cap on the page size this page would be full. It is short: the service removes rows
+      // from pages, so the full size holds again. The places of the first page are read already.
       this.#granted = this.#size = this.#guessedFrom;
       this.#offset = Math.max(this.#size, this.#offset - (this.#offset % this.#size));
       this.#guessedFrom = undefined;
@@ -150,12 +150,12 @@ export class PageCursor {
     const isLast = /* mutant: last-page */ isShort && !isCounted();
     if (this.#size === this.#granted) this.#tooLarge = 0;
     this.#previous = answer;
-    // Back to the full size where a full page begins.
+    // At the start of a full page, returns to the full size.
     if (this.#size < this.#granted && this.#offset % this.#granted === 0) this.#size = this.#granted;
     return { isFirst, isLast, isRestart: false };
   }
 
-  /** True where an answer shows that the pages before it were all. */
+  /** True if the answer shows that the page before it was the last one. */
   #isEndedBy(answer: Answer): boolean {
     const { page } = this.next;
     const before = this.#received.size;
@@ -178,8 +178,8 @@ export class PageCursor {
 
   /** Adopts a smaller page size than requested. @returns true when the pass restarts with it */
   #followGrantedSize({ records: { length }, pageSize, total }: Answer): boolean {
-    // The reported size counts where the page is full by it and more follow: a last page may report
-    // its length as its size.
+    // Believes the reported size only if the page has as many records and more pages follow: a last page
+    // may report its length as its size.
     const isLess = /* mutant: granted-size */ pageSize !== undefined && pageSize < this.#size && length === pageSize && length > 0;
     if (isLess && total !== undefined && total > this.#offset + length) {
       this.#paging.size = length;
@@ -218,8 +218,8 @@ export class PageCursor {
       this.#least = this.#size = larger.size;
       this.#granted = Math.max(this.#granted, this.#least);
     }
-    // Any other refusal after pages of that size: the service does not page so deep. Smaller pages
-    // read up to that depth.
+    // The service answered earlier pages of this size and refuses this one: it does not page so deep.
+    // Smaller pages read up to that depth.
     const isTooDeep = code === 'page_refused' && !this.isAtStart && !larger;
     if (code === 'page_malformed') this.#malformed = { offset: this.#offset, size: this.#size, thrown };
     if (code === 'page_malformed' || isTooDeep || larger) return this.#narrow(larger?.thrown ?? thrown, isTooDeep);
@@ -251,8 +251,8 @@ export class PageCursor {
       this.#unreadable += 1;
       return { ...unreadable, isEnd: this.#unreadable >= maxUnreadable };
     }
-    // At one place the cause may be one record, which smaller pages find. At two places in a row
-    // the records are large, and this pass requests no more pages of that size.
+    // If one place fails, one record may be the cause, and smaller pages find it. If two places in a row
+    // fail, the records are large, and this pass requests no more pages of that size.
     if (this.#size === this.#granted && this.#offset !== this.#tooLargeAt) {
       this.#tooLargeAt = this.#offset;
       this.#tooLarge += 1;

@@ -1,7 +1,7 @@
 /**
  * Decides what one source does next, one request at a time. The order: a live poll that is due,
  * closing windows, recounts and retries that are due, requested history. After ten closed windows
- * in a row, one item further down gets a turn.
+ * in a row, one item of lower priority gets a turn.
  */
 import { codeOf } from '../errors.ts';
 import type { CollectJournal } from '../model/journal.ts';
@@ -49,7 +49,7 @@ export interface CollectorParts {
   readonly meters: Meters;
   /** What `visibilityProfile` gave before a restart. */
   readonly visibility?: VisibilityProfile | undefined;
-  /** Default: an overlap that is full until many records were measured. */
+  /** Default: the full overlap, until the delays of enough records are known. */
   readonly pollOverlap?: PollOverlap | undefined;
   /** See VisibilityParts. */
   readonly learned?: () => Promise<void>;
@@ -79,16 +79,16 @@ interface SourceView extends Pick<
   readonly suspension: boolean;
 }
 
-/** Windows closed in a row before an item further down gets a turn. */
+/** After this many closed windows in a row, work of lower priority gets a turn. */
 const closesInARow = 10;
 /**
- * After a poll that ended at its 20th page the next begins at once, but at least this long after
- * its begin.
+ * A poll that stopped at its 20th page is continued without waiting for the poll interval. Two polls
+ * start at least this far apart.
  */
 const resumeMs = 1_000;
 /**
- * While a window is read, the next poll waits as long as the last one took, but no longer than
- * this: the last one may have met an outage.
+ * While a window is read, the pause between two polls is as long as the last poll took, but no longer than
+ * this: an outage may have made that poll long.
  */
 const maxCutInMs = 60_000;
 const pausedMs = 1_000;
@@ -96,8 +96,8 @@ const maxIdleMs = 1_000;
 const growMs = 600_000;
 /**
  * Before the clock of the service is known, only windows that ended this long ago by both clocks
- * are read; less if `closeDelay` is short. This avoids reading windows twice that still change. No
- * proof relies on it.
+ * are read; less if `closeDelay` is short. Windows that still change would have to be read twice. No
+ * proof relies on this age.
  */
 const maxEarlyAge: Micros = 3_600_000_000;
 const earlyCloseDelays = 4;
@@ -277,9 +277,9 @@ export class Collector {
   }
 
   /**
-   * Nothing is closed until the clock of the service is known. First come the answers that confirm
-   * the clock from before a restart. Then old history is read. Then counts obtain the answers that
-   * the live polls will not bring in time.
+   * Closes nothing until the clock of the service is known. First obtains the answers that confirm
+   * the clock measured before a restart. Then reads old windows. Then sends count requests for the
+   * answers that the live polls will not bring in time.
    */
   async #measure(signal: AbortSignal): Promise<boolean> {
     const { serverClock, paging, settings, clock, log } = this.#parts;
@@ -315,8 +315,8 @@ export class Collector {
   }
 
   /**
-   * After time went back, windows closed by the later time are checked again. So is the ledger when
-   * the loop begins.
+   * When the clock went back, windows that were closed by the later time are checked again. The same
+   * check runs when the loop starts.
    */
   async #checkTimeWentBack(serverNow: Micros): Promise<void> {
     const before = this.#latest;
@@ -368,9 +368,9 @@ export class Collector {
   }
 
   /**
-   * A poll that continues another waits until the window is read, so that a burst does not delay
-   * the proof. Polls that take longer than the poll interval leave the window as much time as they
-   * take.
+   * A poll that continues the previous one waits until the window is read, so that a burst does not
+   * delay the proof. After a poll that took longer than the poll interval, the window gets as much
+   * time as the poll took.
    */
   #livePollMayCutIn(): boolean {
     return this.#poll.resume === undefined && this.#livePollIsDue() && this.#parts.clock.monotonic() >= this.#cutInAt;

@@ -184,10 +184,7 @@ export class SelfCheck {
     return { seq: seq + n - 1, chain, number: number === null ? before.number : number + n - 1 };
   }
 
-  /**
-   * I1: while uids are kept, the uids of a segment's records are stored, and its stored uids belong
-   * to its records.
-   */
+  /** I1: while uids are kept, a segment has exactly one stored uid for each of its records. */
   #checkSeenUids({ seq, n, source, min_us: min, max_us: max, uids, flags }: Row): void {
     if (min === null || max === null || flags.some((flag) => (flag & flagNoTime) !== 0)) return;
     const known = this.#seen.all(source, bucketOf(min), bucketOf(max), seq);
@@ -247,7 +244,7 @@ export class SelfCheck {
   /**
    * I6, I7: pruned ≤ acknowledged ≤ head, and delivered ≤ acknowledged. The frontier is the first gap
    * or the end of the closed windows of the live range. I10, as far as the state shows: dead letters
-   * belong to acknowledged entries, and `delivered` is a position of this journal.
+   * belong to acknowledged entries, and the entry of `delivered` is in this journal.
    */
   #checkProgress(): void {
     const { seq, pruned_seq: pruned } = this.#head();
@@ -258,7 +255,7 @@ export class SelfCheck {
     for (const { id, from_seq: from, acknowledged, delivered, delivered_chain: chain } of this.#sinks()) {
       if (pruned > acknowledged || acknowledged > seq || delivered > acknowledged)
         throw broken(
-          `sink "${id}" has acknowledged ${acknowledged} and delivered ${delivered}, outside of the journal from ${pruned} to ${seq}`,
+          `sink "${id}" has acknowledged entry ${acknowledged} and delivered entry ${delivered}, but the journal keeps entries ${pruned} to ${seq}`,
         );
       const { first, last } = deadLetters.get(id) ?? { first: null, last: null };
       if ((first ?? Infinity) <= from || (last ?? 0) > acknowledged)
@@ -266,7 +263,7 @@ export class SelfCheck {
           `sink "${id}" has dead letters from ${first ?? 0} to ${last ?? 0}, but has acknowledged entries from ${from} to ${acknowledged}`,
         );
       if (delivered > pruned && holding.get(delivered)?.chain.equals(chain) === false)
-        throw broken(`sink "${id}" has delivered entry ${delivered}, which is no position of this journal`);
+        throw broken(`sink "${id}" has delivered entry ${delivered}, which is not in this journal`);
     }
     const gap = this.#db.prepare<[number, number], { first: number | null }>(
       "SELECT min(from_us) AS first FROM windows WHERE source = ? AND from_us >= ? AND state = 'gap'",

@@ -139,7 +139,7 @@ export class Sources {
     });
   }
 
-  /** Marks the sources that the configuration lacks. Their ledger stays. @returns their ids */
+  /** Sets the state of each source that the configuration lacks to `unconfigured`, and keeps its ledger. @returns their ids */
   markUnconfigured(configured: ReadonlySet<string>): string[] {
     const unconfigured = [...this.#byId.keys()].filter((id) => !configured.has(id));
     for (const id of unconfigured) if (this.get(id).row.state !== 'retired') this.setState(id, 'unconfigured');

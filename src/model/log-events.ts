@@ -105,8 +105,8 @@ export const logEvents = {
     message: 'log level changed',
     fields: 'minimum seconds actor',
     meaning:
-      '`waybill log level` set the minimum level for `seconds`: of the component of this line, or of all. `actor` is not authenticated. ' +
-      'Written at any level.',
+      '`waybill log level` set the minimum level of the component that this line names, or of all components, for `seconds`. ' +
+      '`actor` is not authenticated. Written at any level.',
   },
   'log.level_restored': {
     level: 'info',
@@ -305,7 +305,7 @@ export const logEvents = {
     message: 'fields missing on page, present on reference record',
     fields: 'source fields records',
     meaning:
-      'No record of the page has these fields. Waybill read an older record again that has them, and it still does: no permission was lost, and collection continues.',
+      'No record of the page has these fields. Waybill requested an older record that has them again, and the service still shows them: no permission was lost, and collection continues.',
   },
   'source.time_filter_ignored': {
     level: 'error',

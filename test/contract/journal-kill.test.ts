@@ -44,7 +44,7 @@ async function killed(directory: string, reports: number, afterMs: number): Prom
 
 const kills = sized(6, 15);
 
-/** The lives of one state. */
+/** Starts and kills writers of one state, one after another. */
 async function lives(lane: number): Promise<void> {
   const directory = temporary();
   const random = seeded(lane);

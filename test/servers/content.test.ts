@@ -94,7 +94,7 @@ describe('Sigma rules, converted by sigma-cli', () => {
   test('for Splunk match their outcomes, and count bursts within one bucket', { timeout: 300_000 }, ({ skip }) => {
     if (noSigma !== undefined) return skip(noSigma);
     const single = converted('splunk', 'splunk', 'rules').map((text) => spl(text));
-    // A correlation consists of parts, separated by empty lines.
+    // sigma-cli separates rules by empty lines, and a correlation rule has empty lines inside too: a new rule begins only at these words.
     const counting = converted('splunk', 'splunk', '-P', '*s/dpas_*.yml', '.')
       .join('\n\n')
       .split(/\n\n(?=sourcetype=|\| multisearch)/)

@@ -27,7 +27,7 @@ const patient = 600_000;
 
 /**
  * The moments of the kills, in rotation: any time of the start, or just after this sink has
- * accepted a message in this life.
+ * accepted its first message since the start.
  */
 const moments: readonly (SinkId | undefined)[] = [undefined, ...sinkIds, undefined, ...sinkIds, ...sinkIds];
 

@@ -1,5 +1,5 @@
 /**
- * The configuration of each life, with the changes that an operator makes while the daemon is down.
+ * The configuration of each life of the daemon (life.ts), with the changes that an operator makes while the daemon is down.
  */
 import Database from 'better-sqlite3';
 import { join } from 'node:path';
@@ -55,7 +55,7 @@ export class Changes {
     };
   }
 
-  /** Removes the source from the configuration for one or a few lives. */
+  /** Decides how long the source is missing from the configuration; undefined: it is present. */
   #absent(): number | undefined {
     if (!this.#absence || !this.#absences.is(this.absentMs === undefined ? 0.35 : 0.3)) return undefined;
     return 500 + this.#absences.distance(this.#absence.lastsMs);

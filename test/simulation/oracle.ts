@@ -723,8 +723,8 @@ export class Oracle {
   }
 
   /**
-   * The file stores the suspension next to the state; an unconfigured source keeps it until it
-   * returns.
+   * The state file stores a suspension separately from the state of the source: a suspended source that leaves
+   * the configuration becomes `unconfigured`, and is still suspended when it returns.
    */
   #newState({ state, isSuspended }: SourceRow): void {
     if (state !== 'unconfigured' && state !== 'retired' && (state === 'suspended') !== (isSuspended === 1))

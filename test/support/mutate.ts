@@ -24,7 +24,7 @@ interface Verdict {
   readonly suite: string;
   /** `stuck`: the suite did not start or did not end; the exit code is 1 then, too. */
   readonly outcome: 'caught' | 'alive' | 'stuck';
-  /** The seed or the test, and its failure. */
+  /** The seed or the test that failed, with its message; for another outcome, the reason. */
   readonly by: string;
   readonly seconds: number;
 }

@@ -15,7 +15,7 @@ interface Period {
   readonly to?: Micros | undefined;
 }
 
-/** The windows of a source whose last line proves them, and all. */
+/** Counts for one source: all its windows, and the windows that their last line proves. */
 export interface SourceWindows {
   readonly source: string;
   readonly windows: number;
@@ -28,7 +28,7 @@ export interface SourceWindows {
 interface Verdict {
   readonly line: LedgerFacts;
   readonly open: string | undefined;
-  /** Records around the window when it was counted. */
+  /** `countAround` of the record index at the last count: an equal number means that the result of the count still holds. */
   readonly around: number;
 }
 
@@ -39,9 +39,12 @@ export class LedgerCheck implements Disposable {
   readonly #records = new RecordIndex();
   /** By source, then by the start of the window. */
   readonly #windows = new Map<string, Map<Micros, Verdict>>();
-  /** The first position of each selection of sources, since the archive has every entry of its present journal. */
+  /**
+   * The position lines at which the sink's `sources` changed. The first is the line since which no entry of the present journal
+   * is missing.
+   */
   #selections: PositionLine[] = [];
-  /** Of the last position: its sequence number. */
+  /** The sequence number of the last position line. */
   #through = 0;
   #isFiltered = false;
   #lacksLines = false;
@@ -130,7 +133,7 @@ export class LedgerCheck implements Disposable {
       : undefined;
   }
 
-  /** Time between windows belongs to no proof. */
+  /** Also reports the times that no window covers. */
   #summarize(source: string, verdicts: readonly Verdict[]): SourceWindows {
     const lines = verdicts.map(({ line }) => line).sort((a, b) => a.from - b.from);
     let to = this.#period.from ?? lines[0]?.from ?? 0;

@@ -45,7 +45,7 @@ const niceness = 5;
 // niceness may not reduce it (EACCES, setpriority(2)).
 if (process.platform === 'linux') setPriority(Math.max(niceness, getPriority()));
 
-if (!parentPort) throw new Error('this program is a thread of the daemon');
+if (!parentPort) throw new Error('cannot start: this file runs only as a worker thread of the daemon');
 const channel = new Channel(portOf(parentPort), (thrown) => {
   throw thrown;
 });

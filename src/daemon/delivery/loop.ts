@@ -129,7 +129,7 @@ export function limitOf(
 
 type Written = Pick<SinkConfig, 'format' | 'includeOriginal' | 'cef'>;
 
-/** The encoder of a sink, and its variant for a limit in bytes, which gives undefined when an event cannot fit. */
+/** The encoder of a sink. `shorten` encodes within a limit in bytes, and returns undefined when an event cannot fit. */
 export function writerOf({ format, includeOriginal, cef }: Written): {
   readonly encode: Encode;
   readonly shorten: (event: EcsEvent, bytes: number) => Buffer | undefined;

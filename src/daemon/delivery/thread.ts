@@ -7,7 +7,7 @@ import { collectAtRest } from '../collect-at-rest.ts';
 import { serveLoops } from './host.ts';
 import type { SinkPlan } from './plan.ts';
 
-if (!parentPort) throw new Error('this program is a thread of the daemon');
+if (!parentPort) throw new Error('cannot start: this file runs only as a worker thread of the daemon');
 
 function definitionOf({ sink: { type } }: SinkPlan) {
   const found = sinks.find((definition) => definition.type === type);

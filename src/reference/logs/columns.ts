@@ -202,7 +202,7 @@ export class Columns {
 class Dictionary {
   readonly #codes = new Map<string, number>();
   readonly #texts: string[] = [''];
-  /** The codes in the order of their texts, and the rank of each code. */
+  /** The codes sorted by their texts, and for each code its rank in that order. */
   #ordered = [0];
   #ranks = new Int32Array(1);
 
@@ -222,7 +222,7 @@ class Dictionary {
     return this.#codes.get(text) ?? -1;
   }
 
-  /** For each text, by its index: its place when all texts are sorted by Unicode code point. */
+  /** The rank of each code when the texts are sorted by Unicode code point. */
   ranks(): Int32Array {
     const known = this.#ordered.length;
     if (known === this.#texts.length) return this.#ranks;

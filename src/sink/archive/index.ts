@@ -65,7 +65,7 @@ async function authorityFindings(settings: TimestampSettings, context: SinkConte
   const setting = `sinks.${context.id}.timestamp`;
   const unchecked: readonly Finding[] = settings.ca
     ? []
-    : [{ level: 'warning', message: `without ${setting}.ca, a time stamp of an unknown authority is stored too`, setting }];
+    : [{ level: 'warning', message: `without ${setting}.ca, Waybill accepts time stamps signed by any authority`, setting }];
   await using authority = await openAuthority(settings, context);
   try {
     const { signer } = await authority.stamp(randomBytes(32), signal);
@@ -106,7 +106,7 @@ async function archiveFindings(
 ): Promise<readonly Finding[]> {
   const newOrigin = 'waybill/new';
   const { origin, number, log, isKeyKnown } = await openHead(store, keys, () => newOrigin);
-  if (number === 0) return [{ level: 'ok', message: `"${name}" has no archive yet: the first segment begins one` }];
+  if (number === 0) return [{ level: 'ok', message: `"${name}" has no archive yet: the first segment creates it` }];
   return [
     {
       level: 'ok',

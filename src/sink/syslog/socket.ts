@@ -26,7 +26,7 @@ interface Target {
   readonly shown: Shown | undefined;
 }
 
-/** A receiver that does not end a new connection within this time keeps it, ms. */
+/** A receiver that accepts the client closes no new connection within this time, ms. */
 export const quietMs = 250;
 /** How long after the end of a connection the TLS alert with its reason may arrive, ms. */
 const refusalMs = 250;
@@ -103,8 +103,8 @@ export class Dialer {
   }
 
   /**
-   * Returns a connection that the receiver keeps. A receiver that rejects a client certificate may close the connection without an alert
-   * (rsyslog with gtls), and with TLS 1.3 only after the client has finished the handshake: no message is sent before a connection is kept.
+   * Returns a connection that the receiver keeps open. A receiver that rejects a client certificate may close the connection without an
+   * alert (rsyslog with gtls), and with TLS 1.3 only after the client has finished the handshake: no message is sent before that is known.
    * @throws WaybillError as `connect`; `sink_blocked` when the receiver ends two connections in a row right after the handshake
    */
   async connectKept(signal: AbortSignal, clock: Clock): Promise<Line> {

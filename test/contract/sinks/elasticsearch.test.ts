@@ -47,8 +47,8 @@ class ModelPlace implements Place {
   }
 
   /**
-   * Rolls a data stream over between two lives of the sender: its old documents do not block new
-   * ones any more.
+   * Rolls a data stream over between two starts of the sender: documents before the rollover do not
+   * block new ones.
    */
   async open(kept: ResumePoint): Promise<Sink> {
     this.#lives += 1;

@@ -252,7 +252,7 @@ describe('while open', () => {
     expect(kept.losses).toEqual([{ first: 4, last: 6, message: expect.stringContaining(words) as string }]);
     await send(sink, 9, 9);
     expect(kept.losses).toHaveLength(1);
-    // In a later life, too, the file holds the records after the loss.
+    // After a restart, too, the file holds the records after the loss.
     const again = await openSink();
     fs.truncateSync(path, 0);
     await send(again, 10, 10);
@@ -416,7 +416,7 @@ describe('an unsuitable path', () => {
     }
     expect(read()).toBe(before);
     fs.unlinkSync(join(folder, 'second.log'));
-    // The first sink continues, also in a new life; once it uses another file, the old one is free.
+    // The first sink continues, also after a restart; once it uses another file, the old one is free.
     await send(await openSink(), 4, 5);
     expect(read()).toBe(text(1, 5));
     fs.renameSync(path, join(folder, 'second.log'));

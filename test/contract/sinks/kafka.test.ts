@@ -215,7 +215,7 @@ describe('kafka', () => {
           broker.fault = (api): Fault | undefined => {
             if (api !== step) return undefined;
             broker.fault = () => undefined;
-            // This life ends here by a kill.
+            // The process is killed here.
             abort.abort(new Error('killed'));
             return end;
           };
@@ -278,7 +278,7 @@ describe('kafka', () => {
       };
       await errorOf(sink.send(batchOf(messages(11, 20)), abort.signal));
       await sink[Symbol.asyncDispose]();
-      // It arrives when the next life owns the id, before that life sends anything.
+      // The late request arrives when the next process owns the transactional id, but has sent nothing yet.
       await using next = await opened();
       late.resolve(undefined);
       await new Promise((resolve) => setTimeout(resolve, 50));

@@ -96,7 +96,7 @@ class StdoutPlace implements Place {
     await this.#lives.at(-1)?.kill();
   }
 
-  /** Waits for the end of a life: only then is the pipe read completely. */
+  /** Kills each sender: the pipe is read completely only after its writer has ended. */
   async received(): Promise<readonly string[]> {
     for (const life of this.#lives) await life.kill();
     return this.#lives.flatMap(({ text }) => text.split('\n').slice(0, -1));

@@ -51,7 +51,7 @@ abstract class ReceiverPlace implements Place {
   abstract end(): Promise<void>;
   protected overrides: Partial<Settings> = {};
 
-  /** Before each life of the sender: the receiver works again. */
+  /** Called before each start of the sender: repairs the receiver. */
   protected begins(): void {}
 
   readonly open = async (kept: ResumePoint): Promise<Sink> => {

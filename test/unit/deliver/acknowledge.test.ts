@@ -1,6 +1,6 @@
 /**
- * When an acknowledgement is committed, how far the loop may run ahead of it, and the end and the
- * start of a life.
+ * When an acknowledgement is committed, how far the loop may run ahead of it, and how the loop ends and
+ * starts again.
  */
 import { describe, expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';

@@ -1,6 +1,6 @@
 /**
  * A power cut at every relevant moment: before and after each send, each acknowledgement, each
- * transaction. A new life opens the state file of that moment with the same receiver, and every
+ * transaction. A new process opens the state file of that moment with the same receiver, and every
  * entry is accounted for: delivered, dead letter, or not for this sink (I8, I10).
  */
 import { rmSync } from 'node:fs';
@@ -27,7 +27,7 @@ const records = 14;
 const poisonous = [5, 9];
 const notForIt = [4, 8, 13, 14];
 
-/** Counts the moments of one life, and ends it at one of them. */
+/** Counts the moments of one run of the loop, and cuts the power at one of them. */
 class Moments {
   readonly names: string[] = [];
   copy: string | undefined;
@@ -41,7 +41,7 @@ class Moments {
     this.#gone.promise.catch(() => undefined);
   }
 
-  /** From the fatal moment on nothing continues. */
+  /** At and after the fatal moment, never resolves. */
   pass(name: string): Promise<void> {
     if (this.copy === undefined) {
       this.names.push(name);
@@ -50,7 +50,7 @@ class Moments {
     return this.copy === undefined ? Promise.resolve() : this.#gone.promise;
   }
 
-  /** Releases the objects of the ended life, so that the test can end. */
+  /** Ends the calls that wait since the power cut, so that the test can end. */
   release(): void {
     this.#gone.reject(new Error('this life is over'));
   }
@@ -115,7 +115,7 @@ async function runTo(rig: Rig, isOver: () => boolean): Promise<void> {
   await rig.clock.until(() => isOver() || committed(rig.journal, 'sink').acknowledged === records, 120_000);
 }
 
-/** One life that ends at moment `fatal`, and one that follows. @returns the moments of the first */
+/** Runs the loop up to a power cut at moment `fatal`, then again to its end. @returns the moments of the first run */
 async function twoLives(scenario: Scenario, fatal: number): Promise<{ names: string[]; wasFatal: boolean }> {
   await using first = await Rig.make();
   await append(first.journal, 7);

@@ -21,7 +21,7 @@ const tokens: readonly string[] = [
   ...['Decrypt', 'AccessDenied', 'Success', '2024-05-01T12:34:56.1', '192.0.2.1', '::1', '12.5,-0.25', 'a@example.com', '7003'],
 ];
 
-/** Long enough for every limit of a format, and for patterns that backtrack. */
+/** Longer than every limit of a format, and long enough that a pattern that backtracks becomes slow. */
 const long: readonly string[] = ['x', '😀', '\n', ' ', '@', '.', '-', ',', ':', '='].map((each) => each.repeat(5_000 / each.length));
 
 const utf16 = fc.array(fc.integer({ min: 0, max: 0xffff }), { maxLength: 8 }).map((units) => String.fromCharCode(...units));
