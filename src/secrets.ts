@@ -10,9 +10,9 @@
 /** Replaces a removed secret. */
 export const removed = '[secret]';
 
-/** Values that stay known for each owner: a server may still return a replaced secret or a renewed token. */
+/** Values that stay known for each owner: a server may still return an old secret or token after it was replaced. */
 const valuesPerOwner = 8;
-/** Values that stay known after their owner was collected as garbage, for the same reason. */
+/** Values that stay known after their owner was garbage-collected, for all owners together: a server may still return them. */
 const formerMax = 256;
 /** A shorter secret cannot be distinguished from ordinary text. */
 const shortest = 4;

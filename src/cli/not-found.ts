@@ -5,7 +5,7 @@ import { storedSources } from '../journal/queries/stored.ts';
 import type { openReadOnly } from '../journal/state.ts';
 import { nearestOrAll } from '../settings/nearest.ts';
 
-/** @throws WaybillError `usage` that names the nearest id, or all */
+/** @throws WaybillError `usage` that suggests the nearest id, or lists all ids when none is near */
 export function byId<Item extends { readonly id: string }>(kind: string, items: readonly Item[], id: string): Item {
   const found = items.find((item) => item.id === id);
   if (!found)
@@ -21,7 +21,7 @@ export function notFound(kind: string, id: string, known: readonly string[]): Wa
   return new WaybillError('usage', `cannot find the ${kind} "${id}": ${known.length === 0 ? 'there is none' : nearestOrAll(id, known)}`);
 }
 
-/** The ledger of a source outlives its configuration. @throws WaybillError `usage` */
+/** The ledger of a source remains after the source left the configuration. @throws WaybillError `usage` */
 export function assertKnownSource(
   source: string | undefined,
   { sources }: Pick<StateSettings, 'sources'>,

@@ -245,7 +245,8 @@ export class Collector {
         isBusy = await this.#next(signal);
       },
     );
-    // New records are read between two requests of the work too, also while one of them is retried.
+    // Live polls run between the requests of this work, also while it waits to repeat a request: new
+    // records are not delayed.
     try {
       while ((await steps.next()).done !== true) await this.#livePoll(signal);
     } finally {

@@ -1,4 +1,4 @@
-/** The waiting of one delivery loop: after a failure, until something is due, or until it is woken. */
+/** The pauses of one delivery loop: after a failure, until something is due, or until another part wakes the loop. */
 import { codeOf, WaybillError } from '../errors.ts';
 import type { Log, Meters } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
@@ -45,7 +45,7 @@ export class Pauses {
     await this.rest(waitMs, stop);
   }
 
-  /** The reason why the sink accepts nothing now; undefined while it does. */
+  /** The reason why the sink accepts nothing now; undefined while it accepts messages. */
   unavailable(): WaybillError | undefined {
     const { id, retryPolicy } = this.#parts;
     const { state, lastError } = retryPolicy;

@@ -231,7 +231,7 @@ export const logEvents = {
     level: 'debug',
     message: 'token request refused, retrying',
     fields: 'source code retryInMs error',
-    meaning: 'The token endpoint refused the credentials. After a rotated secret, the server may accept it a moment later.',
+    meaning: 'The token endpoint refused the credentials. After a rotation, the server may need a moment before it accepts the new secret.',
   },
   'source.token_refused': {
     level: 'error',

@@ -144,7 +144,7 @@ test('check counts the records of a window itself and warns if totalRecords diff
     await service.set({ total: 'right' });
     expect(code).toBe(0);
     expect(stdout.replace(/\s+/g, ' ')).toMatch(
-      /source sound warning totalRecords differs from the records returned: 3 counted, \d+ read around \S+Z to \S+Z; windows cannot be verified/,
+      /source sound warning totalRecords differs from the records returned: 3 counted, \d+ returned in the sample window \S+Z to \S+Z; windows cannot be verified/,
     );
   }));
 

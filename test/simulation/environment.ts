@@ -158,15 +158,15 @@ interface LeadEnvironment {
  * still delivered.
  */
 export interface AbsenceEnvironment {
-  /** Mean duration of a life without the source, in ms, unless a kill ends it earlier. */
+  /** Mean time without the source, in ms, unless a kill ends it earlier. */
   readonly lastsMs: number;
-  /** An operator retires the source before it returns. */
+  /** An operator retires the source while it is missing; it returns later. */
   readonly isRetired: boolean;
 }
 
 /** An operator who retries and discards dead letters, and replays parts of the journal. */
 export interface CaretakerEnvironment {
-  /** Mean time between two visits. */
+  /** Mean time between two actions of the operator. */
   readonly everyMs: number;
 }
 

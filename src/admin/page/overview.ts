@@ -42,7 +42,7 @@ export type OverviewJson = Omit<ReturnType<typeof commonOf>, 'sources' | 'sinks'
   readonly detail: ReturnType<typeof detailOf> | null;
 };
 
-/** Of all sources together: what the page reads again every few seconds does not grow with their number. */
+/** Limit for all sources together: the page reads the overview every few seconds, so its size must not grow with the number of sources. */
 const maxWindowsShown = 2_400;
 const windowsOfOne = 240;
 const sinksDrawn = 8;
@@ -68,7 +68,7 @@ export function overviewOf(snapshot: Snapshot, windows: ReadonlyMap<string, read
       const known = texts.get(source?.id);
       if (known !== undefined) return known;
       const used = sinks.filter(({ state }) => state !== 'retired').slice(0, sinksDrawn);
-      // By name, so that a line keeps its color.
+      // Sorted by name, so that the line of a sink keeps its color.
       const drawn = used.map(({ id: sink }) => sink).sort();
       const detail = source ? detailOf(source.id, windows.get(source.id) ?? [], drawn, history) : null;
       const text = `${common.slice(0, -1)},"detail":${JSON.stringify(detail)}}`;
@@ -87,11 +87,11 @@ function commonOf(snapshot: Snapshot) {
     created: rfc3339(snapshot.created),
     ...{ version, summary, complete, delivered, tone: toneOf(found, snapshot) },
     lacking: (found?.shortfalls ?? []).map(({ id }) => id),
-    /** About when, while nothing is due yet. */
+    /** The approximate time of the first proof, while nothing is due yet. */
     firstProof: firstProof === undefined ? null : rfc3339(firstProof),
     advice: worst(snapshot) ?? null,
     waits: waitLines(snapshot, 'UTC'),
-    // As in the text of `status`: without what is set aside.
+    // As in the text of `status`: without the entries that are set aside.
     journal: { ...journal, bytes: journal.bytes - (snapshot.journal.setAside ?? 0), paused: snapshot.journal.paused ?? null },
   };
 }

@@ -19,7 +19,7 @@ export class RemovedSegments {
     this.#before = before;
   }
 
-  /** @returns false if this segment may not be missing, regardless of later ones */
+  /** @returns false if this segment must exist; true if the segments after it decide whether it may be missing */
   add(lost: LostSegment): boolean {
     if (this.#before === undefined || !this.#isOldest || !lost.isAbsent) return false;
     this.#absent.push(lost);
@@ -38,13 +38,13 @@ export class RemovedSegments {
     return Math.max(position.at, ...facts.map(timeOf));
   }
 
-  /** Later segments do not show that the absent ones are old enough. */
+  /** Reports the absent segments: no later segment shows that they were old enough to be removed. */
   finish(): void {
     for (const { object, message } of this.#absent) this.#findings.altered(object, message);
   }
 }
 
-/** In service time. The clock of the collector, which dates positions, may be behind it. */
+/** By the clock of the service. The clock of the collector, which dates position lines, may be behind it. */
 function timeOf(facts: LineFacts): Micros {
   if (facts.kind === 'record') return facts.time ?? 0;
   return facts.kind === 'ledger' ? facts.from : 0;

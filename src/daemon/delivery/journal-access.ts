@@ -12,7 +12,7 @@ import { withoutSecrets } from '../../secrets.ts';
 import { Transferred } from '../channel.ts';
 import type { Notified, Remote } from '../channel.ts';
 
-/** Facts of the journal that a loop has without a request. */
+/** What a loop knows about the journal without a call: the main thread sends it. */
 export interface JournalFacts {
   readonly id: string;
   /** The last entry. */
@@ -102,7 +102,7 @@ function plainEntry({ kind, seq, number, source, bytes, text, uid, received, tim
   return { kind, seq, number, source, text, uid, received, time, late, ...copies };
 }
 
-/** In the thread of the loop. */
+/** The side in the thread of the loop. */
 export function remoteJournal(
   latest: JournalFacts,
   journal: Remote<JournalService>,

@@ -221,7 +221,7 @@ export class IdentityProvider {
     const scopeName = kind === 'password' ? 'access_as_user' : '.default';
     const scopes = this.#scopesOf(field('scope'), kind, scopeName);
     if (kind === 'client_credentials') {
-      if (!client) throw new OAuthError('unauthorized_client', 'A client without a secret cannot act for itself');
+      if (!client) throw new OAuthError('unauthorized_client', 'A client without a secret cannot use client_credentials');
       const user = this.#known(client.person.userId);
       return { user, clientId, claims: this.#claims(user, clientId, { roles: user.roles }), scopes, identity: undefined };
     }
@@ -235,7 +235,7 @@ export class IdentityProvider {
   }
 
   /**
-   * The granted ones of the requested scopes. An application has no identity, so it only gets the
+   * The requested scopes that are granted. An application has no identity, so it only gets the
    * scope of the API.
    */
   #scopesOf(text: string, kind: string, scopeName: string): string[] {

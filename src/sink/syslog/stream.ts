@@ -25,10 +25,10 @@ export class StreamSink implements Sink {
   readonly #context: SinkContext;
   readonly #dialer: Dialer;
   readonly #header: Header;
-  /** With `confirm: none` it is used for all batches. */
+  /** With `confirm: none`: the connection for all batches. */
   #line: Line | undefined;
 
-  /** Opens and ends one connection: an unreachable receiver is detected before the first batch. */
+  /** Opens and closes one connection: an unreachable receiver is detected before the first batch. */
   static async open(settings: SyslogSettings, context: SinkContext, signal: AbortSignal): Promise<StreamSink> {
     const sink = new StreamSink(settings, context);
     const line = await sink.#dialer.connectKept(signal, context.clock);
@@ -47,7 +47,7 @@ export class StreamSink implements Sink {
   async send({ messages }: Batch, signal: AbortSignal, onProgress: OnProgress = () => undefined): Promise<DeliveryResult> {
     const { framing, confirm } = this.#settings;
     const frames = messages.map((message) => frame(framing, this.#header.of(message), message.bytes));
-    // No message is certain before the end, but the receiver still reads.
+    // Reports that the receiver reads. It confirms no message before the end of the batch.
     const reads = (): void => onProgress(0);
     if (confirm === 'close') await this.#confirmed(frames, signal, reads);
     else await this.#written(frames, signal, reads);
@@ -60,7 +60,7 @@ export class StreamSink implements Sink {
   }
 
   /**
-   * A batch is a connection. It is accepted when the kernel has sent everything, the client ended
+   * Sends each batch on its own connection. The batch is accepted when the kernel has sent everything, the client ended
    * first, and the receiver then ended its side in TLS and TCP without an error. A receiver that
    * closes with unread bytes causes a reset. A receiver that ends first may have read less.
    */
@@ -105,7 +105,7 @@ export class StreamSink implements Sink {
       signal.throwIfAborted();
       throw await this.#dialer.ended(thrown, line, clock);
     } finally {
-      over.abort(new WaybillError('aborted', 'the connection is over'));
+      over.abort(new WaybillError('aborted', 'the connection is closed'));
       hangUp(line);
     }
   }
@@ -171,7 +171,7 @@ export async function checkStream(settings: SyslogSettings, context: SinkContext
   } catch (thrown) {
     throw await dialer.ended(thrown, line, context.clock);
   } finally {
-    over.abort(new WaybillError('aborted', 'the connection is over'));
+    over.abort(new WaybillError('aborted', 'the connection is closed'));
     hangUp(line);
   }
 }

@@ -173,7 +173,7 @@ function tableSvg({ columns: heads, rows, total }: TableData, width: number, hei
   return [...head, ...body, rest].join('');
 }
 
-/** Between the texts of two columns. */
+/** Space between the texts of two columns. */
 const columnGap = 14;
 
 /** Short columns have the width of their content, and the others share the rest. */
@@ -218,14 +218,14 @@ function fitted(content: string, room: number): string {
   return `${characters.join('').trimEnd()}…`;
 }
 
-/** Pixels of a text of 11 px in DejaVu Sans, the widest of the fonts in `style`; ideographs are square. */
+/** The width in px of a text in DejaVu Sans of 11 px, the widest of the fonts in `style`; ideographs are square. */
 function widthOf(content: string): number {
   let width = 0;
   for (const character of content) width += 11 * (widths.find(([pattern]) => pattern.test(character))?.[1] ?? 0.65);
   return width;
 }
 
-/** In parts of the size of the font. */
+/** Width of the matching characters, as a share of the font size. */
 const widths: readonly (readonly [RegExp, number])[] = [
   [/[\u2e80-\u{10ffff}]/u, 1],
   [/[…WMm@%]/, 1],

@@ -23,7 +23,7 @@ const detectionRules = kibanaRules
   .split('\n')
   .map((line) => JSON.parse(line) as { readonly rule_id: string; readonly severity: string });
 const macros = conf('macros');
-/** Searches on records; splunk-ledger.test.ts tests those on ledger events. */
+/** The searches on records. splunk-ledger.test.ts tests the searches on ledger events. */
 const searches = [...conf('savedsearches')].filter(([name]) => name.startsWith('DPAS: '));
 const expanded = (text: string): string =>
   text.replaceAll(/`(\w+)`/g, (_, name: string) => {
@@ -120,7 +120,7 @@ describe('the lookup of outcomes', () => {
       const ecs = flat(JSON.parse(encodeEcs(changed(recordOf(JSON.stringify(record)))).toString()), '');
       return [wordOf('dpas:audit', ecs), wordOf('dpas:cef', cefEventOf(record, changed))];
     };
-    // 7 and above high, 5 and 6 medium, else low.
+    // 7 and above is high, 5 and 6 medium, the rest low.
     const words = ['low', 'low', 'low', 'low', 'low', 'medium', 'medium', 'high', 'high', 'high', 'high'];
     for (const [override, word] of words.entries()) {
       expect(both('Decrypt:AccessDenied:UserPayloadNoAccess', override)).toEqual([word, word]);
@@ -197,7 +197,7 @@ const eventsOf = (happenings: readonly Happening[]): readonly Row[] => happening
 test('names of 64 KiB leave the fields that searches read in the first 5,000 bytes, except the name', () => {
   const long = { ...fullest, payloadName: `${'n'.repeat(65_000)}.docx` };
   const text = encodeEcs(normalize(recordOf(JSON.stringify(long)))).toString();
-  // limits.conf, [spath] extraction_cutoff. The part ends within the name, which is in two objects.
+  // limits.conf, [spath] extraction_cutoff. This part of the event ends within the name, which is in two objects.
   const row = flat(JSON.parse(`${text.slice(0, 5_000)}"}}}`), '');
   const read = searches.flatMap(([, keys]) => spl(expanded(keys.get('search') ?? '')).fields);
   const missing = [...new Set(read)].filter((field) => row[field] === undefined && field !== 'tags{}');

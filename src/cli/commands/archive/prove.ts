@@ -71,12 +71,12 @@ export const exportLines = subcommand({
   },
 });
 
-/** Records by logTimestamp, windows that overlap the period, operations by their time. */
+/** True for a record or an operation whose time is in the period, and for a window that overlaps it. */
 function isWanted(facts: LineFacts, source: string | undefined, from: Micros, to: Micros): boolean {
   if (facts.kind === 'position') return false;
   if (facts.kind === 'operation') return source === undefined && from <= facts.at && facts.at < to;
   if (source !== undefined && facts.source !== source) return false;
-  // A suspension and its end are moments.
+  // The start and the end of a suspension have `from` equal to `to`.
   if (facts.kind === 'ledger') return facts.from < to && (facts.to > from || facts.from >= from);
   return facts.time === undefined ? from === -Infinity && to === Infinity : from <= facts.time && facts.time < to;
 }

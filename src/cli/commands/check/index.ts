@@ -151,7 +151,7 @@ async function countLine(source: Source, settings: SourceConfig, found: Calibrat
   try {
     const count = await handCount(counting, found.total, AbortSignal.any([signal, enough]));
     if (!count) return [];
-    const window = `${microsToIso(count.from)} to ${microsToIso(count.to)}`;
+    const window = `the sample window ${microsToIso(count.from)} to ${microsToIso(count.to)}`;
     const subject = `source ${id}`;
     const lines: Line[] = [];
     if (count.misnumbered) {
@@ -160,8 +160,8 @@ async function countLine(source: Source, settings: SourceConfig, found: Calibrat
       lines.push({ subject, level: 'warning', message });
     }
     if (count.agrees)
-      return [...lines, { subject, level: 'ok', message: `totalRecords equals the records returned: ${count.read} around ${window}` }];
-    const message = `totalRecords differs from the records returned: ${count.counted} counted, ${count.read} read around ${window}; windows cannot be verified`;
+      return [...lines, { subject, level: 'ok', message: `totalRecords equals the records returned: ${count.read} in ${window}` }];
+    const message = `totalRecords differs from the records returned: ${count.counted} counted, ${count.read} returned in ${window}; windows cannot be verified`;
     return [...lines, { subject, level: 'warning', message }];
   } catch (thrown) {
     if (thrown === enough.reason) return [];
@@ -170,8 +170,8 @@ async function countLine(source: Source, settings: SourceConfig, found: Calibrat
 }
 
 /**
- * Compares the service's clock with the local one: the slower of the two decides when a window is
- * due.
+ * Compares the clock of the service with the local clock. A window is due when both have reached its
+ * time.
  */
 async function clockLine(source: Source, subject: string, pageSize: number, signal: AbortSignal): Promise<Line[]> {
   const { date, received } = await source.page({ query: {}, page: undefined, pageSize }, signal);
