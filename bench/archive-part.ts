@@ -57,7 +57,7 @@ async function measured(work: () => Promise<number>): Promise<PartResult> {
   };
 }
 
-/** Batches are made ahead where they fit in memory, else between the measured calls. */
+/** Batches are created in advance if they fit in memory, else between the measured calls. */
 async function write(): Promise<PartResult> {
   await using sink = await ArchiveSink.open(
     { name: archive, store: new DirectoryStore(archive), key },

@@ -153,7 +153,7 @@ function parseListen(listen: string): { host: string; port: number } {
   return { host, port };
 }
 
-/** `localhost` has an IPv4 and an IPv6 address where the machine has both. */
+/** `localhost` has an IPv4 and an IPv6 address if the machine has both. */
 async function addressesOf(host: string): Promise<readonly string[]> {
   if (host !== 'localhost') return [host];
   const found = await lookup(host, { all: true });

@@ -29,7 +29,7 @@ type OpenStore = ArchiveStore & Partial<AsyncDisposable>;
 
 /** A verified segment. */
 interface VerifiedSegment {
-  /** The numbers of its lines are above `after`, through `through`. */
+  /** Its lines have the numbers after `after`, up to and including `through`. */
   readonly after: number;
   readonly through: number;
   readonly entries: readonly ArchivedEntry[];
@@ -42,7 +42,7 @@ export class ArchivedRecordReader implements ArchivedRecords {
   readonly #keys: readonly KeyObject[];
   readonly #end: JournalEnd;
   readonly #newest: number;
-  /** Paths by their first leaf: more than one where an attempt was not finished. */
+  /** Paths by their first leaf: more than one if an attempt was not finished. */
   readonly #segments: ReadonlyMap<number, readonly string[]>;
   /** The tree of checkpoint `number`. */
   #at: { readonly number: number; readonly tree: TiledTree } = { number: 0, tree: TiledTree.empty() };

@@ -14,7 +14,7 @@ export interface StoredObject {
 /** The additions since the last call of `take`. */
 export interface Growth {
   readonly tiles: readonly Tile[];
-  /** The tiles and bundles that an archive of this size has, and one of the size before has not. */
+  /** The tiles and bundles that an archive of this size has in addition to the archive before. */
   readonly objects: readonly StoredObject[];
 }
 
@@ -36,7 +36,7 @@ export class EntryLog {
     return this.#tree.size;
   }
 
-  /** Without what `take` would give. */
+  /** A copy without the additions that `take` would return. */
   copy(): EntryLog {
     const copy = new EntryLog(this.#tree.copy());
     copy.#bundle = Buffer.from(this.#bundle);

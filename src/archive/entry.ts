@@ -18,7 +18,7 @@ export function formatEntry(facts: EntryFacts, line: Uint8Array): Buffer {
   return entry;
 }
 
-/** Writes what `formatEntry` gives over an entry. */
+/** The same as `formatEntry`, but overwrites the given entry. */
 export function writeEntry(entry: Buffer, { kind, seq, uid }: EntryFacts, line: Uint8Array): void {
   entry[0] = kinds[kind];
   if (uid === undefined) entry.fill(0, 1, 1 + uidBytes);

@@ -28,7 +28,7 @@ const base64 = z.string().transform((text, context) => {
 });
 const text = z.string().transform((value) => Buffer.from(value));
 
-/** Another form would have another number. */
+/** A change of these fields needs another number in `format`. */
 const proofSchema = z.strictObject({
   format: z.literal('waybill-proof/1'),
   line: text,
@@ -72,7 +72,7 @@ export function checkProofs(text: string, verifiers: readonly Verifier[]): reado
     });
 }
 
-/** The result of a proof: `unproven` where no known key signed its checkpoint. */
+/** The result of a proof: `unproven` if no known key signed its checkpoint. */
 interface ProofResult {
   readonly result: 'intact' | 'altered' | 'unproven';
   /** The reason, unless the proof is intact. */

@@ -66,7 +66,7 @@ export async function segmentLines(bytes: Uint8Array, codec = gzipCodec): Promis
   return lines;
 }
 
-/** A file of gzip ends with the length of its content (RFC 1952, section 2.3.1), which only its reading proves. */
+/** Unpacks a gzip file. The length of the content at its end (RFC 1952, section 2.3.1) is only a claim. */
 async function unpacked(bytes: Uint8Array, codec: Codec): Promise<Buffer> {
   const claimed = bytes.length < 4 ? 0 : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).readUInt32LE(bytes.length - 4);
   try {

@@ -10,7 +10,7 @@ import type { ArchiveStore } from './store.ts';
 import { edgeTiles, tileAt, tilePath } from './tiles.ts';
 import type { Tile } from './tiles.ts';
 
-/** The error of an object that is missing or wrong, in the words of the work that needs it. */
+/** Creates the error for an object that is missing or wrong; each caller has its own message. */
 type Broken = (path: string, reason: string) => WaybillError;
 
 interface StoredCheckpoint {
@@ -18,7 +18,7 @@ interface StoredCheckpoint {
   readonly checkpoint: Checkpoint;
   /** In the order of the lines. */
   readonly signedBy: readonly Verifier[];
-  /** The first key signed it. */
+  /** True if the first of the given keys signed it. */
   readonly isKeyKnown: boolean;
 }
 

@@ -91,7 +91,7 @@ export function rangeHash(range: LeafRange, size: number, hashesOf: (tile: TileI
   );
 }
 
-/** The hashes of a subtree behind one byte: each pair of them is hashed where it stands, and its parent replaces hashes that were used. */
+/** The hashes of a subtree, after one byte for a prefix. Pairs are hashed in place, and their parents overwrite hashes that were used already. */
 const row = Buffer.alloc(1 + tileWidth * hashBytes);
 const nodePrefix = 0x01;
 
@@ -102,7 +102,7 @@ export function completeRoot(hashes: Uint8Array): Uint8Array {
   for (let pairs = hashes.length / hashBytes / 2; pairs >= 1; pairs /= 2)
     for (let i = 0; i < pairs; i += 1) {
       const from = i * 2 * hashBytes;
-      // The last byte of the pair before, which has its parent already.
+      // Overwrites the last byte of the previous pair, whose parent is computed already.
       row[from] = nodePrefix;
       writeSha256(row, 1 + i * hashBytes, row.subarray(from, from + 1 + 2 * hashBytes));
     }

@@ -58,7 +58,7 @@ export class ArchiveWriter {
   }
 
   /**
-   * Opens an archive, or begins one where the store has none.
+   * Opens an archive, or begins one if the store has none.
    * @throws WaybillError `archive_broken` when the newest checkpoint is not signed with the key, or does
    * not match the archive
    */
@@ -139,7 +139,7 @@ export class ArchiveWriter {
     const note = Buffer.from(signNote(formatCheckpoint(checkpoint), signers));
     signal?.throwIfAborted();
     await this.#create(checkpointPath(before.number + 1), note);
-    // The keys follow the checkpoint: an attempt to begin an archive may fail, and the next one has another origin.
+    // The keys are stored after the checkpoint: if the first checkpoint fails, the next attempt has another origin.
     const keys = this.#isKeyStored ? [] : signers.map(publicKeyObject);
     await this.#publish([...objects, ...keys, { path: 'checkpoint', bytes: note }]);
     this.#isKeyStored = true;
@@ -166,7 +166,7 @@ export class ArchiveWriter {
     }
   }
 
-  /** A new key begins with a checkpoint that the key before signs too. */
+  /** The previous key also signs the first checkpoint of a new key. */
   #signers(): readonly Signer[] {
     const { previousKey } = this.#options;
     if (this.#head.isKeyKnown || previousKey === undefined) return [this.#signer];
@@ -179,7 +179,7 @@ export class ArchiveWriter {
     await this.#replaceAll(objects.slice(-1));
   }
 
-  /** Waits for every write, also after a failure: nothing of a writer runs after its error. */
+  /** Waits for every write, also after a failure: no write of this writer is under way after its error. */
   async #replaceAll(objects: readonly StoredObject[]): Promise<void> {
     const writes = await Promise.allSettled(objects.map(({ path, bytes }) => this.#store.replace(path, bytes)));
     const failed = writes.find((write) => write.status === 'rejected');

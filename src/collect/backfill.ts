@@ -47,8 +47,8 @@ export class Backfiller {
   }
 
   /**
-   * The window that is being read of the range that begins at `from`: a cancelled range must not
-   * end before it.
+   * The window that is being read in the range that starts at `from`: a cancelled range must not end
+   * before the end of this window.
    */
   reading(from: Micros): Window | undefined {
     return this.#current?.range.from === from ? this.#parts.closer.reading : undefined;

@@ -47,7 +47,7 @@ const outOfRangeMessage = 'three windows in a row received records of other time
 export class WindowCloser {
   readonly #parts: CloserParts;
   readonly #source: string;
-  /** By the begin of a range: history may hold more records in an hour than the present. */
+  /** By the start of the range: the ranges differ in their records per hour. */
   readonly #widths = new Map<Micros, Widths>();
   readonly #early = new EarlyWindows();
   #proven = false;
@@ -223,8 +223,8 @@ export class WindowCloser {
   }
 
   /**
-   * A gap is divided only while the service counts all records that it ever showed: nothing could
-   * tell which half lost the others.
+   * A gap is not divided if the service now counts fewer records than it showed before: it would be
+   * unknown which half lost them.
    */
   async #mayBeDivided(window: LedgerWindow, signal: AbortSignal): Promise<boolean> {
     if (window.state !== 'gap' || window.reason !== 'unreadable' || lowerHalf(window) === undefined) return false;
@@ -234,7 +234,7 @@ export class WindowCloser {
     return total !== undefined && total >= maxTotalOf(window);
   }
 
-  /** Replaces a gap by two, which are due at once. */
+  /** Replaces a gap by two gaps, which are due at once. */
   async #divide(window: LedgerWindow, message: string): Promise<void> {
     const lower = lowerHalf(window);
     if (!lower) throw new WaybillError('internal_error', `cannot split a gap of one second of "${this.#source}" at ${window.from}`);

@@ -54,7 +54,7 @@ export async function earliest(
   }
   while (some - none > secondMicros) {
     const middle = wholeSecond((none + some) / 2);
-    // No total counts as a record: beginning too early loses nothing.
+    // A missing total is treated as a total above 0: a start that is too early loses nothing.
     if ((await countUntil(middle)) === 0) none = middle;
     else some = middle;
   }

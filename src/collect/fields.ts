@@ -19,7 +19,7 @@ const maxExamined = 100;
 export type Text = Pick<CollectedRecord, 'text'>;
 
 /**
- * True where the record shows the field with a value that is not empty. A key inside a text has its
+ * True if the record shows the field with a value that is not empty. A key inside a text has its
  * quotation marks escaped.
  */
 export function shows({ text }: Text, field: WatchedField): boolean {
@@ -74,7 +74,7 @@ export class Shares {
     return this.#recent === '' ? 0 : having / this.#recent.length;
   }
 
-  /** The usual fields that none of these records shows; empty where there are no records. */
+  /** The usual fields that none of these records shows; empty if there are no records. */
   missingIn(records: readonly Text[]): WatchedField[] {
     if (records.length === 0) return [];
     this.#usual ??= watchedFields.filter((field) => this.shareOf(field) >= usualShare);

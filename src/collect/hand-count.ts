@@ -45,7 +45,7 @@ export interface Counting {
 }
 
 /**
- * Counts one window in the middle of all records, in three requests where the numbers agree at
+ * Counts one window in the middle of all records, in three requests if the numbers agree at
  * once.
  * @param total  of all records that the client may see, from calibration
  * @returns undefined when nothing can be counted: no records, no usable total, no readable page, or
@@ -97,7 +97,7 @@ async function smallWindow(
   };
 }
 
-/** A page of the preferred size, or of the granted size where the service refuses it. */
+/** A page of the preferred size, or of the granted size if the service refuses the preferred one. */
 async function sample({ requester, paging }: Counting, total: number, signal: AbortSignal): Promise<{ page: number; answer: Answer }> {
   const ask = async (pageSize: number): Promise<{ page: number; answer: Answer }> => {
     const page = paging.first + Math.floor(Math.min(total / 2, deepest) / pageSize);

@@ -17,7 +17,7 @@ interface Access {
 }
 
 /**
- * Reads the query once more; and where that shows nothing, once more with pages that end elsewhere,
+ * Reads the query once more; and if that shows nothing, once more with pages that end elsewhere,
  * so that one page holds both records.
  */
 export async function identityCollisions(access: Access, query: WindowQuery, signal: AbortSignal): Promise<ReadonlySet<string>> {

@@ -30,8 +30,8 @@ interface LivePollParts {
 const maxPages = 20;
 
 /**
- * The place where the next poll continues when a poll ended at its 20th page: `skip` pages into the
- * query from a time.
+ * Where the next poll continues after a poll that stopped at its 20th page: it queries from `from`,
+ * and skips `skip` pages.
  */
 export interface Resume {
   readonly from: Micros;
@@ -52,10 +52,11 @@ export class LivePoll {
   }
 
   /**
-   * Reads up to 20 pages. If there are more, the next poll begins 2 s before the newest time read,
-   * without the overlap. Where that is no later than this poll began, more than 20 pages share two
-   * seconds, and the next poll skips the pages read. After unreadable pages the next poll continues
-   * in the same way, but at the latest after the second of the newest time read.
+   * Reads up to 20 pages. If there are more, the next poll starts 2 s before the newest time read,
+   * without the overlap. If 20 pages or more are within two seconds, that would be no progress: the
+   * next poll has the same start, and skips the pages read. After unreadable pages the next poll
+   * continues in the same way, but instead of skipping pages it starts after the second of the newest
+   * time read.
    */
   async poll(serverNow: Micros, signal: AbortSignal): Promise<void> {
     const { journal, sourceId, clock, pages, overlap } = this.#parts;
@@ -109,7 +110,7 @@ export class LivePoll {
         log.write('source.page_unreadable', { source: sourceId, page, error });
       },
       isTooMuch: ({ isDeep }) => {
-        // The next poll requests half the time; closing the windows reads what it skips.
+        // The next poll requests only the later half of the time. Closing the windows reads the earlier half.
         if (!isDeep && serverNow - from > fullOverlap) half = { from: wholeSecond(from + (serverNow - from) / 2), skip: 0 };
         return Promise.resolve(half !== undefined);
       },
@@ -130,8 +131,7 @@ export class LivePoll {
     if (newest === undefined || (pagesRead < maxPages && unreadable.length === 0)) return undefined;
     const next = wholeSecond(newest - filterSlack);
     if (next > from) return { from: next, skip: 0 };
-    // The poll skips what the service does not show after these pages: closing the window reports
-    // what is missing.
+    // Skips the unreadable pages of this second: closing the window reports which records are missing.
     if (unreadable.length > 0) return { from: wholeSecond(newest) + secondMicros, skip: 0 };
     return { from, skip: skip + pagesRead };
   }

@@ -18,7 +18,7 @@ export interface Paging {
   size: number;
 }
 
-/** A page of a query that is refused, or is not answered in time while other requests are. */
+/** The service refused a page of a query, or did not answer it in time although it answered other requests. */
 export interface PageRefused {
   readonly thrown: unknown;
   readonly pageSize: number;
@@ -163,14 +163,14 @@ export class PageCursor {
     const isFruitless = this.#received.size === before;
     this.#maxReceived = Math.max(this.#maxReceived, this.#received.size);
     this.#repeats = this.#previous && sameRecords(this.#previous, answer) ? this.#repeats + 1 : 0;
-    // Some services repeat the last page after the end. But two pages may be equal by chance where
+    // Some services repeat the last page after the end. But two pages may be equal by chance if
     // records of one time change their order: before the end that the total counts, one repeat does
     // not end the pass.
     const isPast = answer.total === undefined ? this.#size === this.#granted : this.#offset >= answer.total;
     if (this.#repeats > 0 && (isPast || this.#repeats >= maxRepeats)) return true;
-    // A page with another number is the last page again, or the numbers of the service mean
-    // nothing: a new record decides. Before the end that the total counts, a page may bring no new
-    // record by chance.
+    // The answer has another page number than requested. Either the service repeats its last page, or
+    // its page numbers are wrong. A new record excludes the first. Before the end that the total
+    // counts, a page may bring no new record by chance.
     if (isFruitless && answer.page !== undefined && answer.page !== page && (isPast || this.#repeats > 0)) return true;
     this.#fruitless = isFruitless && answer.records.length > 0 ? this.#fruitless + 1 : 0;
     return this.#fruitless >= (isPast ? maxFruitlessPagesPastTotal : maxFruitlessPages);
@@ -242,7 +242,7 @@ export class PageCursor {
     return code === 'page_refused' && malformed?.offset === this.#offset && this.#size < malformed.size ? malformed : undefined;
   }
 
-  /** Requests less at the same place, or skips the place where less cannot be requested. */
+  /** Requests fewer records at the same place, or skips the place if fewer cannot be requested. */
   #narrow(thrown: unknown, isTooDeep: boolean): FailureStep {
     if (this.#size === this.#least) {
       const unreadable = { kind: 'unreadable', ...this.next, thrown } as const;

@@ -22,14 +22,14 @@ interface PageStoreParts {
   readonly polledFrom?: Micros | undefined;
 }
 
-/** By the conventions of OpenTelemetry for a database. */
+/** Attributes by the semantic conventions of OpenTelemetry for databases. */
 function journalAttributes(records: number): SpanAttributes {
   return { 'db.system.name': 'sqlite', 'db.operation.name': 'append', 'db.operation.batch.size': records };
 }
 
 const sinkPauseMs = 4;
 const maxSinkPauses = 5;
-/** For waits so short that no caller needs to end them. */
+/** For waits that are too short to be worth interrupting. */
 const unstoppable = new AbortController().signal;
 
 export class PageStore {
@@ -41,7 +41,7 @@ export class PageStore {
   polledFrom: Micros | undefined;
   #windowRecords = 0;
   #hasRecords = false;
-  /** Where the slowest sink stood after the last wait in vain. */
+  /** The position of the slowest sink after the last wait that did not help. */
   #stoodAt: number | undefined;
 
   constructor(parts: PageStoreParts) {
@@ -107,9 +107,9 @@ export class PageStore {
   }
 
   /**
-   * History is read no faster than sinks take it from memory: reading it back from the file costs
-   * more than a short wait. The wait is bounded, and a sink that makes no progress is not waited
-   * for: it delays only itself.
+   * While history is read, waits for sinks that lag, so that they read the records from memory: to read
+   * them back from the file costs more than a short wait. The wait is bounded, and a sink without
+   * progress is not waited for: it delays only itself.
    */
   async #waitForSinks(): Promise<void> {
     const { journal, clock } = this.#parts;

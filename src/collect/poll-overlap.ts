@@ -7,17 +7,17 @@
 import type { Micros } from '../model/time.ts';
 import { secondMicros } from './windows.ts';
 
-/** The overlap until enough records are measured, and of one poll in ten minutes. */
+/** The overlap of each poll until enough records are measured, and of one poll every ten minutes after that. */
 export const fullOverlap: Micros = 120 * secondMicros;
 const fullEveryMs = 600_000;
 /** Upper bounds of the depths that are counted, µs. */
 const depths: readonly Micros[] = [0, 1, 2, 5, 10, 20, 30, 60].map((seconds) => seconds * secondMicros);
 /**
- * One new record in this many may be older than the overlap reaches. Fewer records are too few for
- * a measurement.
+ * Of this many new records, one may be older than the overlap reaches. With fewer records nothing is
+ * measured.
  */
 const recordsPerDeeper = 1_000;
-/** A measurement counts for one to two hours, and longer where records are few. */
+/** A measurement counts for one to two hours, and longer if records are few. */
 const periodMs = 3_600_000;
 
 export class PollOverlap {

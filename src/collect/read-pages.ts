@@ -32,7 +32,7 @@ interface PassOptions {
   readonly pagesMax: number;
   /** Pages of the query to skip, of the present page size; default 0. */
   readonly skip?: number;
-  /** True where the next page is requested before the caller has stored this one. */
+  /** True if the next page is requested before the caller has stored this one. */
   readonly ahead: (answer: Answer) => boolean;
   readonly log: Log;
   readonly signal: AbortSignal;
@@ -42,7 +42,7 @@ interface PassOptions {
    */
   readonly unreadable: (page: number, thrown: unknown, pageSize: number) => void;
   /**
-   * Called when the query is refused or not answered in time: true where the caller will request
+   * Called when the query is refused or not answered in time: true if the caller will request
    * less instead. Then the pass ends.
    */
   readonly isTooMuch?: (refused: PageRefused) => Promise<boolean>;

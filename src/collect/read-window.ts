@@ -149,16 +149,16 @@ async function capped({ reading, query, splitting, signal }: WindowRead, total: 
 }
 
 /**
- * A total at least as large as any before it is compared with the total of the unbounded query. In
- * a sound service that is larger, or the window holds all records.
+ * Compares a total that is at least as large as all totals before with the total of the unbounded
+ * query. Without a cap, the unbounded total is larger, unless the window holds all records.
  */
 async function mayBeCap({ requester, paging, caps }: Reading, query: WindowQuery, total: number, signal: AbortSignal): Promise<boolean> {
   if (total < minCap || total < caps.largest) return false;
   const unbounded = await requester.count({}, paging.first, signal);
   caps.largest = Math.max(caps.largest, total, unbounded.total ?? 0);
   if (total >= caps.largest) return true;
-  // A larger total than any before: if a cap was lifted in the meantime, the window was counted
-  // under it.
+  // The unbounded total is the largest so far. If the service raised its cap just now, the total of the
+  // window is from before that.
   return (await requester.count(query, paging.first, signal)).total !== total;
 }
 
@@ -168,9 +168,10 @@ async function collisionMessage({ reading, query, signal }: WindowRead, { mayCol
 }
 
 /**
- * True where a query is refused, or not answered in time, because it is wide: the same page of its
- * first or of its last second is answered. Where neither is answered, halving would not help. Where
- * a smaller page of the same query is answered in time, the page is too large and not the query.
+ * True if the width of a query is the reason why the service refuses it or does not answer in time:
+ * the service answers the same page for the first or the last second of the window. If it answers
+ * neither, halving would not help. If it answers a smaller page of the same query in time, the page is
+ * too large and not the query.
  */
 async function isForWidth(
   { requester, paging }: Reading,

@@ -113,9 +113,9 @@ export class Recounter {
   }
 
   /**
-   * Tests whether a suspension for `rows` may end. It may when the first window that shrank, and
-   * that no operator has accepted, shows all its records again; or when all are accepted, and the
-   * other windows were recounted too.
+   * Tests whether a suspension for `rows` may end. An operator can accept windows that shrank. The
+   * suspension may end when the first window that is not accepted shows all its records again. If all
+   * are accepted, it may end when the other windows were recounted too.
    */
   async test({ windows = [], shrunk }: Suspension, signal: AbortSignal): Promise<boolean> {
     this.#parts.suspensions.renew();
@@ -127,9 +127,9 @@ export class Recounter {
   }
 
   /**
-   * Recounts one more window during a suspension for `rows`, so that an operator can accept
-   * together what shrank together. All windows of the last day are recounted, and older ones until
-   * one shows all its records.
+   * Recounts one more window during a suspension for `rows`, so that an operator sees all windows that
+   * shrank, and can accept them together. All windows of the last day are recounted, and older ones
+   * until one shows all its records.
    * @returns false when there is none left
    */
   async sampleRecount(suspension: Suspension, signal: AbortSignal): Promise<boolean> {
@@ -184,10 +184,10 @@ export class Recounter {
   }
 
   /**
-   * After time went back: both clocks were ahead, and one was corrected. Windows closed at a time
-   * that is now in the future keep their proofs. A window whose close delay has not passed is in
-   * doubt, and counted again when it has: an equal count proves it, also where its uids are
-   * forgotten. The others are recounted at the ages still ahead of them.
+   * Called when time went back: both clocks were ahead, and one was corrected. Windows with a close
+   * time in the future keep their proofs. If the close delay of such a window has not passed, the
+   * window is in doubt until then, and is counted again: an equal count proves it, even if its uids
+   * were deleted. The other windows are recounted at the ages that they have not reached.
    */
   async closedAhead(at: Micros): Promise<void> {
     const { sourceId, journal, log, closeDelay, ages } = this.#parts;
@@ -230,7 +230,7 @@ export class Recounter {
       return secondCount !== undefined && secondCount <= total ? 'shrunk' : 'unknown';
     }
     const isFewer = async (): Promise<boolean> => (await this.#compare(other, signal)) === 'fewer';
-    // The smaller count may come from rights in an old token.
+    // An old token may lack rights that a fresh token has.
     if (seen === 'unknown' || (await suspensions.passesAfresh(async () => !(await isFewer()), signal))) return 'unknown';
     const isAlone = other.from === window.from;
     const message =
@@ -244,9 +244,9 @@ export class Recounter {
   }
 
   /**
-   * The window to compare with: the one with the most records of the last day; else the newest,
-   * which the service deletes last. Where there is none, a window of the last day is compared with
-   * itself, but not a gap, of which nothing was proven.
+   * The window to compare with: the window with the most records of the last day; else the newest
+   * window, which the service deletes last. If there is no other window, a proven window of the last
+   * day is compared with itself.
    */
   async #other(window: LedgerWindow): Promise<LedgerWindow | undefined> {
     const since = this.#parts.now() - dayMicros;
@@ -355,8 +355,8 @@ export function maxTotalOf({ total, received: seen }: LedgerWindow): number {
 }
 
 /**
- * True where an equal count can confirm a window: it is proven, and no record beyond its proof was
- * ever received. That holds also where a suspension or a later count has put it in doubt.
+ * True if an equal count can confirm a window: it is proven, and no record beyond its proof was
+ * ever received. That also holds for a window that a suspension or a later count has put in doubt.
  */
 export function isCountable(window: LedgerWindow): boolean {
   return window.state === 'proven' && window.reason !== 'shrunk' && maxTotalOf(window) === window.total;

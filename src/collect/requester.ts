@@ -27,7 +27,7 @@ export interface Answer {
   readonly received: Micros;
   /** Server time of the answer. */
   readonly serverNow: Micros;
-  /** Of the page, from the request until the answer is stored; absent where nothing is stored. */
+  /** The span of the page, from the request until the answer is stored; absent if nothing is stored. */
   readonly span?: Span;
 }
 
@@ -62,12 +62,12 @@ interface RetryPolicy {
 }
 
 const usual: RetryPolicy = { failures: 8, others: 3 };
-/** Where the caller can request less instead. */
+/** For a caller that can request less instead. */
 export const attemptsWhereSmallerWorks: RetryPolicy = { failures: 4, others: 2 };
 /** For a request that only classifies the failure of another. */
 const brief: RetryPolicy = { failures: 2, others: 1 };
 /**
- * Without other requests, the unbounded query replaces the request after every this many failures.
+ * While nothing else is requested: after every four failures, one attempt sends the unbounded query instead.
  */
 const unboundedEvery = 4;
 const defaultCloseDelayMs = 900_000;
@@ -158,7 +158,7 @@ export class Requester {
   }
 
   /**
-   * True where the service answers the request, readable or not, and does not refuse it. Outages
+   * True if the service answers the request, readable or not, and does not refuse it. Outages
    * are waited for. Default size: the smallest.
    */
   async isAnswered(request: Omit<PageRequest, 'pageSize'> & { readonly pageSize?: number }, signal: AbortSignal): Promise<boolean> {
@@ -186,9 +186,8 @@ export class Requester {
   }
 
   /**
-   * Requests the total of a query. It is undefined where the service gives no usable total, where
-   * its answer cannot be read, and where it refuses this query but answers others. Other refusals
-   * are retried.
+   * Requests the total of a query. It is undefined if the service gives no usable total, if its answer
+   * cannot be read, or if it refuses this query but answers others. Other refusals are retried.
    */
   async count(
     query: PageRequest['query'],
@@ -211,7 +210,7 @@ export class Requester {
   }
 
   /**
-   * True where the service refuses this query but answers the unbounded query. False for the
+   * True if the service refuses this query but answers the unbounded query. False for the
    * unbounded query itself.
    */
   async isUnboundedAnswered(query: PageRequest['query'], signal: AbortSignal): Promise<boolean> {
@@ -314,7 +313,7 @@ export class Requester {
   }
 
   /**
-   * After every fourth failure: true where the unbounded query is answered at the first attempt.
+   * After every fourth failure: true if the unbounded query is answered at the first attempt.
    */
   async #isUnboundedAnsweredNow({ query }: PageRequest, failures: number, signal: AbortSignal): Promise<boolean> {
     if ((failures + 1) % unboundedEvery !== 0 || (query.startTime === undefined && query.endTime === undefined)) return false;
@@ -397,7 +396,7 @@ export class Requester {
 }
 
 /**
- * True where a request failed without an answer while others were answered; false where an answer
+ * True if a request failed without an answer while others were answered; false if an answer
  * was unreadable.
  */
 export function isUnanswered(thrown: unknown): boolean {

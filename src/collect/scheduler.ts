@@ -147,7 +147,7 @@ export class Collector {
     this.#poll = new LivePoll({ ...polling, closeDelay: this.#closeDelay, overlap: parts.pollOverlap ?? new PollOverlap() });
     const reading = {
       ...{ requester, paging, pages: this.#pages, caps, clock, log, visibility: this.#visibility },
-      // 2 s with the default closeDelay; in proportion where everything is shortened.
+      // 2 s with the default closeDelay, and in proportion to a shorter one.
       pauseMs: Math.min(2_000, Math.max(50, settings.closeDelay / 30)),
       handoff,
     };

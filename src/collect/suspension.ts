@@ -169,7 +169,7 @@ export class Suspensions {
     return true;
   }
 
-  /** Has the next request use a fresh token: a token may carry the rights. */
+  /** Makes the next request use a fresh token: the rights may be a part of the token. */
   renew(): void {
     this.#parts.source.renew?.();
   }

@@ -77,8 +77,8 @@ export class VisibilityCheck {
   }
 
   /**
-   * True where the page may be stored. Where fields are missing it reads the reference records. A
-   * refused page is read again later.
+   * True if the page may be stored. If fields are missing, reads the reference records. A page that may
+   * not be stored is read again later.
    */
   async admits(answer: Answer, signal: AbortSignal): Promise<boolean> {
     const { suspensions, journal, sourceId, log } = this.#parts;
@@ -110,11 +110,11 @@ export class VisibilityCheck {
   }
 
   /**
-   * True where the records of a page lack the fields themselves. A reference record has just shown
-   * the fields, but the right to see them may have come back after the page. So the page is
-   * requested a second time, and then the reference record. Records that lack the fields between
-   * two reference records that show them lack them themselves. If the page has other records, it is
-   * read again.
+   * True if the records of a page were written without the fields. A reference record has just shown
+   * the fields, but the right to see them may have come back after the page. So the page is requested
+   * a second time, and then the reference record. If the reference record shows the fields both before
+   * and after that, the right was there, and the records do not have the fields. If the page then has
+   * other records, it is read again.
    */
   async #lacksThemselves(answer: Answer, fields: readonly WatchedField[], signal: AbortSignal): Promise<boolean> {
     const secondAnswer = await this.#requestAgain(answer.request, signal);
@@ -126,8 +126,8 @@ export class VisibilityCheck {
   }
 
   /**
-   * The records that the page shows now; none where it cannot be read any more: the caller reads it
-   * again and handles that.
+   * The records that the page shows now; none if it cannot be read any more: the caller then reads it
+   * again, and handles the error.
    */
   async #requestAgain(request: PageRequest, signal: AbortSignal): Promise<Answer['records']> {
     try {
@@ -182,7 +182,7 @@ export class VisibilityCheck {
     if (isFirst) await this.#parts.learned?.();
   }
 
-  /** True where a suspension for `fields` may end: all of them are shown again. */
+  /** True if a suspension for `fields` may end: all of them are shown again. */
   async test(fields: readonly string[], signal: AbortSignal): Promise<boolean> {
     this.#parts.suspensions.renew();
     return (

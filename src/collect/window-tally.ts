@@ -21,7 +21,7 @@ export type Step =
 export interface Split {
   readonly kind: 'split';
   /**
-   * Records in the window; undefined where the query is refused, or not answered in time, and a
+   * Records in the window; undefined if the query is refused, or not answered in time, and a
    * narrower one is answered.
    */
   readonly records: number | undefined;
@@ -39,8 +39,8 @@ export interface Gap {
 
 const maxPasses = 6;
 /**
- * Without a usable total no pass proves anything; these passes find records that pages hid from
- * each other.
+ * Without a usable total no pass proves anything. More than one pass finds records that moved between
+ * pages during an earlier pass.
  */
 const passesWithoutTotal = 3;
 /**
@@ -102,7 +102,7 @@ export class WindowTally {
     return this.#seen.size;
   }
 
-  /** True where the pass has met a place that cannot be read. */
+  /** True if the pass has met a place that cannot be read. */
   get isUnreadable(): boolean {
     return this.#unreadable.length > 0;
   }
@@ -127,7 +127,7 @@ export class WindowTally {
     }
     if (isFirst && total !== undefined && total > recordsMax && this.#mayBeSplit) return splitFor(total);
     if (this.#seen.size > recordsOfSecondMax) return gap('size', `more than ${recordsOfSecondMax} records`);
-    // A service that ignores the time filter would otherwise have everything read for each window.
+    // Otherwise Waybill would read all records for each window of a service that ignores the time filter.
     return this.#outOfRange > recordsMax ? this.endPass() : undefined;
   }
 
@@ -146,7 +146,7 @@ export class WindowTally {
 
   /**
    * The pass has read all that the service serves.
-   * @returns a gap where that includes records far outside the window
+   * @returns a gap if that includes records far outside the window
    */
   endPass(): Gap | undefined {
     if (this.#outOfRange === 0) return undefined;
@@ -156,7 +156,7 @@ export class WindowTally {
   /**
    * Decides after a pass with unreadable places. Such a pass proves nothing, but records of one
    * time in another order may be found by the next.
-   * @param total  undefined where nothing was received, or the service gave none
+   * @param total  undefined if nothing was received, or the service gave none
    */
   countedUnreadable(total: number | undefined): Step {
     this.#passes += 1;
@@ -177,7 +177,7 @@ export class WindowTally {
    * subset of its own size, so equal numbers mean equal sets. This needs three properties of the
    * service: matching records only become more, totals are true, and a record keeps its identity.
    * Nothing is assumed about order, page numbers, retries or restarts: a record that a pass misses
-   * makes the number smaller, so the window is read again. Where one answer holds an identity twice
+   * makes the number smaller, so the window is read again. If one answer holds an identity twice
    * there are fewer identities than records, and equal numbers prove nothing.
    *
    * The total of the last page itself does not serve, although it saves a request: the service may

@@ -27,7 +27,7 @@ const widths: readonly Micros[] = Array.from({ length: dayMicros / secondMicros 
  * deep paging and on counting.
  */
 export const recordsMax = 9_900;
-/** The records that a width is chosen for: density varies. */
+/** The width of a window is chosen for this many records: below `recordsMax`, because their density varies. */
 export const recordsAimed = 9_000;
 /** A window of one second cannot be split: with more records it is a gap (`size`). */
 export const recordsOfSecondMax = 500_000;
@@ -131,8 +131,8 @@ export function nextWidth(chosen: Micros, total: number, width: Micros = chosen)
 }
 
 /**
- * The lower half of a window, or less: up to the first edge of windows of at most half its width,
- * and of at most `widest`. Undefined for a window of one second.
+ * The first part of a window: at most half of it, at most `widest`, and up to an edge of windows of
+ * that width. Undefined for a window of one second.
  */
 export function lowerHalf({ from, to }: Window, widest: Micros = Infinity): Window | undefined {
   if (to - from <= secondMicros) return undefined;

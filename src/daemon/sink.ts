@@ -23,7 +23,7 @@ export interface ConfiguredSink<Loop extends SinkLoop = SinkLoop> {
   readonly id: string;
   readonly definition: SinkConfig['definition'];
   readonly settings: SinkConfig['settings'];
-  /** Undefined where no loop exists: requests are stored in the state. */
+  /** Undefined if no loop exists: requests are stored in the state. */
   readonly loop: Loop | undefined;
   /** Test events in the sink's format; see test-events.ts. */
   readonly testMessages: (code: string, count: number) => readonly Message[];

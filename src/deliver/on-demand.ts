@@ -53,7 +53,7 @@ export class OnDemand {
 
   /**
    * Retries dead letters. A delivered one is removed; a rejected one stays, with the new reason.
-   * @throws WaybillError `usage` where there is nothing to send; `sink_unavailable`, `sink_blocked` or `sink_outcome_unknown` when the sink did not
+   * @throws WaybillError `usage` when there is nothing to send; `sink_unavailable`, `sink_blocked` or `sink_outcome_unknown` when the sink did not
    *         answer for all of them. Its answers until then are committed.
    */
   async retry(seqs: readonly number[], operation: Operation): Promise<OnDemandResult> {

@@ -28,9 +28,9 @@ function endOfNegativeBucket(bucket: number): Micros {
 export type Known = Pick<UidSet, 'has'>;
 
 interface Limits {
-  /** Memory above which the buckets not in use are evicted. */
+  /** Memory above which the buckets that are not in use are evicted. */
   readonly idleBytes: number;
-  /** Memory above which every other bucket is evicted, of any source: many busy sources load theirs again for each page. */
+  /** Memory above which buckets in use are evicted too: with many busy sources, each page then loads its bucket again. */
   readonly maxBytes: number;
 }
 

@@ -243,8 +243,8 @@ export class SinkPositions {
     try {
       this.#store.transaction(write, deadLetters.length === 0 || this.#isLast(id) ? undefined : deadLettersBelow);
     } catch (thrown) {
-      // Without its dead letters the acknowledgement must not go with the next transaction: they would be
-      // lost.
+      // Withdraws the acknowledgement: the next transaction would store it without its dead letters, which would
+      // be lost.
       if (before) this.#pending.set(id, before);
       else this.#pending.delete(id);
       throw thrown;
@@ -286,9 +286,9 @@ export class SinkPositions {
 
   /**
    * The time from which a sink that starts after `seq` receives every record: 0 for the start of the
-   * journal; otherwise after the newest date of a record that it does not receive, which is service
-   * time, and after the receipt of the last such entry. Where these entries were pruned, the first
-   * entry that remains was received later. Without any entry, the start of this process.
+   * journal. Otherwise it is later than the date (service time) and than the receipt of each entry up to
+   * `seq`. If those entries were pruned, the receipt of the first entry that remains is used; if the
+   * journal is empty, the start of this process.
    */
   #completeAfter(seq: number): Micros {
     if (seq === 0) return 0;

@@ -21,7 +21,7 @@ interface LedgerReportHole {
   readonly to: string;
   /** before_ledger | not_requested | history_unread | retired | unconfigured | daemon_stopped | journal_full | suspended | source_failing | behind */
   readonly reason: string;
-  /** The reason as text, with the last error where there is one. */
+  /** The reason as text, with the last error if there is one. */
   readonly message: string;
 }
 

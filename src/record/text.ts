@@ -3,7 +3,7 @@
  * a character.
  */
 
-/** The text, or its first `max` code units; one less where that would split a surrogate pair. */
+/** The text, or its first `max` code units; one less if that would split a surrogate pair. */
 export function cut(text: string, max: number): string {
   if (text.length <= max) return text;
   const last = text.charCodeAt(max - 1);

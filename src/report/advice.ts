@@ -55,7 +55,7 @@ function lastErrorText({ trouble = '', lastError }: SourceSnapshot): string {
   return lastError === undefined || trouble.includes(lastError) ? '' : ` (${lastError})`;
 }
 
-/** Undefined where the snapshot does not have this problem. */
+/** Undefined if the snapshot does not have this problem. */
 type Rule = (snapshot: Snapshot) => Advice | undefined;
 
 /** A rule for the first source, or sink, that matches. */

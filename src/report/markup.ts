@@ -3,7 +3,7 @@ import { printable } from '../escape.ts';
 import { joined } from './chunks.ts';
 import type { Chunks } from './chunks.ts';
 
-/** HTML text, in chunks where it is long. Prettier reformats templates with the tag `html`. */
+/** HTML text, in chunks if it is long. Prettier reformats templates with the tag `html`. */
 export class Html {
   readonly chunks: Chunks;
 

@@ -224,7 +224,7 @@ function cpuSeconds(): number {
   return (user + system) / 1e6;
 }
 
-/** Undefined where the system has no /proc. */
+/** Undefined if the system has no /proc. */
 function openFiles(): number | undefined {
   return existsSync('/proc/self/fd') ? readdirSync('/proc/self/fd').length : undefined;
 }

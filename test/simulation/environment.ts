@@ -281,7 +281,7 @@ function drawOthers({ seed, daemon }: Environment): Pick<Environment, 'others' |
       records: { ...records, count: Math.min(records.count, 60), padBytes: 0, purge: false },
       service: {
         ...service,
-        // A total is cut only where windows hold more than the cap.
+        // A total is cut only if a window holds more records than the cap.
         total: isCapped ? 'true' : service.total,
         totalLagMs: Math.min(service.totalLagMs, daemon.closeDelayMs),
         // Clock faults depend on the machine, which is drawn for the first source.

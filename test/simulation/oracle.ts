@@ -981,7 +981,7 @@ function originalOf(format: string, text: string): string | undefined {
   }
 }
 
-/** The column comes with a migration: prepared only where a source is registered already. */
+/** A migration adds the column: the statement is prepared only when a source is registered already. */
 const rangesSql = `SELECT from_us AS "from", to_us AS "to", closed_until_us AS closedUntil, uids_kept_since_us AS uidsKeptSince,
   json_extract(backfill, '$.paused') AS isPaused, json_extract(backfill, '$.sinks') AS sinks
   FROM ranges WHERE source = ? AND to_us IS NOT NULL ORDER BY from_us`;

@@ -285,8 +285,8 @@ export class Receiver {
   }
 
   /**
-   * On-demand messages do not move the position. They may be duplicates where an operator requested
-   * it, or where the receiver cannot be queried.
+   * On-demand messages do not move the position. They may be duplicates if an operator requested
+   * it, or if the receiver cannot be queried.
    */
   #acceptOnDemand({ onDemand, through, uncertain }: Batch, life: ReceivingLife | undefined, many: number): void {
     const { id, kind } = this.settings;

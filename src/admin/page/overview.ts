@@ -38,7 +38,7 @@ export interface Overview {
 export type OverviewJson = Omit<ReturnType<typeof commonOf>, 'sources' | 'sinks'> & {
   readonly sources: readonly ReturnType<typeof sourceJson>[];
   readonly sinks: readonly ReturnType<typeof sinkJson>[];
-  /** Of one source; null where there is none. */
+  /** Of one source; null without a source. */
   readonly detail: ReturnType<typeof detailOf> | null;
 };
 

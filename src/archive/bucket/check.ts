@@ -137,7 +137,7 @@ class BucketCheck {
     }
   }
 
-  /** Names a version that does not exist: only its refusal differs. */
+  /** Tries to delete a version that does not exist: the server refuses with 403 only if the right is missing. */
   async deletion(): Promise<boolean> {
     const { bucket, prefix } = this.#target;
     const absent = { Bucket: bucket, Key: `${prefix}.waybill-check`, VersionId: '00000000000000000000000000000000' };

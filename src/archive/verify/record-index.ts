@@ -68,7 +68,7 @@ export class RecordIndex implements Disposable {
     return sortedUids(found);
   }
 
-  /** The bucket of the record before is that of most records. */
+  /** Remembers the last bucket: most records belong to the same bucket as the record before. */
   #bucketOf(source: string, number: number): Bucket {
     const last = this.#last;
     if (last?.source === source && last.number === number) return last.bucket;
@@ -144,7 +144,7 @@ function sortedUids(uids: readonly Buffer[]): Buffer {
     const uid = uids[key % indexes] as Buffer;
     let at = end;
     let difference = 1;
-    // Uids with the same beginning stand in the order of their rows.
+    // Uids with the same first bytes keep the order of their rows.
     while (at > 0 && (difference = uid.compare(sorted, at - uidBytes, at)) < 0) at -= uidBytes;
     if (at > 0 && difference === 0) continue;
     sorted.copy(sorted, at + uidBytes, at, end);

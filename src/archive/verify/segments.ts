@@ -19,7 +19,7 @@ import type { Findings } from './findings.ts';
 interface Step {
   readonly log: EntryLog;
   readonly growth: Growth;
-  /** Undefined where the lines do not match the log, so that only the entries are known. */
+  /** Undefined if the lines do not match the log, so that only the entries are known. */
   readonly segment: { readonly path: string; readonly facts: readonly LineFacts[] } | undefined;
   /** Set instead of the segment: the object at fault. */
   readonly lost?: LostSegment;
@@ -129,7 +129,7 @@ export class Segments {
     const [next] = this.#byLeaf.get(firstLeaf) ?? [];
     if (!next || this.#prepared?.path === next.path) return;
     const lines = this.#unpack(next);
-    // Its reader sees the error.
+    // `#linesOf` awaits the promise later and throws the error then. Until then it must not be an unhandled rejection.
     lines.catch(() => undefined);
     this.#prepared = { path: next.path, lines };
   }
@@ -141,7 +141,7 @@ export class Segments {
     return prepared.lines;
   }
 
-  /** @returns undefined for a segment that is gone */
+  /** @returns undefined for a segment that does not exist */
   async #unpack({ path, digest }: SegmentName): Promise<readonly Buffer[] | undefined> {
     const bytes = await this.#store.read(path);
     if (bytes && sha256(bytes).toString('hex') !== digest) throw new SegmentError('its SHA-256 is not the one in its name');
@@ -149,7 +149,8 @@ export class Segments {
   }
 
   /**
-   * The entries of the log survive the loss of lines, so that everything after them can be checked.
+   * Continues the log with its stored entries when the lines are lost, so that the segments after them can
+   * be checked.
    */
   async #leadByEntries(from: EntryLog, to: SignedCheckpoint): Promise<EntryLog | undefined> {
     const log = from.copy();

@@ -111,7 +111,7 @@ function sourceSnapshots(db: Database, now: Micros, live: LiveFacts): SourceSnap
     const requested = live.requested?.(row.id, profile, now);
     return {
       ...row,
-      // As at the start of the daemon, even if the configuration changed after it last ran.
+      // While the daemon is stopped, the configuration may have changed: shows the state that its next start will set.
       state: row.state === 'retired' || (live.configured?.includes(row.id) ?? true) ? row.state : 'unconfigured',
       trouble: undefined,
       ...windowCounts(n, profile.suspension),

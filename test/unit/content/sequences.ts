@@ -51,7 +51,7 @@ interface Sequence {
   readonly name: string;
   readonly happenings: readonly Happening[];
   readonly fires: boolean;
-  /** Only where Sigma cannot say the same. */
+  /** Only for a difference that Sigma cannot express. */
   readonly firesInSigma?: boolean;
 }
 
