@@ -135,7 +135,7 @@ function strictly<Result>(table: Table, form: Form, work: () => Result): Result 
   }
 }
 
-/** Old names, refused with the new one; an option counts only where the command has the new one. */
+/** Old names of options, refused with the new name if the command has an option of the new name. */
 const renamedOptions: ReadonlyMap<string, string> = new Map([
   ['--state', '--data-dir'],
   ['--by', '--actor'],

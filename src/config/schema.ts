@@ -1,6 +1,6 @@
 /**
- * The schema of the whole configuration, assembled from the `settings.ts` of each room and from the
- * definitions of the sinks. A room adds its settings here with one line.
+ * The schema of the whole configuration, assembled from the `settings.ts` of each folder of src and from
+ * the definitions of the sinks. A folder adds its settings here with one line.
  */
 import { z } from 'zod';
 import { deliverSettings, threadSettings } from '../deliver/settings.ts';

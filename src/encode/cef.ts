@@ -44,7 +44,7 @@ function headerOf(observer: EcsObserver): string {
   return `CEF:0|${headerField(observer.vendor, 63)}|${headerField(observer.product, 63)}|${headerField(observer.version, 31)}|`;
 }
 
-/** Tested first, as for values of the extension. */
+/** Tested first: most texts need no escape. */
 const headerSpecial = /[\\|\p{Cc}\u2028\u2029]/u;
 
 function headerField(text: string, max: number): string {

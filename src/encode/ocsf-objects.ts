@@ -47,8 +47,7 @@ function macOf(document: EcsDocument): string | undefined {
 }
 
 /**
- * Values without a place in the class. `entity` has one for network and provider, `nothing` has
- * none for user and file either.
+ * Values for which the class has no attribute. `places` names what the class has attributes for.
  */
 export function unmappedOf(document: EcsDocument, places: 'file' | 'entity' | 'entity without endpoint' | 'nothing'): object | undefined {
   const hasEndpoint = places === 'entity';
@@ -70,7 +69,7 @@ export function unmappedOf(document: EcsDocument, places: 'file' | 'entity' | 'e
       ...(isBare || places === 'entity without endpoint'
         ? { domainName: document.text(ecs['host.domain']), deviceType: document.text(ecs['dpas.network.device_type']) }
         : {}),
-      // If it does not identify the machine, it has no other place.
+      // If the uuid identifies the machine, an attribute of the class has it.
       uuid: isBare || document.text(ecs['host.id']) === undefined ? document.text(ecs['dpas.network.uuid']) : undefined,
       networkName: hasEndpoint ? undefined : document.text(ecs['dpas.network.name']),
       networkId: document.text(ecs['dpas.network.id']),

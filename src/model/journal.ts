@@ -1,4 +1,4 @@
-/** The boundary to the journal, as the collecting and the delivering rooms see it. */
+/** The boundary to the journal: what src/collect and src/deliver may call. */
 import type { Backfill, GapPart, Suspension, LedgerWindow, Position, Remark, SourceProgress, WindowStep, Window } from './ledger.ts';
 import type { AuditRecord } from './record.ts';
 import type { Rejection, SinkLoss } from './sink.ts';
@@ -46,8 +46,8 @@ export interface Operation {
   /** Wall clock. */
   readonly at: Micros;
   /**
-   * The name that the operator gave, not authenticated. Null when unknown: after a crash the daemon
-   * found an operation done whose request was lost.
+   * The name that the operator gave, not authenticated. Null when unknown: the daemon crashed during
+   * the operation, and at the next start only its result was found.
    */
   readonly actor: string | null;
   /** The command: `gaps accept`. */
@@ -221,7 +221,7 @@ export type DeadLetterResult =
 
 /**
  * The entries that an operator wants sent again: from `first` through `last`, limited to `times`
- * where set.
+ * if set.
  */
 export interface ReplayRange {
   readonly first: number;

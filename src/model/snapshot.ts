@@ -135,7 +135,7 @@ export interface SinkCoverage {
   readonly windows: number;
   /** Windows with a record that the sink has not acknowledged, has lost or has as a dead letter. */
   readonly lacking: number;
-  /** The lacking windows with delivered records that the sink lost. */
+  /** The windows among these with delivered records that the sink lost. */
   readonly lost: number;
   /** Set when `lost` is: the last loss, as text. */
   readonly loss?: string;

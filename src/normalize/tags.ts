@@ -21,7 +21,7 @@ export function tagsOf(record: RecordFields, known: boolean, dropped: ReadonlySe
     const kind = record.kind(field);
     if (field === userNetwork) isOddType ||= kind !== kinds.object && !record.isAbsent(field);
     else if (kind > kinds.escaped) isOddType ||= field !== logId || (kind !== kinds.integer && kind !== kinds.number);
-    // The nine main fields end with `logTimestamp`.
+    // The numbers up to `logTimestamp` are the nine main fields, which every record should have.
     else if (field <= logTimestamp && record.isAbsent(field)) isMissing ||= !dropped.has(fieldPaths[field] ?? '');
   }
   const isUndated = record.timestamp === undefined;

@@ -29,7 +29,7 @@ const copiesOf: readonly (readonly number[])[] = fieldPaths.map((_, field) =>
   ecsPaths.flatMap((path, number) => ((fieldNumbers as Readonly<Record<string, number>>)[ecsTable[path]] === field ? [number] : [])),
 );
 
-/** The texts of the list that is set: an array for each list would be most of the garbage of a document. */
+/** The texts of the list that is being set. Reused, because a new array for each list would be most of the garbage of a document. */
 const listed: string[] = [];
 
 const nothing: readonly Value[] = ecsPaths.map(() => undefined);
@@ -40,7 +40,7 @@ export const masked = '***';
 export class EcsDocument {
   readonly values: Value[];
   readonly constants: Constants;
-  /** The record that fields copy, and of `event.hash`. */
+  /** The record whose fields are copied, and whose hash is `event.hash`. */
   #record: RecordFields | undefined;
   /** The record of `event.original`. */
   #original: RecordFields | undefined;

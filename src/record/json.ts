@@ -67,7 +67,7 @@ function withoutEscapedKeys(text: string, keys: string[]): string {
   });
 }
 
-/** The value with its own keys. */
+/** The value with the keys that `withoutEscapedKeys` renamed. */
 function withKeys(value: JsonValue, keys: readonly string[]): JsonValue {
   if (Array.isArray(value)) return (value as readonly JsonValue[]).map((item) => withKeys(item, keys));
   const object = objectOf(value);

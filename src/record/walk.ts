@@ -71,7 +71,7 @@ const hex = /^[0-9A-Fa-f]{4}$/;
 const escapes = '"\\/bfnrt';
 
 const nothing = new Uint8Array();
-/** Numbers that are reserved at once. They are not used twice: a record keeps its part. */
+/** How many numbers are reserved at once. Each record keeps its part of them, so no part is used again. */
 const numbersAtOnce = 16_384;
 const maxKeptLevels = 1_024;
 /** No field. */
@@ -157,7 +157,7 @@ export class Walk {
     this.#end += columnCount;
   }
 
-  /** Steps over a string, number or literal, or into an object or array: then true. */
+  /** Steps over a string, number or literal, or into an object or array. Returns true for an object or array. */
   #value(field: number): boolean {
     const from = this.#at;
     const first = this.#bytes[from];

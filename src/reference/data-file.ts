@@ -1,7 +1,7 @@
 /**
  * The SQLite file of the service: log records, people, payloads and policies share it, so that the
- * change of a call and its log record are one transaction. Each room creates its own tables and
- * accesses no others.
+ * change of a call and its log record are one transaction. Each part of the service creates its
+ * own tables and accesses no others.
  */
 import { chmodSync, closeSync, existsSync, openSync, rmSync } from 'node:fs';
 import Database, { type Statement } from 'better-sqlite3';

@@ -1,6 +1,6 @@
 /**
- * Repeatable random numbers. Each room has a separate stream, derived from the seed and the name of
- * the room, so that an additional request does not change the generated records.
+ * Repeatable random numbers. Each part of the service has a separate stream, derived from the seed and
+ * the name of the part, so that an additional request does not change the generated records.
  */
 import { createHash } from 'node:crypto';
 

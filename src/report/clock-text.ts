@@ -8,7 +8,7 @@ const agreeSeconds = 1;
 /** With a larger difference, times of records cannot be compared with times of other systems. */
 const apartSeconds = 60;
 
-/** @param seconds  the clock of the service minus that of this machine */
+/** @param seconds  the clock of the service minus the clock of this machine */
 export function clockFinding(seconds: number): { readonly level: 'ok' | 'warning'; readonly message: string } {
   const apart = Math.round(Math.abs(seconds));
   if (apart <= agreeSeconds)

@@ -87,7 +87,7 @@ export interface Completeness {
   readonly uncovered: readonly Hole[];
   /** Sources whose ledger has not started. */
   readonly unknown: readonly string[];
-  /** For a period without a start: the sources whose ledger starts after it, when that leaves no other source. */
+  /** Set if the period has no start, and the ledger of every source starts after its end: these sources. */
   readonly later: readonly { readonly id: string; readonly startsAt: Micros }[];
   /** Set when the period has no window and no part of it is due. `firstProof`: if known. */
   readonly nothingDue?: { readonly firstProof: Micros | undefined; readonly now: Micros };
@@ -110,8 +110,8 @@ export function dueAfterSeconds(closeDelaySeconds: number): number {
 export function completeness(facts: Facts): Completeness {
   const all = facts.sources.map((source) => examine(source, facts));
   const taking = all.filter(({ takesPart }) => takesPart);
-  // Sources whose ledger begins after the period, or that were retired before it, do not count,
-  // unless that leaves no source.
+  // A source does not count if its ledger begins after the period, or if it was retired before the period.
+  // If no source would count, all do.
   const parts = taking.length > 0 ? taking : all;
   const sum = (count: (coverage: Coverage) => number): number => parts.reduce((total, { coverage }) => total + count(coverage), 0);
   const windows = sum(({ windows: { all: count } }) => count);

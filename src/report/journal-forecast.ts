@@ -12,8 +12,8 @@ const growing: ReadonlySet<string> = new Set(['retrying', 'blocked', 'unconfigur
 const minSeconds = 600;
 
 /**
- * The journal prunes what every sink has accepted, so it fills only with what a failing sink lacks.
- * The rate is that of the entries since the sink stopped.
+ * The journal prunes entries that every sink has accepted, so it fills only with the entries that a
+ * failing sink lacks. Assumes that entries arrive as fast as they did since that sink stopped.
  * @returns undefined while no sink fails, and once collection is paused
  */
 export function journalForecast({ journal, sinks }: Pick<Snapshot, 'journal' | 'sinks'>): JournalForecast | undefined {

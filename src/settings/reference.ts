@@ -27,7 +27,7 @@ export interface Template {
   readonly parts: readonly TemplatePart[];
 }
 
-/** Text, or one reference as `variable` and `file` take it. */
+/** Text, or the reference that `given` states: `NAME:-default` of a variable, or the path of a file. */
 export type TemplatePart = string | { readonly kind: 'env' | 'file'; readonly given: string };
 
 type Part = string | Template;

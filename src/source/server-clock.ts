@@ -85,10 +85,10 @@ export class ServerClock implements Boundary {
     this.#closeDelay = closeDelay;
     this.#windowMs = Math.min(windowMaxMs, closeDelay / 3);
     this.#restored = profile;
-    // The service's clock has not gone back since. Only the local clock, which may have jumped, knows
-    // how long the process was down.
+    // The clock of the service has reached this time. How much later it is now is unknown: only the local
+    // clock, which may have jumped, knows how long the process was down.
     if (profile?.dated === false && profile.bound !== undefined) this.#newest = profile.bound / 1000 - clock.monotonic();
-    // A clock that stood still since an earlier run would look slow at its first response.
+    // Without this, a clock that has stood still since an earlier run would look slow at its first response.
     if (profile?.dated === true) this.#moved = [{ at: clock.monotonic(), offset: profile.offsetMs + clock.now() - clock.monotonic() }];
     this.#local();
   }

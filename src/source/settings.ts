@@ -53,7 +53,7 @@ const start = z
   })
   .register(facts, { expects: startExpects });
 
-/** One entry of `sources`; settings of other rooms are added by the assembly. */
+/** One entry of `sources`; config/schema.ts adds the settings that other folders define. */
 export const sourceSettings = z.strictObject({
   id: shortName().describe('Name of the source and part of every uid: with a new id, all records are collected and sent again'),
   baseUrl: httpsUrl().describe('Address of the service, up to and with `/api`; http only on a loopback address'),

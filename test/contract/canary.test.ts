@@ -138,7 +138,7 @@ interface Place {
   readonly name: string;
   readonly statuses: readonly number[];
   readonly forms: readonly Saying['form'][];
-  /** Tries only every so many cases, where one takes longer. */
+  /** If a case takes long: tries only one case of this many. */
   readonly every?: number;
   readonly provoke: (saying: Saying) => Promise<unknown>;
 }

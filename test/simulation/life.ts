@@ -1,8 +1,8 @@
 /**
- * One life of the daemon: the real rooms, wired as the daemon wires them, with the clock of the
- * simulation, the model service and the model receivers. A life ends by a kill at any effect, by a
- * power cut, or by an orderly shutdown. Its objects are then dropped as a process that ends drops
- * them.
+ * A life is one run of the daemon, from its start to a kill at any effect, a power cut or an orderly
+ * shutdown. It consists of the real parts of the daemon, wired as the daemon wires them, with the clock
+ * of the simulation, the model service and the model receivers. At its end the objects are dropped, as
+ * if their process had ended.
  */
 import { uncounted } from '../support/uncounted.ts';
 import type Database from 'better-sqlite3';

@@ -1,6 +1,6 @@
 /**
  * The OpenAPI 3.1 document of the API, generated from the endpoints and the schemas that validate
- * requests. It is the same for every run: the address of the server is relative to that of the
+ * requests. It is the same for every run: the address of the server is relative to the address of the
  * document.
  */
 import { z } from 'zod';
@@ -140,7 +140,7 @@ function rooted(schema: Json): unknown {
   return JSON.parse(JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/'));
 }
 
-/** The room of the path: payloads, policies, users, groups, logs. */
+/** The tag of the path: payloads, policies, users, groups or logs. */
 function tagOf({ path }: Endpoint): string {
   return path.includes('/policies/') ? 'policies' : (path.split('/')[1] ?? '');
 }

@@ -35,8 +35,8 @@ const twists: Readonly<Partial<Record<OddName, Twist>>> = {
     const name = oneOf(random, ['actionAttempted', 'result', 'resultReason']);
     set(record, name, `"Unheard${name.slice(0, 1).toUpperCase()}${name.slice(1)}"`);
   },
-  // As text, because a JavaScript number would round it. An id that is already big repeats that of
-  // another record.
+  // As text, because a JavaScript number would round it. An id that is already big becomes the
+  // id of another record.
   oddBigId: (record) => {
     const id = BigInt(idOf(record) ?? '0');
     if (id > 0n && id < bigIdLeast) set(record, 'logId', (bigIdLeast + 2n * id).toString());

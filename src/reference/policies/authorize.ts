@@ -12,7 +12,7 @@ import type { User } from '../people/users.ts';
 import type { Payload, Payloads } from '../payloads/payloads.ts';
 import type { Policies } from './policies.ts';
 
-/** The rooms that take part in an action on a payload. */
+/** The parts of the service that an action on a payload needs. */
 export interface PayloadRooms {
   readonly data: DataFile;
   readonly payloads: Payloads;

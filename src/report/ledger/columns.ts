@@ -18,17 +18,17 @@ interface ValueColumn<Row> {
 
 /** A column of the text and of the page. */
 export interface ShownColumn<Row> {
-  /** `cased` gives a word of Waybill the case of the format; ids and zones keep theirs. */
+  /** The heading. `cased` converts a word to the case of the format; ids and zones are not converted. */
   readonly head: (cased: (word: string) => string) => string;
   readonly kind: 'text' | 'number' | 'time' | 'state';
   readonly show: (row: Row) => string;
-  /** The sum over the windows; absent where numbers must not be added up. */
+  /** The sum over the windows; absent if the numbers must not be added up. */
   readonly sum?: (tally: LedgerTally) => string;
 }
 
 type Column<Row> = ValueColumn<Row> | ShownColumn<Row> | (ValueColumn<Row> & ShownColumn<Row>);
 
-/** In groups, because CSV has the sinks last, and readers look for them before the recounts. */
+/** In groups, because their order differs: the sinks are last in CSV, and before the recounts in text and page. */
 export interface LedgerColumns<Row> {
   readonly counts: readonly Column<Row>[];
   readonly recounts: readonly Column<Row>[];

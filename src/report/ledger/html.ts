@@ -95,7 +95,7 @@ function sourcePart(
   { by, tz, services = {} }: Pick<LedgerHtmlOptions, 'by' | 'tz' | 'services'>,
 ): Html {
   const { id } = source;
-  // The table of every window shows the same rows.
+  // If every window is notable, the table of all windows shows the same rows.
   const isAllNotable = by === 'window' && tally.notable === tally.windows;
   return lines([
     markup`<section aria-labelledby="source-${id}">`,

@@ -58,7 +58,7 @@ export function overlapSentence(
   return [`Windows that overlap the ends of the period count whole: the numbers are for ${stretchWords(first * 1_000, last * 1_000, tz)}.`];
 }
 
-/** Where days or months of the zone are not whole windows. */
+/** The sentence for windows that cross the end of a day or month of the zone. */
 export function crossingSentence(periods: readonly LedgerPeriod[], by: 'day' | 'month', tz: string): string[] {
   const crossing = periods.reduce((sum, period) => sum + period.crossing, 0);
   if (crossing === 0) return [];
