@@ -1,7 +1,7 @@
 /**
- * One part of the benchmark `archive`, in a process of its own, in the folder DIRECTORY: `write` archives records with the sink, `write-floor`
+ * One part of the benchmark `archive`, in a separate process, in the folder DIRECTORY: `write` archives records with the sink, `write-floor`
  * packs the same lines with gzip and computes one SHA-256 a line, `verify` verifies the archive, and `verify-floor` unpacks its segments and
- * computes one SHA-256 a line. Prints what it needed; making the records is not measured.
+ * computes one SHA-256 a line. Prints time, CPU and memory; the time to create the records is not included.
  */
 import { createPrivateKey, hash } from 'node:crypto';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -42,7 +42,7 @@ const parts: Readonly<Record<string, () => Promise<PartResult>>> = {
 const result = await parts[part]?.();
 process.stdout.write(`${JSON.stringify(result)}\n`);
 
-/** Garbage of what was made before is not in the measurement. */
+/** Measures `work`. Collects garbage first, so that earlier garbage is not part of the measurement. */
 async function measured(work: () => Promise<number>): Promise<PartResult> {
   globalThis.gc?.();
   const begin = performance.now();

@@ -29,8 +29,8 @@ const records = Number(values.records);
 const many = Number(values.sources);
 const rounds = Number(values.rounds);
 /**
- * A source counts a window again after each third of it, by default every five minutes. With the 3 s
- * of the other benchmarks such counts would be half of all requests.
+ * A source recounts a sample window every third of the close delay, by default every five minutes.
+ * With the 3 s of the other benchmarks such recounts would be half of all requests.
  */
 const closeDelay = '60s';
 const timeoutMs = 1_200_000;

@@ -48,7 +48,7 @@ describe('files', () => {
   });
 
   it('know SQL only in the journal', () => {
-    // In addition: the lock, the temporary database of `compare`, and the reference service, which has a database of its own.
+    // In addition: the lock, the temporary database of `compare`, and the reference service, which has its own database.
     const allowed = /^src\/(journal\/|reference\/|lock\.ts|cli\/commands\/compare\/tally\.ts)/;
     const sql = /(['"`])\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|PRAGMA|VACUUM|BEGIN|COMMIT)\s[^'"`]*|\.(prepare|pragma)\(/;
     const faults = files

@@ -50,7 +50,7 @@ export function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
   return sha256(nodeInput);
 }
 
-/** The root over hashes of complete subtrees, from left to right, each smaller than the one before. */
+/** The root over hashes of complete subtrees, from left to right, each smaller than the previous one. */
 export function joinSubtrees(hashes: readonly Uint8Array[]): Uint8Array {
   return hashes.length === 0 ? emptyRoot : hashes.reduceRight((right, left) => nodeHash(left, right));
 }

@@ -209,7 +209,7 @@ function assertOrder(lines: readonly Line[]): void {
   }
 }
 
-/** A checkpoint that does not extend the one before is never signed. */
+/** A checkpoint that does not extend the previous one is never signed. */
 function assertExtension(before: EntryLog, after: Checkpoint, tiles: readonly Tile[]): void {
   if (before.size === 0) return;
   const hashes = new Map(tiles.map((tile) => [tilePath(tile), tile.hashes]));

@@ -135,7 +135,7 @@ function strictly<Result>(table: Table, form: Form, work: () => Result): Result 
   }
 }
 
-/** Old names of options, refused with the new name if the command has an option of the new name. */
+/** Old names of options. An old name is refused with the new one, but only in commands that have the new option. */
 const renamedOptions: ReadonlyMap<string, string> = new Map([
   ['--state', '--data-dir'],
   ['--by', '--actor'],

@@ -64,7 +64,7 @@ async function ask(dataDir: string, path: string, timeoutMs: number, body?: stri
     return await exchange(request({ socketPath: join(dataDir, 'waybill.sock'), path, method, headers }), timeoutMs, body);
   } catch (thrown) {
     const code = systemCode(thrown);
-    // No socket, or that of a process that has ended.
+    // No socket, or the socket of a process that has ended.
     if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'ECONNREFUSED') return undefined;
     if (code === 'EACCES') throw forbidden(dataDir, thrown);
     if (codeOf(thrown) !== undefined) throw thrown;

@@ -38,7 +38,7 @@ interface RecountParts {
  * A smaller correction of a clock does not matter: windows are closed much later than their end.
  */
 export const steppedMicros = 5_000_000;
-/** Samples are drawn from this many windows, those with the most records. */
+/** Samples are drawn from this many windows: the windows with the most records. */
 const maxSampledWindows = 1_000;
 const releasedMessage = 'recounting: a suspension during which the window showed fewer records has ended';
 

@@ -32,8 +32,8 @@ type Given = Settings['sources'][number];
 type Common = z.output<z.ZodObject<ReturnType<typeof deliverSettings>>>;
 
 /**
- * A source with its effective settings: the proxy of the source, else the general one, else that of
- * the environment; each member of `privacy` of the source, else the general one.
+ * A source with its effective settings: the proxy of the source, else the general proxy, else the proxy
+ * of the environment; each member of `privacy` of the source, else the general one.
  */
 export type SourceConfig = Omit<Given, 'proxy' | 'privacy'> & {
   readonly proxy: ProxySettings | undefined;

@@ -52,7 +52,7 @@ export function settingsText({ journal, sources, sinks }: StateSettings): string
 }
 
 /**
- * @returns undefined for a text in another format than that of `settingsText`, as of another
+ * @returns undefined for a text that is not in the format of `settingsText`, for example from another
  * release
  */
 export function settingsFrom(text: string, directory: string): StateSettings | undefined {

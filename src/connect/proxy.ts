@@ -14,7 +14,7 @@ import { quote } from '../quote.ts';
 import { onPeer } from './trust.ts';
 import type { Peer, Secret, Trust } from './trust.ts';
 
-/** The resolved `proxy` of a connection: its own setting, the top-level one, or that of the environment. */
+/** The resolved `proxy` of a connection: its own setting, the top-level setting, or the environment's. */
 export interface ProxySettings {
   readonly url: Secret;
   readonly noProxy?: readonly string[] | undefined;

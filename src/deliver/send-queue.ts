@@ -2,7 +2,7 @@
 import type { WaybillError } from '../errors.ts';
 import type { Message, Rejection } from '../model/sink.ts';
 
-/** All messages are delivered except those in `rejected` and `left`. */
+/** All messages are delivered except the messages in `rejected` and `left`. */
 export interface OnDemandResult {
   readonly rejected: readonly Rejection[];
   readonly resumeNote: string | undefined;

@@ -63,8 +63,8 @@ export class Ledger {
   }
 
   /**
-   * Proven windows with records in [since, to), the most records first. Of windows in doubt, only
-   * those with a pending recount.
+   * Proven windows with records in [since, to), the most records first. A window in doubt counts only
+   * if a recount of it is pending.
    */
   richest(source: number, since: Micros, to: Micros, most: number): LedgerWindow[] {
     return this.#rows.richest(source, since, to, most).map(readable);

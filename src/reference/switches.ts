@@ -92,7 +92,7 @@ const table = {
   faultHtml502: faults(share(), 0, 'an HTML page with 502 instead of the response'),
   faultReset: faults(share(), 0, 'the connection is reset before the response'),
   faultTruncated: faults(share(), 0, 'the connection ends in the middle of the body'),
-  faultCut: faults(share(), 0, 'the body is truncated, and Content-Length is that of the truncated body'),
+  faultCut: faults(share(), 0, 'the body is truncated, and Content-Length is the length of the truncated body'),
   faultSlow: faults(share(), 0, 'the body is sent in small parts over slowFor'),
   faultStalled: faults(share(), 0, 'headers and half of the body are sent, then nothing more'),
   slowFor: faults(wait, 3000, 'time that faultSlow takes to send the body'),

@@ -152,7 +152,7 @@ function failureLine({ id, lastError = '', nextAttempt }: SinkSnapshot, { now }:
 }
 
 /**
- * A head and at most `maxLines` lines, those with problems first; the last one counts omitted rows.
+ * A head and at most `maxLines` lines, problems first; the last line counts omitted rows.
  */
 function rowsOf<Item extends { readonly id: string }>(
   what: string,

@@ -6,7 +6,7 @@ import { compare, delivered, exactlyOnce, linesOf, originalOf } from '../support
 import { inPlace, until } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 
-/** More than the entries that are no records. */
+/** An upper bound of the entries of the journal that are not records. */
 const entriesOfTheLedger = 50;
 
 test(

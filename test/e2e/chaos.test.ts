@@ -90,7 +90,7 @@ test(`${records} records and ${kills} kills: each record once, and the ledger ag
     const { ledger: before } = await ledgerOf(place);
     expect(before.sources[0]?.windows.length, 'windows were proven between kills').toBeGreaterThan(0);
 
-    // One more life with all faults at once, until each has occurred: a test without a fault proves
+    // One more run with all faults at once, until each has occurred: a test without a fault proves
     // nothing.
     await service.set({ ...all(({ on }) => on), rate: perSecond });
     const daemon = new Daemon(place);

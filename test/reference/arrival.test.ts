@@ -107,7 +107,7 @@ describe('odd records', () => {
     for (const record of parsed(await lines({ oddMissing: 1 }))) expect(Object.keys(record)).toHaveLength(13);
     for (const text of await lines({ oddNull: 1 })) expect(text.match(/:null/g)).toHaveLength(1);
     /**
-     * The number of values, including those in userNetwork, with another type than in section 2.7.
+     * The number of values, including the values in userNetwork, with another type than in section 2.7.
      */
     const changesIn = (record: Record<string, unknown>): number =>
       Object.entries(record)

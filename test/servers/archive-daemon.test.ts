@@ -41,7 +41,7 @@ test(
       await service.set({ rate: 20 });
       for (let kill = 1; kill <= kills; kill += 1) {
         const daemon = new Daemon(place);
-        // Every third life ends at any time of its start, the others while they write segments.
+        // Every third kill comes at any time of the daemon's start, the others while it writes segments.
         if (kill % 3 !== 0)
           await until(
             () => `the bucket takes a segment\n${daemon.words()}`,

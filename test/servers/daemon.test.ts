@@ -107,7 +107,7 @@ test(
           const answered = (await counted(daemon, 'waybill_events_delivered_total', 'siem')) - sent;
           const unanswered = (await server.count(stream)) - documents - answered;
           if (unanswered > 0) return unanswered;
-          // The dropped response was that of a query.
+          // The dropped response was the response to a query.
           proxy.open();
           return undefined;
         });

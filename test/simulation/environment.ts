@@ -189,7 +189,7 @@ export interface HistoryEnvironment {
   /** Only these sinks receive the history. */
   readonly sinks: readonly string[] | undefined;
   /**
-   * In this order, each so many ms after the one before. `more`: a range that starts earlier and
+   * In this order, each so many ms after the previous one. `more`: a range that starts earlier and
    * contains the first one. `older`: a range that starts still earlier, requested once all earlier
    * ranges are read.
    */
@@ -476,10 +476,10 @@ function drawLead(seed: number): LeadEnvironment | undefined {
 }
 
 /**
- * Nonzero in half of the seeds. The earlier of two clocks limits the plan of windows, so a correct
- * local clock hides a bound that follows the node ahead. A bound more than an hour later than the
- * local clock suspends the source: only a local clock a year ahead hides nothing of a node that is
- * 25 h ahead.
+ * Nonzero in half of the seeds. The earlier of the two clocks limits the plan of windows. So with a
+ * correct local clock, a bound that wrongly follows the node ahead would have no effect. A bound more
+ * than an hour later than the local clock suspends the source. So only with a local clock a year ahead
+ * would a bound that follows a node 25 h ahead have an effect.
  */
 function drawAhead(seed: number): number {
   const chance = new Chance(seed, 'local clock');

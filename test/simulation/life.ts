@@ -180,7 +180,7 @@ export class Life {
       lockWait: 0,
       clock,
       random: chance.next,
-      // Runs have few records: the measured overlap applies after three.
+      // Runs have few records: the measured overlap applies after three records.
       ...(environment.daemon.measuresOverlap && { pollOverlap: () => new PollOverlap(3, 30_000) }),
       log: quietLog,
       openSource: ({ id }) => ({ ...this.#source(id), authenticate: () => Promise.resolve(), routes: () => [] }),
@@ -207,7 +207,7 @@ export class Life {
         this.#parts.result.afterPruning(journal.db, (clock.now() - retentionMs) * 1_000);
       }
     };
-    // One round in each life, early, because few lives last long.
+    // Each step of the self-check is a whole round, once a second: few lives last long.
     const examine = async (): Promise<void> => {
       for (;;) {
         await clock.sleep(1_000, stop);

@@ -367,7 +367,7 @@ export class Oracle {
     const found: string[] = [];
     const { closeDelayMs } = this.#environment.daemon;
     const width = Math.max(closeDelayMs, 10_000) * 1_000;
-    // Two widths, and one poll with the requests of a round.
+    // The frontier may lag by the close delay, two widths of a window, and the time of one poll and its requests.
     const lag = this.#world.now - source.frontier - closeDelayMs * 1_000 - 2 * width - 10 * second;
     if (source.isSuspended === 1) found.push('the source is suspended');
     const gaps = [...this.windows.values()].filter((row) => this.isOpen(row));
@@ -589,7 +589,7 @@ export class Oracle {
   }
 
   /**
-   * Then only the lower bound of the service's clock ensures I5: the local clock does not limit it.
+   * True if one node of the service and the local clock are both ahead: only the lower bound of the service's clock ensures I5 then.
    */
   get #isTimeAhead(): boolean {
     return !this.#service.isCalm && this.#environment.service.dates === 'a node ahead' && this.#world.skew > 0;
@@ -641,10 +641,10 @@ export class Oracle {
     // A cached answer is not a count.
     if (!counted && this.#environment.service.total === 'true') this.fault(`P10: window ${row.from} is proven without a count`);
     for (const truth of counted ?? []) {
-      // A neighbouring range owns its records: it may have been added while this window was read.
+      // The record belongs to a neighbouring range, which may have been added while this window was read.
       const range = this.#rangeOf(row.from);
       const isNeighbours = truth.time !== undefined && this.#rangeOf(truth.time) !== range;
-      // Records ahead in a range of history are collected when their window is read.
+      // A range of history collects a record after its `closedUntil` only when it reads the window of that record.
       const isAhead = range !== undefined && truth.time !== undefined && truth.time >= Math.max(range.closedUntil, row.to);
       if (!isNeighbours && !isAhead && !this.#isOutside(truth, source) && !this.#stored.has(truth.uid))
         this.fault(`P10: window ${row.from} is proven without ${truth.text.slice(0, 150)}`);

@@ -26,8 +26,8 @@ interface Received {
   readonly uid: string;
   readonly text: string;
   /**
-   * The last entry that may come before it: its own, or the end of a batch that accepted others and
-   * requested a retry of it.
+   * The last entry that may arrive before this message: its own entry. For a message that the receiver
+   * asked to retry, the last entry of the batch, whose other messages it had accepted.
    */
   readonly behind: number;
   /** Sent on demand of an operator, out of order. */
@@ -57,7 +57,7 @@ export class Receiver {
   readonly #sometimes: Sometimes;
   readonly #partials: Chance;
   /**
-   * Entries to retry, from batches that were accepted in part, with the last entry of the batch.
+   * The entries to retry from batches that were accepted in part, each with the last entry of its batch.
    */
   readonly #wanted = new Map<number, number>();
   /** Entries accepted from batches whose other entries are to be retried. */

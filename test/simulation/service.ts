@@ -253,7 +253,7 @@ export class Service {
     if (service.lead === undefined) return 0;
     const { ms, fromMs, untilMs } = service.lead;
     const isAhead = !this.isCalm && this.#world.ms >= beginMs + fromMs && this.#world.ms < beginMs + untilMs;
-    // The daemon trusts so many answers that agree.
+    // After this many equal answers the daemon believes the wrong date.
     if (!isAhead && this.#ahead >= believed) this.#sometimes.count('clock of the service ahead, then corrected');
     this.#ahead = isAhead ? this.#ahead + 1 : 0;
     return isAhead ? ms : 0;
@@ -320,7 +320,7 @@ export class Service {
     const under = this.#under;
     if (under?.query === text && under.matching !== matching.length) this.asked.drifted.add(text);
     if (pageSize === 1) {
-      // While rows are hidden, no records are left to read.
+      // While rows are hidden, the pages after this one are empty.
       if (under?.query === text && under.isMore && !this.#hidesRows)
         this.asked.unread.set(text, `page ${under.page} of ${text} was full, and none after it was asked for`);
       else this.asked.unread.delete(text);
@@ -335,7 +335,7 @@ export class Service {
       else this.asked.counted.delete(text);
       return;
     }
-    // A page with the same records as the one before it ends a pass too: in the meantime as many
+    // A page with the same records as the page before it also ends a pass: in the meantime, a page of new
     // records became visible before them.
     const isSame = under?.query === text && under.items.length === items.length && under.items.every((item, i) => item === items[i]);
     this.#under = {

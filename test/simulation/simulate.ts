@@ -49,8 +49,8 @@ export interface Outcome {
 }
 
 /**
- * A gap is tried again after 1, 5 and 15 minutes, and then once a day: the most times that the
- * daemon may be down until then.
+ * In the liveness phase the daemon is stopped until the next gap is due. A gap is tried again after 1,
+ * 5 and 15 minutes, and then once a day, so this many stops are enough.
  */
 const maxAbsences = 8;
 /**
@@ -261,8 +261,7 @@ class Simulation {
     this.#world.skew = 0;
     const { closeDelayMs, agesMs } = this.#environment.daemon;
     const width = Math.max(closeDelayMs, 10_000);
-    // The last recount of the newest records, and one more retry by a component that waits a
-    // minute.
+    // Enough time for the last recount of the newest records, and for one more retry of a loop that pauses for a minute.
     const budget = (agesMs.at(-1) ?? 0) + closeDelayMs + 3 * width + 150_000;
     if (this.#life && this.#changes.isOther) await this.#endInOrder(this.#life);
     let life = this.#life ?? this.#begin();

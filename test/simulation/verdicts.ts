@@ -38,8 +38,8 @@ const minute = 60_000;
 const hour = 60 * minute;
 const lasts = 8 * hour;
 /**
- * Longer sleeps end at the next full minute: the program looks around each second, which shows
- * nothing more here.
+ * Longer sleeps end at the next full minute. The program checks for work every second; that takes time
+ * here and shows nothing more.
  */
 const shortMs = 500;
 const gridMs = minute;
@@ -436,7 +436,7 @@ class Day {
     }
     this.figures.kills += 1;
     this.#isKillDue = true;
-    // At its next effect, whichever that is.
+    // The kill happens at the next effect of the daemon.
     await this.#world.run(this.#world.ms + 5 * minute, () => life.isDead);
     this.#release();
   }

@@ -28,18 +28,18 @@ const part = 12;
 /** Finds fragments of a secret in an output, whatever escapes the output uses. */
 export class Search {
   readonly #parts = new Map<string, string>();
-  /** 1 at the hash of each fragment: most positions of a text need no other look. */
+  /** 1 at the hash of each fragment. For most positions of a text this table shows at once that no fragment is there. */
   readonly #hashes = new Uint8Array(2 ** 20);
 
   constructor() {
     for (const [setting, secret] of Object.entries(canaries)) {
       for (const { name, encode } of encodings) {
         const encoded = plain(encode(secret));
-        // Every fragment counts, also one from the middle of the secret.
+        // Every fragment counts, also from the middle of the secret.
         for (let at = 0; at + part <= encoded.length; at += 1) this.#parts.set(encoded.slice(at, at + part), `${setting}, ${name}`);
       }
     }
-    // Fragments that occur in every JSON Web Token, or come from a user name or padding alone.
+    // Ignores fragments that reveal nothing: they occur in every JSON Web Token, or come from a user name or padding alone.
     for (const common of ['eyJhbGciOiJSUzI1NiJ9', 'user:', '****', '...'])
       for (const key of [...this.#parts.keys()]) if (common.includes(key)) this.#parts.delete(key);
     for (const key of this.#parts.keys()) this.#hashes[hashAt(key, 0)] = 1;
@@ -67,7 +67,7 @@ export class Search {
   }
 }
 
-/** Of five characters of the fragment that begins there. @returns an integer below 2^20 */
+/** The hash of the fragment that starts at `at`, from five of its characters. @returns an integer below 2^20 */
 function hashAt(text: string, at: number): number {
   let hash = 0;
   for (let i = 0; i < part; i += 3) hash = (Math.imul(hash, 31) + text.charCodeAt(at + i)) | 0;

@@ -104,7 +104,7 @@ function schemaOf(name: string, { value }: Pair): JsonSchema {
   return { type: typeof usual };
 }
 
-/** The comment above a key; the one above the first key belongs to the map. */
+/** The comment above a key. The YAML parser assigns the comment above the first key to the map. */
 function commentOf({ key }: Pair, map: YAMLMap | undefined): string {
   const own = isScalar(key) ? key.commentBefore : undefined;
   return (own ?? map?.commentBefore ?? '').replaceAll(/\s*\n\s*/g, ' ').trim();

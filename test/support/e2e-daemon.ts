@@ -206,7 +206,7 @@ export async function ledgerOf(place: Place, ...options: string[]): Promise<{ co
   return { code, ledger: JSON.parse(stdout) as Ledger };
 }
 
-/** The same for time that is closed: later time is due soon, or overdue without a daemon. */
+/** The ledger up to the last closed window. The time after it is due soon, or overdue while no daemon runs, and would change the verdict. */
 export async function readLedgerOf(place: Place, ...options: string[]): Promise<{ code: number | null; ledger: Ledger }> {
   const { ledger } = await ledgerOf(place, ...options);
   const reached = ledger.sources.map((source) => Date.parse(source.closedUntil));

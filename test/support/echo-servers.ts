@@ -26,7 +26,7 @@ export interface Question {
 const headerOf = (words: string): string => words.replace(/[^\x20-\x7e]/g, ' ').trim();
 
 /**
- * Headers and body with the text. The JSON members are those of RFC 9457, RFC 6749, API gateways,
+ * Headers and body with the text. The body has the JSON members of RFC 9457, RFC 6749, API gateways,
  * Elasticsearch and Splunk.
  */
 export function answerOf({ form, message: words }: Saying): { readonly headers: Record<string, string>; readonly body: string } {

@@ -123,7 +123,7 @@ export class KafkaModel implements AsyncDisposable {
   }
 
   cutConnections(): void {
-    // Node resets TCP connections only.
+    // Node can reset a TCP connection, but not a TLS connection.
     for (const socket of this.#sockets)
       if (socket instanceof TLSSocket) socket.destroy();
       else socket.resetAndDestroy();
@@ -155,7 +155,7 @@ export class KafkaModel implements AsyncDisposable {
         const request = Buffer.from(rest.subarray(4, 4 + rest.readInt32BE(0)));
         last = last.then(() => this.#take(socket, request, session)).catch(() => socket.destroy());
       }
-      // So long a request is not Kafka: the client spoke TLS to a port without TLS.
+      // A request of this length is not Kafka: the client spoke TLS to a port without TLS.
       if (rest.length >= 4 && rest.readUInt32BE(0) > 100 * 1024 * 1024) socket.destroy();
     });
   }

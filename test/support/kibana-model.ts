@@ -144,7 +144,7 @@ function refusal(status: number, message: string): Answer {
   return { status, body: { statusCode: status, message } };
 }
 
-/** The form is small, and this parser is independent. */
+/** Parses the multipart form with the parser of Node, which is independent of the program. The form is small enough for it. */
 async function fileIn({ headers }: IncomingMessage, body: Buffer): Promise<Pick<ImportRequest, 'file' | 'lines'>> {
   const parser = new Response(new Uint8Array(body), { headers: { 'content-type': headers['content-type'] ?? '' } });
   // eslint-disable-next-line @typescript-eslint/no-deprecated

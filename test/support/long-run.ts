@@ -32,7 +32,7 @@ export const longOnly = [
   'test/simulation/verdicts.test.ts',
 ];
 
-/** Run by both; each uses this file, or `inPlaceIfLong`, to do more in `test:long`. */
+/** Tests that both runs include. Each uses this file, or `inPlaceIfLong`, to do more in `test:long`. */
 export const longForms = [
   'test/contract/journal-kill.test.ts',
   'test/contract/sinks/archive-kill.test.ts',

@@ -76,7 +76,7 @@ function readProperty(symbol: ts.Symbol | undefined): void {
   for (const declaration of symbol?.declarations ?? []) read.add(declaration);
 }
 
-/** Neither `(await import(…)).name` nor `const { name } = await import(…)`. */
+/** True if the module is used as a whole: neither `(await import(…)).name` nor `const { name } = await import(…)`. */
 function isWhole(node: ts.Node): boolean {
   const { parent } = node;
   if (ts.isAwaitExpression(parent) || ts.isParenthesizedExpression(parent)) return isWhole(parent);
@@ -105,9 +105,9 @@ function isInRelease({ initializer }: ts.PropertyAssignment): boolean {
 }
 
 /**
- * Keys without a read: of the schema's property, of the property of an interface that the settings
- * are passed as (in the same folder, or in src/telemetry for the log), or by `memberOf` before the
- * file is parsed.
+ * The keys that no code reads. Code may read the property of the schema, the property of an interface
+ * that receives the settings (in the same folder, or in src/telemetry for the log), or call `memberOf`
+ * before the file is parsed.
  */
 function unreadSettings(): string[] {
   const interfaces = new Set(

@@ -1,7 +1,6 @@
 /**
- * The end of every run: the skipped tests, one line for each reason, and the files of the long run; then the tests that passed only when
- * repeated, then the failed tests.
- * Logs are often cut at the front, so the failures come last.
+ * Prints at the end of every run: the skipped tests, one line for each reason, and the files of the long run; then the tests that
+ * passed only when repeated, then the failed tests. Logs are often cut at the front, so the failures come last.
  */
 import type { Reporter, SerializedError, TestModule, Vitest } from 'vitest/node';
 import { isLong, longOnly } from './long-run.ts';

@@ -245,7 +245,7 @@ type Refuses = (event: unknown) => string | undefined;
 /** The accepted events, the code of the first rejected event, and its message. */
 type Found = readonly [events: IndexedEvent[], code: number | undefined, words?: string];
 
-/** Parses consecutive JSON objects: those before the first malformed one, and its error code. */
+/** Parses consecutive JSON objects. Returns the events before the first malformed object, and the error code for it. */
 function eventsOf(body: Buffer, token: HecToken, refuses: Refuses): Found {
   const events: IndexedEvent[] = [];
   for (const text of objectsIn(body.toString('utf8'))) {

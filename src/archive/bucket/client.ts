@@ -87,7 +87,7 @@ export class BucketClient implements AsyncDisposable {
       endpoint: target.endpoint,
       forcePathStyle: target.pathStyle,
       maxAttempts: 1,
-      // Each object has a SHA-256 of its own, and the archive checks what it reads.
+      // Each object is sent with its SHA-256, and the archive checks what it reads.
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
       expectContinueHeader: false,

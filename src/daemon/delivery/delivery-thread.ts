@@ -19,7 +19,7 @@ import { RemoteLoops } from './remote-loop.ts';
 
 const program = programFile('daemon/delivery/thread');
 
-/** A second thread needs a second core. It has the system clock, not that of a test. */
+/** A second thread needs a second core. It has the system clock, not the clock of a test. */
 export function usesDeliveryThread({ config, clock }: Pick<DaemonOptions, 'config' | 'clock'>): boolean {
   return config.deliveryThread === 'auto' && availableParallelism() > 1 && clock === systemClock;
 }

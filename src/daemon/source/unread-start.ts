@@ -15,8 +15,8 @@ import { microsToIso } from '../../record/timestamp.ts';
 import type { ProfileStore } from './profile.ts';
 
 /**
- * A start given as a duration is subtracted from the clock of this machine, the start of the ledger came from that of the service. They
- * differ by less than this: otherwise the source is suspended.
+ * A start given as a duration is subtracted from the clock of this machine; the start of the ledger came from the clock of the service.
+ * The clocks differ by less than this: otherwise the source is suspended.
  */
 const maxClockDifference: Micros = 3_600_000_000;
 

@@ -41,7 +41,7 @@ interface Profile {
 }
 
 /**
- * Facts that only the running daemon knows, by id. Without them the snapshot is that of a stopped
+ * Facts that only the running daemon knows, by id. Without them the snapshot is of a stopped
  * daemon.
  */
 export interface LiveFacts {

@@ -87,7 +87,7 @@ function isBadDocument(error: ItemError | undefined): boolean {
   return badDocument.has(error?.type ?? '') || badDocument.has(error?.caused_by?.type ?? '');
 }
 
-/** The server's message and that of its cause. They may quote the document: only for the dead letter. */
+/** The server's message and the message of its cause. They may quote the document: only for the dead letter. */
 export function messageOfItem({ status, error }: Item): string {
   const message: string[] = [];
   for (let at = error, depth = 0; at !== undefined && depth < 4; at = at.caused_by, depth += 1) {

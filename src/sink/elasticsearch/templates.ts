@@ -174,7 +174,7 @@ export async function makeKey(client: ElasticClient, settings: ElasticsearchSett
   );
 }
 
-/** The mapping of the target compared with that of Waybill. */
+/** The mapping of the target compared with the mapping of Waybill. */
 interface MappingFacts {
   /** Undefined when the key lacks the privilege. */
   readonly isOurs: boolean | undefined;

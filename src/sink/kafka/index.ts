@@ -245,7 +245,7 @@ class KafkaSink implements Sink {
     this.#retried = last?.retried;
   }
 
-  /** Replaces the position in the topic with that of this journal. */
+  /** Replaces the position in the topic with the position of this journal. */
   async #adopt(owner: Owner): Promise<void> {
     const { journal, position } = this.#resumePoint;
     const transaction = await owner.begin();

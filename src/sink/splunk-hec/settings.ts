@@ -12,7 +12,7 @@ export const splunkHecSettings = z.strictObject({
   token: secret().describe('Token of the HTTP Event Collector'),
   index: line()
     .optional()
-    .describe("Index of each event; `{source}` stands for the id of the source; default that of the token's settings"),
+    .describe("Index of each event; `{source}` stands for the id of the source; default: the index of the token"),
   source: line().default('waybill').describe('`source` of each event; `{source}` stands for the id of the source'),
   sourcetype: line().default('dpas:audit').describe('`sourcetype` of each event'),
   host: line().optional().describe('`host` of each event; default the name of this machine'),

@@ -28,7 +28,7 @@ const hour = 3_600_000;
 const digest = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
 describe.skipIf(!hasOpenssl || !hasPython)('time stamps of an archive', () => {
-  /** An authority whose clock is that of the test. Its tokens are signed by `openssl cms`. */
+  /** An authority with the clock of the test. Its tokens are signed by `openssl cms`. */
   const openssl = hasOpenssl ? new Authority() : (undefined as never);
 
   afterAll(() => openssl[Symbol.dispose]());

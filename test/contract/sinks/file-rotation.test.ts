@@ -307,7 +307,7 @@ describe('a kill between any two steps', () => {
         for (const sink of opened.splice(0)) await sink[Symbol.asyncDispose]();
       };
       await buried();
-      // The next life is killed as well, during its recovery or a little later.
+      // The next process is killed as well, during its recovery or a little later.
       world.begin((deadAt * 7) % 16);
       await openSink({ rotate: { size: 100 }, compression: 'gzip' }).then(compressed, () => undefined);
       await buried();

@@ -111,7 +111,7 @@ describe('an archive', () => {
 
 describe('retention', () => {
   const lines = windowLines(60, 9);
-  // Segments of 170 lines: the last line of the second one is that of entry 340.
+  // Segments of 170 lines: the last line of the second one is the line of entry 340.
   const secondEnds = start + 340 * 1_000_000;
 
   async function without(...removed: readonly number[]): Promise<MemoryStore> {

@@ -604,7 +604,7 @@ test('rows that are shown again during a retry leave the window a gap, to be ret
   await it.closer.retry(it.source.now(), it.signal);
   expect(it.suspensions.current).toBeUndefined();
   expect(gapped()).toMatchObject({ state: 'gap', reason: 'count', total: 5, attempts: 2 });
-  // The same if the other window cannot be counted.
+  // The result is the same if the other window cannot be counted.
   it.source.records.splice(0, Infinity);
   it.source.before = (request) => {
     it.source.switches.total = isReference(request) ? 'missing' : 'true';

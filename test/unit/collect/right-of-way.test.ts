@@ -70,8 +70,8 @@ test('no window of history is read while a newer window, a recount, a retry or a
     query = endTime;
     began.push(now);
     const { live } = it.journal.progress(sourceId);
-    // One response is in flight while a task becomes due, and the loop uses a lower bound of the
-    // service's clock.
+    // Tolerates work that became due during the last response, and the second by which the loop's bound of the
+    // service's clock lags.
     const before = now - it.source.delay * 1_000 - 2 * second;
     if (live.closedUntil + 2 * closeDelay <= before) faults.push(`close at ${now}`);
     if ((due.get(before)?.n ?? 0) > 0) faults.push(`due at ${now}`);

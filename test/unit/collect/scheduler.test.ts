@@ -431,7 +431,7 @@ test('a service clock 50 minutes ahead that is then corrected: no window is clos
   await it.runUntil(begin + 45 * minute);
   const db = it.beside();
   expect(appended(db)).toEqual(owned(it.source.records, everything));
-  // The times in the ledger are those of a correct clock.
+  // The times in the ledger are as if the clock had been correct.
   expect(db.prepare('SELECT count(*) AS n FROM windows WHERE closed_us < to_us + ? OR closed_us > ?').get(closeDelay * 1000, it.source.now())).toEqual({ n: 0 }); // prettier-ignore
   expect(seenFaults(db).filter((words) => words.endsWith('twice'))).toEqual([]);
 });

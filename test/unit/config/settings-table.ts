@@ -36,8 +36,8 @@ interface Written {
 }
 
 /**
- * Every permitted setting, in the order of the schema. The fields of `filter`, which are those of
- * records, are not listed one by one.
+ * Every permitted setting, in the order of the schema. The fields of `filter` are the fields of
+ * records, and are not listed one by one.
  */
 export function settings(): readonly Setting[] {
   const written = configJsonSchema(sinks) as Written;

@@ -156,7 +156,7 @@ test('a reconcile request is stored until the next one replaces it; one request 
     { body: null, message: '' },
   ]);
   await expect(ask({ operation: 'dead-letters discard', seqs: [2] })).rejects.toMatchObject({ code: 'usage' });
-  // Each operation is a row, except those that changed nothing.
+  // Each operation is a row, unless it changed nothing.
   const rows = rig.journal.db.prepare('SELECT operation FROM operations ORDER BY operation_no').all() as { operation: string }[];
   expect(rows.map(({ operation }) => operation)).toEqual(['sinks reconcile', 'sinks reconcile', 'dead-letters discard']);
 });

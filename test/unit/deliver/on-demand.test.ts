@@ -83,8 +83,7 @@ describe('a retried dead letter', () => {
       // The rows of operations arrive as separate entries.
       if (batch.onDemand === undefined) return loop.receiver.take(batch);
       sizes.push(batch.messages.length);
-      // The first batch in part; the second is rejected as a whole until its one invalid message is
-      // alone.
+      // Accepts the first batch in part. Rejects the second as a whole, until its invalid message is sent alone.
       const seqs = batch.messages.map(({ seq }) => seq);
       if (seqs.includes(6)) throw new WaybillError('sink_refused', 'too large');
       const taken = loop.receiver.take(batch);

@@ -1,5 +1,5 @@
 /**
- * The values that a consumer must read from a CEF or LEEF line: those of the ECS document after the
+ * The values that a consumer must read from a CEF or LEEF line: the values of the ECS document after the
  * cleaning that docs/formats.md describes.
  */
 import type { EcsDocument } from '../normalize/ecs-document.ts';

@@ -127,7 +127,7 @@ test('the bucket of a day of unreadable times is deleted five days after its end
   expect(buckets()).toEqual([{ bucket: -20777 }]);
   await journal.close(source, { from: endOfDay + 5 * day, to: endOfDay + 5 * day + second }, proven(), 0);
   expect(buckets()).toEqual([]);
-  // If it were known on the later day as well, it would still be known.
+  // Appended again: its uid was deleted with its only bucket.
   expect(await journal.append(pageOf([collected(1, undefined)], { serverNow: endOfDay + 6 * day }))).toMatchObject({ appended: 1 });
 });
 

@@ -196,8 +196,7 @@ test('a retired sink that returns starts at its `start`, and never before its la
     );
   await append(journal, 2, 5);
   clock.wall += 2_000;
-  // No sink needs anything: entries up to the ledger entries and after them are pruned, except the
-  // last segment.
+  // No sink needs anything: every entry is pruned, except the last segment.
   expect(journal.prune()).toBeGreaterThan(4);
   await append(journal, 1, 9);
   const head = journal.head().seq;
@@ -311,7 +310,7 @@ test('an append that fails in its very last statement leaves nothing behind in m
     code: 'journal_full',
     message: `cannot write the state in "${directory}": journal.maxSize is used up`,
   });
-  // Far from full, but the data to write were too large.
+  // The state is far from full, but this transaction was too large.
   expect([await journal.paused(), journal.refuses()]).toEqual([undefined, 'journal_full']);
   expect(journal.head()).toEqual(head);
   expect(journal.progress(source)).toMatchObject({ collected: 4, polledUntil: 0 });

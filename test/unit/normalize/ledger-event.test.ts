@@ -1,5 +1,5 @@
 /**
- * Ledger entries as events: their text comes from a real journal, their fields must be those of ECS
+ * Ledger entries as events: their text comes from a real journal, their fields must be fields of ECS
  * and OCSF.
  */
 import { createHash } from 'node:crypto';

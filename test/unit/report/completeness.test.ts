@@ -313,8 +313,7 @@ describe('several sources', () => {
     expect(said(two(covered('11:15:00'), late, { to: at('10:00:01') }))).toBe(
       'INCOMPLETE: not covered: test 2026-11-20 10:00–10:00:01 UTC, collection is behind',
     );
-    // It owes all of a period in which it started, and does not prevent a period that ends there
-    // from being final.
+    // A source that started in the period must cover all of it. A period that ends where the source started can be final.
     const begun = covered('11:15:00', {
       startsAt: at('10:00:00'),
       liveFrom: at('10:00:00'),
@@ -335,7 +334,7 @@ describe('several sources', () => {
     expect(within('05:30:00', '06:00:00')).toBe('INCOMPLETE: not covered: test 2026-11-20 05:30–06:00 UTC, the source was retired');
     expect(within('06:30:00', '08:00:00')).toBe('INCOMPLETE: not covered: test 2026-11-20 06:30–07:00 UTC, the source was retired');
     expect(within('07:00:00', '08:00:00')).toBe('COMPLETE AND DELIVERED');
-    // If that is true of all sources, nothing is proven.
+    // If no source has a ledger in the period, nothing is proven.
     const none = { ...late, windows: { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 } };
     expect(said(facts(none, { from: at('01:00:00'), to: at('02:00:00') }))).toBe(
       'INCOMPLETE: nothing is proven; not covered: 2026-11-20 01:00–02:00 UTC, before the start of the ledger',

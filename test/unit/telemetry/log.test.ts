@@ -47,7 +47,7 @@ function start(settings: Partial<LogSettings> = {}, environment: Record<string, 
 }
 
 /**
- * Any fields, also those that the type of the event rejects: the log must be safe without the
+ * Any fields, also fields that the type of the event rejects: the log must be safe without the
  * compiler.
  */
 function writeAny(log: ComponentLog, event: LogEventCode, fields: object): void {

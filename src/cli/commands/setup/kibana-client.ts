@@ -71,7 +71,7 @@ export class Kibana {
     this.#target = target;
   }
 
-  /** @throws WaybillError if the response of Kibana is not that of an import; UnchangedKibana if nothing was imported */
+  /** @throws WaybillError if the response of Kibana is not a response to an import; UnchangedKibana if nothing was imported */
   async importFile({ path, file, text }: Import): Promise<Imported> {
     const lines = text.trimEnd().split('\n').length;
     const boundary = `waybill-${crypto.randomUUID()}`;
