@@ -140,7 +140,7 @@ def check_proof(text, keys):
     hashes, entry, index = list(map(unbase64, proof['hashes'])), unbase64(proof['entry']), proof['index']
     _, size, root, signers = read_checkpoint(proof['checkpoint'].encode(), keys)
     if proof['format'] != 'waybill-proof/1' or read_line(proof['line'].encode())[1] != entry:
-        raise ValueError('the entry is not that of the line')
+        raise ValueError('the entry does not belong to the line')
     if not 0 <= index < size or any(len(each) != 32 for each in hashes) or root_of(sha256(b'\x00' + entry), index, size, hashes) != root or hashes:
         raise ValueError('the hashes do not lead from the entry to the root of the checkpoint')
     return signers
@@ -155,14 +155,14 @@ class Verification:
     def checkpoint(self, name, data):
         try:
             found = read_checkpoint(data or b'', self.keys)
-            return found if found and found[3] else self.find('unproven', name, 'no key signed it that --key names')
+            return found if found and found[3] else self.find('unproven', name, 'no key of --key signed it')
         except ValueError as error:
             return self.find('altered', name, str(error))
 
     def prove(self, text):
         for number, line in enumerate(text.rstrip('\n').split('\n'), 1):
             try:
-                check_proof(line, self.keys) or self.find('unproven', 'proof %d' % number, 'no key signed its checkpoint that --key names')
+                check_proof(line, self.keys) or self.find('unproven', 'proof %d' % number, 'no key of --key signed its checkpoint')
             except WRONG as error:
                 self.find('altered', 'proof %d' % number, str(error))
         return number, 0
@@ -188,7 +188,7 @@ class Verification:
         known = {'keys/%s+%s' % key[:2]: base64.b64encode(b'\x01' + key[2]) for key in self.keys}
         for name in self.store.list('keys'):
             if self.store.read(name) != name[5:].encode() + b'+' + known.get(name, b'') + b'\n':
-                self.find('note', name, 'it is not a key that --key names, and no evidence')
+                self.find('note', name, 'it is not one of the keys of --key, and no evidence')
         self.follow_all(signed[1:])
         self.check_stamps()
         self.findings += [('unproven', name, reason) for name, reason in self.windows.values() if reason]

@@ -140,7 +140,7 @@ export class ArchivedRecordReader implements ArchivedRecords {
       if (entries && tree.size === to.size && equal(tree.root(), to.root)) return { tree, entries };
     }
     const path = `segments/${String(before.size).padStart(16, '0')}-…`;
-    throw broken(path, `no such segment has the root that the checkpoint of ${to.size} lines signs`);
+    throw broken(path, `no segment of this name leads to the root that the checkpoint of ${to.size} lines signs`);
   }
 
   /** @returns undefined for a file that is not a segment */

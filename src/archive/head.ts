@@ -124,7 +124,7 @@ async function committedSegment(
   }
   throw broken(
     `segments/${String(before.size).padStart(16, '0')}-…`,
-    'no such segment and the tiles before it have the root of the newest checkpoint',
+    'no segment of this name leads to the root of the newest checkpoint',
   );
 }
 

@@ -82,7 +82,7 @@ interface ProofResult {
 export function checkProof({ line, entry, index, hashes, checkpoint }: InclusionProof, verifiers: readonly Verifier[]): ProofResult {
   const altered = (message: string): ProofResult => ({ result: 'altered', message });
   const facts = parseLine(line);
-  if (!facts || !equal(formatEntry(facts, line), entry)) return altered('the entry is not that of the line');
+  if (!facts || !equal(formatEntry(facts, line), entry)) return altered('the entry does not belong to the line');
   const note = openNote(checkpoint, verifiers);
   if (typeof note === 'string') return altered(`the checkpoint: ${note}`);
   const tree = parseCheckpoint(note.text);
@@ -90,5 +90,5 @@ export function checkProof({ line, entry, index, hashes, checkpoint }: Inclusion
   if (!provesInclusion({ index, hash: leafHash(entry) }, tree, hashes))
     return altered('the hashes do not lead from the entry to the root of the checkpoint');
   if (note.signedBy.length > 0) return { result: 'intact', message: undefined };
-  return { result: 'unproven', message: `no key signed the checkpoint that --key names; signed with "${note.unknown.join('", "')}"` };
+  return { result: 'unproven', message: `no key of --key signed the checkpoint; signed with "${note.unknown.join('", "')}"` };
 }

@@ -219,6 +219,6 @@ function assertExtension(before: EntryLog, after: Checkpoint, tiles: readonly Ti
   if (!provesExtension({ size: before.size, root: before.root() }, after, proof))
     throw new WaybillError(
       'internal_error',
-      `cannot sign a checkpoint of ${after.size} leaves: it does not extend the one of ${before.size}`,
+      `cannot sign a checkpoint of ${after.size} leaves: it does not extend the previous one of ${before.size} leaves`,
     );
 }

@@ -190,7 +190,7 @@ export class ArchiveSource implements ReplaySource {
     if (this.#records.origin !== origin || this.#records.lines < after)
       throw new WaybillError(
         'archive_broken',
-        `cannot continue the replay from "${archive}" after line ${after} of "${origin}": it is "${this.#records.origin}" with ${this.#records.lines} lines`,
+        `cannot continue the replay from "${archive}" after line ${after} of "${origin}": the archive is now "${this.#records.origin}" with ${this.#records.lines} lines`,
       );
     return { after, entries: await this.#records.read(after, limit) };
   }

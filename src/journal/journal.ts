@@ -169,7 +169,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     if (received !== fresh.length + known + outside) {
       throw new WaybillError(
         'internal_error',
-        `page of "${page.source}": ${received} records are not ${fresh.length} + ${known} + ${outside}`,
+        `page of "${page.source}": ${received} records received, but ${fresh.length} new, ${known} known and ${outside} outside`,
       );
     }
     const lateCount = late.reduce((sum, is) => sum + (is ? 1 : 0), 0);

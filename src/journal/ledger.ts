@@ -291,7 +291,7 @@ export class Ledger {
     if (closedUntil < range.closedUntil || uidsKeptSince < range.uidsKeptSince || frontier < source.frontier) {
       throw new WaybillError(
         'internal_error',
-        `marks of "${source.id}" go back: frontier ${source.frontier} to ${frontier}, closed until ${range.closedUntil} to ${closedUntil}`,
+        `the progress of "${source.id}" goes back: frontier ${source.frontier} to ${frontier}, closed until ${range.closedUntil} to ${closedUntil}`,
       );
     }
     this.#rows.setRangeMarks(source.n, range.from, closedUntil, uidsKeptSince);

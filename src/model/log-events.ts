@@ -92,7 +92,7 @@ export const logEvents = {
     level: 'debug',
     message: 'configuration read again, nothing changed',
     fields: 'file',
-    meaning: 'SIGHUP or a changed file, but no setting has another value.',
+    meaning: 'The daemon received SIGHUP or a file changed, but no setting has a new value.',
   },
   'log.lines_lost': {
     level: 'warn',
@@ -336,7 +336,7 @@ export const logEvents = {
     message: 'source calibrated',
     fields: 'source firstPage pageSize total dated',
     meaning:
-      'How the service pages, counts and dates its responses. Without `total` the service gives no usable `totalRecords`, and no window can be proven.',
+      'The fields show how the service pages, counts and dates its responses. Without `total` the service gives no usable `totalRecords`, and no window can be proven.',
   },
   'source.behaviour_changed': {
     level: 'warn',
@@ -478,7 +478,7 @@ export const logEvents = {
     level: 'error',
     message: 'records no longer shown by the service',
     fields: 'source from to stored total',
-    meaning: 'The service counts fewer records than it delivered. Waybill keeps the records. See operations.md, "Windows shrunk".',
+    meaning: 'The service counts fewer records than it returned before. Waybill keeps the records. See operations.md, "Windows shrunk".',
   },
   'backfill.resumed': {
     level: 'info',

@@ -137,7 +137,7 @@ export function otlpUrl() {
 
 /**
  * An address with `http:` or `https:`; no user, query or fragment. Trailing slashes are removed.
- * @param credentials  names the settings for user and password, for the message
+ * @param credentials  ends the message for an address with a user or password: names the settings for them
  */
 export function httpUrl(expects: string, credentials: string) {
   return z

@@ -98,10 +98,10 @@ function checkedToken(bytes: Uint8Array, { imprint, nonce, policy }: Question): 
   const { hashAlgorithm, hashedMessage } = info.messageImprint;
   if (hashAlgorithm.algorithm !== oid.sha256 || !equal(Buffer.from(hashedMessage.buffer), imprint))
     throw new TokenError('its token stamps other bytes');
-  if (nonce && !(info.nonce && equal(Buffer.from(info.nonce), nonce))) throw new TokenError('its nonce is not that of the request');
+  if (nonce && !(info.nonce && equal(Buffer.from(info.nonce), nonce))) throw new TokenError('its nonce differs from the nonce of the request');
   if (policy !== undefined && info.policy !== policy) throw new TokenError(`its policy is ${info.policy}, not ${policy}`);
   const [signer, ...others] = signed.signerInfos;
-  if (!signer || others.length > 0) throw new TokenError('its token does not have one signature');
+  if (!signer || others.length > 0) throw new TokenError('its token does not have exactly one signature');
   const certificates = sentCertificates(timeStampToken.content);
   const certificate = signingCertificate(signer, certificates);
   assertSigned(signer, signedAttributes(timeStampToken.content), Buffer.from(content), certificate);
@@ -156,8 +156,8 @@ function assertSigned(signer: SignerInfo, attributes: Buffer, content: Buffer, c
   const type = attributeOf(signer, oid.contentType);
   const digest = attributeOf(signer, oid.messageDigest);
   if (!type || !digest) throw new TokenError('its signature lacks signed attributes');
-  if (identifierOf(type) !== oid.tstInfo) throw new TokenError('its signature is not for a time');
-  if (!octetsIn(digest).equals(createHash(name).update(content).digest())) throw new TokenError('its signature is for another content');
+  if (identifierOf(type) !== oid.tstInfo) throw new TokenError('its signature is not for a time stamp');
+  if (!octetsIn(digest).equals(createHash(name).update(content).digest())) throw new TokenError('its signature is for other content');
   const { publicKey } = certificate;
   const isPss = signer.signatureAlgorithm.algorithm === oid.rsaPss;
   const key = isPss ? { key: publicKey, padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: constants.RSA_PSS_SALTLEN_AUTO } : publicKey;

@@ -52,7 +52,7 @@ export function openCheckpoint(
     return undefined;
   }
   if (note.signedBy.length === 0) {
-    findings.unproven(path, `no key signed it that --key names; signed with "${note.unknown.join('", "')}"`);
+    findings.unproven(path, `no key of --key signed it; signed with "${note.unknown.join('", "')}"`);
     return undefined;
   }
   const checkpoint = parseCheckpoint(note.text);
@@ -127,6 +127,6 @@ export async function compareKeys(store: ArchiveStore, verifiers: readonly Verif
   for await (const path of store.list('keys/')) {
     const verifier = verifiers.find((each) => path === `keys/${keyName(each)}`);
     const isSame = verifier !== undefined && (await store.read(path))?.toString() === `${formatVerifier(verifier)}\n`;
-    if (!isSame) findings.note(path, 'it is not a key that --key names, and no evidence');
+    if (!isSame) findings.note(path, 'it is not one of the keys of --key, and no evidence');
   }
 }

@@ -76,7 +76,7 @@ export function sealed(header: Buffer, dataKey: Buffer, content: Buffer): Buffer
  */
 export function headerOf(container: Buffer): Header {
   if (container.length < fixedBytes + wrappedBytes) throw new NotAuthentic('it is too short');
-  if (!container.subarray(0, 4).equals(magic)) throw new NotAuthentic('it does not begin as one');
+  if (!container.subarray(0, 4).equals(magic)) throw new NotAuthentic('it does not begin like a protected file');
   if (container[4] !== version || container[5] !== suite) throw new NotAuthentic('its version or suite is not known');
   const length = fixedBytes + container.readUInt16BE(6) + wrappedBytes;
   if (container.length < length) throw new NotAuthentic('it is too short');

@@ -216,7 +216,7 @@ export class IdentityProvider {
     const client = this.#organisation.clients.find((each) => each.clientId === clientId);
     const isPublic = clientId === this.#organisation.publicClientId;
     if (!client && !isPublic) throw new OAuthError('invalid_client', 'The client is not known', 401);
-    if (client && !same(client.clientSecret, secret)) throw new OAuthError('invalid_client', 'The client secret is not right', 401);
+    if (client && !same(client.clientSecret, secret)) throw new OAuthError('invalid_client', 'The client secret is wrong', 401);
 
     const scopeName = kind === 'password' ? 'access_as_user' : '.default';
     const scopes = this.#scopesOf(field('scope'), kind, scopeName);
@@ -227,7 +227,7 @@ export class IdentityProvider {
     }
     const account = this.#users.account(field('username'));
     if (!account || !same(account.password, field('password')))
-      throw new OAuthError('invalid_grant', 'The user name or the password is not right');
+      throw new OAuthError('invalid_grant', 'The user name or the password is wrong');
     const user = this.#known(account.userId);
     const claims = { scp: scopeName, roles: user.roles, preferred_username: account.username };
     const identity = scopes.includes('openid') ? this.#identity(user, account.username, scopes) : undefined;

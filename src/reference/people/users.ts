@@ -140,7 +140,7 @@ export class Users {
     if (role === 'Super Administrator') {
       const holder = this.#data.prepared(`SELECT user_id FROM user_roles WHERE role = 'Super Administrator'`).pluck().get();
       if (holder !== undefined && holder !== userId)
-        throw new Conflict('An organization has exactly one Super Administrator, and another user is it');
+        throw new Conflict('An organization has exactly one Super Administrator, and another user has this role');
     }
     this.#data.prepared('INSERT OR IGNORE INTO user_roles VALUES (?, ?)').run(userId, role);
     return this.#known(userId);

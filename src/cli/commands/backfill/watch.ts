@@ -87,7 +87,7 @@ export async function watch(config: Config, source: string, ranges: readonly Win
       }
       progress.showLine(`${progress.isTerminal ? bar(share(whole)) : `backfill of ${source}:`} ${backfillText(whole)}`);
       if (!(await isRunning(config.dataDir)))
-        throw new WaybillError('state_missing', 'the daemon stopped; the backfill resumes when it runs');
+        throw new WaybillError('state_missing', 'the daemon stopped; the backfill resumes when the daemon runs again');
       await systemClock.sleep(pollMs, io.signal);
     }
   } catch (thrown) {
