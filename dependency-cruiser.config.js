@@ -1,10 +1,11 @@
 /**
- * Who may import whom, one row a room: `npm run lint` reads the real import graph and fails for an import that no row allows, and for a circle of
- * files. Paths are below `src/`, a package has its own name, `node` stands for every built-in module. The longest path that fits a file is its row.
+ * The permitted imports, one row for each folder or file: `npm run lint` reads the import graph, and fails for an import that no row allows and for
+ * a circle of files. Paths are below `src/`, a package has its own name, `node` stands for every built-in module. The longest path that matches a
+ * file is its row.
  */
 const ground = ['model/', 'errors.ts'];
 const rows = [
-  // The ground floor.
+  // Imported by all other folders.
   ['model/', ['model/']],
   ['escape.ts', []],
   ['secrets.ts', []],
@@ -50,7 +51,7 @@ const rows = [
   ['sink/kafka/', sink('kafka', 'kafkajs')],
   ['sink/splunk-hec/', sink('splunk-hec', 'version.ts')],
   ['sink/syslog/', sink('syslog', 'version.ts')],
-  // The settings of a room stand beside its code; the configuration is assembled of them.
+  // The settings of a folder are next to its code; src/config assembles the configuration from them.
   ['connect/settings.ts', ['settings/', 'zod']],
   ['source/settings.ts', ['settings/', 'connect/settings.ts', 'model/', 'zod']],
   ['journal/settings.ts', ['settings/', 'zod']],
@@ -76,7 +77,7 @@ const rows = [
       ...['normalize/', 'source/settings.ts', 'sink/define.ts', 'sink/index.ts', 'record/', 'secrets.ts', ...ground, 'zod', 'yaml', 'node'],
     ],
   ],
-  // Looking at the daemon.
+  // Observes the daemon.
   ['telemetry/', ['telemetry/', 'deadline.ts', 'escape.ts', 'secrets.ts', ...ground, 'pino', 'pino-pretty', '@opentelemetry/', 'node']],
   [
     'report/',
@@ -92,10 +93,10 @@ const rows = [
     ],
   ],
   ['admin/', ['admin/', 'report/', 'files.ts', 'node-http.ts', ...ground, 'node']],
-  // The wiring and the command line know every room but the reference service, which they start as a program.
+  // The daemon and the command line may import every folder except the reference service, which they start as a program.
   ['daemon/', ['', 'zod', 'node']],
   ['cli/', ['', 'zod', 'node']],
-  // Counts more uids than memory holds in a temporary database.
+  // Counts uids in a temporary database, because memory may not hold them.
   ['cli/commands/compare/tally.ts', [...ground, 'journal/', 'better-sqlite3', 'node']],
   ['main.ts', ['cli/', 'errors.ts', 'version.ts', 'node']],
   [
@@ -132,7 +133,7 @@ function pathOf(name) {
 }
 
 const forbidden = rows.flatMap(([room, allowed]) => {
-  // Files with a row of their own.
+  // Files with a separate row.
   const others = rows.map(([path]) => path).filter((path) => path !== room && path.startsWith(room));
   const from = { path: `^src/${escaped(room)}`, ...(others.length > 0 && { pathNot: others.map((path) => `^src/${escaped(path)}`) }) };
   const paths = allowed.filter((name) => !isBuiltIn(name)).map(pathOf);

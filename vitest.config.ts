@@ -11,9 +11,9 @@ const hasServers = process.env['WAYBILL_TEST_SERVERS'] !== undefined;
 // Thousands of short-lived states wait for each sync of a disk. Long tests and receivers write too much for memory.
 if (!isLong && !hasServers && freeOf('/dev/shm') > 2 ** 31) process.env['TMPDIR'] ??= '/dev/shm';
 
-/** These files share a process, which has read the sources once: they leave nothing in it. Without receivers, test/servers only skips. */
+/** These files run in one process, which loads the sources once: they must leave nothing behind in it. Without receivers, test/servers only skips. */
 const shared = ['test/unit/**/*.test.ts', 'test/reference/**/*.test.ts', ...(hasServers ? [] : ['test/servers/**/*.test.ts'])];
-/** Secrets stay registered in a process: those of other tests would be removed from the texts of this one. */
+/** Secrets stay registered in a process: the secrets of other tests would be removed from the texts of this test. */
 const alone = ['test/unit/connect/secrets.test.ts'];
 const inShared = (file: string): boolean => /^test\/(unit|reference)\//.test(file) && !alone.includes(file);
 const long = [...longOnly, ...longForms];
@@ -21,7 +21,7 @@ const long = [...longOnly, ...longForms];
 export default defineConfig({
   test: {
     pool: 'forks',
-    // More than two cores: end-to-end tests mostly wait, for polls, retries and programs that start.
+    // More workers than two cores need: end-to-end tests mostly wait, for polls, retries and programs that start.
     maxWorkers: hasServers ? 2 : isLong ? 4 : 5,
     globalSetup: ['./test/support/shared-certificates.ts', './test/support/built-program.ts'],
     sequence: { sequencer: LongFirst },

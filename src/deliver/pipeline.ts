@@ -16,7 +16,7 @@ export interface PipelineParts {
   readonly encode: Encode;
   /** The receiver's limit; undefined: any length. */
   readonly limit?: MessageLimit | undefined;
-  /** Records with a readable time before it are skipped. */
+  /** Records with an earlier readable time are skipped. */
   readonly fromTime: Micros | undefined;
   /** True for records of a backfill that was requested for other sinks only. */
   readonly withheld?: (source: string, time: () => Micros | undefined) => boolean;

@@ -57,7 +57,7 @@ export function answerOpenLocal(rooms: PayloadRooms, call: LocalCall): Answer {
 function found({ payloads }: PayloadRooms, container: Buffer): Found {
   const header = headerOf(container);
   const payload = payloads.find(header.payloadId);
-  if (!payload) throw new NotAuthentic('it is not of this service');
+  if (!payload) throw new NotAuthentic('it is from another service, or its id was changed');
   return { payload, header, dataKey: dataKeyOf(header, payload.key) };
 }
 

@@ -90,7 +90,7 @@ describe.skipIf(!hasOpenssl || !hasPython)('time stamps of an archive', () => {
     expect(rig.requests).toBe(0);
     await rig.send(sink, 1);
     expect(rig.tokens()).toEqual(['timestamps/0000000001.tsr']);
-    // The day ends without a segment that names the token: the next checkpoint names it, and is stamped.
+    // The day ends before a segment names the first token. So the next checkpoint, whose segment names it, is stamped.
     await rig.clock.advance(3 * hour);
     await rig.send(sink, 2);
     await rig.send(sink, 3);

@@ -65,7 +65,7 @@ export function printable(text) {
   );
 }
 
-/** By the letter of a window. */
+/** The words for the states of a window, by the letter that `GET /overview` uses. */
 export const windowStates = new Map([
   ['p', 'proven'],
   ['f', 'final'],
