@@ -1,7 +1,7 @@
 /**
  * The floor of the benchmark: a plain pipeline without any durability, in a separate process. It
- * requests the pages in order (the next one while it processes this one), parses each as a whole,
- * normalizes and encodes with the code of the daemon, and appends to a file.
+ * requests the pages in order, and the next page while it processes the current one. It parses each
+ * page as a whole, normalizes and encodes with the code of the daemon, and appends to a file.
  */
 import { open } from 'node:fs/promises';
 import { request } from 'undici';

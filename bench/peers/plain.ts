@@ -1,8 +1,8 @@
 /**
- * The floor of `npm run bench -- peers`: a plain Node pipeline without any durability. It reads
- * page after page, the next one while it writes this one, parses each as a whole, builds an ECS
- * document of each record, and appends the lines of a page in one write. Arguments: the URL of the
- * API and the file. It runs until it is stopped, and sends no request after an empty page.
+ * The floor of `npm run bench -- peers`: a plain Node pipeline without any durability. It parses each
+ * page as a whole, builds an ECS document of each record, and appends the lines of a page in one write.
+ * Meanwhile it reads the next page. Arguments: the URL of the API and the file. It runs until it is
+ * stopped, and sends no request after an empty page.
  */
 import { open } from 'node:fs/promises';
 

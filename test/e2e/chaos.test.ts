@@ -15,8 +15,8 @@ const records = Number(process.env['WAYBILL_E2E_RECORDS'] ?? 4_000);
 const kills = Number(process.env['WAYBILL_E2E_KILLS'] ?? 5);
 const lateCount = 50;
 /**
- * More than the width of a window (at most 10 s), the time to read it under load, and the margin
- * below, so that a proven window can still receive a late record.
+ * Longer than the sum of the width of a window (at most 10 s), the time to read it under load, and the
+ * margin below: then a proven window can still receive a late record.
  */
 const lastRecountMs = 20_000;
 /** The records that exist before the daemon starts; the others are created during the kills. */

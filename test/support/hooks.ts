@@ -1,6 +1,7 @@
 /**
- * Breaks source code at hooks. A hook is a comment `mutant: name`; it names the largest syntax node that begins at the next token: a statement on
- * the line below `// mutant: name`, an expression or a property behind an inline block comment. A change is the text that replaces the node:
+ * Breaks source code at hooks. A hook is a comment `mutant: name`. It names the largest syntax node that begins at the next token: after
+ * `// mutant: name` the statement on the next line, after an inline block comment an expression or a property. A change is the text that
+ * replaces the node:
  *
  *   $(left)           the text of a part of the node, by its path in the syntax tree of TypeScript
  *   $()               the text of the node

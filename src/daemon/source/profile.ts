@@ -1,7 +1,7 @@
 /**
- * The profile of a source in the journal: facts about its service that a restart needs. Written at most once a minute, at the stop, and
- * at once when the server clock is first established (a daemon that is killed soon after must not measure it again at each start) or a
- * field gets its first reference record.
+ * The profile of a source in the journal: facts about its service that a restart needs. Written at most once a minute, and at the stop.
+ * Written at once when a field gets its first reference record, and when the server clock is first established: a daemon that is often
+ * killed must not measure the clock again at each start.
  */
 import type { VisibilityProfile } from '../../collect/scheduler.ts';
 import type { HandCount } from '../../collect/hand-count.ts';
