@@ -1,7 +1,7 @@
--- What wrk does for bench/logs-endpoint.ts: `wrk … -s logs-endpoint.lua URL -- PLAN THREADS`. Each thread has one connection and every THREADSth
--- line of the plan, so that an answer belongs to the request before it, and none is asked twice; only a plan of one line, that of the floor, is
--- asked again and again by all. A line: path, totalRecords, itemsInPage, page and bytes of the answer, with tabs between. An answer that
--- differs is wrong; `done` prints the figures as one line of JSON.
+-- The script of wrk for bench/logs-endpoint.ts: `wrk … -s logs-endpoint.lua URL -- PLAN THREADS`. Each thread has one connection, so each answer
+-- belongs to the request before it. Each thread requests every THREADSth line of the plan, once. A plan of one line, for the floor, is requested
+-- repeatedly by all threads. A line has the path, and the expected totalRecords, itemsInPage, page and bytes of the answer, separated by tabs. An
+-- answer that differs is wrong. `done` prints the figures as one line of JSON.
 
 local threads = {}
 
@@ -22,7 +22,7 @@ end
 
 function request()
   at = at + 1
-  -- A plan that is too short makes wrong answers, not repeated ones.
+  -- After the end of the plan each answer counts as wrong: requests must not be repeated.
   local path, total, items, page, bytes = (only or plan[at] or '/\t0\t0\t0\t0'):match('^(.-)\t(%d+)\t(%d+)\t(%d+)\t(%d+)$')
   expected = { total = total, items = items, page = page, bytes = tonumber(bytes) }
   return wrk.format('GET', path)

@@ -19,7 +19,7 @@ fi
 
 work=$(mktemp -d)
 daemons=()
-# In the background in_image replaces the shell: its child is PID 1 of the container.
+# A background in_image replaces its shell, so the child of that process is PID 1 of the container.
 child() { pgrep -P "$1"; }
 cleanup() {
   # unshare ignores SIGTERM, and a child that has changed its user is not killed with it.
@@ -135,14 +135,14 @@ start() {
   daemons+=("$parent")
 }
 ready() { curl -sf -o "$work/ready.txt" "http://127.0.0.1:9464/$1"; }
-# Ends the daemon as an engine does, and demands the exit code 0.
+# Ends the daemon as a container engine does. It must exit with 0.
 end() {
   kill -TERM "$(child "$parent")"
   wait "$parent" || { tail -n 20 "$work/daemon.txt"; fail "the daemon exits with $? after SIGTERM"; }
 }
 configure '[{"id":"out","type":"file","path":"/var/lib/waybill/audit.ndjson","format":"ecs"}]'
 waybill check >"$work/check.txt" 2>&1 || { cat "$work/check.txt"; fail 'check'; }
-# The best of five. A machine with more work than processors is slow: there the processor time is judged instead of the clock.
+# The best of five starts. On a machine with more running processes than processors, the CPU time counts instead of the elapsed time.
 best=999999
 busy=$(awk -v cores="$(nproc)" '{ print ($1 > cores) }' /proc/loadavg)
 processor_ms() { awk -v tick="$(getconf CLK_TCK)" '{ print int(($14 + $15) * 1000 / tick) }' "/proc/$1/stat"; }
@@ -172,7 +172,7 @@ health=$(node -e '
 mapfile -t words < <(node -e 'JSON.parse(process.argv[1]).forEach((word) => console.log(word))' "$health")
 run 10001:10001 "${words[@]}" || fail 'the health check fails beside a daemon that is ready'
 memory() { awk -v field="^$1:" '$0 ~ field { print int($2 / 1024) }' "/proc/$(child "$parent")/status"; }
-# V8 returns memory when the program has rested for a while.
+# V8 returns memory after the program was idle for a while.
 sleep "${REST_SECONDS:-150}"
 # Files: the program text of Node, which the kernel shares between processes and may drop.
 shared() { awk -v field="^$1:" '$0 ~ field { print int($2 / 1024) }' "/proc/$(child "$parent")/smaps_rollup"; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# install.sh NAME... : the real receivers that `npm run test:servers` speaks to, each only if it is missing. Debian's packages (as root), and what
-# no package can put beside another in $WAYBILL_TEST_CACHE, else ~/.cache/waybill-servers. Ends with 3 where this system has no JDK or Go for a receiver.
+# install.sh NAME... : installs the real receivers of `npm run test:servers`, each only if it is missing. Uses Debian's packages (as root). Other
+# programs go to $WAYBILL_TEST_CACHE (default ~/.cache/waybill-servers). Exits with 3 if this system has no JDK or Go for a receiver.
 set -euo pipefail
 cache=${WAYBILL_TEST_CACHE:-$HOME/.cache/waybill-servers}
 mkdir -p "$cache"
@@ -11,7 +11,7 @@ packages() {
   DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@" >/dev/null
 }
 
-# Maven, and a Java for what it gets: for Elasticsearch a JDK of line 21 or later, which Debian has from 13 on.
+# Maven, and a JDK for the programs that it downloads: Elasticsearch needs version 21 or later, which Debian has from 13 on.
 maven() { command -v mvn >/dev/null || packages maven; }
 java_home() {
   [ -n "${JAVA_HOME:-}" ] && echo "$JAVA_HOME" && return
@@ -23,11 +23,11 @@ jdk() {
   for line in 25 21; do
     if apt-cache show "openjdk-$line-jdk-headless" >/dev/null 2>&1; then packages "openjdk-$line-jdk-headless"; return 0; fi
   done
-  echo 'no JDK of line 21 or later among the packages of this system: set JAVA_HOME to one' >&2
+  echo 'no JDK of version 21 or later among the packages of this system: set JAVA_HOME to one' >&2
   exit 3
 }
 
-# The jars of a broker: kafka VERSION
+# Downloads the jars of a broker: kafka VERSION
 kafka() {
   local folder=$cache/kafka-$1 work
   [ ! -d "$folder" ] || return 0
@@ -37,7 +37,7 @@ kafka() {
   mv "$work" "$folder"
 }
 
-# Libraries by Maven, and what starts them compiled beside them: java NAME VERSION MAIN_SOURCES...
+# Downloads libraries by Maven, and compiles the program that starts them: java_server NAME VERSION MAIN_SOURCES...
 java_server() {
   local name=$1 version=$2 folder=$cache/$1-$2 work home
   shift 2
@@ -82,7 +82,7 @@ go_program() {
   rm -rf "$folder" && mv "$work" "$folder"
 }
 
-# Programs of Python in an environment of their own: python_tool NAME PACKAGE==VERSION...
+# Installs Python programs into a separate virtual environment: python_tool NAME PACKAGE==VERSION...
 python_tool() {
   local folder=$cache/$1
   shift
@@ -90,14 +90,14 @@ python_tool() {
   command -v python3 >/dev/null && python3 -c 'import ensurepip' 2>/dev/null || packages python3 python3-venv
   rm -rf "$folder.new" && python3 -m venv "$folder.new"
   "$folder.new/bin/pip" install -q --disable-pip-version-check "$@"
-  # A virtual environment names its own place in its programs.
+  # The programs of a virtual environment contain its path.
   sed -i "1s|$folder.new|$folder|" "$folder.new/bin/"* && mv "$folder.new" "$folder"
 }
 
-# The converter of Sigma rules with the backends of two targets: from PyPI, because `sigma plugin install` needs the web.
+# The converter of Sigma rules with the backends of two targets. From PyPI, because `sigma plugin install` downloads from a web site.
 sigma() { python_tool sigma-3.1.0 sigma-cli==3.1.0 pysigma==1.5.1 pysigma-backend-elasticsearch==2.1.1 pysigma-backend-splunk==2.1.0; }
 
-# Splunk's checks of an app. The type of a file is found by libmagic.
+# Splunk's checks of an app. They determine file types with libmagic.
 appinspect() {
   [ -n "$(ls /usr/lib/*/libmagic.so.1 2>/dev/null)" ] || packages libmagic1
   python_tool appinspect-4.3.1 splunk-appinspect==4.3.1
@@ -106,7 +106,7 @@ appinspect() {
 for name in "$@"; do
   case $name in
     rsyslog) [ -e "$(echo /usr/lib/*/rsyslog/imrelp.so)" ] || packages rsyslog rsyslog-gnutls rsyslog-relp ;;
-    # Its package conflicts with that of rsyslog: unpacked, not installed.
+    # Unpacked, not installed: its package conflicts with the package of rsyslog.
     syslog-ng)
       if [ -z "$(ls "$cache"/syslog-ng/usr/lib/syslog-ng/*/libadd-contextual-data.so 2>/dev/null)" ]; then
         update
