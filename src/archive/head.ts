@@ -122,10 +122,7 @@ async function committedSegment(
     const position = bytes && (await appendLines(log, bytes, codec));
     if (position && log.size === newest.size && equal(log.root(), newest.root)) return { log, position };
   }
-  throw broken(
-    `segments/${String(before.size).padStart(16, '0')}-…`,
-    'no segment of this name leads to the root of the newest checkpoint',
-  );
+  throw broken(`segments/${String(before.size).padStart(16, '0')}-…`, 'no segment of this name leads to the root of the newest checkpoint');
 }
 
 /** @returns the position that ends the segment; undefined for another file */

@@ -98,7 +98,8 @@ function checkedToken(bytes: Uint8Array, { imprint, nonce, policy }: Question): 
   const { hashAlgorithm, hashedMessage } = info.messageImprint;
   if (hashAlgorithm.algorithm !== oid.sha256 || !equal(Buffer.from(hashedMessage.buffer), imprint))
     throw new TokenError('its token stamps other bytes');
-  if (nonce && !(info.nonce && equal(Buffer.from(info.nonce), nonce))) throw new TokenError('its nonce differs from the nonce of the request');
+  if (nonce && !(info.nonce && equal(Buffer.from(info.nonce), nonce)))
+    throw new TokenError('its nonce differs from the nonce of the request');
   if (policy !== undefined && info.policy !== policy) throw new TokenError(`its policy is ${info.policy}, not ${policy}`);
   const [signer, ...others] = signed.signerInfos;
   if (!signer || others.length > 0) throw new TokenError('its token does not have exactly one signature');

@@ -10,9 +10,7 @@ const guid = /^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/;
 export const splunkHecSettings = z.strictObject({
   url: httpsUrl().describe('Address of the HTTP Event Collector, such as `https://splunk.example:8088`'),
   token: secret().describe('Token of the HTTP Event Collector'),
-  index: line()
-    .optional()
-    .describe("Index of each event; `{source}` stands for the id of the source; default: the index of the token"),
+  index: line().optional().describe('Index of each event; `{source}` stands for the id of the source; default: the index of the token'),
   source: line().default('waybill').describe('`source` of each event; `{source}` stands for the id of the source'),
   sourcetype: line().default('dpas:audit').describe('`sourcetype` of each event'),
   host: line().optional().describe('`host` of each event; default the name of this machine'),

@@ -140,7 +140,8 @@ export class RelpSession {
     const waiting = /* mutant: relp-number */ this.#waiting.get(number);
     // The response to `close` is empty.
     const response = data.length === 0 ? ['', '0', ''] : /^(\d{3})(?: |\n|$)([^]*)$/.exec(data.toString('utf8'));
-    if (command !== 'rsp' || !waiting || !response) throw broken(`${this.#name} does not speak RELP: it answered request ${number} with "${command}"`);
+    if (command !== 'rsp' || !waiting || !response)
+      throw broken(`${this.#name} does not speak RELP: it answered request ${number} with "${command}"`);
     this.#waiting.delete(number);
     waiting.resolve({ code: Number(response[1]), message: response[2] ?? '' });
     this.#room?.();
