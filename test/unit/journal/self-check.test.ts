@@ -173,7 +173,7 @@ const damages: readonly (readonly [string, string, RegExp, (db: Database) => voi
   [
     'a sink that has delivered an entry unknown to this journal',
     'internal_error',
-    /delivered entry 60, which is no position/,
+    /delivered entry 60, which is not in this journal/,
     (db) => void db.exec("UPDATE sinks SET delivered_chain = zeroblob(32) WHERE id = 'other'"),
   ],
   ['a sink whose position was pruned', 'internal_error', /sink "siem"/, (db) => void db.exec('UPDATE sinks SET acknowledged = 3')],
