@@ -60,7 +60,7 @@ describe.skipIf(!hasOpenssl)('a time-stamping authority', () => {
     ['refuses the policy', /the authority refuses: status 2/, (_, response) => sendReply(response, usual.reply(withPolicy()))],
     [
       'repeats another nonce',
-      /its nonce differs that/,
+      /its nonce differs from/,
       (_, response) => sendReply(response, usual.reply(formatRequest({ imprint, nonce: otherNonce }))),
     ],
     [
