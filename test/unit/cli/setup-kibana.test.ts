@@ -2,7 +2,10 @@
  * `waybill setup kibana` with a model of Kibana's APIs: the imports, their space, the enabled
  * rules, and the report of refusals and invalid responses.
  */
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
@@ -10,6 +13,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vit
 import { command } from '../../../src/cli/commands/setup/index.ts';
 import { setup } from '../../../src/cli/commands/setup/kibana.ts';
 import type { Clock } from '../../../src/model/time.ts';
+import { createSelfSigned } from '../../support/certificates.ts';
 import { KibanaModel } from '../../support/kibana-model.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'waybill-setup-kibana-'));
@@ -17,15 +21,21 @@ afterAll(() => rmSync(directory, { recursive: true }));
 
 let kibana: KibanaModel;
 beforeEach(async () => {
+  waits.length = 0;
+  waitedMs = 0;
   kibana = await new KibanaModel().listen();
 });
 afterEach(() => kibana[Symbol.asyncDispose]());
 
+let waitedMs = 0;
 const waits: number[] = [];
 const clock: Clock = {
   now: () => Date.now(),
-  monotonic: () => performance.now(),
-  sleep: async (ms) => void waits.push(ms),
+  monotonic: () => waitedMs,
+  sleep: async (ms) => {
+    waits.push(ms);
+    waitedMs += ms;
+  },
 };
 
 interface Wish {
@@ -34,11 +44,20 @@ interface Wish {
   readonly space?: string;
   readonly enable?: string;
   readonly threshold?: boolean;
+  readonly wait?: number;
   readonly print?: boolean;
   readonly env?: NodeJS.ProcessEnv;
+  readonly signal?: AbortSignal;
+  readonly clock?: Clock;
 }
 
-async function run({ sink = 'siem', env = { WAYBILL_SETUP_API_KEY: 'the-key' }, ...wish }: Wish = {}) {
+async function run({
+  sink = 'siem',
+  env = { WAYBILL_SETUP_API_KEY: 'the-key' },
+  signal = new AbortController().signal,
+  clock: own = clock,
+  ...wish
+}: Wish = {}) {
   const config = join(directory, 'waybill.yaml');
   writeFileSync(
     config,
@@ -56,7 +75,7 @@ sinks:
   - { id: plain-ledger, type: elasticsearch, nodes: 'https://es.example', apiKey: of-the-sink, ledger: true, index: 'audit-{yyyy.MM}' }
 `,
   );
-  const io = { stdin: new PassThrough(), stdout: new PassThrough(), stderr: new PassThrough(), env, signal: new AbortController().signal };
+  const io = { stdin: new PassThrough(), stdout: new PassThrough(), stderr: new PassThrough(), env, signal };
   const values = {
     config,
     sink,
@@ -64,11 +83,12 @@ sinks:
     space: undefined,
     enable: undefined,
     threshold: false,
+    wait: 300_000,
     print: false,
     yes: true,
     ...wish,
   };
-  const result = await setup(values, io, clock).then(
+  const result = await setup(values, io, own).then(
     (code) => ({ code, error: undefined }),
     (error: unknown) => ({ code: undefined, error: error as Error & { readonly code: string } }),
   );
@@ -259,14 +279,60 @@ describe('answers', () => {
     expect(stderr).toContain('12 imported, 1 already exist; unchanged, 1 refused\n  dpas-owner-changed: bad query\n');
   });
 
-  test('of a busy Kibana are retried: four attempts with growing pauses', async () => {
-    waits.length = 0;
-    kibana.answers.push(...[429, 503, 502].map((status) => ({ status, body: 'busy' })));
-    expect((await run()).code).toBe(0);
-    expect(waits).toEqual([2_000, 4_000, 8_000]);
-    kibana.answers.push(...[503, 503, 503, 503].map((status) => ({ status, body: 'Kibana server is not ready yet' })));
-    const { error } = await run();
-    expect(error).toMatchObject({ code: 'sink_unavailable', message: expect.stringContaining('not ready yet') as string });
+  const notReady = { status: 503, body: 'Kibana server is not ready yet' };
+
+  test('of a Kibana that starts are awaited, and each attempt is reported', async () => {
+    kibana.answers.push(...Array.from({ length: 6 }, () => notReady), { status: 429, body: 'busy' }, { status: 502, body: 'bad gateway' });
+    const { code, stderr } = await run();
+    expect(code).toBe(0);
+    expect(waits).toEqual([2_000, 4_000, 8_000, 15_000, 15_000, 15_000, 15_000, 15_000]);
+    const line = (next: string, left: string): string =>
+      `cannot import saved-objects.ndjson into "http://127.0.0.1:${kibana.port}": 503 Kibana server is not ready yet; next attempt in ${next}, for up to ${left} (--wait)\n`;
+    expect(stderr).toContain(line('2s', '5m') + line('4s', '4m58s') + line('8s', '4m54s') + line('15s', '4m46s'));
+    expect(stderr).toMatch(/429 busy; next attempt in 15s.*\n.*502 bad gateway; next attempt in 15s/);
+  });
+
+  test('are awaited no longer than --wait, over all requests', async () => {
+    let requests = 0;
+    // Only the second request, the objects, is answered.
+    kibana.fault = (_, response) => (requests += 1) !== 2 && Boolean(response.writeHead(503).end(notReady.body));
+    const { error, stderr } = await run({ wait: 9_500 });
+    expect(error).toMatchObject({
+      code: 'sink_unavailable',
+      message: expect.stringContaining('503 Kibana server is not ready yet') as string,
+    });
+    expect(waits).toEqual([2_000, 2_000, 4_000, 1_500]);
+    expect(stderr).toContain('saved-objects.ndjson: 8 imported\n');
+    expect(stderr).toContain('next attempt in 2s, for up to 2s (--wait)\n');
+  });
+
+  test('are not awaited with --wait 0s', async () => {
+    kibana.answers.push(notReady);
+    expect((await run({ wait: 0 })).error).toMatchObject({ code: 'sink_unavailable' });
+    expect(kibana.requests).toHaveLength(1);
+  });
+
+  test('end when the command is stopped while it waits', async () => {
+    kibana.fault = (_, response) => Boolean(response.writeHead(503).end(notReady.body));
+    const stop = new AbortController();
+    const sleep: Clock['sleep'] = async (_, signal) => {
+      stop.abort(new Error('SIGINT'));
+      signal.throwIfAborted();
+    };
+    expect((await run({ signal: stop.signal, clock: { ...clock, sleep } })).error).toMatchObject({ message: 'SIGINT' });
+    expect(kibana.requests).toHaveLength(1);
+  });
+
+  test('of a server with an untrusted certificate end the command at once', async () => {
+    const server = createServer(await createSelfSigned({ name: 'kibana', hosts: ['127.0.0.1'] })).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    try {
+      const { error } = await run({ url: `https://127.0.0.1:${(server.address() as AddressInfo).port}` });
+      expect(error).toMatchObject({ code: 'sink_unavailable', message: expect.stringContaining('certificate') as string });
+      expect(waits).toEqual([]);
+    } finally {
+      server.close();
+    }
   });
 
   test.each([
@@ -399,7 +465,7 @@ describe('a hostile server', () => {
     expect(error).toMatchObject({ message: expect.stringContaining('the answer is longer than 8 MiB') as string });
   });
 
-  test('that never responds ends the command after 60 s for each attempt', async () => {
+  test('that never responds ends the command after the wait, with 60 s for each attempt', async () => {
     vi.spyOn(AbortSignal, 'timeout').mockImplementation((ms) => AbortSignal.abort(new Error(`${ms} ms`)));
     try {
       const { error, stderr } = await run();

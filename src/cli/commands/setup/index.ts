@@ -1,7 +1,8 @@
 /** `waybill setup`: prepares the receiver of a sink; may be repeated. */
 import { defineCommand, subcommand } from '../../command.ts';
 import { confirmOption } from '../../operation.ts';
-import { parsed, required, text, toggle } from '../../option.ts';
+import { parseDuration } from '../../../settings/units.ts';
+import { parsed, required, text, toggle, withDefault } from '../../option.ts';
 import { configOption } from '../../state-access.ts';
 
 const shared = {
@@ -28,7 +29,7 @@ next rollover on. Elasticsearch deletes nothing unless --retention is given.
 setup kibana imports the data view, saved searches, dashboards and detection rules of content/kibana, with the same variables. A sink with
 "ledger: true" also gets the dashboard and the rules on ledger events. The rules are disabled unless --enable names them. A rule that exists is
 not changed, except that --enable enables it: delete it in Kibana first to import it again. A rule runs with the API key, or as the user, that
-enabled it: it stops when that key expires or is deleted.
+enabled it: it stops when that key expires or is deleted. The command waits for a Kibana that starts, and reports each attempt.
 
 setup kafka prints the topics and ACLs that a cluster administrator creates for the sink, and for a consumer that reads committed messages only.`,
   subcommands: {
@@ -56,6 +57,15 @@ setup kafka prints the topics and ACLs that a cluster administrator creates for 
         space: parsed('ID', 'space of Kibana; default the default space', 'an id of a space: a-z, 0-9, _ and -', spaceOf),
         enable: text('RULES', 'rules to enable, also where they exist: ids without dpas-, separated by commas, or all'),
         threshold: toggle('import threshold rules in place of ES|QL rules, for a stack older than 8.15'),
+        wait: withDefault(
+          parsed(
+            'TIME',
+            'how long to wait for Kibana to start or to be reachable; default 5m',
+            'a duration such as 30s, 5m, 0s',
+            parseDuration,
+          ),
+          '5m',
+        ),
         ...confirmOption,
       },
       run: async (values, io) => (await import('./kibana.ts')).setup(values, io),

@@ -1,10 +1,11 @@
 /**
  * Requests to Kibana's public API for saved objects and detection rules (Kibana API reference, "Saved objects" and "Security Detections
- * API"). A repeated request changes nothing more, so an unavailable Kibana is tried again.
+ * API"). A repeated request changes nothing more, so requests to an unavailable Kibana are repeated: it needs a minute or more to start.
  */
 import { WaybillError } from '../../../errors.ts';
 import type { Connection } from '../../../connect/connection.ts';
 import type { Clock } from '../../../model/time.ts';
+import { durationText } from '../../../settings/units.ts';
 import { quote } from '../../../quote.ts';
 import { version } from '../../../version.ts';
 
@@ -33,6 +34,10 @@ interface Target {
   readonly connection: Connection;
   readonly clock: Clock;
   readonly signal: AbortSignal;
+  /** How long an unavailable Kibana is asked again, over all requests. */
+  readonly waitMs: number;
+  /** Reports a failed attempt that is repeated. */
+  readonly say: (line: string) => void;
 }
 
 interface Request {
@@ -49,6 +54,8 @@ interface Answer {
   readonly status: number;
   readonly text: string;
   readonly location?: string;
+  /** True if a later attempt may succeed: Kibana is starting, busy or not reachable. */
+  readonly isTemporary: boolean;
   /** True if Kibana may have acted on the request. */
   readonly mayHaveActed: boolean;
 }
@@ -57,7 +64,7 @@ type Body = Readonly<Record<string, unknown>>;
 
 /** The first response of a Kibana may take long. */
 const requestMs = 60_000;
-const attempts = 4;
+const maxPauseMs = 15_000;
 /** The response to an import lists its objects: some 100 KB. */
 const answerMax = 8 * 1024 * 1024;
 
@@ -66,9 +73,12 @@ export class UnchangedKibana extends WaybillError {}
 
 export class Kibana {
   readonly #target: Target;
+  /** Of the monotonic clock: a later failure is not repeated. */
+  readonly #until: number;
 
   constructor(target: Target) {
     this.#target = target;
+    this.#until = target.clock.monotonic() + target.waitMs;
   }
 
   /** @throws WaybillError if the response of Kibana is not a response to an import; UnchangedKibana if nothing was imported */
@@ -107,16 +117,19 @@ export class Kibana {
   }
 
   async #ask(request: Request, isAnswer: (body: Body) => boolean): Promise<Body> {
-    const { clock, signal } = this.#target;
+    const { clock, signal, say } = this.#target;
     let isUnchanged = true;
-    for (let attempt = 1; ; attempt += 1) {
+    for (let pauseMs = 2_000; ; pauseMs = Math.min(2 * pauseMs, maxPauseMs)) {
       const answer = await this.#askOnce(request);
       isUnchanged &&= !answer.mayHaveActed;
       const body = answer.status === 200 ? objectIn(answer.text) : undefined;
       if (body && isAnswer(body)) return body;
-      const isBusy = answer.status === 0 || answer.status === 429 || answer.status >= 502;
-      if (!isBusy || attempt === attempts) throw this.#unexpected(request, answer, isUnchanged);
-      await clock.sleep(1_000 * 2 ** attempt, signal);
+      const failure = this.#unexpected(request, answer, isUnchanged);
+      const leftMs = answer.isTemporary ? this.#until - clock.monotonic() : 0;
+      if (leftMs <= 0) throw failure;
+      const nextMs = Math.min(pauseMs, leftMs);
+      say(`${failure.message}; next attempt in ${secondsText(nextMs)}, for up to ${secondsText(leftMs)} (--wait)`);
+      await clock.sleep(nextMs, signal);
     }
   }
 
@@ -148,12 +161,17 @@ export class Kibana {
       const { location } = headers;
       // 408: a proxy may have waited too long for Kibana.
       const mayHaveActed = statusCode < 300 || statusCode === 408 || statusCode >= 500;
-      return { status: statusCode, text, mayHaveActed, ...(typeof location === 'string' ? { location } : {}) };
+      const isTemporary = statusCode === 429 || statusCode >= 502;
+      return { status: statusCode, text, mayHaveActed, isTemporary, ...(typeof location === 'string' ? { location } : {}) };
     } catch (thrown) {
       signal.throwIfAborted();
-      const reason = deadline.aborted ? `no answer within ${requestMs / 1_000} s` : connection.translate(thrown).message;
+      const { code, message: text } = deadline.aborted
+        ? new WaybillError('source_unreachable', `no answer within ${requestMs / 1_000} s`)
+        : connection.translate(thrown);
       // `Connection` itself throws a WaybillError only when no connection was made.
-      return { status: 0, text: reason, mayHaveActed: isAnswered || !(thrown instanceof WaybillError) };
+      const mayHaveActed = isAnswered || !(thrown instanceof WaybillError);
+      // An untrusted certificate stays untrusted.
+      return { status: 0, text, mayHaveActed, isTemporary: code === 'source_unreachable' };
     }
   }
 
@@ -242,3 +260,6 @@ function outcomeOf(file: string, expected: number, body: Body): Imported {
 }
 
 const textIn = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
+
+/** In whole seconds: `1m5s`. */
+const secondsText = (ms: number): string => durationText(Math.ceil(ms / 1_000) * 1_000);

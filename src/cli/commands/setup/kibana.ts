@@ -28,6 +28,8 @@ interface SetupValues {
   readonly space: string | undefined;
   readonly enable: string | undefined;
   readonly threshold: boolean;
+  /** ms */
+  readonly wait: number;
   readonly print: boolean;
   readonly yes: boolean;
 }
@@ -73,13 +75,14 @@ export async function setup(values: SetupValues, io: Io, clock: Clock = systemCl
     proxy: settings.proxy === 'none' ? undefined : (settings.proxy ?? proxy),
     timeoutMs: connectMs,
   });
-  const kibana = new Kibana({ base, prefix: content.prefix, authorization, connection, clock, signal: io.signal });
-  return (await load(kibana, content, io)) ? 0 : 1;
+  const { prefix } = content;
+  const say = (line: string): void => void io.stderr.write(`${line}\n`);
+  const kibana = new Kibana({ base, prefix, authorization, connection, clock, signal: io.signal, waitMs: values.wait, say });
+  return (await load(kibana, content, io.signal, say)) ? 0 : 1;
 }
 
 /** @returns false if Kibana refused an object or a rule; stderr names it */
-async function load(kibana: Kibana, { imports, wanted }: Content, io: Io): Promise<boolean> {
-  const say = (line: string): void => void io.stderr.write(`${line}\n`);
+async function load(kibana: Kibana, { imports, wanted }: Content, signal: AbortSignal, say: (line: string) => void): Promise<boolean> {
   const existing: string[] = [];
   let isComplete = true;
   for (const [index, each] of imports.entries()) {
@@ -100,7 +103,7 @@ async function load(kibana: Kibana, { imports, wanted }: Content, io: Io): Promi
     try {
       say(`${id}: ${(await kibana.enable(id)) ? 'enabled' : 'was enabled already'}`);
     } catch (thrown) {
-      io.signal.throwIfAborted();
+      signal.throwIfAborted();
       say(`${id}: not enabled: ${messageOf(thrown)}`);
       isComplete = false;
     }
