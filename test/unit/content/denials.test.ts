@@ -83,8 +83,9 @@ describe('the queries', () => {
       { 'user.id': 'u-2', denials: 2, files: 1, newest },
     ]);
     const bySpl = spl(blocks('spl')[1] ?? '').run([...events, ...events]);
-    expect(bySpl.slice(0, 1)).toEqual([{ 'user.id': 'u-1', denials: 4, files: 4, newest: start / 1000 + 6 }]);
-    expect(bySpl).toContainEqual({ 'user.id': 'u-2', denials: 2, files: 1, newest: newest / 1000 });
+    // Splunk shows `_time` as a time, and a column of another name as seconds.
+    expect(bySpl.slice(0, 1)).toEqual([{ 'user.id': 'u-1', denials: 4, files: 4, _time: start / 1000 + 6 }]);
+    expect(bySpl).toContainEqual({ 'user.id': 'u-2', denials: 2, files: 1, _time: newest / 1000 });
   });
 
   test('in SPL find the same in CEF messages', () => {

@@ -1,6 +1,6 @@
 /**
  * Parses and runs the subset of SPL that content uses: a search (terms, IN, AND, OR, NOT), then
- * dedup, eval, bin, mvexpand, stats, search, where, sort and table. Times are seconds, `_time` is
+ * dedup, eval, bin, mvexpand, stats, search, where, convert, sort and table. Times are seconds, `_time` is
  * the time of the event, `id` its uid and `number` its number, as the sink `splunk-hec` sends them.
  */
 import type { Row } from './events.ts';
@@ -267,6 +267,21 @@ function stepOf(name: string, parser: Parser, read: (field: string) => void, com
       read(parser.word());
       for (const column of ['City', 'Country', 'Region', 'lat', 'lon']) computes(column);
       return (rows) => rows;
+    }
+    case 'convert': {
+      parser.expect('timeformat');
+      parser.expect('=');
+      if (parser.word() !== '%F %T') throw parser.error('unknown format of time');
+      const times: string[] = [];
+      while (parser.rest) {
+        parser.expect('ctime');
+        parser.expect('(');
+        times.push(parser.word());
+        parser.expect(')');
+      }
+      times.forEach(read);
+      const textOf = (seconds: unknown): string => new Date(Number(seconds) * 1_000).toISOString().slice(0, 19).replace('T', ' ');
+      return (rows) => rows.map((row) => ({ ...row, ...Object.fromEntries(times.map((field) => [field, textOf(row[field])])) }));
     }
     case 'sort': {
       const most = /^\d+$/.test(parser.peek() ?? '') ? Number(parser.word()) : 10_000;

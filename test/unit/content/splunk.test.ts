@@ -6,7 +6,7 @@ import { globSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { fullest, poorest, recordOf, rows, settings } from '../normalize/records.ts';
 import type { Happening, Row } from './events.ts';
-import { eventOf, flat, recordFor } from './events.ts';
+import { eventOf, flat, recordFor, start } from './events.ts';
 import { detectionRules as kibanaRules } from './kibana-rules.ts';
 import { failures, ledgerEvent, ledgerEvents } from './ledger-events.ts';
 import { mappedFields } from './mapped-fields.ts';
@@ -273,6 +273,13 @@ describe('the saved searches', () => {
     const { run } = spl(searchOf(name));
     for (let offset = 0; offset < 2 * burst.window; offset += 300)
       expect(run(eventsOf(spread(burst, burst.count, burst.window, offset))), `offset ${offset}`).toHaveLength(1);
+  });
+
+  test.each(Object.entries(bursts))('%s shows when the burst started and ended as times, not as seconds', (name, burst) => {
+    const [found] = spl(searchOf(name)).run(eventsOf(spread(burst, burst.count, burst.window, 0)));
+    const [first, last] = [found?.['started'], found?.['ended']].map((text) => Date.parse(`${String(text)}Z`));
+    expect(first).toBe(start);
+    expect(last).toBeGreaterThan(start);
   });
 
   test.each(deniedThenAllowed.map((sequence) => [sequence.name, sequence] as const))(
