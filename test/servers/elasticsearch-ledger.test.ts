@@ -8,14 +8,18 @@ import { ago, caughtUp, configure, Daemon, sourceOf } from '../support/e2e-daemo
 import { linesOf } from '../support/e2e-oracle.ts';
 import { inPlace, until } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
-import { actionsOf, columnsOf } from '../support/kibana-ledger.ts';
-import type { Column } from '../support/kibana-ledger.ts';
+import { flat } from '../unit/content/events.ts';
+import { kql } from '../unit/content/kql.ts';
+import type { LensColumn } from '../unit/content/lens.ts';
+import { columnsOf, lensPanels, shippedObjects } from '../unit/content/lens.ts';
 import { Elasticsearch, elasticsearchMissing } from './elasticsearch.ts';
+import { dataOf, timeOf } from './panel-data.ts';
 import { notAsked } from './programs.ts';
 import { waybill } from './three-receivers.ts';
 
 const missing = notAsked() ?? elasticsearchMissing('elasticsearch-9.5.3');
 const stream = 'logs-dpas.ledger-default';
+const sources = lensPanels(shippedObjects('saved-objects-ledger')).find(({ title }) => title === 'Sources');
 
 interface LedgerEvent {
   readonly '@timestamp': string;
@@ -24,38 +28,17 @@ interface LedgerEvent {
   readonly dpas: { readonly uid: string; readonly ledger: { readonly source?: string } };
 }
 
-/** The aggregation that Kibana sends for one column of a table. */
-function aggregationOf({ operationType, sourceField, filter }: Column): object {
-  const value = operationType === 'max' ? { aggs: { value: { max: { field: sourceField } } } } : {};
-  return { filter: filter ? { terms: { 'event.action': actionsOf(filter.query) } } : { match_all: {} }, ...value };
-}
-
-/** The same value, computed from the events. */
-function cellOf({ operationType, sourceField, filter }: Column, events: readonly LedgerEvent[]): number | null {
-  const counted = events.filter(({ event }) => !filter || actionsOf(filter.query).includes(event.action));
-  if (operationType === 'count') return counted.length;
+/** The value that the dashboard shows in a column, computed from the events. */
+function cellOf({ operationType, sourceField, filter }: LensColumn, events: readonly LedgerEvent[]): string {
+  const counted = events.filter((event) => !filter || kql(filter.query).matches(flat(event, '')));
+  if (operationType === 'count') return String(counted.length);
   const times = counted.map((event) => Date.parse(sourceField === '@timestamp' ? event['@timestamp'] : event.event.end));
-  return times.length === 0 ? null : Math.max(...times);
-}
-
-async function tableOf(server: Elasticsearch): Promise<unknown> {
-  const [source, ...columns] = columnsOf('sources');
-  const aggs = Object.fromEntries(columns.map((column) => [column.label, aggregationOf(column)]));
-  const query = { size: 0, aggs: { rows: { terms: { field: source?.sourceField, size: 100 }, aggs } } };
-  const { status, body } = await server.ask('POST', `/${stream}/_search`, query);
-  expect(status, JSON.stringify(body)).toBe(200);
-  interface Cell {
-    readonly doc_count: number;
-    readonly value?: { readonly value: number | null };
-  }
-  type Row = { readonly key: string } & Readonly<Record<string, Cell>>;
-  const { buckets } = (body as { aggregations: { rows: { buckets: readonly Row[] } } }).aggregations.rows;
-  const cells = (row: Row) => columns.map(({ label }) => (row[label]?.value ? row[label].value.value : row[label]?.doc_count));
-  return Object.fromEntries(buckets.map((row) => [row.key, cells(row)]));
+  return times.length === 0 ? '-' : timeOf(Math.max(...times));
 }
 
 test('each ledger event is stored once, and the dashboard counts them', { timeout: 900_000 }, async ({ skip }) => {
   if (missing !== undefined) return skip(missing);
+  if (!sources) throw new Error('the dashboard has no table of sources');
   await using server = await Elasticsearch.start('elasticsearch-9.5.3', true);
   await inPlace('elasticsearch-ledger', async (place) => {
     const service = await Service.start(place, '--seed', '9', '--records', '300', '--span', '2m');
@@ -98,13 +81,12 @@ test('each ledger event is stored once, and the dashboard counts them', { timeou
       new Set(['window-gap', 'window-proven', 'window-recounted', 'operation']),
     );
 
-    const [, ...columns] = columnsOf('sources');
-    const row = columns.map((column) =>
-      cellOf(
-        column,
-        ledger.filter(({ dpas }) => dpas.ledger.source === 'production'),
-      ),
-    );
-    expect(await tableOf(server)).toEqual({ production: row });
+    const ofSource = ledger.filter(({ dpas }) => dpas.ledger.source === 'production');
+    const [, ...columns] = columnsOf(sources.lens).map(([, column]) => column);
+    const now = Date.now();
+    const range = { from: now - 86_400_000, to: now + 60_000, interval: { text: '30m', ms: 1_800_000 } };
+    expect(await dataOf(sources, { server, name: stream, range })).toMatchObject({
+      rows: [['production', ...columns.map((column) => cellOf(column, ofSource))]],
+    });
   });
 });

@@ -27,19 +27,28 @@ export interface MapData {
 export interface PanelPicture {
   readonly title: string;
   readonly grid: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
-  readonly data: BarsData | TableData | MapData;
+  readonly data: BarsData | TableData | MapData | TextData;
+}
+
+/** Markdown, without a title above it. */
+export interface TextData {
+  readonly kind: 'text';
+  readonly markdown: string;
 }
 
 interface DashboardPicture {
   readonly title: string;
   readonly description: string;
+  /** `Last 7 days` */
+  readonly range: string;
   readonly controls: readonly string[];
   readonly panels: readonly PanelPicture[];
 }
 
 const [pageWidth, margin, columns, rowHeight, gap] = [1280, 16, 48, 20, 8];
 const columnWidth = (pageWidth - 2 * margin) / columns;
-const headHeight = 104;
+/** Of the title, and of a row of controls. */
+const [titleHeight, controlsHeight] = [64, 40];
 
 /** Distinguishable with the common kinds of colour blindness, on light and dark. */
 const colours = [
@@ -61,24 +70,25 @@ const style = `
 .page{fill:#f6f9fc}.card{fill:#fff;stroke:#d9e0ea}.title{font-weight:600}.text{fill:#1d2a3e}.muted{fill:#5d6b82}.line{stroke:#e3e8f0}
 .chip{fill:#fff;stroke:#c7d0de}.land{fill:#dbe2ec}.dot{fill:#e7664c;fill-opacity:.72;stroke:#fff}
 text{font:12px Inter,"Segoe UI",Roboto,Helvetica,Arial,"DejaVu Sans",sans-serif}.head{font-size:20px}.small{font-size:11px}
-.number{font-variant-numeric:tabular-nums}
+.number{font-variant-numeric:tabular-nums}.strong{font-weight:600}.emphasis{font-style:italic}.code{font-family:monospace}
 @media (prefers-color-scheme:dark){.page{fill:#0b1220}.card{fill:#141d2e;stroke:#2b394f}.text{fill:#dfe5ef}.muted{fill:#98a7bf}
 .line{stroke:#263349}.chip{fill:#1b273b;stroke:#3a4a63}.land{fill:#2a3950}.dot{stroke:#141d2e}}
 `;
 
-export function dashboardSvg({ title, description, controls, panels }: DashboardPicture): string {
-  const height = headHeight + Math.max(...panels.map(({ grid }) => grid.y + grid.h)) * rowHeight + margin;
+export function dashboardSvg({ title, description, range, controls, panels }: DashboardPicture): string {
+  const top = titleHeight + (controls.length > 0 ? controlsHeight : 0);
+  const height = top + Math.max(...panels.map(({ grid }) => grid.y + grid.h)) * rowHeight + margin;
   const chips = controls.map((control, index) => chip(margin + index * 190, 62, 180, control, 'Any'));
-  const range = chip(pageWidth - margin - 180, 20, 180, 'Time', 'Last 7 days');
+  const time = chip(pageWidth - margin - 180, 20, 180, 'Time', range);
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${pageWidth} ${height}" role="img" aria-label="${escaped(title)}">`,
     `<style>${style.replaceAll('\n', '')}</style>`,
     `<rect class="page" width="${pageWidth}" height="${height}" rx="6"/>`,
     text(margin, 32, title, 'title text head'),
     text(margin, 51, description, 'muted'),
-    range,
+    time,
     ...chips,
-    ...panels.map(panelSvg),
+    ...panels.map((panel) => panelSvg(panel, top)),
     '</svg>',
     '',
   ].join('\n');
@@ -89,16 +99,17 @@ function chip(x: number, y: number, width: number, label: string, value: string)
   return box + text(x + 10, y + 18, label, 'title text small') + text(x + width - 10, y + 18, value, 'muted small', 'end');
 }
 
-function panelSvg({ title, grid, data }: PanelPicture): string {
-  const [x, y] = [margin + grid.x * columnWidth + gap / 2, headHeight + grid.y * rowHeight + gap / 2];
+function panelSvg({ title, grid, data }: PanelPicture, pageTop: number): string {
+  const [x, y] = [margin + grid.x * columnWidth + gap / 2, pageTop + grid.y * rowHeight + gap / 2];
   const [width, height] = [grid.w * columnWidth - gap, grid.h * rowHeight - gap];
   const inner = [width - 24, height - 44] as const;
-  const drawn = data.kind === 'bars' ? barsSvg(data, ...inner) : data.kind === 'table' ? tableSvg(data, ...inner) : mapSvg(data, ...inner);
+  const drawn = data.kind === 'bars' ? barsSvg(data, ...inner) : data.kind === 'table' ? tableSvg(data, ...inner) : data.kind === 'map' ? mapSvg(data, ...inner) : textSvg(data, inner[0]); // prettier-ignore
+  const top = data.kind === 'text' ? 4 : 34;
   return [
     `<g transform="translate(${x} ${y})">`,
     `<rect class="card" width="${width}" height="${height}" rx="6"/>`,
-    text(12, 22, title, 'title text'),
-    `<g transform="translate(12 34)">${drawn}</g></g>`,
+    ...(title === '' ? [] : [text(12, 22, title, 'title text')]),
+    `<g transform="translate(12 ${top})">${drawn}</g></g>`,
   ].join('\n');
 }
 
@@ -118,9 +129,10 @@ function barsSvg({ times, series }: BarsData, width: number, height: number): st
       `<path class="line" d="M${left} ${yOf(count).toFixed(1)}H${right.toFixed(1)}"/>` +
       text(left - 6, yOf(count) + 4, String(count), 'muted small number', 'end'),
   );
-  const days = times.flatMap((time, index) =>
-    new Date(time).getUTCHours() === 0 ? [text(left + index * slot, height - 4, dayOf(time), 'muted small')] : [],
-  );
+  const labels = times.flatMap((time, index) => {
+    const label = labelOf(time, (times.at(-1) ?? 0) - (times[0] ?? 0));
+    return label === undefined ? [] : [text(left + index * slot, height - 4, label, 'muted small')];
+  });
   const base = times.map(() => 0);
   const bars = series.map(({ counts }, position) => {
     const path = counts.map((count, index) => {
@@ -140,7 +152,7 @@ function barsSvg({ times, series }: BarsData, width: number, height: number): st
     return mark + text(right + 31, y + 2, fitted(name, legendText - 31), 'text small');
   });
   const more = series.length > named ? text(right + 31, 10 + named * 17, `and ${series.length - named} more`, 'muted small') : '';
-  return [...lines, ...bars, ...days, ...legend, more].join('');
+  return [...lines, ...bars, ...labels, ...legend, more].join('');
 }
 
 const colourOf = (index: number): string => colours[index % colours.length] ?? '';
@@ -151,7 +163,13 @@ function niceStep(least: number): number {
   return power * ([1, 2, 5, 10].find((factor) => factor * power >= least) ?? 10);
 }
 
-const dayOf = (time: number): string => new Date(time).toLocaleDateString('en', { month: 'short', day: 'numeric', timeZone: 'UTC' });
+/** The date at midnight; within a day, every third hour. @param range  of the axis, ms */
+function labelOf(time: number, range: number): string | undefined {
+  const iso = new Date(time).toISOString();
+  if (range < 86_400_000) return /T(00|03|06|09|12|15|18|21):00/.test(iso) ? iso.slice(11, 16) : undefined;
+  if (!iso.includes('T00')) return undefined;
+  return new Date(time).toLocaleDateString('en', { month: 'short', day: 'numeric', timeZone: 'UTC' });
+}
 
 function tableSvg({ columns: heads, rows, total }: TableData, width: number, height: number): string {
   const shown = rows.slice(0, Math.floor((height - 24) / 22));
@@ -160,7 +178,7 @@ function tableSvg({ columns: heads, rows, total }: TableData, width: number, hei
   const cell = (index: number, y: number, value: string, names: string): string => {
     const [start, size] = [starts[index] ?? 0, widths[index] ?? 0];
     return heads[index]?.isNumber
-      ? text(start + size - 18, y, value, `${names} number`, 'end')
+      ? text(start + size - 18, y, fitted(value, size - 18), `${names} number`, 'end')
       : text(start, y, fitted(value, size - columnGap), names);
   };
   const head = heads.map(({ label }, index) => cell(index, 12, label, 'muted small title'));
@@ -189,6 +207,56 @@ function widthsOf(heads: TableData['columns'], rows: TableData['rows'], width: n
   if (long === 0) return wanted.map((each) => (each * width) / sumOf(wanted));
   return wanted.map((each) => (isShort(each) ? each : (Math.min(each, 300) * left) / long));
 }
+
+/** Paragraphs of markdown with strong and emphasized words and code. */
+function textSvg({ markdown }: TextData, width: number): string {
+  const [lineHeight, space] = [18, 8];
+  let y = 0;
+  const lines = markdown.split('\n\n').flatMap((paragraph) => {
+    y += space;
+    return linesOf(paragraph, width).map((spans) => {
+      const shown = spans.map(({ names, content }) => `<tspan class="${names}">${escaped(content)}</tspan>`);
+      return `<text x="0" y="${(y += lineHeight)}" class="text" xml:space="preserve">${shown.join('')}</text>`;
+    });
+  });
+  return lines.join('');
+}
+
+interface TextSpan {
+  readonly names: string;
+  content: string;
+}
+
+/** The lines of a paragraph, each as texts with the names of their styles. */
+function linesOf(paragraph: string, width: number): readonly (readonly TextSpan[])[] {
+  const lines: TextSpan[][] = [[]];
+  let used = 0;
+  for (const piece of paragraph.match(/\*\*.+?\*\*|\*.+?\*|`.+?`|[^*`]+/g) ?? []) {
+    const [mark, names] = marks.find(([each]) => piece.startsWith(each)) ?? ['', 'plain'];
+    for (const word of piece.slice(mark.length, piece.length - mark.length).split(/(?<= )/)) {
+      const size = widthOf(word) * markdownScale;
+      if (used > 0 && used + size > width) {
+        lines.push([]);
+        used = 0;
+      }
+      used += size;
+      const line = lines.at(-1) ?? [];
+      const last = line.at(-1);
+      if (last?.names === names) last.content += word;
+      else line.push({ names, content: word });
+    }
+  }
+  return lines;
+}
+
+const marks = [
+  ['**', 'strong'],
+  ['*', 'emphasis'],
+  ['`', 'code'],
+] as const;
+
+/** Markdown is wider than a text of `widthOf`: 12 px, with strong words and code. */
+const markdownScale = 1.2;
 
 function mapSvg({ clusters }: MapData, width: number, height: number): string {
   const world = worldMap(width);

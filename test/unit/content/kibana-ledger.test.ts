@@ -2,10 +2,72 @@
  * The Kibana content for ledger events: two rules and a dashboard. They use only fields and actions
  * that Waybill writes.
  */
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { actionsOf, columnsOf, dashboard, objectOf, objects, rules } from '../../support/kibana-ledger.ts';
+import { z } from 'zod';
 import { documented, failures, ledgerEvent as written, ledgerEvents as events } from './ledger-events.ts';
 import type { LedgerEvent } from './ledger-events.ts';
+import { columnsOf, dashboardPanels, lensPanels, shippedObjects } from './lens.ts';
+
+/** Attributes of a rule of the detection engine, as `_import` reads them. */
+const ruleCommon = {
+  rule_id: z.enum(['dpas-no-proof', 'dpas-trail-broken']),
+  name: z.string(),
+  description: z.string(),
+  author: z.array(z.string()),
+  license: z.string(),
+  from: z.string().regex(/^now-\d+[mh]$/),
+  to: z.literal('now'),
+  interval: z.literal('5m'),
+  timestamp_override: z.literal('event.ingested'),
+  enabled: z.literal(false),
+  version: z.int().positive(),
+  tags: z.array(z.string()),
+  threat: z.array(z.never()),
+  references: z.array(z.url()),
+  max_signals: z.int(),
+  severity: z.literal('high'),
+  risk_score: z.literal(73),
+  note: z.string(),
+  false_positives: z.array(z.string()),
+};
+const rule = z.discriminatedUnion('type', [
+  z.strictObject({
+    ...ruleCommon,
+    type: z.literal('query'),
+    language: z.literal('kuery'),
+    index: z.array(z.string()),
+    query: z.string(),
+  }),
+  z.strictObject({
+    ...ruleCommon,
+    type: z.literal('esql'),
+    language: z.literal('esql'),
+    query: z.string(),
+    alert_suppression: z.strictObject({
+      group_by: z.array(z.string()),
+      duration: z.strictObject({ value: z.int(), unit: z.enum(['m', 'h']) }),
+      missing_fields_strategy: z.enum(['suppress', 'doNotSuppress']),
+    }),
+  }),
+]);
+const rules = readFileSync('content/kibana/detection-rules-ledger.ndjson', 'utf8')
+  .trimEnd()
+  .split('\n')
+  .map((line) => rule.parse(JSON.parse(line)));
+
+/**
+ * The values of `event.action` that a query lists; the queries of this content have no other form.
+ */
+export function actionsOf(query: string): string[] {
+  const [, values = ''] = /^event\.action: (?:\((.+)\)|(?="))/.exec(query) ?? [];
+  const listed = (values === '' ? query.replace(/^event\.action: /, '') : values).split(' or ');
+  return listed.map((value) => {
+    const [, action] = /^"([a-z-]+)"$/.exec(value) ?? [];
+    if (action === undefined) throw new Error(`cannot read "${query}": ${value} is not a quoted action`);
+    return action;
+  });
+}
 
 function pathsOf(value: unknown, path = ''): string[] {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return [path];
@@ -18,7 +80,8 @@ test('the documented actions are ten, and each is the action of its entry', () =
   expect(events.map(({ event }) => event.action)).toEqual(documented);
 });
 
-const dataView = objectOf('index-pattern');
+const objects = shippedObjects('saved-objects-ledger');
+const pattern = objects.find((object) => object.type === 'index-pattern')?.attributes.title ?? '';
 
 describe('the rules', () => {
   const silent = rules.find(({ type }) => type === 'esql');
@@ -32,7 +95,7 @@ describe('the rules', () => {
   test('"gap, suspension or window in doubt" fires on exactly the events whose outcome is a failure', () => {
     expect(actionsOf(broken?.query ?? '').sort()).toEqual(failures.toSorted());
     expect(failures).toHaveLength(4);
-    expect(broken?.type === 'query' && broken.index).toEqual([dataView.attributes.title]);
+    expect(broken?.type === 'query' && broken.index).toEqual([pattern]);
   });
 
   /** Evaluates the forms of ES|QL in the rule. @param at ms since the epoch */
@@ -41,7 +104,7 @@ describe('the rules', () => {
     const [, action, field, hours] = /^WHERE event\.action == "(.+)" AND (\S+) >= NOW\(\) - (\d+) hours$/.exec(where ?? '') ?? [];
     const [, newest, counted, by] = /^STATS (\S+) = MAX\((\S+)\) BY (\S+)$/.exec(stats ?? '') ?? [];
     const [, compared, limit] = /^WHERE (\S+) < NOW\(\) - (\d+) hours?$/.exec(late ?? '') ?? [];
-    expect([from, field, counted, compared]).toEqual([`FROM ${dataView.attributes.title}`, '@timestamp', '@timestamp', newest]);
+    expect([from, field, counted, compared]).toEqual([`FROM ${pattern}`, '@timestamp', '@timestamp', newest]);
     expect(by).toBe('dpas.ledger.source');
     const rows = Map.groupBy(
       received.filter((event) => event.event.action === action && Date.parse(event['@timestamp']) >= at - Number(hours) * 3_600_000),
@@ -68,44 +131,12 @@ describe('the rules', () => {
   });
 });
 
-describe('the saved objects', () => {
-  const { panelsJSON: panels } = dashboard.attributes;
-
-  test('refer to objects that exist', () => {
-    const known = new Set(objects.map(({ type, id }) => `${type} ${id}`));
-    const references = [...objects, ...panels.flatMap(({ embeddableConfig }) => embeddableConfig.attributes ?? [])].flatMap(
-      (object) => object.references,
-    );
-    expect(references.filter(({ type, id }) => !known.has(`${type} ${id}`))).toEqual([]);
-    const names = new Set(dashboard.references.map(({ name }) => name));
-    const wanted = panels.flatMap(({ panelIndex, panelRefName, embeddableConfig }) => [
-      ...(panelRefName === undefined ? [] : [`${panelIndex}:${panelRefName}`]),
-      ...(embeddableConfig.attributes?.references ?? []).map(({ name }) => `${panelIndex}:${name}`),
-    ]);
-    expect([...names].sort()).toEqual(wanted.sort());
-    for (const object of objects.filter(({ type }) => type === 'search'))
-      expect(object.references.map(({ name }) => name)).toEqual(['kibanaSavedObjectMeta.searchSourceJSON.index']);
-  });
-
-  test('use only fields and actions of ledger events', () => {
-    const searches = objects.filter((object) => object.type === 'search');
-    const columns = panels.flatMap(({ panelIndex }) => columnsOf(panelIndex));
-    const named = [...columns.map(({ sourceField }) => sourceField), ...searches.flatMap(({ attributes }) => attributes.columns)];
-    expect(named.filter((field) => field !== '___records___' && !fields.has(field))).toEqual([]);
-    const queries = [
-      ...columns.flatMap(({ filter }) => filter?.query ?? []),
-      ...searches.map(({ attributes }) => attributes.kibanaSavedObjectMeta.searchSourceJSON.query.query),
-    ];
-    expect(queries.flatMap(actionsOf).filter((action) => !documented.includes(action))).toEqual([]);
-    expect(queries.length).toBeGreaterThan(9);
-  });
-
-  test('fit side by side into the 48 columns of a dashboard', () => {
-    const cells = panels.flatMap(({ gridData: { x, y, w, h } }) =>
-      Array.from({ length: w * h }, (_, i) => `${x + (i % w)},${y + Math.floor(i / w)}`),
-    );
-    expect(new Set(cells).size).toBe(cells.length);
-    expect(panels.every(({ gridData: { x, w } }) => x + w <= 48)).toBe(true);
-    expect(panels.every(({ panelIndex, gridData }) => panelIndex === gridData.i)).toBe(true);
-  });
+test('the dashboard uses only fields and actions of ledger events', () => {
+  const columns = lensPanels(objects).flatMap(({ lens }) => columnsOf(lens).map(([, column]) => column));
+  const searches = dashboardPanels(objects).filter((panel) => panel.kind === 'search');
+  const named = [...columns.map(({ sourceField }) => sourceField), ...searches.flatMap((search) => search.columns)];
+  expect(named.filter((field) => field !== '___records___' && !fields.has(field))).toEqual([]);
+  const queries = [...columns.flatMap(({ filter }) => filter?.query ?? []), ...searches.flatMap((search) => search.queries)];
+  expect(queries.flatMap(actionsOf).filter((action) => !documented.includes(action))).toEqual([]);
+  expect(queries.length).toBeGreaterThan(9);
 });

@@ -1,6 +1,6 @@
 /**
- * content/kibana/saved-objects.ndjson: the objects match Kibana's formats, references resolve,
- * fields are mapped, and panels find events.
+ * The saved objects of content/kibana: they match Kibana's formats, references resolve, fields are
+ * mapped, and panels find events.
  */
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
@@ -8,8 +8,8 @@ import { rows } from '../normalize/records.ts';
 import { eventOf, recordFor } from './events.ts';
 import { savedObjects } from './kibana-objects.ts';
 import { kql } from './kql.ts';
-import { columnsOf, dashboardPanels, lensPanels, readSavedObjects } from './lens.ts';
-import type { PanelJson, SavedObject } from './lens.ts';
+import { columnsOf, dashboardPanels, lensPanels, readSavedObjects, shippedObjects } from './lens.ts';
+import type { PanelJson, Reference, SavedObject } from './lens.ts';
 import { mappedFields } from './mapped-fields.ts';
 
 const path = fileURLToPath(new URL('../../../content/kibana/saved-objects.ndjson', import.meta.url));
@@ -18,18 +18,23 @@ test('the file matches the table', async () => {
   await expect(savedObjects).toMatchFileSnapshot(path);
 });
 
-const objects = readSavedObjects(savedObjects);
+/** Each file is imported without the other, where a sink has no ledger events. */
+const [audit, ledger] = [readSavedObjects(savedObjects), shippedObjects('saved-objects-ledger')];
+const objects = [...audit, ...ledger];
 const panels = dashboardPanels(objects);
 
 test('ids are fixed and unique', () => {
   expect(new Set(objects.map(({ id }) => id)).size).toBe(objects.length);
-  expect(objects.map(({ type }) => type).toSorted()).toEqual(['dashboard', 'dashboard', 'dashboard', 'index-pattern', 'search', 'search', 'search', 'search']); // prettier-ignore
+  expect(audit.map(({ type }) => type).toSorted()).toEqual(['dashboard', 'dashboard', 'dashboard', 'index-pattern', 'search', 'search', 'search', 'search']); // prettier-ignore
+  expect(ledger.map(({ type }) => type).toSorted()).toEqual(['dashboard', 'index-pattern', 'search', 'search']);
 });
 
-test.each(objects.map((object) => [object.id, object] as const))(
-  '%s: each reference resolves, and each name in it is used',
-  (_, object) => {
-    for (const { type, id } of object.references) expect(objects.some((each) => each.type === type && each.id === id)).toBe(true);
+test.each([audit, ledger].flatMap((file) => file.map((object) => [object.id, object, file] as const)))(
+  '%s: each reference resolves in its file, and each name in it is used',
+  (_, object, file) => {
+    const inner = object.type === 'dashboard' ? object.attributes.panelsJSON.flatMap(ownReferencesOf) : [];
+    for (const { type, id } of [...object.references, ...inner])
+      expect(file.some((each) => each.type === type && each.id === id)).toBe(true);
     expect(object.references.map(({ name }) => name).toSorted()).toEqual(namesIn(object).toSorted());
   },
 );
@@ -44,33 +49,39 @@ function namesIn(object: SavedObject): readonly string[] {
     case 'dashboard':
       return [
         ...object.attributes.panelsJSON.flatMap((panel) => referencesOf(panel).map((name) => `${panel.panelIndex}:${name}`)),
-        ...Object.keys(object.attributes.controlGroupInput.panelsJSON).map((id) => `controlGroup_${id}:optionsListDataView`),
+        ...Object.keys(object.attributes.controlGroupInput?.panelsJSON ?? {}).map((id) => `controlGroup_${id}:optionsListDataView`),
       ];
   }
 }
 
+const ownReferencesOf = (panel: PanelJson): readonly Reference[] =>
+  panel.type === 'lens' ? panel.embeddableConfig.attributes.references : [];
+
 function referencesOf(panel: PanelJson): readonly string[] {
   switch (panel.type) {
     case 'lens':
-      return panel.embeddableConfig.attributes.references.map(({ name }) => name);
+      return ownReferencesOf(panel).map(({ name }) => name);
     case 'map':
       return panel.embeddableConfig.attributes.layerListJSON.flatMap((layer) =>
         layer.type === 'GEOJSON_VECTOR' ? [layer.sourceDescriptor.indexPatternRefName] : [],
       );
     case 'search':
       return [panel.panelRefName];
+    case 'visualization':
+      return [];
   }
 }
 
 test('every field is mapped, and has a type that its operation can aggregate', () => {
   const fields = [
     ...panels.flatMap(({ queries }) => queries.flatMap((query) => kql(query).fields)),
+    ...lensPanels(objects).flatMap(({ lens }) => columnsOf(lens).flatMap(([, { filter }]) => (filter ? kql(filter.query).fields : []))),
     ...panels.flatMap((panel) => (panel.kind === 'search' ? panel.columns : [])),
     ...objects.flatMap((object) =>
       object.type === 'search'
         ? [...object.attributes.columns, ...kqlFields(object.attributes.kibanaSavedObjectMeta.searchSourceJSON.query.query)]
         : object.type === 'dashboard'
-          ? Object.values(object.attributes.controlGroupInput.panelsJSON).map(({ explicitInput }) => explicitInput.fieldName)
+          ? Object.values(object.attributes.controlGroupInput?.panelsJSON ?? {}).map(({ explicitInput }) => explicitInput.fieldName)
           : [],
     ),
   ];
@@ -97,14 +108,17 @@ describe('the layout', () => {
         Array.from({ length: w * h }, (_each, cell) => `${x + (cell % w)}/${y + Math.floor(cell / w)}`),
       );
       expect(new Set(cells).size).toBe(cells.length);
-      for (const { gridData } of attributes.panelsJSON) expect(gridData.x + gridData.w).toBeLessThanOrEqual(48);
+      for (const { gridData, panelIndex } of attributes.panelsJSON) {
+        expect(gridData.x + gridData.w).toBeLessThanOrEqual(48);
+        expect(gridData.i).toBe(panelIndex);
+      }
     },
   );
 });
 
-test('the queries of the panels find events, and exclude test events', () => {
+test('the queries of the panels for records find events, and exclude test events', () => {
   const events = rows.map(({ triple }, at) => eventOf(recordFor({ code: triple.join(':'), at })));
-  for (const { title, queries } of panels) {
+  for (const { title, queries } of dashboardPanels(audit)) {
     const tests = queries.map((query) => kql(query).matches);
     expect(
       events.some((event) => tests.every((matches) => matches(event))),

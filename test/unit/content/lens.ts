@@ -1,6 +1,10 @@
-/** Reads content/kibana/saved-objects.ndjson, and translates each panel into its aggregations. */
+/**
+ * Reads the saved objects of content/kibana, and translates each panel into its aggregations and
+ * their results into values.
+ */
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
+import { kql } from './kql.ts';
 
 /** Written after elastic/kibana 9.x: src/platform/plugins/shared/dashboard, data_views and x-pack/platform/plugins/shared/{lens,maps}. */
 const json = <Schema extends z.ZodType>(schema: Schema) => z.string().transform((text) => schema.parse(JSON.parse(text)));
@@ -9,8 +13,7 @@ const query = z.strictObject({ language: z.literal('kuery'), query: z.string() }
 const versioned = {
   id: z.string().regex(/^dpas-/),
   references: z.array(reference),
-  coreMigrationVersion: z.string(),
-  typeMigrationVersion: z.string(),
+  coreMigrationVersion: z.literal('8.8.0'),
 };
 
 const column = z.looseObject({
@@ -19,6 +22,8 @@ const column = z.looseObject({
   dataType: z.enum(['string', 'date', 'number']),
   operationType: z.enum(['terms', 'date_histogram', 'count', 'unique_count', 'max', 'last_value']),
   sourceField: z.string(),
+  /** The column counts only the events that match. */
+  filter: query.optional(),
   params: z.looseObject({
     size: z.int().optional(),
     orderBy: z.strictObject({ type: z.literal('column'), columnId: z.string() }).optional(),
@@ -31,7 +36,10 @@ const lens = z.strictObject({
   visualizationType: z.enum(['lnsXY', 'lnsDatatable']),
   references: z.array(reference),
   state: z.strictObject({
-    datasourceStates: z.strictObject({ formBased: z.strictObject({ layers: z.strictObject({ layer }) }) }),
+    datasourceStates: z.strictObject({
+      formBased: z.strictObject({ layers: z.record(z.string(), layer) }),
+      textBased: z.strictObject({ layers: z.strictObject({}) }).optional(),
+    }),
     visualization: z.looseObject({}),
     query,
     filters: z.array(z.never()),
@@ -83,10 +91,22 @@ const panel = z.discriminatedUnion('type', [
   }),
   z.strictObject({
     type: z.literal('search'),
+    /** Default: the title of the search. */
+    title: z.string().optional(),
     panelIndex: z.string(),
     panelRefName: z.string(),
     gridData: grid,
     embeddableConfig: z.strictObject({ enhancements: z.strictObject({}) }),
+  }),
+  z.strictObject({
+    type: z.literal('visualization'),
+    title: z.literal(''),
+    panelIndex: z.string(),
+    gridData: grid,
+    embeddableConfig: z.looseObject({
+      hidePanelTitles: z.literal(true),
+      savedVis: z.looseObject({ type: z.literal('markdown'), params: z.looseObject({ markdown: z.string() }) }),
+    }),
   }),
 ]);
 const control = z.strictObject({
@@ -101,11 +121,13 @@ const savedObject = z.discriminatedUnion('type', [
   z.strictObject({
     type: z.literal('index-pattern'),
     ...versioned,
+    typeMigrationVersion: z.literal('8.0.0'),
     attributes: z.strictObject({ title: z.string(), name: z.string(), timeFieldName: z.literal('@timestamp') }),
   }),
   z.strictObject({
     type: z.literal('search'),
     ...versioned,
+    typeMigrationVersion: z.literal('8.0.0'),
     attributes: z.looseObject({
       title: z.string(),
       columns: z.array(z.string()),
@@ -118,23 +140,26 @@ const savedObject = z.discriminatedUnion('type', [
   z.strictObject({
     type: z.literal('dashboard'),
     ...versioned,
+    typeMigrationVersion: z.enum(['8.9.0', '10.2.0']),
     attributes: z.looseObject({
       title: z.string(),
+      description: z.string(),
+      timeFrom: z.enum(['now-24h', 'now-7d']),
       panelsJSON: json(z.array(panel)),
       optionsJSON: json(z.record(z.string(), z.boolean())),
       kibanaSavedObjectMeta: z.strictObject({ searchSourceJSON: json(z.strictObject({ query, filter: z.array(z.never()) })) }),
-      controlGroupInput: z.looseObject({
-        panelsJSON: json(z.record(z.string(), control)),
-        ignoreParentSettingsJSON: json(z.looseObject({})),
-      }),
+      controlGroupInput: z
+        .looseObject({ panelsJSON: json(z.record(z.string(), control)), ignoreParentSettingsJSON: json(z.looseObject({})) })
+        .optional(),
     }),
   }),
 ]);
 
 export type SavedObject = z.output<typeof savedObject>;
+export type Reference = z.output<typeof reference>;
 export type PanelJson = z.output<typeof panel>;
 type Lens = z.output<typeof lens>;
-type LensColumn = z.output<typeof column>;
+export type LensColumn = z.output<typeof column>;
 
 export function readSavedObjects(text: string): readonly SavedObject[] {
   return text
@@ -143,8 +168,8 @@ export function readSavedObjects(text: string): readonly SavedObject[] {
     .map((line) => savedObject.parse(JSON.parse(line)));
 }
 
-export const shippedObjects = (): readonly SavedObject[] =>
-  readSavedObjects(readFileSync(new URL('../../../content/kibana/saved-objects.ndjson', import.meta.url), 'utf8'));
+export const shippedObjects = (name: 'saved-objects' | 'saved-objects-ledger' = 'saved-objects'): readonly SavedObject[] =>
+  readSavedObjects(readFileSync(new URL(`../../../content/kibana/${name}.ndjson`, import.meta.url), 'utf8'));
 
 type SavedSearch = Extract<SavedObject, { type: 'search' }>['attributes'];
 type MapLayer = Extract<z.output<typeof layerOfMap>, { type: 'GEOJSON_VECTOR' }>;
@@ -160,7 +185,8 @@ interface PlacedPanel {
 export type LensPanel = PlacedPanel & { readonly kind: 'lens'; readonly lens: Lens };
 export type MapPanel = PlacedPanel & { readonly kind: 'map'; readonly geoField: string };
 export type SearchPanel = PlacedPanel & { readonly kind: 'search'; readonly columns: readonly string[] };
-export type DashboardPanel = LensPanel | MapPanel | SearchPanel;
+type TextPanel = PlacedPanel & { readonly kind: 'text'; readonly markdown: string };
+export type DashboardPanel = LensPanel | MapPanel | SearchPanel | TextPanel;
 
 /** The panels of all dashboards, in their order. */
 export function dashboardPanels(objects: readonly SavedObject[]): readonly DashboardPanel[] {
@@ -184,12 +210,14 @@ export function dashboardPanels(objects: readonly SavedObject[]): readonly Dashb
         if (!layer) throw new Error(`the map "${each.title}" has no layer of events`);
         return { ...placed(each.title, layer.query.query), kind: 'map', geoField: layer.sourceDescriptor.geoField };
       }
+      if (each.type === 'visualization')
+        return { ...placed(each.title, ''), kind: 'text', markdown: each.embeddableConfig.savedVis.params.markdown };
       const {
         title,
         columns,
         kibanaSavedObjectMeta: meta,
       } = searchOf(objects, object.references, `${each.panelIndex}:${each.panelRefName}`);
-      return { ...placed(title, meta.searchSourceJSON.query.query), kind: 'search', columns };
+      return { ...placed(each.title ?? title, meta.searchSourceJSON.query.query), kind: 'search', columns };
     });
   });
 }
@@ -209,7 +237,9 @@ export const lensPanels = (objects: readonly SavedObject[]): readonly LensPanel[
   dashboardPanels(objects).filter((panel) => panel.kind === 'lens');
 
 export function columnsOf({ state }: Lens): readonly (readonly [id: string, column: LensColumn])[] {
-  const { columnOrder, columns } = state.datasourceStates.formBased.layers.layer;
+  const [layer, ...others] = Object.values(state.datasourceStates.formBased.layers);
+  if (!layer || others.length > 0) throw new Error(`a panel has ${others.length} layers more than one`);
+  const { columnOrder, columns } = layer;
   return columnOrder.map((id) => {
     const found = columns[id];
     if (!found) throw new Error(`a panel lacks the column ${id}`);
@@ -228,35 +258,60 @@ export const clustersOf = ({ geoField }: MapPanel): object => ({
 /** The aggregations of a Lens panel: buckets within buckets, with the metrics in each. */
 export function aggregationsOf(panelLens: Lens, interval: string): object {
   const columns = columnsOf(panelLens);
-  const metrics = columns.filter(([, { isBucketed, operationType }]) => !isBucketed && operationType !== 'count');
-  const own = Object.fromEntries(metrics.map(([id, { operationType, sourceField }]) => [id, metricOf(operationType, sourceField)]));
+  const metrics = columns.filter(([, column]) => !column.isBucketed && !isDocumentCount(column));
+  const own = Object.fromEntries(metrics.map(([id, column]) => [id, aggregationOf(column)]));
   return columns
     .filter(([, { isBucketed }]) => isBucketed)
     .reduceRight<object>((inner, [id, { operationType, sourceField, params }]) => {
-      const ordered = columns.find(([each]) => each === params.orderBy?.columnId)?.[1].operationType;
       const bucket =
         operationType === 'terms'
-          ? {
-              terms: {
-                field: sourceField,
-                size: params.size,
-                order: { [ordered === 'count' ? '_count' : (params.orderBy?.columnId ?? '_count')]: 'desc' },
-              },
-            }
+          ? { terms: { field: sourceField, size: params.size, order: { [orderOf(columns, params.orderBy?.columnId)]: 'desc' } } }
           : { date_histogram: { field: sourceField, fixed_interval: interval } };
       return { [id]: { ...bucket, aggs: { ...own, ...inner } } };
     }, own);
 }
 
-function metricOf(operationType: string, field: string): object {
+/** A bucket of a response, with the results of its aggregations by the ids of their columns. */
+export interface Bucket {
+  readonly key: string | number;
+  readonly doc_count: number;
+  readonly [column: string]: unknown;
+}
+
+/** The value of a column in a bucket: a number, or for `last_value` the text; null without events. */
+export function valueIn(bucket: Bucket, [id, column]: readonly [id: string, column: LensColumn]): number | string | null {
+  if (isDocumentCount(column)) return bucket.doc_count;
+  const found = bucket[id] as { readonly doc_count: number; readonly value: unknown };
+  if (column.operationType === 'count') return found.doc_count;
+  const metric = column.filter ? found.value : found;
+  if (column.operationType !== 'last_value') return (metric as { readonly value: number | null }).value;
+  const { hits } = (metric as { readonly hits: { readonly hits: readonly { readonly fields: Readonly<Record<string, readonly unknown[]>> }[] } }).hits; // prettier-ignore
+  return hits[0] ? Object.values(hits[0].fields).flat().join(', ') : null;
+}
+
+const isDocumentCount = ({ operationType, filter }: LensColumn): boolean => operationType === 'count' && !filter;
+
+/** A column with a filter is a bucket of the events that match, with the metric as `value` in it. */
+function aggregationOf(column: LensColumn): object {
+  const { operationType, filter } = column;
+  if (!filter) return metricOf(column);
+  return { filter: kql(filter.query).query, ...(operationType === 'count' ? {} : { aggs: { value: metricOf(column) } }) };
+}
+
+function metricOf({ operationType, sourceField: field }: LensColumn): object {
   switch (operationType) {
     case 'max':
       return { max: { field } };
-    case 'last_value': {
-      const newest = { size: 1, sort: [{ '@timestamp': 'desc' }], docvalue_fields: [field], _source: false };
-      return { filter: { exists: { field } }, aggs: { hit: { top_hits: newest } } };
-    }
+    case 'last_value':
+      return { top_hits: { size: 1, sort: [{ '@timestamp': 'desc' }], docvalue_fields: [field], _source: false } };
     default:
       return { cardinality: { field } };
   }
+}
+
+/** The path of a column in the order of buckets. */
+function orderOf(columns: ReturnType<typeof columnsOf>, id = '_count'): string {
+  const column = columns.find(([each]) => each === id)?.[1];
+  if (!column || isDocumentCount(column)) return '_count';
+  return column.filter && column.operationType !== 'count' ? `${id}>value` : id;
 }
