@@ -22,9 +22,9 @@ export function ledgerEvent(line: object, received = 0, uid = 'u'): LedgerEvent 
 }
 
 /** The actions that docs/formats.md lists. */
-export const documented = [...readFileSync('docs/formats.md', 'utf8').matchAll(/^\| `((?:window|suspension)-\S+|operation)` \| /gm)].map(
-  ([, action = '']) => action,
-);
+export const documented = [
+  ...readFileSync('docs/formats.md', 'utf8').matchAll(/^\| `((?:window|suspension)-\S+|operation|archive-checkpoint)` \| /gm),
+].map(([, action = '']) => action);
 
 /** An event of each documented action. */
 export const ledgerEvents = documented.map((action, index) => {
@@ -32,7 +32,11 @@ export const ledgerEvents = documented.map((action, index) => {
   if (action.startsWith('suspension')) {
     return ledgerEvent({ ledger: 'suspension', state: action.endsWith('ended') ? 'active' : 'suspended' }, 0, uid);
   }
-  return ledgerEvent(action === 'operation' ? { ledger: 'operation', operation: 'replay', actor: 'root' } : { action }, 0, uid);
+  const moments: Readonly<Record<string, object>> = {
+    operation: { ledger: 'operation', operation: 'replay', actor: 'root' },
+    'archive-checkpoint': { ledger: 'archive-checkpoint', sink: 'worm', checkpoint: 'waybill.example\n1\n' },
+  };
+  return ledgerEvent(moments[action] ?? { action }, 0, uid);
 });
 
 export const failures = ledgerEvents.filter(({ event }) => event.outcome === 'failure').map(({ event }) => event.action);
