@@ -24,6 +24,10 @@ interface CertificateOptions {
   readonly usage?: string;
   /** Default `rsa`. */
   readonly key?: 'rsa' | 'ec' | 'ed25519';
+  /** Extensions of the root; a name constraint may use `dirName:elsewhere`. Default `basicConstraints=critical,CA:TRUE`. */
+  readonly root?: string;
+  /** The root issues the certificate of another authority, which issues the signing certificate. */
+  readonly hasMiddle?: boolean;
 }
 
 const keyOptions = {
@@ -35,18 +39,19 @@ const keyOptions = {
 export class Authority implements Disposable {
   readonly folder = mkdtempSync(join(tmpdir(), 'authority-'));
 
-  /** A root, and a certificate for time stamps that it issued. */
+  /** A root, and a certificate for time stamps. */
   constructor(name = 'Example', options: CertificateOptions = {}) {
     const { validFrom = Date.now() - 180 * day, validTo = Date.now() + 180 * day, usage = 'critical,timeStamping', key = 'rsa' } = options;
-    const subject = (role: string): string => `/O=${name}/CN=${name} ${role}`;
+    const { root = 'basicConstraints=critical,CA:TRUE', hasMiddle = false } = options;
     mkdirSync(join(this.folder, 'new'));
     this.#write('index', '');
     this.#write('serial', '01\n');
+    const authority = 'keyUsage=critical,keyCertSign\nsubjectKeyIdentifier=hash\n';
     this.#write(
       'ca.cnf',
       `[ca]\ndefault_ca=authority\n[authority]\ndatabase=index\nserial=serial\nnew_certs_dir=new\ndefault_md=sha256\npolicy=any\n` +
-        `unique_subject=no\n[any]\norganizationName=optional\ncommonName=supplied\n[root]\nbasicConstraints=critical,CA:TRUE\n` +
-        `keyUsage=critical,keyCertSign\nsubjectKeyIdentifier=hash\n[stamps]\nextendedKeyUsage=${usage}\n` +
+        `unique_subject=no\n[any]\norganizationName=optional\ncommonName=supplied\n[elsewhere]\nO=Elsewhere\n` +
+        `[root]\n${root}\n${authority}[middle]\nbasicConstraints=critical,CA:TRUE\n${authority}[tsa]\nextendedKeyUsage=${usage}\n` +
         `keyUsage=critical,digitalSignature\nsubjectKeyIdentifier=hash\nauthorityKeyIdentifier=keyid\n[req]\ndistinguished_name=any\n`,
     );
     this.#write('tsa.serial', '01\n');
@@ -55,22 +60,22 @@ export class Authority implements Disposable {
       `[tsa]\ndefault_tsa=one\n[one]\nserial=tsa.serial\nsigner_digest=sha256\ndefault_policy=1.2.3.4.1\nother_policies=1.2.3.4.2\n` +
         `digests=sha256\naccuracy=secs:1\nordering=no\ness_cert_id_chain=no\ness_cert_id_alg=sha256\n`,
     );
-    for (const role of ['root', 'tsa'])
-      this.#run('genpkey', ...(role === 'root' ? keyOptions.rsa : keyOptions[key]), '-out', `${role}.key`);
-    const period = (from: number, to: number): string[] => ['-startdate', utc(from), '-enddate', utc(to)];
-    this.#run('req', '-config', 'ca.cnf', '-new', '-key', 'root.key', '-subj', subject('Root'), '-out', 'root.csr');
-    const selfSigned = [
-      '-selfsign',
-      '-keyfile',
-      'root.key',
-      '-extensions',
-      'root',
-      ...period(validFrom - 3650 * day, validTo + 3650 * day),
-    ];
-    this.#run('ca', '-batch', '-config', 'ca.cnf', ...selfSigned, '-in', 'root.csr', '-out', 'root.pem', '-notext');
-    this.#run('req', '-config', 'ca.cnf', '-new', '-key', 'tsa.key', '-subj', subject('Stamps'), '-out', 'tsa.csr');
-    const issued = ['-cert', 'root.pem', '-keyfile', 'root.key', '-extensions', 'stamps', ...period(validFrom, validTo)];
-    this.#run('ca', '-batch', '-config', 'ca.cnf', ...issued, '-in', 'tsa.csr', '-out', 'tsa.pem', '-notext');
+    const issue = (role: string, commonName: string, issuer: string | undefined, days = 0): void => {
+      this.#run('genpkey', ...(role === 'tsa' ? keyOptions[key] : keyOptions.rsa), '-out', `${role}.key`);
+      const subject = `/O=${name}/CN=${name} ${commonName}`;
+      this.#run('req', '-config', 'ca.cnf', '-new', '-key', `${role}.key`, '-subj', subject, '-out', `${role}.csr`);
+      const by = issuer === undefined ? ['-selfsign', '-keyfile', 'root.key'] : ['-cert', `${issuer}.pem`, '-keyfile', `${issuer}.key`];
+      const period = ['-startdate', utc(validFrom - days * day), '-enddate', utc(validTo + days * day)];
+      const files = ['-in', `${role}.csr`, '-out', `${role}.pem`];
+      this.#run('ca', '-batch', '-config', 'ca.cnf', ...by, '-extensions', role, ...period, ...files, '-notext');
+    };
+    issue('root', 'Root', undefined, 3650);
+    if (hasMiddle) issue('middle', 'Middle', 'root', 3650);
+    issue('tsa', 'Stamps', hasMiddle ? 'middle' : 'root');
+    this.#write(
+      'chain.pem',
+      (hasMiddle ? ['middle', 'root'] : ['root']).map((role) => readFileSync(join(this.folder, `${role}.pem`), 'utf8')).join(''),
+    );
   }
 
   get rootPath(): string {
@@ -85,7 +90,7 @@ export class Authority implements Disposable {
   reply(query: Uint8Array): Buffer {
     const id = randomBytes(8).toString('hex');
     this.#write(`${id}.tsq`, query);
-    const signer = ['-signer', 'tsa.pem', '-inkey', 'tsa.key', '-chain', 'root.pem'];
+    const signer = ['-signer', 'tsa.pem', '-inkey', 'tsa.key', '-chain', 'chain.pem'];
     spawnSync('openssl', ['ts', '-reply', '-config', 'tsa.cnf', '-queryfile', `${id}.tsq`, ...signer, '-out', `${id}.tsr`], {
       cwd: this.folder,
     });
@@ -109,7 +114,7 @@ export class Authority implements Disposable {
       der(0x18, genTime),
     );
     this.#write(`${id}.info`, info);
-    const signer = ['-signer', 'tsa.pem', '-inkey', 'tsa.key', '-certfile', 'root.pem'];
+    const signer = ['-signer', 'tsa.pem', '-inkey', 'tsa.key', '-certfile', 'chain.pem'];
     const as = [
       '-outform',
       'DER',

@@ -18,15 +18,23 @@ export function identifierOf(bytes: Uint8Array): string | undefined {
   return block instanceof ObjectIdentifier ? block.getValue() : undefined;
 }
 
-/** True when the certificate has this extension, marked critical (RFC 5280, section 4.1). */
-export function hasCritical(certificate: Uint8Array, extension: string): boolean {
+interface Extension {
+  readonly identifier: string | undefined;
+  readonly isCritical: boolean;
+  /** An OCTET STRING with its tag. */
+  readonly value: Buffer;
+}
+
+/** The extensions of a certificate (RFC 5280, section 4.1). */
+export function extensionsOf(certificate: Uint8Array): readonly Extension[] {
   const [body] = elementsOf(certificate);
   const tagged = body && elementsOf(bytesOf(body)).find(({ idBlock }) => idBlock.tagClass === 3 && idBlock.tagNumber === 3);
   const [list] = tagged ? elementsOf(bytesOf(tagged)) : [];
-  return (list ? elementsOf(bytesOf(list)) : []).some((each) => {
-    const [identifier, critical] = elementsOf(bytesOf(each));
-    const isTrue = critical !== undefined && bytesOf(critical).equals(Buffer.of(0x01, 0x01, 0xff));
-    return isTrue && identifier !== undefined && identifierOf(bytesOf(identifier)) === extension;
+  return (list ? elementsOf(bytesOf(list)) : []).flatMap((each) => {
+    const [identifier, ...others] = elementsOf(bytesOf(each)).map(bytesOf);
+    const value = others.pop();
+    if (!identifier || !value) return [];
+    return { identifier: identifierOf(identifier), isCritical: others.some((flag) => flag.equals(Buffer.of(0x01, 0x01, 0xff))), value };
   });
 }
 

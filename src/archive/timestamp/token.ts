@@ -7,11 +7,11 @@ import { SignedData } from '@peculiar/asn1-cms';
 import type { SignerInfo } from '@peculiar/asn1-cms';
 import { AsnConvert, OctetString } from '@peculiar/asn1-schema';
 import { MessageImprint, PKIStatus, TimeStampReq, TimeStampResp, TSTInfo } from '@peculiar/asn1-tsp';
-import { AlgorithmIdentifier } from '@peculiar/asn1-x509';
+import { AlgorithmIdentifier, BasicConstraints } from '@peculiar/asn1-x509';
 import { messageOf } from '../../errors.ts';
 import type { Micros } from '../../model/time.ts';
 import { equal } from '../merkle.ts';
-import { bytesOf, elementsOf, hasCritical, identifierOf } from './der.ts';
+import { bytesOf, elementsOf, extensionsOf, identifierOf } from './der.ts';
 
 /** What a request asked for. The response must repeat it. */
 interface Question {
@@ -41,6 +41,10 @@ const oid = {
   messageDigest: '1.2.840.113549.1.9.4',
   signingCertificate: '1.2.840.113549.1.9.16.2.12',
   signingCertificateV2: '1.2.840.113549.1.9.16.2.47',
+  keyUsage: '2.5.29.15',
+  basicConstraints: '2.5.29.19',
+  nameConstraints: '2.5.29.30',
+  certificatePolicies: '2.5.29.32',
   extendedKeyUsage: '2.5.29.37',
   timeStamping: '1.3.6.1.5.5.7.3.8',
   rsaPss: '1.2.840.113549.1.1.10',
@@ -52,6 +56,13 @@ const digests: Readonly<Record<string, string>> = {
   '2.16.840.1.101.3.4.2.3': 'sha512',
 };
 
+/** Critical extensions that do not exclude the certificate of an authority. */
+const permittedExtensions: readonly (string | undefined)[] = [
+  oid.keyUsage,
+  oid.basicConstraints,
+  oid.certificatePolicies,
+  oid.extendedKeyUsage,
+];
 const octetString = 0x04;
 const setOf = 0x31;
 const maxCertificates = 16;
@@ -170,7 +181,8 @@ function assertSigned(signer: SignerInfo, attributes: Buffer, content: Buffer, c
 /** RFC 3161, section 2.3: a certificate for time stamps alone. */
 function assertForTimeStamps(certificate: X509Certificate): void {
   const usages = certificate.keyUsage as readonly string[] | undefined;
-  if (usages?.length !== 1 || usages[0] !== oid.timeStamping || !hasCritical(certificate.raw, oid.extendedKeyUsage))
+  const isCritical = extensionsOf(certificate.raw).some((each) => each.identifier === oid.extendedKeyUsage && each.isCritical);
+  if (usages?.length !== 1 || usages[0] !== oid.timeStamping || !isCritical)
     throw new TokenError('its certificate is not for time stamps alone');
 }
 
@@ -187,7 +199,7 @@ function attributeOf({ signedAttrs = [] }: SignerInfo, type: string): Buffer | u
 export function leadsTo(roots: readonly X509Certificate[], { signer, certificates }: Token, at: Micros): boolean {
   const isValid = ({ validFromDate, validToDate }: X509Certificate): boolean =>
     validFromDate.getTime() <= at / 1_000 && at / 1_000 <= validToDate.getTime();
-  const leads = (from: X509Certificate, others: readonly X509Certificate[]): boolean => {
+  const leads = (from: X509Certificate, others: readonly X509Certificate[], between: number): boolean => {
     if (!isValid(from)) return false;
     if (from.subject === from.issuer) return roots.some(({ raw }) => raw.equals(from.raw));
     return others.some(
@@ -195,13 +207,30 @@ export function leadsTo(roots: readonly X509Certificate[], { signer, certificate
         issuer.ca &&
         from.checkIssued(issuer) &&
         from.verify(issuer.publicKey) &&
+        permits(issuer, between) &&
         leads(
           issuer,
           others.filter((each) => each !== issuer),
+          between + 1,
         ),
     );
   };
-  return leads(signer, [...roots, ...certificates]);
+  return leads(signer, [...roots, ...certificates], 0);
+}
+
+/**
+ * The constraints of an authority's certificate (RFC 5280, section 4.2.1). Constraints on names and policies are not evaluated: such a
+ * certificate is refused.
+ * @param between  the number of certificates between it and the signer
+ */
+function permits({ raw }: X509Certificate, between: number): boolean {
+  const extensions = extensionsOf(raw);
+  const basic = extensions.find(({ identifier }) => identifier === oid.basicConstraints);
+  const most = basic && AsnConvert.parse(plain(octetsIn(basic.value)), BasicConstraints).pathLenConstraint;
+  if (most !== undefined && between > most) return false;
+  return extensions.every(
+    ({ identifier, isCritical }) => identifier !== oid.nameConstraints && (!isCritical || permittedExtensions.includes(identifier)),
+  );
 }
 
 /** @throws Error for text that is not certificates in PEM */

@@ -17,7 +17,7 @@ const path = (checkpoint: number): string => `timestamps/${String(checkpoint).pa
 describe.skipIf(!hasOpenssl || !hasPython)('time stamps', () => {
   const validity = { validFrom: noon - 30 * day, validTo: noon + 100 * day };
   const made: Authority[] = [];
-  const authority = (name: string, options = validity): Authority => {
+  const authority = (name: string, options: ConstructorParameters<typeof Authority>[1] = validity): Authority => {
     const one = new Authority(name, options);
     made.push(one);
     return one;
@@ -128,6 +128,22 @@ describe.skipIf(!hasOpenssl || !hasPython)('time stamps', () => {
     const report = await judged(archive, [foreign]);
     expect(summaries(report)).toEqual([...[1, 2, 3].map((number) => `unproven ${path(number)}`), 'unproven timestamps/']);
     expect((await judged(archive, [foreign, first])).result).toBe('intact');
+  });
+
+  const constraints: readonly (readonly [string, string, readonly string[]])[] = [
+    ['no constraint', 'basicConstraints=critical,CA:TRUE', []],
+    ['room for one more authority', 'basicConstraints=critical,CA:TRUE,pathlen:1', []],
+    ['room for none', 'basicConstraints=critical,CA:TRUE,pathlen:0', [`unproven ${path(1)}`, 'unproven timestamps/']],
+    [
+      'other names only',
+      'basicConstraints=critical,CA:TRUE\nnameConstraints=critical,permitted;dirName:elsewhere',
+      [`unproven ${path(1)}`, 'unproven timestamps/'],
+    ],
+  ];
+  it.each(constraints)('lead over another authority to a root with %s', async (_name, root, found) => {
+    const above = authority('Above', { ...validity, root, hasMiddle: true });
+    const report = await judged(await stampedOn([0], () => above, 1), [above], noon + day);
+    expect(summaries(report)).toEqual(found);
   });
 
   it('name days without one', async () => {
