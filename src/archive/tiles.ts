@@ -93,18 +93,19 @@ export function rangeHash(range: LeafRange, size: number, hashesOf: (tile: TileI
 
 /** The hashes of a subtree, after one byte for a prefix. Pairs are hashed in place, and their parents overwrite hashes that were used already. */
 const row = Buffer.alloc(1 + tileWidth * hashBytes);
+const pairs = Array.from({ length: tileWidth / 2 }, (_, i) => row.subarray(2 * i * hashBytes, 1 + 2 * (i + 1) * hashBytes));
 const nodePrefix = 0x01;
 
 /** The root over a power of two of hashes, at most 256. */
 export function completeRoot(hashes: Uint8Array): Uint8Array {
   if (hashes.length === 0) throw new RangeError('a subtree has at least one hash');
   row.set(hashes, 1);
-  for (let pairs = hashes.length / hashBytes / 2; pairs >= 1; pairs /= 2)
-    for (let i = 0; i < pairs; i += 1) {
-      const from = i * 2 * hashBytes;
+  for (let nodes = hashes.length / hashBytes / 2; nodes >= 1; nodes /= 2)
+    for (let i = 0; i < nodes; i += 1) {
+      const pair = pairs[i] as Buffer;
       // Overwrites the last byte of the previous pair, whose parent is computed already.
-      row[from] = nodePrefix;
-      writeSha256(row, 1 + i * hashBytes, row.subarray(from, from + 1 + 2 * hashBytes));
+      pair[0] = nodePrefix;
+      writeSha256(row, 1 + i * hashBytes, pair);
     }
   return Buffer.from(row.subarray(1, 1 + hashBytes));
 }

@@ -34,18 +34,23 @@ export async function computeIndex(store: ArchiveStore, number: number): Promise
 
 /** @param entries  of the leaves, in order. @returns rows in the order of their uids, bytewise */
 export function formatIndex(entries: readonly Buffer[]): Buffer {
-  const leaves = [...entries.keys()].filter((leaf) => isRecord(entries[leaf] as Buffer));
-  // Numbers sort many times faster than comparisons; few uids begin with the same four bytes.
-  const keys = Float64Array.from(leaves, (leaf) => (entries[leaf] as Buffer).readUInt32BE(1) * indexWidth + leaf).sort();
-  const rows = Buffer.alloc(keys.length * rowBytes);
-  for (const [i, key] of keys.entries()) {
-    const leaf = key % indexWidth;
+  const keys = new Float64Array(entries.length);
+  let records = 0;
+  for (const [leaf, entry] of entries.entries())
+    // Numbers sort many times faster than comparisons; few uids begin with the same four bytes.
+    if (isRecord(entry)) keys[records++] = entry.readUInt32BE(1) * indexWidth + leaf;
+  const rows = Buffer.alloc(records * rowBytes);
+  let before = -1;
+  for (const [i, key] of keys.subarray(0, records).sort().entries()) {
+    const beginning = Math.floor(key / indexWidth);
+    const leaf = key - beginning * indexWidth;
     const uid = uidOf(entries[leaf] as Buffer);
     let at = i * rowBytes;
-    while (at > 0 && rows.compare(uid, 0, uidBytes, at - rowBytes, at - rowBytes + uidBytes) > 0) {
+    while (beginning === before && at > 0 && rows.compare(uid, 0, uidBytes, at - rowBytes, at - rowBytes + uidBytes) > 0) {
       rows.copyWithin(at, at - rowBytes, at);
       at -= rowBytes;
     }
+    before = beginning;
     rows.set(uid, at);
     rows.writeUInt16BE(leaf, at + uidBytes);
   }
