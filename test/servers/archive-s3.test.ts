@@ -20,6 +20,7 @@ import { archivedRecords } from '../support/archive-files.ts';
 import { keyFrom } from '../support/archive.ts';
 import { temporary } from '../support/model-journal.ts';
 import { hasPython, resultOf, secondVerifier } from '../support/second-verifier.ts';
+import { Authority, AuthorityServer, hasOpenssl, sendReply } from '../support/time-stamp-authority.ts';
 import { s3Missing, S3Server, s3Servers } from './s3-server.ts';
 
 const never = new AbortController().signal;
@@ -30,6 +31,15 @@ const kills = Number(process.env['WAYBILL_SERVER_KILLS'] ?? 10);
 function settingsOf(endpoint: string, bucket: string, given: object = {}) {
   const s3 = { bucket, prefix: 'production', region: 'us-east-1', endpoint, objectLock: '1d', accessKeyId, secretAccessKey, ...given };
   return archive.config.parse({ s3, signingKey: pem });
+}
+
+/** @returns the versions of objects whose key matches; nobody can delete one */
+async function lockedVersions(server: S3Server, bucket: string, pattern: RegExp): Promise<number> {
+  const { Versions = [] } = await server.s3.send(new ListObjectVersionsCommand({ Bucket: bucket }));
+  const locked = Versions.filter(({ Key = '' }) => pattern.test(Key));
+  for (const { Key, VersionId } of locked)
+    await expect(server.s3.send(new DeleteObjectCommand({ Bucket: bucket, Key, VersionId }))).rejects.toThrow();
+  return locked.length;
 }
 
 const open = (endpoint: string, bucket: string, kept: ResumePoint): Promise<Sink> =>
@@ -144,17 +154,24 @@ for (const name of s3Servers) {
       const bucket = await newBucket();
       await using sink = await open(server.endpoint, bucket, new ModelKept());
       await sink.send(batchOf(messages(1, 3)), never);
-      const { Versions = [] } = await server.s3.send(new ListObjectVersionsCommand({ Bucket: bucket }));
-      const locked = Versions.filter(({ Key = '' }) => /\/(segments|checkpoints)\//.test(Key));
-      expect(locked).toHaveLength(2);
-      for (const { Key, VersionId } of locked)
-        await expect(server.s3.send(new DeleteObjectCommand({ Bucket: bucket, Key, VersionId }))).rejects.toThrow();
+      expect(await lockedVersions(server, bucket, /\/(segments|checkpoints)\//)).toBe(2);
       const findings = await archive.check(settingsOf(server.endpoint, bucket), contextOf('under-test', { format: 'raw' }), never);
       // The test uses the keys of the server's owner, who may delete every object that is not
       // locked.
       expect(findings.flatMap(({ level, message }) => (level === 'ok' ? [] : [message.split(':')[0]]))).toEqual([
         'the credentials may delete versions that are not locked',
       ]);
+      await expectIntact(server.endpoint, bucket, 3);
+    });
+
+    test.skipIf(!hasOpenssl)('is locked: a time stamp cannot be deleted', async () => {
+      const bucket = await newBucket();
+      using openssl = new Authority();
+      await using authority = await AuthorityServer.start((query, response) => sendReply(response, openssl.reply(query)));
+      const settings = { ...settingsOf(server.endpoint, bucket), timestamp: { url: authority.url } };
+      await using sink = await archive.open(settings, contextOf('under-test', { format: 'raw' }), new ModelKept(), never);
+      await sink.send(batchOf(messages(1, 3)), never);
+      await expect.poll(() => lockedVersions(server, bucket, /\/timestamps\//), { timeout: 10_000 }).toBe(1);
       await expectIntact(server.endpoint, bucket, 3);
     });
 
