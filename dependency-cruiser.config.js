@@ -12,6 +12,7 @@ const rows = [
   ['quote.ts', ['escape.ts', 'secrets.ts']],
   ['errors.ts', ['quote.ts', 'secrets.ts']],
   ['files.ts', ['node']],
+  ['regular-file.ts', ['node']],
   ['version.ts', ['files.ts', 'node']],
   ['node-http.ts', ['node']],
   ['clock.ts', ['model/', 'node']],
@@ -19,7 +20,7 @@ const rows = [
   // An exclusive transaction is the lock that the operating system releases with the process.
   ['lock.ts', ['better-sqlite3', 'node']],
   ['record/', ['record/', 'model/', 'node:buffer', 'node:crypto']],
-  ['settings/', ['settings/', ...ground, 'record/timestamp.ts', 'secrets.ts', 'zod', 'node']],
+  ['settings/', ['settings/', ...ground, 'regular-file.ts', 'record/timestamp.ts', 'secrets.ts', 'zod', 'node']],
   // From the service to the journal and on to a message.
   ['connect/', ['connect/', ...ground, 'quote.ts', 'node-http.ts', 'undici', 'node']],
   ['source/', ['source/', 'connect/', 'deadline.ts', ...ground, 'quote.ts', 'secrets.ts', 'undici', 'openid-client', 'jose', 'node']],
@@ -74,7 +75,19 @@ const rows = [
         'journal/settings.ts',
         'telemetry/settings.ts',
       ],
-      ...['normalize/', 'source/settings.ts', 'sink/define.ts', 'sink/index.ts', 'record/', 'secrets.ts', ...ground, 'zod', 'yaml', 'node'],
+      ...[
+        'normalize/',
+        'source/settings.ts',
+        'sink/define.ts',
+        'sink/index.ts',
+        'record/',
+        'regular-file.ts',
+        'secrets.ts',
+        ...ground,
+        'zod',
+        'yaml',
+        'node',
+      ],
     ],
   ],
   // Observes the daemon.
@@ -92,7 +105,7 @@ const rows = [
       'node:crypto',
     ],
   ],
-  ['admin/', ['admin/', 'report/', 'files.ts', 'node-http.ts', ...ground, 'node']],
+  ['admin/', ['admin/', 'report/', 'files.ts', 'regular-file.ts', 'node-http.ts', ...ground, 'node']],
   // The daemon and the command line may import every folder except the reference service, which they start as a program.
   ['daemon/', ['', 'zod', 'node']],
   ['cli/', ['', 'zod', 'node']],

@@ -4,12 +4,13 @@
  */
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
-import { chmod, readFile } from 'node:fs/promises';
+import { chmod } from 'node:fs/promises';
 import type { RequestListener, Server, ServerOptions } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, ListenOptions, Socket } from 'node:net';
 import { WaybillError, messageOf } from '../errors.ts';
 import { createServer } from '../node-http.ts';
+import { readRegularFileAsync } from '../regular-file.ts';
 import { createAuthorizer, isLoopback, type Authorizer, type Place, type Tokens } from './authorizer.ts';
 import { connectionBudget, Connections } from './connections.ts';
 import { createHandler, unreadable, type Guard } from './handler.ts';
@@ -175,7 +176,7 @@ function listenReason(thrown: unknown): string {
 }
 
 async function readPem(key: 'cert' | 'key', path: string): Promise<Buffer> {
-  return readFile(path).catch((thrown: unknown) => {
+  return readRegularFileAsync(path).catch((thrown: unknown) => {
     throw new WaybillError('admin_listen_failed', `cannot read admin.tls.${key} "${path}": ${messageOf(thrown)}`, { cause: thrown });
   });
 }

@@ -2,9 +2,10 @@
  * Included files: their sources and sinks follow the sources and sinks of the main file. An
  * included file may contain nothing else. Messages name the file of a setting.
  */
-import { globSync, readFileSync } from 'node:fs';
+import { globSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { messageOf } from '../errors.ts';
+import { readRegularFile } from '../regular-file.ts';
 import { type Document, type Fault, keyOf, type Path, type Place } from './document.ts';
 import { memberOf } from './schema-walk.ts';
 
@@ -48,7 +49,7 @@ export function withIncluded(main: Document, file: string, parse: (text: string)
       }
       let text: string;
       try {
-        text = readFileSync(full, 'utf8');
+        text = readRegularFile(full).toString('utf8');
       } catch (thrown) {
         fail(`${JSON.stringify(name)} cannot be read: ${messageOf(thrown)}`);
         continue;

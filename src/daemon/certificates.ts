@@ -1,11 +1,11 @@
 /** Expiry times of the certificates in use, for the metric: server certificates that were seen, and own ones, by their setting. */
 import { X509Certificate } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import type { Config } from '../config/load.ts';
 import type { Peer, TlsSettings } from '../connect/trust.ts';
 import { codeOf } from '../errors.ts';
 import type { CertificateEnd } from '../model/snapshot.ts';
 import type { Micros } from '../model/time.ts';
+import { readRegularFile } from '../regular-file.ts';
 import type { ServiceSource } from '../source/client.ts';
 
 export class Certificates {
@@ -20,7 +20,7 @@ export class Certificates {
     this.#config = config;
     this.#sources = sources;
     const path = config.admin.tls?.cert;
-    this.#admin = path === undefined ? undefined : endOf('admin.tls.cert', readFileSync(path, 'utf8'));
+    this.#admin = path === undefined ? undefined : endOf('admin.tls.cert', readRegularFile(path).toString('utf8'));
   }
 
   /** From now on, the certificates come from this configuration. */

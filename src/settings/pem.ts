@@ -2,9 +2,10 @@
  * Certificates and keys in PEM files. Only paths are stored: each use reads the files, so that the
  * next connection uses a renewed certificate.
  */
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { WaybillError, messageOf } from '../errors.ts';
+import { readRegularFile } from '../regular-file.ts';
 
 export class PemFiles {
   readonly paths: readonly string[];
@@ -67,7 +68,7 @@ function filesOf(path: string): readonly string[] {
 }
 
 function readPem(path: string): string {
-  const text = readFileSync(path, 'utf8');
+  const text = readRegularFile(path).toString('utf8');
   if (!/-----BEGIN [A-Z0-9 ]+-----[^]+-----END [A-Z0-9 ]+-----/.test(text)) throw new Error(`"${path}" contains no PEM block`);
   return text;
 }

@@ -3,8 +3,9 @@
  * `${env:NAME:-default}`, `${file:/path}`, and `$${` for a literal `${`. Their values may change
  * while the daemon runs, so the template is stored, and each use reads it again.
  */
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { WaybillError, messageOf } from '../errors.ts';
+import { readRegularFile } from '../regular-file.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -106,7 +107,7 @@ export function file(path: string): Template {
       try {
         const { dev, ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true });
         const version = [dev, ino, size, mtimeNs, ctimeNs].join();
-        if (kept?.version !== version) kept = { version, text: decode(readFileSync(path)) };
+        if (kept?.version !== version) kept = { version, text: decode(readRegularFile(path)) };
       } catch (thrown) {
         throw new WaybillError('secret_missing', `file "${path}" cannot be read: ${messageOf(thrown)}`, { cause: thrown });
       }

@@ -7,11 +7,12 @@
 import { orAborted } from '../../deadline.ts';
 import { createHash } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
-import { glob, readFile, stat } from 'node:fs/promises';
+import { glob } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { loadConfig } from '../../config/load.ts';
 import type { Loaded, Watched } from '../../config/load.ts';
 import type { Clock } from '../../model/time.ts';
+import { readRegularFile, readRegularFileAsync } from '../../regular-file.ts';
 import type { Environment } from '../../settings/reference.ts';
 import type { ConfigSource } from '../options.ts';
 
@@ -48,9 +49,9 @@ export class ConfigFile implements ConfigSource {
     const { path, environment, clock } = this.#options;
     const read = (file: string): string => {
       if (this.#piped !== undefined) return this.#piped;
+      // Only the start may wait for the writer of a pipe.
+      if (this.#file !== undefined) return readRegularFile(file).toString('utf8');
       const isPiped = !statSync(file).isFile();
-      // A reload that waits for the writer of a pipe would stop the daemon.
-      if (isPiped && this.#file !== undefined) throw new Error('it is not a regular file any more');
       const text = readFileSync(file, 'utf8');
       if (isPiped) this.#piped = text;
       return text;
@@ -112,10 +113,10 @@ export class ConfigFile implements ConfigSource {
   }
 }
 
-/** The reason in place of the content when a file cannot be read: `load` reports it. A pipe is not read: that would block or empty it. */
+/** The reason in place of the content when a file cannot be read: `load` reports it. */
 async function contentOf(file: string): Promise<Uint8Array | string> {
   try {
-    return (await stat(file)).isFile() ? await readFile(file) : 'not a regular file';
+    return await readRegularFileAsync(file);
   } catch (thrown) {
     return String(thrown);
   }

@@ -147,7 +147,8 @@ test.each<[string, (path: string) => void]>([
   inDirectory(async ({ at, file }) => {
     rmSync(at('v1/waybill.yaml'));
     replace(at('v1/waybill.yaml'));
-    await expect(file.load()).rejects.toThrow(`cannot read the configuration "${at('waybill.yaml')}": it is not a regular file any more`);
+    const path = at('waybill.yaml');
+    await expect(file.load()).rejects.toThrow(`cannot read the configuration "${path}": "${path}" is not a regular file`);
   }),
 );
 
