@@ -5,15 +5,16 @@
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { isIP } from 'node:net';
+import { isLoopback } from '../loopback.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
 
-/** Where a request arrived: the socket of the state directory (its mode is the credential), a loopback address, or any other. */
+/** Where a request arrived: on the socket in the state directory (its file mode is the credential), a loopback address, or another one. */
 export type Place = 'socket' | 'loopback' | 'elsewhere';
 
 export type Access = 'metrics' | 'read' | 'write';
 
-/** Read for every request, so that a replaced secret applies at once. Throws when it cannot be read. */
+/** Each request reads it, so that a replaced secret applies at once. `read` throws when the secret is unreadable. */
 interface Secret {
   read(): string | Promise<string>;
 }
@@ -78,19 +79,13 @@ export function createAuthorizer({ token, readToken }: Tokens, clock: Clock, log
       );
     const sentDigest = digest(sent);
     const expected = await Promise.all((access === 'write' ? [token] : secrets).map(async (secret) => (await secret?.read()) ?? ''));
-    // All are compared, so that the time does not depend on which one matches.
+    // Compares every token, so that the time does not depend on which one matches.
     const matches = expected.filter((text) => text !== '').map((text) => timingSafeEqual(digest(text), sentDigest));
     if (matches.includes(true)) return allowed;
     return countFailure(network(address))
       ? denied(429, 'too many wrong tokens from this address within a minute')
       : denied(401, 'wrong token: it matches neither admin.token nor admin.readToken');
   };
-}
-
-/** A name or address that only this machine can reach. */
-export function isLoopback(host: string): boolean {
-  const name = host.toLowerCase();
-  return name === 'localhost' || name === '::1' || name === '::ffff:127.0.0.1' || (isIP(name) === 4 && name.startsWith('127.'));
 }
 
 const allowed: Decision = { allowed: true };

@@ -8,10 +8,10 @@ import { Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 
 const maxConnections = 512;
-/** Closes a connection that has sent no byte. */
+/** ms until a connection that has sent nothing is closed. */
 const silenceMs = 5_000;
 
-/** At most a quarter of the files that this process may open: sinks and journal need the others. */
+/** At most a quarter of the files that this process may open: sinks and journal need the rest. */
 export function connectionBudget(): number {
   return Math.max(8, Math.min(maxConnections, Math.floor(maxOpenFiles() / 4)));
 }
@@ -19,9 +19,9 @@ export function connectionBudget(): number {
 interface Connection {
   /** The accepted TCP or Unix socket, below TLS. */
   readonly socket: Socket;
-  /** Set once its head has arrived. */
+  /** Set when the header of the request has arrived. */
   request: IncomingMessage | undefined;
-  /** Not replaced although the body of its request is incomplete. */
+  /** True: no new connection replaces it, even while the body of its request is incomplete. */
   isKept: boolean;
 }
 
@@ -64,7 +64,7 @@ export class Connections {
     };
   }
 
-  /** An authorized client is not replaced while it sends its body. */
+  /** No new connection replaces this one while its authorized client sends a body. */
   keep(socket: Socket): void {
     const connection = this.#bySocket.get(socket);
     if (connection) connection.isKept = true;

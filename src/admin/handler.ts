@@ -50,7 +50,7 @@ export function createHandler(routes: Routes, guard: Guard, log: Log): RequestLi
       });
   };
 
-  /** A route without its credential, or an unknown one, is answered before the body arrives: its sender could hold the connection. */
+  /** Rejects an unknown route or a missing credential before the body arrives: its sender could otherwise hold the connection. */
   async function respond(request: IncomingMessage): Promise<AdminResponse> {
     const target = targetOf(request.url ?? '');
     if (!target) return json(unreadable, 400);
@@ -67,7 +67,7 @@ export function createHandler(routes: Routes, guard: Guard, log: Log): RequestLi
     }
   }
 
-  /** Shows no more of an internal error than `internal error; see the log`. */
+  /** Hides the text of an internal error from the client. */
   function failure(thrown: unknown, url: string): AdminResponse {
     const code = codeOf(thrown);
     if (code === 'usage') return json({ error: messageOf(thrown) }, 400);
@@ -78,7 +78,7 @@ export function createHandler(routes: Routes, guard: Guard, log: Log): RequestLi
   }
 }
 
-/** The scheme and the host of a request to a proxy (RFC 9112 section 3.2.2). */
+/** Scheme and host in the target of a request (absolute form, RFC 9112 section 3.2.2). */
 const origin = /^https?:\/\/[^/?#]*/i;
 
 function targetOf(url: string): { readonly path: string; readonly query: URLSearchParams } | undefined {

@@ -2,7 +2,7 @@
 import { WaybillError } from '../errors.ts';
 
 /**
- * Each parameter at most once. An unknown name is an error: a typing error must not widen the query.
+ * Reads each parameter at most once. An unknown name is an error: a typing error must not widen the query.
  * @throws WaybillError `usage`
  */
 export function parameters<Name extends string>(query: URLSearchParams, names: readonly Name[]): Partial<Record<Name, string>> {

@@ -1,6 +1,6 @@
 /**
  * The readiness of `/readyz`: the state of the data, not of the process. Ready means that sources respond and are not suspended, that
- * the journal accepts records, and that no sink has failed for longer than `failReadinessAfter`. The snapshot has these as `trouble`.
+ * the journal accepts records, and that no sink has failed for longer than `failReadinessAfter`. `trouble` in the snapshot has the reason.
  */
 import type { Snapshot } from '../model/snapshot.ts';
 

@@ -1,11 +1,11 @@
-/** The responses of the admin server, and how they are sent. */
+/** Creates and sends the responses of the admin server. */
 import type { ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
 export interface AdminResponse {
   readonly status: number;
-  /** In addition to the headers of every response; these win. */
+  /** Override the headers of every response. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Buffer | Readable;
 }
@@ -26,7 +26,7 @@ export function json(value: unknown, status = 200, headers: AdminResponse['heade
   return { status, headers: { 'content-type': 'application/json; charset=utf-8', ...headers }, body: JSON.stringify(value) };
 }
 
-/** The response to a HEAD request has no body: Node leaves it out. */
+/** Node omits the body of a response to HEAD. */
 export async function send({ status, headers, body }: AdminResponse, response: ServerResponse): Promise<void> {
   const all = { ...securityHeaders, ...headers };
   if (typeof body === 'string' || Buffer.isBuffer(body)) {

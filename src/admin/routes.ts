@@ -34,7 +34,7 @@ export interface AdminSources {
   readonly snapshot: () => Snapshot | undefined | Promise<Snapshot | undefined>;
   /** The snapshot with the coverage of each ledger. Probes use `snapshot`, which costs less. */
   readonly status?: () => Snapshot | undefined | Promise<Snapshot | undefined>;
-  /** The completeness report. A WaybillError `usage` becomes status 400, here and in the two below. */
+  /** The completeness report. A WaybillError `usage` becomes status 400, here and in `gaps` and `operations`. */
   readonly ledger: (parameters: LedgerParameters) => Promise<AdminReport>;
   /** The JSON of `gaps list --json`. */
   readonly gaps: (parameters: { readonly source?: string | undefined }) => Promise<AdminReport>;
@@ -165,7 +165,7 @@ function operations(sources: AdminSources, operate: NonNullable<AdminSources['op
 
 type Found<Value> = { readonly value: Value } | { readonly missing: string };
 
-/** Does not read while the daemon does not respond. */
+/** Calls `read` only while the daemon responds. */
 async function valueOf<Value>(sources: AdminSources, read: () => Value | undefined | Promise<Value | undefined>): Promise<Found<Value>> {
   const stalled = sources.stalled?.();
   const value = stalled === undefined ? await read() : undefined;

@@ -9,9 +9,10 @@ import type { RequestListener, Server, ServerOptions } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, ListenOptions, Socket } from 'node:net';
 import { WaybillError, messageOf } from '../errors.ts';
+import { isLoopback } from '../loopback.ts';
 import { createServer } from '../node-http.ts';
 import { readRegularFileAsync } from '../regular-file.ts';
-import { createAuthorizer, isLoopback, type Authorizer, type Place, type Tokens } from './authorizer.ts';
+import { createAuthorizer, type Authorizer, type Place, type Tokens } from './authorizer.ts';
 import { connectionBudget, Connections } from './connections.ts';
 import { createHandler, unreadable, type Guard } from './handler.ts';
 import { json } from './response.ts';
@@ -45,13 +46,13 @@ const limits: ServerOptions = {
   /** How often Node checks the two timeouts. */
   connectionsCheckingInterval: 1_000,
 };
-/** Closes an idle connection; longer than a report waits for its reader. */
+/** ms until an idle connection is closed: longer than a report waits for its reader. */
 const idleMs = 65_000;
 const handshakeMs = 5_000;
 /** Connections that the kernel queues, up to its own limit. A client that finds the queue full tries again after a second. */
 const backlog = 4_096;
 
-/** @throws WaybillError `admin_listen_failed`, naming the setting: no listener is left open then */
+/** @throws WaybillError `admin_listen_failed`, which names the setting; then no listener stays open */
 export async function startAdmin(settings: AdminSettings, sources: AdminSources): Promise<Admin> {
   await using started = new AsyncDisposableStack();
   const tls = settings.tls && { cert: await readPem('cert', settings.tls.cert), key: await readPem('key', settings.tls.key) };

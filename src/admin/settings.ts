@@ -8,7 +8,7 @@ export const adminSettings = z
     listen: oneOrMany(listenAddress())
       .prefault('127.0.0.1:9464')
       .describe(
-        'Address, or list of addresses, e.g. `[::]:9464`. On other than loopback addresses, only probes and metrics work without a token',
+        'Address, or list of addresses, e.g. `[::]:9464`. Without a token, an address other than loopback serves only probes and metrics',
       ),
     token: secret().optional().describe('Token for reads and operations'),
     readToken: secret().optional().describe('Token for reads: status, ledger, gaps, operations and metrics'),

@@ -1,16 +1,15 @@
 /** The client of the admin server, for commands that read from a daemon on another machine. */
 import type { RequestOptions } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { isLoopback } from '../connect/proxy.ts';
+import { isLoopback } from '../loopback.ts';
 import { WaybillError, messageOf } from '../errors.ts';
 import { request as httpRequest } from '../node-http.ts';
+import { objectIn } from '../json-object.ts';
 import { quote } from '../quote.ts';
 import { remember } from '../secrets.ts';
-import { exchange, systemCode } from './http-exchange.ts';
-import type { Answer } from './http-exchange.ts';
+import { exchange, systemCode, type Answer } from './http-exchange.ts';
 import { readInput } from './io.ts';
-import { text } from './option.ts';
-import type { ValuesOf } from './option.ts';
+import { text, type ValuesOf } from './option.ts';
 
 const timeoutMs = 120_000;
 
@@ -110,12 +109,8 @@ function refusal(base: URL, { status, body }: Answer, token = ''): WaybillError 
 
 /** The `error` member of a response; nothing else of the body is quoted. */
 function errorIn(body: string): string {
-  try {
-    const { error } = JSON.parse(body) as { readonly error?: unknown };
-    return typeof error === 'string' ? error : '';
-  } catch {
-    return '';
-  }
+  const { error } = objectIn(body);
+  return typeof error === 'string' ? error : '';
 }
 
 function jsonOf(base: URL, body: string): unknown {

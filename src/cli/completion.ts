@@ -1,11 +1,9 @@
 /** `waybill completion`: the completion script of a shell, from the tables of all commands. */
 import { WaybillError } from '../errors.ts';
 import { nearestOrAll } from '../settings/nearest.ts';
-import { commands } from './catalog.ts';
-import type { CommandName } from './catalog.ts';
+import { commands, type CommandName } from './catalog.ts';
 import { defineCommand } from './command.ts';
-import { wordsOf } from './form.ts';
-import type { Command, Form } from './form.ts';
+import { wordsOf, type Command, type Form } from './form.ts';
 
 const shells: Readonly<Record<string, (all: readonly Command[]) => string>> = { bash: bashScript, zsh: zshScript, fish: fishScript };
 const names = Object.keys(shells);

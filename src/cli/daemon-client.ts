@@ -2,19 +2,17 @@
 import { join } from 'node:path';
 import type { LogLevelRequest } from '../daemon/operations/log-level.ts';
 import type { OperationRequest, OperationResult } from '../daemon/operations/requests.ts';
-import { codeOf, WaybillError, messageOf } from '../errors.ts';
-import type { ErrorCode } from '../errors.ts';
+import { codeOf, WaybillError, messageOf, type ErrorCode } from '../errors.ts';
 import { forbidden } from '../journal/state-errors.ts';
 import type { SinkSnapshot, Snapshot } from '../model/snapshot.ts';
 import { request } from '../node-http.ts';
-import { exchange, systemCode } from './http-exchange.ts';
-import type { Answer } from './http-exchange.ts';
+import { exchange, systemCode, type Answer } from './http-exchange.ts';
 
 const timeouts = {
   probe: 30_000,
   snapshot: 5_000,
   operation: 30_000,
-  /** The batch in flight and the send itself may each take as long as a send may. */
+  /** Covers the batch in flight and the send itself, each up to the deadline of a send. */
   send: 240_000,
 };
 

@@ -1,7 +1,6 @@
 /** `waybill help`: the list of commands, or the help of one. */
 import { WaybillError } from '../errors.ts';
-import { commands, known } from './catalog.ts';
-import type { CommandName } from './catalog.ts';
+import { commands, known, type CommandName } from './catalog.ts';
 import { defineCommand } from './command.ts';
 import type { Command } from './form.ts';
 import { fitted } from './help-text.ts';

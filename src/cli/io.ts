@@ -3,8 +3,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { messageOf, WaybillError } from '../errors.ts';
 import { jsonText } from '../report/chunks.ts';
-import { table } from '../report/text-table.ts';
-import type { Column } from '../report/text-table.ts';
+import { table, type Column } from '../report/text-table.ts';
 
 export interface Io {
   readonly stdin: NodeJS.ReadableStream;

@@ -16,10 +16,8 @@ import type { Journal } from '../journal/journal.ts';
 import type { ReplayProgress } from '../model/journal.ts';
 import { version } from '../version.ts';
 import { performLive, sendingOperations } from './daemon-client.ts';
-import { isTerminal } from './io.ts';
-import type { Io } from './io.ts';
-import { jsonOption, text, toggle } from './option.ts';
-import type { ValuesOf } from './option.ts';
+import { isTerminal, type Io } from './io.ts';
+import { jsonOption, text, toggle, type ValuesOf } from './option.ts';
 import { configOption } from './state-access.ts';
 
 export const confirmOption = { yes: toggle('do not ask for confirmation; required without a terminal') };
@@ -83,7 +81,7 @@ export async function operation(
   await using journal = await openJournal(config, { clock: systemClock }, signal);
   const now = systemClock.now() * 1000;
   const sink = 'sink' in request ? config.sinks.find(({ id }) => id === request.sink) : undefined;
-  // As at the start of the daemon: what is not in the configuration is unconfigured.
+  // Like the daemon at its start, marks what the configuration lacks as unconfigured.
   if (request.operation === 'sinks retire') journal.sinkPositions.markUnconfigured(new Set(config.sinks.map(({ id }) => id)));
   if (request.operation === 'sources retire') journal.markSourcesUnconfigured(new Set(config.sources.map(({ id }) => id)));
   const isKnown = [...journal.sinkPositions.sinks()].some(({ id }) => id === sink?.id);
@@ -110,7 +108,7 @@ async function sendAlone(
   signal: AbortSignal,
   progress: (view: ReplayProgress) => void,
 ): Promise<OperationResult> {
-  // Loaded here only: most operations send nothing.
+  // Loads these modules only here: most operations send nothing.
   const [{ createDelivery }, { createLog }, { createMetrics }] = await Promise.all([
     import('../daemon/sink.ts'),
     import('../telemetry/log.ts'),

@@ -3,8 +3,7 @@
  */
 import { systemClock } from '../clock.ts';
 import { span } from '../report/format-time.ts';
-import { isTerminal } from './io.ts';
-import type { Io } from './io.ts';
+import { isTerminal, type Io } from './io.ts';
 
 const barWidth = 30;
 /** ms between two lines that are not shown on a terminal. */

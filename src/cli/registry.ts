@@ -1,6 +1,5 @@
 /** Loads a command by its name. */
-import { files } from './catalog.ts';
-import type { CommandName } from './catalog.ts';
+import { files, type CommandName } from './catalog.ts';
 import type { Command } from './form.ts';
 
 export async function loadCommand(name: CommandName): Promise<Command> {

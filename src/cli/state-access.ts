@@ -3,14 +3,12 @@
  * needs.
  */
 import { loadStateSettings } from '../config/load.ts';
-import { settingsFrom } from '../config/state-settings.ts';
-import type { StateSettings } from '../config/state-settings.ts';
+import { settingsFrom, type StateSettings } from '../config/state-settings.ts';
 import { WaybillError } from '../errors.ts';
 import { storedSettings } from '../journal/schema.ts';
 import { readState as readStateIn } from '../journal/state.ts';
 import type { Io } from './io.ts';
-import { text } from './option.ts';
-import type { ValuesOf } from './option.ts';
+import { text, type ValuesOf } from './option.ts';
 
 export const configOption = { config: text('FILE', 'configuration file') };
 

@@ -32,7 +32,7 @@ export function crossFaults(document: Document, read: readonly string[], types: 
   ];
 }
 
-/** A line format has keys for the fields of a record only. */
+/** Line formats have keys for the fields of a record, and none for a ledger entry. */
 function ledgerFaults(sink: unknown, index: number, types: readonly SinkDefinition[]): readonly Fault[] {
   const type = types.find((each) => each.type === memberOf(sink, 'type'));
   const format = memberOf(sink, 'format') ?? type?.formats[0];

@@ -47,7 +47,7 @@ export function referenceAt(document: Document, path: Path): string | undefined 
 }
 
 /**
- * Above the size of any configuration: a few lines of aliases can expand to millions of settings.
+ * More settings than any real configuration has: a few lines of aliases can expand to millions.
  */
 const settingsMax = 50_000;
 

@@ -7,7 +7,7 @@ import { proxyUrl } from '../settings/values.ts';
 /** In order of precedence: lower case wins, as in curl. */
 const names = ['https_proxy', 'HTTPS_PROXY'];
 
-/** @returns undefined if the environment has none. `environmentProxyProblem` checks the value */
+/** @returns undefined if the environment names no proxy. `environmentProxyProblem` checks the value */
 export function environmentProxy(environment: Environment): ProxySettings | undefined {
   const name = names.find((each) => environment[each]);
   if (name === undefined) return undefined;

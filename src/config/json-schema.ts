@@ -9,12 +9,12 @@ import { configSchema } from './schema.ts';
 import { facts } from '../settings/values.ts';
 
 /**
- * A text with a reference. The value of the reference is checked when the configuration is loaded.
+ * Matches text with a reference. The daemon checks the value of the reference when it loads the configuration.
  */
 const referencePattern = String.raw`\$\{(env|file):`;
 
 interface SchemaOptions {
-  /** Where the configuration is stored in plain text, a secret must be a reference. Default: a literal is allowed. */
+  /** False: a secret must be a reference, for a configuration that is stored in plain text. Default true. */
   readonly literalSecrets?: boolean;
   readonly target?: 'draft-2020-12' | 'draft-7';
 }
@@ -40,7 +40,7 @@ export function configJsonSchema(sinks: readonly SinkDefinition[], options: Sche
 function requireReference(zodSchema: z.core.$ZodType, schema: z.core.JSONSchema.BaseSchema): void {
   const known = facts.get(zodSchema);
   if (!known?.secret) return;
-  // A proxy may be named without a password.
+  // The address of a proxy without a password is no secret.
   schema.pattern = known.telling ? `^[^@]*$|${referencePattern}` : String.raw`^\$\{(env|file):[^}]+\}$`;
 }
 
@@ -68,7 +68,7 @@ function letIncludeBringSources(schema: z.core.JSONSchema.BaseSchema): void {
   schema.anyOf = [some('sources'), some('include')];
 }
 
-/** Omits keys that the schema only knows in order to refuse them. */
+/** Omits the keys of later releases, which the schema contains only to refuse them. */
 function leaveOutLater(schema: z.ZodObject, written: z.core.JSONSchema.BaseSchema): void {
   for (const [key, member] of Object.entries(schema.shape)) {
     if (facts.get(member)?.later) delete written.properties?.[key];

@@ -32,8 +32,8 @@ type Given = Settings['sources'][number];
 type Common = z.output<z.ZodObject<ReturnType<typeof deliverSettings>>>;
 
 /**
- * A source with its effective settings: the proxy of the source, else the general proxy, else the proxy
- * of the environment; each member of `privacy` of the source, else the general one.
+ * A source with its effective settings: the proxy of the source, else the general proxy, else the
+ * proxy of the environment; each member of `privacy` of the source, else the general one.
  */
 export type SourceConfig = Omit<Given, 'proxy' | 'privacy'> & {
   readonly proxy: ProxySettings | undefined;
@@ -80,9 +80,9 @@ export interface LoadOptions {
    * False: a missing secret is a warning, as for `check --offline`. Default true: it is a problem.
    */
   readonly requireSecrets?: boolean;
-  /** ms; without it, no time is reported as in the future. */
+  /** ms. Without it, a `start` in the future causes no warning. */
   readonly now?: number;
-  /** Called with what the configuration consists of, before its settings are checked. */
+  /** Called with the files and patterns of the configuration, before the check of its settings. */
   readonly reads?: (watched: Watched) => void;
   /** Reads the configuration itself; default from the file. */
   readonly read?: (file: string) => string;
@@ -103,9 +103,9 @@ export async function loadConfig(path: string | undefined, environment: Environm
 }
 
 /**
- * Loads the part of a configuration that a report on the state needs. Unresolved references in all
- * other settings are tolerated: the command may run without the environment and secrets of the
- * daemon.
+ * Loads the part of a configuration that a report on the state needs. Tolerates unresolved
+ * references in all other settings: the command may run without the daemon's environment and
+ * secrets.
  *
  * @param path  as for `loadConfig`
  * @returns `warnings`: one line for each unresolved setting of this part, which is omitted or has

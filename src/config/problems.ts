@@ -92,7 +92,7 @@ function faultsOf(root: Root, document: Document, issue: Issue, above: Path): re
   }
   const shown = shownValue(root, document, path, value);
   if (/^(must|is|names) /.test(issue.message) && value !== undefined) {
-    // The value of a reference is never shown, not even corrected.
+    // The message never shows the value of a reference, not even corrected.
     const isShown = referenceAt(document, path) === undefined && !isSecretAt(root, path, document.value);
     const corrected = isShown && typeof value === 'string' ? correctedUnit(value, issue.message) : undefined;
     return [{ path, message: `${shown} ${issue.message}${corrected === undefined ? '' : `; write ${corrected}`}` }];

@@ -25,7 +25,7 @@ export function typesAt(root: z.core.$ZodType, path: Path, value: unknown): read
   return types;
 }
 
-/** The settings allowed in the group at a path, without the settings that the schema only refuses. */
+/** The settings allowed in the group at a path, without the keys of later releases. */
 export function keysAt(root: z.core.$ZodType, path: Path, value: unknown): readonly string[] {
   return typesAt(root, path, value).flatMap(({ schema }) => {
     if (schema instanceof z.ZodRecord) return schema.keyType instanceof z.ZodEnum ? schema.keyType.options.map(String) : [];

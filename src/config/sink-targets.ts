@@ -57,7 +57,7 @@ function elasticsearchFaults({ value }: Document): readonly Fault[] {
   });
 }
 
-/** `start: archive:ID` names an archive, which cannot be filled itself: it accepts each entry once. */
+/** `start: archive:ID` must name a sink of type archive. */
 function archiveStartFaults({ value }: Document): readonly Fault[] {
   const sinks = memberOf(value, 'sinks');
   const all: readonly unknown[] = Array.isArray(sinks) ? sinks : [];
@@ -66,11 +66,11 @@ function archiveStartFaults({ value }: Document): readonly Fault[] {
     const start = memberOf(sink, 'start');
     const [, archive] = typeof start === 'string' ? (/^archive:(.*)$/.exec(start) ?? []) : [];
     if (archive === undefined || archives.has(archive)) return [];
-    return [{ path: ['sinks', index, 'start'], message: `names "${archive}", which is no sink of type archive` }];
+    return [{ path: ['sinks', index, 'start'], message: `names "${archive}", which is not a sink of type archive` }];
   });
 }
 
-/** An archive proves the windows of its records, so it has the ledger, and no window of which it has a part. */
+/** An archive proves the windows of its records, so it needs the ledger, and all records of a window or none. */
 function archiveFaults({ value }: Document): readonly Fault[] {
   const sinks = memberOf(value, 'sinks');
   return (Array.isArray(sinks) ? sinks : []).flatMap((sink: unknown, index) => {

@@ -52,8 +52,7 @@ export function settingsText({ journal, sources, sinks }: StateSettings): string
 }
 
 /**
- * @returns undefined for a text that is not in the format of `settingsText`, for example from another
- * release
+ * @returns undefined for a text in an unknown format, which another release may have written
  */
 export function settingsFrom(text: string, directory: string): StateSettings | undefined {
   let value: unknown;

@@ -3,16 +3,16 @@ import type { z } from 'zod';
 import { type Document, type Path } from './document.ts';
 import { problem } from './problems.ts';
 import { environmentProxyProblem } from './environment-proxy.ts';
+import { isLoopback } from '../loopback.ts';
 import type { Environment } from '../settings/reference.ts';
 import type { Settings } from './schema.ts';
 import { memberOf, typesAt } from './schema-walk.ts';
 import { durationText } from '../settings/units.ts';
-import { isLoopback } from '../settings/values.ts';
 
 /** ms that `start` may be in the future, because clocks differ. */
 const maxAhead = 3_600_000;
 
-/** One line each. `now` in ms. */
+/** @returns one line for each warning. @param now  ms */
 export function settingWarnings(schema: z.ZodType, settings: Settings, document: Document, now: number): readonly string[] {
   const none = settings.sinks.length === 0 ? ['sinks: none is configured; collected records stay in the journal'] : [];
   return [
@@ -55,7 +55,7 @@ function literalSecrets(schema: z.ZodType, document: Document): readonly string[
 }
 
 /**
- * Without protection, anyone who reaches the address can read the reports, or the token in transit.
+ * Warns of an address that the network reaches without a token or without TLS.
  */
 function adminWarnings({ admin }: Settings, document: Document): readonly string[] {
   const { token, readToken, tls } = admin;
@@ -63,7 +63,7 @@ function adminWarnings({ admin }: Settings, document: Document): readonly string
   const open = listens.filter((listen) => !isLoopback(listen.replace(/:\d+$/, '')));
   if (open.length === 0) return [];
   const hasToken = token !== undefined || readToken !== undefined;
-  const unguarded = 'without admin.token or admin.readToken, anyone on the network can read the metrics, and no one status and ledger';
+  const unguarded = 'without admin.token or admin.readToken, anyone on the network can read the metrics, but not status and ledger';
   const plain = 'without admin.tls, tokens and responses can be read on the network';
   return [...(hasToken ? [] : [unguarded]), ...(tls ? [] : [plain])].map((message) =>
     problem(document, { path: ['admin', 'listen'], message: `${open.join(', ')} is not a loopback address: ${message}` }),
@@ -85,7 +85,7 @@ function timeWarnings(settings: Settings, document: Document, now: number): read
   });
 }
 
-/** Warns of the effect of these settings if the state is lost. */
+/** Warns of a `start` that moves when the state is lost. */
 function startWarnings(settings: Settings, document: Document): readonly string[] {
   const reasons = {
     now: 'at the time of the restart',

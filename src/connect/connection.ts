@@ -1,21 +1,17 @@
 /**
- * The connections to one server: TCP or a tunnel through a proxy, TLS, and a keep-alive pool for undici. Every connection error is the
- * WaybillError that the caller reports: unreachable host, untrusted certificate with its setting, refusal of the proxy.
+ * The connections to one server: TCP or a tunnel through a proxy, TLS, and a keep-alive pool for undici. Every connection error is a
+ * WaybillError that names the cause: the unreachable host, the setting of an untrusted certificate, or the refusal of the proxy.
  */
-import { connect as connectTcp, isIP } from 'node:net';
-import type { Socket } from 'node:net';
+import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { Dispatcher, buildConnector } from 'undici';
 import { WaybillError, messageOf } from '../errors.ts';
-import { Agent } from './agent.ts';
-import type { Exchange } from './agent.ts';
-import { openTunnel, proxyFor } from './proxy.ts';
-import type { Proxy, ProxySettings } from './proxy.ts';
-import { Trust, onPeer } from './trust.ts';
-import type { Peer, Pem, Shown, TlsSettings } from './trust.ts';
+import { Agent, type Exchange } from './agent.ts';
+import { openTunnel, proxyFor, type Proxy, type ProxySettings } from './proxy.ts';
+import { Trust, onPeer, type Peer, type Pem, type Shown, type TlsSettings } from './trust.ts';
 
 interface ConnectionSettings {
-  /** The parent of its `tls` setting: `sources.production`, `sources.production.auth`. */
+  /** The setting that contains `tls`: `sources.production`, `sources.production.auth`. */
   readonly setting: string;
   /** `https:`, or `http:` on a loopback address. */
   readonly url: string;
@@ -66,7 +62,6 @@ export class Connection implements AsyncDisposable {
       connect: (options, callback) => {
         this.#open(options, (socket) => callback(null, socket)).catch((thrown: unknown) => callback(thrown as Error, null));
       },
-      // Enough for one request at a time.
       connections: settings.connections ?? 1,
       // Longer than a poll interval, so that an idle source needs no new handshake. A shorter keep-alive hint of the server applies.
       keepAliveTimeout: 30_000,
@@ -128,7 +123,7 @@ export class Connection implements AsyncDisposable {
     await this.#ready(socket, context === undefined ? 'connect' : 'secureConnect', to, delivered);
   }
 
-  /** Passes the socket on within its event: otherwise an error could occur while it has no listener. */
+  /** Delivers the socket inside its event handler: later, an error could occur while the socket has no listener. */
   #ready(socket: Socket, event: 'connect' | 'secureConnect', to: number, delivered: (socket: Socket) => void): Promise<void> {
     this.#opening.add(socket);
     this.#ended = undefined;

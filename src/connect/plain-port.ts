@@ -1,7 +1,7 @@
-/** Detects a server that answers a TLS handshake in plain text: the message of OpenSSL does not say so. */
+/** Detects a server that answers a TLS handshake in plain text: the message of OpenSSL is unclear. */
 import { messageOf } from '../errors.ts';
 
-/** A clear message for that error; undefined for another one. */
+/** A clear message for this error; undefined for any other error. */
 export function plainPort(thrown: unknown): string | undefined {
   const message = messageOf(thrown);
   const openSsl = message.search(/[0-9A-F]+:error:/);

@@ -1,20 +1,18 @@
 /**
- * Selects the proxy of a connection and opens the tunnel through it (CONNECT, RFC 9110 section 9.3.6). Errors of the proxy differ from
- * errors of the server that it connects to.
+ * Selects the proxy of a connection and opens the tunnel through it (CONNECT, RFC 9110 section 9.3.6). The messages distinguish errors of
+ * the proxy from errors of the target.
  */
 import type { IncomingMessage, RequestOptions } from 'node:http';
-import { request as requestHttps } from 'node:https';
-import type { RequestOptions as SecureRequestOptions } from 'node:https';
-import { BlockList, isIP } from 'node:net';
-import type { Socket } from 'node:net';
+import { request as requestHttps, type RequestOptions as SecureRequestOptions } from 'node:https';
+import { BlockList, isIP, type Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import { WaybillError, messageOf } from '../errors.ts';
+import { isLoopback } from '../loopback.ts';
 import { request as requestHttp } from '../node-http.ts';
 import { quote } from '../quote.ts';
-import { onPeer } from './trust.ts';
-import type { Peer, Secret, Trust } from './trust.ts';
+import { onPeer, type Peer, type Secret, type Trust } from './trust.ts';
 
-/** The resolved `proxy` of a connection: its own setting, the top-level setting, or the environment's. */
+/** The `proxy` of a connection, from its own setting, the top-level setting or the environment. */
 export interface ProxySettings {
   readonly url: Secret;
   readonly noProxy?: readonly string[] | undefined;
@@ -23,19 +21,17 @@ export interface ProxySettings {
 /** `http://` or `https://`, optionally with user and password. */
 export type Proxy = Secret;
 
-/** The proxy for a target; undefined for a direct connection: no proxy is set, `noProxy` has the host, or the host is this machine. */
+/** The proxy for a target. Undefined: the connection is direct, because it uses no TLS, no proxy is set, or the host bypasses it. */
 export function proxyFor(target: URL, settings: ProxySettings | undefined): Proxy | undefined {
   const host = bare(target.hostname);
-  if (settings === undefined || target.protocol !== 'https:' || isLoopback(host)) return undefined;
+  if (settings === undefined || target.protocol !== 'https:' || isLocal(host)) return undefined;
   return excludes(settings.noProxy ?? [], host, target.port === '' ? '443' : target.port) ? undefined : settings.url;
 }
 
-/** `localhost`, 127.0.0.0/8 or ::1. */
-export function isLoopback(host: string): boolean {
-  const name = bare(host).toLowerCase().replace(/\.$/, '');
-  return (
-    name === 'localhost' || name.endsWith('.localhost') || (isIP(name) !== 0 && loopback.check(name, isIP(name) === 4 ? 'ipv4' : 'ipv6'))
-  );
+/** Also a name below `localhost` (RFC 6761 section 6.3). */
+function isLocal(host: string): boolean {
+  const name = host.replace(/\.$/, '');
+  return isLoopback(name) || name.toLowerCase().endsWith('.localhost');
 }
 
 interface Tunnel {
@@ -46,8 +42,8 @@ interface Tunnel {
 
 /**
  * Opens a tunnel to `host:port`. The proxy resolves the name.
- * @throws WaybillError `proxy_refused` (401, 403, 407 and other statuses of the proxy), `source_unreachable` (the proxy does not respond,
- *         or reports that the target does not), `tls_untrusted` (its certificate)
+ * @throws WaybillError `proxy_refused` (401, 403, 407 and other statuses below 500), `source_unreachable` (the proxy does not respond, or
+ *         responds with 5xx), `tls_untrusted` (the proxy's certificate)
  */
 export function openTunnel(proxy: Proxy, trust: Trust, host: string, port: number, timeoutMs: number): Promise<Tunnel> {
   const url = readUrl(proxy);
@@ -64,27 +60,27 @@ export function openTunnel(proxy: Proxy, trust: Trust, host: string, port: numbe
   };
   return new Promise((resolve, reject) => {
     let peer: Peer | undefined;
-    const asked = secure ? requestHttps(secured(options, trust.context())) : requestHttp(options);
-    const refuse = (answer: IncomingMessage) => {
-      answer.destroy();
-      reject(refusal(answer.statusCode ?? 0, quote(answer.statusMessage ?? '', 100), proxy, url, authority));
+    const request = secure ? requestHttps(secured(options, trust.context())) : requestHttp(options);
+    const refuse = (response: IncomingMessage) => {
+      response.destroy();
+      reject(refusal(response.statusCode ?? 0, quote(response.statusMessage ?? '', 100), proxy, url, authority));
     };
-    asked.on('socket', (socket) => {
+    request.on('socket', (socket) => {
       onPeer(socket, (found) => (peer = found));
     });
-    asked.on('connect', (answer, socket, head) => {
-      if (answer.statusCode === undefined || answer.statusCode < 200 || answer.statusCode > 299) {
+    request.on('connect', (response, socket, head) => {
+      if (response.statusCode === undefined || response.statusCode < 200 || response.statusCode > 299) {
         socket.destroy();
-        refuse(answer);
+        refuse(response);
         return;
       }
       socket.setTimeout(0);
       if (head.length > 0) socket.unshift(head);
       resolve({ socket, peer });
     });
-    asked.on('response', refuse);
-    asked.on('timeout', () => asked.destroy(new Error(`no answer within ${timeoutMs} ms`)));
-    asked.on('error', (cause) => {
+    request.on('response', refuse);
+    request.on('timeout', () => request.destroy(new Error(`no response within ${timeoutMs} ms`)));
+    request.on('error', (cause) => {
       const reason = trust.explain(cause, url.hostname, peer, Date.now());
       reject(
         reason ??
@@ -93,13 +89,9 @@ export function openTunnel(proxy: Proxy, trust: Trust, host: string, port: numbe
           }),
       );
     });
-    asked.end();
+    request.end();
   });
 }
-
-const loopback = new BlockList();
-loopback.addSubnet('127.0.0.0', 8, 'ipv4');
-loopback.addAddress('::1', 'ipv6');
 
 /** Node passes `secureContext` on to `tls.connect`; its types omit it. */
 function secured(options: RequestOptions, secureContext: SecureContext): SecureRequestOptions & { readonly secureContext: SecureContext } {
@@ -110,7 +102,7 @@ function readUrl(proxy: Proxy): URL {
   proxy.refresh();
   const text = proxy.read();
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  // Not quoted: it may hold a password.
+  // The message omits the value: it may contain a password.
   if (url?.protocol === 'http:' || url?.protocol === 'https:') return url;
   throw new WaybillError('config_invalid', `cannot use "${proxy.describe()}": expected http://host:port or https://host:port`);
 }
@@ -127,7 +119,7 @@ function refusal(status: number, message: string, proxy: Proxy, url: URL, author
   if (status >= 500) return new WaybillError('source_unreachable', `${begin} of ${proxy.describe()}: the proxy responded ${response}`);
   const reason =
     status === 407
-      ? `the proxy rejected user and password of ${proxy.describe()}`
+      ? `the proxy rejected the user and password of ${proxy.describe()}`
       : `the proxy refused the tunnel; see ${proxy.describe()}`;
   return new WaybillError('proxy_refused', `${begin}: ${reason}: ${response}`);
 }

@@ -1,20 +1,19 @@
 /**
- * The trusted certificates and the client certificate of a connection, and clear messages for failed verifications. The files are read
- * again for each new connection and compared by content: a renewed file takes effect without a watcher or a restart. Verification cannot
- * be turned off.
+ * The trusted certificates and the client certificate of a connection, and clear messages for failed verifications. Each new connection
+ * reads the files again and compares their content: a renewed file takes effect without a watcher or a restart. No setting turns
+ * verification off.
  */
 import { X509Certificate, createHash, createPrivateKey } from 'node:crypto';
 import type { Socket } from 'node:net';
-import { TLSSocket, createSecureContext, getCACertificates } from 'node:tls';
-import type { SecureContext } from 'node:tls';
+import { TLSSocket, createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
 import { WaybillError, messageOf } from '../errors.ts';
 import { quote } from '../quote.ts';
 
 /** A secret of the configuration, from any source. */
 export interface Secret {
-  /** The present value. An implementation passes it to `remember`. */
+  /** The present value. Implementations register it with `remember`, which hides it in logs. */
   read(): string;
-  /** The next `read` reads the value again, also when its file seems unchanged. */
+  /** Makes the next `read` load the value again, even if its file seems unchanged. */
   refresh(): void;
   /** Its setting, and the origin of its value. */
   describe(): string;
@@ -48,7 +47,7 @@ export interface Peer {
   readonly names: string;
 }
 
-/** Called with the certificate of a server, before it is verified. */
+/** Called with the certificate of a server, before Node verifies it. */
 export type Shown = (host: string, peer: Peer) => void;
 
 export class Trust {
@@ -117,7 +116,7 @@ export class Trust {
         createPrivateKey({ key: secret, ...(passphrase !== undefined && { passphrase }) }),
       );
     } catch {
-      // One of the two cannot be read: the error appears where it is used.
+      // One of the two is unreadable: `createSecureContext` reports it.
       return;
     }
     if (isPair) return;
@@ -127,7 +126,7 @@ export class Trust {
   }
 
   /**
-   * The reason of a failed handshake; undefined when it is neither a certificate nor a TLS version.
+   * The error for a failed handshake; undefined when neither a certificate nor the TLS version is the cause.
    * @param now  the clock of this machine, ms since 1970: a wrong clock makes valid certificates fail
    */
   explain(thrown: unknown, host: string, peer: Peer | undefined, now?: number): WaybillError | undefined {
@@ -146,7 +145,7 @@ export class Trust {
     if (code === 'CERT_HAS_EXPIRED' || code === 'CERT_NOT_YET_VALID') {
       const state = code === 'CERT_HAS_EXPIRED' ? 'has expired' : 'is not valid yet';
       const clock = now === undefined ? 'check the clock of this machine' : `the clock of this machine is at ${minute(now)}`;
-      return `${tls}.ca: ${whose} ${state}, or an issuer in its chain has${about}; ${clock}`;
+      return `${tls}.ca: ${whose}, or an issuer in its chain, ${state}${about}; ${clock}`;
     }
     if (untrusted.test(code)) {
       return `${tls}.ca: ${whose} is not trusted; trusted here: ${this.#trusted}${about}; to trust its issuer, set ${tls}.ca: /path/to/ca.pem`;
@@ -155,8 +154,8 @@ export class Trust {
       return `${tls}: ${host} does not speak TLS 1.2 or later`;
     }
     if (/ALERT.*(CERTIFICATE|UNKNOWN_CA|ACCESS_DENIED)|ALERT_HANDSHAKE_FAILURE/.test(code)) {
-      const shown = this.#own.cert === undefined ? 'and none is set' : `and rejected that of ${this.#own.cert.describe()}`;
-      return `${tls}.cert: ${host} requires a client certificate ${shown}`;
+      const { cert } = this.#own;
+      return `${tls}.cert: ${host} ${cert ? `rejected the client certificate in ${cert.describe()}` : 'requires a client certificate and none is set'}`;
     }
     return undefined;
   }
@@ -166,12 +165,12 @@ export class Trust {
  * Reports the certificate of the server before Node verifies it: when verification fails, Node destroys the connection and with it the
  * certificate.
  */
-export function onPeer(socket: Socket, told: (peer: Peer) => void): void {
+export function onPeer(socket: Socket, found: (peer: Peer) => void): void {
   socket.prependListener('secure', () => {
     if (!(socket instanceof TLSSocket)) return;
     // Not `getPeerX509Certificate`: called here, it makes Node 24 find no names in the certificate and reject it.
     const { raw } = socket.getPeerCertificate(true) as { readonly raw?: Buffer };
-    if (raw !== undefined) told(peerOf(new X509Certificate(raw)));
+    if (raw !== undefined) found(peerOf(new X509Certificate(raw)));
   });
 }
 

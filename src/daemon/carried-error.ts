@@ -1,13 +1,12 @@
 /** Errors in a form that can be cloned into another thread. */
-import { codeOf, WaybillError, wordOf } from '../errors.ts';
-import type { ErrorCode } from '../errors.ts';
+import { codeOf, WaybillError, wordOf, type ErrorCode } from '../errors.ts';
 
 export interface CarriedError {
   readonly code: ErrorCode | undefined;
   /** The code of an error of the operating system. */
   readonly system: string | undefined;
   readonly name: string;
-  /** Without the secrets that the thread of the error knows. */
+  /** Without the secrets that the thread of the error has registered. */
   readonly message: string;
   readonly cause: CarriedError | undefined;
 }

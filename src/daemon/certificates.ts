@@ -1,4 +1,4 @@
-/** Expiry times of the certificates in use, for the metric: server certificates that were seen, and own ones, by their setting. */
+/** Expiry times of the certificates in use, by setting, for the metric: received server certificates and configured certificates. */
 import { X509Certificate } from 'node:crypto';
 import type { Config } from '../config/load.ts';
 import type { Peer, TlsSettings } from '../connect/trust.ts';
@@ -28,12 +28,12 @@ export class Certificates {
     this.#config = config;
   }
 
-  /** The loop of the sink has ended: its next one may use other servers. */
+  /** Call when the loop of the sink has ended: its next loop may use other servers. */
   removeSink(id: string): void {
     this.#sinks.delete(id);
   }
 
-  /** A sink has seen the certificate of a server. */
+  /** Call when a sink has received the certificate of a server. */
   shown(sink: string, host: string, { validTo }: Pick<Peer, 'validTo'>): void {
     const servers = this.#sinks.get(sink) ?? new Map<string, Micros>();
     this.#sinks.set(sink, servers.set(host, validTo * 1000));
@@ -56,7 +56,7 @@ export class Certificates {
     for (const { id, settings } of this.#config.sinks) {
       const setting = `sinks.${id}`;
       const servers = [...(this.#sinks.get(id)?.values() ?? [])];
-      // Of several servers, the first to expire.
+      // With several servers, reports the first certificate to expire.
       if (servers.length > 0) found.push({ target: setting, at: Math.min(...servers) });
       const { tls } = settings as { readonly tls?: TlsSettings };
       if (tls?.cert !== undefined) found.push(own(`${setting}.tls.cert`, tls.cert));

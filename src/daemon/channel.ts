@@ -1,10 +1,9 @@
 /**
- * Calls between two threads. Each end serves objects whose methods the other end calls, with a
- * result (`call`) or without (`notify`). Everything arrives in the order of sending. The messages
- * of one turn of the event loop are sent together, because posting is the expensive part.
+ * Calls between two threads. Each end serves objects whose methods the other end calls, with a result
+ * (`remote`) or without (`notified`). All calls and answers arrive in the order of sending. The
+ * channel posts the messages of one turn of the event loop together, because posting is expensive.
  */
-import { carried, revived } from './carried-error.ts';
-import type { CarriedError } from './carried-error.ts';
+import { carried, revived, type CarriedError } from './carried-error.ts';
 
 /** One end of a connection that clones messages, such as a MessagePort. */
 export interface Port {
@@ -13,7 +12,7 @@ export interface Port {
   receive(handler: (message: unknown) => void): void;
 }
 
-/** A worker, or the port to the thread that started it. */
+/** @param end  a worker, or the port to the thread that started it */
 export function portOf(end: {
   postMessage(message: unknown, transfer: readonly ArrayBuffer[]): void;
   on(event: 'message', handler: (message: unknown) => void): unknown;
@@ -21,7 +20,7 @@ export function portOf(end: {
   return { post: (message, transfer) => end.postMessage(message, transfer), receive: (handler) => end.on('message', handler) };
 }
 
-/** An answer whose buffers are transferred: this end loses them. */
+/** An answer that transfers its buffers: this end loses them. */
 export class Transferred<Value> {
   readonly value: Value;
   readonly buffers: readonly ArrayBuffer[];
@@ -33,7 +32,7 @@ export class Transferred<Value> {
 }
 
 type Message =
-  /** Without `id`, no answer is expected. */
+  /** Without `id`, the caller expects no answer. */
   | { readonly kind: 'call'; readonly id?: number; readonly to: string; readonly method: string; readonly args: readonly unknown[] }
   | { readonly kind: 'answer'; readonly id: number; readonly value: unknown }
   | { readonly kind: 'failed'; readonly id: number; readonly thrown: CarriedError };
@@ -48,7 +47,7 @@ export type Remote<Served> = {
     : never;
 };
 
-/** The same without results. */
+/** The methods of an object at the other end, without results. */
 export type Notified<Served> = {
   readonly [Name in keyof Served]: Served[Name] extends (...args: infer Args) => unknown ? (...args: Args) => void : never;
 };
@@ -80,7 +79,7 @@ export class Channel {
     return new Proxy({}, { get: (_, method) => this.#caller(name, String(method)) }) as Remote<Served>;
   }
 
-  /** The same, for calls without an answer. */
+  /** The object that the other end serves under this name, for calls without an answer. */
   notified<Served extends object>(name: string): Notified<Served> {
     const get =
       (_: object, method: string | symbol) =>
@@ -89,7 +88,7 @@ export class Channel {
     return new Proxy({}, { get }) as Notified<Served>;
   }
 
-  /** The other end has closed: every call fails with this error, now and later. */
+  /** Call when the other end has closed: every pending and later call fails with this error. */
   close(thrown: Error): void {
     this.#closed ??= thrown;
     for (const { reject } of this.#waiting.values()) reject(this.#closed);

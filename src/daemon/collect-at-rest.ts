@@ -1,17 +1,16 @@
 /**
- * Returns unused memory to the system while the daemon rests: of the start, of history that was read, of a backlog that was delivered. V8
- * would keep it, because it lets the heap double before a full collection (bin/waybill.js).
+ * Returns unused memory to the system while the daemon is idle: after the start, a backfill or a delivered backlog. V8 would keep this
+ * memory, because it lets the heap double before a full collection (bin/waybill.js).
  */
 
 const intervalMs = 30_000;
-/** A thread that uses less of a core rests. */
+/** A thread that uses less than this share of a core is idle. */
 const restShare = 0.05;
-/** Less garbage is not worth a collection. Polling leaves as much in a minute or two. */
+/** Minimum garbage for a collection. Polling creates this amount in a minute or two. */
 const garbageBytes = 2 * 1024 * 1024;
 
 /**
- * Collects the garbage of the calling thread while it rests: about 80 ms of CPU each time. Needs `--expose-gc`, without which it does
- * nothing.
+ * Collects the garbage of the calling thread while it is idle: about 80 ms of CPU each time. Does nothing without `--expose-gc`.
  */
 export function collectAtRest(everyMs = intervalMs): void {
   const { gc } = globalThis;
@@ -23,7 +22,7 @@ export function collectAtRest(everyMs = intervalMs): void {
     before = process.threadCpuUsage();
     const isWorking = user + system > everyMs * 1_000 * restShare;
     if (isWorking || process.memoryUsage().heapUsed < kept + garbageBytes) return;
-    // Also returns the free pages of the heap, which a usual collection keeps.
+    // Unlike a normal collection, this also returns the free pages of the heap.
     gc({ type: 'major', execution: 'sync', flavor: 'last-resort' });
     kept = process.memoryUsage().heapUsed;
   }, everyMs).unref();

@@ -23,7 +23,7 @@ import { followConfig } from './reload/reload.ts';
 import { Running } from './running.ts';
 import { Tasks } from './tasks.ts';
 
-/** How long a daemon that waited for the lock tries to listen on the port of the previous owner. */
+/** ms that a daemon that waited for the lock tries to listen on the port of the previous owner. */
 const portWaitMs = 10_000;
 const portRetryMs = 200;
 
@@ -37,7 +37,7 @@ interface Parts {
 }
 
 /**
- * Runs until the signal is aborted or a fatal error occurs, and resolves when everything is released.
+ * Runs until the signal is aborted or a fatal error occurs. Resolves after releasing every part.
  * @returns the fatal error, which is in the log; undefined after the signal
  * @throws the error that prevented the start
  */
@@ -50,18 +50,18 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
   resources.defer(() => telemetry.stop(metrics));
   const parts: Parts = { open: undefined, deliveryThread: undefined, isConfigCurrent: true };
 
-  // The admin server listens first: probes are answered while the daemon waits for another owner of the state.
+  // The admin server listens first: it must answer probes while the daemon waits for another owner of the state.
   const admin = resources.use(createAdmin(options, parts, metrics));
   const listening = await listenOnNetwork(admin, options);
   const owner = { waited: false };
   const journal = resources.use(await openState(options, () => (owner.waited = true), signal));
   const deliveryThread = usesDeliveryThread(options) ? resources.use(new DeliveryThread(journal)) : undefined;
   parts.deliveryThread = deliveryThread;
-  // Frees the port before the lock: the daemon that waits for the lock listens on the same port.
+  // Frees the port before the lock: a daemon that waits for the lock listens on the same port.
   resources.defer(() => admin[Symbol.asyncDispose]());
-  // The last export reads no gauge: the journal is closed.
+  // The last export must not read gauges: the journal is closed by then.
   resources.defer(() => metrics.bind(undefined));
-  // Only now: another daemon that has both the port and the state is reported as the owner of the state.
+  // Reports a used port only now: if another daemon owns both port and state, the error about the state is clearer.
   if ('thrown' in listening) await listenAgain(admin, options, listening, owner.waited ? portWaitMs : 0, signal);
   const tasks = new Tasks(signal, clock, log);
   const running = new Running({ ...options, tracer }, { journal, meters: metrics.meters, tasks, deliveryThread });

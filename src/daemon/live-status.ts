@@ -122,7 +122,7 @@ export class LiveStatus {
     const { collector, clock, delays, calibrator } = running;
     const { suspension, ...known } = collector.view();
     const trouble = this.#awaited.get(id) ?? known.trouble;
-    // Without a Date header the server time comes from records and stops when none arrive: ages then use the clock of this machine.
+    // Without a Date header, the server time comes from records, and stops when none arrive. Ages then use the clock of this machine.
     const timing = !clock.dated() && { serverNow: undefined, clockOffsetSeconds: undefined, undated: { known: clock.now() } };
     const parts = { ...known, ...timing, trouble, delays: delays.measure(), uncalibrated: calibrator.trouble };
     return suspension ? { ...parts, state: 'suspended' } : parts;

@@ -11,7 +11,7 @@ const checkMs = 10_000;
 const checkPausedMs = 1_000;
 const pruneMs = 60_000;
 const frontierMs = 3_600_000;
-/** Between two steps of pruning: other work of the thread runs. */
+/** Pause between two steps of pruning, for other work of the thread. */
 const pruneStepMs = 10;
 
 export async function maintainJournal(
@@ -28,7 +28,7 @@ export async function maintainJournal(
     await clock.sleep(isPaused ? checkPausedMs : checkMs, signal);
     journal.assertPresent();
     if (journal.examine(checkMs)) log.write('state.checked', { head: journal.head().seq });
-    // A paused collection waits for pruning: it is not delayed then.
+    // While collection is paused, it waits for pruning: no delay.
     if (!isPaused && clock.monotonic() < pruneAt) continue;
     pruneAt = clock.monotonic() + pruneMs;
     for (let pruned = journal.prune(); pruned > 0; pruned = journal.prune()) {

@@ -1,7 +1,6 @@
 /** Opens the client of a source, for the daemon and for commands that read the service. */
 import type { Config, SourceConfig } from '../config/load.ts';
-import { createSource } from '../source/client.ts';
-import type { ClientContext, ServiceSource } from '../source/client.ts';
+import { createSource, type ClientContext, type ServiceSource } from '../source/client.ts';
 import { Budget } from '../source/limits.ts';
 import { unmetered } from '../telemetry/discard.ts';
 

@@ -8,7 +8,7 @@ import type { ComponentLog, Logs } from '../telemetry/log.ts';
 
 /** Where changed configurations come from. */
 export interface ConfigSource {
-  /** Resolves when the configuration is to be read again. `changed`: because a file has another content, not by SIGHUP. */
+  /** Resolves when the daemon has to read the configuration again. `changed`: true after a change of a file, false after SIGHUP. */
   due(signal: AbortSignal): Promise<{ readonly changed: boolean }>;
   /** @throws WaybillError `config_invalid`, with every problem in `problems` */
   load(): Promise<Loaded>;
@@ -25,11 +25,11 @@ export interface DaemonOptions {
   readonly log: ComponentLog;
   /** Default: a client over HTTPS. */
   readonly openSource?: typeof createSource;
-  /** Called for each source; default: an overlap that measures many records first. */
+  /** Called for each source. Default: an overlap that first measures many records. */
   readonly pollOverlap?: () => PollOverlap;
   /** Default: no traces. */
   readonly tracer?: Tracer | undefined;
-  /** For `waybill log level`; undefined: refused. */
+  /** For `waybill log level`; undefined: the daemon rejects it. */
   readonly logs?: Pick<Logs, 'setLevel' | 'components'>;
   /** Log lines that could not be written since the start. */
   readonly lostLines?: () => number;

@@ -1,7 +1,6 @@
 /**
- * The running sources and sinks. A start is a change from nothing: each loop starts in one way
- * only. A change ends the loops that it concerns, then starts the loops of the new configuration;
- * every other loop continues.
+ * The running sources and sinks. A change of the configuration ends the affected loops, then starts
+ * the loops of the new configuration; every other loop continues.
  */
 import type { Config, SinkConfig, SourceConfig } from '../config/load.ts';
 import { settingsText } from '../config/state-settings.ts';
@@ -11,14 +10,12 @@ import { Budgets } from '../source/limits.ts';
 import type { SinkLoop } from '../deliver/sink-loop.ts';
 import { Certificates } from './certificates.ts';
 import type { DeliveryThread } from './delivery/delivery-thread.ts';
-import { createLoop } from './delivery/loop.ts';
-import type { LoopParts } from './delivery/loop.ts';
+import { createLoop, type LoopParts } from './delivery/loop.ts';
 import type { SinkPlan } from './delivery/plan.ts';
 import { LiveStatus } from './live-status.ts';
 import type { DaemonOptions } from './options.ts';
 import type { Changes } from './reload/changes.ts';
-import { createSink } from './sink.ts';
-import type { ConfiguredSink, CreatedSink } from './sink.ts';
+import { createSink, type ConfiguredSink, type CreatedSink } from './sink.ts';
 import { runSource } from './source/run.ts';
 import type { Task, Tasks } from './tasks.ts';
 import { whenWritable } from './when-writable.ts';
@@ -59,7 +56,7 @@ export class Running {
     return this.#config;
   }
 
-  /** For operator actions. */
+  /** The configured sink, for operator actions. */
   sink(id: string): ConfiguredSink | undefined {
     return this.#sinks.get(id);
   }
@@ -74,7 +71,7 @@ export class Running {
     journal.storeSettings(settingsText(this.#config));
   }
 
-  /** Starts every source and sink. Sinks are registered before the first record can arrive: `start: now` means this moment. */
+  /** Starts every source and sink. Registers sinks before the first record can arrive: `start: now` means this moment. */
   start(): void {
     const { sources, sinks } = this.#config;
     for (const delivery of sinks.map((sink) => this.#createSink(sink))) this.#startSink(delivery);
@@ -128,7 +125,7 @@ export class Running {
     const options = { ...this.#options, config: this.#config };
     const { journal, meters, tasks } = this.#parts;
     for (const [index, source] of sources.entries()) {
-      // The starts are spread over one poll interval: sources with the same interval would always poll together.
+      // Spreads the starts over one poll interval: otherwise sources with the same interval would always poll together.
       const delayMs = index * Math.min(maxSpread, source.pollInterval / sources.length);
       const task = tasks.start('collect', async (stop) => {
         await options.clock.sleep(delayMs, stop);

@@ -10,10 +10,8 @@ import type { Meters } from '../model/telemetry.ts';
 import type { Encode } from '../record/event.ts';
 import { normalizer } from '../normalize/normalizer.ts';
 import type { Certificates } from './certificates.ts';
-import { createLoop, limitOf, writerOf } from './delivery/loop.ts';
-import type { LoopParts } from './delivery/loop.ts';
-import { planOf } from './delivery/plan.ts';
-import type { SinkPlan } from './delivery/plan.ts';
+import { createLoop, limitOf, writerOf, type LoopParts } from './delivery/loop.ts';
+import { planOf, type SinkPlan } from './delivery/plan.ts';
 import { testEvents } from './operations/test-events.ts';
 import type { DaemonOptions } from './options.ts';
 import { settingsOf } from './source/service-facts.ts';
@@ -23,7 +21,7 @@ export interface ConfiguredSink<Loop extends SinkLoop = SinkLoop> {
   readonly id: string;
   readonly definition: SinkConfig['definition'];
   readonly settings: SinkConfig['settings'];
-  /** Undefined if no loop exists: requests are stored in the state. */
+  /** Undefined in a command, which has no loop: the state stores requests. */
   readonly loop: Loop | undefined;
   /** Test events in the sink's format; see test-events.ts. */
   readonly testMessages: (code: string, count: number) => readonly Message[];
@@ -31,7 +29,7 @@ export interface ConfiguredSink<Loop extends SinkLoop = SinkLoop> {
 
 export type DeliveryOptions = Pick<DaemonOptions, 'config' | 'clock' | 'random' | 'log' | 'tracer'>;
 
-/** A sink whose loop is created but not started. */
+/** A sink with a loop that has not started. */
 export type CreatedSink<Loop extends SinkLoop> = ConfiguredSink<Loop> & { readonly loop: Loop };
 
 /** Registers the sink with the journal and creates its loop without starting it. */

@@ -4,7 +4,7 @@ import type { Log } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
 
 export interface Task {
-  /** Stops this loop alone, and resolves when it has ended. After `timeout` ms a batch in progress is abandoned. */
+  /** Stops only this loop, and resolves when it has ended. Abandons a batch in flight after `timeout` ms. */
   readonly end: (timeout: number) => Promise<void>;
 }
 
@@ -39,7 +39,7 @@ export class Tasks {
 
   /**
    * Resolves when every loop has ended.
-   * @param shutdownTimeout  ms from the stop until batches in progress are abandoned; read at the stop
+   * @param shutdownTimeout  ms from the stop until batches in flight are abandoned; read at the stop
    * @returns the fatal error, which is in the log; undefined after the signal
    */
   async ended(shutdownTimeout: () => number): Promise<unknown> {
@@ -54,7 +54,7 @@ export class Tasks {
     while (this.#running.size > 0) await Promise.all(this.#running);
   }
 
-  /** Waits for `ended`, and interrupts batches in progress after the timeout. */
+  /** Waits for `ended`, and interrupts batches in flight after the timeout. */
   async #abandonAfter(timeout: number, abandon: AbortController, ended: Promise<void>): Promise<void> {
     const hasEnded = new AbortController();
     const timer = this.#clock.sleep(timeout, hasEnded.signal).then(
@@ -76,7 +76,7 @@ export class Tasks {
     } catch (thrown) {
       if (stop.aborted && thrown === stop.reason) return;
       if (stop.aborted && codeOf(thrown) === 'journal_full') {
-        // A loop that starts again writes them when it opens the sink.
+        // After a reload, the next loop of the sink writes the acknowledgements when it opens the sink.
         if (this.#stop.aborted) this.#log.write('daemon.acknowledgements_unsaved', { name, code: 'journal_full', error: thrown });
         return;
       }

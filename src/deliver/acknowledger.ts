@@ -6,8 +6,7 @@ import { codeOf, WaybillError } from '../errors.ts';
 import type { DeliverJournal, Entry } from '../model/journal.ts';
 import type { Position } from '../model/ledger.ts';
 import type { Rejection } from '../model/sink.ts';
-import { traced } from '../model/telemetry.ts';
-import type { Log, Tracer } from '../model/telemetry.ts';
+import { traced, type Log, type Tracer } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
 import type { Pauses } from './pauses.ts';
 import type { RetryPolicy } from './retry-policy.ts';
@@ -30,7 +29,7 @@ interface AcknowledgerParts {
   readonly tracer: Tracer;
 }
 
-/** The part of it that a sender needs. */
+/** The part of an Acknowledger that a sender needs. */
 export type Acknowledging = Pick<Acknowledger, 'acknowledged' | 'acknowledge' | 'flush'>;
 
 export class Acknowledger {
@@ -48,7 +47,7 @@ export class Acknowledger {
     return this.#acknowledged;
   }
 
-  /** When waiting acknowledgements are written at the latest, by the monotonic clock. */
+  /** The latest time to write waiting acknowledgements, by the monotonic clock. */
   get flushAt(): number {
     return this.#flushAt ?? Infinity;
   }
@@ -115,8 +114,8 @@ export class Acknowledger {
   }
 
   /**
-   * Writes to the journal. On a full disk it retries the write, not the send, and nothing else is
-   * sent until then.
+   * Writes to the journal. On a full disk it retries the write, not the send. The loop sends nothing
+   * else until the write succeeds.
    */
   async commit(write: () => Promise<void>, stop: AbortSignal): Promise<void> {
     const { pauses, retryPolicy } = this.#parts;

@@ -1,6 +1,6 @@
 /**
- * Acknowledges for a replay from an archive. A rejected record is logged in place of a dead letter:
- * the archive keeps it, and its line number is no entry of the journal.
+ * Acknowledges for a replay from an archive. Logs a rejected record instead of dead-lettering it: the
+ * archive keeps the record, and its line number is no entry of the journal.
  */
 import type { Log } from '../model/telemetry.ts';
 import type { Acknowledging } from './acknowledger.ts';

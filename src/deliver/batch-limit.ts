@@ -1,4 +1,4 @@
-/** The size limit of a batch: as configured, or less while the receiver cannot process that within its deadline. */
+/** The size limit of a batch: as configured, or smaller while the receiver cannot process a full batch within the deadline. */
 import type { Limit } from '../model/journal.ts';
 import type { Batch } from '../model/sink.ts';
 
@@ -28,7 +28,7 @@ export class BatchLimit implements Limit {
     if (this.records > 1) this.#share *= Math.min(1, this.#fraction(batch)) / 2;
   }
 
-  /** The batch was delivered in `ms`. The limit doubles if twice the batch would need at most half the deadline: this avoids repeated timeouts. */
+  /** The batch was delivered in `ms`. Doubles the limit only if a full batch would then need at most half the deadline. */
   took(batch: Size, ms: number): void {
     if (this.#share < 1 && (2 * ms) / this.#fraction(batch) <= this.#deadline / 2) this.#share = Math.min(1, 2 * this.#share);
   }

@@ -6,7 +6,7 @@
 import type { Message } from '../model/sink.ts';
 
 const startBytes = 256 * 1024;
-/** Larger blocks are not kept for the next batch. */
+/** The next batch does not reuse a larger block. */
 const heldBytes = 4 * 1024 * 1024;
 
 /** Copies the bytes of a message into the space of the next batch. */
@@ -58,7 +58,7 @@ class Space {
     return block;
   }
 
-  /** Keeps the largest block if its batch needed it: the next batch will need as much. A daemon at rest returns the block of its backlog. */
+  /** Keeps the largest block if its batch needed it: the next batch may need as much. An idle daemon frees the block of a past backlog. */
   clear(): void {
     const last = this.#blocks.at(-1);
     const needed = this.#blocks.length > 1 || this.#used * 8 >= (last?.length ?? 0);

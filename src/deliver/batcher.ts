@@ -1,6 +1,6 @@
 /**
  * Groups the entries after a position into batches. A batch is full by count, by bytes, or when it
- * spans `maxUncertain` entries. A sink that selects few records reads on until it has a message.
+ * spans `maxUncertain` entries. For a sink that selects few records, `fill` reads on until it has a message.
  */
 import { messageOf } from '../errors.ts';
 import type { Entry, Limit } from '../model/journal.ts';
@@ -10,21 +10,21 @@ import { BatchSpace } from './batch-space.ts';
 import type { Pipeline } from './pipeline.ts';
 
 /**
- * No entry further than this from the committed `acknowledged` is sent, which limits the uncertain
+ * The maximum distance of a sent entry from the committed `acknowledged`. It limits the uncertain
  * entries after a restart.
  */
 export const maxUncertain = 10_000;
 /** Entries per read. */
 const maxRead = 1_000;
 
-/** A batch with the entries of its messages, from which dead letters are made. */
+/** A batch with the entries of its messages: a rejected message becomes a dead letter with its entry. */
 export interface Prepared {
   readonly messages: readonly Message[];
-  /** The last entry that was read for it; it may follow the last message. */
+  /** The last entry read for the batch. It may follow the last message. */
   readonly through: Position;
   readonly bytes: number;
   readonly entries: ReadonlyMap<number, Entry>;
-  /** Entries read for it. */
+  /** Number of entries read for the batch. */
   readonly count: number;
   /** An entry that could not be encoded; the batch has no messages then. */
   readonly unmade: Rejection | undefined;
@@ -43,12 +43,12 @@ export class Batches {
   #messages: Message[] = [];
   #entries = new Map<number, Entry>();
   #bytes = 0;
-  /** The first and last entry of the next batch, and its number of entries. */
+  /** The last entry of the next batch, and its number of entries. */
   #last: Entry | undefined;
   #count = 0;
   #unmade: Rejection | undefined;
   #isFull = false;
-  /** A message that did not fit: it opens the following batch. */
+  /** A message that did not fit: it begins the following batch. */
   #ahead: Message | undefined;
 
   constructor(read: ReadEntries, pipeline: Pipeline, limit: Limit, after: number) {
@@ -70,7 +70,7 @@ export class Batches {
   async fill(): Promise<void> {
     let requested = 0;
     while (!this.#isFull) {
-      // Reads as many entries as are missing, and twice as many after a read that did not fill the batch.
+      // Requests the number of missing entries, and doubles it after each read that did not fill the batch.
       requested = Math.min(Math.max(1, 2 * requested, this.#limit.records - this.#messages.length), maxRead, maxUncertain - this.#count);
       const read = await this.#read(this.#cursor, { records: requested, bytes: this.#limit.bytes });
       if (read.length === 0) return;
@@ -145,8 +145,8 @@ export class Batches {
 }
 
 /**
- * Splits a batch in order. The first half acknowledges up to its last message. Both are uncertain: the receiver may have processed part of a large
- * request.
+ * Splits a batch in order. The first half acknowledges up to its last message. Both halves are uncertain: the receiver may have processed a
+ * part of the request.
  */
 export function halve(batch: Batch, entries: ReadonlyMap<number, Entry>): [Batch, Batch] {
   const middle = Math.ceil(batch.messages.length / 2);
@@ -157,7 +157,7 @@ export function halve(batch: Batch, entries: ReadonlyMap<number, Entry>): [Batch
   return [batchOf({ ...batch, through, uncertain: true }, lower), batchOf({ ...batch, uncertain: true }, upper)];
 }
 
-/** The batch, reduced to these messages. */
+/** The batch with only these messages. */
 export function batchOf(batch: Batch, messages: readonly Message[]): Batch {
   return { ...batch, messages, bytes: messages.reduce((sum, message) => sum + message.bytes.length, 0) };
 }

@@ -5,29 +5,26 @@
 import { isFinal, WaybillError } from '../errors.ts';
 import type { ArchiveReplay, DeliverJournal } from '../model/journal.ts';
 import type { Sink } from '../model/sink.ts';
-import { noTracer } from '../model/telemetry.ts';
-import type { Log, Meters, Tracer } from '../model/telemetry.ts';
+import { noTracer, type Log, type Meters, type Tracer } from '../model/telemetry.ts';
 import type { Clock, Random } from '../model/time.ts';
 import { Acknowledger } from './acknowledger.ts';
 import { ArchiveAcknowledger } from './archive-acknowledger.ts';
 import { BatchLimit } from './batch-limit.ts';
 import { Batches } from './batcher.ts';
-import { OnDemand } from './on-demand.ts';
-import type { OpenArchive } from './on-demand.ts';
+import { OnDemand, type OpenArchive } from './on-demand.ts';
 import { Opener } from './opener.ts';
 import { Pauses } from './pauses.ts';
 import type { Pipeline } from './pipeline.ts';
 import { RetryPolicy } from './retry-policy.ts';
 import { SendQueue } from './send-queue.ts';
-import { Sender } from './sender.ts';
-import type { OpenSink, ReadTime } from './sender.ts';
+import { Sender, type OpenSink, type ReadTime } from './sender.ts';
 import type { LoopView, SinkLoop } from './sink-loop.ts';
 
 export interface DeliverSettings {
   readonly id: string;
   readonly type: string;
   readonly batch: { readonly maxRecords: number; readonly maxBytes: number; readonly maxWait: number };
-  /** ms a call of the sink may take before its outcome counts as unknown. */
+  /** ms after which the outcome of a call to the sink counts as unknown. */
   readonly deadline: number;
   /** The sink can resolve an unknown outcome: acknowledgements may wait for the next transaction, at most a second. */
   readonly resolvable: boolean;
@@ -62,9 +59,8 @@ export class Delivery implements SinkLoop {
   readonly onDemand: OnDemand;
   /** When the next batch got its first message, by the monotonic clock. */
   #since: number | undefined;
-  /** When the journal was read for the next batch. */
+  /** The time of reading the next batch from the journal. */
   #read: ReadTime | undefined;
-  /** The open sink. */
   #sink: Sink | undefined;
 
   constructor(parts: DeliveryParts) {
@@ -97,7 +93,10 @@ export class Delivery implements SinkLoop {
     this.#batches = new Batches((after, most) => journal.read(after, most), pipeline, limit, acknowledger.acknowledged);
   }
 
-  /** Runs until `stop` is aborted; the batch under way continues until `abandon` is. An error that it throws is fatal: the process must end. */
+  /**
+   * Runs until `stop` is aborted; the batch in flight continues until `abandon` is aborted.
+   * @throws only fatal errors: the process must end
+   */
   async run(stop: AbortSignal, abandon: AbortSignal): Promise<void> {
     this.onDemand.resume();
     while (!stop.aborted) {
@@ -114,7 +113,7 @@ export class Delivery implements SinkLoop {
     await this.#parts.journal.flush();
   }
 
-  /** Opens the sink for the sends on demand of `work` alone, where no daemon runs. Ends when all of them are sent. Throws the sink's errors. */
+  /** Opens the sink only for the on-demand sends of `work`, when no daemon runs. Ends after the last of these sends. Throws the sink's errors. */
   async runOnDemand<Result>(work: () => Promise<Result>, signal: AbortSignal): Promise<Result> {
     const result = await this.#withSink(signal, async (sink) => {
       const progress = { isOver: false };
@@ -158,7 +157,7 @@ export class Delivery implements SinkLoop {
     };
   }
 
-  /** Opens the sink, resumes at its position, and closes it at the end. An error of `work` wins over one of the close. */
+  /** Opens the sink, resumes at its position, runs `work`, and closes the sink. */
   async #withSink<Result>(abandon: AbortSignal, work: (sink: Sink) => Promise<Result>): Promise<Result> {
     const sink = await this.#opener.open(abandon);
     try {
@@ -176,7 +175,7 @@ export class Delivery implements SinkLoop {
     this.#batches.restart(acknowledged);
     this.#since = undefined;
     this.#read = undefined;
-    // A sink that was blocked opens now; the next batch shows if it accepts messages.
+    // The open succeeded, so the cause of the block may be gone; the next batch shows it.
     if (this.#retryPolicy.state === 'blocked') this.#retryPolicy.recovered();
   }
 
@@ -190,7 +189,7 @@ export class Delivery implements SinkLoop {
       if (isDue) await this.#deliverBatch(open);
       else if (!this.#batches.hasMessages) {
         this.#passOver();
-        // The sink is open and has everything: no failure is left to retry.
+        // Fully caught up: no failed send is left to retry.
         if (this.#retryPolicy.state !== 'active') this.#retryPolicy.recovered();
       }
       if (this.onDemand.isWaiting) await this.onDemand.step(open);
@@ -210,7 +209,7 @@ export class Delivery implements SinkLoop {
     this.#read = { from, to: clock.now() };
   }
 
-  /** When the next batch is sent although it is not full. */
+  /** The time to send the next batch even if it is not full. */
   #dueAt(): number {
     return this.#since === undefined ? Infinity : this.#since + this.#parts.settings.batch.maxWait;
   }
@@ -238,7 +237,7 @@ export class Delivery implements SinkLoop {
     }
     const sent = this.#sender.deliver(open, { messages, through, uncertain: this.#sender.isUncertain(prepared), bytes }, entries, read);
     sent.catch(() => undefined);
-    // The next batch is made while this one is under way, and sent after this one is acknowledged.
+    // Builds the next batch while this one is in flight. The loop sends it after this one is acknowledged.
     await this.#fill();
     await sent;
   }
@@ -256,7 +255,7 @@ function noArchive({ archive }: ArchiveReplay): Promise<never> {
   return Promise.reject(new WaybillError('archive_broken', `cannot read the archive of the sink "${archive}": there is none`));
 }
 
-/** Read after an await: the compiler keeps the value of the loop's condition. */
+/** A function, because the compiler keeps the narrowing of the loop's condition after an await. */
 function hasEnded(stop: AbortSignal): boolean {
   return stop.aborted;
 }

@@ -1,12 +1,11 @@
-/** Sends that an operator requests: retries of dead letters, test events, replays. They run between two batches and move no position. */
+/** On-demand sends for an operator: retries of dead letters, test events, replays. They run between two batches and move no position. */
 import { codeOf, WaybillError, messageOf } from '../errors.ts';
 import type { ArchivedRecords, ArchiveReplay, DeliverJournal, DeadLetterResult, Limit, Operation, ReplayRange } from '../model/journal.ts';
 import type { Message, Rejection } from '../model/sink.ts';
 import type { Log, Meters } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
 import type { Acknowledger, Acknowledging } from './acknowledger.ts';
-import { batchOf } from './batcher.ts';
-import type { Prepared } from './batcher.ts';
+import { batchOf, type Prepared } from './batcher.ts';
 import type { Pauses } from './pauses.ts';
 import type { Pipeline } from './pipeline.ts';
 import { ArchiveSource, JournalSource, Replay } from './replay.ts';
@@ -34,7 +33,7 @@ export type OpenArchive = (replay: ArchiveReplay) => Promise<ArchivedRecords>;
 
 export class OnDemand {
   readonly #parts: OnDemandParts;
-  /** Dead letters delivered since this loop started, or reported as delivered by the sink when it was opened. */
+  /** Dead letters delivered since this loop started, or that the sink reported as delivered when it was opened. */
   readonly #delivered = new Set<number>();
   #replay: Replay | undefined;
 
@@ -52,9 +51,9 @@ export class OnDemand {
   }
 
   /**
-   * Retries dead letters. A delivered one is removed; a rejected one stays, with the new reason.
-   * @throws WaybillError `usage` when there is nothing to send; `sink_unavailable`, `sink_blocked` or `sink_outcome_unknown` when the sink did not
-   *         answer for all of them. Its answers until then are committed.
+   * Retries dead letters: removes each delivered one, and stores the new reason of each rejected one.
+   * @throws WaybillError `usage` when a dead letter does not exist or the sink no longer selects it; `sink_unavailable`, `sink_blocked` or
+   *         `sink_outcome_unknown` when the sink did not answer for all of them: earlier answers are committed
    */
   async retry(seqs: readonly number[], operation: Operation): Promise<OnDemandResult> {
     const { id, journal, pipeline, limit } = this.#parts;
@@ -65,7 +64,7 @@ export class OnDemand {
     for (const seq of new Set(seqs)) {
       const entry = await journal.deadLetter(id, seq);
       if (!entry && this.#delivered.has(seq)) continue;
-      if (!entry) throw new WaybillError('usage', `cannot retry entry ${seq} for sink "${id}": the journal keeps no such dead letter`);
+      if (!entry) throw new WaybillError('usage', `cannot retry entry ${seq} for sink "${id}": the journal has no such dead letter`);
       let message: Message | undefined;
       try {
         message = pipeline(entry, (bytes) => Buffer.from(bytes));
@@ -93,7 +92,7 @@ export class OnDemand {
     return { rejected, resumeNote };
   }
 
-  /** Removes a dead letter whose retry the sink reports as delivered although its answer was lost. The operator of that retry is unknown. */
+  /** Removes a dead letter that the sink reports as delivered: the answer to its retry was lost. The operator of that retry is unknown. */
   async found(seq: number): Promise<void> {
     const { id, journal, clock } = this.#parts;
     if (!(await journal.deadLetter(id, seq))) return;
@@ -102,7 +101,7 @@ export class OnDemand {
     this.#delivered.add(seq);
   }
 
-  /** Sends test events, which are in no journal. Throws as `retry`. */
+  /** Sends test events, which the journal does not contain. Throws like `retry`. */
   async test(messages: readonly Message[]): Promise<OnDemandResult> {
     const { id, journal } = this.#parts;
     return this.#enqueue('test', messages, async ({ resumeNote }) => {
@@ -110,9 +109,12 @@ export class OnDemand {
     });
   }
 
-  /** Starts a replay, up to the last acknowledged entry. @throws WaybillError `usage` while a replay is under way, `sink_unavailable` when the loop has ended */
+  /**
+   * Starts a replay, up to the last acknowledged entry.
+   * @throws WaybillError `usage` while another replay runs, `sink_unavailable` when the loop has ended
+   */
   replay(range: ReplayRange, expected: number, deadLetters: ReadonlySet<number>): void {
-    if (this.#replay?.isRunning) throw new WaybillError('usage', 'cannot start a replay: one is under way for this sink');
+    if (this.#replay?.isRunning) throw new WaybillError('usage', 'cannot start a replay: a replay to this sink is already running');
     const { journal, pipeline, limit, clock, acknowledger, pauses, sends } = this.#parts;
     if (sends.closed) throw sends.closed;
     const last = Math.min(range.last, acknowledger.acknowledged);
@@ -121,9 +123,9 @@ export class OnDemand {
     pauses.wake();
   }
 
-  /** Starts a replay from an archive, or continues it. Throws as `replay`. */
+  /** Starts a replay from an archive, or continues it. Throws like `replay`. */
   replayArchive(replay: ArchiveReplay): void {
-    if (this.#replay?.isRunning) throw new WaybillError('usage', 'cannot start a replay: one is under way for this sink');
+    if (this.#replay?.isRunning) throw new WaybillError('usage', 'cannot start a replay: a replay to this sink is already running');
     const { pipeline, limit, pauses, sends, openArchive } = this.#parts;
     if (sends.closed) throw sends.closed;
     const source = new ArchiveSource(replay, openArchive);
@@ -131,7 +133,7 @@ export class OnDemand {
     pauses.wake();
   }
 
-  /** Continues the replay from an archive that the state has. */
+  /** Continues a replay from an archive that the state stores. */
   resume(): void {
     const { id, journal } = this.#parts;
     const { archiveReplay } = journal.sinkProgress(id).orders;
@@ -143,7 +145,7 @@ export class OnDemand {
     if (this.#replay?.isRunning) await this.#replay[Symbol.asyncDispose]();
   }
 
-  /** The loop has ended: rejects sends that wait, and reports a replay that is not complete. */
+  /** Call when the loop has ended: rejects waiting sends, and logs an incomplete replay. */
   close(cause: WaybillError): void {
     const { id, log, sends } = this.#parts;
     sends.close(cause);
@@ -174,7 +176,7 @@ export class OnDemand {
   async #send({ messages: given, onDemand, keep, resolve, reject }: OnDemandSend, open: OpenSink): Promise<void> {
     const { id, meters, journal, sender, acknowledger } = this.#parts;
     const messages: Message[] = [];
-    // A dead letter that was requested twice is sent once.
+    // Sends a dead letter once even if two requests name it.
     for (const message of given)
       if (onDemand !== 'retry' || !this.#delivered.has(message.seq) || (await journal.deadLetter(id, message.seq))) messages.push(message);
     if (messages.length === 0) {
@@ -209,8 +211,7 @@ export class OnDemand {
       prepared = await replay.next();
     } catch (thrown) {
       if (!replay.stored()) throw thrown;
-      // The sink still receives new records. The state stores the replay: the next start continues
-      // it.
+      // Delivery of new records continues. The state stores the replay: the next start continues it.
       replay.fail(clock.now(), messageOf(thrown));
       const { archive, at } = replay.progress();
       log.write('sink.archive_replay_failed', { sink: id, archive, at, code: codeOf(thrown), error: thrown });
@@ -242,7 +243,7 @@ export class OnDemand {
   }
 }
 
-/** Splits messages, in order, into batches within the limit. A message that exceeds it is sent alone. */
+/** Splits messages, in order, into batches within the limit. A message that exceeds it is alone in its batch. */
 function inBatches(messages: readonly Message[], { records, bytes }: Limit): Message[][] {
   const batches: Message[][] = [];
   let size = 0;

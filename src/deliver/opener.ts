@@ -9,7 +9,7 @@ import { within } from '../deadline.ts';
 import type { OnDemand } from './on-demand.ts';
 import type { Sender } from './sender.ts';
 
-/** ms a sink may take to close; less once the shutdown timeout has passed. */
+/** Maximum ms to wait for a sink to close; shorter after the shutdown timeout. */
 const closeMs = 10_000;
 const closeAbandonedMs = 1_000;
 
@@ -30,7 +30,7 @@ export class Opener {
     this.#parts = parts;
   }
 
-  /** Opens the sink under its deadline. A sink that opens too late is closed. */
+  /** Opens the sink within its deadline. Closes a sink that opens too late. */
   async open(abandon: AbortSignal): Promise<Sink> {
     const opening = this.#parts.open(abandon);
     try {
@@ -65,7 +65,7 @@ export class Opener {
     return acknowledged;
   }
 
-  /** A sink that does not close in time is abandoned, and the next one is opened. */
+  /** Closes the sink, within a time limit: the next open does not wait for a sink that hangs. */
   async close(sink: Sink, abandon: AbortSignal): Promise<void> {
     const { id, clock, log } = this.#parts;
     const maxMs = abandon.aborted ? closeAbandonedMs : closeMs;
@@ -77,7 +77,7 @@ export class Opener {
     }
   }
 
-  /** A position that this journal never had, or one before the last delivery: the journal or the sink was rolled back. */
+  /** Rejects a position that this journal never had, or that precedes the last delivery: the journal or the sink was rolled back. */
   async #compare({ seq, chain }: Position): Promise<void> {
     const { id, journal } = this.#parts;
     const { delivered } = journal.sinkProgress(id);
@@ -85,7 +85,7 @@ export class Opener {
     if (seq >= delivered.seq && known && Buffer.compare(known, chain) === 0) return;
     const reason =
       seq < delivered.seq
-        ? `entry ${delivered.seq} was delivered to it, and it now ends at entry ${seq}`
+        ? `entry ${delivered.seq} was delivered to it, but it now ends at entry ${seq}`
         : `it has entry ${seq}, which this state does not know`;
     throw new WaybillError('sink_blocked', `cannot resume sink "${id}": ${reason}; restore the right state, or see "waybill sinks adopt"`);
   }

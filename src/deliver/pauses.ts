@@ -1,4 +1,4 @@
-/** The pauses of one delivery loop: after a failure, until something is due, or until another part wakes the loop. */
+/** The waits of one delivery loop: after a failure, until work is due, or until another part wakes it. */
 import { codeOf, WaybillError } from '../errors.ts';
 import type { Log, Meters } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
@@ -12,7 +12,7 @@ const maxIdleMs = 60_000;
 interface PausesParts {
   readonly id: string;
   readonly retryPolicy: RetryPolicy;
-  /** Requests to send whose caller waits, such as a command. They fail while the sink is unavailable. */
+  /** On-demand sends. Their callers wait, so they fail while the sink is unavailable. */
   readonly sends: SendQueue;
   readonly clock: Clock;
   readonly log: Log;
@@ -45,7 +45,7 @@ export class Pauses {
     await this.rest(waitMs, stop);
   }
 
-  /** The reason why the sink accepts nothing now; undefined while it accepts messages. */
+  /** The reason why the sink accepts nothing now; undefined while delivery succeeds. */
   unavailable(): WaybillError | undefined {
     const { id, retryPolicy } = this.#parts;
     const { state, lastError } = retryPolicy;

@@ -1,4 +1,4 @@
-/** Turns a journal entry into a sink's message: select, normalize, encode. Pure, except that it counts unexpected records. Each sink has its own. */
+/** Turns a journal entry into a sink's message: select, normalize, encode. Each sink has its own pipeline. Pure, except for the counts. */
 import type { Entry } from '../model/journal.ts';
 import type { Message } from '../model/sink.ts';
 import type { Micros } from '../model/time.ts';
@@ -7,16 +7,16 @@ import { type RecordFields, readRecord } from '../record/read.ts';
 import type { Put } from './batch-space.ts';
 
 export interface PipelineParts {
-  /** By source; the sink gets no records of a source that is missing. */
+  /** By source. The sink gets no records of a source without an entry. */
   readonly normalize: ReadonlyMap<string, Normalize>;
-  /** By source, with '' for entries on the daemon; a sink without `ledger: true` has none. */
+  /** By source, with '' for entries about the daemon. Empty for a sink without `ledger: true`. */
   readonly normalizeLedger?: ReadonlyMap<string, NormalizeLedger>;
   /** `filter` on the record as received, before privacy. */
   readonly matches: (record: RecordFields) => boolean;
   readonly encode: Encode;
   /** The receiver's limit; undefined: any length. */
   readonly limit?: MessageLimit | undefined;
-  /** Records with an earlier readable time are skipped. */
+  /** Skips records with a readable time before this time. */
   readonly fromTime: Micros | undefined;
   /** True for records of a backfill that was requested for other sinks only. */
   readonly withheld?: (source: string, time: () => Micros | undefined) => boolean;
@@ -41,7 +41,7 @@ export function pipeline(parts: PipelineParts): Pipeline {
     const { seq, number, source, late } = entry;
     const toEvent = normalize.get(source);
     if (!toEvent) return undefined;
-    // Read once per sink: to keep what collection has read costs more in garbage collection.
+    // Each sink parses the record again: sharing the parsed record of collection costs more in garbage collection.
     const record = readRecord(entry.bytes);
     if (!matches(record)) return undefined;
     if (fromTime !== undefined && (record.time ?? fromTime) < fromTime) return undefined;
@@ -56,7 +56,7 @@ export function pipeline(parts: PipelineParts): Pipeline {
   };
 }
 
-/** `filter` names fields of records, so it does not apply. The start and the backfills of a sink do. */
+/** The sink's `start` and backfills apply to a ledger entry. `filter` does not: it names fields of records. */
 function ledgerMessage(parts: PipelineParts, entry: Entry, put: Put): Message | undefined {
   const { normalizeLedger, encode, limit, fromTime, withheld } = parts;
   const { seq, uid, source, received, late } = entry;
@@ -67,7 +67,7 @@ function ledgerMessage(parts: PipelineParts, entry: Entry, put: Put): Message | 
   if (fromTime !== undefined && from < fromTime && to <= fromTime) return undefined;
   if (withheld?.(source, () => from)) return undefined;
   const bytes = put(bytesOf(event, encode, limit));
-  // Another state writes the same entry at another time.
+  // `undated`: after a lost state, the new journal writes the same entry at another time.
   return {
     ...{ seq, number: undefined, uid, source, time: received, received, late, undated: true, isLedger: true },
     ...{ severity, action, key, bytes },

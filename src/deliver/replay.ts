@@ -1,4 +1,4 @@
-/** A replay to one sink, of a range of the journal or from an archive: its batches and its progress. It does not send. */
+/** The batches and the progress of a replay to one sink, from the journal or from an archive. Does not send. */
 import { WaybillError } from '../errors.ts';
 import type {
   ArchivedRecords,
@@ -15,15 +15,15 @@ import type { Batch } from '../model/sink.ts';
 import { Batches, type Prepared } from './batcher.ts';
 import type { Pipeline } from './pipeline.ts';
 
-/** Where a replay reads its entries. */
+/** The entries of a replay. */
 interface ReplaySource extends Partial<AsyncDisposable> {
-  /** Known in full after the first read. */
+  /** Complete only after the first read. */
   readonly range: ReplayRange;
   /** Approximate number of entries. */
   readonly expected: number;
-  /** Of a replay from an archive: its progress when it began, or continued after a restart. */
+  /** Set for a replay from an archive: its progress at its start, or at the restart that continued it. */
   readonly archiveReplay?: ArchiveReplay;
-  /** @returns `after`: the last pruned entry, if that is later than the given one */
+  /** @returns `after`: the given entry, or the last pruned entry if that is later */
   read(after: number, limit: Limit): Promise<{ readonly after: number; readonly entries: readonly Entry[] }>;
 }
 
@@ -31,7 +31,7 @@ interface ReplayParts {
   readonly source: ReplaySource;
   readonly pipeline: Pipeline;
   readonly limit: Limit;
-  /** Dead letters are skipped: a separate command retries them. */
+  /** The replay skips these entries: a separate command retries dead letters. */
   readonly deadLetters: ReadonlySet<number>;
   /** Wall clock, ms. */
   readonly began: number;
@@ -40,7 +40,7 @@ interface ReplayParts {
 export class Replay {
   readonly #parts: ReplayParts;
   readonly #batches: Batches;
-  /** The first entry of the part that was replayed without a gap: earlier entries were pruned. */
+  /** The replay has no gap from this entry on: earlier entries were pruned. */
   #from: number;
   /** The last entry replayed. */
   #at: number;
@@ -74,7 +74,7 @@ export class Replay {
     return this.#batches.take();
   }
 
-  /** Carries the sink's present position, so that a replay does not move it. */
+  /** @param present  the sink's position, which a replay does not move */
   batchOf({ messages, bytes }: Prepared, present: Position): Batch {
     return { messages, bytes, /* mutant: replay-position */ through: present, uncertain: true, onDemand: 'replay' };
   }
@@ -82,7 +82,7 @@ export class Replay {
   acknowledged({ messages, through, count }: Prepared, rejected: number): void {
     this.#at = through.seq;
     this.#passed += count;
-    // An entry that could not be encoded is rejected without a message.
+    // A rejected entry has no message if it could not be encoded.
     this.#sent += Math.max(0, messages.length - rejected);
     this.#rejected += rejected;
   }
@@ -101,7 +101,7 @@ export class Replay {
     await this.#parts.source[Symbol.asyncDispose]?.();
   }
 
-  /** The range that the journal records as sent again. */
+  /** The range that was sent again, for the journal. */
   resent(): Resent {
     const { source, began } = this.#parts;
     return { ...source.range, first: this.#from, began: began * 1000 };
@@ -160,7 +160,7 @@ export class JournalSource implements ReplaySource {
   }
 }
 
-/** The records of an archive, which is opened at the first read. */
+/** The records of an archive. The first read opens it. */
 export class ArchiveSource implements ReplaySource {
   readonly #replay: ArchiveReplay;
   readonly #open: (replay: ArchiveReplay) => Promise<ArchivedRecords>;
@@ -183,7 +183,7 @@ export class ArchiveSource implements ReplaySource {
     return { ...this.#replay, origin: this.#records?.origin ?? this.#replay.origin };
   }
 
-  /** @throws WaybillError `archive_broken` for an object that is missing or not what was signed, and for another archive than before */
+  /** @throws WaybillError `archive_broken` when an object is missing, does not match its signature, or belongs to another archive than before */
   async read(after: number, limit: Limit): Promise<{ readonly after: number; readonly entries: readonly Entry[] }> {
     this.#records ??= await this.#open(this.#replay);
     const { origin = this.#records.origin, archive } = this.#replay;

@@ -6,9 +6,9 @@ const backoffFirstMs = 250;
 const maxBackoffMs = 60_000;
 const minBackoffMs = 50;
 const blockedMs = 60_000;
-/** An operator must act. */
+/** Error codes that need an operator. */
 const blockingCodes: ReadonlySet<unknown> = new Set(['sink_blocked', 'file_truncated', 'archive_conflict', 'archive_broken']);
-/** Limits of a wait that the sink requests. */
+/** Limits of the wait that a sink requests. */
 const minRetryAfterMs = 1_000;
 const maxRetryAfterMs = 900_000;
 
@@ -33,7 +33,7 @@ export class RetryPolicy {
     return this.#state;
   }
 
-  /** Kept after recovery. */
+  /** Stays after a recovery. */
   get lastError(): string | undefined {
     return this.#lastError;
   }
@@ -48,12 +48,12 @@ export class RetryPolicy {
     return this.#failures;
   }
 
-  /** When the first of them failed, ms by the wall clock. */
+  /** Wall clock, ms: the first failure in a row. */
   get failingSince(): number | undefined {
     return this.#failingSince;
   }
 
-  /** When the next attempt starts, ms by the wall clock. */
+  /** Wall clock, ms: the start of the next attempt. */
   get nextAttempt(): number | undefined {
     return this.#nextAttempt;
   }

@@ -1,4 +1,4 @@
-/** Sends on demand that wait for their turn between two batches. Each is sent once, and its caller waits for the result. */
+/** The queue of on-demand sends, which run between two batches. The loop attempts each once, and its caller waits for the result. */
 import type { WaybillError } from '../errors.ts';
 import type { Message, Rejection } from '../model/sink.ts';
 
@@ -6,7 +6,7 @@ import type { Message, Rejection } from '../model/sink.ts';
 export interface OnDemandResult {
   readonly rejected: readonly Rejection[];
   readonly resumeNote: string | undefined;
-  /** Messages that were not delivered but may be later; `error` gives the reason. */
+  /** Messages that were not delivered and can be sent again; `error` has the reason. */
   readonly left?: readonly number[];
   readonly error?: WaybillError;
 }
@@ -14,7 +14,7 @@ export interface OnDemandResult {
 export interface OnDemandSend {
   readonly onDemand: 'retry' | 'test';
   readonly messages: readonly Message[];
-  /** Commits the result before the caller learns of it. */
+  /** Commits the result before the caller receives it. */
   readonly keep: (result: OnDemandResult) => Promise<void>;
   readonly resolve: (result: OnDemandResult) => void;
   readonly reject: (cause: WaybillError) => void;
@@ -42,13 +42,13 @@ export class SendQueue {
     return this.#sends.shift();
   }
 
-  /** Rejects every send that waits, and later ones: the loop has ended. */
+  /** Call when the loop has ended: rejects every waiting send, and every later one. */
   close(cause: WaybillError): void {
     this.#closed = cause;
     this.fail(cause);
   }
 
-  /** Rejects every send that waits. */
+  /** Rejects every waiting send. */
   fail(cause: WaybillError): void {
     for (const { reject } of this.#sends.splice(0)) reject(cause);
   }

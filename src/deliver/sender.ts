@@ -2,27 +2,25 @@
 import { codeOf, WaybillError, messageOf } from '../errors.ts';
 import type { DeliverJournal, Entry } from '../model/journal.ts';
 import type { Batch, DeliveryResult, Message, Rejection, RetryableRejection, Sink } from '../model/sink.ts';
-import { traced } from '../model/telemetry.ts';
-import type { Log, Meters, Tracer } from '../model/telemetry.ts';
+import { traced, type Log, type Meters, type Tracer } from '../model/telemetry.ts';
 import type { Clock, Micros } from '../model/time.ts';
 import type { Acknowledging } from './acknowledger.ts';
 import type { BatchLimit } from './batch-limit.ts';
-import { batchOf, halve, maxUncertain } from './batcher.ts';
-import type { Prepared } from './batcher.ts';
+import { batchOf, halve, maxUncertain, type Prepared } from './batcher.ts';
 import { within } from '../deadline.ts';
 import type { Pauses } from './pauses.ts';
 import type { RetryPolicy } from './retry-policy.ts';
 import type { OnDemandResult } from './send-queue.ts';
 
-/** Attempts without room at the receiver before a batch is halved: the receiver may never have room for all of it. */
+/** The sender halves a batch after this many refusals for lack of space: the receiver may never have space for all of it. */
 const maxCrowded = 3;
 
 /** An open sink, and the two signals that end its use. */
 export interface OpenSink {
   readonly sink: Sink;
-  /** Ends the loop; the batch under way continues. */
+  /** Ends the loop; the batch in flight continues. */
   readonly stop: AbortSignal;
-  /** Ends the batch under way. */
+  /** Ends the batch in flight. */
   readonly abandon: AbortSignal;
 }
 
@@ -35,7 +33,7 @@ export interface ReadTime {
 interface SenderParts {
   readonly id: string;
   readonly type: string;
-  /** ms a call of the sink may take before its outcome counts as unknown. */
+  /** ms after which the outcome of a call to the sink counts as unknown. */
   readonly deadline: number;
   readonly limit: BatchLimit;
   readonly journal: DeliverJournal;
@@ -54,14 +52,14 @@ interface Outcome extends DeliveryResult {
   readonly refusal?: string;
   /** The outcome of `rest` is unknown; the sink threw this. */
   readonly unknown?: { readonly thrown: unknown };
-  /** `rest` is to be sent at once. */
+  /** True: send `rest` at once. */
   readonly isAtOnce?: boolean;
   readonly rest: readonly Message[];
 }
 
 export class Sender {
   readonly #parts: SenderParts;
-  /** An attempt without an answer may have delivered messages up to this entry. */
+  /** An attempt without an answer may have delivered the messages up to this entry. */
   #uncertain: number;
   #lastSuccess: Micros | undefined;
 
@@ -74,7 +72,7 @@ export class Sender {
     return this.#lastSuccess;
   }
 
-  /** Runs one call of the sink under its deadline. After the deadline its outcome is unknown. */
+  /** Runs one call to the sink within its deadline. After the deadline its outcome is unknown. */
   call<Result>(run: (signal: AbortSignal, onProgress: () => void) => Promise<Result>, abandon: AbortSignal): Promise<Result> {
     const { id, deadline, clock } = this.#parts;
     const late = (): WaybillError =>
@@ -91,8 +89,8 @@ export class Sender {
   }
 
   /**
-   * Sends a batch until every message is delivered or a dead letter. A batch that the sink refuses as a whole is halved, in order, down to the message
-   * that causes the refusal.
+   * Sends a batch until every message is delivered or a dead letter. Halves a batch that the sink refuses as a whole, in order, down to the
+   * message that causes the refusal.
    * @param read  for the trace
    * @returns how many messages became dead letters
    */
@@ -116,14 +114,13 @@ export class Sender {
     const { stop } = open;
     const parts: Batch[] = [batch];
     let count = 0;
-    // Rejected messages that follow messages still to be sent.
+    // Rejected messages that follow unsent messages.
     let rejected: readonly Rejection[] = [];
     for (let part = parts.shift(); part; part = parts.shift()) {
-      // Limits the uncertain entries after a restart: no entry further than this from the committed
-      // position is sent.
+      // Commits the position first when the part is further from it than `maxUncertain`.
       if (part.through.seq > journal.sinkProgress(id).acknowledged + maxUncertain) await acknowledger.flush(stop);
       const { through } = part;
-      // Sends on demand move no position.
+      // On-demand sends move no position.
       const acknowledged = part.onDemand === undefined ? through.seq : acknowledger.acknowledged;
       // mutant: send-batch
       const outcome = await this.#send(open, part);
@@ -172,7 +169,7 @@ export class Sender {
   }
 
   /**
-   * Sends a batch once, without a retry. A batch that the sink refuses as a whole is halved. Throws
+   * Sends a batch once, without retries. Halves a batch that the sink refuses as a whole. Throws
    * every other error of the sink.
    */
   async sendOnce(open: OpenSink, batch: Batch): Promise<OnDemandResult> {
@@ -195,8 +192,8 @@ export class Sender {
   }
 
   /**
-   * Acknowledges up to the first message of `rest`. A send on demand moves no position.
-   * @returns the last entry that it acknowledged; 0: none
+   * Acknowledges the entries before the first message of `rest`. An on-demand send moves no position.
+   * @returns the last acknowledged entry; 0: none
    */
   async #acknowledgeUpTo(
     part: Batch,
@@ -220,7 +217,7 @@ export class Sender {
     let batch = given;
     const rejections: Rejection[] = [];
     const attempts = new Map<number, number>();
-    // The rest of a partly delivered batch is sent within the shutdown timeout. Otherwise the next
+    // After a partial delivery, the retries continue until the shutdown timeout: otherwise the next
     // start would repeat the whole batch.
     let until = stop;
     let crowded = 0;
@@ -267,7 +264,7 @@ export class Sender {
     }
   }
 
-  /** One call of the sink, with a span. @param progressed  receives the number of messages that are certain to be delivered */
+  /** Calls the sink once, in a span. @param progressed  receives the number of certainly delivered messages */
   async #attempt({ sink, abandon }: OpenSink, batch: Batch, progressed?: (certain: number) => void): Promise<DeliveryResult> {
     const { id, type, tracer } = this.#parts;
     const attributes = {
@@ -305,13 +302,12 @@ export class Sender {
     retryPolicy.recovered();
     this.#lastSuccess = now * 1000;
     meters.eventsDelivered(id, delivered);
-    // One delay per batch, of its oldest message. Sends on demand repeat old messages and are not
-    // measured.
+    // One sample for each batch: the delay of its oldest message. On-demand sends do not count, because they repeat old messages.
     if (onDemand === undefined) meters.deliveryDelay(id, delaySeconds);
   }
 }
 
-/** Counts one more attempt of each message that may have caused its rejection. @returns the messages that have no attempt left */
+/** Counts an attempt of each message that may have caused the rejection. @returns the messages without a remaining attempt */
 function exhaustedOf(
   { seqs, attempts: maxAttempts = Infinity, suspects = seqs, message, reasons = [] }: RetryableRejection,
   attempts: Map<number, number>,

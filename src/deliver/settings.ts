@@ -1,4 +1,4 @@
-/** The settings common to every type of sink. A type adds its own in its definition, with its formats and default batch. */
+/** The settings common to every type of sink. The definition of a type adds its own settings, its formats and its default batch. */
 import { z } from 'zod';
 import { durationText, parseInstant, sizeText } from '../settings/units.ts';
 import { duration, facts, shortName, size } from '../settings/values.ts';
@@ -36,7 +36,7 @@ export const threadSettings = z
   .enum(['auto', 'off'])
   .default('off')
   .describe(
-    'Thread of delivery: `auto` uses a second one where the machine has more than one core, `off` delivers in the thread that collects',
+    'Thread of delivery: `auto` uses a second thread on a machine with more than one core, `off` delivers in the thread that collects',
   );
 
 /** @param formats  of the type; the first is the default */

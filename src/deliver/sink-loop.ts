@@ -1,4 +1,4 @@
-/** A delivery loop as the daemon sees it: it may run in another thread. */
+/** The interface of a delivery loop, which may run in another thread. */
 import type { ArchiveReplay, Operation, ReplayRange } from '../model/journal.ts';
 import type { Message } from '../model/sink.ts';
 import type { SinkSnapshot } from '../model/snapshot.ts';
@@ -13,13 +13,13 @@ export type LoopView = Omit<SinkSnapshot, 'lagRecords' | 'lagSeconds' | 'deadLet
 export interface SinkLoop {
   /** See Delivery.run. */
   run(stop: AbortSignal, abandon: AbortSignal): Promise<void>;
-  /** Ends the present wait, so that the loop tries at once. */
+  /** Ends the present wait: the loop retries at once. */
   wake(): void;
   /** The sink is open, and its position fits the journal. */
   readonly isOpen: Awaitable<boolean>;
-  /** Also known before the sink was opened. */
+  /** Available even before the sink was opened. */
   view(): Awaitable<LoopView>;
-  /** Sends that an operator requests; see OnDemand. */
+  /** Sends for an operator; see OnDemand. */
   readonly onDemand: {
     retry(seqs: readonly number[], operation: Operation): Promise<OnDemandResult>;
     test(messages: readonly Message[]): Promise<OnDemandResult>;

@@ -4,6 +4,7 @@
  */
 import { isIP } from 'node:net';
 import { z } from 'zod';
+import { isLoopback } from '../loopback.ts';
 import { PemFiles } from './pem.ts';
 import { Secret } from './secret.ts';
 import { bytesOf, durationPattern, instantPattern, longestMs, parseDuration, parseInstant } from './units.ts';
@@ -150,12 +151,6 @@ export function httpUrl(expects: string, credentials: string) {
       return url.href.replace(/\/+$/, '');
     })
     .register(facts, { expects, pattern: '^[Hh][Tt][Tt][Pp][Ss]?://' });
-}
-
-/** True for a host of a URL that only this machine can reach. */
-export function isLoopback(hostname: string): boolean {
-  const host = hostname.replace(/^\[|\]$/g, '').toLowerCase();
-  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
 }
 
 /** A secret: never printed, and read again at each use. */

@@ -5,8 +5,7 @@
 import type { z } from 'zod';
 import type { ProxySettings } from '../connect/proxy.ts';
 import type { Pem, Shown } from '../connect/trust.ts';
-import { acceptedFormats } from '../encode/index.ts';
-import type { AcceptedFormats, Format } from '../encode/index.ts';
+import { acceptedFormats, type AcceptedFormats, type Format } from '../encode/index.ts';
 import type { ResumePoint, Sink } from '../model/sink.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
@@ -40,13 +39,13 @@ export interface SinkContext {
   readonly clock: Clock;
   /** The format of its messages. */
   readonly format: Format;
-  /** True when it also gets ledger entries. */
+  /** True when the sink also gets ledger entries. */
   readonly ledger?: boolean;
-  /** Ids of the configured sources whose records it gets. */
+  /** Ids of the configured sources of the sink. */
   readonly sources?: readonly string[] | undefined;
   /** The setting `sources`; undefined: every source, including sources that are added later. */
   readonly selected?: readonly string[] | undefined;
-  /** True when it has a filter. */
+  /** True when the sink has a filter. */
   readonly filtered?: boolean;
   /** The top-level `tls.ca`. */
   readonly ca?: Pem | undefined;
@@ -66,28 +65,28 @@ export interface BatchDefaults {
 export interface SinkDefinition<Schema extends z.ZodObject = z.ZodObject> {
   readonly type: string;
   readonly summary: string;
-  /** The keys of this type. */
+  /** The settings of this type. */
   readonly config: Schema;
-  /** Keys of a later release: rejected by name. */
+  /** Settings of a later release: the configuration rejects them by name. */
   readonly later?: readonly string[];
   /** Accepted formats; the first is the default. */
   readonly formats: readonly [Format, ...Format[]];
-  /** The default of `includeOriginal`: ecs and ocsf contain the text of the record; default true. */
+  /** The default of `includeOriginal`: true adds the text of the record to ecs and ocsf. Default true. */
   readonly original?: boolean;
   readonly batch: BatchDefaults;
-  /** True when an unknown outcome of a send can be looked up afterwards; then acknowledgements may be grouped. */
+  /** True when the sink can look up an unknown outcome of a send later: then the journal may group acknowledgements. */
   resolvable(config: z.output<Schema>): boolean;
-  /** True when the sink stores the position on its side; `resumePoint.adopt` makes it store the present one at open. Default false. */
+  /** True when the sink stores its position at the receiver. `resumePoint.adopt` makes it store the present position at open. Default false. */
   keepsPosition?(config: z.output<Schema>): boolean;
-  /** True when the sink accepts each entry only once, like a signed log: no test, retry or replay is sent to it. Default false. */
+  /** True when the sink accepts each entry only once, like a signed log: it gets no test, retry or replay. Default false. */
   readonly takesOnce?: boolean;
   /** True if the sink gets the ledger regardless of its setting `ledger`. Default false. */
   readonly alwaysLedger?: boolean;
-  /** True when it writes to standard output: outside the main thread, Node confirms such a write before it happens. Default false. */
+  /** True when the sink writes to standard output: outside the main thread, Node confirms such a write too early. Default false. */
   readonly needsMainThread?: boolean;
   /** ms until the outcome of a send counts as unknown. */
   readonly deadline: number;
-  /** Maximum bytes of a message, if the receiver has a limit: a longer one is truncated (docs/formats.md, "Truncated messages"). */
+  /** Maximum bytes of a message, if the receiver has a limit: delivery truncates longer messages (docs/formats.md, "Truncated messages"). */
   messageBytes?(config: z.output<Schema>): number | undefined;
   /** The place where messages are stored. It must not change under the same id (docs/guarantees.md). */
   destination(config: z.output<Schema>): string;

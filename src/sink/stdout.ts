@@ -6,7 +6,7 @@ import { defineSink } from './define.ts';
 
 const lineBreak = Buffer.from('\n');
 
-/** The write that has not reached the pipe yet. A deadline cannot cancel it; the process has one standard output, so it outlives the sink. */
+/** The write that has not reached the pipe yet. A deadline cannot cancel it, and the next instance of the sink writes to the same pipe. */
 let pending: Promise<unknown> | undefined;
 
 export const stdout = defineSink('stdout', {
@@ -26,7 +26,7 @@ export const stdout = defineSink('stdout', {
   check: async () => [{ level: 'ok', message: 'standard output is open; a reader cannot be detected' }],
   open: async (_config, { id }) => {
     const stream = process.stdout;
-    // The next write reports an error that occurs between writes (the reader has exited).
+    // An error between two writes (the reader has exited) appears at the next write.
     const ignore = (): void => undefined;
     stream.on('error', ignore);
     return {
@@ -50,7 +50,7 @@ export const stdout = defineSink('stdout', {
   },
 });
 
-/** While the reader does not read, further writes would stay in memory, and each attempt would add its batch again. */
+/** Waits for the previous write: while the reader does not read, each attempt would add its batch to the memory again. */
 async function untilTaken(id: string, signal: AbortSignal): Promise<void> {
   const before = pending;
   if (before === undefined) return;

@@ -24,6 +24,7 @@ import type { Connection } from '../connect/connection.ts';
 import { BrokenAnswer, exchange } from './exchange.ts';
 import type { Answer } from './exchange.ts';
 import { parseHttpDate, parseRetryAfter } from './headers.ts';
+import { objectIn } from '../json-object.ts';
 import { quote } from '../quote.ts';
 import { remember } from '../secrets.ts';
 import type { Secret, TlsSettings } from '../connect/trust.ts';
@@ -281,15 +282,7 @@ function whole(answer: Answer): string {
  * absent.
  */
 function readRefusal(answer: Answer): { readonly error: string; readonly description: string } {
-  let value: unknown;
-  try {
-    value = JSON.parse(new TextDecoder().decode(answer.body));
-  } catch {
-    value = undefined;
-  }
-  const read = (key: string, max: number): string => {
-    const text: unknown = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[key] : undefined;
-    return typeof text === 'string' ? quote(text.split(/\r?\n/, 1)[0] ?? '', max) : '';
-  };
-  return { error: read('error', 60), description: read('error_description', 300) };
+  const { error, error_description } = objectIn(new TextDecoder().decode(answer.body));
+  const shown = (text: unknown, max: number): string => (typeof text === 'string' ? quote(text.split(/\r?\n/, 1)[0] ?? '', max) : '');
+  return { error: shown(error, 60), description: shown(error_description, 300) };
 }

@@ -5,14 +5,14 @@
 import type { DelayMeasure } from '../model/telemetry.ts';
 import type { Micros } from '../model/time.ts';
 
-/** Upper bounds in seconds, of the metric too. One more bucket counts the delays beyond the last bound. */
+/** Upper bounds in seconds, also for the metric. One more bucket counts the delays beyond the last bound. */
 export const delayBounds: readonly number[] = [
   ...[1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600],
   ...[86_400, 259_200, 604_800, 1_209_600, 2_592_000],
 ];
 
 const week: Micros = 7 * 86_400_000_000;
-/** Minimum time without a response that counts as an outage. Delays that an outage causes are not delays of records. */
+/** Minimum time without a response that counts as an outage. Delays caused by an outage do not count. */
 const minOutage: Micros = 60_000_000;
 
 export class Delays {

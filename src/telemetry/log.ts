@@ -5,14 +5,12 @@
 import { createRequire } from 'node:module';
 import { pino } from 'pino';
 import { WaybillError } from '../errors.ts';
-import { logEvents } from '../model/log-events.ts';
-import type { Level, LogEventCode } from '../model/log-events.ts';
+import { logEvents, type Level, type LogEventCode } from '../model/log-events.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
 import { presentable } from './log-fields.ts';
 import { currentIds } from './current-span.ts';
-import { LogOutput } from './log-output.ts';
-import type { LineStream } from './log-output.ts';
+import { LogOutput, type LineStream } from './log-output.ts';
 import { printable } from '../escape.ts';
 
 export interface LogSettings {
@@ -35,13 +33,13 @@ export interface Logs {
   readonly components: () => readonly string[];
   /** Writes the pending counts of repeated failures. Call before the process ends. */
   readonly flush: () => void;
-  /** Lines that could not be written since the start. */
+  /** Number of lines lost since the start. */
   readonly lost: () => number;
 }
 
 export interface TemporaryLevel {
   readonly level: Level;
-  /** A component and those below it; undefined: all. */
+  /** A component with its subcomponents; undefined: all components. */
   readonly component?: string | undefined;
   readonly forMs: number;
   /** Not authenticated. */
@@ -53,7 +51,7 @@ const quietMs = 60_000;
 const levels = ['debug', 'info', 'warn', 'error'] as const;
 
 /**
- * @param settings  levels are read at each line
+ * @param settings  each line reads the levels again
  * @param environment  `LOG_LEVEL` overrides `settings.level` (not `settings.levels`); `NO_COLOR` applies
  * @throws WaybillError `config_invalid` for an invalid LOG_LEVEL
  */
@@ -86,7 +84,7 @@ export function createLog(
     quiet.delete(key);
     if (repeated.count === 0) return;
     write(repeated.event, repeated.component, { ...repeated.fields, repeated: repeated.count });
-    // This was the line of this minute.
+    // The line that was just written starts a new minute.
     quiet.set(key, { ...repeated, since: clock.monotonic(), count: 0 });
   };
   const report = (event: LogEventCode, component: string, fields: object): void => {
@@ -112,13 +110,13 @@ export function createLog(
       child: (inner) => componentLog(component === '' ? inner : `${component}/${inner}`),
     };
   };
-  // Both lines are written at any level: the log shows when its level changed.
+  // Writes both lines whatever the level: the log must show when its level changed.
   const setLevel = (temporary: TemporaryLevel): void => {
     const { component = '', level, forMs, actor } = temporary;
     chosen.set(component, temporary);
     write('log.level_changed', component, presentable({ minimum: level, seconds: forMs / 1000, actor }));
     const restore = (): void => {
-      // A later choice replaced this one.
+      // A later `setLevel` replaced this level.
       if (chosen.get(component) !== temporary) return;
       chosen.delete(component);
       write('log.level_restored', component, {});
@@ -176,7 +174,7 @@ function formatter(
   };
 }
 
-/** Runs in this thread, not in a worker: the last line before an exit must not be lost. */
+/** Formats in this thread, not in a worker: the last line before an exit must not be lost. */
 function prettyLine(colorize: boolean): (line: string) => string {
   // Loaded only for a terminal: the log of a service is JSON.
   const { prettyFactory } = createRequire(import.meta.url)('pino-pretty') as typeof import('pino-pretty');
@@ -204,7 +202,7 @@ function prettyFields(component: string, fields: Record<string, unknown>, messag
 
 function plainFields(component: string, fields: Record<string, unknown>): Record<string, unknown> {
   const plain: Record<string, unknown> = component === '' ? {} : { component };
-  // A field must not replace a part of the line.
+  // A field must not replace a key of the line itself.
   for (const [name, value] of Object.entries(fields))
     plain[['level', 'time', 'event', 'component', 'message'].includes(name) ? `${name}_` : name] = value;
   return plain;
@@ -225,7 +223,7 @@ function ecsFields(component: string, fields: Record<string, unknown>): Record<s
   };
 }
 
-/** Failures with the same code and the same source or sink (or none) are the same failure. */
+/** Two lines report the same failure when they have the same event and code, and the same source or sink (or none). */
 function failureKey(event: LogEventCode, fields: Record<string, unknown>): string | undefined {
   const code = failureCode(fields);
   return code === undefined ? undefined : JSON.stringify([event, code, fields['source'], fields['sink'], fields['id']]);

@@ -65,7 +65,7 @@ export const metricTable = {
   waybill_record_delay_seconds: {
     ...{ type: 'histogram', labels: 'source' },
     help: 'Time from logTimestamp until the record was first seen',
-    note: 'A time in the future counts as 0. History and records that an outage delayed do not count.',
+    note: 'A time in the future counts as 0. Records of a backfill, and records that an outage delayed, do not count.',
   },
   waybill_records_unexpected_total: { type: 'counter', labels: 'source tag', help: 'Records with unexpected content, by tag' },
   waybill_frontier_timestamp_seconds: { type: 'gauge', labels: 'source', help: 'Time before which every window is proven or accepted' },
@@ -100,15 +100,19 @@ export const metricTable = {
     note: 'States: `proven` (final windows included), `gap`, `accepted`.',
   },
   waybill_gaps: { type: 'gauge', labels: 'source', help: 'Windows that are neither proven nor accepted' },
-  waybill_windows_shrunk_total: { type: 'counter', labels: 'source', help: 'Windows of which the service shows fewer records than before' },
+  waybill_windows_shrunk_total: {
+    type: 'counter',
+    labels: 'source',
+    help: 'Windows for which the service shows fewer records than before',
+  },
   waybill_recounts_overdue: { type: 'gauge', labels: 'source', help: 'Overdue recounts' },
   waybill_events_delivered_total: { type: 'counter', labels: 'sink', help: 'Messages accepted by the sink' },
   waybill_delivery_delay_seconds: {
     ...{ type: 'histogram', labels: 'sink' },
     help: 'Time from logTimestamp until the sink accepted the message',
-    note: 'One sample a batch, of its oldest message.',
+    note: 'One sample for each batch: the delay of its oldest message.',
   },
-  waybill_sink_retries_total: { type: 'counter', labels: 'sink', help: 'Failed attempts that are repeated' },
+  waybill_sink_retries_total: { type: 'counter', labels: 'sink', help: 'Failed attempts, each followed by a retry' },
   waybill_sink_lag_records: { type: 'gauge', labels: 'sink', help: 'Journal entries not yet acknowledged by the sink' },
   waybill_sink_lag_seconds: { type: 'gauge', labels: 'sink', help: 'Age of the oldest journal entry not yet acknowledged by the sink' },
   waybill_sink_state: {
@@ -120,7 +124,7 @@ export const metricTable = {
   waybill_archive_time_stamp_timestamp_seconds: {
     ...{ type: 'gauge', labels: 'sink' },
     help: 'Time of the newest time stamp (RFC 3161) of the archive',
-    note: 'Only for a sink `archive` with `timestamp`. It is older than two days when the time-stamping authority does not answer.',
+    note: 'Only for a sink `archive` with `timestamp`. A value older than two days means that the time-stamping authority does not answer.',
   },
   waybill_sink_duplicates_total: { type: 'counter', labels: 'sink', help: 'Messages that the sink reported as already present' },
   waybill_sink_losses_total: {

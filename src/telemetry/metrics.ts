@@ -17,8 +17,7 @@ import type { Meters } from '../model/telemetry.ts';
 import type { Micros } from '../model/time.ts';
 import { delayBounds } from './delays.ts';
 import { exposition } from './exposition.ts';
-import { metricTable, unitOf } from './metric-table.ts';
-import type { NameOf } from './metric-table.ts';
+import { metricTable, unitOf, type NameOf } from './metric-table.ts';
 
 export interface Metrics extends AsyncDisposable {
   readonly meters: Meters;
@@ -134,7 +133,7 @@ function observeProcess(meter: Meter, lostLines: () => number): void {
     });
 }
 
-/** One callback for all gauges: each snapshot queries the journal. */
+/** One callback serves all gauges, because each snapshot queries the journal. */
 function observeSnapshot(meter: Meter, instruments: Instruments, snapshot: () => Snapshot | Promise<Snapshot> | undefined): void {
   const gauges = Object.entries(snapshotGauges).map(([name, observe]) => ({ gauge: gauge(meter, name as NameOf<'gauge'>), observe }));
   meter.addBatchObservableCallback(
@@ -142,7 +141,7 @@ function observeSnapshot(meter: Meter, instruments: Instruments, snapshot: () =>
       const now = await snapshot();
       if (!now) return;
       for (const { gauge: observed, observe } of gauges) observe(now, (value, labels) => result.observe(observed, value, labels));
-      // Callbacks run before counters are read.
+      // The SDK runs callbacks before it reads the counters.
       startAtZero(instruments, now);
     },
     gauges.map(({ gauge: observed }) => observed),
@@ -167,7 +166,10 @@ function gauge(meter: Meter, name: NameOf<'gauge'>): ObservableGauge {
 const aggregationTemporalitySelector: AggregationTemporalitySelector = (type) =>
   type === InstrumentType.OBSERVABLE_GAUGE ? AggregationTemporality.DELTA : AggregationTemporality.CUMULATIVE;
 
-/** An exporter that forgets a gauge of a removed source or sink, as the text for Prometheus does. OTLP gauges have no temporality. */
+/**
+ * Makes an exporter omit gauges of removed sources and sinks, as the Prometheus text does. OTLP sends no temporality with a gauge, so the
+ * receiver sees no other change.
+ */
 export function withoutStaleGauges<Exporter extends PushMetricExporter>(exporter: Exporter): Exporter {
   const preferred = exporter.selectAggregationTemporality?.bind(exporter);
   exporter.selectAggregationTemporality = (type) =>
@@ -259,7 +261,7 @@ function paused(snapshot: Snapshot, result: Result): void {
   oneOf(result, 'reason', ['journal_full', 'disk'], reason, {});
 }
 
-/** Every known value with 0, the current one with 1: an alert cannot match a series that disappears. */
+/** Reports 1 for the current value and 0 for every other known value: an alert cannot match a series that disappears. */
 function oneOf(result: Result, label: string, known: readonly string[], present: string | undefined, labels: Record<string, string>): void {
   for (const value of new Set([...known, ...(present === undefined ? [] : [present])])) {
     result(value === present ? 1 : 0, { ...labels, [label]: value });

@@ -27,8 +27,7 @@ import { withoutStaleGauges } from './metrics.ts';
 import { tracerOf } from './tracer.ts';
 
 /**
- * ms: pending requests to an unreachable receiver end within this time, also at the end of the
- * process.
+ * ms. Every request ends within this time, also a request to an unreachable receiver while the process stops.
  */
 const maxTimeout = 5_000;
 /** ms */
@@ -119,7 +118,7 @@ function reportFailures(log: Log): void {
   setGlobalErrorHandler((thrown) => report('cannot export by OTLP', thrown));
 }
 
-/** Ends with `work`, at the latest after `maxFlush`. A failure is a log line. */
+/** Waits for `work`, at most `maxFlush`. Logs a failure. */
 async function bounded(work: Promise<unknown>, log: Log, clock: Clock): Promise<void> {
   const late = (): Error => new Error(`no response within ${maxFlush} ms`);
   await within(() => work, maxFlush, late, clock).catch((cause: unknown) => {

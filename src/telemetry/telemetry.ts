@@ -1,8 +1,7 @@
 /** Metrics and traces by OTLP. The packages of the exporters are loaded only when an endpoint is configured. */
 import type { Resource } from '@opentelemetry/resources';
 import type { IMetricReader } from '@opentelemetry/sdk-metrics';
-import { noTracer } from '../model/telemetry.ts';
-import type { Log, Tracer } from '../model/telemetry.ts';
+import { noTracer, type Log, type Tracer } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
 import type { TelemetrySettings } from './settings.ts';
 
@@ -11,7 +10,7 @@ interface Telemetry {
   /** A further reader of the instruments of metrics.ts; undefined while metrics are not exported. */
   readonly reader?: IMetricReader | undefined;
   readonly resource?: Resource | undefined;
-  /** Sends what is pending, for a bounded time. `metrics` ends the reader. */
+  /** Sends pending metrics and traces, for a bounded time. Disposing `metrics` ends the reader. */
   readonly stop: (metrics: AsyncDisposable) => Promise<void>;
 }
 

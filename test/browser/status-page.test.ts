@@ -97,7 +97,7 @@ async function sinkBlocksAndRecovers(page: Page, place: Place, collector: Collec
 
 async function losesAndFindsTheDaemon(page: Page, place: Place, daemon: Daemon): Promise<Daemon> {
   await daemon.kill();
-  await says(page, '#outage', /^The daemon cannot be reached, since [\d:]+ UTC\. What you see is from [\d:]+ UTC\./);
+  await says(page, '#outage', /^The daemon cannot be reached, since [\d:]+ UTC\. The page shows data from [\d:]+ UTC\./);
   await says(page, '#link', /^\s*Not reachable · shown: \d+ s old/);
   const age = async () => Number(/shown: (\d+) s/.exec(await page.locator('#link').innerText())?.[1]);
   const before = await age();

@@ -64,7 +64,7 @@ test.each([400, 500] as const)(
     expect(
       findings.filter(({ level, subject }) => level === 'warning' && subject === 'source tenant').map(({ message: words }) => words),
     ).toEqual([
-      'unbounded query rejected; counting records since 1970-01-01T00:00:00.00 instead, so a total as large as that may be mistaken for a cap',
+      'unbounded query rejected; counting records since 1970-01-01T00:00:00.00 instead, so a total of that size may be mistaken for a cap',
     ]);
   },
 );

@@ -254,7 +254,7 @@ describe('a proxy', () => {
       'a wrong password',
       { user: 'user', password: 'right' },
       'proxy_refused',
-      /the proxy rejected user and password of a secret of the test: 407 Proxy Authentication Required/,
+      /the proxy rejected the user and password of a secret of the test: 407 Proxy Authentication Required/,
     ],
     ['no', { refuse: 403 }, 'proxy_refused', /the proxy refused the tunnel; see a secret of the test: 403 Not For You/],
     ['a target that it cannot reach', { names: {} }, 'token_unreachable', /the proxy responded 502 No Such Host/],
@@ -262,7 +262,7 @@ describe('a proxy', () => {
       'nothing',
       { silent: true },
       'token_unreachable',
-      /cannot reach the proxy "127\.0\.0\.1:\d+" of a secret of the test: no answer within 300 ms|no answer within 300 ms/,
+      /cannot reach the proxy "127\.0\.0\.1:\d+" of a secret of the test: no response within 300 ms|no answer within 300 ms/,
     ],
   ] as const)('with the response %s is distinguished from the service', async (_name, options, code, words) => {
     const proxy = await proxyTo(await serve(), options);

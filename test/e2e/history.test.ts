@@ -164,7 +164,7 @@ describe.concurrent('history', () => {
         const added = await waybill(place, ...add);
         expect(added).toMatchObject({ code: 0 });
         expect(added.stderr).toMatch(
-          /about .* records, .* windows?, .* requests.*\n.*only for archive\nno daemon runs; the next one reads the period/,
+          /about .* records, .* windows?, .* requests.*\n.*only for archive\nno daemon runs; the next daemon reads the period/,
         );
         await json(place, 'backfill', 'pause', '--yes');
         expect((await waybill(place, 'backfill', 'pause', '--yes')).code).toBe(2);

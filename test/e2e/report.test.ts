@@ -197,7 +197,7 @@ test('the report, a manual count of a day, and the comparison with a SIEM agree 
       place.waybill('compare', '--config', 'waybill.yaml', ...period, '--ids', 'raw.ndjson'),
     ]);
     expect(whole.code).toBe(0);
-    expect(whole.stdout).toMatch(/^MISSING there: 0$/m);
+    expect(whole.stdout).toMatch(/^MISSING in --ids: 0$/m);
     expect(unread).toMatchObject({ code: 2, stdout: '' });
     expect(unread.stderr).toMatch(/none of its \d+ lines has the field "event.id"; see --field/);
   });

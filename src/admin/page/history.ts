@@ -1,26 +1,26 @@
 /**
- * The data of the pictures on the status page: a bounded number of samples of the progress of each
- * source and sink. When the space is used up, two samples become one. Once a sample covers the
- * longest interval, the oldest sample is dropped.
+ * The data of the charts on the status page: a bounded number of samples of the progress of each
+ * source and sink. A full history merges pairs of samples, which doubles their interval. At the
+ * longest interval, it drops the oldest sample instead.
  */
 import type { Micros } from '../../model/time.ts';
 
 export interface Sample {
   readonly at: Micros;
-  /** Seconds since the frontier, by source; null where its ledger has not begun. The largest of the interval. */
+  /** By source: the largest distance of the frontier in the interval, in seconds; null before the ledger starts. */
   readonly sources: ReadonlyMap<string, { readonly lagSeconds: number | null; readonly collected: number }>;
-  /** Seconds since the first unacknowledged record was received, by sink. The largest of the interval. */
+  /** By sink: the largest age of the first unacknowledged record in the interval, in seconds since its receipt. */
   readonly sinks: ReadonlyMap<string, { readonly lagSeconds: number; readonly acknowledged: number }>;
 }
 
 interface HistoryBounds {
   readonly maxSamples: number;
-  /** Between two samples at first, and at most: µs. */
+  /** µs between two samples: at the start, and at most. */
   readonly minInterval: Micros;
   readonly maxInterval: Micros;
 }
 
-/** 12 minutes at first, 6 h 24 min in the end. */
+/** Covers 12 minutes at the start, and at most 6 h 24 min. */
 const defaultBounds: HistoryBounds = { maxSamples: 360, minInterval: 2_000_000, maxInterval: 64_000_000 };
 /** Rates are averages over a minute. */
 const rateMicros = 60_000_000;
@@ -42,7 +42,7 @@ export class History {
     return this.#samples;
   }
 
-  /** Between two samples, µs: a longer distance means that nothing was sampled. */
+  /** µs between two samples. A longer distance means that samples are missing. */
   get interval(): Micros {
     return this.#interval;
   }
@@ -51,7 +51,7 @@ export class History {
     const { maxSamples, maxInterval } = this.#bounds;
     this.#lastMinute = [...this.#lastMinute.filter(({ at }) => at <= sample.at && sample.at - at <= rateMicros), sample];
     const last = this.#samples.at(-1);
-    // The wall clock was set back: what was sampled lies in the future.
+    // The wall clock was set back: the samples lie in the future.
     if (last && sample.at < last.at) this.#samples = [];
     else if (last && sample.at < last.since + this.#interval) {
       this.#samples[this.#samples.length - 1] = { ...merged(last, sample), since: last.since };

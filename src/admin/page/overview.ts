@@ -28,17 +28,17 @@ interface ShownWindow {
 
 export interface Overview {
   /**
-   * @param source  whose windows and history are included; default the one with most trouble
-   * @throws WaybillError `usage` for a source that there is not
+   * @param source  includes the windows and history of this source; default the source with the worst problem
+   * @throws WaybillError `usage` when the source does not exist
    */
   text(source: string | undefined): string;
 }
 
-/** The text of an overview, parsed. The script of the page is checked against it. */
+/** The parsed text of an overview: the type of the data in the page's script. */
 export type OverviewJson = Omit<ReturnType<typeof commonOf>, 'sources' | 'sinks'> & {
   readonly sources: readonly ReturnType<typeof sourceJson>[];
   readonly sinks: readonly ReturnType<typeof sinkJson>[];
-  /** Of one source; null without a source. */
+  /** The windows and history of one source; null without any source. */
   readonly detail: ReturnType<typeof detailOf> | null;
 };
 
@@ -68,7 +68,7 @@ export function overviewOf(snapshot: Snapshot, windows: ReadonlyMap<string, read
       const known = texts.get(source?.id);
       if (known !== undefined) return known;
       const used = sinks.filter(({ state }) => state !== 'retired').slice(0, sinksDrawn);
-      // Sorted by name, so that the line of a sink keeps its color.
+      // Sorted by name, so that each sink keeps the color of its line.
       const drawn = used.map(({ id: sink }) => sink).sort();
       const detail = source ? detailOf(source.id, windows.get(source.id) ?? [], drawn, history) : null;
       const text = `${common.slice(0, -1)},"detail":${JSON.stringify(detail)}}`;
@@ -91,7 +91,7 @@ function commonOf(snapshot: Snapshot) {
     firstProof: firstProof === undefined ? null : rfc3339(firstProof),
     advice: worst(snapshot) ?? null,
     waits: waitLines(snapshot, 'UTC'),
-    // As in the text of `status`: without the entries that are set aside.
+    // Like the text of `status`, this omits the space that is set aside.
     journal: { ...journal, bytes: journal.bytes - (snapshot.journal.setAside ?? 0), paused: snapshot.journal.paused ?? null },
   };
 }
@@ -122,7 +122,7 @@ function sourceJson(source: SourceSnapshot, snapshot: Snapshot, windows: readonl
     lastSuccess: lastSuccess === undefined ? null : rfc3339(lastSuccess),
     ...{ collected, late, gaps, recountsOverdue },
     recordsPerSecond: history.sourceRate(id) ?? null,
-    /** A letter a window, oldest first. */
+    /** One letter for each window, oldest first. */
     strip: windows.map(letterOf).join(''),
   };
 }
@@ -134,7 +134,7 @@ function sinkJson(sink: SinkSnapshot, history: History) {
     ...{ id, type, state, needsAttention: sinkNeedsYou(sink), lagRecords, lagSeconds, deadLetters, hasDelivered },
     perSecond: history.sinkRate(id) ?? null,
     message: trouble ?? null,
-    // The error of a failure that is over is shown as that.
+    // After a recovery, `isFailing` is false and `lastError` stays.
     lastError: lastError ?? null,
     isFailing: state === 'retrying' || state === 'blocked' || (attempts ?? 0) > 0,
     lastSuccess: lastSuccess === undefined ? null : rfc3339(lastSuccess),
@@ -148,7 +148,7 @@ function letterOf({ state, isInDoubt }: ShownWindow): string {
   return isInDoubt ? 'd' : state.slice(0, 1);
 }
 
-/** Times in seconds since 1970, which is half the size. */
+/** Times are seconds since 1970: half the size of RFC 3339. */
 function detailOf(source: string, windows: readonly ShownWindow[], sinks: readonly string[], history: History) {
   const seconds = (at: Micros): number => Math.round(at / 1e5) / 10;
   const tenths = (value: number | null | undefined): number | null => (typeof value === 'number' ? Math.round(value * 10) / 10 : null);

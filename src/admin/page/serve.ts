@@ -1,4 +1,4 @@
-/** Serves the files of the status page. The browser gets its script, style and icon from here, and nothing from elsewhere. */
+/** Serves the files of the status page: the browser loads nothing from another host. */
 import { readFileSync } from 'node:fs';
 import { codeFile } from '../../files.ts';
 import { ok, type AdminResponse } from '../response.ts';
@@ -14,7 +14,7 @@ const types = {
   'icon.svg': 'image/svg+xml',
 };
 
-/** Neither inline script nor inline style: what an attacker brings into a message of a sink cannot run. */
+/** Forbids inline script and style: text that an attacker puts into a sink's message cannot run. */
 const policy = [
   "default-src 'none'",
   "script-src 'self'",

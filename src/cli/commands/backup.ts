@@ -11,11 +11,11 @@ import { settingsFor, stateOptions } from '../state-access.ts';
 
 export const command = defineCommand({
   name: 'backup',
-  summary: 'copies the state to a new directory, also during a run of the daemon, and verifies the copy',
+  summary: 'copies the state to a new directory, also while the daemon runs, and verifies the copy',
   description: `Copies the state to a new directory, for a move to another machine. The daemon may run and collect. Verifies the copy: integrity of the
 database, hash chain and invariants of the journal, and its last entry. The copy has no configuration and no keys.`,
-  notes: `Records that the daemon collects or delivers after the copy are not in it. Before a daemon starts from the copy, stop the other one;
-docs/operations.md, "State lost", says what each sink then receives.`,
+  notes: `The copy lacks everything that the daemon collects or delivers later. Stop that daemon before another starts from the copy;
+docs/operations.md, "State lost", describes what each sink then receives.`,
   options: { to: required(text('DIR', 'new directory for the copy')), ...jsonOption, ...stateOptions },
   examples: ['waybill backup --to /backup/waybill', 'waybill backup --data-dir /var/lib/waybill/state --to /mnt/new/state --json'],
   run: async (values, io) => {

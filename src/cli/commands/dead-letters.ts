@@ -1,24 +1,18 @@
 /** `waybill dead-letters`: the records that a sink rejected permanently. */
-import { loadConfig } from '../../config/load.ts';
-import type { Config } from '../../config/load.ts';
+import { loadConfig, type Config } from '../../config/load.ts';
 import type { StateSettings } from '../../config/state-settings.ts';
 import { maxDeadLetters } from '../../daemon/operations/requests.ts';
 import { WaybillError } from '../../errors.ts';
-import { isDeadLetter, deadLettersOf, recordOfDeadLetter } from '../../journal/dead-letters.ts';
-import type { DeadLetterRow } from '../../journal/dead-letters.ts';
+import { isDeadLetter, deadLettersOf, recordOfDeadLetter, type DeadLetterRow } from '../../journal/dead-letters.ts';
 import { printable } from '../../escape.ts';
 import { right } from '../../report/text-table.ts';
 import { counted, rfc3339 } from '../../report/format-time.ts';
 import { defineCommand, subcommand } from '../command.ts';
-import { printJson, printTable } from '../io.ts';
-import type { Io } from '../io.ts';
+import { printJson, printTable, type Io } from '../io.ts';
 import { notFound } from '../not-found.ts';
-import { operation, actor, operationOptions, confirmed } from '../operation.ts';
-import type { OperationValues } from '../operation.ts';
-import { jsonOption, text, toggle } from '../option.ts';
-import type { ValuesOf } from '../option.ts';
-import { readState, settingsFor, stateOptions } from '../state-access.ts';
-import type { StateValues } from '../state-access.ts';
+import { operation, actor, operationOptions, confirmed, type OperationValues } from '../operation.ts';
+import { jsonOption, text, toggle, type ValuesOf } from '../option.ts';
+import { readState, settingsFor, stateOptions, type StateValues } from '../state-access.ts';
 
 const sinkOption = { sink: text('ID', 'sink; optional when only one has dead letters') };
 const chosenOptions = { ...sinkOption, all: toggle('every stored dead letter') };
@@ -53,7 +47,7 @@ export const command = defineCommand({
       },
     }),
     retry: subcommand({
-      summary: 'sends each again; removes it from the list when the sink accepts it, else exits with 1',
+      summary: 'sends dead letters again, and removes those delivered; exits with 1 if the sink rejects one again',
       options: { ...chosenOptions, ...operationOptions },
       positionals: entries,
       run: async (values, io, seqs) => {
@@ -78,8 +72,7 @@ export const command = defineCommand({
 type ChosenValues = ValuesOf<typeof chosenOptions>;
 
 /**
- * The dead letters of the state. A sink that neither the state nor the configuration knows is
- * refused.
+ * The dead letters of the state. Refuses a sink that neither the state nor the configuration knows.
  */
 async function stored(
   values: StateValues & { readonly sink: string | undefined },
@@ -169,7 +162,7 @@ async function retry(config: Config, deadLetters: readonly DeadLetterRow[], valu
   const results: { seq: number; delivered: boolean; code?: string; message?: string }[] = [];
   for (let from = 0; from < deadLetters.length; from += maxDeadLetters) {
     const part = deadLetters.slice(from, from + maxDeadLetters);
-    // While it resent the previous part, the sink may have confirmed some of these.
+    // The sink may have confirmed some of these during the previous part.
     const left = readState(config, (db) => part.filter(({ sink, seq }) => isDeadLetter(db, sink, seq)));
     const seqs = left.map(({ seq }) => seq);
     const answer =

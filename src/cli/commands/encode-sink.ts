@@ -1,6 +1,5 @@
 /** `waybill encode --sink`: encodes records as a sink of the configuration does, without connecting. */
-import { loadConfig } from '../../config/load.ts';
-import type { Config, SinkConfig, SourceConfig } from '../../config/load.ts';
+import { loadConfig, type Config, type SinkConfig, type SourceConfig } from '../../config/load.ts';
 import { limitOf, writerOf } from '../../daemon/delivery/loop.ts';
 import { settingsOf } from '../../daemon/source/service-facts.ts';
 import { bytesOf } from '../../deliver/pipeline.ts';

@@ -17,11 +17,9 @@ import { quote } from '../../quote.ts';
 import { shortNamePattern } from '../../settings/values.ts';
 import { defineCommand } from '../command.ts';
 import type { Command } from '../form.ts';
-import { writeResult } from '../io.ts';
-import type { Io } from '../io.ts';
+import { writeResult, type Io } from '../io.ts';
 import { linesOf } from '../lines.ts';
-import { choice, parsed, text } from '../option.ts';
-import type { ValuesOf } from '../option.ts';
+import { choice, parsed, text, type ValuesOf } from '../option.ts';
 import { configOption } from '../state-access.ts';
 
 const options = {

@@ -1,22 +1,17 @@
 /** `waybill gaps`: lists the windows that are not proven, retries them, or accepts them. */
 import { hash } from 'node:crypto';
-import { loadConfig } from '../../config/load.ts';
-import type { Config } from '../../config/load.ts';
+import { loadConfig, type Config } from '../../config/load.ts';
 import type { StateSettings } from '../../config/state-settings.ts';
 import { parseInstant } from '../../settings/units.ts';
 import { WaybillError } from '../../errors.ts';
-import { gapsOf } from '../../journal/queries/gaps.ts';
-import type { Gap } from '../../journal/queries/gaps.ts';
+import { gapsOf, type Gap } from '../../journal/queries/gaps.ts';
 import { counted } from '../../report/format-time.ts';
 import { adminOptions, adminServer } from '../admin-client.ts';
 import { defineCommand, subcommand } from '../command.ts';
-import { printJson, printTable, readInput } from '../io.ts';
-import type { Io } from '../io.ts';
+import { printJson, printTable, readInput, type Io } from '../io.ts';
 import { assertKnownSource } from '../not-found.ts';
-import { operation, actor, operationOptions, confirmed } from '../operation.ts';
-import type { OperationValues } from '../operation.ts';
-import { jsonOption, required, text, toggle } from '../option.ts';
-import type { ValuesOf } from '../option.ts';
+import { operation, actor, operationOptions, confirmed, type OperationValues } from '../operation.ts';
+import { jsonOption, required, text, toggle, type ValuesOf } from '../option.ts';
 import { readState, settingsFor, stateOptions } from '../state-access.ts';
 
 const source = { source: text('ID', 'only this source') };
@@ -27,11 +22,10 @@ const windows = { name: 'WINDOW…', help: 'start of a window, as list shows it'
 export const command = defineCommand({
   name: 'gaps',
   summary: 'lists the windows that could not be proven; retries or accepts them',
-  description: `A gap is a window that is not proven. The records that were received are delivered anyway, and Waybill retries the window at the time
-that list shows.
+  description: `A gap is a window that is not proven. Waybill delivers the received records anyway, and retries the window at the time that "list" shows.
 
 Accept a gap that can never be proven: the frontier then moves past it. The ledger keeps the reason permanently, and "waybill ledger" still
-exits with 3. When a source is suspended because records are missing, accepting one window accepts all that shrank in the same event.`,
+exits with 3. When a source is suspended because records are missing, accepting one window also accepts all others that shrank in the same event.`,
   subcommands: {
     list: subcommand({
       summary: 'shows gaps, accepted gaps, and windows that a later count put in doubt',

@@ -16,18 +16,14 @@ import { assessed } from '../../report/verdict.ts';
 import { version } from '../../version.ts';
 import type { LedgerReport, LongLedgerReport } from '../../model/ledger-report.ts';
 import type { Micros } from '../../model/time.ts';
-import { adminOptions, adminServer } from '../admin-client.ts';
-import type { AdminServer, AdminValues } from '../admin-client.ts';
+import { adminOptions, adminServer, type AdminServer, type AdminValues } from '../admin-client.ts';
 import { defineCommand } from '../command.ts';
-import { usesColor, writeResult } from '../io.ts';
-import type { Io } from '../io.ts';
+import { usesColor, writeResult, type Io } from '../io.ts';
 import { ledgerText } from '../../report/ledger/text.ts';
 import { localSnapshot } from './status.ts';
 import { assertKnownSource } from '../not-found.ts';
-import { choice, text, timeOptions, toggle, withDefault } from '../option.ts';
-import type { ValuesOf } from '../option.ts';
-import { settingsFor, stateOptions } from '../state-access.ts';
-import type { StateValues } from '../state-access.ts';
+import { choice, text, timeOptions, toggle, withDefault, type ValuesOf } from '../option.ts';
+import { settingsFor, stateOptions, type StateValues } from '../state-access.ts';
 import { assertForward, parsePeriod, parseZone } from '../../settings/period.ts';
 
 const units = ['window', 'day', 'month'] as const;
@@ -58,9 +54,9 @@ export const command = defineCommand({
   description: `The completeness report: for each window the count of the service, the records collected, the records delivered to each sink, late records
 and their delay, recounts done and due, and gaps with their reasons.
 
-The first line is the verdict on the period, which ends now without --to: COMPLETE (SO FAR, when its end is not due yet), followed by AND
-DELIVERED or NOT ALL DELIVERED; or INCOMPLETE, with the gaps and the time that the ledger does not cover; or NOTHING DUE YET. Exits with 0
-when the period is complete and delivered, else with 3.`,
+The first line is the summary of the period: COMPLETE AND DELIVERED; COMPLETE, NOT ALL DELIVERED; INCOMPLETE, with the gaps and the time that
+the ledger does not cover; or NOTHING DUE YET. COMPLETE SO FAR means that the end of the period is not due yet. Without --to, the period ends
+now. Exits with 0 when the period is complete and delivered, else with 3.`,
   options,
   examples: [
     'waybill ledger --from -7d --by day',
@@ -69,7 +65,7 @@ when the period is complete and delivered, else with 3.`,
   run,
 });
 
-/** Text of more windows than this has a row a day. */
+/** Beyond this number of windows, the text has one row for each day. */
 const maxWindows = 100;
 /** Characters of one write. */
 const chunkLength = 65_536;

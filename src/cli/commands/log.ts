@@ -16,7 +16,7 @@ export const command = defineCommand({
   name: 'log',
   summary: 'changes the log level of the running daemon for a while',
   description: `Changes the log level of the running daemon. The configured level returns by itself, also after a restart. The log records both.
-"log.level" and "log.levels" of the configuration set a level for good.`,
+"log.level" and "log.levels" of the configuration set a level permanently.`,
   subcommands: {
     level: subcommand({
       summary: 'changes the level of every component, or of one and its parts',

@@ -1,21 +1,16 @@
 /** `waybill operations`: the changes by operators. */
 import { systemClock } from '../../clock.ts';
 import { flat } from '../../journal/operation-detail.ts';
-import { operationList } from '../../journal/queries/operations.ts';
-import type { OperationItem } from '../../journal/queries/operations.ts';
+import { operationList, type OperationItem } from '../../journal/queries/operations.ts';
 import { detailText } from '../../report/ledger/sentences.ts';
 import { right } from '../../report/text-table.ts';
 import { grouped, rfc3339 } from '../../report/format-time.ts';
 import { parsePeriod } from '../../settings/period.ts';
-import { adminOptions, adminServer } from '../admin-client.ts';
-import type { AdminValues } from '../admin-client.ts';
+import { adminOptions, adminServer, type AdminValues } from '../admin-client.ts';
 import { defineCommand, subcommand } from '../command.ts';
-import { printJson, printTable } from '../io.ts';
-import type { Io } from '../io.ts';
-import { jsonOption, timeOptions } from '../option.ts';
-import type { ValuesOf } from '../option.ts';
-import { readState, settingsFor, stateOptions } from '../state-access.ts';
-import type { StateValues } from '../state-access.ts';
+import { printJson, printTable, type Io } from '../io.ts';
+import { jsonOption, timeOptions, type ValuesOf } from '../option.ts';
+import { readState, settingsFor, stateOptions, type StateValues } from '../state-access.ts';
 
 export const command = defineCommand({
   name: 'operations',
@@ -53,8 +48,8 @@ async function operations(values: Values, io: Io): Promise<readonly OperationIte
 }
 
 /**
- * Operations of one command are at most this far apart. Each replay is a separate command, whose
- * range matters.
+ * The maximum distance between two operations of one command. Replays are never combined: each has a
+ * range of its own.
  */
 const togetherMs = 60_000;
 

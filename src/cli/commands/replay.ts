@@ -1,19 +1,16 @@
 /** `waybill replay`: sends records again to one sink, and shows its progress. */
 import { systemClock } from '../../clock.ts';
-import { loadConfig } from '../../config/load.ts';
-import type { Config } from '../../config/load.ts';
+import { loadConfig, type Config } from '../../config/load.ts';
 import { parseTime } from '../../settings/period.ts';
 import { WaybillError } from '../../errors.ts';
 import type { ReplayProgress } from '../../model/journal.ts';
 import { counted, grouped, rfc3339, span } from '../../report/format-time.ts';
 import { defineCommand } from '../command.ts';
 import { liveSink } from '../daemon-client.ts';
-import { printJson } from '../io.ts';
-import type { Io } from '../io.ts';
+import { printJson, type Io } from '../io.ts';
 import { byId } from '../not-found.ts';
 import { operation, actor, operationOptions, confirmed } from '../operation.ts';
-import { required, text } from '../option.ts';
-import type { ValuesOf } from '../option.ts';
+import { required, text, type ValuesOf } from '../option.ts';
 import { Progress } from '../progress.ts';
 import type { OperationRequest } from '../../daemon/operations/requests.ts';
 
@@ -34,9 +31,9 @@ export const command = defineCommand({
 its batches, and the position of the sink does not change. A sink that can be queried receives only what it lacks; any other receives
 duplicates. Dead letters are not included; see waybill dead-letters. An interrupted replay does not resume.
 
-With --archive, the records come from an archive, which has them for as long as you keep it: what its filter, sources and privacy rules kept,
-without the ledger. They are verified before they are sent. An interrupted replay continues at the next start of the daemon. A record
-that the sink rejects is logged, and is no dead letter.`,
+With --archive, the records come from an archive, which is independent of journal.retention. It has only what its filter, sources and privacy
+rules kept. Ledger entries are not sent. Waybill verifies the records before it sends them. An interrupted replay continues at the next start of
+the daemon. Waybill logs a record that the sink rejects, and stores no dead letter.`,
   options,
   examples: [
     'waybill replay --sink siem --from -7d',

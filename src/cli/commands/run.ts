@@ -10,8 +10,7 @@ import { version } from '../../version.ts';
 import { defineCommand } from '../command.ts';
 import { exitCodeOf } from '../exit-code.ts';
 import type { Io } from '../io.ts';
-import { parsed, toggle, withDefault } from '../option.ts';
-import type { ValuesOf } from '../option.ts';
+import { parsed, toggle, withDefault, type ValuesOf } from '../option.ts';
 import { configOption } from '../state-access.ts';
 
 const options = {
@@ -67,7 +66,7 @@ async function run(values: ValuesOf<typeof options>, io: Io): Promise<number> {
       },
       io.signal,
     );
-    // The last line: the state is closed, and no count of repeated failures is pending.
+    // Flushes first: `daemon.stopped` must be the last line of the log.
     logs.flush();
     logs.root.write('daemon.stopped');
     return failure === undefined ? 0 : exitCodeOf(failure);

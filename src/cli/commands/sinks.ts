@@ -1,28 +1,23 @@
 /** `waybill sinks`: the sinks of the state, and the operations on them. */
 import { systemClock } from '../../clock.ts';
-import { loadConfig } from '../../config/load.ts';
-import type { Config } from '../../config/load.ts';
+import { loadConfig, type Config } from '../../config/load.ts';
 import { parseTime } from '../../settings/period.ts';
 import type { StateSettings } from '../../config/state-settings.ts';
 import { adoptable, fits, assertResolvable } from '../../daemon/operations/sinks.ts';
 import { outcomeCodes } from '../../normalize/outcomes.ts';
 import { WaybillError } from '../../errors.ts';
-import { sinksOf } from '../../journal/queries/sinks.ts';
-import type { KnownSink } from '../../journal/queries/sinks.ts';
+import { sinksOf, type KnownSink } from '../../journal/queries/sinks.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import { printable } from '../../escape.ts';
 import { right } from '../../report/text-table.ts';
 import { counted, grouped, rfc3339 } from '../../report/format-time.ts';
 import { defineCommand, subcommand } from '../command.ts';
 import { liveSink, liveSnapshot } from '../daemon-client.ts';
-import { printJson, printTable } from '../io.ts';
-import type { Io } from '../io.ts';
+import { printJson, printTable, type Io } from '../io.ts';
 import { byId } from '../not-found.ts';
-import { operation, actor, operationOptions, confirmed } from '../operation.ts';
-import type { OperationValues } from '../operation.ts';
+import { operation, actor, operationOptions, confirmed, type OperationValues } from '../operation.ts';
 import { choice, jsonOption, parsed, required, text, withDefault } from '../option.ts';
-import { readState, settingsFor, stateOptions } from '../state-access.ts';
-import type { StateValues } from '../state-access.ts';
+import { readState, settingsFor, stateOptions, type StateValues } from '../state-access.ts';
 
 const sinkOption = { sink: required(text('ID', 'sink')) };
 const changeOptions = { ...sinkOption, ...operationOptions };

@@ -5,14 +5,11 @@ import { sourcesOf } from '../../journal/backfills.ts';
 import { right } from '../../report/text-table.ts';
 import { grouped, rfc3339 } from '../../report/format-time.ts';
 import { defineCommand, subcommand } from '../command.ts';
-import { printJson, printTable } from '../io.ts';
-import type { Io } from '../io.ts';
+import { printJson, printTable, type Io } from '../io.ts';
 import { byId } from '../not-found.ts';
-import { operation, actor, operationOptions, confirmed } from '../operation.ts';
-import type { OperationValues } from '../operation.ts';
+import { operation, actor, operationOptions, confirmed, type OperationValues } from '../operation.ts';
 import { jsonOption, required, text } from '../option.ts';
-import { readState, settingsFor, stateOptions } from '../state-access.ts';
-import type { StateValues } from '../state-access.ts';
+import { readState, settingsFor, stateOptions, type StateValues } from '../state-access.ts';
 
 export const command = defineCommand({
   name: 'sources',
@@ -45,7 +42,7 @@ async function list(values: StateValues & { readonly json: boolean }, io: Io): P
   else {
     const rows = known.map(({ id, state, startsAt, liveFrom, frontier, closedUntil, records }) => [
       ...[id, state, isConfigured(id) ? 'yes' : 'no', rfc3339(startsAt)],
-      // At the start of the live range the frontier has passed no window yet.
+      // A frontier at the start of the live range has passed no window yet.
       ...[frontier > liveFrom ? rfc3339(frontier) : 'not yet', rfc3339(closedUntil), grouped(records)],
     ]);
     printTable(io, ['source', 'state', 'configured', 'starts at', 'complete until', 'closed until', right('records')], rows);

@@ -8,17 +8,13 @@ import type { Snapshot } from '../../model/snapshot.ts';
 import { worst } from '../../report/advice.ts';
 import { statusJson } from '../../report/status-json.ts';
 import { version } from '../../version.ts';
-import { adminOptions, adminServer } from '../admin-client.ts';
-import type { AdminValues } from '../admin-client.ts';
+import { adminOptions, adminServer, type AdminValues } from '../admin-client.ts';
 import { defineCommand } from '../command.ts';
 import { liveSnapshot } from '../daemon-client.ts';
-import { printJson, usesColor, widthOf } from '../io.ts';
-import type { Io } from '../io.ts';
+import { printJson, usesColor, widthOf, type Io } from '../io.ts';
 import { notFound } from '../not-found.ts';
-import { jsonOption, text, toggle, withDefault } from '../option.ts';
-import type { ValuesOf } from '../option.ts';
-import { readState, settingsFor, stateOptions } from '../state-access.ts';
-import type { KnownSettings, StateValues } from '../state-access.ts';
+import { jsonOption, text, toggle, withDefault, type ValuesOf } from '../option.ts';
+import { readState, settingsFor, stateOptions, type KnownSettings, type StateValues } from '../state-access.ts';
 import { statusText } from '../../report/status-text.ts';
 
 const options = {

@@ -5,10 +5,10 @@ import type { CarriedError } from '../carried-error.ts';
 import type { ReportQuery } from '../../journal/queries/ledger.ts';
 import type { ReportedService } from '../../report/ledger/html.ts';
 
-/** The part of the configuration that reports use. A reload changes it. */
+/** The part of the configuration that reports use. A reload replaces it. */
 export interface Reported {
   readonly settings: Pick<ReportQuery, 'sinkSources' | 'filteredSinks' | 'configured' | 'recountAges'>;
-  /** For the head of a report, by source. */
+  /** By source: the facts for the head of a report. */
   readonly services: Readonly<Record<string, ReportedService>>;
 }
 
@@ -16,11 +16,11 @@ export interface AdminThreadData extends Reported {
   /** The state directory. */
   readonly state: string;
   readonly version: string;
-  /** Written by the main thread; `pulse` has the indexes. */
+  /** The main thread writes it, at the indexes of `pulse`. */
   readonly pulse: Int32Array;
 }
 
-/** Indexes of `AdminThreadData.pulse`: a counter that advances while the main thread responds, and 1 once the state is open. */
+/** Indexes of `AdminThreadData.pulse`. `beat`: a counter that advances while the main thread responds. `isOpen`: 1 once the state is open. */
 export const pulse = { beat: 0, isOpen: 1 } as const;
 
 /** Addresses of the configuration, or the socket in the state directory. */
@@ -35,7 +35,7 @@ export type Listen =
 
 export type TokenName = 'token' | 'readToken';
 
-/** The main thread serves it as `daemon`. */
+/** The calls that the main thread answers, under the name `daemon`. */
 export interface DaemonService {
   /** Undefined while the state is not open. */
   snapshot(): Snapshot | undefined | Promise<Snapshot | undefined>;

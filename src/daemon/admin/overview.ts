@@ -4,15 +4,14 @@
  */
 import { messageOf } from '../../errors.ts';
 import { History } from '../../admin/page/history.ts';
-import { overviewOf, windowsWanted } from '../../admin/page/overview.ts';
-import type { Overview } from '../../admin/page/overview.ts';
+import { overviewOf, windowsWanted, type Overview } from '../../admin/page/overview.ts';
 import { progressOf, recentWindows } from '../../journal/queries/recent.ts';
 import { readState } from '../../journal/state.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { Log } from '../../model/telemetry.ts';
 import type { Clock } from '../../model/time.ts';
 
-/** Rates are averages over a minute: it has six samples at least. */
+/** Rates are averages over a minute: this interval gives at least six samples. */
 const maxSampleMs = 10_000;
 
 export class Overviews {
@@ -27,8 +26,8 @@ export class Overviews {
   }
 
   /**
-   * Takes samples until the signal is aborted, as often as the history keeps them. The daemon's main
-   * thread is not involved.
+   * Takes samples until the signal is aborted, at the interval of the history. Does not use the daemon's
+   * main thread.
    */
   async sample(isOpen: () => boolean, log: Log, signal: AbortSignal): Promise<void> {
     for (;;) {

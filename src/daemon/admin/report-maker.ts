@@ -1,6 +1,6 @@
 /**
- * Creates the reports of the admin server, one at a time, in a separate thread and as fast as the client reads. Neither the memory nor the
- * time of the other threads grows with the length of the ledger.
+ * Creates the reports of the admin server, one at a time, in a separate thread and as fast as the client reads. The length of the ledger
+ * affects neither the memory nor the speed of the other threads.
  */
 import { Readable } from 'node:stream';
 import { Worker } from 'node:worker_threads';
@@ -9,7 +9,7 @@ import { programFile } from '../../files.ts';
 import type { Clock } from '../../model/time.ts';
 import type { ReportAnswer, ReportOrder } from './report-thread.ts';
 
-/** A report whose first chunk exists; the others follow as the client reads. */
+/** A report that has its first chunk. The stream creates the others as the client reads. */
 interface ReportStream {
   readonly type: string;
   readonly text: Readable;
@@ -23,7 +23,7 @@ const waitingMax = 8;
 export class Reports {
   readonly #clock: Clock;
   readonly #stallMs: number;
-  /** Resolves when the previous report is read or abandoned. */
+  /** Resolves when the client of the previous report has read or abandoned it. */
   #previous: Promise<unknown> = Promise.resolve();
   #waiting = 0;
 
@@ -34,8 +34,7 @@ export class Reports {
   }
 
   /**
-   * An error before the first chunk is thrown; a later one ends the stream.
-   * @throws WaybillError `admin_busy` when too many reports are waiting
+   * @throws WaybillError `admin_busy` when too many reports are waiting; an error before the first chunk. A later error ends the stream
    */
   async make(order: ReportOrder): Promise<ReportStream> {
     if (this.#waiting >= waitingMax) throw new WaybillError('admin_busy', `${waitingMax} reports are waiting already`);
@@ -78,7 +77,7 @@ class Thread implements AsyncDisposable {
 
   /** The next chunk; undefined at the end. */
   async next(): Promise<{ readonly type: string; readonly bytes: Uint8Array } | undefined> {
-    // Not `Promise.race` with the end of the thread: that would keep every chunk in memory until the end.
+    // `Promise.race` with the end of the thread would keep every chunk in memory until the end.
     const answer = await new Promise<ReportAnswer>((resolve, reject) => {
       if (this.#failed) throw this.#failed;
       this.#fail = reject;

@@ -4,11 +4,9 @@
  */
 import { constants, setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
-import { codeOf, messageOf } from '../../errors.ts';
-import type { ErrorCode } from '../../errors.ts';
+import { codeOf, messageOf, type ErrorCode } from '../../errors.ts';
 import { gapsOf } from '../../journal/queries/gaps.ts';
-import { openLedgerReport } from '../../journal/queries/ledger.ts';
-import type { ReportQuery } from '../../journal/queries/ledger.ts';
+import { openLedgerReport, type ReportQuery } from '../../journal/queries/ledger.ts';
 import { operationList } from '../../journal/queries/operations.ts';
 import { openReadOnly } from '../../journal/state.ts';
 import type { Micros } from '../../model/time.ts';
@@ -35,7 +33,7 @@ export type ReportOrder = {
   | { readonly kind: 'operations'; readonly from: Micros; readonly to: Micros }
 );
 
-/** The response to each request: the next chunk, or the end. The bytes are transferred, not copied. */
+/** The response to each request: the next chunk, or the end. The thread transfers the bytes instead of copying them. */
 export type ReportAnswer =
   | { readonly type: string; readonly bytes: Uint8Array }
   | { readonly isEnd: true }

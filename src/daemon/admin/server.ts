@@ -1,6 +1,6 @@
 /**
- * Runs the admin server in a separate thread and answers the requests of that thread. A thread that fails is restarted: a client cannot
- * stop the daemon.
+ * Runs the admin server in a separate thread and answers the requests of that thread. Restarts a thread that fails: no client can stop the
+ * daemon.
  */
 import { Worker } from 'node:worker_threads';
 import { atMost } from '../../deadline.ts';
@@ -9,8 +9,7 @@ import type { Log } from '../../model/telemetry.ts';
 import type { Clock } from '../../model/time.ts';
 import { revived } from '../carried-error.ts';
 import { Channel, portOf } from '../channel.ts';
-import { pulse } from './messages.ts';
-import type { AdminService, AdminThreadData, DaemonService, Listen, Reported } from './messages.ts';
+import { pulse, type AdminService, type AdminThreadData, type DaemonService, type Listen, type Reported } from './messages.ts';
 
 /** Answers the requests of the thread. */
 export interface AdminFacts extends Omit<DaemonService, 'log'> {
@@ -29,14 +28,14 @@ const beatMs = 500;
 const restartMs = 1_000;
 /** How long open connections may take to end. */
 const closeMs = 1_000;
-/** Far more than 512 connections and a metrics text need. */
+/** Far more than the thread needs for 512 connections and the text of the metrics. */
 const heapMiB = 128;
 
 export class AdminServer implements AsyncDisposable {
   #options: AdminOptions;
   readonly #pulse = new Int32Array(new SharedArrayBuffer(8));
   readonly #end = new AbortController();
-  /** In this order; a new thread listens on them again. */
+  /** A new thread listens on these again, in this order. */
   readonly #listens: Listen[] = [];
   #thread: AdminThread;
 
@@ -53,7 +52,7 @@ export class AdminServer implements AsyncDisposable {
     return addresses;
   }
 
-  /** From now on, reports use these settings, also after the thread was restarted. */
+  /** Reports use these settings from now on, also after a restart of the thread. */
   follow({ settings, services }: Reported): void {
     this.#options = { ...this.#options, settings, services };
     this.#thread.follow({ settings, services });
@@ -86,7 +85,7 @@ export class AdminServer implements AsyncDisposable {
         return;
       } catch (next) {
         failed = next;
-        // A thread that cannot listen is still running.
+        // A thread that cannot listen keeps running.
         await this.#thread.close(clock);
       }
     }
@@ -129,7 +128,7 @@ class AdminThread {
     this.#gone = new Promise((resolve) => {
       this.#worker.once('exit', () => {
         resolve();
-        // A pending `listen` throws the error; otherwise the thread is restarted.
+        // A pending `listen` throws the error; otherwise the thread restarts.
         const isPending = this.#isListening;
         this.#channel.close(failure);
         if (!isPending && !this.#isClosing) failed(failure);

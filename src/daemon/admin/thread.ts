@@ -11,8 +11,7 @@ import type { Snapshot } from '../../model/snapshot.ts';
 import type { Log } from '../../model/telemetry.ts';
 import { withCoverage } from '../../journal/queries/snapshot.ts';
 import { readState } from '../../journal/state.ts';
-import { startAdmin } from '../../admin/server.ts';
-import type { Admin } from '../../admin/server.ts';
+import { startAdmin, type Admin } from '../../admin/server.ts';
 import type { AdminSources } from '../../admin/routes.ts';
 import { carried } from '../carried-error.ts';
 import { Channel, portOf } from '../channel.ts';
@@ -37,12 +36,12 @@ const open: Admin[] = [];
 const ended = new AbortController();
 
 /**
- * Under contention the main thread gets about three times as much CPU. With less (10 gives a tenth), on a busy machine this thread accepts
- * connections more slowly than a flood opens them, and a probe waits for seconds.
+ * On a busy machine, the main thread gets about three times as much CPU as this thread. A higher value would starve this thread (10 gives a
+ * tenth): a flood would open connections faster than it accepts them, and a probe would wait for seconds.
  */
 const niceness = 5;
-// Only Linux has a priority for each thread; elsewhere this would change the process. A process that was started with a higher
-// niceness may not reduce it (EACCES, setpriority(2)).
+// Only Linux has a priority for each thread; elsewhere this would change the whole process. A process may not reduce the niceness that it
+// was started with (EACCES, setpriority(2)).
 if (process.platform === 'linux') setPriority(Math.max(niceness, getPriority()));
 
 if (!parentPort) throw new Error('cannot start: this file runs only as a worker thread of the daemon');
@@ -57,7 +56,7 @@ function inTime<Value>(answer: Promise<Value>): Promise<Value> {
   return within(() => answer, answerMs, late, clock);
 }
 
-/** All calls within a second share one request. */
+/** Calls within a second share one request. */
 function cached<Value>(make: () => Promise<Value>): () => Promise<Value> {
   let kept: { readonly at: number; readonly value: Promise<Value> } | undefined;
   return () => {
@@ -87,14 +86,14 @@ let missed = 0;
 async function watch(): Promise<void> {
   for (let last = -1; ;) {
     const beat = Atomics.load(data.pulse, pulse.beat);
-    // Counts beats of this thread, not time: a suspended machine has missed none.
+    // Counts checks of this thread, not time: a machine that was suspended must not count as stalled.
     missed = beat === last ? missed + 1 : 0;
     last = beat;
     await clock.sleep(1_000, ended.signal);
   }
 }
 
-/** Sends lines to the log of the main thread, at most one a second: each costs time there. */
+/** Sends lines to the log of the main thread: at most one a second, because each costs time there. */
 function log(): Log {
   let last = -Infinity;
   return {
@@ -155,7 +154,7 @@ async function listen(requested: Listen): Promise<readonly string[]> {
             operate: limited(operate),
           },
         )
-      : // Without a cache: the owner sees the effect of an operation at once.
+      : // No cache: the operator must see the effect of an operation at once.
         await startAdmin(
           { listen: [] },
           { ...sources, ...reading(snapshot), status, metricsText: metrics, operate, socketPath: requested.path },

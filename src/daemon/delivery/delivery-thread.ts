@@ -19,7 +19,7 @@ import { RemoteLoops } from './remote-loop.ts';
 
 const program = programFile('daemon/delivery/thread');
 
-/** A second thread needs a second core. It has the system clock, not the clock of a test. */
+/** A second thread needs a second core. It uses the system clock, so a simulation runs without it. */
 export function usesDeliveryThread({ config, clock }: Pick<DaemonOptions, 'config' | 'clock'>): boolean {
   return config.deliveryThread === 'auto' && availableParallelism() > 1 && clock === systemClock;
 }
@@ -33,7 +33,7 @@ export class DeliveryThread implements AsyncDisposable {
     this.#journal = journal;
   }
 
-  /** Creates a loop without starting it. The first one starts the thread. */
+  /** Creates a loop without starting it. The first loop starts the thread. */
   create(plan: SinkPlan, parts: LoopParts): SinkLoop {
     if (!this.#running) {
       this.#running = this.#start();
@@ -42,7 +42,7 @@ export class DeliveryThread implements AsyncDisposable {
     return this.#running.loops.create(plan, parts);
   }
 
-  /** Resolves when the thread responds; at once while it starts, and after it has ended: that ends the daemon by itself. */
+  /** Resolves when the thread responds. Resolves at once while the thread starts, and after its end, which also ends the daemon. */
   async responded(): Promise<void> {
     if (this.#hasStarted) await this.#ping();
   }

@@ -1,4 +1,4 @@
-/** Runs delivery loops for the main thread: it creates each from its plan, and gives them a journal, a log and meters that the main thread serves. */
+/** Runs delivery loops for the main thread: creates each from its plan, with a journal, a log and meters that the main thread serves. */
 import type { Delivery } from '../../deliver/delivery.ts';
 import { WaybillError } from '../../errors.ts';
 import type { ArchiveReplay, Operation, ReplayRange } from '../../model/journal.ts';
@@ -9,14 +9,11 @@ import type { Environment } from '../../settings/reference.ts';
 import { revivedSettings } from '../../settings/carried.ts';
 import type { SinkDefinition } from '../../sink/define.ts';
 import type { Channel } from '../channel.ts';
-import { remoteJournal } from './journal-access.ts';
-import type { FactsReceiver, JournalFacts, JournalService } from './journal-access.ts';
+import { remoteJournal, type FactsReceiver, type JournalFacts, type JournalService } from './journal-access.ts';
 import { createLoop } from './loop.ts';
 import type { SinkPlan } from './plan.ts';
-import { RemoteTracer } from './remote-tracer.ts';
-import type { SpanService } from './remote-tracer.ts';
-import { remoteLog, remoteMeters } from './reports.ts';
-import type { ReportService } from './reports.ts';
+import { RemoteTracer, type SpanService } from './remote-tracer.ts';
+import { remoteLog, remoteMeters, type ReportService } from './reports.ts';
 
 interface HostParts {
   readonly definitionOf: (plan: SinkPlan) => SinkDefinition;
@@ -35,12 +32,12 @@ export function serveLoops(channel: Channel, parts: HostParts): void {
 }
 
 function hostService(channel: Channel, { definitionOf, environment, clock, random }: HostParts) {
-  /** By sink: the secrets stay known as long as their plan. */
+  /** By sink. A plan owns its secrets: they stay registered as long as it exists. */
   const plans = new Map<string, SinkPlan>();
   return {
     /** Answered while this thread responds. */
     ping: (): void => undefined,
-    /** @param settings  the plan, as carriedSettings made it */
+    /** @param settings  the plan, as `carriedSettings` returned it */
     create: (settings: unknown, facts: JournalFacts, isTraced: boolean): void => {
       const plan = revivedSettings(settings, environment) as SinkPlan;
       const { id } = plan.sink;

@@ -3,16 +3,14 @@
  * the loop reads without a call follow the committed transactions: they arrive before each answer, and after each change of the journal.
  */
 import type { Journal } from '../../journal/journal.ts';
-import { SegmentReader } from '../../journal/segment-entry.ts';
-import type { Unpacked } from '../../journal/segment-entry.ts';
+import { SegmentReader, type Unpacked } from '../../journal/segment-entry.ts';
 import type { Acknowledgement, DeadLetter, DeadLetterResult, DeliverJournal, Entry, Operation, SinkProgress } from '../../model/journal.ts';
 import type { Window } from '../../model/ledger.ts';
 import type { SinkLoss } from '../../model/sink.ts';
 import { withoutSecrets } from '../../secrets.ts';
-import { Transferred } from '../channel.ts';
-import type { Notified, Remote } from '../channel.ts';
+import { Transferred, type Notified, type Remote } from '../channel.ts';
 
-/** What a loop knows about the journal without a call: the main thread sends it. */
+/** Facts of the journal that a loop reads without a call. */
 export interface JournalFacts {
   readonly id: string;
   /** The last entry. */
@@ -68,8 +66,8 @@ export function journalService(journal: Journal, sink: string, loop: Notified<Fa
 }
 
 /** The main thread knows secrets that the other thread has not seen, such as the tokens of sources. */
-export function withoutKnownSecrets<Told extends { readonly message: string }>(told: Told): Told {
-  return { ...told, message: withoutSecrets(told.message, false) };
+export function withoutKnownSecrets<Reported extends { readonly message: string }>(reported: Reported): Reported {
+  return { ...reported, message: withoutSecrets(reported.message, false) };
 }
 
 export function factsOf(journal: Journal, sink: string): JournalFacts {
@@ -84,7 +82,7 @@ export function factsOf(journal: Journal, sink: string): JournalFacts {
   };
 }
 
-/** A copy whose memory is transferred: the journal keeps the segment for other readers. */
+/** A copy that is transferred to the other thread: the journal keeps the segment for other readers. */
 function copied({ flags, uids, ends, body, chain, ...segment }: Unpacked): Transferred<Unpacked> {
   const copies = {
     ...{ flags: new Uint8Array(flags), uids: new Uint8Array(uids), ends: new Uint8Array(ends) },
@@ -147,7 +145,7 @@ export function remoteJournal(
   };
 }
 
-/** Reads segments in order. Also requests the following one: the main thread reads it while this one is encoded and sent. */
+/** Reads segments in order, one ahead: the main thread reads the next segment while this thread encodes and sends. */
 function segmentsAhead(journal: Remote<JournalService>, head: () => number): (seq: number) => Promise<Unpacked> {
   let last: Unpacked | undefined;
   let next: { readonly from: number; readonly segment: Promise<Unpacked> } | undefined;

@@ -2,8 +2,7 @@
 import type { SinkConfig } from '../../config/load.ts';
 import type { Peer } from '../../connect/trust.ts';
 import { Delivery } from '../../deliver/delivery.ts';
-import { pipeline } from '../../deliver/pipeline.ts';
-import type { MessageLimit, PipelineParts } from '../../deliver/pipeline.ts';
+import { pipeline, type MessageLimit, type PipelineParts } from '../../deliver/pipeline.ts';
 import { encoder, shortener } from '../../encode/index.ts';
 import type { EncodeSettings } from '../../encode/define.ts';
 import { WaybillError } from '../../errors.ts';
@@ -54,7 +53,7 @@ export function createLoop(plan: SinkPlan, { definition, journal, clock, random,
   });
 }
 
-/** Loads the archive only when it is needed. */
+/** Loads the code of archives only for a replay from an archive. */
 async function archivedRecords(
   { archive, through }: ArchiveReplay,
   { archives }: SinkPlan,

@@ -21,11 +21,11 @@ export interface SinkPlan {
   readonly normalize: ReadonlyMap<string, NormalizeSettings>;
   /** By source, with '' for entries on the daemon; empty for a sink without `ledger: true`. */
   readonly normalizeLedger: ReadonlyMap<string, NormalizeSettings>;
-  /** The settings of the archives of the configuration, by their sinks: for replays from them. */
+  /** The settings of the configured archives, by sink, for replays. */
   readonly archives: ReadonlyMap<string, ArchiveSettings>;
-  /** Records with a readable time before it are skipped. */
+  /** The loop skips records with a readable time before this time. */
   readonly fromTime: Micros | undefined;
-  /** Every secret of the configuration: text of a server may hold any of them. */
+  /** Every secret of the configuration: the text of a server may contain any of them. */
   readonly secrets: readonly Secret[];
   /** The settings of the daemon that the context of the sink needs. */
   readonly config: Pick<Config, 'tls' | 'proxy'> & { readonly sources: readonly { readonly id: string }[] };
@@ -71,7 +71,7 @@ interface Begin {
   readonly orders?: SinkOrders;
 }
 
-/** @param isNew  a known sink continues: the archive is not sent to it again */
+/** @param isNew  false: the sink continues, so it does not receive the archive again */
 function beginOf(start: SinkConfig['start'], journal: Journal, isNew: boolean, now: number): Begin {
   if (start.kind === 'instant') return { position: journal.positionFor(start.at), startTime: start.at };
   if (start.kind !== 'archive') return { position: journal.positionFor(start.kind) };

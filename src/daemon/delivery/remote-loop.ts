@@ -1,4 +1,4 @@
-/** Delivery loops that run in another thread, as the main thread sees them. */
+/** The main thread's interface to delivery loops in another thread. */
 import { addAbortListener } from 'node:events';
 import type { LoopView, SinkLoop } from '../../deliver/sink-loop.ts';
 import type { OnDemandResult } from '../../deliver/send-queue.ts';
@@ -27,7 +27,7 @@ export class RemoteLoops {
     void this.#follow();
   }
 
-  /** Creates a loop in the other thread. The parts serve what it reports; it uses the clock and randomness of its thread. */
+  /** Creates a loop in the other thread. It reports to `log`, `meters`, `tracer` and `shown`, and uses the clock and randomness of its thread. */
   create(plan: SinkPlan, { log, meters, tracer = noTracer, shown }: LoopParts): SinkLoop {
     const { id } = plan.sink;
     const channel = this.#channel;
@@ -50,12 +50,12 @@ export class RemoteLoops {
     return new RemoteLoop(channel.remote<LoopService>(`loop/${id}`), notified, { created, ended, first });
   }
 
-  /** The journal is closed next: it is not read any more. */
+  /** Call before the journal closes: ends the reads of the journal. */
   close(): void {
     this.#isClosed = true;
   }
 
-  /** Sends the facts after each change of the journal. A change after `changed()` is in the facts of the next turn. */
+  /** Sends the facts after each change of the journal. `changed()` comes first, so that no change is missed. */
   async #follow(): Promise<void> {
     while (!this.#isClosed) {
       const changed = this.#journal.changed();
@@ -70,7 +70,7 @@ interface RemoteLoopParts {
   readonly created: Promise<void>;
   /** Called when the loop has ended. */
   readonly ended: () => void;
-  /** Until the loop is created: the other thread may be starting. */
+  /** The view until the loop is created, while the other thread starts. */
   readonly first: LoopView;
 }
 

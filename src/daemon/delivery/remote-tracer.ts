@@ -2,11 +2,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Span, SpanAttributes, SpanOptions, Tracer } from '../../model/telemetry.ts';
 import type { Clock } from '../../model/time.ts';
-import { carried, revived } from '../carried-error.ts';
-import type { CarriedError } from '../carried-error.ts';
+import { carried, revived, type CarriedError } from '../carried-error.ts';
 import type { Notified } from '../channel.ts';
 
-/** In the thread of the loop. Start and end have the times of this thread. */
+/** The end in the thread of the loop. Spans start and end by the clock of this thread. */
 export class RemoteTracer implements Tracer {
   readonly #spans: Notified<SpanService>;
   readonly #clock: Pick<Clock, 'now'>;
@@ -39,7 +38,7 @@ export class RemoteTracer implements Tracer {
   }
 }
 
-/** In the main thread. */
+/** The end in the main thread. */
 export class SpanService {
   readonly #tracer: Tracer;
   readonly #open = new Map<number, Span>();

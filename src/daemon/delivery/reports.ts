@@ -5,8 +5,7 @@
 import { presentable } from '../../telemetry/log-fields.ts';
 import type { LogEventCode } from '../../model/log-events.ts';
 import type { Log, Meters } from '../../model/telemetry.ts';
-import { carried, revived } from '../carried-error.ts';
-import type { CarriedError } from '../carried-error.ts';
+import { carried, revived, type CarriedError } from '../carried-error.ts';
 import type { Notified } from '../channel.ts';
 import type { LoopParts } from './loop.ts';
 import type { RemoteTracer, SpanService } from './remote-tracer.ts';

@@ -4,7 +4,7 @@ import { WaybillError } from '../../errors.ts';
 import { nearestOrAll } from '../../settings/nearest.ts';
 import type { Logs } from '../../telemetry/log.ts';
 
-/** A day: a level that stays belongs into the configuration. */
+/** A day: a permanent level belongs in the configuration. */
 export const maxLevelMs = 86_400_000;
 
 const logLevelSchema = z.strictObject({
@@ -26,7 +26,7 @@ export function logLevelRequest(given: unknown): LogLevelRequest | undefined {
   throw new WaybillError('usage', `cannot read the request: ${parsed.error.issues.map(({ message }) => message).join(', ')}`);
 }
 
-/** @throws WaybillError `usage` for a component that has written no line and has no part that has */
+/** @throws WaybillError `usage` for a component that has written no line, and whose subcomponents have written none */
 export function setLogLevel({ level, component, forMs, actor }: LogLevelRequest, logs: Pick<Logs, 'setLevel' | 'components'>): void {
   const known = logs.components();
   if (component !== undefined && !known.some((each) => each === component || each.startsWith(`${component}/`)))

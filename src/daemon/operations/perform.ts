@@ -1,9 +1,8 @@
-/** Performs operator requests, with a running daemon (through its socket) or without one (under the lock). Checks each request against the state. */
+/** Performs operator requests: in a running daemon, or in a command that holds the lock. Checks each request against the state. */
 import { WaybillError } from '../../errors.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { Micros } from '../../model/time.ts';
-import { operationSchema } from './requests.ts';
-import type { OperationResult, ConfiguredSinks, Reading } from './requests.ts';
+import { operationSchema, type OperationResult, type ConfiguredSinks, type Reading } from './requests.ts';
 import { performOnSink } from './sinks.ts';
 
 /** The log fields of a completed request. */

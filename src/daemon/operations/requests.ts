@@ -66,7 +66,7 @@ export const operationSchema = z.discriminatedUnion('operation', [
     sink: id,
     /** The archive sink whose records are sent; default the journal. */
     archive: id.optional(),
-    // Each end is a position or a time; of an archive a time.
+    // Each end is a position or a time; for an archive only a time.
     first: seq.optional(),
     last: seq.optional(),
     from: time.optional(),

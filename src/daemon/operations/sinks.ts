@@ -8,7 +8,7 @@ import type { Rejection } from '../../model/sink.ts';
 import type { Micros } from '../../model/time.ts';
 import type { OperationResult, ConfiguredSinks, SinkOperation } from './requests.ts';
 
-/** Records may be dated later than the request, by a clock that is ahead. */
+/** A clock that is ahead may date records later than the request. */
 const clockAheadUs = 3_600_000_000;
 const testCode = 'Decrypt:AccessDenied:UserPayloadNoAccess';
 
@@ -108,7 +108,7 @@ async function sendTest(
 ): Promise<OperationResult> {
   const { loop, testMessages } = sending(configured, sink);
   const messages = testMessages(code, count);
-  // Written before the send: a test that a crash interrupts is recorded without an outcome.
+  // Writes the operation before the send: after a crash, the test is on record without an outcome.
   const written = await journal.operate({ ...operation, detail: { sink: sink.id, code, count, ...reason } });
   const { rejected } = await loop.onDemand.test(messages).catch(async (thrown: unknown) => {
     await journal.writeOutcome(written, `failed: ${codeOf(thrown) ?? 'internal'}`);
@@ -124,7 +124,7 @@ async function retryDeadLetters(
   { seqs }: RequestOf<'dead-letters retry'>,
 ): Promise<OperationResult> {
   const { loop, definition, settings } = sending(configured, sink);
-  // Only a sink that can look up records resolves an unknown outcome of a batch; others get one message at a time.
+  // An unknown outcome of a batch needs a sink that can look up records. Any other sink gets one message at a time.
   const isResolvable = definition.resolvable(settings) && !keepsPosition({ definition, settings });
   const rejected: Rejection[] = [];
   for (const batch of isResolvable ? [seqs] : seqs.map((seq) => [seq]))
@@ -160,7 +160,7 @@ async function replay({ journal, sink, configured, operation, reason }: Target, 
   return { replay: (await loop.view()).replay };
 }
 
-/** The state stores the request until it is complete. After a failure, the same request continues where it stopped. */
+/** The state stores the request until its replay is complete. After a failure, the same request continues where the replay stopped. */
 async function replayArchive(
   { journal, sink, configured, operation, reason }: Target,
   request: RequestOf<'replay'>,
@@ -170,9 +170,9 @@ async function replayArchive(
   const { id, acknowledged, orders } = sink;
   const { loop } = sending(configured, sink);
   if (configuredSinks(archive)?.definition.type !== 'archive')
-    throw new WaybillError('usage', `cannot replay from "${archive}": it is not a sink of type archive of the configuration`);
+    throw new WaybillError('usage', `cannot replay from "${archive}": it is not a configured sink of type archive`);
   if (request.first !== undefined || request.last !== undefined)
-    throw new WaybillError('usage', 'cannot replay from an archive by the number of an entry: pass times');
+    throw new WaybillError('usage', 'cannot replay from an archive by entry number: pass times');
   await assertNoReplay(loop, id);
   const times = timesOf(request);
   const before = orders.archiveReplay;
@@ -190,7 +190,7 @@ async function replayArchive(
 /** @throws WaybillError `usage` */
 async function assertNoReplay(loop: Loop, id: string): Promise<void> {
   if ((await loop.view()).replay?.state === 'running')
-    throw new WaybillError('usage', `cannot replay to the sink "${id}": a replay is running already`);
+    throw new WaybillError('usage', `cannot replay to the sink "${id}": a replay is already running`);
 }
 
 function timesOf({ from, to }: RequestOf<'replay'>): Window | undefined {
@@ -207,8 +207,8 @@ export function assertResolvable({ id, type }: Identified, configured: Configure
 }
 
 /**
- * Adoption needs a blocked sink that stores its position: with another sink, later writes would
- * seem to come from another state.
+ * Adoption needs a blocked sink that stores its position. With any other sink, writes after the
+ * request would seem to come from another state.
  * @throws WaybillError `usage`
  */
 export async function adoptable(

@@ -1,7 +1,7 @@
 /**
  * Compares two configurations, source by source and sink by sink, by the settings that matter to a
- * running loop. A secret read from a file equals itself whatever the file contains: its loop reads
- * the file again.
+ * running loop. A new content of a secret's file is no change: the loop reads the file again by
+ * itself.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Config, SinkConfig } from '../../config/load.ts';
@@ -44,7 +44,7 @@ const restartSettings: Readonly<Record<string, Read>> = {
   'journal.retention': ({ journal }) => journal.retention,
   'admin.listen': ({ admin }) => admin.listen,
   'admin.tls': ({ admin }) => admin.tls,
-  // The server decides at its start which tokens it accepts, and reads their values at each use.
+  // The server decides at its start which tokens it accepts, and reads their values for each request.
   'admin.token': ({ admin }) => admin.token !== undefined,
   'admin.readToken': ({ admin }) => admin.readToken !== undefined,
   deliveryThread: ({ deliveryThread }) => deliveryThread,
@@ -69,7 +69,7 @@ export function changesBetween(before: Config, after: Config): Changes {
   };
 }
 
-/** True when nothing changed that a reload can apply. */
+/** True when a reload has nothing to apply. */
 export function isEmpty({ sources, sinks, settings }: Changes): boolean {
   return (
     [sources, sinks].every((list) => [list.added, list.changed, list.removed].every((ids) => ids.length === 0)) && settings.length === 0
@@ -105,7 +105,7 @@ function isSame(before: unknown, after: unknown): boolean {
   return isDeepStrictEqual(comparable(before), comparable(after));
 }
 
-/** Plain data: `isDeepStrictEqual` does not see the private fields of a secret. A key without a value is equal to a missing one. */
+/** Plain data, because `isDeepStrictEqual` ignores the private fields of a secret. A key with the value undefined equals a missing key. */
 function comparable(value: unknown): unknown {
   if (value instanceof Secret) return value.reference;
   if (value instanceof PemFiles) return value.paths;

@@ -1,23 +1,22 @@
 /**
- * The configuration as files: it is read again after SIGHUP, and after the content of a file has
- * changed. Files are compared by content every few seconds, so a symlink to another file is a
- * change too. Reading and hashing a few small files hardly affects the main thread: the file system
- * calls run in the thread pool.
+ * The configuration as files. The daemon reads it again after SIGHUP, and after a change of a file.
+ * Compares the content of the files every few seconds, so a symlink to another file is a change too.
+ * Reading and hashing a few small files hardly affects the main thread: the file system calls run in
+ * the thread pool.
  */
 import { orAborted } from '../../deadline.ts';
 import { createHash } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { glob } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { loadConfig } from '../../config/load.ts';
-import type { Loaded, Watched } from '../../config/load.ts';
+import { loadConfig, type Loaded, type Watched } from '../../config/load.ts';
 import type { Clock } from '../../model/time.ts';
 import { readRegularFile, readRegularFileAsync } from '../../regular-file.ts';
 import type { Environment } from '../../settings/reference.ts';
 import type { ConfigSource } from '../options.ts';
 
 const pollMs = 2_000;
-/** The interval of two checks: a file that is being written differs between them. */
+/** ms between two checks that must agree: a file that another process is writing differs between them. */
 const agreeMs = 500;
 
 interface ConfigFileOptions {
@@ -30,10 +29,11 @@ interface ConfigFileOptions {
 export class ConfigFile implements ConfigSource {
   readonly #options: ConfigFileOptions;
   #watched: Watched | undefined;
-  /** The file of the start, also while it is missing: a reload must not take up the configuration of another place. */
+  /** The file of the start, even while it is missing: a reload must not use a configuration from another place. */
   #file: string | undefined;
   /**
-   * The content at the last load, or before it. Undefined: unknown, so the first check is a change.
+   * A hash of the files, taken before the last reload. Undefined before the first check, which then
+   * reports a change.
    */
   #seen: string | undefined;
   /** The content of a configuration that is not a regular file: a pipe, such as `--config /dev/stdin`, has its content only once. */
@@ -62,13 +62,13 @@ export class ConfigFile implements ConfigSource {
     return loaded;
   }
 
-  /** SIGHUP: the configuration is due at once. */
+  /** Call after SIGHUP: `due` resolves at once. */
   request(): void {
     this.#isRequested = true;
     this.#wake();
   }
 
-  /** A blocked file, such as one on a hung mount, does not delay the stop. */
+  /** Ends with the signal even while a read hangs, for example on a dead network mount. */
   async due(signal: AbortSignal): Promise<{ readonly changed: boolean }> {
     for (;;) {
       await this.#rest(signal);
@@ -100,7 +100,7 @@ export class ConfigFile implements ConfigSource {
     const { files, patterns, directory } = this.#watched ?? { files: [], patterns: [], directory: '.' };
     const names = new Set(files.map((file) => resolve(file)));
     for (const pattern of patterns) {
-      // A name that is no pattern is watched before it exists.
+      // A name without a pattern is watched even before its file exists.
       if (!/[*?[\]{}]/.test(pattern)) names.add(resolve(directory, pattern));
       else for await (const name of glob(pattern, { cwd: directory })) names.add(resolve(directory, name));
     }

@@ -9,15 +9,14 @@ import type { Log } from '../../model/telemetry.ts';
 import type { ConfigSource } from '../options.ts';
 import type { Running } from '../running.ts';
 import { destinationOf } from '../source/run.ts';
-import { changesBetween, isEmpty } from './changes.ts';
-import type { Changes } from './changes.ts';
+import { changesBetween, isEmpty, type Changes } from './changes.ts';
 
 interface ReloadParts {
   readonly configSource: ConfigSource;
   readonly running: Running;
   readonly journal: Journal;
   readonly log: Log;
-  /** Called when a configuration is in effect, or was refused. */
+  /** Called when a configuration is in effect, or was rejected. */
   readonly result: (result: { readonly config: Config } | { readonly problems: readonly string[] }) => void;
 }
 
@@ -28,7 +27,7 @@ export async function followConfig({ configSource, running, journal, log, result
     const read = await loadApplicable(configSource, running, journal);
     if ('problems' in read) {
       const { problems } = read;
-      // An included file that did not exist at the last check may cause the same problems again.
+      // Logs the same problems only once: a newly created included file may cause them again.
       if (!changed || problems.join('\n') !== refused.join('\n')) log.write('config.rejected', { problems });
       refused = problems;
       result({ problems });
@@ -39,7 +38,7 @@ export async function followConfig({ configSource, running, journal, log, result
     if (isEmpty(changes)) {
       log.write('config.unchanged', { file });
     } else {
-      // An error from here on is fatal: the loops of the earlier configuration have ended.
+      // From here on an error is fatal: the loops of the earlier configuration have ended.
       await running.change(config, changes, signal);
       log.write('config.reloaded', { file, sources: changes.sources, sinks: changes.sinks, settings: changes.settings });
       for (const detail of warnings) log.write('config.warning', { detail });
@@ -50,7 +49,7 @@ export async function followConfig({ configSource, running, journal, log, result
 
 type Applicable = Pick<Loaded, 'config' | 'warnings' | 'file'> & { readonly changes: Changes };
 
-/** Changes nothing. */
+/** Loads and checks the configuration. Changes nothing. */
 async function loadApplicable(
   configSource: ConfigSource,
   running: Running,

@@ -1,6 +1,6 @@
 /**
- * Schedules calibration: at the first start, then weekly. A result replaces the paging parameters, and a change is logged and counted.
- * Only the first calibration delays the source. The hand count of a window, which verifies the reported total, runs when the source is
+ * Schedules calibration: at the first start, then weekly. Each result replaces the paging parameters; the log and a metric show a change.
+ * Only the first calibration delays the source. The hand count of a window, which verifies the reported total, runs while the source is
  * idle.
  */
 import type { Paging } from '../../collect/page-cursor.ts';
@@ -10,8 +10,7 @@ import { codeOf, isFinal, messageOf } from '../../errors.ts';
 import type { Log, Meters } from '../../model/telemetry.ts';
 import type { Micros } from '../../model/time.ts';
 import { microsToIso } from '../../record/timestamp.ts';
-import { changesOf } from '../../source/calibrate.ts';
-import type { Calibration } from '../../source/calibrate.ts';
+import { changesOf, type Calibration } from '../../source/calibrate.ts';
 import type { ProfileStore } from './profile.ts';
 
 /** Stores the records that a hand count read. */
@@ -39,7 +38,7 @@ interface CalibratorParts {
 const dayMicros = 86_400_000_000;
 const weekMicros = 7 * dayMicros;
 const minuteMicros = 60_000_000;
-/** Minutes until the next attempt after a failed calibration; then once an hour. */
+/** Minutes until the next attempt after each failed calibration; later ones follow once an hour. */
 const retryMinutes = [1, 5, 15];
 
 export class Calibrator {
@@ -101,7 +100,7 @@ export class Calibrator {
     return found;
   }
 
-  /** Counts a window by hand when it is due: weekly, or daily until a window had records. Returns false when it is not due. */
+  /** Counts a window by hand when it is due: daily until a window has records, then weekly. Returns false when it is not due. */
   async countWhenDue(storeRecords: StoreRecords, signal: AbortSignal): Promise<boolean> {
     const { id, store, caps, now, count, log, meters } = this.#parts;
     const { calibration, handCount: before, handCounted } = store.profile;

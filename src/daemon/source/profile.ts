@@ -25,14 +25,14 @@ interface Profile {
   readonly handCount?: HandCount;
   /** Time of the last attempt at a hand count. */
   readonly handCounted?: Micros;
-  /** The query that replaces the one without times, for a service that rejects that. */
+  /** Replaces the unbounded query, for a service that rejects it. */
   readonly unboundedQuery?: WindowQuery | undefined;
   readonly clock?: ClockProfile;
   readonly visibility?: VisibilityProfile;
-  /** For normalizing its records after the source is removed from the configuration. */
+  /** For normalizing the remaining records after the source is removed from the configuration. */
   readonly service?: ServiceFacts;
   readonly delays?: DelayMeasure;
-  /** The time of the earliest record when it was last requested, for `start: earliest`. */
+  /** The time of the earliest record at the last request for it, for `start: earliest`. */
   readonly earliest?: Micros;
 }
 
@@ -110,7 +110,7 @@ export class ProfileStore {
     if (!serverClock.established()) return;
     const clock = serverClock.profile() ?? this.#profile.clock;
     const { calibration } = this.#profile;
-    // An undefined total is a result: the service reports no usable one.
+    // An undefined total is a result: the service reports no usable total.
     const withLargest = calibration && {
       ...calibration,
       total: calibration.total === undefined ? undefined : Math.max(caps.largest, calibration.total),

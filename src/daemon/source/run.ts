@@ -1,8 +1,7 @@
 /** One source of the daemon: its client, its server clock, the profile of its service, and its collector. */
 import type { Requester } from '../../collect/requester.ts';
 import { Collector } from '../../collect/scheduler.ts';
-import { accessSource } from '../../collect/source-access.ts';
-import type { SourceAccess } from '../../collect/source-access.ts';
+import { accessSource, type SourceAccess } from '../../collect/source-access.ts';
 import { earliest } from '../../collect/earliest.ts';
 import { handCount } from '../../collect/hand-count.ts';
 import type { Paging } from '../../collect/page-cursor.ts';
@@ -18,12 +17,10 @@ import type { Clock, Micros } from '../../model/time.ts';
 import { Delays } from '../../telemetry/delays.ts';
 import { identify } from '../../record/identity.ts';
 import type { ServiceSource } from '../../source/client.ts';
-import { calibrate } from '../../source/calibrate.ts';
-import type { Calibration } from '../../source/calibrate.ts';
+import { calibrate, type Calibration } from '../../source/calibrate.ts';
 import { UnboundedQuery } from '../../source/unbounded-query.ts';
 import type { Budgets } from '../../source/limits.ts';
-import { ServerClock } from '../../source/server-clock.ts';
-import type { ClockProfile } from '../../source/server-clock.ts';
+import { ServerClock, type ClockProfile } from '../../source/server-clock.ts';
 import { UnreadStart } from './unread-start.ts';
 import { Calibrator } from './calibrator.ts';
 import { ProfileStore } from './profile.ts';
@@ -90,8 +87,8 @@ export async function runSource(
     await whenWritable(() => journal.registerSource(id, destinationOf(settings), undefined), { clock, log }, signal);
     if (settings.start.kind !== 'earliest') unreadStart.report();
     await store.setService(factsOf(settings, config));
-    // The process ended between the registration and the first calibration. The loop makes later
-    // calibrations, and nothing waits for them.
+    // Without a calibration, an earlier process ended between registration and calibration. The loop
+    // makes later calibrations, and nothing waits for them.
     if (!store.profile.calibration) await calibrator.whenDue(signal);
   } else {
     await startLedger(connection, calibrator, journal, config, (message) => liveStatus.await(id, message), signal);
@@ -152,8 +149,8 @@ function calibratorOf({ settings, source, store, serverClock, access, paging, ca
 }
 
 /**
- * Calibrates with the first response, which also gives the server time: a source sends no other request before it collects, so that many
- * sources with one budget start soon.
+ * Calibrates with the first response, which also gives the server time. The source sends no other request before it collects, so that many
+ * sources with a shared budget start soon.
  */
 async function startLedger(
   connection: Connection,
@@ -179,7 +176,7 @@ async function earliestOf({ settings, access, paging, now }: Connection, signal:
   return start;
 }
 
-/** The meters of the daemon, without the record delays that an outage caused: `delays` decides. */
+/** The meters of the daemon without the record delays that an outage caused, which `delays` detects. */
 function measuring(delays: Delays, meters: Meters, clock: Clock): Meters {
   return {
     ...meters,
@@ -218,7 +215,7 @@ async function clockSince(stored: ClockProfile | undefined, id: string, journal:
   return { ...stored, bound: windows.reduce((latest, { closed }) => Math.max(latest, closed), stored.bound) };
 }
 
-/** For requests that can be made later: one attempt, and its error is thrown. */
+/** A source without retries, for requests that can be made later. Throws the error of the only attempt. */
 function withoutRetry(id: string, source: Source, serverClock: ServerClock): Source {
   return {
     page: async (request, signal) => {

@@ -1,6 +1,6 @@
 /**
- * Facts of a source for normalizing its records. They are stored in its profile, without keys, so that its remaining records are delivered
- * with the same names and privacy rules after it is removed from the configuration.
+ * Facts of a source for normalizing its records. Its profile stores them, without keys: after the source is removed from the configuration,
+ * its remaining records keep their names and privacy rules.
  */
 import type { Config, SinkConfig, SourceConfig } from '../../config/load.ts';
 import type { NormalizeSettings } from '../../normalize/normalizer.ts';
@@ -26,8 +26,8 @@ export function settingsOf({ id, auth, baseUrl, observer, privacy }: SourceConfi
 }
 
 /**
- * The same for a source that was removed from the configuration. Without its key, a pseudonym becomes a mask. Without facts (it was
- * removed before its first response) the general rules apply.
+ * The settings for a source that was removed from the configuration. Without its key, a mask replaces each pseudonym. Without facts (the
+ * source was removed before its first response), the general rules apply.
  */
 export function settingsOfRemoved(id: string, facts: ServiceFacts | undefined, sink: SinkConfig, config: Config): NormalizeSettings {
   const key = facts?.ownKey ? undefined : config.privacy.key;

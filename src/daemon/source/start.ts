@@ -18,16 +18,16 @@ interface StartParts {
   readonly serverClock: Pick<ServerClock, 'now' | 'agreed'>;
   readonly clock: Clock;
   readonly log: Log;
-  /** Called with the condition that delays the start, for status and probes; with undefined when it no longer does. */
+  /** Called with the condition that delays the start, for status and probes; with undefined when nothing delays it. */
   readonly awaits: (message: string | undefined) => void;
 }
 
 const widenMs = 60_000;
-/** With a larger difference, one of the two clocks is wrong. */
+/** A larger difference means that one of the two clocks is wrong. */
 const maxDifference: Micros = 3_600_000_000;
 /**
- * A clock that is consistent for this long is trusted: records have dates of the same clock. A
- * single wrong `Date` is not consistent for this long.
+ * After this time without a contradiction, the server clock is trusted despite the difference:
+ * records have dates of the same clock. A single wrong `Date` does not stay consistent so long.
  */
 const trustMs = 600_000;
 const pollMs = 2_000;
@@ -54,8 +54,8 @@ export async function startOf(parts: StartParts, signal: AbortSignal): Promise<M
 
 /**
  * Server time at the call. One response is enough when it differs from the clock of this machine by
- * less than an hour. Otherwise one node of the service may be wrong, and more responses are
- * requested. A ledger that starts slightly early misses nothing; a start in the future misses
+ * less than an hour. Otherwise one node of the service may be wrong, and the function requests more
+ * responses. A ledger that starts slightly early misses nothing; a start in the future misses
  * records.
  */
 async function serverTime(parts: StartParts, signal: AbortSignal): Promise<Micros> {
@@ -78,7 +78,7 @@ async function serverTime(parts: StartParts, signal: AbortSignal): Promise<Micro
   return Math.max(serverClock.agreed() ?? now(), now() - maxDifference) - waited;
 }
 
-/** Waits until the service answers a query for all records. Otherwise a ledger from the earliest record would miss older ones. */
+/** Waits until the service answers the unbounded query: otherwise a ledger from the earliest record would miss older records. */
 async function untilUnbounded({ settings, unboundedQuery, clock, log, awaits }: StartParts, signal: AbortSignal): Promise<void> {
   if (unboundedQuery.isWhole) return;
   const message =

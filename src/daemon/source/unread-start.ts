@@ -1,6 +1,6 @@
 /**
- * Reports that `start` lies before the ledger of a source. A ledger keeps the start that it has: the report gives the `backfill` command
- * that reads the records in between, until a backfill covers them.
+ * Reports a `start` before the ledger of a source, until a backfill covers the difference. A ledger keeps its start: the report gives the
+ * `backfill` command that reads the records in between.
  */
 import { wholeSecond } from '../../collect/windows.ts';
 import type { SourceConfig } from '../../config/load.ts';
@@ -15,8 +15,8 @@ import { microsToIso } from '../../record/timestamp.ts';
 import type { ProfileStore } from './profile.ts';
 
 /**
- * A start given as a duration is subtracted from the clock of this machine; the start of the ledger came from the clock of the service.
- * The clocks differ by less than this: otherwise the source is suspended.
+ * For a start that is a duration: the clock of this machine gives the requested start, but the clock of the service gave the start of the
+ * ledger. A larger difference suspends the source.
  */
 const maxClockDifference: Micros = 3_600_000_000;
 
@@ -61,7 +61,7 @@ export class UnreadStart {
     this.#isDue = hasLedger;
   }
 
-  /** For `start: earliest`, once after each start of the daemon: requests the earliest record and reports. Returns false otherwise. */
+  /** With `start: earliest`, once after each start of the daemon: requests the earliest record, and reports. Returns false when not due. */
   async whenDue(signal: AbortSignal): Promise<boolean> {
     const { settings, store, earliest } = this.#parts;
     if (!this.#isDue || settings.start.kind !== 'earliest') return false;
@@ -69,7 +69,7 @@ export class UnreadStart {
     try {
       await store.setEarliest(await earliest(signal));
     } catch (thrown) {
-      // The live poll reports a first page that cannot be read. The next start requests it again.
+      // The live poll reports an unreadable first page. The next start of the daemon requests it again.
       if (!['page_malformed', 'page_refused', 'page_not_found'].includes(codeOf(thrown) ?? '')) throw thrown;
       return true;
     }

@@ -1,6 +1,5 @@
 /** Opens the archive of a sink to read its records again. */
-import { ArchivedRecordReader } from '../../archive/archived-records.ts';
-import type { JournalEnd } from '../../archive/archived-records.ts';
+import { ArchivedRecordReader, type JournalEnd } from '../../archive/archived-records.ts';
 import type { ArchivedRecords } from '../../model/journal.ts';
 import type { SinkContext } from '../define.ts';
 import { signingKeysOf } from './key.ts';

@@ -1,6 +1,5 @@
 /** The definition of the sink `archive`: evidence that a third party can check (docs/evidence.md). */
-import { randomBytes } from 'node:crypto';
-import type { KeyObject } from 'node:crypto';
+import { randomBytes, type KeyObject } from 'node:crypto';
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
@@ -9,13 +8,11 @@ import { formatVerifier, signerOf } from '../../archive/signed-note.ts';
 import type { ArchiveStore } from '../../archive/store.ts';
 import { messageOf } from '../../errors.ts';
 import { quote } from '../../quote.ts';
-import { defineSink } from '../define.ts';
-import type { Finding, SinkContext } from '../define.ts';
+import { defineSink, type Finding, type SinkContext } from '../define.ts';
 import { signingKeysOf } from './key.ts';
 import { openAuthority } from './open-authority.ts';
 import { openStore } from './open-store.ts';
-import { archiveSettings, bucketTarget, placeOf } from './settings.ts';
-import type { ArchiveSettings, TimestampSettings } from './settings.ts';
+import { archiveSettings, bucketTarget, placeOf, type ArchiveSettings, type TimestampSettings } from './settings.ts';
 import { ArchiveSink } from './sink.ts';
 
 export const archive = defineSink('archive', {
@@ -97,7 +94,7 @@ async function nearestExisting(path: string): Promise<string> {
   return found ? path : nearestExisting(dirname(path));
 }
 
-/** Reads where the archive ends, as the sink does when it opens. */
+/** Reads the end of the archive, like the sink when it opens. */
 async function archiveFindings(
   store: ArchiveStore,
   name: string,

@@ -1,6 +1,5 @@
 /** Reads the signing key of an archive. */
-import { createPrivateKey } from 'node:crypto';
-import type { KeyObject } from 'node:crypto';
+import { createPrivateKey, type KeyObject } from 'node:crypto';
 import { WaybillError, messageOf } from '../../errors.ts';
 import type { Secret } from '../../settings/secret.ts';
 import type { ArchiveSettings } from './settings.ts';

@@ -3,7 +3,7 @@ import type { TimeStampAuthority } from '../../archive/timestamp/authority.ts';
 import type { SinkContext } from '../define.ts';
 import type { TimestampSettings } from './settings.ts';
 
-/** The code for time stamps is loaded only for an archive that has them. */
+/** Loads the code for time stamps only for an archive that has them. */
 export async function openAuthority(
   settings: TimestampSettings,
   { id, ca, proxy, shown }: Pick<SinkContext, 'id' | 'ca' | 'proxy' | 'shown'>,

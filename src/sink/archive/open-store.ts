@@ -2,10 +2,9 @@
 import { DirectoryStore } from '../../archive/directory-store.ts';
 import type { WritableArchiveStore } from '../../archive/store.ts';
 import type { SinkContext } from '../define.ts';
-import { bucketTarget } from './settings.ts';
-import type { ArchiveSettings } from './settings.ts';
+import { bucketTarget, type ArchiveSettings } from './settings.ts';
 
-/** The client of S3 is loaded only for an archive in a bucket. */
+/** Loads the client of S3 only for an archive in a bucket. */
 export async function openStore(
   { directory = '', s3 }: Pick<ArchiveSettings, 'directory' | 's3'>,
   context: Pick<SinkContext, 'id' | 'clock' | 'ca' | 'proxy' | 'shown'>,

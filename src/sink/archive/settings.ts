@@ -2,7 +2,8 @@
 import { z } from 'zod';
 import type { BucketTarget } from '../../archive/bucket/client.ts';
 import { proxySettings, tlsSettings } from '../../connect/settings.ts';
-import { duration, httpsUrl, httpUrl, isLoopback, line, path, pemFiles, secret, text } from '../../settings/values.ts';
+import { isLoopback } from '../../loopback.ts';
+import { duration, httpsUrl, httpUrl, line, path, pemFiles, secret, text } from '../../settings/values.ts';
 import type { SinkContext } from '../define.ts';
 
 const s3Settings = z
@@ -20,7 +21,7 @@ const s3Settings = z
     objectLock: z
       .union([z.literal('none'), duration({ min: '1d' })])
       .describe(
-        'Retention of each segment, checkpoint and time stamp from its creation on: `365d`. Nobody can delete or shorten it before. `none` for a bucket without Object Lock',
+        'Retention of each segment, checkpoint and time stamp from its creation on: `365d`. Until then, nobody can delete it or shorten this time. `none` for a bucket without Object Lock',
       ),
     objectLockMode: z
       .enum(['compliance', 'governance'])
@@ -52,7 +53,9 @@ const timestampSettings = z
     ),
     ca: pemFiles()
       .optional()
-      .describe('Root certificates of the authority, in PEM: a token that does not lead to one of them is refused. Default: not checked'),
+      .describe(
+        'Root certificates of the authority, in PEM: the sink rejects a token that does not chain to one of them. Default: no check',
+      ),
     policy: text(/^[0-2](\.(0|[1-9]\d*))+$/, 'an object identifier such as 1.3.6.1.4.1.13762.3')
       .optional()
       .describe('Policy of the authority; default its own choice'),
@@ -104,7 +107,7 @@ export function bucketTarget(settings: S3Settings, { proxy }: Pick<SinkContext, 
   };
 }
 
-/** The place of an archive, for messages and for recognizing the sink. */
+/** The directory or bucket of an archive, for messages and for the identity of the sink. */
 export function placeOf({ directory = '', s3 }: Pick<ArchiveSettings, 'directory' | 's3'>): string {
   return s3 === undefined ? directory : `s3://${s3.bucket}/${s3.prefix ?? ''}`;
 }

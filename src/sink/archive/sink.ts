@@ -1,29 +1,26 @@
 /** The sink `archive`: each batch becomes one segment with one signed checkpoint. Its position is in the signed log. */
-import { randomBytes } from 'node:crypto';
-import type { KeyObject } from 'node:crypto';
+import { randomBytes, type KeyObject } from 'node:crypto';
 import type { Codec } from '../../archive/segment.ts';
 import type { WritableArchiveStore } from '../../archive/store.ts';
-import { ArchiveWriter } from '../../archive/writer.ts';
-import type { Through } from '../../archive/writer.ts';
+import { ArchiveWriter, type Through } from '../../archive/writer.ts';
 import { WaybillError, codeOf, messageOf } from '../../errors.ts';
 import type { Position } from '../../model/ledger.ts';
 import type { Batch, DeliveryResult, ResumePoint, ResumePosition, Sink, TimeStampState } from '../../model/sink.ts';
 import type { SinkContext } from '../define.ts';
 import { entryLine } from './entry-line.ts';
-import { TimeStamper } from './time-stamper.ts';
-import type { Authority } from './time-stamper.ts';
+import { TimeStamper, type Authority } from './time-stamper.ts';
 
 interface ArchiveTarget {
-  /** For messages: the directory or the bucket. */
+  /** The directory or the bucket, for messages. */
   readonly name: string;
-  /** Closed with the sink. */
+  /** The sink closes it. */
   readonly store: WritableArchiveStore & Partial<AsyncDisposable>;
   readonly key: KeyObject;
   /** The key that `key` replaces. */
   readonly previousKey?: KeyObject | undefined;
   readonly random?: (bytes: number) => Uint8Array;
   readonly codec?: Codec;
-  /** Undefined: no time stamps. Closed with the sink. */
+  /** Undefined: no time stamps. The sink closes it. */
   readonly authority?: Authority | undefined;
 }
 
@@ -86,7 +83,7 @@ export class ArchiveSink implements Sink {
   }
 
   /**
-   * Once a day: the receiver of a checkpoint can prove later that nothing before it was removed.
+   * Reports one checkpoint a day: its receiver can later prove that nothing before it was removed.
    */
   async #reportCheckpoint(): Promise<void> {
     const day = Math.floor(this.#context.clock.now() / dayMs);
@@ -96,7 +93,7 @@ export class ArchiveSink implements Sink {
       await this.#resumePoint.archiveCheckpoint(note);
       this.#reportedOn = day;
     } catch (cause) {
-      // The segment is archived. The next one reports its checkpoint, once the journal has room.
+      // The archive has the segment. A later segment reports its checkpoint, once the journal has space.
       if (codeOf(cause) !== 'journal_full') throw cause;
     }
   }
@@ -127,7 +124,7 @@ export class ArchiveSink implements Sink {
     await this.#target.store[Symbol.asyncDispose]?.();
   }
 
-  /** Signs the position of this journal, and that the archive lacks entries up to it: the archive continues there. */
+  /** Signs a line that sets the archive to the position of this journal, and states that it lacks earlier entries. */
   async #adopt(position: Position): Promise<void> {
     const { position: archived } = this.#writer;
     if (archived === undefined || (archived.journal === this.#resumePoint.journal && archived.seq >= position.seq)) return;
@@ -151,7 +148,7 @@ export class ArchiveSink implements Sink {
 }
 
 /**
- * Refuses to begin a new archive if the archive that received earlier records is missing or was replaced, and to continue after a
+ * Refuses to begin a new archive when the archive with the earlier records is missing or was replaced. Also refuses to continue after a
  * checkpoint of a former key. The resume note has the origin of the archive and the id of the key that signed last: `waybill/…+…`.
  */
 function assertContinues(writer: ArchiveWriter, { journal, resumeNote }: ResumePoint, action: string): void {
@@ -163,11 +160,11 @@ function assertContinues(writer: ArchiveWriter, { journal, resumeNote }: ResumeP
     );
   if (resumeNote === undefined) return;
   const [deliveredTo] = resumeNote.split('+');
-  const found = position === undefined ? 'it is empty' : `it is "${origin}"`;
+  const found = position === undefined ? 'the archive is empty' : `the archive is "${origin}"`;
   if (position === undefined || deliveredTo !== origin)
     throw new WaybillError(
       'archive_broken',
-      `${action}: records were delivered to "${deliveredTo ?? ''}", and ${found}; restore the archive, or see "waybill sinks adopt"`,
+      `${action}: records were delivered to "${deliveredTo ?? ''}", but ${found}; restore the archive, or see "waybill sinks adopt"`,
     );
   if (resumeNote === signingKey && newestKey !== signingKey)
     throw new WaybillError(
@@ -176,7 +173,7 @@ function assertContinues(writer: ArchiveWriter, { journal, resumeNote }: ResumeP
     );
 }
 
-/** Errors of the storage get the name of the sink; others have it. */
+/** Adds the name of the sink to an error of the storage. Other errors have it already. */
 function failure(code: 'sink_unavailable' | 'sink_outcome_unknown', action: string, cause: unknown): WaybillError {
   const given = codeOf(cause);
   if (cause instanceof WaybillError && given !== 'sink_unavailable' && given !== 'sink_blocked') return cause;

@@ -1,7 +1,7 @@
 /**
- * Stamps the newest checkpoint of an archive once a UTC day (RFC 3161). It works beside the sink: an authority that is down never stops
- * archiving. The position line of each segment names the newest token with its hash, so that the next checkpoint, and its token, cover
- * the token before (docs/evidence.md, "Time stamps"). A token is requested only after that.
+ * Stamps the newest checkpoint of an archive once a UTC day (RFC 3161), in parallel to the sink: an authority that is down never stops
+ * archiving. The position line of each segment has the hash of the newest token, so that the next checkpoint and its token cover the
+ * earlier token (docs/evidence.md, "Time stamps"). The stamper requests a new token only after a checkpoint covers the last one.
  */
 import { createHash } from 'node:crypto';
 import { checkpointPath } from '../../archive/checkpoint.ts';
@@ -17,7 +17,7 @@ import type { Clock, Micros } from '../../model/time.ts';
 export interface Authority extends AsyncDisposable {
   /** @throws unless the authority grants a valid token for these bytes */
   stamp(content: Uint8Array, signal: AbortSignal): Promise<{ readonly bytes: Uint8Array; readonly time: Micros }>;
-  /** The time of a stored token. @throws for bytes that are no token for this content */
+  /** The time of a stored token. @throws for bytes that are not a token for this content */
   timeOf(token: Uint8Array, content: Uint8Array): Micros;
 }
 
@@ -31,14 +31,14 @@ interface StamperParts {
 
 interface StoredToken {
   readonly checkpoint: number;
-  /** Of the file, in hexadecimal. */
+  /** Hash of the file, in hexadecimal. */
   readonly sha256: string;
-  /** Undefined for a file that is no token. */
+  /** Undefined for a file that is not a token. */
   readonly time: Micros | undefined;
 }
 
 const dayUs = 86_400_000_000;
-/** Pauses after failed attempts, ms: the first, doubled up to the last. */
+/** Pauses after failed attempts, ms: the first one doubles up to the last. */
 const [firstPause, lastPause] = [60_000, 3_600_000];
 
 export class TimeStamper implements AsyncDisposable {
@@ -59,7 +59,7 @@ export class TimeStamper implements AsyncDisposable {
     return stamper;
   }
 
-  /** For the next position line. */
+  /** The newest token, for the next position line. */
   get newest(): PositionLine['timestamp'] {
     return this.#newest && { checkpoint: this.#newest.checkpoint, sha256: this.#newest.sha256 };
   }
@@ -68,7 +68,7 @@ export class TimeStamper implements AsyncDisposable {
     return { newest: this.#newest?.time, lastError: this.#lastError };
   }
 
-  /** Stamps the newest checkpoint if it is time. @param position  the line that it signs last */
+  /** Stamps the newest checkpoint if a time stamp is due. @param position  the last line that the checkpoint signs */
   consider(checkpoint: number, position: PositionLine | undefined): void {
     this.#checkpoint = checkpoint;
     const isCovered = this.#newest === undefined || position?.timestamp?.checkpoint === this.#newest.checkpoint;
@@ -76,7 +76,7 @@ export class TimeStamper implements AsyncDisposable {
     this.#work = this.#stampInTime().finally(() => (this.#work = undefined));
   }
 
-  /** A request that is under way is abandoned. */
+  /** Abandons a request in flight. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort(new WaybillError('aborted', 'the sink is closed'));
     await this.#work;
@@ -87,7 +87,7 @@ export class TimeStamper implements AsyncDisposable {
     return this.#newest?.time === undefined || dayOf(this.#newest.time) < dayOf(this.#parts.clock.now() * 1_000);
   }
 
-  /** Tries until there is a token, or the sink is closed. */
+  /** Retries until the authority grants a token, or the sink is closed. */
   async #stampInTime(): Promise<void> {
     const { id, clock, log } = this.#parts;
     const { signal } = this.#stop;
@@ -117,7 +117,7 @@ export class TimeStamper implements AsyncDisposable {
     log.write('archive.time_stamped', { sink: id, path });
   }
 
-  /** A token that nobody can read is as good as none, and the next one is for another checkpoint. */
+  /** Treats an unreadable token as missing: the next token is for another checkpoint. */
   async #readNewest(): Promise<void> {
     const { store, authority } = this.#parts;
     let newest = 0;

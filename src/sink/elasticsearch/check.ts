@@ -2,14 +2,12 @@
 import { wayOf } from '../../connect/connection.ts';
 import { quote } from '../../quote.ts';
 import { WaybillError, messageOf } from '../../errors.ts';
-import { error, ok, warning } from '../define.ts';
-import type { Finding, SinkContext } from '../define.ts';
-import { ElasticClient, understood } from './client.ts';
-import type { Answer } from './client.ts';
+import { error, ok, warning, type Finding, type SinkContext } from '../define.ts';
+import { ElasticClient, understood, type Answer } from './client.ts';
 import { greet } from './identify.ts';
-import { membersOf, plainText } from './items.ts';
-import { credentialsOf, patternOf, patternsOf } from './settings.ts';
-import type { ElasticsearchSettings } from './settings.ts';
+import { plainText } from './items.ts';
+import { membersOf } from '../../json-object.ts';
+import { credentialsOf, patternOf, patternsOf, type ElasticsearchSettings } from './settings.ts';
 import { mappingOf, versionOf } from './templates.ts';
 
 /** Maximum number of conflicting fields in a message. */
@@ -119,7 +117,7 @@ async function mapping(client: ElasticClient, settings: ElasticsearchSettings, i
   if (isOurs === undefined && !exists)
     return [ok(`"${pattern}" does not exist yet; the first record creates it; the key cannot read its templates`)];
   if (isOurs === undefined) return [warning(`cannot read the mapping of "${pattern}" with this key`, setting)];
-  if (settings.templates === 'install') return [ok(`the mapping of "${pattern}" is installed when the sink is opened`)];
+  if (settings.templates === 'install') return [ok(`the sink installs the mapping of "${pattern}" when it opens`)];
   const message = `"${pattern}" does not have the mapping of Waybill: run waybill setup elasticsearch --sink ${id}, and roll over an existing data stream`;
   return [warning(message, setting)];
 }
@@ -161,7 +159,7 @@ async function indexSettings(client: ElasticClient, settings: ElasticsearchSetti
   ];
 }
 
-/** An alias of changing indices: a uid is unique only within one index, and the sink does not search before it creates a document. */
+/** Warns of an alias of changing indices: a uid is unique only within one index, and this sink does not search before it creates documents. */
 async function aliases(client: ElasticClient, settings: ElasticsearchSettings, id: string, signal: AbortSignal): Promise<Finding[]> {
   const { status, body } = await client.request({ method: 'GET', path: `/_alias/${encodeURIComponent(patternOf(settings))}` }, signal);
   if (status !== 200) return [];

@@ -1,19 +1,18 @@
 /**
- * The client of Elasticsearch: one request gives one response, for any status; callers interpret it. It uses src/connect for trust, proxy
- * and their errors, as all connections do: the library's undici connections cannot use a proxy.
+ * The client of Elasticsearch: one request gives one response, for any status; callers interpret it. Like all connections, it uses
+ * src/connect for trust, proxy and their errors: the library's undici connections cannot use a proxy.
  */
 import { gzip } from 'node:zlib';
 import { promisify } from 'node:util';
 import type { Client } from '@elastic/elasticsearch';
-import { Connection } from '../../connect/connection.ts';
-import type { Route } from '../../connect/connection.ts';
+import { Connection, type Route } from '../../connect/connection.ts';
 import { plainPort } from '../../connect/plain-port.ts';
 import { WaybillError, codeOf, messageOf } from '../../errors.ts';
 import type { SinkContext } from '../define.ts';
-import { errorFrom, membersOf } from './items.ts';
+import { errorFrom } from './items.ts';
+import { membersOf } from '../../json-object.ts';
 import type { ItemError } from './items.ts';
-import { authorizationOf, nodesOf } from './settings.ts';
-import type { ElasticsearchSettings } from './settings.ts';
+import { authorizationOf, nodesOf, type ElasticsearchSettings } from './settings.ts';
 
 interface Request {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE' | 'HEAD';
@@ -42,7 +41,7 @@ const ndjson = 'application/vnd.elasticsearch+x-ndjson; compatible-with=8';
 
 /** TCP, proxy and TLS together. */
 const connectMs = 5_000;
-/** More than any response to 10,000 items. */
+/** Larger than any response to 10,000 items. */
 const maxAnswerBytes = 64 * 1024 * 1024;
 const compressed = promisify(gzip);
 /** Required by the client's error classes; this sink keeps none of these errors. */
@@ -54,7 +53,7 @@ export class ElasticClient implements AsyncDisposable {
   readonly #settings: ElasticsearchSettings;
   readonly #id: string;
 
-  /** Does not connect. Loads the library, which is large, only for such a sink. */
+  /** Creates a client without connecting. Loads the library, which is large, only when a sink needs it. */
   static async make(settings: ElasticsearchSettings, context: SinkContext): Promise<ElasticClient> {
     const { BaseConnection, Client, errors } = await import('@elastic/elasticsearch');
     const { id, ca, shown } = context;
@@ -86,7 +85,7 @@ export class ElasticClient implements AsyncDisposable {
           return { statusCode: answer.statusCode, headers: answer.headers, body: await read(answer.body) } as never;
         } catch (thrown) {
           if (signal?.aborted === true) throw new errors.RequestAbortedError('aborted');
-          // Errors of the connection occur before the request is sent.
+          // A connection error occurs before the request is sent.
           const reason = thrown instanceof WaybillError ? unsent(thrown) : sent(this.#way.translate(thrown));
           throw new errors.ConnectionError('no answer', undefined, { cause: reason, ...redaction });
         }
@@ -128,7 +127,7 @@ export class ElasticClient implements AsyncDisposable {
     const before = this.#authorization();
     const answer = await this.#reach(request, body, before, signal);
     if (answer.status !== 401) return answer;
-    // Nothing was stored: retries at once with a secret that was replaced in the meantime.
+    // Nothing was stored. If the secret was replaced in the meantime, retries at once with the new value.
     for (const secret of [this.#settings.apiKey, this.#settings.password]) secret?.refresh();
     const now = this.#authorization();
     return now === before ? answer : this.#ask(request, body, now, signal);
@@ -138,7 +137,7 @@ export class ElasticClient implements AsyncDisposable {
     await this.#client.close();
   }
 
-  /** Tries one node after another until one is reachable; nothing is sent to the others. */
+  /** Tries one node after another until one is reachable. Sends nothing to the others. */
   async #reach(request: Request, body: Buffer | undefined, authorization: string | undefined, signal: AbortSignal): Promise<Answer> {
     for (let left = this.#ways.length; ; left -= 1) {
       try {
@@ -163,7 +162,7 @@ export class ElasticClient implements AsyncDisposable {
     const headers = {
       accept: json,
       ...(authorization === undefined ? {} : { authorization }),
-      // Also without a body: otherwise the library sets its own versioned media type.
+      // Set even without a body: otherwise the library sets its own versioned media type.
       'content-type': compressed === undefined ? json : ndjson,
       ...(compressed === undefined ? {} : { 'content-encoding': 'gzip' }),
     };
@@ -172,19 +171,19 @@ export class ElasticClient implements AsyncDisposable {
       const {
         statusCode,
         body,
-        headers: said,
+        headers: answered,
       } = await this.#client.transport.request(
         { method, path, querystring: { ...query }, ...(content === null ? {} : { body: content }) },
         { meta: true, headers, signal },
       );
-      return answerOf(statusCode, body, said);
+      return answerOf(statusCode, body, answered);
     } catch (thrown) {
       signal.throwIfAborted();
       return this.#answered(thrown, method);
     }
   }
 
-  /** The response of an error that the library throws for a status; other errors are thrown. Without the library's error as cause: it has the request. */
+  /** The response of an error that the library throws for a status. Throws other errors, without the library's error as cause: it contains the request. */
   #answered(thrown: unknown, method: string): Answer {
     const name = thrown instanceof Error ? thrown.name : '';
     if (name === 'ResponseError') {
@@ -199,7 +198,7 @@ export class ElasticClient implements AsyncDisposable {
     for (let at: unknown = thrown; at instanceof Error; at = at.cause) {
       if (at instanceof WaybillError) throw new WaybillError(at.code, `${actor}: ${at.message}`);
     }
-    // Its message quotes the response, which may quote a document.
+    // Omits the library's message: it quotes the response, which may quote a document.
     throw new WaybillError('sink_outcome_unknown', `${actor}: cannot parse the response (${name})`);
   }
 }
@@ -213,14 +212,14 @@ interface Params {
   readonly body?: unknown;
 }
 
-/** Nothing was sent. Trust, proxy and settings need an operator; other errors are retried. */
+/** The error when nothing was sent. Trust, proxy and settings need an operator; the loop retries other errors. */
 function unsent(reason: WaybillError): WaybillError {
   const plain = plainPort(reason);
   if (plain !== undefined) return new WaybillError('sink_blocked', plain);
   return new WaybillError(reason.code === 'source_unreachable' ? 'sink_unavailable' : 'sink_blocked', messageOf(reason));
 }
 
-/** The request was sent: the outcome is unknown, except when the server rejected the client certificate and so did not read it. */
+/** The error after the request was sent. The outcome is unknown, unless the server rejected the client certificate and so did not read it. */
 function sent(reason: WaybillError): WaybillError {
   return new WaybillError(codeOf(reason) === 'tls_untrusted' ? 'sink_blocked' : 'sink_outcome_unknown', messageOf(reason));
 }
@@ -244,7 +243,7 @@ function answerOf(status: number, given: unknown, headers: Readonly<Record<strin
 }
 
 /**
- * Runs code that reads responses. A response of an unexpected form becomes an error of this sink, not a defect of the program.
+ * Runs code that reads responses. Converts the failure on a response of an unexpected form to an error of this sink.
  * @param code  of that error: `sink_unavailable` when the request stores nothing
  */
 export async function understood<Result>(

@@ -4,14 +4,13 @@ import { WaybillError, codeOf, messageOf } from '../../errors.ts';
 import type { Answer, ElasticClient } from './client.ts';
 import { plainText } from './items.ts';
 import type { SinkContext } from '../define.ts';
-import { credentialsOf } from './settings.ts';
-import type { ElasticsearchSettings } from './settings.ts';
+import { credentialsOf, type ElasticsearchSettings } from './settings.ts';
 
-/** Timeout of that request. */
+/** Timeout of the authentication request, ms. */
 const greetMs = 10_000;
 
 /**
- * Requests the authenticated user: errors of address, trust or credentials appear before the first batch.
+ * Requests the authenticated user, so that errors of address, trust or credentials appear before the first batch.
  * @throws WaybillError `sink_unavailable`, `sink_blocked`
  */
 export async function greet(
@@ -32,7 +31,7 @@ export async function greet(
   } catch (thrown) {
     if (codeOf(thrown) !== 'sink_outcome_unknown') throw thrown;
     const isPlain = settings.nodes?.some((node) => node.startsWith('http:')) === true;
-    // The request changes nothing.
+    // The request changes nothing, so an unknown outcome is no problem.
     throw isPlain
       ? new WaybillError('sink_blocked', `${messageOf(thrown)} (sinks.${id}.nodes begins with http: perhaps the port speaks TLS)`)
       : new WaybillError('sink_unavailable', messageOf(thrown));
@@ -40,8 +39,8 @@ export async function greet(
   const { status } = answer;
   const message = `sink "${id}": the server responded ${status} ${plainText(answer.error)}`;
   if (status === 401) throw new WaybillError('sink_blocked', `${message} (sinks.${id}.${credentialsOf(settings)})`);
-  // An error of a load balancer in between says nothing about the server.
-  const isRefusal = status === 401 || status === 403 || status === 429 || status >= 500;
+  // These responses may come from a load balancer, and say nothing about the server.
+  const isRefusal = status === 403 || status === 429 || status >= 500;
   if (status === 406 || (!answer.isElasticsearch && !isRefusal))
     throw new WaybillError(
       'sink_blocked',

@@ -1,6 +1,6 @@
 /**
- * The sink `elasticsearch`, versions 8 and 9: a data stream, or indices named by the time of the event. Each event is created with its uid
- * as `_id`, so that a stored one is not stored twice; an uncertain outcome is resolved by a search.
+ * The sink `elasticsearch`, versions 8 and 9: a data stream, or indices named by the time of the event. The uid of an event is its `_id`, so
+ * that an index stores it only once. A search resolves an uncertain outcome.
  */
 import { defineSink } from '../define.ts';
 import { dataStreamOf, elasticsearchSettings } from './settings.ts';

@@ -1,7 +1,8 @@
 /**
- * Interprets responses of `_bulk` (docs/guarantees.md, "Elasticsearch"). HTTP 200 says nothing about items: each has a status. A message
- * is rejected only for a reason in its document. Pure.
+ * Interprets responses of `_bulk` (docs/guarantees.md, "Elasticsearch"). HTTP 200 says nothing about the items: each has its own status.
+ * Rejects a message only for a reason in its document. Pure.
  */
+import { membersOf } from '../../json-object.ts';
 import { quote } from '../../quote.ts';
 
 /** One item of the response; a member is undefined if the item lacks it. */
@@ -13,28 +14,23 @@ export interface Item {
   readonly error?: ItemError;
 }
 
-/** Members of another type are omitted. */
+/** An error, without members of an unexpected type. */
 export interface ItemError {
   readonly type?: string;
   readonly reason?: string;
   readonly caused_by?: ItemError;
 }
 
-/** The members of an object; none for another value. */
-export function membersOf(given: unknown): Readonly<Record<string, unknown>> {
-  return typeof given === 'object' && given !== null && !Array.isArray(given) ? (given as Readonly<Record<string, unknown>>) : {};
-}
-
 /** One item of the response to `_bulk`. */
 export function itemFrom(given: unknown): Item {
   const { _id, status, failure_store, error } = membersOf(given);
-  // A plain text may quote the document, as a reason does.
-  const said = error === undefined ? undefined : errorFrom(typeof error === 'string' ? { reason: error } : error);
+  // Plain text may quote the document, like a reason.
+  const itemError = error === undefined ? undefined : errorFrom(typeof error === 'string' ? { reason: error } : error);
   return {
     ...(typeof _id === 'string' && { _id }),
     ...(typeof status === 'number' && { status }),
     ...(typeof failure_store === 'string' && { failure_store }),
-    ...(said !== undefined && { error: said }),
+    ...(itemError !== undefined && { error: itemError }),
   };
 }
 
@@ -45,7 +41,7 @@ export function errorFrom(given: unknown): ItemError | undefined {
   const { type, reason, caused_by } = membersOf(given);
   const cause = errorFrom(caused_by);
   return {
-    // The type decides: it must stay unchanged, also when it contains a secret.
+    // `judge` compares these types, so redaction must not change them.
     ...(typeof type === 'string' && {
       type: badDocument.has(type) || aboutServer.has(type) || deciding.has(type) ? type : quote(type, 100),
     }),
@@ -66,11 +62,11 @@ const badDocument: ReadonlySet<string> = new Set([
   'x_content_e_o_f_exception',
   'mapper_parsing_exception',
   'strict_dynamic_mapping_exception',
-  // A value that Lucene cannot store, in a field of a foreign template; it is the cause of an illegal argument.
+  // A foreign template maps a field so that Lucene cannot store the value. Appears as the cause of an illegal argument.
   'max_bytes_length_exceeded_exception',
 ]);
 
-/** Error types decisive on their own, whatever the status. */
+/** Other error types that decisions depend on: redaction must not change them. */
 const deciding: ReadonlySet<string> = new Set(['version_conflict_engine_exception', 'illegal_argument_exception']);
 
 export function judge({ status, failure_store, error }: Item): ItemResult {
@@ -87,7 +83,7 @@ function isBadDocument(error: ItemError | undefined): boolean {
   return badDocument.has(error?.type ?? '') || badDocument.has(error?.caused_by?.type ?? '');
 }
 
-/** The server's message and the message of its cause. They may quote the document: only for the dead letter. */
+/** The server's message with its causes. May quote the document, so only the dead letter stores it. */
 export function messageOfItem({ status, error }: Item): string {
   const message: string[] = [];
   for (let at = error, depth = 0; at !== undefined && depth < 4; at = at.caused_by, depth += 1) {
@@ -123,8 +119,8 @@ export function plainText(error: ItemError | undefined): string {
 export type RequestResult = 'rejected' | 'retryable' | 'blocked' | 'unknown';
 
 /**
- * @param alone  for a batch of one message: consecutive earlier refusals of such requests. A second one is no fault of the record, but of a
- *               wrong client or server version. Undefined for a larger batch
+ * @param alone  for a batch of one message: the number of consecutive earlier refusals of such requests. After the first, the record is not
+ *               the cause, but the version of client or server. Undefined for a larger batch
  */
 export function judgeRequest(status: number, error: ItemError | undefined, alone: number | undefined): RequestResult {
   if (status === 413) return 'rejected';

@@ -16,8 +16,8 @@ interface Found {
 }
 
 /**
- * The stored ones of the uids; undefined without the privilege to read. Duplicates from another writer may fill the hits, so that stored
- * uids seem missing: then the uids are searched in halves.
+ * The stored uids among these; undefined without the privilege to read. Duplicates from another writer may fill the hits, so that stored
+ * uids seem missing: then it searches the uids in halves.
  */
 export async function present(
   uids: readonly string[],
@@ -45,7 +45,7 @@ export class Reader {
   }
 
   /**
-   * The stored ones of the uids; undefined without the privilege to read. A missing stream has none.
+   * The stored uids among these: none in a missing stream; undefined without the privilege to read.
    * @throws WaybillError `sink_unavailable`, `sink_blocked`
    */
   async has(target: string, uids: readonly string[], signal: AbortSignal): Promise<Set<string> | undefined> {
@@ -104,7 +104,7 @@ export class Reader {
     return { total, uids: found.map(({ _id }) => _id), newest: found[0]?.sort?.[0] };
   }
 
-  /** These requests store nothing: every error is retried. */
+  /** These requests store nothing, so every outcome may be retried. */
   async #ask(path: string, query: Record<string, string>, json: unknown, signal: AbortSignal) {
     let answer;
     try {
@@ -114,12 +114,11 @@ export class Reader {
         throw new WaybillError('sink_unavailable', thrown.message);
       throw thrown;
     }
-    const { status } = answer;
-    const { error } = answer;
+    const { status, error } = answer;
     if (status === 200 || status === 404 || (status === 403 && error?.type === 'security_exception')) return answer;
     const message = `${status} ${plainText(error)}`;
     if (status === 401) throw new WaybillError('sink_blocked', `sink "${this.#id}" is not known to the server: ${message}`);
-    throw this.#retry(`the index cannot be read: ${message}`);
+    throw this.#retry(`cannot read the index: ${message}`);
   }
 
   #retry(message: string): WaybillError {

@@ -37,7 +37,7 @@ export const elasticsearchSettings = z.strictObject({
   )
     .optional()
     .describe(
-      'Ordinary indices in place of a data stream: `dpas-audit-{yyyy.MM}`. `{yyyy}`, `{yyyy.MM}` and `{yyyy.MM.dd}` are of the event, `{source}` is the id of its source',
+      'Ordinary indices in place of a data stream: `dpas-audit-{yyyy.MM}`. `{yyyy}`, `{yyyy.MM}` and `{yyyy.MM.dd}` come from the time of the event; `{source}` is the id of its source',
     ),
   templates: z
     .enum(['check', 'install', 'ignore'])
@@ -59,12 +59,12 @@ export function nodesOf({ nodes, cloudId }: ElasticsearchSettings): readonly str
   return [`https://${id.split(':')[0] ?? ''}.${host}:${port}`];
 }
 
-/** The name of the data stream for the events of a source; it accepts no others. */
+/** The name of the data stream for the events of a source. */
 export function dataStreamOf({ dataset, namespace }: ElasticsearchSettings, source: string): { dataset: string; namespace: string } {
   return { dataset, namespace: namespace.replaceAll('{source}', source.replaceAll('-', '_')) };
 }
 
-/** The data stream or index of a message: from its source and its own time, never from now. Ledger entries have a separate data stream. */
+/** The data stream or index of a message: from its source and its own time, not the present time. Ledger entries have a separate data stream. */
 export function targeting(settings: ElasticsearchSettings): (message: Pick<Message, 'source' | 'time' | 'isLedger'>) => string {
   const { index } = settings;
   const known = new Map<string, string>();
@@ -95,7 +95,7 @@ export function patternsOf(settings: ElasticsearchSettings): readonly string[] {
   return [patternOf(settings), ...(index === undefined ? [patternOf({ ...settings, dataset: ledgerDataset(dataset) })] : [])];
 }
 
-/** The records that the sink may write, as a pattern of the server. */
+/** The index pattern of the records that the sink may write. */
 export function patternOf({ index, dataset, namespace }: ElasticsearchSettings): string {
   return (index ?? `logs-${dataset}-${namespace}`).replace(/\{[^}]+\}/g, '*');
 }
@@ -104,7 +104,7 @@ export function patternOf({ index, dataset, namespace }: ElasticsearchSettings):
 export function authorizationOf({ apiKey, username, password }: ElasticsearchSettings): string | undefined {
   if (apiKey !== undefined) {
     const key = apiKey.read();
-    // A server shows it decoded.
+    // A server may show the decoded form: logs must hide it too.
     if (!key.includes(':')) remember(apiKey, Buffer.from(key, 'base64').toString());
     return `ApiKey ${key.includes(':') ? Buffer.from(key).toString('base64') : key}`;
   }

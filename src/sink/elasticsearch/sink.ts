@@ -1,18 +1,17 @@
-/** The open sink `elasticsearch`: searches for messages that may be stored already, creates the others, and checks the result of each item. */
+/** The open sink `elasticsearch`: searches for messages that may already be stored, creates the others, and checks the result of each item. */
 import { WaybillError, codeOf } from '../../errors.ts';
 import type { RetryableRejection, Batch, ResumePoint, Message, Rejection, Sink, DeliveryResult } from '../../model/sink.ts';
 import type { SinkContext } from '../define.ts';
-import { ElasticClient, understood } from './client.ts';
-import type { Answer } from './client.ts';
+import { ElasticClient, understood, type Answer } from './client.ts';
 import { greet } from './identify.ts';
-import { errorFrom, itemFrom, judge, judgeRequest, membersOf, plainText, messageOfItem } from './items.ts';
+import { errorFrom, itemFrom, judge, judgeRequest, plainText, messageOfItem } from './items.ts';
+import { membersOf } from '../../json-object.ts';
 import type { Item, ItemError, RequestResult } from './items.ts';
 import { Reader } from './resolve.ts';
-import { credentialsOf, patternOf, targeting } from './settings.ts';
-import type { ElasticsearchSettings } from './settings.ts';
+import { credentialsOf, patternOf, targeting, type ElasticsearchSettings } from './settings.ts';
 import { install, mappingOf } from './templates.ts';
 
-/** How long the server waits for a shard: it reports the item before the deadline of the send. */
+/** How long the server waits for a shard, so that it reports the item before the deadline of the send. */
 const serverWait = '20s';
 
 const lineBreak = Buffer.from('\n');
@@ -105,7 +104,7 @@ export class ElasticsearchSink implements Sink {
     await this.#client[Symbol.asyncDispose]();
   }
 
-  /** The messages to create. The sink first searches for messages that may be stored already. */
+  /** The messages to create: searches first for messages that may already be stored. */
   async #missing(batch: Batch, signal: AbortSignal): Promise<readonly Message[]> {
     const there = new Set<string>();
     for (const [target, messages] of Map.groupBy(batch.messages, this.#targetOf)) {
@@ -142,7 +141,7 @@ export class ElasticsearchSink implements Sink {
     );
   }
 
-  /** The result of each message; throws for a response without them. */
+  /** The result of each message. Throws for a response without results. */
   #items(answer: Answer, messages: readonly Message[]): readonly Item[] {
     const { status, body, error, retryAfterMs } = answer;
     const actor = `sink "${this.#id}"`;
@@ -170,7 +169,7 @@ export class ElasticsearchSink implements Sink {
       const item = items[at] ?? {};
       const { seq, uid } = message;
       const result = judge(item);
-      // A document has another id in the failure store.
+      // In the failure store, a document has another id.
       const isOther = item._id !== uid && item.failure_store !== 'used' && item.failure_store !== 'failed';
       if (result === 'unexpected' || isOther)
         throw new WaybillError(
@@ -200,7 +199,7 @@ export class ElasticsearchSink implements Sink {
     };
   }
 
-  /** The setting, privilege or command that fixes it. */
+  /** The setting, privilege or command that fixes the error. */
   #hint(status: number, error: ItemError | undefined, pattern = patternOf(this.#settings)): string {
     const setting = (name: string): string => `sinks.${this.#id}.${name}`;
     const { type, reason = '' } = error ?? {};
@@ -215,7 +214,7 @@ export class ElasticsearchSink implements Sink {
     return '';
   }
 
-  /** The error of a document in the failure store, where it has another id; the `_bulk` response does not give it. */
+  /** Reads the error of a document from the failure store, because the `_bulk` response lacks it. */
   async #failureText(target: string, id: string, signal: AbortSignal): Promise<string> {
     const known = 'stored in the failure store of the data stream';
     try {
@@ -224,18 +223,18 @@ export class ElasticsearchSink implements Sink {
       await this.#client.request({ method: 'POST', path: `${path}/_refresh` }, signal);
       const { body } = await this.#client.request({ method: 'POST', path: `${path}/_search`, json: query }, signal);
       const { hits } = body as { hits?: { hits?: readonly { _source?: { error?: { type?: unknown; message?: unknown } } }[] } };
-      const said = hits?.hits?.[0]?._source?.error;
-      const error = said && errorFrom({ type: said.type, reason: said.message });
+      const found = hits?.hits?.[0]?._source?.error;
+      const error = found && errorFrom({ type: found.type, reason: found.message });
       return error === undefined ? known : `${known}: ${messageOfItem({ error })}`;
     } catch (thrown) {
-      // The document is in the failure store, also when its error cannot be read.
+      // The document is in the failure store even if its error is unreadable.
       signal.throwIfAborted();
       return `${known}: ${codeOf(thrown) ?? 'its error cannot be read'}`;
     }
   }
 }
 
-/** The resume note: by data stream, the time, ms, up to which it may have records of another writer. */
+/** The resume note: for each data stream, the time, ms, up to which it may contain records of another writer. */
 function resumeNoteOf(progress: ReadonlyMap<string, number | null>): string {
   return JSON.stringify({ resolveUntil: Object.fromEntries(progress) });
 }

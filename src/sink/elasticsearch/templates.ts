@@ -8,11 +8,11 @@ import { quote } from '../../quote.ts';
 import { WaybillError } from '../../errors.ts';
 import { packageFile } from '../../files.ts';
 import type { ElasticClient } from './client.ts';
-import { membersOf, plainText } from './items.ts';
-import { credentialsOf, patternOf, patternsOf } from './settings.ts';
-import type { ElasticsearchSettings } from './settings.ts';
+import { plainText } from './items.ts';
+import { membersOf } from '../../json-object.ts';
+import { credentialsOf, patternOf, patternsOf, type ElasticsearchSettings } from './settings.ts';
 
-/** The facts about a server that the installation depends on. */
+/** The facts about a server that determine the installation. */
 export interface ServerFacts {
   /** `[8, 19]`; undefined when the key lacks the privilege. */
   readonly version: readonly [major: number, minor: number] | undefined;
@@ -189,7 +189,7 @@ interface MappingConflict {
   readonly field: string;
   readonly type: string;
   readonly requested: string;
-  /** Values may not parse as that type: the server rejects such records. */
+  /** True: the server rejects records whose values do not parse as that type. */
   readonly refuses: boolean;
 }
 

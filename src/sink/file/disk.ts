@@ -1,7 +1,6 @@
 /** File system operations of the sink `file`: the kind and identity of a file, and syncing a directory. */
 import { constants } from 'node:fs';
-import { lstat, open } from 'node:fs/promises';
-import type { FileHandle } from 'node:fs/promises';
+import { lstat, open, type FileHandle } from 'node:fs/promises';
 import { WaybillError, messageOf } from '../../errors.ts';
 import type { FileName } from './position.ts';
 
@@ -12,7 +11,7 @@ export function blockedAt(path: string, id: string, message: string, cause?: unk
 /** Opens the file of a sink, or creates it with mode 0600. @throws WaybillError `sink_blocked` for anything but a file */
 export async function openFile(path: string, id: string): Promise<FileHandle> {
   try {
-    // Checked before it is opened: opening a device can have side effects.
+    // Checks before opening: opening a device can have side effects.
     const kind = await kindAt(path);
     if (kind !== undefined) throw blockedAt(path, id, kind);
     return await open(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
@@ -22,7 +21,7 @@ export async function openFile(path: string, id: string): Promise<FileHandle> {
 }
 
 /**
- * A file with several names is rejected: locks go by name, and two writers would overwrite each
+ * Rejects a file with several names: a lock applies to one name, and two writers would overwrite each
  * other's lines.
  */
 export function linksWords(links: number): string {

@@ -1,6 +1,6 @@
 /**
- * Compresses rotated files, one at a time, while the sink writes. The plain file is deleted only when the compressed file and its name are
- * on disk; an unfinished compression starts again after a kill.
+ * Compresses rotated files, one at a time, while the sink writes. Deletes the plain file only when the compressed file and its name are on
+ * disk. After a kill, an unfinished compression starts again.
  */
 import { constants, createReadStream } from 'node:fs';
 import { open, readdir, rename, unlink } from 'node:fs/promises';
@@ -28,7 +28,7 @@ export class Compressor implements AsyncDisposable {
     this.#log = log;
   }
 
-  /** Compresses rotated files, after a running compression. A file that fails stays as it is until the next call. */
+  /** Compresses rotated files, after a compression that runs. A file that fails stays unchanged until the next call. */
   begin(): void {
     this.#isDue = true;
     this.#running ??= this.#run().finally(() => (this.#running = undefined));

@@ -15,7 +15,7 @@ export class LineBuffer {
     const length = messages.reduce((sum, { bytes }) => sum + bytes.length + 1, isWithinLine ? 1 : 0);
     const { length: kept } = this.#bytes;
     if (length > kept) this.#bytes = Buffer.allocUnsafeSlow(Math.max(kept * 2, length));
-    // After a backlog, the batches are small again.
+    // Frees the buffer of a backlog when batches are small again.
     else if (length * 8 < kept && kept > startBytes) this.#bytes = Buffer.allocUnsafeSlow(Math.max(startBytes, length));
     let at = isWithinLine ? this.#bytes.writeUInt8(lineBreak, 0) : 0;
     for (const { bytes } of messages) {

@@ -1,20 +1,19 @@
 /**
- * Ensures that one process writes a file: the writer holds `<path>.lock`. A second process would truncate and overwrite lines, because each
- * writes at the end that it knows.
+ * Ensures that only one process writes a file: the writer holds `<path>.lock`. Each process writes at the end that it knows, so a second
+ * process would truncate and overwrite lines.
  */
 import { statSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { WaybillError, messageOf } from '../../errors.ts';
 import { blockedAt, kindAt, nameOf } from './disk.ts';
-import { sameFile } from './position.ts';
-import type { FileName } from './position.ts';
+import { sameFile, type FileName } from './position.ts';
 
 interface Held {
   /** The lock file; undefined when it was deleted at once. */
   readonly name: FileName | undefined;
   readonly close: () => void;
-  /** Sink instances of this process that hold it: a new one may open before the old one has closed. */
+  /** Number of sink instances of this process that hold the lock: a new instance may open before the old one has closed. */
   lives: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The position file `<path>.position`: two slots, written alternately, each with a checksum, so that a kill during a write leaves the other
- * slot. It is not synced: a lost write leaves an older slot, and the resume note in the journal is the other candidate.
+ * The position file `<path>.position`: two slots with checksums, written alternately, so that a kill during a write leaves the other slot.
+ * The sink does not sync it: a lost write leaves an older slot, and the resume note in the journal may have a newer position.
  */
 import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
@@ -19,7 +19,7 @@ export interface FileName {
 export interface FileMark {
   readonly file: FileName;
   readonly length: number;
-  /** The last entry of the previous file: this file has later ones. Absent: unknown. */
+  /** The last entry of the previous file: this file has later entries. Absent: unknown. */
   readonly after?: number | undefined;
 }
 
@@ -73,7 +73,7 @@ export function sameFile(a: FileName, b: FileName): boolean {
   return a.dev === b.dev && a.ino === b.ino && a.birth === b.birth;
 }
 
-/** Parses a resume note; undefined for another text. */
+/** Parses a resume note; undefined for any other text. */
 function markOf(note: string | undefined): FileMark | undefined {
   if (note === undefined) return undefined;
   try {

@@ -14,14 +14,14 @@ export interface RotateSettings {
 }
 
 /**
- * True when the file must be rotated before these bytes are written. An empty file is not rotated.
+ * True when the sink must rotate the file before it writes these bytes. An empty file needs no rotation.
  * @param since  ms since 1970: start of the file
  */
 export function isDone(rotate: RotateSettings, length: number, since: number, bytes: number, now: number): boolean {
   if (length === 0) return false;
   const { size = Infinity, interval } = rotate;
   if (length + bytes > size) return true;
-  // A clock that is set back does not end an interval.
+  // Setting the clock back does not end an interval.
   return interval !== undefined && Math.floor(now / interval) > Math.floor(since / interval);
 }
 
@@ -34,7 +34,7 @@ export async function putAside(path: string, now: number): Promise<void> {
 /** Maximum bytes of a file name on Linux file systems. */
 const maxNameLength = 255;
 
-/** The reason why a file of this name cannot be rotated; undefined: it can. */
+/** The reason why the sink cannot rotate a file of this name; undefined: it can. */
 export function tooLongToPutAside(path: string, gzip: boolean): string | undefined {
   const aside = `${basename(path)}.20261121T230000.000Z${gzip ? '.gz.part' : ''}`;
   const over = Buffer.byteLength(aside) - maxNameLength;

@@ -1,9 +1,8 @@
 /**
- * Writes a file, each line exactly once: a batch is appended and synced before it is acknowledged, and bytes beyond the acknowledged position
- * are truncated when the file is opened again. Rotates the file, and detects before each batch that another program (logrotate) renamed it.
+ * Writes a file, each line exactly once: appends and syncs a batch before its acknowledgement, and truncates bytes beyond the acknowledged
+ * position at the next open. Rotates the file, and detects before each batch that another program (logrotate) renamed it.
  */
-import { stat } from 'node:fs/promises';
-import type { FileHandle } from 'node:fs/promises';
+import { stat, type FileHandle } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { WaybillError, messageOf } from '../../errors.ts';
 import type { Position } from '../../model/ledger.ts';
@@ -14,22 +13,20 @@ import { blockedAt, endsWithinLine, isAbsent, kindAt, linksWords, nameAndSize, n
 import { Compressor } from './gzip.ts';
 import { LineBuffer } from './lines.ts';
 import { lockFor } from './lock.ts';
-import { believed, PositionFile, sameFile } from './position.ts';
-import type { FileMark, FileName } from './position.ts';
-import { isDone, putAside, tooLongToPutAside } from './rotation.ts';
-import type { RotateSettings } from './rotation.ts';
+import { believed, PositionFile, sameFile, type FileMark, type FileName } from './position.ts';
+import { isDone, putAside, tooLongToPutAside, type RotateSettings } from './rotation.ts';
 
 interface FileSettings {
   readonly path: string;
   readonly rotate?: RotateSettings | undefined;
-  /** Of rotated files. */
+  /** Compression of rotated files. */
   readonly compression: 'none' | 'gzip';
 }
 
 /** The file of each sink, by sink id: a path does not identify a file. */
 const holders = new Map<string, { readonly name: FileName; readonly path: string }>();
 
-/** Running writes and opens, by path: a deadline cannot cancel them, so the next open waits for them. */
+/** Writes and opens in progress, by path: a deadline cannot cancel them, so the next open waits for them. */
 const underWay = new Map<string, Promise<unknown>>();
 
 export class FileSink implements Sink {
@@ -51,7 +48,7 @@ export class FileSink implements Sink {
   #position: Position;
   /** The last entry of the previous file. */
   #after: number;
-  /** The bytes before the first batch end within a line. */
+  /** True: the bytes before the first batch end within a line. */
   #isWithinLine = false;
   /** Start of the file, ms since 1970. */
   #since = 0;
@@ -103,10 +100,10 @@ export class FileSink implements Sink {
         } else if (found.size < ours.length) {
           throw new WaybillError(
             'file_truncated',
-            `cannot resume "${path}" for sink "${id}": it holds ${found.size} bytes, and ${ours.length} were delivered; restore it, give the sink a new id, or see "waybill sinks adopt"`,
+            `cannot resume "${path}" for sink "${id}": it has ${found.size} bytes, but ${ours.length} were delivered; restore it, give the sink a new id, or see "waybill sinks adopt"`,
           );
         } else if (found.size > ours.length) {
-          // The bytes beyond were never acknowledged. The truncation is synced before the next write.
+          // Further bytes were never acknowledged. Syncs the truncation before the next write.
           // mutant: truncate-file
           await handle.truncate(ours.length);
           await handle.sync();
@@ -203,8 +200,8 @@ export class FileSink implements Sink {
   }
 
   /**
-   * After another program renamed the file, the sink writes to the new file at the path. A file that is shorter than its accepted length, or
-   * was deleted, has lost delivered lines: the loss is reported before the next write.
+   * Continues with the new file at the path after another program renamed the file. A file that was deleted, or is shorter than its accepted
+   * length, has lost delivered lines: reports the loss before the next write.
    */
   async #followPath(): Promise<void> {
     const at = await stat(this.#path, { bigint: true }).catch((cause: unknown) => {
@@ -232,7 +229,7 @@ export class FileSink implements Sink {
     await this.#beginHere();
   }
 
-  /** Rotates the file. Acknowledgements are committed first: a rotated file is not read again. */
+  /** Rotates the file. Commits acknowledgements first, because the sink never reads a rotated file again. */
   async #putAside(): Promise<void> {
     // mutant: commit-before-rotation
     await this.#resumePoint.commitResumeNote(this.#resumeNote());
@@ -292,8 +289,8 @@ export class FileSink implements Sink {
   }
 
   /**
-   * One sink per file while the process runs: lines of another sink would count as unacknowledged and be truncated. A later instance of the
-   * same sink may open the file.
+   * Reserves the file for this sink while the process runs: a second sink would truncate the lines of the first as unacknowledged. A later
+   * instance of the same sink may open the file.
    */
   #hold(name: FileName): void {
     const other = [...holders].find(([id, held]) => id !== this.#id && sameFile(held.name, name));

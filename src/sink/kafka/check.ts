@@ -1,13 +1,11 @@
 /** The checks of `waybill check` for a sink `kafka`: topics, privileges, and settings that weaken the guarantee. Sends no record. */
 import { addAbortListener } from 'node:events';
 import { WaybillError, messageOf } from '../../errors.ts';
-import { isLoopback } from '../../connect/proxy.ts';
-import { error, ok, warning } from '../define.ts';
-import type { Finding, SinkContext } from '../define.ts';
+import { isLoopback } from '../../loopback.ts';
+import { error, ok, warning, type Finding, type SinkContext } from '../define.ts';
 import type { KafkaClient, TopicFacts } from './client.ts';
 import { KafkaJsClient } from './kafkajs.ts';
-import { progressConfig, progressTopicOf, topicsOf } from './settings.ts';
-import type { KafkaSettings } from './settings.ts';
+import { progressConfig, progressTopicOf, topicsOf, type KafkaSettings } from './settings.ts';
 import { TokenSource } from './token.ts';
 
 /** The broker's default of `message.max.bytes`. */

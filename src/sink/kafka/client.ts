@@ -9,7 +9,7 @@ export interface TopicFacts {
   readonly partitions: number;
   /** The lowest number of replicas of a partition. */
   readonly replicas: number;
-  /** Undefined without the privilege to read it. */
+  /** Undefined without the privilege to read the configuration. */
   readonly config: ReadonlyMap<string, string> | undefined;
 }
 
@@ -19,7 +19,7 @@ export interface OpenTransaction {
   commit(): Promise<void>;
 }
 
-/** The owner of a transactional id. There is no abort: a delayed abort could end the next transaction (docs/guarantees.md, "Kafka"). */
+/** The owner of a transactional id. It cannot abort: a delayed abort could end the next transaction (docs/guarantees.md, "Kafka"). */
 export interface Owner {
   begin(): Promise<OpenTransaction>;
 }
@@ -31,7 +31,7 @@ export interface KafkaClient extends AsyncDisposable {
   create(name: string, config: Readonly<Record<string, string>>, setting: string): Promise<void>;
   /** Becomes the owner of a transactional id: fences the previous owner and ends its open transaction. */
   own(transactionalId: string): Promise<Owner>;
-  /** Without a transaction; resolves when every in-sync replica has the records. */
+  /** Sends records without a transaction. Resolves when every in-sync replica has them. */
   send(records: readonly KafkaRecord[]): Promise<void>;
   /** The committed records of the first partition of a topic, from an offset to the record for which `isLast` is true. */
   read(topic: string, from: bigint, isLast: (record: ReadRecord) => boolean): Promise<readonly ReadRecord[]>;

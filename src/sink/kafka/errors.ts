@@ -1,9 +1,8 @@
 /**
- * Converts errors of the client. The cause decides, never `retriable`: an error after exhausted retries may also mean a broker that is only
- * down. Pure.
+ * Converts errors of the client, by their cause. Ignores `retriable`: after exhausted retries, the cause may still be a broker that is
+ * only down. Pure.
  */
-import { WaybillError } from '../../errors.ts';
-import type { ErrorCode } from '../../errors.ts';
+import { WaybillError, type ErrorCode } from '../../errors.ts';
 import { quote } from '../../quote.ts';
 
 /** The attempted action, and its setting. */
@@ -64,7 +63,7 @@ export function isNamed(thrown: unknown, requested: string): boolean {
 }
 
 /**
- * @param sent  a part of a batch may have been sent: an unknown error is then `sink_outcome_unknown`, else `sink_unavailable`
+ * @param sent  true: a part of a batch may have been sent, so an unknown error becomes `sink_outcome_unknown`, else `sink_unavailable`
  */
 export function translate(thrown: unknown, { id, what, setting }: Attempt, sent: boolean): WaybillError {
   const own = causesOf(thrown).find((cause) => cause instanceof WaybillError);
@@ -117,7 +116,7 @@ function messageOfCauses(thrown: unknown): string {
   return message.at(-1) ?? 'the client gave no reason';
 }
 
-/** Errors of the client have requests and retries: only their message is used. */
+/** Uses only the message: errors of the client contain requests and retries. */
 function bare(thrown: unknown): Error {
   return new Error(messageOfCauses(thrown));
 }

@@ -1,22 +1,18 @@
 /**
- * The sink `kafka`. With `exactlyOnce`, messages and position are committed in one transaction: consumers that read committed see each message
- * once. Because of how the client handles sequence numbers (docs/guarantees.md, "Kafka"), three rules apply: one send at a time, a producer is
- * not used again after an error, and its idempotence is no guarantee.
+ * The sink `kafka`. With `exactlyOnce`, one transaction commits messages and position: consumers that read committed see each message once.
+ * Three rules follow from the client's sequence numbers (docs/guarantees.md, "Kafka"): one send at a time, no use of a producer after an
+ * error, and no reliance on its idempotence.
  */
 import { addAbortListener } from 'node:events';
 import { randomUUID } from 'node:crypto';
 import { codeOf, WaybillError } from '../../errors.ts';
 import type { Position } from '../../model/ledger.ts';
 import type { Batch, ResumePoint, ResumePosition, Rejection, Sink, DeliveryResult } from '../../model/sink.ts';
-import { defineSink } from '../define.ts';
-import type { Guarantee, SinkContext } from '../define.ts';
+import { defineSink, type Guarantee, type SinkContext } from '../define.ts';
 import type { KafkaClient, Owner } from './client.ts';
-import { isTooLong, keyed, partitionFor, rounds } from './messages.ts';
-import type { KafkaRecord } from './messages.ts';
-import { holdsPosition, lastProgress, openKey, ownProgress, progressText } from './progress.ts';
-import type { Progress } from './progress.ts';
-import { kafkaSettings, progressConfig, progressTopicOf, sendDeadlineMs, transactionalIdOf } from './settings.ts';
-import type { KafkaSettings } from './settings.ts';
+import { isTooLong, keyed, partitionFor, rounds, type KafkaRecord } from './messages.ts';
+import { holdsPosition, lastProgress, openKey, ownProgress, progressText, type Progress } from './progress.ts';
+import { kafkaSettings, progressConfig, progressTopicOf, sendDeadlineMs, transactionalIdOf, type KafkaSettings } from './settings.ts';
 import type { TokenSource } from './token.ts';
 
 export const kafka = defineSink('kafka', {
@@ -24,7 +20,7 @@ export const kafka = defineSink('kafka', {
   config: kafkaSettings,
   formats: ['ecs', 'cef', 'raw'],
   batch: { records: 500, bytes: 1024 * 1024, wait: 1_000 },
-  // Without transactions, an unknown outcome cannot be looked up.
+  // Without transactions, the sink cannot look up an unknown outcome.
   resolvable: ({ exactlyOnce }) => exactlyOnce,
   keepsPosition: ({ exactlyOnce }) => exactlyOnce,
   deadline: sendDeadlineMs,
@@ -43,7 +39,7 @@ function guarantee({ exactlyOnce }: KafkaSettings): Guarantee {
 
 /** The largest batch for a topic with unknown settings: the brokers' default limit is 1,048,588 bytes. */
 const batchBytesUsual = 1_000_000;
-/** The resume note of a batch without a transaction: a position in the progress topic is older. */
+/** The resume note of a batch without a transaction: any position in the progress topic is older. */
 const notInTransactions = '';
 /**
  * The search for the last position starts this many records before the end of the progress topic.
@@ -52,15 +48,15 @@ const lookBack = 1_000n;
 /** The client's sequence numbers overflow at 2^31: a producer is replaced long before. */
 const maxMessages = 1_000_000_000;
 
-/** Sinks that this process has opened: their settings have worked. */
+/** Sinks that this process has opened successfully, by `wayTo`. */
 const opened = new Set<string>();
 
-/** Identifies a sink by the settings for connecting: another listener or mechanism is unproven. */
+/** Identifies a sink by its settings for connecting: another listener or mechanism has not worked yet. */
 function wayTo({ brokers, sasl, tls }: KafkaSettings, id: string): string {
   return JSON.stringify([id, brokers, sasl?.mechanism, tls !== undefined]);
 }
 
-/** A client and its producer. The first error ends both; neither is used again. */
+/** A client and its producer. The first error ends both. */
 interface Life {
   readonly client: KafkaClient;
   /** Undefined outside of transactions. */
@@ -119,7 +115,7 @@ class KafkaSink implements Sink {
   async send(batch: Batch, signal: AbortSignal): Promise<DeliveryResult> {
     if (this.#isUnknown) throw this.#error('sink_outcome_unknown', 'the outcome of a batch is not known yet');
     if (this.#life && this.#life.sent > maxMessages) await this.#end();
-    // After an error that means that nothing was accepted, the position is unchanged and not read again.
+    // `#end` leaves no life only after an error with a certain outcome: the position is unchanged, so `#begin` does not read it.
     const life = this.#life ?? (await this.#begin(signal));
     try {
       return await this.#within(signal, life.client, () => this.#send(life, batch));
@@ -156,7 +152,7 @@ class KafkaSink implements Sink {
     const last = /* mutant: position-in-transaction */ [...(requests.pop() ?? []), this.#progressOf(batch)];
     // mutant: send-in-order
     for (const request of [...requests, last]) await transaction.send(request);
-    // Until the response arrives the outcome is unknown, whatever ends the wait: also a rejected certificate of another broker.
+    // Until the response arrives, the outcome is unknown whatever ends the wait, even a rejected certificate of another broker.
     this.#isUnknown = true;
     // mutant: commit-transaction
     await transaction.commit();
@@ -254,7 +250,7 @@ class KafkaSink implements Sink {
     this.#position = position;
   }
 
-  /** Before the first transaction, an older position is not needed. After one, a topic without a position has lost it. */
+  /** Before the first transaction of this journal, an older position does not matter. After it, a topic without a position has lost it. */
   #believed(found: Progress | undefined): Progress | undefined {
     const { resumeNote: note, position } = this.#resumePoint;
     if (note === undefined || note === notInTransactions) return found && found.position.seq < position.seq ? undefined : found;
@@ -273,21 +269,21 @@ class KafkaSink implements Sink {
     return records;
   }
 
-  /** Messages that exceed `max.message.bytes`: the broker does not name them, and halving would need a transaction for each step. */
+  /** Rejects messages that exceed `max.message.bytes`: a broker does not name them, and halving would need a transaction for each step. */
   async #tooLong(client: KafkaClient, { messages }: Batch, records: readonly KafkaRecord[]): Promise<Rejection[]> {
     const { compress } = await import('./kafkajs.ts');
     const isBeyond = (record: KafkaRecord): boolean => {
       const { limit } = this.#topics.get(record.topic) ?? {};
       return limit !== undefined && isTooLong(record, limit, compress[this.#settings.compression]);
     };
-    // The limit may have been raised in the meantime.
+    // Reads the limit again: it may be higher now.
     const names = new Set(records.filter(isBeyond).map(({ topic }) => topic));
     for (const name of names) await this.#topic(client, name);
     return records.flatMap((record, i) => {
       const { seq } = messages[i] ?? {};
       if (seq === undefined || !names.has(record.topic) || !isBeyond(record)) return [];
       const { limit } = this.#topics.get(record.topic) ?? {};
-      const message = `a message of ${record.value.length} bytes is longer than max.message.bytes=${limit} of topic "${record.topic}" allows; it was not sent`;
+      const message = `a message of ${record.value.length} bytes exceeds max.message.bytes=${limit} of topic "${record.topic}"; it was not sent`;
       return [{ seq, code: 'MESSAGE_TOO_LARGE', message }];
     });
   }
@@ -316,7 +312,7 @@ class KafkaSink implements Sink {
     return { topic: this.#progressTopic, partition: 0, key, value: Buffer.from(value), headers: {} };
   }
 
-  /** Stored with the acknowledgement: the progress topic that has the position. */
+  /** The progress topic with the position, stored with the acknowledgement. */
   #resumeNote(): string {
     return this.#progressTopic;
   }

@@ -7,25 +7,23 @@ import { atMost } from '../../deadline.ts';
 import { WaybillError } from '../../errors.ts';
 import type { SinkContext } from '../define.ts';
 import type { KafkaClient, OpenTransaction, Owner, TopicFacts } from './client.ts';
-import { isNamed, protocolError, translate } from './errors.ts';
-import type { Attempt } from './errors.ts';
+import { isNamed, protocolError, translate, type Attempt } from './errors.ts';
 import type { KafkaRecord } from './messages.ts';
 import type { ReadRecord } from './progress.ts';
-import { sendDeadlineMs, transactionTimeoutMs } from './settings.ts';
-import type { KafkaSettings } from './settings.ts';
+import { sendDeadlineMs, transactionTimeoutMs, type KafkaSettings } from './settings.ts';
 import { Sockets } from './sockets.ts';
 import { quietTimers } from './timers.ts';
 import type { TokenSource } from './token.ts';
 
 /** Retries after a transient error: from 20 ms, for about ten seconds. The client's default of 300 ms would delay nearly every transaction. */
 const retry = { initialRetryTime: 20, maxRetryTime: 1_000, multiplier: 2, factor: 0.2, retries: 15 };
-/** Without transactions, a retry may send records twice: the delivery loop decides about it. */
+/** Without transactions, a retry may send records twice, so the delivery loop decides about retries. */
 const once = { retries: 0 };
 const connectMs = 10_000;
 const closeMs = 2_000;
 /**
- * A longer wait for records delays the end of the reader. If its connection breaks, the reader joins
- * its group as a new member, after the session of the old member has expired: 6 s is the shortest
+ * A longer wait for records would delay the end of the reader. After a broken connection, the reader
+ * joins its group as a new member once the session of the old member has expired: 6 s is the shortest
  * session that brokers permit by default.
  */
 const readTimes = { maxWaitTimeInMs: 100, sessionTimeout: 6_000, rebalanceTimeout: 6_000, heartbeatInterval: 2_000 };
@@ -40,7 +38,7 @@ export class KafkaJsClient implements KafkaClient {
   readonly #wasOpen: boolean;
   readonly #sockets: Sockets;
   readonly #kafka: Kafka;
-  /** For requests without ownership: it fails fast when no broker responds. */
+  /** For administrative requests: fails fast when no broker responds. */
   readonly #asking: Kafka;
   readonly #compression: CompressionTypes;
   /** Rejects when a certificate is rejected: this client cannot connect any more. */
@@ -53,8 +51,8 @@ export class KafkaJsClient implements KafkaClient {
   #noCoordinator: unknown;
 
   /**
-   * @param wasOpen true if these settings have worked before: a broker that then ends a connection
-   * is restarting, and does not require SASL
+   * @param wasOpen  true if these settings have worked before: a broker that ends a connection is then
+   * restarting, and does not lack SASL
    */
   constructor(settings: KafkaSettings, context: SinkContext, tokens: TokenSource | undefined, wasOpen = false) {
     this.#wasOpen = wasOpen;
@@ -198,7 +196,7 @@ export class KafkaJsClient implements KafkaClient {
 
   /** Reads committed records until the callback stops it; without a callback, until the first response. */
   async #consume(topic: string, from: bigint, isLast: ((record: ReadRecord) => boolean) | undefined): Promise<void> {
-    // A new group: a killed member of an old group would keep the partition. No offset is committed.
+    // A new group, because a killed member of an old group would keep the partition. It commits no offset.
     const groupId = `waybill-${randomUUID()}`;
     let isRead = false;
     // Otherwise kafkajs would restart a reader that fails during its end, forever.
@@ -319,7 +317,7 @@ export class KafkaJsClient implements KafkaClient {
   }
 }
 
-/** A starting broker may look the same: retries soon. */
+/** A starting broker may look the same, so the sink retries soon. */
 const mismatchMs = 5_000;
 
 const compressions = { none: kafkajs.CompressionTypes.None, gzip: kafkajs.CompressionTypes.GZIP, zstd: kafkajs.CompressionTypes.ZSTD };

@@ -4,6 +4,7 @@
  * end for the reader. Pure.
  */
 import { WaybillError } from '../../errors.ts';
+import { objectIn } from '../../json-object.ts';
 import type { Position } from '../../model/ledger.ts';
 
 /** A record as read from the topic. */
@@ -30,7 +31,7 @@ export function openKey(id: string): string {
   return `${id}/open`;
 }
 
-/** True if the records include a position of the sink; otherwise earlier ones must be read too. */
+/** True if the records include a position of the sink; otherwise the caller must read earlier records too. */
 export function holdsPosition(records: readonly ReadRecord[], id: string): boolean {
   return records.some(({ key }) => key === id);
 }
@@ -48,13 +49,13 @@ export function lastProgress(records: readonly ReadRecord[], id: string, journal
   if (other)
     throw refusal(
       id,
-      `"${topic}" is shared: another state wrote record ${other.offset} after one of ours; stop the other writer, then see "waybill sinks adopt", or name another topic`,
+      `"${topic}" is shared: another state wrote record ${other.offset} after a record of this state; stop the other writer, then see "waybill sinks adopt", or name another topic`,
     );
   const last = found.at(-1)?.progress;
   if (last && last.journal !== journal)
     throw refusal(
       id,
-      `"${topic}" belongs to another state, whose entry ${last.position.seq} it has (the state was lost, or two daemons write it); restore that state, name another topic, or see "waybill sinks adopt"`,
+      `"${topic}" belongs to another state, and has entry ${last.position.seq} of that state (the state was lost, or two daemons write it); restore that state, name another topic, or see "waybill sinks adopt"`,
     );
   return last;
 }
@@ -85,12 +86,8 @@ function refusal(id: string, message: string): WaybillError {
 }
 
 function readProgress(value: string | undefined): Progress | undefined {
-  try {
-    const { journal, seq, chain, retried, adopted } = JSON.parse(value ?? '') as Readonly<Record<string, unknown>>;
-    if (typeof journal !== 'string' || typeof seq !== 'number' || typeof chain !== 'string') return undefined;
-    const onDemand = { retried: typeof retried === 'number' ? retried : undefined, adopted: adopted === true };
-    return { journal, position: { seq, chain: Buffer.from(chain, 'hex') }, ...onDemand };
-  } catch {
-    return undefined;
-  }
+  const { journal, seq, chain, retried, adopted } = objectIn(value ?? '');
+  if (typeof journal !== 'string' || typeof seq !== 'number' || typeof chain !== 'string') return undefined;
+  const onDemand = { retried: typeof retried === 'number' ? retried : undefined, adopted: adopted === true };
+  return { journal, position: { seq, chain: Buffer.from(chain, 'hex') }, ...onDemand };
 }

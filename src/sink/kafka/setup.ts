@@ -4,8 +4,7 @@
  */
 import { X509Certificate } from 'node:crypto';
 import { messageOf } from '../../errors.ts';
-import { progressConfig, progressTopicOf, topicsOf } from './settings.ts';
-import type { KafkaSettings } from './settings.ts';
+import { progressConfig, progressTopicOf, topicsOf, type KafkaSettings } from './settings.ts';
 
 /** @param sources  ids of the sink's sources: each has a topic if the topic's name has `{source}` */
 export function setupText(id: string, settings: KafkaSettings, sources: readonly string[]): string {
@@ -41,13 +40,13 @@ export function setupText(id: string, settings: KafkaSettings, sources: readonly
       : []),
     '',
     exactlyOnce
-      ? '# A consumer. It must read committed: any other sees messages of transactions that failed, and sees them again.'
-      : '# A consumer. A message may come twice after a failure: the header "id" is the same then.',
+      ? '# A consumer. It must read committed: otherwise it sees the messages of failed transactions, and later sees them again.'
+      : '# A consumer. A message may arrive twice after a failure, with the same header "id".',
     ...topics.flatMap((name) => [
       `kcat -C -b ${brokers.join(',')} -t ${name} -X isolation.level=read_committed -o beginning -e -f '%k %h %s\\n'`,
       `kafka-console-consumer.sh ${server} --topic ${name} --isolation-level read_committed --from-beginning`,
     ]),
-    ...(exactlyOnce ? ['# Of any client of Kafka: isolation.level=read_committed'] : []),
+    ...(exactlyOnce ? ['# For any other client of Kafka: isolation.level=read_committed'] : []),
   ];
   return `${lines.join('\n')}\n`;
 }
@@ -74,7 +73,7 @@ function principalOf({ sasl, tls }: KafkaSettings): { readonly name: string; rea
   } catch (thrown) {
     return {
       name: '<subject of tls.cert>',
-      remarks: [remark, `tls.cert cannot be read here (${messageOf(thrown)}): openssl x509 -noout -subject -nameopt RFC2253 -in CERT`],
+      remarks: [remark, `cannot read tls.cert here (${messageOf(thrown)}): openssl x509 -noout -subject -nameopt RFC2253 -in CERT`],
     };
   }
 }

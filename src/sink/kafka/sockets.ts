@@ -1,14 +1,11 @@
 /**
- * The connections of one Kafka client. Waybill creates them, for three reasons. They verify
- * certificates like every other connection. The reason for a rejected certificate is not lost. A
- * client that is no longer used cannot send: its connections are cut, and it obtains no new ones.
+ * The connections of one Kafka client. Waybill creates them instead of kafkajs, for three reasons:
+ * they verify certificates like every other connection; errors keep the reason for a rejected
+ * certificate; and an ended client cannot send, because it has no connections and gets no new ones.
  */
-import { connect as connectTcp, isIP } from 'node:net';
-import type { Socket } from 'node:net';
-import { connect as connectTls } from 'node:tls';
-import type { SecureContext } from 'node:tls';
-import { Trust, onPeer } from '../../connect/trust.ts';
-import type { Peer, Shown, TlsSettings } from '../../connect/trust.ts';
+import { connect as connectTcp, isIP, type Socket } from 'node:net';
+import { connect as connectTls, type SecureContext } from 'node:tls';
+import { Trust, onPeer, type Peer, type Shown, type TlsSettings } from '../../connect/trust.ts';
 import { WaybillError, messageOf } from '../../errors.ts';
 import type { Clock } from '../../model/time.ts';
 import type { SinkContext } from '../define.ts';
@@ -19,8 +16,8 @@ const keepAliveMs = 60_000;
 const silenceMs = 8_000;
 /** A broker that is starting may look the same: retry soon. */
 const silenceAgainMs = 5_000;
-const heard = new WaybillError('aborted', 'it has answered, or ended');
-/** The first byte of a TLS alert (RFC 8446 section 5.1). A Kafka response with it would have 352 MB. */
+const heard = new WaybillError('aborted', 'the broker has responded, or the connection has ended');
+/** The first byte of a TLS alert (RFC 8446 section 5.1). A Kafka response that begins with it would have 352 MB. */
 const tlsAlert = 21;
 
 interface Target {
@@ -128,7 +125,7 @@ export class Sockets {
     return socket;
   }
 
-  /** Checked before connecting: the client would retry an unusable file like an unreachable broker. */
+  /** Reads the TLS files before connecting: the client would retry an unusable file like an unreachable broker. */
   #contextOf(trust: Trust): SecureContext {
     try {
       return trust.context();

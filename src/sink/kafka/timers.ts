@@ -12,7 +12,7 @@ interface RequestQueue {
 
 const require = createRequire(import.meta.url);
 
-/** Done once for the process. */
+/** Patches kafkajs, once for the process: no timer without a waiting request. */
 export function quietTimers(): void {
   const { prototype } = require('kafkajs/src/network/requestQueue') as { readonly prototype: RequestQueue & { isQuiet?: boolean } };
   if (prototype.isQuiet) return;

@@ -3,6 +3,7 @@
  * share a token until 80 % of its lifetime.
  */
 import { Connection } from '../../connect/connection.ts';
+import { objectIn } from '../../json-object.ts';
 import { quote } from '../../quote.ts';
 import { remember } from '../../secrets.ts';
 import { codeOf, WaybillError, messageOf } from '../../errors.ts';
@@ -30,8 +31,8 @@ export class TokenSource implements AsyncDisposable {
   }
 
   /**
-   * @throws WaybillError `sink_blocked` when the token endpoint refuses the request, `sink_unavailable` when it cannot be reached. The error is
-   * marked as final, or kafkajs would request tokens in a loop.
+   * @throws WaybillError `sink_blocked` when the token endpoint refuses the request, `sink_unavailable` when it is unreachable. Marks the
+   * error as final: otherwise kafkajs would request tokens in a loop.
    */
   async get(): Promise<string> {
     const now = this.#context.clock.monotonic();
@@ -59,7 +60,7 @@ export class TokenSource implements AsyncDisposable {
     const basic = Buffer.from(pair).toString('base64');
     const failure = (code: 'sink_unavailable' | 'sink_blocked', message: string, at = 'tokenUrl'): WaybillError => {
       const { id } = this.#context;
-      return new WaybillError(code, `cannot get a token from "${tokenUrl}" for sink "${id}" (sinks.${id}.sasl.oauth.${at}): ${message}`);
+      return new WaybillError(code, `cannot obtain a token from "${tokenUrl}" for sink "${id}" (sinks.${id}.sasl.oauth.${at}): ${message}`);
     };
     let status: number;
     let body: string;
@@ -76,7 +77,7 @@ export class TokenSource implements AsyncDisposable {
       const reason = this.#connection.translate(thrown);
       throw failure(codeOf(reason) === 'tls_untrusted' ? 'sink_blocked' : 'sink_unavailable', messageOf(reason));
     }
-    const fields = json(body);
+    const fields = objectIn(body);
     if (status === 200 && typeof fields['access_token'] === 'string' && /^[\x21-\x7e]+$/.test(fields['access_token'])) {
       const seconds = Number(fields['expires_in']);
       remember(this.#oauth, fields['access_token']);
@@ -91,14 +92,5 @@ export class TokenSource implements AsyncDisposable {
       shown,
       fields['error'] === 'invalid_scope' ? 'scope' : status === 401 || status === 400 ? 'clientSecret' : 'tokenUrl',
     );
-  }
-}
-
-function json(text: string): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
-  } catch {
-    return {};
   }
 }

@@ -5,13 +5,10 @@
 import { randomUUID } from 'node:crypto';
 import { codeOf, WaybillError, messageOf } from '../../errors.ts';
 import { wayOf } from '../../connect/connection.ts';
-import { error, ok, warning } from '../define.ts';
-import type { Finding, SinkContext } from '../define.ts';
-import { HecClient } from './client.ts';
-import type { HecAnswer } from './client.ts';
+import { error, ok, warning, type Finding, type SinkContext } from '../define.ts';
+import { HecClient, type HecAnswer } from './client.ts';
 import { readAcknowledgements, readReply, settingOf } from './reply.ts';
-import { baseOf } from './settings.ts';
-import type { SplunkHecSettings } from './settings.ts';
+import { baseOf, type SplunkHecSettings } from './settings.ts';
 
 const nothing = Buffer.alloc(0);
 
@@ -95,7 +92,7 @@ export async function checkCollector(settings: SplunkHecSettings, context: SinkC
   await using client = new HecClient(settings, context);
   try {
     const health = await client.health(signal);
-    // Some other products with this protocol have no health endpoint.
+    // Other products with this protocol may have no health endpoint.
     if (health.status === 503) findings.push(warning(`not healthy: ${readReply(health).message}`));
     const isKnown = await probe(client, settings, id, settings.channel ?? randomUUID(), signal);
     if (isKnown) findings.push(ok('accepts the token; the first event shows whether the token may write to the index'));
@@ -122,7 +119,7 @@ export async function checkCollector(settings: SplunkHecSettings, context: SinkC
   return findings;
 }
 
-/** Splunk Cloud receives events at another host than its web pages, and acknowledges only events of Firehose. */
+/** Splunk Cloud receives events at a different host than its web pages, and acknowledges only events of Firehose. */
 function cloudFindings(settings: SplunkHecSettings, id: string): Finding[] {
   const { hostname } = new URL(settings.url);
   if (!hostname.endsWith('.splunkcloud.com')) return [];

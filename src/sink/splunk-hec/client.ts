@@ -5,19 +5,17 @@
 import { within } from '../../deadline.ts';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import { Connection } from '../../connect/connection.ts';
-import type { Route } from '../../connect/connection.ts';
+import { Connection, type Route } from '../../connect/connection.ts';
 import { plainPort } from '../../connect/plain-port.ts';
 import { WaybillError, messageOf } from '../../errors.ts';
 import type { Clock } from '../../model/time.ts';
 import { version } from '../../version.ts';
 import type { SinkContext } from '../define.ts';
-import { baseOf, maxRequests } from './settings.ts';
-import type { SplunkHecSettings } from './settings.ts';
+import { baseOf, maxRequests, type SplunkHecSettings } from './settings.ts';
 
 /** Time limit in ms for connecting, and for a request until the end of its response. */
 const requestMs = 30_000;
-/** A response is a line of JSON; of a proxy's page only the beginning is read. */
+/** Maximum bytes to read: a response is a line of JSON, and the beginning of a proxy's page is enough. */
 const maxAnswerBytes = 64 * 1024;
 
 const compressed = promisify(gzip);

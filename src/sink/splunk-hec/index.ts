@@ -8,16 +8,12 @@ import { formatOf } from '../../encode/index.ts';
 import { codeOf, WaybillError, messageOf } from '../../errors.ts';
 import type { Batch, Message, Sink, DeliveryResult } from '../../model/sink.ts';
 import type { Clock } from '../../model/time.ts';
-import { defineSink } from '../define.ts';
-import type { SinkContext } from '../define.ts';
+import { defineSink, type SinkContext } from '../define.ts';
 import { acknowledged } from './acknowledge.ts';
 import type { HecClient } from './client.ts';
-import { readReply, settingOf } from './reply.ts';
-import type { Reply } from './reply.ts';
-import { requestsOf } from './request.ts';
-import type { HecRequest } from './request.ts';
-import { baseOf, metadataOf, maxRequests, splunkHecSettings } from './settings.ts';
-import type { SplunkHecSettings } from './settings.ts';
+import { readReply, settingOf, type Reply } from './reply.ts';
+import { requestsOf, type HecRequest } from './request.ts';
+import { baseOf, metadataOf, maxRequests, splunkHecSettings, type SplunkHecSettings } from './settings.ts';
 
 /** Delay before the next request when Splunk's queue is nearly full, ms. */
 const crowdedMs = 1_000;
@@ -29,7 +25,7 @@ export const splunkHec = defineSink('splunk-hec', {
   original: false,
   batch: { records: 4_000, bytes: 8 * 1024 * 1024, wait: 1_000 },
   resolvable: () => false,
-  // Longer than the time limits of the requests plus that for acknowledgements.
+  // Longer than the time limits of the requests and the acknowledgements together.
   deadline: 600_000,
   // The address may change without a change of the destination.
   destination: ({ index }) => (index === undefined ? "the token's index" : `index ${index}`),
@@ -98,7 +94,7 @@ class SplunkHecSink implements Sink {
     this.#metadataOf = metadataOf(settings);
   }
 
-  /** Sends groups of concurrent requests. After a failed request no further group is sent. */
+  /** Sends groups of concurrent requests. Sends no further group after a failed request. */
   async send({ messages }: Batch, signal: AbortSignal): Promise<DeliveryResult> {
     if (this.#mustProbe) {
       const { probe } = await import('./check.ts');
@@ -132,7 +128,7 @@ class SplunkHecSink implements Sink {
     await this.#client[Symbol.asyncDispose]();
   }
 
-  /** Waits for all requests, also when one fails. */
+  /** Waits for all requests, even when one fails. */
   async #postAll(requests: readonly HecRequest[], signal: AbortSignal): Promise<readonly Answered[]> {
     const settled = await Promise.allSettled(requests.map((request) => this.#post(request, signal)));
     const failed = settled.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : []));
@@ -205,7 +201,7 @@ class SplunkHecSink implements Sink {
   }
 }
 
-/** Combines the results of the failed requests of a batch. */
+/** Combines the results of a batch's failed requests. */
 function together(parts: readonly DeliveryResult[]): DeliveryResult {
   const rejections = parts.flatMap((part) => part.rejections);
   const retryable = parts.flatMap((part) => part.retryable ?? []);

@@ -3,6 +3,7 @@
  * `splunkadmins_hec_reply_code_lookup.csv` of gjanders/SplunkAdmins, 23 to 27 of newer servers),
  * else by its HTTP status. Pure.
  */
+import { objectIn } from '../../json-object.ts';
 import { quote, sizeAndType } from '../../quote.ts';
 
 /**
@@ -22,7 +23,7 @@ export interface Reply {
   /** Status, code and the text of Splunk. */
   readonly message: string;
   readonly ackId: number | undefined;
-  /** Index, from 0, of the event at which Splunk stopped; it has accepted those before. */
+  /** Index, from 0, of the event at which Splunk stopped. It has accepted the earlier events. */
   readonly stoppedAt: number | undefined;
 }
 
@@ -72,7 +73,7 @@ interface Answer {
   readonly mediaType?: string | readonly string[] | undefined;
 }
 
-/** Reads a response. The text of a success is not quoted, because it may echo the request. */
+/** Reads a response. Does not quote the text of a success, because it may echo the request. */
 export function readReply({ status, body, mediaType }: Answer): Reply {
   const { code, text, ackId, stoppedAt } = partsOf(body);
   const isSuccess = status >= 200 && status <= 299;
@@ -98,7 +99,7 @@ function meaningOf(status: number, code: number | undefined): Meaning {
  * `acks` object.
  */
 export function readAcknowledgements(body: string): ReadonlySet<number> | undefined {
-  const acks = memberOf(parsed(body), 'acks');
+  const { acks } = objectIn(body);
   if (typeof acks !== 'object' || acks === null) return undefined;
   return new Set(Object.entries(acks).flatMap(([id, isIndexed]) => (isIndexed === true ? [Number(id)] : [])));
 }
@@ -111,29 +112,14 @@ interface Parts {
 }
 
 function partsOf(body: string): Parts {
-  const value = parsed(body);
-  const count = (key: string): number | undefined => {
-    const given = memberOf(value, key);
-    return typeof given === 'number' && Number.isSafeInteger(given) && given >= 0 ? given : undefined;
-  };
-  const text = memberOf(value, 'text');
+  // A proxy or another server may send any text: its status decides then.
+  const { code, text, ackId, 'invalid-event-number': stoppedAt } = objectIn(body);
+  const count = (given: unknown): number | undefined =>
+    typeof given === 'number' && Number.isSafeInteger(given) && given >= 0 ? given : undefined;
   return {
-    code: count('code'),
+    code: count(code),
     text: typeof text === 'string' ? text : undefined,
-    ackId: count('ackId'),
-    stoppedAt: count('invalid-event-number'),
+    ackId: count(ackId),
+    stoppedAt: count(stoppedAt),
   };
-}
-
-function parsed(body: string): unknown {
-  try {
-    return JSON.parse(body);
-  } catch {
-    // The response is from a proxy or another server; its status decides.
-    return undefined;
-  }
-}
-
-function memberOf(value: unknown, key: string): unknown {
-  return typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>)[key] : undefined;
 }

@@ -1,14 +1,12 @@
 /** Syslog over UDP, which has no acknowledgements. */
-import { createSocket } from 'node:dgram';
-import type { Socket } from 'node:dgram';
+import { createSocket, type Socket } from 'node:dgram';
 import { isIP } from 'node:net';
 import { WaybillError, messageOf } from '../../errors.ts';
 import type { Batch, Sink, DeliveryResult } from '../../model/sink.ts';
 import type { Clock } from '../../model/time.ts';
 import type { SinkContext } from '../define.ts';
 import { frame, Header } from './message.ts';
-import { headerOf, partsOf } from './settings.ts';
-import type { SyslogSettings } from './settings.ts';
+import { headerOf, partsOf, type SyslogSettings } from './settings.ts';
 
 /** Datagrams a millisecond. */
 const maxBurst = 20;

@@ -1,15 +1,13 @@
 /**
- * Syslog, RFC 5424 or RFC 3164, over UDP, TCP, TLS or RELP. Only RELP has acknowledgements. Over TCP and TLS, a batch is a connection that the
- * receiver has read to its end (`confirm: close`): a successful write does not show that the receiver has read anything.
+ * Syslog, RFC 5424 or RFC 3164, over UDP, TCP, TLS or RELP. Only RELP has acknowledgements. Over TCP and TLS, each batch has a connection,
+ * and is delivered when the receiver has read it to its end (`confirm: close`): a successful write does not show that it has read anything.
  */
 import { messageOf } from '../../errors.ts';
-import { defineSink, error, ok, warning } from '../define.ts';
-import type { Finding, Guarantee, SinkContext } from '../define.ts';
+import { defineSink, error, ok, warning, type Finding, type Guarantee, type SinkContext } from '../define.ts';
 import { DatagramSink } from './datagram.ts';
 import { headerBytes } from './message.ts';
 import { RelpSink } from './relp.ts';
-import { frameBytes, headerOf, partsOf, syslogSettings } from './settings.ts';
-import type { Scheme, SyslogSettings } from './settings.ts';
+import { frameBytes, headerOf, partsOf, syslogSettings, type Scheme, type SyslogSettings } from './settings.ts';
 import { checkStream, StreamSink } from './stream.ts';
 
 export const syslog = defineSink('syslog', {
@@ -104,7 +102,7 @@ function checkSettings(settings: SyslogSettings, id: string): Finding[] {
         `sinks.${id}.framing`,
       ),
     );
-  if (isSecureByPlain) findings.push(warning(`port ${port} is that of syslog over TLS: tls:// in place of tcp://?`, setting));
+  if (isSecureByPlain) findings.push(warning(`port ${port} is the port of syslog over TLS: tls:// in place of tcp://?`, setting));
   return findings;
 }
 

@@ -85,7 +85,7 @@ function severityOf(severity: number): number {
 /** Three fraction digits: more than six are an error (RFC 5424 section 6.2.3), and some receivers read only three. */
 function timestamp(micros: number): string {
   const text = new Date(Math.floor(micros / 1_000)).toISOString();
-  // Years that have not four digits cannot be written.
+  // RFC 5424 allows only years of four digits.
   return text.length === 24 ? text : '-';
 }
 

@@ -1,4 +1,4 @@
-/** Syslog by RELP: each message is acknowledged by the receiver. */
+/** Syslog by RELP: the receiver acknowledges each message. */
 import { atMost } from '../../deadline.ts';
 import { addAbortListener } from 'node:events';
 import { quote } from '../../quote.ts';
@@ -8,17 +8,15 @@ import type { Clock } from '../../model/time.ts';
 import type { SinkContext } from '../define.ts';
 import { frame, Header } from './message.ts';
 import { firstLine, RelpSession } from './session.ts';
-import { dialerOf, headerOf } from './settings.ts';
-import type { SyslogSettings } from './settings.ts';
-import { hangUp } from './socket.ts';
-import type { Line } from './socket.ts';
+import { dialerOf, headerOf, type SyslogSettings } from './settings.ts';
+import { hangUp, type Line } from './socket.ts';
 
-/** Timeout of the response to `close`, ms: by then every message is acknowledged. */
+/** Timeout of the response to `close`, ms. Every message was acknowledged before. */
 const closeSessionMs = 1_000;
 /**
- * A message is refused after this many rejections, if the receiver accepted later messages: about a
- * minute, given the waits of the delivery loop. A receiver with a full disk rejects every message,
- * which says nothing about a single one.
+ * The sink gives up a message after this many rejections if the receiver accepted later messages:
+ * about a minute, given the waits of the delivery loop. A receiver with a full disk rejects every
+ * message, which says nothing about a single message.
  */
 const maxAttempts = 10;
 
@@ -64,12 +62,14 @@ export class RelpSink implements Sink {
     return this.#judge(messages, await this.#session.send(frames, onProgress));
   }
 
-  /** The receiver answered every message: rejected ones are sent again. */
+  /** The result of a fully answered batch: the loop sends rejected messages again. */
   #judge(messages: readonly Message[], answers: readonly { code: number; message: string }[]): DeliveryResult {
     const reasons = messages.flatMap(({ seq }, i): Rejection[] => {
       const { code, message } = answers[i] ?? { code: 0, message: '' };
       if (code === 200) return [];
-      return [{ seq, code: String(code), message: `the receiver of sink "${this.#id}" answers ${code} ${quote(firstLine(message), 200)}` }];
+      return [
+        { seq, code: String(code), message: `the receiver of sink "${this.#id}" responded ${code} ${quote(firstLine(message), 200)}` },
+      ];
     });
     const [first] = reasons;
     if (!first) return { rejections: [] };

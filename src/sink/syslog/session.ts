@@ -10,7 +10,7 @@ import { version } from '../../version.ts';
 
 /** The last transaction number; the next one is 1. The receiver uses 0 for unsolicited commands. */
 const maxNumber = 999_999_999;
-/** Maximum unanswered messages. With one, each would cost a delayed acknowledgement of TCP: 40 ms. */
+/** Maximum unanswered messages. With a maximum of one, each message would wait for a delayed acknowledgement of TCP: 40 ms. */
 const maxWindow = 128;
 /** Maximum bytes of a response: its header and text are short. */
 const maxAnswerBytes = 128 * 1024;
@@ -69,7 +69,7 @@ export class RelpSession {
 
   /**
    * Sends all messages, at most 128 unanswered. Resolves with the responses in the order of the messages.
-   * @param onProgress  called for each response with the number of accepted messages from the first on, without a break
+   * @param onProgress  called for each response with the number of messages before the first message that is not yet accepted
    */
   async send(messages: readonly Uint8Array[], onProgress: (certain: number) => void = () => undefined): Promise<Answer[]> {
     const answers: Promise<Answer>[] = [];
@@ -84,7 +84,7 @@ export class RelpSession {
     for (const [i, message] of messages.entries()) {
       while (this.#waiting.size >= maxWindow) await new Promise<void>((resolve) => (this.#room = resolve));
       const answer = this.#command('syslog', message);
-      // Awaited below; until then an unhandled rejection would end the process.
+      // The promise is awaited below. Until then, an unhandled rejection would end the process.
       answer.then((said) => heard(i, said)).catch(() => undefined);
       answers.push(answer);
       if (this.#failure) break;

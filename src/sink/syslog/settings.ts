@@ -4,8 +4,7 @@ import { z } from 'zod';
 import { line, text } from '../../settings/values.ts';
 import { tlsSettings } from '../../connect/settings.ts';
 import type { SinkContext } from '../define.ts';
-import { facilities } from './message.ts';
-import type { Facility, HeaderSettings } from './message.ts';
+import { facilities, type Facility, type HeaderSettings } from './message.ts';
 import { Dialer } from './socket.ts';
 
 const addressPattern = /^(udp|tcp|tls|relp|relp\+tls):\/\/(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})$/;
@@ -42,7 +41,7 @@ export const syslogSettings = z.strictObject({
     .enum(['close', 'none'])
     .default('close')
     .describe(
-      'Over TCP and TLS: `close` ends the connection with each batch and waits until the receiver has read all of it; `none` for receivers that dislike new connections',
+      'Over TCP and TLS: `close` ends the connection with each batch and waits until the receiver has read all of it; `none` for receivers that limit new connections',
     ),
   maxBytes: z
     .int()

@@ -1,14 +1,11 @@
 /** TCP and TLS connections of the sink `syslog`: connecting, errors, and detecting that the receiver has read everything. */
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { connect as connectTcp, isIP } from 'node:net';
-import type { Socket } from 'node:net';
+import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
-import { connect as connectTls } from 'node:tls';
-import type { PeerCertificate, SecureContext, TLSSocket } from 'node:tls';
+import { connect as connectTls, type PeerCertificate, type SecureContext, type TLSSocket } from 'node:tls';
 import { plainPort } from '../../connect/plain-port.ts';
-import { Trust, onPeer } from '../../connect/trust.ts';
-import type { Peer, Pem, Shown, TlsSettings } from '../../connect/trust.ts';
+import { Trust, onPeer, type Peer, type Pem, type Shown, type TlsSettings } from '../../connect/trust.ts';
 import { WaybillError, codeOf, messageOf } from '../../errors.ts';
 import type { Clock } from '../../model/time.ts';
 
@@ -205,7 +202,7 @@ export class Dialer {
   #pinned(socket: TLSSocket): void {
     const { fingerprint, id, address } = this.target;
     if (fingerprint === undefined) return;
-    // A resumed session has no certificate: the connection before verified it.
+    // A resumed session has no certificate: an earlier connection verified it.
     const { raw } = socket.getPeerCertificate() as Partial<PeerCertificate>;
     if (raw === undefined && socket.isSessionReused()) return;
     const found = raw === undefined ? 'none' : createHash('sha256').update(raw).digest('hex');
@@ -227,12 +224,12 @@ export class Dialer {
   }
 }
 
-/** The error with which the receiver ended an unused connection; undefined when it keeps it for `quietMs`. */
+/** The error with which the receiver ended an unused connection; undefined when the receiver keeps it open for `quietMs`. */
 async function endOf({ stream, tcp }: Line, clock: Clock, signal: AbortSignal): Promise<Error | undefined> {
   const over = new AbortController();
   const either = AbortSignal.any([signal, over.signal]);
   const closed = (): Error => new Error('the receiver closed the connection');
-  // Only a reader observes the end; a syslog receiver does not send first.
+  // Only a reader detects the end. The stream has no data: a syslog receiver does not send first.
   stream.resume();
   const ends = [happened(stream, 'end', either), happened(tcp, 'end', either)].map((end) =>
     end.then(closed, (thrown: unknown) => thrown as Error),
@@ -248,7 +245,7 @@ async function endOf({ stream, tcp }: Line, clock: Clock, signal: AbortSignal): 
   }
 }
 
-/** Resolves at the event; rejects when the connection ends before, or with the signal's reason. */
+/** Resolves at the event. Rejects when the connection ends first, or with the signal's reason. */
 export function happened(socket: Socket, event: 'connect' | 'secureConnect' | 'end' | 'close', signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const done = (): void => {
@@ -267,7 +264,7 @@ export function happened(socket: Socket, event: 'connect' | 'secureConnect' | 'e
     const abort = (): void => {
       fail(signal.reason as Error);
     };
-    // An error without a listener would end the process.
+    // A later error without a listener would end the process.
     socket.on('error', () => undefined);
     socket.once(event, take).once('error', fail);
     if (event !== 'close') socket.once('close', closed);
@@ -278,7 +275,7 @@ export function happened(socket: Socket, event: 'connect' | 'secureConnect' | 'e
 /** Bytes of one write: less than a slow receiver reads within a deadline. */
 const pieceBytes = 256 * 1024;
 
-/** Writes all bytes as fast as the other side reads; resolves when the kernel has the last one. Calls `reads` after each chunk. */
+/** Writes all bytes as fast as the other side reads. Resolves when the kernel has all of them. Calls `reads` after each write. */
 export async function written(socket: Socket, chunks: readonly Uint8Array[], signal: AbortSignal, reads: () => void): Promise<void> {
   let pending: Uint8Array[] = [];
   let bytes = 0;
@@ -338,8 +335,8 @@ function hex(port: number): string {
 }
 
 /**
- * A TCP connection as a stream below TLS that outlives it. A receiver that closes with unread bytes first ends TLS and then resets TCP: by
- * then the socket of `node:tls` is closed, and nothing would observe the reset.
+ * A TCP connection as a stream below TLS that outlives TLS. A receiver that closes with unread bytes first ends TLS and then resets TCP. By
+ * then the socket of `node:tls` is closed, and nothing would detect the reset.
  */
 class Wire extends Duplex {
   readonly #tcp: Socket;
@@ -367,7 +364,7 @@ class Wire extends Duplex {
     this.#tcp.end(done);
   }
 
-  /** Keeps reading: the end of the stream is observed only by a reader. */
+  /** Keeps reading: only a reader detects the end of the stream. */
   override _destroy(cause: Error | null, done: (cause: Error | null) => void): void {
     this.#tcp.removeAllListeners('data').resume();
     done(cause);

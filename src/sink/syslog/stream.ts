@@ -1,23 +1,20 @@
 /**
- * Syslog over TCP and TLS. With `confirm: close` each batch has a separate connection, and is accepted when the receiver has read everything and
- * closed it. With `confirm: none` a batch is accepted when it is in the send buffer of the local kernel.
+ * Syslog over TCP and TLS. With `confirm: close`, each batch has a separate connection, and is delivered when the receiver has read
+ * everything and closed it. With `confirm: none`, a batch is delivered when it is in the send buffer of the local kernel.
  */
 import { WaybillError } from '../../errors.ts';
 import type { Batch, OnProgress, Sink, DeliveryResult } from '../../model/sink.ts';
-import { error, ok } from '../define.ts';
-import type { Finding, SinkContext } from '../define.ts';
+import { error, ok, type Finding, type SinkContext } from '../define.ts';
 import { frame, Header } from './message.ts';
-import { dialerOf, headerOf } from './settings.ts';
-import type { SyslogSettings } from './settings.ts';
-import { hangUp, happened, quietMs, sendQueueEmpty, written } from './socket.ts';
-import type { Dialer, Line } from './socket.ts';
+import { dialerOf, headerOf, type SyslogSettings } from './settings.ts';
+import { hangUp, happened, quietMs, sendQueueEmpty, written, type Dialer, type Line } from './socket.ts';
 
 /**
  * ms to wait until the receiver closes its side of the connection after the client has closed its
  * own: its kernel may still hold unread data.
  */
 const closeMs = 60_000;
-/** The same for a connection without data, ms. */
+/** The maximum wait for a connection without data, ms. */
 const closeEmptyMs = 10_000;
 
 export class StreamSink implements Sink {
@@ -25,7 +22,7 @@ export class StreamSink implements Sink {
   readonly #context: SinkContext;
   readonly #dialer: Dialer;
   readonly #header: Header;
-  /** With `confirm: none`: the connection for all batches. */
+  /** The connection for all batches, with `confirm: none`. */
   #line: Line | undefined;
 
   /** Opens and closes one connection: an unreachable receiver is detected before the first batch. */
@@ -47,7 +44,7 @@ export class StreamSink implements Sink {
   async send({ messages }: Batch, signal: AbortSignal, onProgress: OnProgress = () => undefined): Promise<DeliveryResult> {
     const { framing, confirm } = this.#settings;
     const frames = messages.map((message) => frame(framing, this.#header.of(message), message.bytes));
-    // Reports that the receiver reads. It confirms no message before the end of the batch.
+    // Reports progress without messages: none is certain before the end, but the receiver still reads.
     const reads = (): void => onProgress(0);
     if (confirm === 'close') await this.#confirmed(frames, signal, reads);
     else await this.#written(frames, signal, reads);
@@ -60,9 +57,9 @@ export class StreamSink implements Sink {
   }
 
   /**
-   * Sends each batch on its own connection. The batch is accepted when the kernel has sent everything, the client ended
-   * first, and the receiver then ended its side in TLS and TCP without an error. A receiver that
-   * closes with unread bytes causes a reset. A receiver that ends first may have read less.
+   * Sends a batch on a separate connection. The batch is delivered when the kernel has sent everything,
+   * the client ended first, and the receiver then ended its side in TLS and TCP without an error. A
+   * receiver that closes with unread bytes causes a reset. A receiver that ends first may have read less.
    */
   async #confirmed(frames: readonly Uint8Array[], signal: AbortSignal, reads: () => void): Promise<void> {
     const { clock } = this.#context;
@@ -87,7 +84,7 @@ export class StreamSink implements Sink {
       tcp.once('close', () => reject(new Error('connection closed')));
     });
     result.catch(() => undefined);
-    // Received data is ignored, but only a reader observes the end.
+    // Ignores received data, but only a reader detects the end.
     stream.resume();
     try {
       await Promise.race([written(stream, frames, signal, reads), result]);
@@ -151,7 +148,7 @@ export async function checkStream(settings: SyslogSettings, context: SinkContext
     const silent = context.clock.sleep(quietMs, AbortSignal.any([signal, over.signal])).then(() => 'silent' as const);
     silent.catch(() => undefined);
     if ((await Promise.race([ended, happened(stream, 'end', signal), silent])) !== 'silent') {
-      const message = `"${address}" is reachable${shown}, but ends the connection by itself before anything is sent`;
+      const message = `"${address}" is reachable${shown}, but ends the connection before Waybill sends anything`;
       if (dialer.target.isSecure) {
         const cause = await dialer.ended(new Error('the receiver closed the connection'), line, context.clock);
         if (cause.code === 'sink_blocked') throw cause;
@@ -166,7 +163,7 @@ export async function checkStream(settings: SyslogSettings, context: SinkContext
     late.catch(() => undefined);
     const seen = await Promise.race([ended.then(() => 'ended' as const), late]);
     if (seen === 'ended') return ok(`"${address}" is reachable, and ends a connection that Waybill ended${shown}`);
-    const message = `"${address}" was reached${shown}, but keeps a connection that Waybill ended open for more than ${closeEmptyMs / 1_000} s; with "confirm" set to "close", Waybill would send every batch again`;
+    const message = `"${address}" is reachable${shown}, but does not close a connection within ${closeEmptyMs / 1_000} s after Waybill ended it; with "confirm" set to "close", Waybill would send every batch again`;
     return settings.confirm === 'none' ? ok(`"${address}" is reachable${shown}`) : error(message, `sinks.${context.id}.confirm`);
   } catch (thrown) {
     throw await dialer.ended(thrown, line, context.clock);

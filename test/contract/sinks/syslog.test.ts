@@ -681,7 +681,7 @@ describe('check', () => {
     await using receiver = await new StreamReceiver('octet-counting', scheme === 'tls' ? served : undefined).listen();
     receiver.ending = 'end at once';
     const address = `${scheme}://127.0.0.1:${receiver.port}`;
-    const message = expect.stringContaining('ends the connection by itself') as string;
+    const message = expect.stringContaining('ends the connection before Waybill sends anything') as string;
     const setting = (plainSetting: string): string => `sinks.siem.${scheme === 'tls' ? 'tls.cert' : plainSetting}`;
     expect(await find(settingsOf(address))).toMatchObject([{ level: 'error', message, setting: setting('confirm') }]);
     expect((await find(settingsOf(address, { confirm: 'none' })))[0]).toMatchObject({ level: 'error', setting: setting('address') });

@@ -17,7 +17,7 @@ test('journal size and requests per day follow from the rate, and the outage fro
     {
       subject: 'journal',
       level: 'ok',
-      message: 'journal.maxSize 1.6 GiB holds an outage of every sink for about 10 d at the measured rate',
+      message: 'journal.maxSize 1.6 GiB is enough for an outage of every sink of about 10 d at the measured rate',
     },
   ]);
 });

@@ -47,10 +47,10 @@ test('prints topics, permissions and a consumer with read_committed, and needs n
     kafka-acls.sh --bootstrap-server kafka-1.example:9092 --add --allow-principal 'User:alice' --operation Write --operation Describe --transactional-id waybill- --resource-pattern-type prefixed
     kafka-acls.sh --bootstrap-server kafka-1.example:9092 --add --allow-principal 'User:alice' --operation Read --group waybill- --resource-pattern-type prefixed
 
-    # A consumer. It must read committed: any other sees messages of transactions that failed, and sees them again.
+    # A consumer. It must read committed: otherwise it sees the messages of failed transactions, and later sees them again.
     kcat -C -b kafka-1.example:9092 -t audit.production -X isolation.level=read_committed -o beginning -e -f '%k %h %s\\n'
     kafka-console-consumer.sh --bootstrap-server kafka-1.example:9092 --topic audit.production --isolation-level read_committed --from-beginning
-    # Of any client of Kafka: isolation.level=read_committed
+    # For any other client of Kafka: isolation.level=read_committed
     "
   `);
 });

@@ -355,7 +355,7 @@ describe('answers', () => {
     'that do not match an import are no success: %s',
     async (body) => {
       kibana.answers.push({ status: 200, body });
-      const message = expect.stringContaining(`the answer is not one of Kibana: 200 ${body}`) as string;
+      const message = expect.stringContaining(`the response is not from Kibana: 200 ${body}`) as string;
       expect((await run()).error).toMatchObject({ code: 'sink_blocked', message });
     },
   );
@@ -462,14 +462,14 @@ describe('a hostile server', () => {
       return true;
     });
     const { error } = await run();
-    expect(error).toMatchObject({ message: expect.stringContaining('the answer is longer than 8 MiB') as string });
+    expect(error).toMatchObject({ message: expect.stringContaining('the response is longer than 8 MiB') as string });
   });
 
   test('that never responds ends the command after the wait, with 60 s for each attempt', async () => {
     vi.spyOn(AbortSignal, 'timeout').mockImplementation((ms) => AbortSignal.abort(new Error(`${ms} ms`)));
     try {
       const { error, stderr } = await run();
-      expect(error).toMatchObject({ code: 'sink_unavailable', message: expect.stringContaining('no answer within 60 s') as string });
+      expect(error).toMatchObject({ code: 'sink_unavailable', message: expect.stringContaining('no response within 60 s') as string });
       expect(stderr).toContain(unsaid);
     } finally {
       vi.restoreAllMocks();

@@ -180,7 +180,11 @@ const wrong: readonly (readonly [string, Parameters<typeof valid>[0], readonly s
     { sink: 'start: archive' },
     ['sinks.out.start (line 15): "archive" is not journal, now, archive:ID, or a time such as 2026-11-21T00:00:00Z'],
   ],
-  ['start from no archive', { sink: 'start: archive:out' }, ['sinks.out.start (line 15): names "out", which is no sink of type archive']],
+  [
+    'start from no archive',
+    { sink: 'start: archive:out' },
+    ['sinks.out.start (line 15): names "out", which is not a sink of type archive'],
+  ],
   [
     'a reference',
     { source: 'pollInterval: "${POLL}"' },
@@ -427,7 +431,7 @@ test('a warning for an admin server that others reach without token or TLS', asy
     const { warnings } = await load(valid({ top: `admin: ${admin}` }));
     return warnings.filter((line) => line.startsWith('admin.listen'));
   };
-  const unguarded = 'without admin.token or admin.readToken, anyone on the network can read the metrics, and no one status and ledger';
+  const unguarded = 'without admin.token or admin.readToken, anyone on the network can read the metrics, but not status and ledger';
   const plain = 'without admin.tls, tokens and responses can be read on the network';
   const tls = 'tls: { cert: cert.pem, key: key.pem }';
   const begin = 'admin.listen (line 1): 0.0.0.0:9464 is not a loopback address';

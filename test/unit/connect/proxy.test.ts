@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isLoopback, proxyFor } from '../../../src/connect/proxy.ts';
+import { proxyFor } from '../../../src/connect/proxy.ts';
 
 const url = { read: () => 'http://proxy.test:3128', refresh: () => undefined, describe: () => 'proxy.url' };
 const isDirect = (target: string, noProxy: readonly string[]) => proxyFor(new URL(target), { url, noProxy }) === undefined;
@@ -27,19 +27,11 @@ test.each([
   ['https://[2001:db8::1]/', ['192.0.2.1', ''], false],
   ['https://service.example/', ['', ' ', 'example.service'], false],
   ['https://127.0.0.1:8443/', [], true],
+  ['https://[::1]:8443/', [], true],
+  ['https://LOCALHOST./', [], true],
+  ['https://service.localhost/', [], true],
+  ['https://localhost.example/', [], false],
   ['http://service.example/', [], true],
 ] as const)('%s with %j is direct: %s', (target, noProxy, expected) => {
   expect(isDirect(target, noProxy)).toBe(expected);
-});
-
-test.each([
-  ['localhost', true],
-  ['LOCALHOST.', true],
-  ['127.255.0.1', true],
-  ['[::1]', true],
-  ['128.0.0.1', false],
-  ['localhost.example', false],
-  ['::2', false],
-] as const)('%s is this machine: %s', (host, expected) => {
-  expect(isLoopback(host)).toBe(expected);
 });

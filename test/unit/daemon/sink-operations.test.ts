@@ -131,7 +131,7 @@ test('one replay at a time, and none for a sink that accepts each record once', 
   expect(await ask({ operation: 'replay', first: 1, last: 1_000_000 })).toMatchObject({
     replay: { state: 'running', first: 1, last: 8, expected: 8 },
   });
-  await expect(ask({ operation: 'replay', first: 1 })).rejects.toThrow('a replay is running already');
+  await expect(ask({ operation: 'replay', first: 1 })).rejects.toThrow('a replay is already running');
   await rig.clock.until(() => loop.delivery.view().replay?.state === 'done');
   expect(loop.delivery.view().replay).toMatchObject({ sent: 8 });
   await expect(ask({ operation: 'replay', first: 9_000 })).rejects.toThrow('nothing delivered in this range is still in the journal');

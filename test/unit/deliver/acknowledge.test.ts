@@ -198,7 +198,7 @@ describe('the position stored in a sink', () => {
     const second = rig.loop({ records: 2, receiver: first.receiver, resolvable: true }).run();
     await rig.clock.advance(1_000);
     expect(second.delivery.view()).toMatchObject({ state: 'blocked', acknowledged: 6 });
-    expect(second.delivery.view().lastError).toContain('entry 6 was delivered to it, and it now ends at entry 2');
+    expect(second.delivery.view().lastError).toContain('entry 6 was delivered to it, but it now ends at entry 2');
     expect(first.receiver.has.map(numberOf)).toEqual(range(1, 6));
   });
 });

@@ -1,4 +1,4 @@
-/** The status page: reads the overview every few seconds and shows it; says when the daemon cannot be reached, and how old the page is then. */
+/** The status page: reads the overview every few seconds and shows it. While the daemon is unreachable, it shows the age of the data. */
 import { byId, html, renew, write } from './elements.js';
 import { picture, windowCounts } from './picture.js';
 import { sinksTable, sourcesTable, windowsTable } from './tables.js';
@@ -12,14 +12,14 @@ const timeoutMs = 10_000;
 /** The smallest number of sources with a filter field. */
 const filterFrom = 6;
 
-/** @type {{ overview: OverviewJson, at: number } | undefined}  with the time of `performance.now()` at which it came */
+/** @type {{ overview: OverviewJson, at: number } | undefined}  `at`: the time of its arrival by `performance.now()` */
 let shown;
 /** @type {{ since: number, reason: string } | undefined} */
 let outage;
 /** @type {number | undefined} */
 let backAt;
 let chosen = new URLSearchParams(location.hash.slice(1)).get('source') ?? '';
-/** Counts readings: a response to an earlier selection is dropped. */
+/** Counts requests: `read` drops a response to an earlier selection. */
 let reading = 0;
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let timer;
@@ -45,7 +45,7 @@ async function read() {
       // That source no longer exists.
       choose('');
       return;
-    } else if (answer.status === 401) failure = `The daemon refuses the token (${printable(error)}); reload the page to send another one`;
+    } else if (answer.status === 401) failure = `The daemon rejected the token (${printable(error)}); reload the page to send another one`;
     else failure = `The daemon cannot show its state: ${printable(error)}`;
   } catch (thrown) {
     if (mine !== reading) return;
@@ -58,9 +58,9 @@ async function read() {
 
 /** @param {unknown} thrown */
 function reasonOf(thrown) {
-  if (thrown instanceof DOMException && thrown.name === 'TimeoutError') return `The daemon does not answer within ${timeoutMs / 1000} s`;
+  if (thrown instanceof DOMException && thrown.name === 'TimeoutError') return `The daemon did not respond within ${timeoutMs / 1000} s`;
   return thrown instanceof SyntaxError
-    ? 'The daemon cannot be reached: another program answers at its address'
+    ? 'The daemon cannot be reached: another program responds at its address'
     : 'The daemon cannot be reached';
 }
 
@@ -86,7 +86,7 @@ function choose(source) {
   void read();
 }
 
-/** Updates the parts that change without a new reading: ages, and the state of the connection. */
+/** Updates the parts that change without a new overview: ages, and the state of the connection. */
 function tick() {
   const link = byId('link');
   const age = shown ? (performance.now() - shown.at) / 1000 : 0;
@@ -97,7 +97,7 @@ function tick() {
   if (outage) {
     write(byId('link-text'), 'Not reachable');
     const since = clock(Date.now() - (performance.now() - outage.since), Date.now());
-    const old = shown ? ` What you see is from ${clock(Date.parse(shown.overview.generatedAt), Date.now())} UTC.` : '';
+    const old = shown ? ` The page shows data from ${clock(Date.parse(shown.overview.generatedAt), Date.now())} UTC.` : '';
     write(notice, `${outage.reason}, since ${since} UTC.${old} The page tries again every few seconds.`);
   } else if (shown) {
     const isBack = backAt !== undefined && performance.now() - backAt < 30_000;
@@ -119,7 +119,7 @@ function show(overview) {
 
 /** @param {OverviewJson} overview */
 function showHeadline({ summary, tone, advice, waits }) {
-  // The words in capitals are the verdict; its explanation follows.
+  // A summary begins with the result in capitals; the explanation follows.
   const [head = ''] = /^[A-Z][A-Z, ]*[A-Z](?![a-z])/.exec(summary) ?? [];
   const rest = printable(summary.slice(head.length).replace(/^[:,;]? /, ''));
   byId('headline').dataset['tone'] = tone;
@@ -292,7 +292,6 @@ byId('sources').addEventListener('click', ({ target }) => {
 byId('source').addEventListener('change', () => choose(byId('source', HTMLSelectElement).value));
 for (const name of ['sources', 'sinks']) byId(`find-${name}`).addEventListener('input', showTables);
 byId('period').addEventListener('formdata', ({ formData }) => {
-  // Empty fields are left out of the URL.
   for (const name of ['from', 'to', 'source']) if (formData.get(name) === '') formData.delete(name);
 });
 document.addEventListener('visibilitychange', () => {

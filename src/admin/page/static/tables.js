@@ -55,7 +55,7 @@ function note(text) {
 }
 
 /**
- * Cells of one size, a window each: the newest at the right.
+ * One cell for each window, all of one size, the newest at the right.
  * @param {string} strip
  */
 function stripOf(strip) {
@@ -106,7 +106,7 @@ export function sourcesTable(sources, now, chosen) {
     );
   });
   const heads = ['Source', 'State', 'Complete until', 'Newest windows', 'Last response', '#Rate', '#Records', '#Late', '#Gaps'];
-  return table('Sources, those with trouble first', heads, rows);
+  return table('Sources, problems first', heads, rows);
 }
 
 /**
@@ -139,7 +139,7 @@ export function sinksTable(sinks, now) {
       cell('Dead letters', deadLetters === 0 ? '0' : [html('strong', { class: 'bad-text' }, grouped(deadLetters))], true),
     );
   });
-  return table('Sinks, those with trouble first', ['Sink', 'State', 'Lag', '#Rate', 'Last delivery', 'Last error', '#Dead letters'], rows);
+  return table('Sinks, problems first', ['Sink', 'State', 'Lag', '#Rate', 'Last delivery', 'Last error', '#Dead letters'], rows);
 }
 
 /**

@@ -9,12 +9,12 @@ export const command = defineCommand({
   description: `Checks an archive that the sink "archive" wrote. Needs no state, no running daemon and, with --directory and --key, no configuration.
 
 verify recomputes every hash from the lines, up to the signed checkpoints, and compares the records with the counts and digests of the ledger.
-It names what is wrong and continues. content/archive/verify.py does the same without Waybill.`,
+It reports each problem and continues. content/archive/verify.py does the same without Waybill.`,
   notes: `verify exits with 0 when everything is as signed and every window is proven; with 1 when something contradicts a signature, a hash or a
-proof, or is missing; with 3 when nothing contradicts, but something cannot be proven: a gap, an unknown key, an unreadable file.
+proof, or is missing; with 3 when it finds no contradiction, but cannot prove everything: a gap, an unknown key, an unreadable file.
 
---key has the public key of the archive, which the operator prints with "waybill check" and publishes elsewhere: a key from the archive itself
-proves nothing. docs/evidence.md explains an audit.`,
+--key names a file with the public key of the archive. The operator prints the key with "waybill check" and publishes it elsewhere: a key from
+the archive itself proves nothing. docs/evidence.md explains an audit.`,
   subcommands: { verify, prove, export: exportLines },
   examples: [
     'waybill archive verify --directory ./archive --key archive.pub --since checkpoint-of-last-year',

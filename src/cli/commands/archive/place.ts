@@ -1,8 +1,7 @@
 /** Where an archive is, and the public keys that verify it. */
 import { statSync } from 'node:fs';
 import { originOf } from '../../../archive/head.ts';
-import { parseVerifier, signerOf } from '../../../archive/signed-note.ts';
-import type { Verifier } from '../../../archive/signed-note.ts';
+import { parseVerifier, signerOf, type Verifier } from '../../../archive/signed-note.ts';
 import type { ArchiveStore } from '../../../archive/store.ts';
 import { systemClock } from '../../../clock.ts';
 import { loadConfig } from '../../../config/load.ts';
@@ -10,14 +9,11 @@ import { sinkContext } from '../../../daemon/open-sink.ts';
 import { WaybillError } from '../../../errors.ts';
 import { signingKeysOf } from '../../../sink/archive/key.ts';
 import { openStore } from '../../../sink/archive/open-store.ts';
-import { placeOf as nameOf } from '../../../sink/archive/settings.ts';
-import type { ArchiveSettings } from '../../../sink/archive/settings.ts';
+import { placeOf as nameOf, type ArchiveSettings } from '../../../sink/archive/settings.ts';
 import type { SinkContext } from '../../../sink/define.ts';
 import { byId } from '../../not-found.ts';
-import { readInput } from '../../io.ts';
-import type { Io } from '../../io.ts';
-import { text } from '../../option.ts';
-import type { ValuesOf } from '../../option.ts';
+import { readInput, type Io } from '../../io.ts';
+import { text, type ValuesOf } from '../../option.ts';
 import { configOption } from '../../state-access.ts';
 
 export const placeOptions = {
@@ -26,14 +22,14 @@ export const placeOptions = {
   ...configOption,
 };
 export const keyOption = {
-  key: text('FILE', 'public keys, one name+id+base64 a line; default with --sink: that of its signingKey'),
+  key: text('FILE', 'public keys, one name+id+base64 a line; default with --sink: the public half of its signingKey'),
 };
 
 type PlaceValues = ValuesOf<typeof placeOptions>;
 
 interface Place {
   readonly store: ArchiveStore & AsyncDisposable;
-  /** For messages. */
+  /** The directory or bucket, for messages. */
   readonly name: string;
   /** Of the sink in the configuration. */
   readonly settings: ArchiveSettings | undefined;

@@ -10,10 +10,8 @@ import type { Micros } from '../../../model/time.ts';
 import { counted } from '../../../report/format-time.ts';
 import { assertForward, parsePeriod } from '../../../settings/period.ts';
 import { subcommand } from '../../command.ts';
-import { writeResult } from '../../io.ts';
-import type { Io } from '../../io.ts';
-import { parsed, required, text, timeOptions } from '../../option.ts';
-import type { ValuesOf } from '../../option.ts';
+import { writeResult, type Io } from '../../io.ts';
+import { parsed, required, text, timeOptions, type ValuesOf } from '../../option.ts';
 import { placeOf, placeOptions } from './place.ts';
 
 const proveOptions = {
@@ -33,7 +31,7 @@ export const prove = subcommand({
     await using store = opened;
     const proof = await (
       await Prover.open(store)
-    ).record(values.uid, () => io.stderr.write('the index does not lead to the record: reading every entry\n'));
+    ).record(values.uid, () => io.stderr.write('the index cannot locate the record: reading every line\n'));
     if (!proof) throw new WaybillError('archive_broken', `cannot prove "${values.uid}": the archive "${name}" has no such record`);
     io.stdout.write(formatProof(proof));
     return 0;
@@ -76,7 +74,7 @@ function isWanted(facts: LineFacts, source: string | undefined, from: Micros, to
   if (facts.kind === 'position') return false;
   if (facts.kind === 'operation') return source === undefined && from <= facts.at && facts.at < to;
   if (source !== undefined && facts.source !== source) return false;
-  // The start and the end of a suspension have `from` equal to `to`.
+  // A suspension and its end have no duration: `from` equals `to`.
   if (facts.kind === 'ledger') return facts.from < to && (facts.to > from || facts.from >= from);
   return facts.time === undefined ? from === -Infinity && to === Infinity : from <= facts.time && facts.time < to;
 }

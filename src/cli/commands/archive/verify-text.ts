@@ -7,8 +7,8 @@ import { right, table } from '../../../report/text-table.ts';
 const maxFindings = 100;
 const verdicts = {
   intact: 'INTACT: everything is as signed, and every window is proven',
-  altered: 'ALTERED OR MISSING: something contradicts a signature, a hash or a proof, or is not there',
-  unproven: 'NOT PROVEN: nothing contradicts the signatures, but something stays open',
+  altered: 'ALTERED OR MISSING: something contradicts a signature, a hash or a proof, or is missing',
+  unproven: 'NOT PROVEN: nothing contradicts the signatures, but not everything is proven',
 };
 
 /** @param isCompared  a checkpoint from another place was given */
@@ -34,7 +34,7 @@ function stampedText({ count, lines, newest }: NonNullable<VerifyReport['timeSta
   return `${counted(count, 'time stamp')}: ${grouped(lines)} of ${counted(all, 'line')} existed on ${rfc3339(newest)}`;
 }
 
-/** Anyone with the key and the storage can return to an older state. */
+/** Anyone with the key and the storage can restore an older state of the archive: only a checkpoint from elsewhere shows it. */
 function newest({ confirmed, lines }: VerifyReport, isCompared: boolean): string {
   if (!isCompared) return 'no checkpoint from elsewhere was compared: the removal of the newest lines would not be noticed (--since FILE)';
   if (confirmed === 0) return 'the checkpoint from elsewhere confirms nothing';

@@ -2,17 +2,14 @@
 import type { X509Certificate } from 'node:crypto';
 import { systemClock } from '../../../clock.ts';
 import { checkProofs } from '../../../archive/proof-file.ts';
-import { verifyArchive } from '../../../archive/verify/verify.ts';
-import type { VerifyReport } from '../../../archive/verify/verify.ts';
+import { verifyArchive, type VerifyReport } from '../../../archive/verify/verify.ts';
 import { WaybillError, codeOf, messageOf } from '../../../errors.ts';
 import { counted, grouped, rfc3339 } from '../../../report/format-time.ts';
 import { parseDuration } from '../../../settings/units.ts';
 import { parsePeriod } from '../../../settings/period.ts';
 import { subcommand } from '../../command.ts';
-import { printJson, readInput } from '../../io.ts';
-import type { Io } from '../../io.ts';
-import { jsonOption, parsed, text, timeOptions } from '../../option.ts';
-import type { ValuesOf } from '../../option.ts';
+import { printJson, readInput, type Io } from '../../io.ts';
+import { jsonOption, parsed, text, timeOptions, type ValuesOf } from '../../option.ts';
 import { keyOption, keysOf, placeOf, placeOptions } from './place.ts';
 import { Progress } from '../../progress.ts';
 import { verifyText } from './verify-text.ts';
@@ -56,7 +53,7 @@ async function run(values: Values, io: Io): Promise<number> {
   return exitCodes[report.result];
 }
 
-/** An archive that cannot be read to its end is not proven. */
+/** The report for an archive that could not be read to its end. */
 function unreadable(name: string, thrown: unknown): VerifyReport {
   const isStorage = codeOf(thrown) === 'sink_unavailable' || codeOf(thrown) === 'sink_blocked';
   if (!isStorage && !(thrown instanceof Error && 'syscall' in thrown)) throw thrown;

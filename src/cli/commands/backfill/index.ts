@@ -16,12 +16,9 @@ import { rfc3339 } from '../../../report/format-time.ts';
 import { defineCommand, subcommand } from '../../command.ts';
 import { byId } from '../../not-found.ts';
 import { operation, actor, operationOptions, confirmed } from '../../operation.ts';
-import { estimate, estimateText, watch } from './watch.ts';
-import type { Estimate } from './watch.ts';
-import { printJson, printTable } from '../../io.ts';
-import type { Io } from '../../io.ts';
-import { jsonOption, parsed, text, toggle } from '../../option.ts';
-import type { ValuesOf } from '../../option.ts';
+import { estimate, estimateText, watch, type Estimate } from './watch.ts';
+import { printJson, printTable, type Io } from '../../io.ts';
+import { jsonOption, parsed, text, toggle, type ValuesOf } from '../../option.ts';
 import { readState, settingsFor, stateOptions } from '../../state-access.ts';
 import { assertForward, parseTime } from '../../../settings/period.ts';
 
@@ -43,15 +40,15 @@ const addOptions = {
   ),
   sinks: text('ID,…', 'only these sinks receive the records; default all'),
   'dry-run': toggle('print the estimated windows, requests, hours and bytes; change nothing'),
-  'no-wait': toggle('return once the period is added'),
+  'no-wait': toggle('return as soon as the period is added'),
 };
 
 export const command = defineCommand({
   name: 'backfill',
   summary: 'adds history to the ledger of a source',
   description: `Adds a period to the ledger of a source, without what the ledger already covers: nothing is delivered twice. The daemon reads the period with
-the same proof as new records, whenever no newer record waits, and resumes after a restart. The command shows the progress and may be ended.
-When no daemon runs, the period is stored and read by the next one.
+the same proof as new records, whenever no newer record waits, and resumes after a restart. The command shows the progress; ending it does not
+end the backfill. Without a running daemon, the command stores the period, and the next daemon reads it.
 
 pause, resume and cancel act on the only unfinished period; pass --source and --from when there are several.`,
   options: addOptions,
@@ -126,7 +123,7 @@ async function add(values: ValuesOf<typeof addOptions>, io: Io): Promise<number>
   const { result, daemon } = await operation(config, request, io.signal);
   const ranges = result.added ?? [];
   if (values.json) io.stdout.write(`${JSON.stringify({ added: ranges.map(jsonOf) })}\n`);
-  if (!daemon) io.stderr.write('no daemon runs; the next one reads the period\n');
+  if (!daemon) io.stderr.write('no daemon runs; the next daemon reads the period\n');
   if (!daemon || values['no-wait'] || ranges.length === 0) return 0;
   return watch(config, source.id, ranges, io);
 }
@@ -184,10 +181,10 @@ async function change(verb: Change, values: ValuesOf<typeof changeOptions>, io: 
   const [chosen, second] = found;
   const names = all.map((each) => `${each.source} from ${rfc3339(each.from)}`).join(', ');
   if (!chosen)
-    throw new WaybillError('usage', `cannot ${verb} a backfill: ${all.length === 0 ? 'none is unfinished' : `there are ${names}`}`);
+    throw new WaybillError('usage', `cannot ${verb} a backfill: ${all.length === 0 ? 'none is unfinished' : `unfinished are ${names}`}`);
   if (second)
-    throw new WaybillError('usage', `cannot ${verb} a backfill: several are unfinished; pass --source and --from; there are ${names}`);
-  const message = { pause: 'Pauses', resume: 'Resumes', cancel: 'Ends, after what was collected,' }[verb];
+    throw new WaybillError('usage', `cannot ${verb} a backfill: several are unfinished; pass --source and --from of one: ${names}`);
+  const message = { pause: 'Pauses', resume: 'Resumes', cancel: 'Keeps the collected part, and ends the rest of' }[verb];
   const plan = [`${message} the backfill of ${chosen.source}, ${spanText(chosen)}: ${backfillText(chosen)}`];
   if (!(await confirmed(plan, values, io))) return 1;
   const request = { operation: `backfill ${verb}` as const, source: chosen.source, from: rfc3339(chosen.from), ...actor(values, io) };

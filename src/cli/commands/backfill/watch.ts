@@ -1,6 +1,6 @@
 /**
- * The estimate of a backfill, and its progress: a line that is rewritten on a terminal, else a line
- * every half minute.
+ * The estimate of a backfill, and its progress: a terminal shows one line that changes, any other
+ * output gets a line every half minute.
  */
 import { systemClock } from '../../../clock.ts';
 import type { Config } from '../../../config/load.ts';
@@ -28,12 +28,12 @@ export interface Estimate {
 
 /** The throughput of a daemon without other limits (measured: docs/guarantees.md). */
 const recordsASecond = 20_000;
-/** When the journal has too few records to measure. */
+/** The assumed size of a record while the journal has too few records to measure it. */
 const bytesUnmeasured = 250;
 
 /**
  * @param perSecond  permitted requests a second
- * @param settled  end of what may be closed now, µs; windows near it are narrower
+ * @param settled  windows up to this time may be closed now, µs; windows near it are narrower
  */
 export function estimate(
   records: number,
@@ -47,7 +47,7 @@ export function estimate(
   let windows = 0;
   for (const { from, to } of parts)
     for (let at = from; at < to; windows += 1) at = endOf(at, Math.min(crowded, widestMicros(at, Math.max(at, settled), closeDelay)));
-  // A window needs its pages, the last one not full, and one count.
+  // Each window needs one count, its full pages and a partial last page.
   const requests = windows * 2 + Math.floor(records / pageSize);
   return {
     records,
@@ -100,7 +100,7 @@ export async function watch(config: Config, source: string, ranges: readonly Win
 
 function progressOf(config: Config, source: string, ranges: readonly Window[]): BackfillProgress[] {
   const all = readState(config, (db) => backfillsOf(db, true)).filter((each) => each.source === source);
-  // A range cancelled before anything was read does not exist any more.
+  // A range that was cancelled before its first window no longer exists.
   return ranges.flatMap(({ from }) => all.find((each) => each.from === from) ?? []);
 }
 

@@ -1,7 +1,6 @@
 /** The part of `waybill check --offline` for client certificates and their keys. */
 import type { Config } from '../../../config/load.ts';
-import { Trust } from '../../../connect/trust.ts';
-import type { TlsSettings } from '../../../connect/trust.ts';
+import { Trust, type TlsSettings } from '../../../connect/trust.ts';
 import { WaybillError, messageOf } from '../../../errors.ts';
 import type { Line } from './state.ts';
 

@@ -11,14 +11,14 @@ interface IdleSettings {
 
 const dayMs = 86_400_000;
 /**
- * A sample recount reads one closed window every five minutes in which no window with records was
- * counted.
+ * A sample recount reads one closed window in every five minutes without a count of a window with
+ * records.
  */
 const sampleRecountsADay = 288;
 
 /**
- * At most: one live poll an interval; reading, counting and every recount once a window; and the
- * sample recounts.
+ * The maximum: one live poll in each interval; one read, one count and every recount of each window;
+ * and the sample recounts.
  */
 export function requestsADay({ pollInterval: poll, closeDelay, recountAfter: recount }: IdleSettings): number {
   const windows = dayMs / (widthWithin(widestMicros(0, 0, closeDelay * 1000)) / 1000);

@@ -6,8 +6,7 @@ import { systemClock, systemRandom } from '../../../clock.ts';
 import { Handoff } from '../../../collect/handoff.ts';
 import { Requester } from '../../../collect/requester.ts';
 import { handCount } from '../../../collect/hand-count.ts';
-import { loadConfig } from '../../../config/load.ts';
-import type { Config, SourceConfig } from '../../../config/load.ts';
+import { loadConfig, type Config, type SourceConfig } from '../../../config/load.ts';
 import { openSource } from '../../../daemon/open-source.ts';
 import { sinkContext } from '../../../daemon/open-sink.ts';
 import { silentLog } from '../../../telemetry/discard.ts';
@@ -18,8 +17,7 @@ import { clockFinding } from '../../../report/clock-text.ts';
 import { closeDelayAdvice } from '../../../report/close-delay-advice.ts';
 import { identify } from '../../../record/identity.ts';
 import { microsToIso } from '../../../record/timestamp.ts';
-import { calibrate, emptyIsMissing } from '../../../source/calibrate.ts';
-import type { Calibration } from '../../../source/calibrate.ts';
+import { calibrate, emptyIsMissing, type Calibration } from '../../../source/calibrate.ts';
 import { UnboundedQuery } from '../../../source/unbounded-query.ts';
 import { wayOf } from '../../../connect/connection.ts';
 import { ServerClock } from '../../../source/server-clock.ts';
@@ -29,14 +27,11 @@ import { messageLines } from './messages.ts';
 import { checkSink, settingLines } from './sink.ts';
 import { checkText } from './text.ts';
 import { sizingLines } from './sizing.ts';
-import { knownState, writableLines } from './state.ts';
-import type { Line } from './state.ts';
+import { knownState, writableLines, type Line } from './state.ts';
 import { defineCommand } from '../../command.ts';
-import { printJson, widthOf } from '../../io.ts';
-import type { Io } from '../../io.ts';
+import { printJson, widthOf, type Io } from '../../io.ts';
 import { byId } from '../../not-found.ts';
-import { jsonOption, text, toggle } from '../../option.ts';
-import type { ValuesOf } from '../../option.ts';
+import { jsonOption, text, toggle, type ValuesOf } from '../../option.ts';
 import { configOption } from '../../state-access.ts';
 
 const options = {
@@ -54,7 +49,7 @@ export const command = defineCommand({
 reads one page of each source, and checks each sink. Sends no record. It also reports how often each idle source is polled, whether the
 measured delays suggest another closeDelay, what the measured rate needs (journal, requests, outage), and whether a source was renamed.
 
-Exits with 2 when the configuration is wrong, with 1 when a server or a permission is.`,
+Exits with 2 for an invalid configuration, with 1 for a problem with a server or a permission.`,
   options,
   examples: ['waybill check --config waybill.yaml', 'waybill check --offline --require-secrets'],
   run,
@@ -111,7 +106,7 @@ async function checkSource(settings: SourceConfig, config: Config, signal: Abort
     if (startTime !== undefined)
       add(
         'warning',
-        `unbounded query rejected; counting records since ${startTime} instead, so a total as large as that may be mistaken for a cap`,
+        `unbounded query rejected; counting records since ${startTime} instead, so a total of that size may be mistaken for a cap`,
       );
     if (found.total === undefined)
       add('warning', 'the service returns no usable totalRecords: windows cannot be proven, and each becomes a gap (total)');
@@ -135,8 +130,8 @@ async function checkSource(settings: SourceConfig, config: Config, signal: Abort
 }
 
 /**
- * Compares the total of one small window with the records returned; no line when that takes longer
- * than one request may.
+ * Compares the total of one small window with the records returned. Returns no line when that takes
+ * longer than the timeout of a request.
  */
 async function countLine(source: Source, settings: SourceConfig, found: Calibration, signal: AbortSignal): Promise<Line[]> {
   const { id, closeDelay, requests } = settings;
@@ -211,7 +206,7 @@ function groupLines(sources: readonly SourceConfig[]): Line[] {
   });
 }
 
-/** With --source or --sink given, only those are checked. */
+/** The items to check: all, or only the one of --source or --sink. */
 function chosen<Item extends { readonly id: string }>(
   what: string,
   all: readonly Item[],

@@ -1,4 +1,4 @@
-/** The requirements of the measured rate: journal size, requests, and the longest outage. Pure. */
+/** The requirements of the measured rate: journal size and requests, and the longest outage that the journal can hold. Pure. */
 import { grouped, span } from '../../../report/format-time.ts';
 import { size } from '../../../report/format-size.ts';
 import type { Line, Measured } from './state.ts';
@@ -14,7 +14,7 @@ export function sizingLines(measured: readonly Measured[], maxSize: number): Lin
 
 function sourceLine({ source, recordsPerSecond, seconds, recordBytes, storedBytes, idleRequests, pageSize }: Measured): Line {
   const daily = recordsPerSecond * daySeconds;
-  // A record is read at least twice: by a live poll, and before its window is closed.
+  // Waybill reads each record at least twice: with a live poll, and before it closes the window.
   const requests = Math.round(idleRequests + (2 * daily) / pageSize);
   const message =
     `measured over ${span(seconds)}: ${recordsPerSecond.toPrecision(2)} records/s of ${Math.round(recordBytes)} bytes; ` +
@@ -24,7 +24,7 @@ function sourceLine({ source, recordsPerSecond, seconds, recordBytes, storedByte
 
 function outageLine(bytesPerDay: number, maxSize: number): Line {
   const seconds = (maxSize / bytesPerDay) * daySeconds;
-  const message = `journal.maxSize ${size(maxSize)} holds an outage of every sink for about ${span(seconds)} at the measured rate`;
+  const message = `journal.maxSize ${size(maxSize)} is enough for an outage of every sink of about ${span(seconds)} at the measured rate`;
   return seconds >= daySeconds
     ? { subject: 'journal', level: 'ok', message }
     : { subject: 'journal', level: 'warning', message: `${message}; then collection pauses, and the service keeps the records` };

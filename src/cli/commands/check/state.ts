@@ -1,6 +1,6 @@
 /**
  * The part of `waybill check` for the state: permissions, free space, and sources or sinks whose
- * target changed. It only reads, so a daemon may run meanwhile.
+ * target changed. It only reads, so a daemon may run at the same time.
  */
 import { existsSync, statfsSync, statSync } from 'node:fs';
 import { access, constants, stat } from 'node:fs/promises';
@@ -12,11 +12,9 @@ import { requestedBy } from '../../../daemon/live-status.ts';
 import { WaybillError, messageOf } from '../../../errors.ts';
 import { storedJson } from '../../../journal/damage.ts';
 import { unreadOf } from '../../../journal/backfills.ts';
-import { storedSinks, storedSources } from '../../../journal/queries/stored.ts';
-import type { StoredSink } from '../../../journal/queries/stored.ts';
+import { storedSinks, storedSources, type StoredSink } from '../../../journal/queries/stored.ts';
 import { movedMessage } from '../../../journal/sink-positions.ts';
-import type { Volume } from '../../../journal/queries/volume.ts';
-import { volumeOf } from '../../../journal/queries/volume.ts';
+import { volumeOf, type Volume } from '../../../journal/queries/volume.ts';
 import { openReadOnly } from '../../../journal/state.ts';
 import type { DelayMeasure } from '../../../model/telemetry.ts';
 import { unreadText } from '../../../report/backfills.ts';
@@ -121,7 +119,7 @@ function movedLines({ sinks }: Config, stored: readonly StoredSink[]): Line[] {
   });
 }
 
-/** A source that the state has and the configuration lacks, while its service is configured under another id. */
+/** A source of the state that the configuration lacks, while a source with another id polls the same service. */
 function renamedLines({ sources }: Config, rows: readonly { id: string; state: string; destination: string | null }[]): Line[] {
   const gone = rows.filter(({ id, state }) => state !== 'retired' && !sources.some((source) => source.id === id));
   return gone.flatMap(({ id: old, destination }) =>

@@ -7,7 +7,7 @@ import { wrapped } from '../../../report/text-table.ts';
 import type { Line } from './state.ts';
 
 /**
- * Columns of the detail, at least: on a narrower terminal its lines are longer than the terminal.
+ * Minimum columns of the detail: on a narrower terminal, its lines are longer than the terminal.
  */
 const minDetail = 40;
 const statusWidth = 'warning'.length;

@@ -1,13 +1,12 @@
 /**
  * `waybill compare`: reads a period of a source with a counting proof, and finds what another
- * collector lacks. Holds neither side in memory.
+ * collector lacks. Keeps both sides on disk, not in memory.
  */
 import { createReadStream } from 'node:fs';
 import { systemClock, systemRandom } from '../../../clock.ts';
 import { Handoff } from '../../../collect/handoff.ts';
 import { Requester } from '../../../collect/requester.ts';
-import { readWindow } from '../../../collect/read-window.ts';
-import type { Reading } from '../../../collect/read-window.ts';
+import { readWindow, type Reading } from '../../../collect/read-window.ts';
 import { lowerHalf, nextWidth, owns, queryOf, widestMicros, wholeSecond } from '../../../collect/windows.ts';
 import { loadConfig } from '../../../config/load.ts';
 import { openSource } from '../../../daemon/open-source.ts';
@@ -26,16 +25,13 @@ import { readRecord } from '../../../record/read.ts';
 import { calibrate } from '../../../source/calibrate.ts';
 import { ServerClock } from '../../../source/server-clock.ts';
 import { idsOf } from './ids.ts';
-import { Tally } from './tally.ts';
-import type { Kind, Tallied } from './tally.ts';
+import { Tally, type Kind, type Tallied } from './tally.ts';
 import { defineCommand } from '../../command.ts';
-import { writeResult } from '../../io.ts';
-import type { Io } from '../../io.ts';
+import { writeResult, type Io } from '../../io.ts';
 import { Progress } from '../../progress.ts';
 import { linesOf } from '../../lines.ts';
 import { byId } from '../../not-found.ts';
-import { required, text, toggle, withDefault } from '../../option.ts';
-import type { ValuesOf } from '../../option.ts';
+import { required, text, toggle, withDefault, type ValuesOf } from '../../option.ts';
 import { configOption } from '../../state-access.ts';
 import { assertForward, parseTime } from '../../../settings/period.ts';
 
@@ -51,11 +47,11 @@ const options = {
 
 export const command = defineCommand({
   name: 'compare',
-  summary: 'finds what another collector or a SIEM lacks of a period',
-  description: `Reads a period from the source with a counting proof, and compares it with the logIds of another collector or a SIEM: ids that are missing
-there, duplicated there, or unknown to the service. Needs no state and changes nothing; any number of records is compared on disk.
+  summary: 'finds the records of a period that another collector or a SIEM lacks',
+  description: `Reads a period from the source with a counting proof, and compares it with the logIds of another collector or a SIEM. Finds ids that --ids
+lacks or repeats, and ids that the service does not know. Needs no state and changes nothing. Compares on disk, so the period may be large.
 
-Exits with 3 when an id is missing there, or a part of the period is not proven.`,
+Exits with 3 when --ids lacks an id, or a part of the period is not proven.`,
   options,
   examples: [
     'waybill compare --source production --from 2026-11-20 --to 2026-11-20 --ids siem-export.ndjson',
@@ -81,8 +77,8 @@ interface Period {
 const shown = 20;
 const kinds: readonly Kind[] = ['missing', 'doubled', 'unknown'];
 const meanings: Readonly<Record<Kind, string>> = {
-  missing: 'MISSING there',
-  doubled: 'DUPLICATED there',
+  missing: 'MISSING in --ids',
+  doubled: 'DUPLICATED in --ids',
   unknown: 'UNKNOWN to the service (another period, another source, or not a record)',
 };
 
@@ -159,7 +155,7 @@ async function readPeriod(
   const { signal } = io;
   const log = warningsTo(io.stderr);
   await using source = openSource(settings, config, { clock });
-  // Without retries, so that a wrong address or a missing permission fails at once.
+  // No retries: a wrong address or a missing permission fails at once.
   const { firstPage, pageSize, total } = await calibrate(source, settings.pageSize, signal);
   const serverClock = new ServerClock({ source: settings.id, closeDelay: settings.closeDelay, clock, log });
   const requester = new Requester({
@@ -251,7 +247,7 @@ function* textOfFound({ id, period, read, theirs, counts, tally, early }: Found)
   const proven = read.windows - read.unproven.length;
   const lines = [
     `Source ${id}, ${rfc3339(period.from)} to ${rfc3339(period.to)}: ${counted(read.records, 'record')} at the service, ${grouped(proven)} of ${counted(read.windows, 'window')} proven.`,
-    `There: ${counted(theirs.ids, 'id')}${theirs.withoutId === 0 ? '' : `, ${counted(theirs.withoutId, 'line')} without an id`}.`,
+    `In --ids: ${counted(theirs.ids, 'id')}${theirs.withoutId === 0 ? '' : `, ${counted(theirs.withoutId, 'line')} without an id`}.`,
     ...(read.withoutId === 0 ? [] : [`${counted(read.withoutId, 'record')} without a logId: not compared.`]),
     ...(early ? ['The period ends within the last closeDelay: more of its records may still become visible.'] : []),
     ...read.unproven.map(

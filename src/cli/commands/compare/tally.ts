@@ -32,7 +32,7 @@ export class Tally implements Disposable {
 
   constructor() {
     this.#db = new Database('');
-    // Nothing must survive: no journal, no sync; beyond 16 MiB of cache SQLite uses the file.
+    // The file is temporary: no journal, no sync. SQLite writes to it only beyond 16 MiB of cache.
     for (const pragma of ['journal_mode = OFF', 'synchronous = OFF', 'cache_size = -16384', 'temp_store = FILE']) this.#db.pragma(pragma);
     this.#db.exec(
       'CREATE TABLE ids (id TEXT PRIMARY KEY, here INTEGER NOT NULL, there INTEGER NOT NULL, time INTEGER) STRICT, WITHOUT ROWID',

@@ -2,8 +2,7 @@
  * `waybill demo`: the reference service as a separate process, the daemon, a file sink whose events
  * are shown, and an archive that is verified at the end.
  */
-import { spawn } from 'node:child_process';
-import type { ChildProcess } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** One denial on a line of 78 to 110 columns: when, why, who, what, and how soon it was read. Pure. */
+/** One denial on a line of 78 to 110 columns: time, reason, user, file and delay until receipt. Pure. */
 import { printable } from '../../../escape.ts';
 import { cut } from '../../../report/text-table.ts';
 
@@ -14,7 +14,7 @@ export interface Denial {
 const fixed = 29;
 const narrowest = 78;
 const widest = 110;
-/** Widths of the column of reasons: most reasons fit into the first, GeoValidationCountryExclusionFailed fills the second. */
+/** Minimum and maximum width of the reason column: most reasons fit into the first, GeoValidationCountryExclusionFailed fills the second. */
 const reasonLeast = 19;
 const reasonLongest = 35;
 

@@ -21,10 +21,8 @@ import { signingKeysOf } from '../../../sink/archive/key.ts';
 import { openStore } from '../../../sink/archive/open-store.ts';
 import type { ArchiveSettings } from '../../../sink/archive/settings.ts';
 import { version } from '../../../version.ts';
-import { denialLine } from './line.ts';
-import type { Denial } from './line.ts';
-import { usesColor, widthOf } from '../../io.ts';
-import type { Io } from '../../io.ts';
+import { denialLine, type Denial } from './line.ts';
+import { usesColor, widthOf, type Io } from '../../io.ts';
 import { byId } from '../../not-found.ts';
 import { verifyText } from '../archive/verify-text.ts';
 import { readState } from '../../state-access.ts';
@@ -33,7 +31,7 @@ import { ledgerText } from '../../../report/ledger/text.ts';
 type ShownEvent = Denial & { readonly event: { readonly outcome: string } };
 
 const lookMs = 250;
-/** About two lines a second are readable; the others are counted. */
+/** Denials shown in each interval of `lookMs`, so that they stay readable. The demo counts the others. */
 const linesPerLook = 1;
 const ledgerEveryMs = 10_000;
 const windowsShown = 8;
@@ -149,7 +147,7 @@ export class DemoScreen {
   }
 }
 
-/** The report with only its last windows; sums cover these. */
+/** The report with only its last windows, which its sums then cover. */
 function lastWindows(report: LongLedgerReport): LongLedgerReport {
   return { ...report, sources: report.sources.map((source) => ({ ...source, windows: [...source.windows].slice(-windowsShown) })) };
 }

@@ -5,6 +5,7 @@
 import { WaybillError } from '../../../errors.ts';
 import type { Connection } from '../../../connect/connection.ts';
 import type { Clock } from '../../../model/time.ts';
+import { membersOf, objectIn } from '../../../json-object.ts';
 import { durationText } from '../../../settings/units.ts';
 import { quote } from '../../../quote.ts';
 import { version } from '../../../version.ts';
@@ -62,7 +63,7 @@ interface Answer {
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** The first response of a Kibana may take long. */
+/** Kibana may take long for its first response. */
 const requestMs = 60_000;
 const maxPauseMs = 15_000;
 /** The response to an import lists its objects: some 100 KB. */
@@ -81,7 +82,7 @@ export class Kibana {
     this.#until = target.clock.monotonic() + target.waitMs;
   }
 
-  /** @throws WaybillError if the response of Kibana is not a response to an import; UnchangedKibana if nothing was imported */
+  /** @throws WaybillError if Kibana did not respond to an import; UnchangedKibana if nothing was imported */
   async importFile({ path, file, text }: Import): Promise<Imported> {
     const lines = text.trimEnd().split('\n').length;
     const boundary = `waybill-${crypto.randomUUID()}`;
@@ -122,8 +123,8 @@ export class Kibana {
     for (let pauseMs = 2_000; ; pauseMs = Math.min(2 * pauseMs, maxPauseMs)) {
       const answer = await this.#askOnce(request);
       isUnchanged &&= !answer.mayHaveActed;
-      const body = answer.status === 200 ? objectIn(answer.text) : undefined;
-      if (body && isAnswer(body)) return body;
+      const body = objectIn(answer.text);
+      if (answer.status === 200 && isAnswer(body)) return body;
       const failure = this.#unexpected(request, answer, isUnchanged);
       const leftMs = answer.isTemporary ? this.#until - clock.monotonic() : 0;
       if (leftMs <= 0) throw failure;
@@ -166,7 +167,7 @@ export class Kibana {
     } catch (thrown) {
       signal.throwIfAborted();
       const { code, message: text } = deadline.aborted
-        ? new WaybillError('source_unreachable', `no answer within ${requestMs / 1_000} s`)
+        ? new WaybillError('source_unreachable', `no response within ${requestMs / 1_000} s`)
         : connection.translate(thrown);
       // `Connection` itself throws a WaybillError only when no connection was made.
       const mayHaveActed = isAnswered || !(thrown instanceof WaybillError);
@@ -181,10 +182,9 @@ export class Kibana {
     if (status === 0) return new Failure('sink_unavailable', `${where}: ${text}`);
     if (location !== undefined && status >= 300 && status < 400)
       return new Failure('sink_blocked', `${where}: it redirects to "${quote(location, 300)}": pass the address of Kibana itself as --url`);
-    const body = objectIn(text);
-    const detail = quote(reasonIn(body) ?? text, 300);
+    const detail = quote(reasonIn(objectIn(text)) ?? text, 300);
     const hints: Readonly<Record<number, string>> = {
-      200: ': the answer is not one of Kibana',
+      200: ': the response is not from Kibana',
       401: ': check the credentials in WAYBILL_SETUP_API_KEY or WAYBILL_SETUP_USERNAME',
       403: ': the credentials need the Kibana privileges "Saved Objects Management: All" and "Security: All" in the space',
       404: `: no Kibana, no such space, or no ${path.split('?', 1)[0] ?? ''}`,
@@ -201,27 +201,17 @@ async function textOf(body: AsyncIterable<unknown>): Promise<string> {
   for await (const each of body) {
     const chunk = each as Buffer;
     bytes += chunk.length;
-    if (bytes > answerMax) throw new WaybillError('sink_blocked', `the answer is longer than ${answerMax / 1024 / 1024} MiB`);
+    if (bytes > answerMax) throw new WaybillError('sink_blocked', `the response is longer than ${answerMax / 1024 / 1024} MiB`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString();
 }
 
-function objectIn(text: string): Body | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null ? (value as Body) : undefined;
-  } catch {
-    // A page of a proxy, for example: the caller reports it.
-    return undefined;
-  }
-}
-
 /** The reason in an error; a bulk action that failed for its rule has the reason of the rule. */
-function reasonIn(body: Body | undefined): string | undefined {
-  const { errors } = (body?.['attributes'] ?? {}) as { readonly errors?: unknown };
+function reasonIn(body: Body): string | undefined {
+  const { errors } = membersOf(body['attributes']);
   const [first] = (Array.isArray(errors) ? errors : []) as readonly ({ readonly message?: unknown } | null)[];
-  const found = first?.message ?? body?.['message'];
+  const found = first?.message ?? body['message'];
   return typeof found === 'string' ? found : undefined;
 }
 
@@ -229,7 +219,7 @@ function countOf(body: Body): unknown {
   return body['success_count'] ?? body['successCount'];
 }
 
-/** Kibana imports each object once, so another number is the answer of another server. */
+/** Kibana imports each object once: with another number, another server has answered. */
 function isCount(value: unknown, most: number): boolean {
   return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= most;
 }
@@ -244,7 +234,7 @@ interface ImportError {
 /** Kibana answers 200 and lists the objects that it refused. A rule that exists is no failure. */
 function outcomeOf(file: string, expected: number, body: Body): Imported {
   const listed: readonly unknown[] = Array.isArray(body['errors']) ? body['errors'] : [];
-  const errors = listed.map((each): ImportError => (typeof each === 'object' && each !== null ? each : {}));
+  const errors = listed.map((each): ImportError => membersOf(each));
   const existing = errors.flatMap(({ rule_id, error }) => (typeof rule_id === 'string' && error?.status_code === 409 ? [rule_id] : []));
   const failures = errors
     .filter(({ rule_id }) => typeof rule_id !== 'string' || !existing.includes(rule_id))

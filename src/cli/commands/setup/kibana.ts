@@ -3,22 +3,19 @@
  */
 import { readFileSync } from 'node:fs';
 import { systemClock } from '../../../clock.ts';
-import { loadConfig } from '../../../config/load.ts';
-import type { SinkConfig } from '../../../config/load.ts';
+import { loadConfig, type SinkConfig } from '../../../config/load.ts';
 import { Connection } from '../../../connect/connection.ts';
 import { sinkContext } from '../../../daemon/open-sink.ts';
 import { WaybillError, messageOf } from '../../../errors.ts';
 import { packageFile } from '../../../files.ts';
 import { ledgerDataset } from '../../../model/event.ts';
 import type { Clock } from '../../../model/time.ts';
-import { authorizationOf, patternOf } from '../../../sink/elasticsearch/settings.ts';
-import type { ElasticsearchSettings } from '../../../sink/elasticsearch/settings.ts';
+import { authorizationOf, patternOf, type ElasticsearchSettings } from '../../../sink/elasticsearch/settings.ts';
 import { nearestOrAll } from '../../../settings/nearest.ts';
 import type { Io } from '../../io.ts';
 import { confirmed } from '../../operation.ts';
 import { administratorOf } from './administrator.ts';
-import { Kibana, UnchangedKibana } from './kibana-client.ts';
-import type { Import } from './kibana-client.ts';
+import { Kibana, UnchangedKibana, type Import } from './kibana-client.ts';
 import { sinkOf } from './sink.ts';
 
 interface SetupValues {
