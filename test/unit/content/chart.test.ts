@@ -44,6 +44,14 @@ describe('generated files of the chart', () => {
   });
 });
 
+it('docs/install.md creates the secret with every key that its example of values uses', () => {
+  const keys = (text: string, pattern: RegExp): string[] => [...text.matchAll(pattern)].map(([, key = '']) => key).toSorted();
+  const [, section = ''] = /\n## Helm\n([^]*?)\n## /.exec(read('docs/install.md')) ?? [];
+  const used = keys(read('helm/waybill/examples/elasticsearch.yaml'), /\/run\/secrets\/waybill\/([a-z-]+)/g);
+  expect(used).not.toEqual([]);
+  expect(keys(section, /--from-literal=([a-z-]+)=/g)).toEqual(used);
+});
+
 describe('the schema of the values', () => {
   const accepts = new Ajv({ strict: false }).compile(JSON.parse(JSON.stringify(valuesSchema(values))) as object);
   const source = {
