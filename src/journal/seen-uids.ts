@@ -84,7 +84,7 @@ export class SeenUids {
     return uids;
   }
 
-  /** Negative buckets are small, and are looked up with a page of another bucket: they do not count. */
+  /** Notes the last two buckets of a source. Negative buckets are left out: they are small, and are looked up together with another bucket. */
   #use(source: number, bucket: number): void {
     if (bucket < 0) return;
     const [last] = this.#lastUsed.get(source) ?? [bucket];

@@ -260,7 +260,7 @@ export class SelfCheck {
       const { first, last } = deadLetters.get(id) ?? { first: null, last: null };
       if ((first ?? Infinity) <= from || (last ?? 0) > acknowledged)
         throw broken(
-          `sink "${id}" has dead letters from ${first ?? 0} to ${last ?? 0}, but has acknowledged entries from ${from} to ${acknowledged}`,
+          `sink "${id}" has dead letters of entries ${first ?? 0} to ${last ?? 0}, but has acknowledged entries ${from} to ${acknowledged}`,
         );
       if (delivered > pruned && holding.get(delivered)?.chain.equals(chain) === false)
         throw broken(`sink "${id}" has delivered entry ${delivered}, which is not in this journal`);

@@ -196,8 +196,8 @@ export class SinkPositions {
   }
 
   /**
-   * Marks the sinks that the configuration lacks. They keep their position and prevent pruning until
-   * an operator retires them.
+   * Sets the state of each sink that the configuration lacks to `unconfigured`. Such a sink keeps its
+   * position, and prevents pruning until an operator retires it.
    */
   markUnconfigured(configured: ReadonlySet<string>): SinkState[] {
     const unconfigured = [...this.#sinks.values()].filter((sink) => !configured.has(sink.id) && sink.state !== 'retired');

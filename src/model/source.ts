@@ -77,7 +77,7 @@ export interface ServerClock {
    * advances.
    */
   stoodSince(): Micros | undefined;
-  /** Before it is true, no window is closed, recounted, tried again or forgotten. */
+  /** True once the bound is established. Until then no window is closed, recounted or tried again, and no uid is deleted. */
   established(): boolean;
   /**
    * The number of responses that are still needed and that polling every `everyMs` will not deliver

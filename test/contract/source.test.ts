@@ -85,7 +85,7 @@ describe('a request', () => {
   test('reuses the connection', async () => {
     const { page } = make();
     for (let n = 0; n < 5; n += 1) await page();
-    // One for the token endpoint, one for the pages: the client treats them as different servers.
+    // One connection for the token endpoint, one for the pages: the client treats them as different servers.
     expect(service.connections).toBe(2);
   });
 });
@@ -188,7 +188,7 @@ describe('a response that is not a page', () => {
     ],
     ['another encoding', answering(200, { 'content-encoding': 'br' }, 'x'), /encoded as "br", not gzip/],
     ['no content', answering(204), /expected status 200, got 204$/],
-    // Its content is records, which no message may contain.
+    // The body of a 206 contains records, which no message may quote.
     ['a part of the content', answering(206, {}, '{"data":[{"payloadName":"canary"}]}'), /expected status 200, got 206$/],
   ];
   test.each(cases)('%s is malformed', async (_name, handler, words) => {

@@ -98,8 +98,7 @@ describe.concurrent('history', () => {
         expect(dry.estimate.windows).toBeGreaterThan(0);
         expect(await operations(place)).toEqual([]);
 
-        // So slow that kills, restarts and the commands in between happen during it, even on a
-        // loaded machine.
+        // The backfill is so slow that kills, restarts and commands happen before its end, even on a loaded machine.
         const asked = ['backfill', '--source', 'production', '--from', begin, '--rate', '1'];
         const refused = await waybill(place, ...asked);
         expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });

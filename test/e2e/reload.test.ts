@@ -110,7 +110,7 @@ test('a reload adds, changes and removes sources and sinks; an invalid configura
     await daemon.logged('sink.first_delivery');
     await isCurrent(daemon, 1);
 
-    /** Each is refused for this reason, whatever configuration is in effect. */
+    /** Configurations that are refused for this reason, whatever configuration is in effect. */
     const refused: readonly (readonly [reason: RegExp, text: string])[] = [
       [/closeDelay .*"soon" is not a duration/, textOf([{ ...source, closeDelay: 'soon' }], [fileSink('siem')])],
       [/line 1, column/, '{ "dataDir": "./state", '],

@@ -90,7 +90,7 @@ function pass(request: IncomingMessage, response: ServerResponse, target: URL, h
   const path = `${target.pathname.replace(/\/$/, '')}${request.url ?? ''}`;
   const options = { ca, method: request.method, path, headers: { ...without(request.headers, header, 'host'), ...headers } };
   const passed = send(target, options, (answer) => {
-    // These headers describe the other connection.
+    // These headers describe the connection to the server, not the connection to the client.
     response.writeHead(answer.statusCode ?? 502, without(answer.headers, 'connection', 'keep-alive'));
     answer.pipe(response);
   });

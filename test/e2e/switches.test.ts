@@ -50,8 +50,8 @@ const ways: readonly Way[] = [
   {
     name: 'total-capped-low',
     options: ['--total', 'capped', '--total-cap', String(capLow)],
-    // One second with its padding has fewer records than the cap in history, and more while records
-    // are created: only the latter cannot be proven.
+    // A second of history, with its padding, has fewer records than the cap. A second in which records are
+    // created has more, and cannot be proven.
     states: (found, from, until) => (found < capLow ? final : until - from === 1 ? ['gap total', 'gap count'] : []),
   },
   { name: 'total-capped-high', options: ['--total', 'capped', '--total-cap', '1500'] },

@@ -28,7 +28,7 @@ const options = [
 ];
 const more = ['--max-examples', examples, '--seed', seed, '--continue-on-failure', '--workers', '2'];
 const given = Object.entries(headers).flatMap(([name, value]) => ['--header', `${name}: ${value}`]);
-// It stores its findings in the working directory.
+// Schemathesis stores its findings in the working directory.
 const cwd = mkdtempSync(join(tmpdir(), 'reference-fuzz-'));
 const fuzzer = spawn(process.env['SCHEMATHESIS'] ?? 'schemathesis', [...options, ...more, ...given], {
   cwd,

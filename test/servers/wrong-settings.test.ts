@@ -106,7 +106,7 @@ test('wrong settings, permissions, certificates, a write-blocked index and a ful
 
     const daemon = new Daemon(place);
     for (const [id, pattern] of Object.entries(words)) expect(await troubleOf(daemon, id, 0), id).toMatch(pattern);
-    // They delay no other sink.
+    // The failing sinks delay no other sink.
     await caughtUp(daemon, service, patient, Object.keys(words));
 
     // Fixed, each at its cause.

@@ -97,7 +97,7 @@ export async function runSource(
   try {
     await Promise.all([collector.run(signal), saving]);
   } finally {
-    // The next run of this source starts with the last saved state of this one.
+    // Waits until the profile is saved: the next run of this source starts with it.
     if (signal.aborted) await Promise.allSettled([saving]);
   }
 }

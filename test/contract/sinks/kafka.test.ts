@@ -368,7 +368,7 @@ describe('kafka', () => {
       const [log] = broker.topics.get('waybill-progress-siem') ?? [];
       const other = log?.stored.find(({ batch }) => batch?.records[0]?.key === 'siem')?.bytes ?? Buffer.alloc(0);
       const before = new KafkaModel().create('waybill-progress-siem');
-      // The same record by another journal, before any record of ours.
+      // The topic has a progress record of another journal, before any record of ours.
       const theirs = Buffer.from(other.toString('latin1').replace('a'.repeat(32), 'c'.repeat(32)), 'latin1');
       before.topics.get('waybill-progress-siem')?.[0]?.append(unowned(theirs));
       broker.topics.set('waybill-progress-siem', before.topics.get('waybill-progress-siem') ?? []);
@@ -400,7 +400,7 @@ describe('kafka', () => {
       expect(seqs()).toEqual([...range(1, 10), ...range(5, 20)]);
       kept = before;
       expect(messageOf(await errorOf(opened()))).toMatch(/is shared: another state wrote record \d+ after a record of this state/);
-      // And back, if the older state was the correct one.
+      // An operator can also adopt the older state, if that is the correct one.
       await using again = await kafka.open(settingsOf(broker), contextOf('siem'), Object.assign(before, { adopt: true }), never);
       expect((await again.position?.(never))?.position).toEqual(positionOf(10));
       before.adopt = false;

@@ -140,7 +140,7 @@ test('no message is accepted before it is in the pipe: if the reader stops, a ki
   expect(lines.map((line) => Number(line.split(' ')[0]))).toEqual(lines.map((_, i) => i + 1));
 });
 
-test('a reader that stops gets each attempt once: nothing is written after data that it has not read, also in a new life of the sink', async () => {
+test('a reader that stops gets each attempt once: nothing is written after data that it has not read, also when the sink is opened again', async () => {
   const sender = new Sender();
   await sender.ready;
   await sender.ask({ what: 'open' });
@@ -150,7 +150,7 @@ test('a reader that stops gets each attempt once: nothing is written after data 
   for (let i = 0; i < 3; i += 1) {
     const sent = sender.ask({ what: 'send', batch: large });
     sent.catch(() => undefined);
-    // It is written by the time of these responses.
+    // The pipe is full when these responses arrive.
     await sender.ask({ what: 'close' });
     await sender.ask({ what: 'open' });
     await sender.ask({ what: 'abort' });

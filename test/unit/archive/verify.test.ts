@@ -27,7 +27,7 @@ function verifierOf(store: MemoryStore, seed = 1): Verifier {
   return verifier;
 }
 
-/** Both verifiers agree on every archive here; verify.py has no period. */
+/** Verifies an archive with both verifiers, which must agree. With a period only `verifyArchive` runs: verify.py does not support one. */
 async function verify(store: MemoryStore, options: VerifyOptions = {}): Promise<VerifyReport> {
   const verifier = verifierOf(store);
   const report = await verifyArchive(store, [verifier], options);

@@ -98,7 +98,7 @@ describe('dead-letters', () => {
     expect(listed.stdout).toMatch(/siem +3 +records +2026-11-20T00:00:03Z .* bad_document +1 +stored\n/);
     const inJson = await waybill('dead-letters', 'list', '--sink', 'siem', '--json');
     expect((JSON.parse(inJson.stdout) as { deadLetters: unknown[] }).deadLetters).toMatchObject([{ seq: 3 }, { seq: 7 }]);
-    // Neither a record nor the sink's message, which quotes one.
+    // The list shows neither a record nor the message of the sink, which quotes the record.
     expect(listed.stdout + listed.stderr + inJson.stdout).not.toContain('salaries');
     const shown = await waybill('dead-letters', 'show', '7');
     expect(JSON.parse(shown.stdout)).toMatchObject({ logId: 7, payloadName: 'salaries.xlsx' });

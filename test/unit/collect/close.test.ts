@@ -125,7 +125,7 @@ test('a gap is retried after 1, 5 and 15 minutes, at the ages of recounts, then 
     expect(first(it)).toMatchObject({ state: 'gap', attempts: turn + 2, recounts: 0 });
   }
   expect(tried.slice(0, 10)).toEqual([minute, 5 * minute, 15 * minute, ...ages]);
-  // Then daily, counted from the attempt (an attempt takes a few seconds).
+  // After the last age the gap is tried again daily, counted from the previous attempt (an attempt takes a few seconds).
   for (const [i, wait] of tried.slice(10).entries()) expect(Math.floor(wait / day)).toBe(31 + i);
   expect(it.journal.progress(sourceId).frontier).toBe(from);
   // Days later the service sends totals again.
@@ -141,7 +141,7 @@ test('a closed window is counted once at each age by exactly its stored query, u
   it.source.add(1, base + second);
   await closeAll(it);
   const { to: until } = first(it);
-  // As stored by a release with other padding.
+  // The query as a release with another padding would have stored it.
   const stored = { startTime: '2026-11-20T01:59:58.50', endTime: '2026-11-20T02:15:07.25' };
   const db = it.beside();
   db.prepare('UPDATE windows SET query = ?').run(JSON.stringify(stored));
@@ -333,7 +333,7 @@ test('when a suspension ends, each window that shrank is recounted at once, and 
   expect(rows(it).map(({ next }) => (next ?? Infinity) <= now)).toEqual([true, true, true]);
   it.source.requests.length = 0;
   expect(await again(it)).toBe(3);
-  // One request each: an equal count confirms the proof.
+  // One request for each window: an equal count confirms its proof.
   expect(it.source.requests.map(({ pageSize }) => pageSize)).toEqual([1, 1, 1]);
   expect(doubted(it)).toEqual([0, [null, null, null]]);
   expect(rows(it).every(({ attempts: tries, recounts, next }) => tries === 0 && recounts > 0 && next !== null)).toBe(true);
@@ -586,7 +586,7 @@ test('a suspension does not wait for a gap that lost records too: after the othe
   expect(await it.closer.recounter.test(suspension(), it.signal)).toBe(false);
   await it.journal.acceptGap(sourceId, base, { at: base, actor: 'j.doe', reason: 'deleted by order' });
   expect(await it.closer.recounter.test(suspension(), it.signal)).toBe(true);
-  // Nor does a suspension that lists the gap, as an earlier state may.
+  // A suspension that lists the gap, as an earlier state may, does not wait for it either.
   expect(await it.closer.recounter.test({ ...suspension(), windows: [base, from] }, it.signal)).toBe(true);
   await it.suspensions.end('rows');
   await again(it);

@@ -128,7 +128,7 @@ test('a record that disappears between reading and closing is in no proof', asyn
     window,
   );
   expect([window.records, window.digest]).toEqual([left.length, digest(left)]);
-  // It was delivered, and stays.
+  // The journal keeps the record, because it was delivered.
   expect(appended(it.beside())).toEqual(expect.arrayContaining(owned([record], window)));
 });
 

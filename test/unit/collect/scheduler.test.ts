@@ -575,7 +575,7 @@ test('a source reports the remaining measurement of its clock and the time of th
   const it = await begun({ after: hour, pollInterval: 10_000 });
   const begin = it.source.now();
   await it.runUntil(begin + minute);
-  // One of five minutes has passed; a poll every ten seconds.
+  // One of the five minutes has passed, with a poll every ten seconds.
   const { clock, nextProof } = it.collector.view();
   expect(clock?.remainingMs).toBeGreaterThan(234_000);
   expect(clock?.remainingMs).toBeLessThanOrEqual(240_020);
@@ -648,7 +648,7 @@ test('records read for another purpose are stored too, and late ones are logged'
   const it = await begun({ after: 4 * hour, pollInterval: 60_000 });
   it.source.add(1, base + 10 * minute, 0);
   await it.runUntil(base + 4 * hour + 20 * minute);
-  // It became visible after its window was closed, and before the recount.
+  // This record became visible after its window was closed, and before the recount.
   it.source.add(2, base + 10 * minute + second, 0);
   const { requester } = it;
   const answer = await requester.ask({ query: {}, page: 1, pageSize: 10 }, it.signal);

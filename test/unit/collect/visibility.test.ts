@@ -205,7 +205,7 @@ test('a page of a hundred records without a readable time suspends the source; t
   timeless(it, 100);
   await it.poll();
   expect(it.suspensions.current).toMatchObject({ reason: 'timestamp' });
-  // They are stored and flagged nevertheless.
+  // The records are stored and flagged nevertheless.
   expect(appended(it.beside())).toHaveLength(100);
   add(it, 1, it.source.now() - second);
   await it.poll();

@@ -54,7 +54,7 @@ export interface World {
   readonly suspensions: Suspensions;
   readonly visibility: VisibilityCheck;
   readonly closer: WindowCloser;
-  /** As after a restart: without the memory of the first closer. */
+  /** A closer as after a restart: it has nothing from the memory of the first one. */
   readonly anotherCloser: () => WindowCloser;
   /** Counted for the metrics. */
   readonly reported: { readonly suspensions: readonly string[]; readonly vanished: number };

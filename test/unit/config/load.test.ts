@@ -496,7 +496,7 @@ test('a warning for a start in the future, and for recounts that never happen', 
   expect(await recounts('closeDelay: 2h\nrecountAfter: [1h, 2h, 121m]')).toEqual([
     `${at}.recountAfter (line 12): 1h, 2h: not more than closeDelay (2h), ${words}`,
   ]);
-  // Also if the default ages are too early.
+  // The warning also appears if the default ages are too early.
   expect(await recounts('closeDelay: 7h')).toEqual([`${at}.recountAfter (line 2): 1h, 6h: not more than closeDelay (7h), ${words}`]);
   expect(await recounts('closeDelay: 59m')).toEqual([]);
 });

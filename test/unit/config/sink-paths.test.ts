@@ -18,7 +18,7 @@ describe('a file sink is refused', () => {
     const state = join(directory.path, 'state');
     const words = 'is the state directory or a file in it';
     const own = ['waybill.db', 'waybill.db-wal', 'waybill.db-shm', 'lock.db', 'lock.db-journal', 'waybill.sock'];
-    // Both before and after the state exists.
+    // Refused before the state exists, and afterwards.
     for (const make of [() => undefined, () => mkdirSync(state)]) {
       make();
       for (const path of [state, `${state}/`, ...own.map((name) => join(state, name)), join(state, 'x', '..', 'waybill.db')])

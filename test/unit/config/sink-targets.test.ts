@@ -20,7 +20,7 @@ test('two sinks of one cluster need separate progress topics', async () => {
   // The default name of one sink, in either order.
   expect(await problemsWith(`${brokers}, progressTopic: waybill-progress-s1`, brokers)).toEqual([shared('s0', 1)]);
   expect(await problemsWith(brokers, `${brokers}, progressTopic: waybill-progress-s0`)).toEqual([shared('s1', 0)]);
-  // Another cluster, as far as the addresses show; and a sink without a stored position.
+  // No conflict: the addresses are of another cluster; and a sink without a stored position uses no progress topic.
   expect(await problemsWith(`${brokers}, progressTopic: p`, 'brokers: [d.example:9092], progressTopic: p')).toEqual([]);
   expect(await problemsWith(`${brokers}, progressTopic: p`, `${brokers}, progressTopic: p, exactlyOnce: false`)).toEqual([]);
 });

@@ -98,7 +98,7 @@ describe('the rules', () => {
     expect(broken?.type === 'query' && broken.index).toEqual([pattern]);
   });
 
-  /** Evaluates the forms of ES|QL in the rule. @param at ms since the epoch */
+  /** Evaluates the query of the rule, with the few forms of ES|QL that it uses. @param at ms since the epoch */
   const firesFor = (received: readonly LedgerEvent[], at: number): string[] => {
     const [from, where, stats, late] = (silent?.query ?? '').split(' | ');
     const [, action, field, hours] = /^WHERE event\.action == "(.+)" AND (\S+) >= NOW\(\) - (\d+) hours$/.exec(where ?? '') ?? [];

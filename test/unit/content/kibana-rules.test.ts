@@ -221,7 +221,7 @@ function usersOver({ query, threshold }: ThresholdRule, rows: readonly Row[]): r
 
 describe('the threshold form', () => {
   const sequences = Object.entries(bursts).flatMap(([name, burst]) =>
-    // It counts over its reach: the window plus the interval of the rule.
+    // A threshold rule counts over its reach: the window plus the interval of the rule.
     burstSequences(burst, burst.window + 300).map((sequence) => [name, sequence.name, sequence] as const),
   );
   test.each(sequences)('%s: %s', (name, _, { happenings, fires }) => {

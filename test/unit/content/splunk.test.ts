@@ -233,7 +233,7 @@ describe('the saved searches', () => {
   });
 
   test('alert with the level of the rule', () => {
-    // As Splunk Web names them.
+    // The numbers of the severities that Splunk Web shows as low, medium and high.
     const severities: Readonly<Record<string, string>> = { low: '2', medium: '3', high: '4' };
     const levels = new Map([
       ...detectionRules.map(({ rule_id, severity }) => [rule_id.replace(/^dpas-/, '').replaceAll('-', '_'), severity] as const),

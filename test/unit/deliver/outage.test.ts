@@ -152,7 +152,7 @@ test('after an hour of outage the sink catches up at 4,000 records a second or m
   stop.abort(new Error('stop'));
   await Promise.all(running);
 
-  // It waits at most a minute between two attempts.
+  // The loop waits at most a minute between two attempts.
   expect(outage.backMs).toBeLessThan(hourMs + 61_000);
   expect(outage.caughtUp).toBeGreaterThan(720_000);
   expect(outage.caughtUp / ((outage.doneMs - outage.backMs) / 1_000)).toBeGreaterThan(4_000);

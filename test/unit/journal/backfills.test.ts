@@ -127,7 +127,7 @@ describe('a backfill', () => {
     expect(buckets()).toBe(2);
     await journal.close(source, { from: base - day, to: base }, proven(1), lastAge);
     expect(buckets()).toBe(0);
-    // Its records in a neighbour's padding are outside, and are not sent again.
+    // When the padding of a neighbouring query returns a record of the backfill, it counts as outside, and is not sent again.
     expect(await journal.append(pageOf([collected(2, base - day)]))).toMatchObject({ appended: 0, outside: 1 });
     expect(backfillsOf(beside(), true)).toMatchObject([{ source, state: 'done', windows: 2, gaps: 0 }]);
     expect(backfillsOf(beside(), false)).toEqual([]);

@@ -166,8 +166,7 @@ test('a sink that starts at an instant owes no window before it, not even of req
   expect(owed(at(4) - 1, at(4) - 1)).toBe(6);
   const half = base - hour / 2;
   expect([owed(half, half), owed(half + 1, half + 1), owed(base - 2 * hour, base - 2 * hour)]).toEqual([13, 12, 16]);
-  // It was retired and returned with an instant, before it had received everything from before
-  // that.
+  // The sink was retired, and returned with an instant as `start`, before it had received everything from before that instant.
   expect(owed(0, at(4))).toBe(6);
 });
 
@@ -228,7 +227,7 @@ test('a record without a readable time is lacking while it is pending, on a page
   };
   expect([0, 1, 2, 3, 4].map((acked) => undated(acked))).toEqual([3, 3, 2, 1, undefined]);
   expect(undated(4, { filteredSinks: new Set(['siem']) })).toBeUndefined();
-  // It was received at 7 µs after `base`, so it cannot be later.
+  // The record was received 7 µs after `base`, so its time cannot be later.
   expect([undated(3, { from: base + 7 }), undated(3, { from: base + 8 })]).toEqual([1, undefined]);
   db.prepare(
     "INSERT INTO dead_letters (sink, seq, source, uid, time_us, received_us, code, message, attempts, at_us, state, kind) VALUES ('siem', 4, 1, x'00', NULL, ?, '400', '', 1, 0, 'stored', 1)",

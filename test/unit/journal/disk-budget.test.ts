@@ -66,7 +66,7 @@ test('a page that exceeds the WAL reserve does not stay in the WAL', async () =>
 test('a WAL that a reader blocks counts as used: collection pauses, and resumes after the reader ends', async () => {
   const state = await opened({ maxSize: maxSize });
   const { journal, directory } = state;
-  // It acknowledges nothing, so that nothing can be pruned.
+  // This sink acknowledges nothing, so that nothing can be pruned.
   journal.sinkPositions.register('siem', 'kafka', 'x', journal.positionFor('journal'), undefined);
   await journal.append(pageOf([collected(0, base)]));
   const reader = beside(directory, true);

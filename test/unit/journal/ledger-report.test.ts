@@ -247,7 +247,7 @@ test('a configured source without a window is named, and nothing after its start
   expect(ask(base, { to: base + 10 * second })).toEqual([false, false, both]);
   expect(ask(base, { source: 'silent' })).toEqual([false, false, both.slice(1)]);
   expect(ask(base, { source: sourceId })).toEqual([true, true, both.slice(0, 1)]);
-  // It starts after the period: no time of it can be missing, though it is not in the ledger.
+  // The source without a ledger starts after the period, so no part of the period can be missing.
   expect(ask(base + 10 * second, { to: base + 10 * second })).toEqual([true, true, both]);
   expect(ask(base + 10 * second, { to: base + 11 * second })).toEqual([true, false, both]);
   expect(ask(base + 10 * second, { to: base + 11 * second, now: base + day })).toEqual([false, false, both]);

@@ -91,7 +91,7 @@ test('an accepted gap moves the frontier, stays what it was, and has actor and r
     operation: 'gaps accept',
     detail,
   });
-  // Also over a restart; the uid retention moves with the next close.
+  // The frontier stays after a restart; the uid retention moves with the next close.
   await it.close();
   const again = await opened({ directory: it.directory });
   expect(again.journal.progress(source).frontier).toBe(base + 30 * second);

@@ -88,7 +88,7 @@ test.each([false, true])('correctly deleted uids are not reported when an older 
   journal.history.add(source, older, {}, operation);
   await journal.append(pageOf([collected(6, base - 5 * day)], { window: older }));
   round(it);
-  // But uids collected in the older range must be known.
+  // The uids of records collected in the older range must be stored.
   await clock.sleep(86_400_000, new AbortController().signal);
   journal.db.prepare('DELETE FROM seen WHERE bucket = ?').run(Math.floor((base - 5 * day) / (600 * second)));
   expect(() => round(it)).toThrow(/has 1 records but 0 stored uids/);
@@ -161,13 +161,13 @@ const damages: readonly (readonly [string, string, RegExp, (db: Database) => voi
   [
     'a dead letter that was not acknowledged',
     'internal_error',
-    /dead letters from 45 to 90/,
+    /dead letters of entries 45 to 90/,
     (db) => void db.exec('UPDATE dead_letters SET seq = 90 WHERE seq = 62'),
   ],
   [
     'a dead letter from before its sink began',
     'internal_error',
-    /dead letters from 45 to 62, but has acknowledged entries from 45 to 70/,
+    /dead letters of entries 45 to 62, but has acknowledged entries 45 to 70/,
     (db) => void db.exec("UPDATE sinks SET from_seq = 45 WHERE id = 'other'"),
   ],
   [

@@ -271,7 +271,7 @@ test('at the quota an append stores nothing and memory has nothing of it; acknow
   expect(await journal.paused()).toBe('journal_full');
   expect(faultsOf(beside())).toEqual([]);
   expect(seenFaults(beside())).toEqual([]);
-  // It waits for the next append, which fails: then it is written alone.
+  // The acknowledgement waits for the next append. The append fails, so the acknowledgement is written alone.
   journal.acknowledgeLater('siem', { acknowledged: 3, delivered: await taken(journal, 3) });
   await expect(journal.append(page)).rejects.toMatchObject({ code: 'journal_full' });
   expect(beside().prepare('SELECT acknowledged, delivered FROM sinks').get()).toEqual({ acknowledged: 3, delivered: 3 });

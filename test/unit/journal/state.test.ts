@@ -99,7 +99,7 @@ test('once another owner has opened the state, no call writes any more (C39)', a
     .get();
   await expect(journal.append(pageOf([collected(2, base)]))).rejects.toMatchObject({ code: 'internal_error' });
   db.exec('UPDATE owner SET epoch = epoch - 1');
-  // Another process owned it in between, and that is permanent.
+  // Another process owned the state in between, so this process must never write again.
   await expect(journal.append(pageOf([collected(2, base)]))).rejects.toMatchObject({ code: 'internal_error' });
   await expect(journal.close(source, span(0, 10), proven(), lastAge)).rejects.toMatchObject({ code: 'internal_error' });
   await expect(journal.acknowledge('siem', { acknowledged: head.acknowledged, delivered: undefined }, [])).rejects.toMatchObject({

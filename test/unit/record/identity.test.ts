@@ -91,7 +91,7 @@ test('all 16 bytes survive conversion to text and back', () => {
     const bytes = createHash('sha256').update(String(i)).digest();
     expect(uidText(bytes, 8)).toBe(bytes.subarray(8, 24).toString('base64url'));
     expect(uidBytes(uidText(bytes, 8)).equals(bytes.subarray(8, 24))).toBe(true);
-    // The same digest, independent of the code under test: each possible last character occurs.
+    // Compared with a digest that the test computes itself; each possible last character occurs.
     expect(uidOf(String(i), 's')).toBe(uidOfParts(['waybill/1', 's', String(i)]));
   }
 });
