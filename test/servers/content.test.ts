@@ -138,6 +138,10 @@ test('AppInspect reports no failure, error or warning for the Splunk app', { tim
 
 describe('content of Kibana, on a real Elasticsearch', () => {
   const missing = notAsked() ?? elasticsearchMissing('elasticsearch-9.5.3');
+  // The page says to replace the id of the file.
+  const documentedQueries = [...readFileSync('docs/denials.md', 'utf8').matchAll(/^```kql\n([^]*?)\n```$/gm)].map(([, query = '']) => ({
+    query: query.replace('p-91c2', 'p-1'),
+  }));
   const perDay = allCodes.flatMap((code, index) =>
     [0, 1, 2].map((day) => ({ code, user: `u-${index % 3}`, file: `p-${index}`, at: day * 86_400 + index })),
   );
@@ -163,7 +167,7 @@ describe('content of Kibana, on a real Elasticsearch', () => {
     return answer.body as Found;
   };
 
-  test('each KQL rule and search finds as many events as the evaluator of the unit tests', async () => {
+  test('each KQL rule, search and query of docs/denials.md finds as many events as the evaluator of the unit tests', async () => {
     const events = records.map(eventOf);
     const rules = `${detectionRules}${thresholdRules}`.trimEnd().split('\n');
     const queries = [
@@ -171,8 +175,10 @@ describe('content of Kibana, on a real Elasticsearch', () => {
       ...shippedObjects().flatMap((object) =>
         object.type === 'search' ? [object.attributes.kibanaSavedObjectMeta.searchSourceJSON.query] : [],
       ),
+      ...documentedQueries,
     ].flatMap(({ query }) => (query === '' ? [] : [kql(query)]));
-    expect(queries.length).toBeGreaterThan(15);
+    expect(documentedQueries).toHaveLength(3);
+    expect(queries.length).toBeGreaterThan(18);
     for (const { query, matches } of queries) {
       const { hits } = await search({ query });
       expect(hits.total.value, JSON.stringify(query)).toBe(events.filter(matches).length);
