@@ -31,7 +31,7 @@ export interface PanelPicture {
 }
 
 /** Markdown, without a title above it. */
-export interface TextData {
+interface TextData {
   readonly kind: 'text';
   readonly markdown: string;
 }

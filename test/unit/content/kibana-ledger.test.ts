@@ -59,7 +59,7 @@ const rules = readFileSync('content/kibana/detection-rules-ledger.ndjson', 'utf8
 /**
  * The values of `event.action` that a query lists; the queries of this content have no other form.
  */
-export function actionsOf(query: string): string[] {
+function actionsOf(query: string): string[] {
   const [, values = ''] = /^event\.action: (?:\((.+)\)|(?="))/.exec(query) ?? [];
   const listed = (values === '' ? query.replace(/^event\.action: /, '') : values).split(' or ');
   return listed.map((value) => {
