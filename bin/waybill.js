@@ -7,7 +7,7 @@ if (major < 24) {
 }
 // A debugger that another process opens with SIGUSR1 could read every secret; the limits bound the memory of the daemon. The heap may double
 // before the next full collection: V8 would let a heap of 30 MB grow by a third, and mark it several times a second under load. At rest the
-// daemon collects by itself (collect-at-rest.ts).
+// daemon collects by itself (collect-when-idle.ts).
 // A young generation of 16 MiB holds a page and its batch until they are garbage; with 2 MiB most of them were promoted, and marked at a high cost.
 // The HTTP parser is WebAssembly: within the first second V8 would optimize it. That takes memory that malloc does not return, and the parser
 // becomes no faster.

@@ -10,24 +10,24 @@ export interface Answer {
 /** The largest accepted body; a report of years has some tens of MB. */
 const maxBytes = 1_000_000_000;
 
-export function exchange(asking: ClientRequest, timeoutMs: number, body?: string): Promise<Answer> {
+export function exchange(request: ClientRequest, timeoutMs: number, body?: string): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    asking.setTimeout(timeoutMs, () =>
-      asking.destroy(new WaybillError('state_unusable', `cannot query the running daemon: no response within ${timeoutMs / 1000} s`)),
+    request.setTimeout(timeoutMs, () =>
+      request.destroy(new WaybillError('state_unusable', `cannot query the running daemon: no response within ${timeoutMs / 1000} s`)),
     );
-    asking.on('response', (answer) => {
+    request.on('response', (answer) => {
       const parts: Buffer[] = [];
       let bytes = 0;
       answer.on('data', (part: Buffer) => {
         bytes += part.length;
-        if (bytes > maxBytes) asking.destroy(new Error(`the response exceeds ${maxBytes} bytes`));
+        if (bytes > maxBytes) request.destroy(new Error(`the response exceeds ${maxBytes} bytes`));
         else parts.push(part);
       });
       answer.on('error', reject);
       answer.on('end', () => resolve({ status: answer.statusCode ?? 0, body: Buffer.concat(parts).toString('utf8') }));
     });
-    asking.on('error', reject);
-    asking.end(body);
+    request.on('error', reject);
+    request.end(body);
   });
 }
 

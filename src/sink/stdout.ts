@@ -33,7 +33,7 @@ export const stdout = defineSink('stdout', {
       async send(batch, signal) {
         if (stream.destroyed || !stream.writable)
           throw new WaybillError('sink_blocked', `cannot write to standard output for sink "${id}": it is closed`);
-        await untilTaken(id, signal);
+        await untilConsumed(id, signal);
         try {
           await written(stream, Buffer.concat(batch.messages.flatMap(({ bytes }) => [bytes, lineBreak])), signal);
         } catch (cause) {
@@ -51,7 +51,7 @@ export const stdout = defineSink('stdout', {
 });
 
 /** Waits for the previous write: while the reader does not read, each attempt would add its batch to the memory again. */
-async function untilTaken(id: string, signal: AbortSignal): Promise<void> {
+async function untilConsumed(id: string, signal: AbortSignal): Promise<void> {
   const before = pending;
   if (before === undefined) return;
   const message = `cannot write to standard output for sink "${id}": its reader has not consumed the previous batch`;

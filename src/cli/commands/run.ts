@@ -1,7 +1,7 @@
 /** `waybill run`: the daemon. It ends by a signal or a fatal error. */
 import { systemClock, systemRandom } from '../../clock.ts';
 import { parseDuration } from '../../settings/units.ts';
-import { collectAtRest } from '../../daemon/collect-at-rest.ts';
+import { collectWhenIdle } from '../../daemon/collect-when-idle.ts';
 import { runDaemon } from '../../daemon/daemon.ts';
 import { ConfigFile } from '../../daemon/reload/config-file.ts';
 import { codeOf } from '../../errors.ts';
@@ -47,7 +47,7 @@ async function run(values: ValuesOf<typeof options>, io: Io): Promise<number> {
   });
   // The log reads its levels at each line.
   const logSettings = { ...config.log };
-  collectAtRest();
+  collectWhenIdle();
   const logs = createLog(logSettings, systemClock, io.stderr, io.env);
   try {
     logs.root.write('daemon.starting', {

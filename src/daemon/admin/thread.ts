@@ -15,7 +15,7 @@ import { startAdmin, type Admin } from '../../admin/server.ts';
 import type { AdminSources } from '../../admin/routes.ts';
 import { carried } from '../carried-error.ts';
 import { Channel, portOf } from '../channel.ts';
-import { collectAtRest } from '../collect-at-rest.ts';
+import { collectWhenIdle } from '../collect-when-idle.ts';
 import { pulse } from './messages.ts';
 import type { AdminService, AdminThreadData, DaemonService, Listen, Reported, TokenName } from './messages.ts';
 import { adminReports } from './reports.ts';
@@ -170,6 +170,6 @@ async function close(): Promise<void> {
 }
 
 channel.serve('admin', { listen, follow: (changed) => void (reported = changed), close } satisfies AdminService);
-collectAtRest();
+collectWhenIdle();
 watch().catch(() => undefined);
 overviews.sample(() => Atomics.load(data.pulse, pulse.isOpen) === 1, sources.log, ended.signal).catch(() => undefined);

@@ -3,7 +3,7 @@ import { parentPort } from 'node:worker_threads';
 import { systemClock, systemRandom } from '../../clock.ts';
 import { sinks } from '../../sink/index.ts';
 import { Channel, portOf } from '../channel.ts';
-import { collectAtRest } from '../collect-at-rest.ts';
+import { collectWhenIdle } from '../collect-when-idle.ts';
 import { serveLoops } from './host.ts';
 import type { SinkPlan } from './plan.ts';
 
@@ -19,5 +19,5 @@ const channel = new Channel(portOf(parentPort), (thrown) => {
   // Ends the thread, and with it the daemon.
   throw thrown;
 });
-collectAtRest();
+collectWhenIdle();
 serveLoops(channel, { definitionOf, environment: process.env, clock: systemClock, random: systemRandom });

@@ -4,7 +4,7 @@ import { quote } from '../../quote.ts';
 import { WaybillError, messageOf } from '../../errors.ts';
 import { error, ok, warning, type Finding, type SinkContext } from '../define.ts';
 import { ElasticClient, understood, type Answer } from './client.ts';
-import { greet } from './identify.ts';
+import { authenticate } from './identify.ts';
 import { plainText } from './items.ts';
 import { membersOf } from '../../json-object.ts';
 import { credentialsOf, patternOf, patternsOf, type ElasticsearchSettings } from './settings.ts';
@@ -27,7 +27,7 @@ export async function check(settings: ElasticsearchSettings, context: SinkContex
   await using client = await ElasticClient.make(settings, context);
   const findings: Finding[] = [];
   const ask = async (): Promise<void> => {
-    const greeting = await greet(client, settings, context, signal);
+    const greeting = await authenticate(client, settings, context, signal);
     findings.push(...ways(client), ...actor(greeting, settings, id));
     findings.push(await server(client, id, signal));
     if (greeting.status === 200)

@@ -7,13 +7,13 @@ import type { SinkContext } from '../define.ts';
 import { credentialsOf, type ElasticsearchSettings } from './settings.ts';
 
 /** Timeout of the authentication request, ms. */
-const greetMs = 10_000;
+const authenticateMs = 10_000;
 
 /**
  * Requests the authenticated user, so that errors of address, trust or credentials appear before the first batch.
  * @throws WaybillError `sink_unavailable`, `sink_blocked`
  */
-export async function greet(
+export async function authenticate(
   client: ElasticClient,
   settings: ElasticsearchSettings,
   { id, clock }: Pick<SinkContext, 'id' | 'clock'>,
@@ -22,12 +22,12 @@ export async function greet(
   const silence = (): WaybillError =>
     new WaybillError(
       'sink_unavailable',
-      `sink "${id}": the server at sinks.${id}.nodes accepted the connection and did not respond within ${greetMs / 1000} s`,
+      `sink "${id}": the server at sinks.${id}.nodes accepted the connection and did not respond within ${authenticateMs / 1000} s`,
     );
   let answer;
   try {
     const ask = (stop: AbortSignal): Promise<Answer> => client.request({ method: 'GET', path: '/_security/_authenticate' }, stop);
-    answer = await within(ask, greetMs, silence, clock, signal);
+    answer = await within(ask, authenticateMs, silence, clock, signal);
   } catch (thrown) {
     if (codeOf(thrown) !== 'sink_outcome_unknown') throw thrown;
     const isPlain = settings.nodes?.some((node) => node.startsWith('http:')) === true;

@@ -41,7 +41,7 @@ export function errorFrom(given: unknown): ItemError | undefined {
   const { type, reason, caused_by } = membersOf(given);
   const cause = errorFrom(caused_by);
   return {
-    // `judge` compares these types, so redaction must not change them.
+    // `itemResultOf` compares these types, so redaction must not change them.
     ...(typeof type === 'string' && {
       type: badDocument.has(type) || aboutServer.has(type) || deciding.has(type) ? type : quote(type, 100),
     }),
@@ -69,7 +69,7 @@ const badDocument: ReadonlySet<string> = new Set([
 /** Other error types that decisions depend on: redaction must not change them. */
 const deciding: ReadonlySet<string> = new Set(['version_conflict_engine_exception', 'illegal_argument_exception']);
 
-export function judge({ status, failure_store, error }: Item): ItemResult {
+export function itemResultOf({ status, failure_store, error }: Item): ItemResult {
   if (status === undefined) return 'unexpected';
   if (status === 201) return failure_store === 'used' ? 'failure_store' : 'delivered';
   if (status < 400) return 'unexpected';
@@ -122,7 +122,7 @@ export type RequestResult = 'rejected' | 'retryable' | 'blocked' | 'unknown';
  * @param alone  for a batch of one message: the number of consecutive earlier refusals of such requests. After the first, the record is not
  *               the cause, but the version of client or server. Undefined for a larger batch
  */
-export function judgeRequest(status: number, error: ItemError | undefined, alone: number | undefined): RequestResult {
+export function requestResultOf(status: number, error: ItemError | undefined, alone: number | undefined): RequestResult {
   if (status === 413) return 'rejected';
   if (status === 400 && error?.type !== 'media_type_header_exception')
     return alone === undefined ? 'rejected' : alone === 0 ? 'retryable' : 'blocked';

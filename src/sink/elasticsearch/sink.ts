@@ -3,8 +3,8 @@ import { WaybillError, codeOf } from '../../errors.ts';
 import type { RetryableRejection, Batch, ResumePoint, Message, Rejection, Sink, DeliveryResult } from '../../model/sink.ts';
 import type { SinkContext } from '../define.ts';
 import { ElasticClient, understood, type Answer } from './client.ts';
-import { greet } from './identify.ts';
-import { errorFrom, itemFrom, judge, judgeRequest, plainText, messageOfItem } from './items.ts';
+import { authenticate } from './identify.ts';
+import { errorFrom, itemFrom, itemResultOf, requestResultOf, plainText, messageOfItem } from './items.ts';
 import { membersOf } from '../../json-object.ts';
 import type { Item, ItemError, RequestResult } from './items.ts';
 import { Reader } from './resolve.ts';
@@ -50,7 +50,7 @@ export class ElasticsearchSink implements Sink {
     const client = await ElasticClient.make(settings, context);
     try {
       await understood(context.id, 'sink_unavailable', signal, async () => {
-        await greet(client, settings, context, signal);
+        await authenticate(client, settings, context, signal);
         if (settings.templates === 'install') await install(client, settings, context.id, signal);
         if (settings.templates === 'check' && (await mappingOf(client, settings, signal)).isOurs === false) {
           context.log.write('sink.template_missing', { sink: context.id, target: patternOf(settings) });
@@ -70,7 +70,7 @@ export class ElasticsearchSink implements Sink {
     this.#reader = new Reader(client, id);
     this.#resumePoint = kept;
     this.#targetOf = targeting(settings);
-    this.#progress = marksOf(kept.resumeNote);
+    this.#progress = progressOf(kept.resumeNote);
   }
 
   async send(batch: Batch, signal: AbortSignal): Promise<DeliveryResult> {
@@ -156,7 +156,7 @@ export class ElasticsearchSink implements Sink {
       );
     }
     const message = `${actor}: the server responded ${status} ${plainText(error)}${this.#hint(status, error)}`;
-    const result = judgeRequest(status, error, alone);
+    const result = requestResultOf(status, error, alone);
     if (status === 400 && alone !== undefined) this.#rejectedAlone += 1;
     throw new WaybillError(codes[result], message, { retryAfterMs, isCrowded: status === 429 });
   }
@@ -168,7 +168,7 @@ export class ElasticsearchSink implements Sink {
     for (const [at, message] of messages.entries()) {
       const item = items[at] ?? {};
       const { seq, uid } = message;
-      const result = judge(item);
+      const result = itemResultOf(item);
       // In the failure store, a document has another id.
       const isOther = item._id !== uid && item.failure_store !== 'used' && item.failure_store !== 'failed';
       if (result === 'unexpected' || isOther)
@@ -239,7 +239,7 @@ function resumeNoteOf(progress: ReadonlyMap<string, number | null>): string {
   return JSON.stringify({ resolveUntil: Object.fromEntries(progress) });
 }
 
-function marksOf(note: string | undefined): Map<string, number | null> {
+function progressOf(note: string | undefined): Map<string, number | null> {
   if (note === undefined) return new Map();
   const { resolveUntil = {} } = JSON.parse(note) as { readonly resolveUntil?: Readonly<Record<string, number | null>> };
   return new Map(Object.entries(resolveUntil));

@@ -7,7 +7,7 @@ import { duration, size } from '../../settings/values.ts';
 import { messageOf } from '../../errors.ts';
 import { defineSink, error, ok, warning, type Finding } from '../define.ts';
 import { isAbsent, kindAt, linksWords } from './disk.ts';
-import { tooLongToPutAside } from './rotation.ts';
+import { rotationProblem } from './rotation.ts';
 import { FileSink } from './sink.ts';
 
 const config = z.strictObject({
@@ -46,7 +46,7 @@ export const file = defineSink('file', {
     } catch (cause) {
       return [error(message('write in the directory of', cause), setting)];
     }
-    const tooLong = rotate && tooLongToPutAside(path, compression === 'gzip');
+    const tooLong = rotate && rotationProblem(path, compression === 'gzip');
     if (tooLong !== undefined) return [error(`cannot use "${path}" (${setting}): ${tooLong}`, setting)];
     const found: Finding[] = [];
     for (const each of [path, `${path}.position`, `${path}.lock`]) {

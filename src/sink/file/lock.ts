@@ -36,20 +36,20 @@ export async function lockFor(path: string, id: string): Promise<() => void> {
     const known = held.get(file);
     if (known && isThere(file, known)) {
       known.lives += 1;
-      return () => letGo(file, known);
+      return () => releaseLock(file, known);
     }
     const lock = tryLock(file);
     // mutant: file-lock
     if (!lock) throw blockedAt(path, id, `another running process writes it and holds "${file}"`);
     const own: Held = { name: nameAt(file), close: () => void lock.close(), lives: 1 };
     held.set(file, own);
-    return () => letGo(file, own);
+    return () => releaseLock(file, own);
   } catch (cause) {
     throw cause instanceof WaybillError ? cause : blockedAt(file, id, messageOf(cause), cause);
   }
 }
 
-function letGo(file: string, own: Held): void {
+function releaseLock(file: string, own: Held): void {
   own.lives -= 1;
   // mutant: release-file-lock
   if (own.lives > 0) return;

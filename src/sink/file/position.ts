@@ -85,7 +85,7 @@ function markOf(note: string | undefined): FileMark | undefined {
 }
 
 /** Selects the valid position: the resume note of the journal, or the newest slot of the position file. */
-export async function believed(
+export async function validPosition(
   slots: PositionFile,
   kept: ResumePoint,
   id: string,

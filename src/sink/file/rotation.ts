@@ -17,7 +17,7 @@ export interface RotateSettings {
  * True when the sink must rotate the file before it writes these bytes. An empty file needs no rotation.
  * @param since  ms since 1970: start of the file
  */
-export function isDone(rotate: RotateSettings, length: number, since: number, bytes: number, now: number): boolean {
+export function isRotationDue(rotate: RotateSettings, length: number, since: number, bytes: number, now: number): boolean {
   if (length === 0) return false;
   const { size = Infinity, interval } = rotate;
   if (length + bytes > size) return true;
@@ -26,7 +26,7 @@ export function isDone(rotate: RotateSettings, length: number, since: number, by
 }
 
 /** Renames the file; the new name is on disk when this resolves. */
-export async function putAside(path: string, now: number): Promise<void> {
+export async function rotateFile(path: string, now: number): Promise<void> {
   await rename(path, await freeName(path, now));
   await syncDirectory(dirname(path));
 }
@@ -35,7 +35,7 @@ export async function putAside(path: string, now: number): Promise<void> {
 const maxNameLength = 255;
 
 /** The reason why the sink cannot rotate a file of this name; undefined: it can. */
-export function tooLongToPutAside(path: string, gzip: boolean): string | undefined {
+export function rotationProblem(path: string, gzip: boolean): string | undefined {
   const aside = `${basename(path)}.20261121T230000.000Z${gzip ? '.gz.part' : ''}`;
   const over = Buffer.byteLength(aside) - maxNameLength;
   return over > 0 ? `its name is ${over} bytes too long for rotate, which renames it to <path>.20261121T230000.000Z` : undefined;

@@ -13,8 +13,8 @@ import { blockedAt, endsWithinLine, isAbsent, kindAt, linksWords, nameAndSize, n
 import { Compressor } from './gzip.ts';
 import { LineBuffer } from './lines.ts';
 import { lockFor } from './lock.ts';
-import { believed, PositionFile, sameFile, type FileMark, type FileName } from './position.ts';
-import { isDone, putAside, tooLongToPutAside, type RotateSettings } from './rotation.ts';
+import { validPosition, PositionFile, sameFile, type FileMark, type FileName } from './position.ts';
+import { isRotationDue, rotateFile, rotationProblem, type RotateSettings } from './rotation.ts';
 
 interface FileSettings {
   readonly path: string;
@@ -27,7 +27,7 @@ interface FileSettings {
 const holders = new Map<string, { readonly name: FileName; readonly path: string }>();
 
 /** Writes and opens in progress, by path: a deadline cannot cancel them, so the next open waits for them. */
-const underWay = new Map<string, Promise<unknown>>();
+const inProgress = new Map<string, Promise<unknown>>();
 
 export class FileSink implements Sink {
   readonly #path: string;
@@ -36,7 +36,7 @@ export class FileSink implements Sink {
   readonly #slots: PositionFile;
   readonly #slotsHandle: FileHandle;
   /** Releases the lock against other processes. */
-  readonly #letGo: () => void;
+  readonly #releaseLock: () => void;
   readonly #clock: Clock;
   readonly #rotate: RotateSettings | undefined;
   readonly #compressor: Compressor;
@@ -56,8 +56,8 @@ export class FileSink implements Sink {
   /** Waits for the previous instance to close: a late open must not truncate lines of a later instance. */
   static async open(settings: FileSettings, context: SinkContext, kept: ResumePoint): Promise<FileSink> {
     const absolute = resolve(settings.path);
-    const opening = (underWay.get(absolute) ?? Promise.resolve()).then(() => FileSink.#open(absolute, settings, context, kept));
-    return whileUnderWay(absolute, opening);
+    const opening = (inProgress.get(absolute) ?? Promise.resolve()).then(() => FileSink.#open(absolute, settings, context, kept));
+    return whileInProgress(absolute, opening);
   }
 
   static async #open(absolute: string, settings: FileSettings, context: SinkContext, kept: ResumePoint): Promise<FileSink> {
@@ -66,14 +66,14 @@ export class FileSink implements Sink {
     // Creates no other file next to a path that is not a file.
     const kind = await kindAt(absolute).catch(() => undefined);
     if (kind !== undefined) throw blockedAt(absolute, id, kind);
-    const tooLong = settings.rotate && tooLongToPutAside(absolute, settings.compression === 'gzip');
+    const tooLong = settings.rotate && rotationProblem(absolute, settings.compression === 'gzip');
     if (tooLong !== undefined) throw blockedAt(absolute, id, tooLong);
     const slotsHandle = await openFile(`${absolute}.position`, id);
-    let letGo: (() => void) | undefined;
+    let releaseLock: (() => void) | undefined;
     try {
-      letGo = await lockFor(absolute, id);
+      releaseLock = await lockFor(absolute, id);
       const slots = await PositionFile.read(slotsHandle);
-      const at = await believed(slots, kept, id, path);
+      const at = await validPosition(slots, kept, id, path);
       const handle = await openFile(absolute, id);
       try {
         const found = await nameAndSize(handle);
@@ -85,7 +85,7 @@ export class FileSink implements Sink {
           kept,
           slots,
           slotsHandle,
-          letGo,
+          releaseLock,
           handle,
           found.name,
           ours?.length ?? found.size,
@@ -117,7 +117,7 @@ export class FileSink implements Sink {
       }
     } catch (thrown) {
       await slotsHandle.close();
-      letGo?.();
+      releaseLock?.();
       throw thrown;
     }
   }
@@ -129,7 +129,7 @@ export class FileSink implements Sink {
     kept: ResumePoint,
     slots: PositionFile,
     slotsHandle: FileHandle,
-    letGo: () => void,
+    releaseLock: () => void,
     handle: FileHandle,
     name: FileName,
     length: number,
@@ -144,7 +144,7 @@ export class FileSink implements Sink {
     this.#resumePoint = kept;
     this.#slots = slots;
     this.#slotsHandle = slotsHandle;
-    this.#letGo = letGo;
+    this.#releaseLock = releaseLock;
     this.#handle = handle;
     this.#name = name;
     this.#length = length;
@@ -157,24 +157,24 @@ export class FileSink implements Sink {
   }
 
   async send(batch: Batch): Promise<DeliveryResult> {
-    return whileUnderWay(this.#path, this.#write(batch));
+    return whileInProgress(this.#path, this.#write(batch));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#compressor[Symbol.asyncDispose]();
-    await underWay.get(this.#path);
+    await inProgress.get(this.#path);
     try {
       await this.#handle.close();
       await this.#slotsHandle.close();
     } finally {
-      this.#letGo();
+      this.#releaseLock();
     }
   }
 
   async #write(batch: Batch): Promise<DeliveryResult> {
     try {
       await this.#followPath();
-      if (this.#isDone(batch)) await this.#putAside();
+      if (this.#isRotationDue(batch)) await this.#rotateFile();
       const bytes = this.#lines.lines(batch.messages, this.#isWithinLine);
       // mutant: write-lines
       for (let written = 0; written < bytes.length;) {
@@ -230,17 +230,17 @@ export class FileSink implements Sink {
   }
 
   /** Rotates the file. Commits acknowledgements first, because the sink never reads a rotated file again. */
-  async #putAside(): Promise<void> {
+  async #rotateFile(): Promise<void> {
     // mutant: commit-before-rotation
     await this.#resumePoint.commitResumeNote(this.#resumeNote());
-    await putAside(this.#path, this.#clock.now());
+    await rotateFile(this.#path, this.#clock.now());
     await this.#openPath();
     await this.#beginHere();
     this.#compressor.begin();
   }
 
-  #isDone({ messages, bytes }: Batch): boolean {
-    return this.#rotate !== undefined && isDone(this.#rotate, this.#length, this.#since, bytes + messages.length, this.#clock.now());
+  #isRotationDue({ messages, bytes }: Batch): boolean {
+    return this.#rotate !== undefined && isRotationDue(this.#rotate, this.#length, this.#since, bytes + messages.length, this.#clock.now());
   }
 
   /** Opens the present file at the path for writing. */
@@ -312,12 +312,12 @@ export class FileSink implements Sink {
 }
 
 /** The next open of the file waits for this work. */
-async function whileUnderWay<Result>(path: string, work: Promise<Result>): Promise<Result> {
+async function whileInProgress<Result>(path: string, work: Promise<Result>): Promise<Result> {
   const settled = work.catch(() => undefined);
-  underWay.set(path, settled);
+  inProgress.set(path, settled);
   try {
     return await work;
   } finally {
-    if (underWay.get(path) === settled) underWay.delete(path);
+    if (inProgress.get(path) === settled) inProgress.delete(path);
   }
 }

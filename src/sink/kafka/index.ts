@@ -48,16 +48,16 @@ const lookBack = 1_000n;
 /** The client's sequence numbers overflow at 2^31: a producer is replaced long before. */
 const maxMessages = 1_000_000_000;
 
-/** Sinks that this process has opened successfully, by `wayTo`. */
+/** Sinks that this process has opened successfully, by `connectionKey`. */
 const opened = new Set<string>();
 
 /** Identifies a sink by its settings for connecting: another listener or mechanism has not worked yet. */
-function wayTo({ brokers, sasl, tls }: KafkaSettings, id: string): string {
+function connectionKey({ brokers, sasl, tls }: KafkaSettings, id: string): string {
   return JSON.stringify([id, brokers, sasl?.mechanism, tls !== undefined]);
 }
 
 /** A client and its producer. The first error ends both. */
-interface Life {
+interface Session {
   readonly client: KafkaClient;
   /** Undefined outside of transactions. */
   readonly owner: Owner | undefined;
@@ -79,7 +79,7 @@ class KafkaSink implements Sink {
   readonly #tokens: TokenSource | undefined;
   readonly #progressTopic: string;
   readonly #topics = new Map<string, Topic>();
-  #life: Life | undefined;
+  #session: Session | undefined;
   #position: Position | undefined;
   /** The dead letter in the last transaction, as read at open. */
   #retried: number | undefined;
@@ -91,8 +91,8 @@ class KafkaSink implements Sink {
     const tokens = oauth && new (await import('./token.ts')).TokenSource(oauth, context);
     const sink = new KafkaSink(settings, context, kept, tokens);
     try {
-      await sink.#begin(signal, (life) => sink.#resume(life));
-      opened.add(wayTo(settings, context.id));
+      await sink.#begin(signal, (session) => sink.#resume(session));
+      opened.add(connectionKey(settings, context.id));
       return sink;
     } catch (thrown) {
       await sink[Symbol.asyncDispose]();
@@ -114,11 +114,11 @@ class KafkaSink implements Sink {
 
   async send(batch: Batch, signal: AbortSignal): Promise<DeliveryResult> {
     if (this.#isUnknown) throw this.#error('sink_outcome_unknown', 'the outcome of a batch is not known yet');
-    if (this.#life && this.#life.sent > maxMessages) await this.#end();
-    // `#end` leaves no life only after an error with a certain outcome: the position is unchanged, so `#begin` does not read it.
-    const life = this.#life ?? (await this.#begin(signal));
+    if (this.#session && this.#session.sent > maxMessages) await this.#end();
+    // Without a session, the outcome of the last batch is certain: the position is unchanged, so `#begin` does not read it.
+    const session = this.#session ?? (await this.#begin(signal));
     try {
-      return await this.#within(signal, life.client, () => this.#send(life, batch));
+      return await this.#within(signal, session.client, () => this.#send(session, batch));
     } catch (thrown) {
       const code = codeOf(thrown);
       // mutant: unknown-after-error
@@ -129,20 +129,20 @@ class KafkaSink implements Sink {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    const life = this.#life;
-    this.#life = undefined;
-    await life?.client[Symbol.asyncDispose]();
+    const session = this.#session;
+    this.#session = undefined;
+    await session?.client[Symbol.asyncDispose]();
     await this.#tokens?.[Symbol.asyncDispose]();
   }
 
-  async #send(life: Life, batch: Batch): Promise<DeliveryResult> {
-    const records = await this.#records(life.client, batch);
-    const rejections = await this.#tooLong(life.client, batch, records);
+  async #send(session: Session, batch: Batch): Promise<DeliveryResult> {
+    const records = await this.#records(session.client, batch);
+    const rejections = await this.#tooLong(session.client, batch, records);
     const left =
       rejections.length === 0 ? records : records.filter((_, i) => !rejections.some(({ seq }) => seq === batch.messages[i]?.seq));
     const requests = rounds(left, (topic) => this.#topics.get(topic)?.bytes ?? batchBytesUsual);
-    life.sent += batch.messages.length;
-    const { owner, client } = life;
+    session.sent += batch.messages.length;
+    const { owner, client } = session;
     if (owner === undefined) {
       for (const request of requests) await client.send(request);
       return { rejections, resumeNote: notInTransactions };
@@ -162,18 +162,23 @@ class KafkaSink implements Sink {
   }
 
   /** Creates a client and, with transactions, acquires the transactional id, which ends the transaction of an earlier owner. */
-  async #begin(signal: AbortSignal, then: (life: Life) => Promise<void> = async () => undefined): Promise<Life> {
+  async #begin(signal: AbortSignal, then: (session: Session) => Promise<void> = async () => undefined): Promise<Session> {
     const { exactlyOnce } = this.#settings;
     const { KafkaJsClient } = await import('./kafkajs.ts');
-    const client = new KafkaJsClient(this.#settings, this.#context, this.#tokens, opened.has(wayTo(this.#settings, this.#context.id)));
+    const client = new KafkaJsClient(
+      this.#settings,
+      this.#context,
+      this.#tokens,
+      opened.has(connectionKey(this.#settings, this.#context.id)),
+    );
     try {
       return await this.#within(signal, client, async () => {
         await this.#prepare(client);
         const owner = exactlyOnce ? await client.own(transactionalIdOf(this.#resumePoint.journal, this.#context.id)) : undefined;
-        const life = { client, owner, sent: 0 };
-        await then(life);
-        this.#life = life;
-        return life;
+        const session = { client, owner, sent: 0 };
+        await then(session);
+        this.#session = session;
+        return session;
       });
     } catch (thrown) {
       client.cut();
@@ -182,9 +187,9 @@ class KafkaSink implements Sink {
   }
 
   async #end(): Promise<void> {
-    const life = this.#life;
-    this.#life = undefined;
-    life?.client.cut();
+    const session = this.#session;
+    this.#session = undefined;
+    session?.client.cut();
   }
 
   /** Cuts the client when the signal is aborted: no request in flight can reach a broker. */
@@ -217,7 +222,7 @@ class KafkaSink implements Sink {
    * The position in the topic: the last record of this sink before its own "open" record, which marks the end also when control records
    * follow. Only the owner of the transactional id reads it: by then, transactions of an earlier owner have been committed or aborted.
    */
-  async #resume({ client, owner }: Life): Promise<void> {
+  async #resume({ client, owner }: Session): Promise<void> {
     if (owner === undefined) return;
     const { id } = this.#context;
     const topic = this.#progressTopic;
@@ -236,7 +241,7 @@ class KafkaSink implements Sink {
       await this.#adopt(owner);
       return;
     }
-    const last = this.#believed(lastProgress(records, id, this.#resumePoint.journal, topic));
+    const last = this.#checkedProgress(lastProgress(records, id, this.#resumePoint.journal, topic));
     this.#position = last?.position;
     this.#retried = last?.retried;
   }
@@ -251,7 +256,7 @@ class KafkaSink implements Sink {
   }
 
   /** Before the first transaction of this journal, an older position does not matter. After it, a topic without a position has lost it. */
-  #believed(found: Progress | undefined): Progress | undefined {
+  #checkedProgress(found: Progress | undefined): Progress | undefined {
     const { resumeNote: note, position } = this.#resumePoint;
     if (note === undefined || note === notInTransactions) return found && found.position.seq < position.seq ? undefined : found;
     if (found !== undefined) return found;

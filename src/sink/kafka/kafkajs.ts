@@ -39,7 +39,7 @@ export class KafkaJsClient implements KafkaClient {
   readonly #sockets: Sockets;
   readonly #kafka: Kafka;
   /** For administrative requests: fails fast when no broker responds. */
-  readonly #asking: Kafka;
+  readonly #adminKafka: Kafka;
   readonly #compression: CompressionTypes;
   /** Rejects when a certificate is rejected: this client cannot connect any more. */
   readonly #refusal = Promise.withResolvers<never>();
@@ -81,7 +81,7 @@ export class KafkaJsClient implements KafkaClient {
       logCreator: this.#logCreator(),
     };
     this.#kafka = new kafkajs.Kafka(config);
-    this.#asking = new kafkajs.Kafka({ ...config, retry: { ...retry, retries: settings.brokers.length + 2 } });
+    this.#adminKafka = new kafkajs.Kafka({ ...config, retry: { ...retry, retries: settings.brokers.length + 2 } });
   }
 
   get peer(): string | undefined {
@@ -240,7 +240,7 @@ export class KafkaJsClient implements KafkaClient {
 
   async #administration(): Promise<Admin> {
     if (this.#admin === undefined) {
-      this.#admin = this.#asking.admin();
+      this.#admin = this.#adminKafka.admin();
       await this.#admin.connect();
     }
     return this.#admin;

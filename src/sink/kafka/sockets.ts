@@ -16,7 +16,7 @@ const keepAliveMs = 60_000;
 const silenceMs = 8_000;
 /** A broker that is starting may look the same: retry soon. */
 const silenceAgainMs = 5_000;
-const heard = new WaybillError('aborted', 'the broker has responded, or the connection has ended');
+const responded = new WaybillError('aborted', 'the broker has responded, or the connection has ended');
 /** The first byte of a TLS alert (RFC 8446 section 5.1). A Kafka response that begins with it would have 352 MB. */
 const tlsAlert = 21;
 
@@ -36,7 +36,7 @@ export class Sockets {
   #isOver = false;
   /** `host:port` of the last connection that ended without a response; undefined after any response. */
   silent: string | undefined;
-  #hasHeard = false;
+  #hasResponded = false;
   peer: Peer | undefined;
 
   /** @param refused  called when a certificate is rejected: the broker's, or the client's */
@@ -61,9 +61,9 @@ export class Sockets {
       void this.#listen(`${host}:${port}`, waiting.signal);
     });
     socket.once('data', (bytes: Buffer) => {
-      this.#hasHeard = true;
+      this.#hasResponded = true;
       this.silent = undefined;
-      waiting.abort(heard);
+      waiting.abort(responded);
       if (this.#trust === undefined && bytes[0] === tlsAlert && bytes[1] === 3)
         this.#refuse(`sinks.${this.#id}.tls: "${host}:${port}" speaks TLS: set tls`);
     });
@@ -76,9 +76,9 @@ export class Sockets {
       );
     });
     socket.on('close', () => {
-      waiting.abort(heard);
+      waiting.abort(responded);
       this.#open.delete(socket);
-      if (isMade && !this.#hasHeard && !this.#isOver) this.silent = `${host}:${port}`;
+      if (isMade && !this.#hasResponded && !this.#isOver) this.silent = `${host}:${port}`;
     });
     return socket;
   };
@@ -143,7 +143,7 @@ export class Sockets {
       if (signal.aborted) return;
       throw thrown;
     }
-    if (this.#hasHeard || this.#isOver) return;
+    if (this.#hasResponded || this.#isOver) return;
     const message = `accepted the connection but did not respond within ${silenceMs / 1000} s: does it speak Kafka, with or without TLS as the settings say?`;
     this.#refuse(`sinks.${this.#id}.brokers: "${address}" ${message}`, undefined, silenceAgainMs);
   }

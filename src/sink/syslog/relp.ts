@@ -59,11 +59,11 @@ export class RelpSink implements Sink {
   async send({ messages }: Batch, signal: AbortSignal, onProgress: OnProgress = () => undefined): Promise<DeliveryResult> {
     using _listener = addAbortListener(signal, () => hangUp(this.#line));
     const frames = messages.map((message) => frame('datagram', this.#header.of(message), message.bytes));
-    return this.#judge(messages, await this.#session.send(frames, onProgress));
+    return this.#resultOf(messages, await this.#session.send(frames, onProgress));
   }
 
   /** The result of a fully answered batch: the loop sends rejected messages again. */
-  #judge(messages: readonly Message[], answers: readonly { code: number; message: string }[]): DeliveryResult {
+  #resultOf(messages: readonly Message[], answers: readonly { code: number; message: string }[]): DeliveryResult {
     const reasons = messages.flatMap(({ seq }, i): Rejection[] => {
       const { code, message } = answers[i] ?? { code: 0, message: '' };
       if (code === 200) return [];

@@ -75,7 +75,7 @@ export class RelpSession {
     const answers: Promise<Answer>[] = [];
     const delivered = new Set<number>();
     let certain = 0;
-    const heard = (i: number, { code }: Answer): void => {
+    const onResponse = (i: number, { code }: Answer): void => {
       if (code === 200) delivered.add(i);
       // mutant: certain-messages
       while (delivered.delete(certain)) certain += 1;
@@ -85,7 +85,7 @@ export class RelpSession {
       while (this.#waiting.size >= maxWindow) await new Promise<void>((resolve) => (this.#room = resolve));
       const answer = this.#command('syslog', message);
       // The promise is awaited below. Until then, an unhandled rejection would end the process.
-      answer.then((said) => heard(i, said)).catch(() => undefined);
+      answer.then((response) => onResponse(i, response)).catch(() => undefined);
       answers.push(answer);
       if (this.#failure) break;
     }

@@ -8,7 +8,7 @@ import { codeOf, messageOf } from '../../../src/errors.ts';
 import type { Batch, ResumePoint, Message, Sink, DeliveryResult } from '../../../src/model/sink.ts';
 import { elasticsearch } from '../../../src/sink/elasticsearch/index.ts';
 import type { SinkContext } from '../../../src/sink/define.ts';
-import { itemFrom, judge, judgeRequest, messageOfItem } from '../../../src/sink/elasticsearch/items.ts';
+import { itemFrom, itemResultOf, requestResultOf, messageOfItem } from '../../../src/sink/elasticsearch/items.ts';
 import { present } from '../../../src/sink/elasticsearch/resolve.ts';
 import { dataStreamOf, elasticsearchSettings, nodesOf } from '../../../src/sink/elasticsearch/settings.ts';
 import { createAuthority } from '../../support/certificates.ts';
@@ -187,7 +187,7 @@ describe('elasticsearch', () => {
       ['unexpected', { status: 200 }],
       ['unexpected', {}],
     ])('%s: %j', (verdict, item) => {
-      expect(judge(item)).toBe(verdict);
+      expect(itemResultOf(item)).toBe(verdict);
     });
   });
 
@@ -208,7 +208,7 @@ describe('elasticsearch', () => {
   ] as const)(
     'a request is %s if its whole response is %i %s, and its messages were rejected alone %s times before',
     (verdict, status, type, alone) => {
-      expect(judgeRequest(status, type === undefined ? undefined : { type }, alone)).toBe(verdict);
+      expect(requestResultOf(status, type === undefined ? undefined : { type }, alone)).toBe(verdict);
     },
   );
 

@@ -5,7 +5,7 @@ import { sinkContext } from '../../../daemon/open-sink.ts';
 import { within } from '../../../deadline.ts';
 import { WaybillError } from '../../../errors.ts';
 import { ElasticClient, understood } from '../../../sink/elasticsearch/client.ts';
-import { greet } from '../../../sink/elasticsearch/identify.ts';
+import { authenticate } from '../../../sink/elasticsearch/identify.ts';
 import { patternOf, type ElasticsearchSettings } from '../../../sink/elasticsearch/settings.ts';
 import { factsOf, install, mappingOf, makeKey, stepsFor, type Retention } from '../../../sink/elasticsearch/templates.ts';
 import { confirmed } from '../../operation.ts';
@@ -49,7 +49,7 @@ export async function setup(values: SetupValues, io: Io): Promise<number> {
       io.signal,
     );
   const steps = await ask(async (signal) => {
-    await greet(client, settings, { id: sink.id, clock: systemClock }, signal);
+    await authenticate(client, settings, { id: sink.id, clock: systemClock }, signal);
     return stepsFor(settings, sink.id, await factsOf(client, signal), retention);
   });
   const nodes = client.routes().map(({ target }) => target);

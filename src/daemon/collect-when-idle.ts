@@ -5,14 +5,14 @@
 
 const intervalMs = 30_000;
 /** A thread that uses less than this share of a core is idle. */
-const restShare = 0.05;
+const idleShare = 0.05;
 /** Minimum garbage for a collection. Polling creates this amount in a minute or two. */
 const garbageBytes = 2 * 1024 * 1024;
 
 /**
  * Collects the garbage of the calling thread while it is idle: about 80 ms of CPU each time. Does nothing without `--expose-gc`.
  */
-export function collectAtRest(everyMs = intervalMs): void {
+export function collectWhenIdle(everyMs = intervalMs): void {
   const { gc } = globalThis;
   if (!gc) return;
   let before = process.threadCpuUsage();
@@ -20,7 +20,7 @@ export function collectAtRest(everyMs = intervalMs): void {
   setInterval(() => {
     const { user, system } = process.threadCpuUsage(before);
     before = process.threadCpuUsage();
-    const isWorking = user + system > everyMs * 1_000 * restShare;
+    const isWorking = user + system > everyMs * 1_000 * idleShare;
     if (isWorking || process.memoryUsage().heapUsed < kept + garbageBytes) return;
     // Unlike a normal collection, this also returns the free pages of the heap.
     gc({ type: 'major', execution: 'sync', flavor: 'last-resort' });

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterEach, expect, test, vi } from 'vitest';
-import { collectAtRest } from '../../../src/daemon/collect-at-rest.ts';
+import { collectWhenIdle } from '../../../src/daemon/collect-when-idle.ts';
 
 afterEach(() => {
   vi.useRealTimers();
@@ -14,7 +14,7 @@ const flags = ['--expose-gc', '--heap-growing-percent=100'];
 /** Runs a script with 40 MB of garbage from its start, and returns the MB that it holds when it ends. */
 async function heldAfter(script: string): Promise<number> {
   const program = `
-    const { collectAtRest } = await import('./src/daemon/collect-at-rest.ts');
+    const { collectWhenIdle } = await import('./src/daemon/collect-when-idle.ts');
     let garbage = Array.from({ length: 40 }, () => new Array(131072).fill(1.5));
     const held = () => process.memoryUsage().heapUsed / 1e6;
     const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -30,12 +30,12 @@ async function heldAfter(script: string): Promise<number> {
 const untilCollected = 'for (let tries = 0; tries < 200 && held() > 30; tries += 1) await wait(50);';
 
 test('the garbage of the start is collected when the thread rests, and the garbage of work after it', { timeout: 60_000 }, async () => {
-  expect(await heldAfter(`collectAtRest(100); ${untilCollected}`)).toBeLessThan(30);
+  expect(await heldAfter(`collectWhenIdle(100); ${untilCollected}`)).toBeLessThan(30);
   const work = `
     garbage = Array.from({ length: 40 }, () => new Array(131072).fill(1.5));
     for (const to = performance.now() + 300; performance.now() < to; ) Math.random();
     garbage = undefined;`;
-  expect(await heldAfter(`collectAtRest(100); ${untilCollected} ${work} await wait(100); ${untilCollected}`)).toBeLessThan(30);
+  expect(await heldAfter(`collectWhenIdle(100); ${untilCollected} ${work} await wait(100); ${untilCollected}`)).toBeLessThan(30);
 });
 
 test('collects only while it rests, and only when there is garbage', () => {
@@ -58,7 +58,7 @@ test('collects only while it rests, and only when there is garbage', () => {
     vi.advanceTimersByTime(10_000);
     return gc.mock.calls.length > 0;
   };
-  collectAtRest(10_000);
+  collectWhenIdle(10_000);
   expect(collects(9_000, 5), 'work').toBe(false);
   expect(collects(510, 5), 'work').toBe(false);
   expect(collects(490, 0), 'first rest').toBe(true);
@@ -72,6 +72,6 @@ test('collects only while it rests, and only when there is garbage', () => {
 test('without its option of V8 it does nothing', () => {
   vi.stubGlobal('gc', undefined);
   vi.useFakeTimers();
-  collectAtRest();
+  collectWhenIdle();
   expect(vi.getTimerCount()).toBe(0);
 });
