@@ -65,7 +65,7 @@ export class PageCursor {
   #size: number;
   /** The full size before a short first page suggested a smaller one. */
   #guessedFrom: number | undefined;
-  /** Records of the query before the next page. */
+  /** How many places of the query come before the next page. */
   #offset: number;
   #pages = 0;
   #refusals = 0;

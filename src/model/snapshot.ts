@@ -94,7 +94,7 @@ export interface SinkSnapshot {
   /** True once the sink has accepted a message, in any run on this state. */
   readonly hasDelivered: boolean;
   /**
-   * When the first failed attempt of the row ended, and when the next attempt starts; wall clock.
+   * When the first of these failed attempts ended, and when the next attempt starts; wall clock.
    * Running daemon only.
    */
   readonly failingSince?: Micros | undefined;

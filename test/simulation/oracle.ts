@@ -634,7 +634,7 @@ export class Oracle {
     }
   }
 
-  /** The theorem: if an honest count was equal, every record counted is in the journal. */
+  /** The theorem of the proof: if a true count equals the records received, each counted record is in the journal. */
   #proven(row: WindowRow, before: WindowRow | undefined, source: SourceRow): void {
     const { asked } = this.#service;
     const counted = asked.counted.get(row.query);

@@ -237,7 +237,7 @@ describe('an archive', () => {
     expect(kept.checkpoints[1]).toBe(readFileSync(join(directory, 'checkpoint'), 'utf8'));
     await using sink = await openAt(directory, kept);
     for (const seq of [5, 6]) await sink.send(batchOf(messages(seq, seq)), never);
-    // Each open reports once: the journal knows which day has its entry.
+    // After each open, the sink reports its first checkpoint of the day once. The journal ignores a second report for the same day.
     expect(kept.checkpoints).toHaveLength(3);
     const entry = {
       ...{ ledger: 'archive-checkpoint', source: '', from: 5e15, to: 5e15, revision: 1 },
