@@ -34,8 +34,10 @@ interface Watched {
   readonly faults: string[];
 }
 
-export async function watchedPage(browser: Browser, url: string): Promise<Watched> {
-  const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, colorScheme: 'light' });
+/** @param token  the password that the browser sends */
+export async function watchedPage(browser: Browser, url: string, token?: string): Promise<Watched> {
+  const httpCredentials = token === undefined ? {} : { httpCredentials: { username: 'anyone', password: token } };
+  const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, colorScheme: 'light', ...httpCredentials });
   const faults: string[] = [];
   page.on('request', (request) => {
     if (new URL(request.url()).origin !== new URL(url).origin) faults.push(`foreign request ${request.url()}`);

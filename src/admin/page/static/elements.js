@@ -1,4 +1,8 @@
-/** Elements made of text and attributes. No markup is parsed: what comes from a server is always text. */
+/**
+ * Elements made of text and attributes. No markup is parsed: what comes from a server is always
+ * text, with its control characters visible.
+ */
+import { printable } from './text.js';
 
 const svgSpace = 'http://www.w3.org/2000/svg';
 
@@ -13,7 +17,7 @@ const svgSpace = 'http://www.w3.org/2000/svg';
 function filled(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes))
     if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value === true ? '' : String(value));
-  element.append(...children);
+  element.append(...children.map((child) => (typeof child === 'string' ? printable(child) : child)));
   return element;
 }
 
@@ -58,7 +62,8 @@ export function byId(id, type = /** @type {new () => any} */ (HTMLElement)) {
  * @param {string} text
  */
 export function write(element, text) {
-  if (element.textContent !== text) element.textContent = text;
+  const visible = printable(text);
+  if (element.textContent !== visible) element.textContent = visible;
 }
 
 /**
@@ -71,7 +76,7 @@ export function renew(element, children) {
   const old = [...element.childNodes];
   children.forEach((child, i) => {
     const before = old[i];
-    const next = typeof child === 'string' ? document.createTextNode(child) : child;
+    const next = typeof child === 'string' ? document.createTextNode(printable(child)) : child;
     if (!before) element.append(next);
     else if (before instanceof Element && next instanceof Element && before.tagName === next.tagName && before.id === next.id) {
       adopt(before, next);

@@ -2,7 +2,7 @@
 import { byId, html, renew, write } from './elements.js';
 import { picture, windowCounts } from './picture.js';
 import { sinksTable, sourcesTable, windowsTable } from './tables.js';
-import { clock, counted, grouped, printable, size, span } from './text.js';
+import { clock, counted, grouped, size, span } from './text.js';
 
 /** @import { OverviewJson } from '../overview.ts' */
 
@@ -45,8 +45,9 @@ async function read() {
       // That source no longer exists.
       choose('');
       return;
-    } else if (answer.status === 401) failure = `The daemon rejected the token (${printable(error)}); reload the page to send another one`;
-    else failure = `The daemon cannot show its state: ${printable(error)}`;
+    } else if (answer.status === 401 || answer.status === 429)
+      failure = `The daemon rejected the token (${error}); reload the page to send another one`;
+    else failure = `The daemon cannot show its state: ${error}`;
   } catch (thrown) {
     if (mine !== reading) return;
     failure = reasonOf(thrown);
@@ -121,21 +122,21 @@ function show(overview) {
 function showHeadline({ summary, tone, advice, waits }) {
   // A summary begins with the result in capitals; the explanation follows.
   const [head = ''] = /^[A-Z][A-Z, ]*[A-Z](?![a-z])/.exec(summary) ?? [];
-  const rest = printable(summary.slice(head.length).replace(/^[:,;]? /, ''));
+  const rest = summary.slice(head.length).replace(/^[:,;]? /, '');
   byId('headline').dataset['tone'] = tone;
-  write(byId('summary'), head === '' ? printable(summary) : head);
+  write(byId('summary'), head === '' ? summary : head);
   write(byId('summary-rest'), head === '' ? '' : rest.charAt(0).toUpperCase() + rest.slice(1));
   document.title = `${{ good: '✓', waiting: '…', warning: '!', bad: '✗' }[tone]} ${head === '' ? 'Waybill' : `${head} · Waybill`}`;
   byId('todo').hidden = advice === null;
   if (advice) {
-    write(byId('todo-what'), printable(advice.what));
-    write(byId('todo-lost'), printable(advice.lost));
-    renew(byId('todo-operation'), [html('strong', {}, 'To do: '), html('span', {}, printable(advice.operation))]);
+    write(byId('todo-what'), advice.what);
+    write(byId('todo-lost'), advice.lost);
+    renew(byId('todo-operation'), [html('strong', {}, 'To do: '), html('span', {}, advice.operation)]);
   }
   byId('waits').hidden = waits.length === 0;
   renew(
     byId('waits'),
-    waits.map((line) => html('li', {}, printable(line))),
+    waits.map((line) => html('li', {}, line)),
   );
 }
 
@@ -206,7 +207,7 @@ function tiles({ sources, sinks, journal, delivered, lacking, complete, firstPro
  * @returns {[text: string, tone: string]}
  */
 function journalState({ paused, forecast, head }) {
-  if (paused !== null) return [`collection is paused: ${printable(paused)}`, 'bad'];
+  if (paused !== null) return [`collection is paused: ${paused}`, 'bad'];
   if (forecast) return [`full in about ${span(forecast.secondsUntilFull)} unless ${forecast.sink} resumes`, 'warning'];
   return [`${grouped(head)} ${head === 1 ? 'entry' : 'entries'}`, ''];
 }

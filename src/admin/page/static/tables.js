@@ -1,6 +1,6 @@
 /** The tables of the page. On a narrow screen each row becomes a card: a cell carries the name of its column. */
 import { html } from './elements.js';
-import { clock, counted, grouped, perSecond, printable, span, windowStates } from './text.js';
+import { clock, counted, grouped, perSecond, span, windowStates } from './text.js';
 
 /** @import { OverviewJson } from '../overview.ts' */
 /** @typedef {OverviewJson['sources'][number]} Source */
@@ -51,7 +51,7 @@ function table(caption, heads, rows) {
 
 /** @param {string | null} text */
 function note(text) {
-  return text === null ? [] : [html('small', { class: 'note' }, printable(text))];
+  return text === null ? [] : [html('small', { class: 'note' }, text)];
 }
 
 /**
@@ -132,10 +132,7 @@ export function sinksTable(sinks, now) {
       cell('Lag', lagRecords === 0 ? 'nothing waits' : `${counted(lagRecords, 'record')} (${span(lagSeconds)})`),
       cell('Rate', perSecond(sink.perSecond), true),
       cell('Last delivery', delivery),
-      cell(
-        'Last error',
-        error === null ? 'none' : [isFailing ? printable(error) : html('span', { class: 'note' }, `over: ${printable(error)}`)],
-      ),
+      cell('Last error', error === null ? 'none' : [isFailing ? error : html('span', { class: 'note' }, `over: ${error}`)]),
       cell('Dead letters', deadLetters === 0 ? '0' : [html('strong', { class: 'bad-text' }, grouped(deadLetters))], true),
     );
   });
