@@ -81,11 +81,11 @@ export function steadyWidth(closeDelay: Micros): Micros {
 }
 
 /**
- * The largest width of a window: the steady width, or a quarter of the time between `closedUntil` and
- * `closeDue` if that is more, so that history needs few requests; at most one day.
+ * The largest width of a window: the steady width, or the time between `closedUntil` and `closeDue`
+ * if that is more, so that history needs few requests; at most one day.
  */
 export function widestMicros(closedUntil: Micros, closeDue: Micros, closeDelay: Micros): Micros {
-  return Math.min(Math.max(steadyWidth(closeDelay), wholeSecond((closeDue - closedUntil) / 4)), dayMicros);
+  return Math.min(Math.max(steadyWidth(closeDelay), wholeSecond(closeDue - closedUntil)), dayMicros);
 }
 
 /** The largest allowed width up to `max`; at least one second. */

@@ -4,6 +4,8 @@
  */
 
 const intervalMs = 30_000;
+/** Each collection also discards compiled code: at a low rate of records, one every 30 s would cost more CPU than the records. */
+const maxPause = 20;
 /** A thread that uses less than this share of a core is idle. */
 const idleShare = 0.05;
 /** Minimum garbage for a collection. Polling creates this amount in a minute or two. */
@@ -17,13 +19,20 @@ export function collectWhenIdle(everyMs = intervalMs): void {
   if (!gc) return;
   let before = process.threadCpuUsage();
   let kept = 0;
+  // Intervals between two collections, doubled until the thread works again, and how many of them are left.
+  let pause = 1;
+  let left = 0;
   setInterval(() => {
     const { user, system } = process.threadCpuUsage(before);
     before = process.threadCpuUsage();
     const isWorking = user + system > everyMs * 1_000 * idleShare;
-    if (isWorking || process.memoryUsage().heapUsed < kept + garbageBytes) return;
+    if (isWorking) [pause, left] = [1, 0];
+    else if (left > 0) left -= 1;
+    if (isWorking || left > 0 || process.memoryUsage().heapUsed < kept + garbageBytes) return;
     // Unlike a normal collection, this also returns the free pages of the heap.
     gc({ type: 'major', execution: 'sync', flavor: 'last-resort' });
     kept = process.memoryUsage().heapUsed;
+    left = pause;
+    pause = Math.min(2 * pause, maxPause);
   }, everyMs).unref();
 }

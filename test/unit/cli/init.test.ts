@@ -26,7 +26,7 @@ async function loaded(text: string, environment: Record<string, string>) {
 
 test('the output is a valid configuration without warnings once its variables are set', async () => {
   const values: Record<string, string> = { BASE_URL: 'https://service.example/v2/api', AUTH_URL: 'https://login.example' };
-  const environment = Object.fromEntries(blanks.map((name) => [`WAYBILL_${name}`, values[name] ?? 'filled']));
+  const environment = Object.fromEntries(blanks.map((name) => [`WAYBILL_${name}`, values[name] ?? 'f1lled']));
   const { config, warnings } = await loaded(await init(['file']), environment);
   expect(warnings).toEqual([]);
   expect(config.dataDir).toBe('./state');
@@ -39,7 +39,7 @@ test('the output is a valid configuration without warnings once its variables ar
 
 test('the configuration for syslog is valid too', async () => {
   const environment = Object.fromEntries(
-    blanks.map((name) => [`WAYBILL_${name}`, name.endsWith('URL') ? 'https://service.example' : 'filled']),
+    blanks.map((name) => [`WAYBILL_${name}`, name.endsWith('URL') ? 'https://service.example' : 'f1lled']),
   );
   const { config, warnings } = await loaded(await init(['syslog']), { ...environment, WAYBILL_SYSLOG: 'tls://siem.example:6514' });
   expect(warnings).toEqual([]);
@@ -50,7 +50,7 @@ test('the configuration for syslog is valid too', async () => {
 
 test('the configuration for splunk is valid too', async () => {
   const environment = Object.fromEntries(
-    blanks.map((name) => [`WAYBILL_${name}`, name.endsWith('URL') ? 'https://service.example' : 'filled']),
+    blanks.map((name) => [`WAYBILL_${name}`, name.endsWith('URL') ? 'https://service.example' : 'f1lled']),
   );
   const splunk = { WAYBILL_SPLUNK_URL: 'https://splunk.example:8088', WAYBILL_SPLUNK_TOKEN: 'b0221cd8' };
   const { config, warnings } = await loaded(await init(['splunk']), { ...environment, ...splunk });
@@ -68,11 +68,11 @@ test('the configuration for splunk is valid too', async () => {
 
 test('the configuration for an archive is valid with a key in its file', async () => {
   const environment = Object.fromEntries(
-    blanks.map((name) => [`WAYBILL_${name}`, name.endsWith('URL') ? 'https://service.example' : 'filled']),
+    blanks.map((name) => [`WAYBILL_${name}`, name.endsWith('URL') ? 'https://service.example' : 'f1lled']),
   );
   using directory = temporaryDirectory();
   const key = join(directory.path, 'key.pem');
-  writeFileSync(key, 'a key');
+  writeFileSync(key, 'a k3y');
   const { config, warnings } = await loaded((await init(['archive'])).replace('./archive-key.pem', key), environment);
   expect(warnings).toEqual([]);
   expect(config.sinks).toMatchObject([
@@ -82,7 +82,7 @@ test('the configuration for an archive is valid with a key in its file', async (
 
 test('the configuration for elasticsearch is valid too', async () => {
   const environment = Object.fromEntries(
-    blanks.map((name) => [`WAYBILL_${name}`, name.endsWith('URL') ? 'https://service.example' : 'filled']),
+    blanks.map((name) => [`WAYBILL_${name}`, name.endsWith('URL') ? 'https://service.example' : 'f1lled']),
   );
   const own = { WAYBILL_ELASTICSEARCH: 'https://es.example:9200', WAYBILL_ELASTICSEARCH_KEY: 'a2V5' };
   const { config, warnings } = await loaded(await init(['elasticsearch']), { ...environment, ...own });

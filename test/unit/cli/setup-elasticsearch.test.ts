@@ -46,8 +46,8 @@ const paths = [
 ];
 
 test("installs pipeline, mapping and template, with the administrator's credentials", async () => {
-  model.authorization = `Basic ${Buffer.from('admin:pass').toString('base64')}`;
-  const env = { WAYBILL_SETUP_USERNAME: 'admin', WAYBILL_SETUP_PASSWORD: 'pass' };
+  model.authorization = `Basic ${Buffer.from('admin:p4ss').toString('base64')}`;
+  const env = { WAYBILL_SETUP_USERNAME: 'admin', WAYBILL_SETUP_PASSWORD: 'p4ss' };
   const { code, stderr } = await setup(['--sink', 'siem', '--yes'], env);
   expect(code).toBe(0);
   expect([...model.put.keys()]).toEqual(paths);

@@ -53,7 +53,7 @@ interface Wish {
 
 async function run({
   sink = 'siem',
-  env = { WAYBILL_SETUP_API_KEY: 'the-key' },
+  env = { WAYBILL_SETUP_API_KEY: 'the-k3y' },
   signal = new AbortController().signal,
   clock: own = clock,
   ...wish
@@ -115,7 +115,7 @@ describe('imports', () => {
     expect(code).toBe(0);
     expect(kibana.requests).toEqual([`POST ${objectsPath}`, `POST ${rulesPath}`]);
     // An API key is sent in base64.
-    for (const { headers } of kibana.imports) expect(headers).toMatchObject({ authorization: 'ApiKey the-key', 'kbn-xsrf': 'waybill' });
+    for (const { headers } of kibana.imports) expect(headers).toMatchObject({ authorization: 'ApiKey the-k3y', 'kbn-xsrf': 'waybill' });
     expect(linesOf('saved-objects.ndjson')).toEqual(shipped('saved-objects.ndjson'));
     expect(linesOf('detection-rules.ndjson')).toEqual(shipped('detection-rules.ndjson'));
     expect(stderr).toContain('detection-rules.ndjson: 14 imported\n');
@@ -123,15 +123,15 @@ describe('imports', () => {
   });
 
   test('a key as "id:key" is encoded as Elasticsearch expects it', async () => {
-    await run({ env: { WAYBILL_SETUP_API_KEY: 'the-id:the-key' } });
-    expect(kibana.imports[0]?.headers.authorization).toBe(`ApiKey ${Buffer.from('the-id:the-key').toString('base64')}`);
+    await run({ env: { WAYBILL_SETUP_API_KEY: 'the-id:the-k3y' } });
+    expect(kibana.imports[0]?.headers.authorization).toBe(`ApiKey ${Buffer.from('the-id:the-k3y').toString('base64')}`);
   });
 
   test('into a space, by user and password', async () => {
     kibana.spaces.set('/s/soc', []);
-    expect((await run({ space: 'soc', env: { WAYBILL_SETUP_USERNAME: 'admin', WAYBILL_SETUP_PASSWORD: 'pass' } })).code).toBe(0);
+    expect((await run({ space: 'soc', env: { WAYBILL_SETUP_USERNAME: 'admin', WAYBILL_SETUP_PASSWORD: 'p4ss' } })).code).toBe(0);
     expect(kibana.requests).toEqual([`POST /s/soc${objectsPath}`, `POST /s/soc${rulesPath}`]);
-    expect(kibana.imports[0]?.headers.authorization).toBe(`Basic ${Buffer.from('admin:pass').toString('base64')}`);
+    expect(kibana.imports[0]?.headers.authorization).toBe(`Basic ${Buffer.from('admin:p4ss').toString('base64')}`);
   });
 
   test('the ledger rules and their dashboard, for a sink with ledger: true', async () => {

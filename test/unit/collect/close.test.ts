@@ -41,6 +41,16 @@ async function closeAll(it: World): Promise<number> {
   return closed;
 }
 
+/** Advances server time in steps of the close delay, so that each window is closed when it is due. */
+async function closeUntil(it: World, until: number): Promise<number> {
+  let closed = await closeAll(it);
+  for (let at = it.source.now() + closeDelay; at <= until; at += closeDelay) {
+    go(it, at);
+    closed += await closeAll(it);
+  }
+  return closed;
+}
+
 /** Advances server time to `at`. */
 function go(it: World, at: number): void {
   it.clock.wall += (at - it.source.now()) / 1000;
@@ -66,9 +76,9 @@ async function again(it: World): Promise<number> {
 }
 
 test('windows are closed once closeDelay has passed, and not before; they tile (I3, I5)', async () => {
-  const it = await world({ after: 2 * hour + 300 * second });
+  const it = await world({ after: 2 * closeDelay + minute });
   for (let id = 1; id <= 50; id += 1) it.source.add(id, base + id * 130 * second);
-  expect(await closeAll(it)).toBeGreaterThan(5);
+  expect(await closeUntil(it, base + 2 * hour + 300 * second)).toBeGreaterThan(5);
   expect(await closeAll(it)).toBe(0);
   for (const { to: until, closed, state } of rows(it)) {
     expect(closed).toBeGreaterThanOrEqual(until + closeDelay);
@@ -419,14 +429,16 @@ test('windows closed since the last full visibility are recounted when a suspens
 test('before any recount the first window alone stands for full visibility: windows closed after it with fewer records are recounted', async () => {
   const it = await world({ after: 6 * closeDelay });
   for (let i = 1; i <= 6; i += 1) it.source.add(i, base + i * minute);
-  await it.closer.closeNext(it.source.now(), it.signal);
+  const closeTo = (to: number): Promise<boolean> =>
+    it.closer.closeNext(it.source.now(), it.signal, { ...it.journal.progress(sourceId).live, to });
+  await closeTo(base + closeDelay);
   go(it, it.source.now() + second);
   // The next three are closed while only own records are shown, and then counted alike.
   const all = [...it.source.records];
   for (let i = 0; i < 9; i += 1)
     all.push({ time: base + closeDelay + i * 4 * minute, visible: 0, text: recordText(50 + i, base + closeDelay + i * 4 * minute) });
   it.source.records.splice(0, Infinity, ...all.filter((_, i) => i % 5 === 1));
-  await closeAll(it);
+  for (let window = 2; window <= 5; window += 1) await closeTo(base + window * closeDelay);
   await makeDue(it, rows(it).slice(1));
   await again(it);
   expect(rows(it).filter(({ recounts }) => recounts > 0).length).toBeGreaterThan(2);
@@ -722,12 +734,13 @@ test('recounts come before gaps, whichever was due first', async () => {
 });
 
 test('three windows in a row with records out of range are reported as trouble until the next window without (A4)', async () => {
-  const it = await world({ after: 5 * closeDelay, switches: { noFilter: true } });
+  const it = await world({ after: 2 * closeDelay + minute, switches: { noFilter: true } });
   it.source.add(1, base + 10 * closeDelay, 0);
   for (const trouble of [undefined, undefined, expect.stringContaining('ignores the time filter')]) {
     await it.closer.closeNext(it.source.now(), it.signal);
     expect(rows(it).at(-1)).toMatchObject({ state: 'gap', reason: 'out_of_range' });
     expect(it.closer.trouble).toEqual(trouble);
+    go(it, it.source.now() + closeDelay);
   }
   expect(it.log.lines.filter(({ level }) => level === 'error')).toHaveLength(1);
   // After a restart the ledger still shows it, and it is reported once more.
@@ -742,9 +755,9 @@ test('three windows in a row with records out of range are reported as trouble u
 });
 
 test('a window with records out of range that is proven later is no longer reported as trouble', async () => {
-  const it = await world({ after: 5 * closeDelay, switches: { noFilter: true } });
+  const it = await world({ after: 2 * closeDelay + minute, switches: { noFilter: true } });
   it.source.add(1, base + 10 * closeDelay, 0);
-  for (let i = 0; i < 3; i += 1) await it.closer.closeNext(it.source.now(), it.signal);
+  await closeUntil(it, base + 5 * closeDelay);
   expect(it.closer.trouble).toBeDefined();
   it.source.switches.noFilter = false;
   go(it, it.source.now() + minute);

@@ -35,7 +35,7 @@ function worked(it: Running): Work[] {
 }
 
 test('after ten closed windows one other task runs: first the recount, then the gap, then history; history continues alone', async () => {
-  const it = await begun({ after: 20 * day });
+  const it = await begun({ after: 60 * day });
   await it.journal.close(sourceId, span(0, 1), proven(0, base + day, base + day), day);
   await it.journal.close(sourceId, span(1, 2), gap({ total: 0, seen: 0 }, base + day), day);
   it.journal.history.add(sourceId, { from: base - 20 * day, to: base }, {}, act);

@@ -24,9 +24,9 @@ function crossed<Settings>(settings: Settings): Settings {
 
 test('a secret is read in the other thread, also after its file changed', () => {
   const path = join(temporary(), 'a}b');
-  writeFileSync(path, 'first\n');
+  writeFileSync(path, 'f1rst\n');
   const { token } = crossed({ token: secret(file(path)) });
-  expect(token.read()).toBe('first');
+  expect(token.read()).toBe('f1rst');
   writeFileSync(path, 'second, and longer\n');
   expect(token.read()).toBe('second, and longer');
   expect(token.describe()).toBe(`sinks.siem.token (file ${path})`);
@@ -36,7 +36,7 @@ test('text around references, escaped references, defaults and literal secrets c
   const written = parseTemplate('$${x} ${env:NAME} and ${env:ABSENT:-more}', environment);
   expect(crossed({ nested: [secret(written)] }).nested[0]?.read()).toBe('${x} of the variable and more');
   expect(crossed(secret(variable('ABSENT:-a}b', environment))).read()).toBe('a}b');
-  expect(crossed(secret('literal')).read()).toBe('literal');
+  expect(crossed(secret('l1teral')).read()).toBe('l1teral');
 });
 
 test('no value behind a reference is passed', () => {

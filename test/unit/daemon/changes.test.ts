@@ -42,7 +42,7 @@ const cases: readonly (readonly [string, Parts, Partial<Changes>])[] = [
   ['nothing', {}, {}],
   ['a default that is written out', { a: 'pageSize: auto,', two: 'format: ecs' }, {}],
   ['the poll interval of a source', { a: 'pollInterval: 20s,' }, { sources: changed('a') }],
-  ['the secret of a source', { aAuth: { clientSecret: 'other' } }, { sources: changed('a') }],
+  ['the secret of a source', { aAuth: { clientSecret: 'o7her' } }, { sources: changed('a') }],
   ['the client of a source', { aAuth: { clientId: 'd' } }, { sources: changed('a') }],
   ['the tenant of a source, which its events contain', { aAuth: { tenantId: 'u' } }, { sources: changed('a'), sinks: changed('one') }],
   ['the observer of a source', { b: 'observer: { vendor: Other },' }, { sources: changed('b'), sinks: changed('one', 'two') }],

@@ -67,6 +67,10 @@ test('collects only while it rests, and only when there is garbage', () => {
   expect(collects(600, 10), 'work').toBe(false);
   expect(collects(100, 0), 'rest').toBe(true);
   expect(collects(0, 0), 'nothing new').toBe(false);
+  // A few records leave garbage in each interval: the pause doubles up to 20 intervals.
+  expect(collects(600, 0), 'work').toBe(false);
+  const steady = Array.from({ length: 100 }, (_, i) => i).filter(() => collects(100, 5));
+  expect(steady).toEqual([0, 1, 3, 7, 15, 31, 51, 71, 91]);
 });
 
 test('without its option of V8 it does nothing', () => {

@@ -88,17 +88,16 @@ describe('the estimate of a backfill', () => {
     expect(estimate(2_000_000, days(1), pace(1_000, 90), long).seconds).toBe(100);
   });
 
-  test('near the present windows are narrower: a quarter of the time before the closed limit, down to the close delay', () => {
+  test('near the present windows are narrower: at most the time before the closed limit', () => {
     const to = at('2026-01-01T10:00:00Z');
-    // Two of 2 h; of 1.5 h, which ends at 4:30; of 1 h until 5:00, 6:00 and 7:00; of 45 min, which
-    // ends at 7:30; two of 30 min; six of 15 min.
+    // 8 h and 2 h divide the day; 9 h and 10 h do not.
     const range = { from: to - 36_000_000_000, to: to };
-    expect(estimate(0, [range], pace(10), { settled: to, closeDelay }).windows).toBe(15);
+    expect(estimate(0, [range], pace(10), { settled: to, closeDelay }).windows).toBe(2);
     // As the collector plans them.
     let planned = 0;
     for (let closedUntil = range.from; closedUntil < to; planned += 1)
       closedUntil = nextWindow(closedUntil, Number.MAX_SAFE_INTEGER, to + closeDelay, closeDelay, to)?.to ?? to;
-    expect(planned).toBe(15);
+    expect(planned).toBe(2);
     // With eleven more days in between, one window holds the ten hours.
     expect(estimate(0, [range], pace(10), { settled: to + 11 * 86_400_000_000, closeDelay }).windows).toBe(1);
   });
