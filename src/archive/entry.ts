@@ -1,4 +1,5 @@
 /** Entries of the archive's Merkle tree: 57 bytes for each archived line, without personal data. Pure. */
+import { writeBytes } from './base64url.ts';
 import type { Line } from './line.ts';
 import { writeSha256 } from './merkle.ts';
 
@@ -22,7 +23,7 @@ export function formatEntry(facts: EntryFacts, line: Uint8Array): Buffer {
 export function writeEntry(entry: Buffer, { kind, seq, uid }: EntryFacts, line: Uint8Array): void {
   entry[0] = kinds[kind];
   if (uid === undefined) entry.fill(0, 1, 1 + uidBytes);
-  else entry.write(uid, 1, uidBytes, 'base64url');
+  else writeBytes(entry, 1, uid);
   entry.writeUInt32BE(Math.floor(seq / 2 ** 32), 17);
   entry.writeUInt32BE(seq % 2 ** 32, 21);
   writeSha256(entry, 25, line);

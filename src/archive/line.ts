@@ -4,6 +4,7 @@
  */
 import type { Micros } from '../model/time.ts';
 import { microsToIso } from '../record/timestamp.ts';
+import { writeText } from './base64url.ts';
 
 export interface RecordLine {
   readonly kind: 'record';
@@ -76,7 +77,6 @@ export const saltBytes = 16;
 
 /** What follows the salt of a record's line, up to the received record. */
 const recordKey = Buffer.from('","record":');
-const base64url = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_');
 const lineFeed = 0x0a;
 const carriageReturn = 0x0d;
 const blank = 0x20;
@@ -132,7 +132,7 @@ export class LineFormatter {
     const head = `{"kind":"record","seq":${seq},"uid":"${uid}${this.#shared}${late},"salt":"`;
     this.#reserve(3 * head.length + 64 + record.length);
     this.#end += this.#bytes.write(head, this.#end);
-    this.#end = writeSalt(this.#bytes, this.#end, salts, saltAt);
+    this.#end = writeText(this.#bytes, this.#end, salts, saltAt);
     this.#bytes.set(recordKey, this.#end);
     this.#end += recordKey.length;
     this.#bytes.set(onOneLine(record), this.#end);
@@ -154,23 +154,6 @@ export class LineFormatter {
     this.#bytes.copy(wider, 0, 0, this.#end);
     this.#bytes = wider;
   }
-}
-
-/** Writes a salt as base64url: a call out of JavaScript costs more for so few bytes. @returns the index behind the text */
-function writeSalt(target: Uint8Array, at: number, salts: Uint8Array, saltAt: number): number {
-  let bits = 0;
-  let count = 0;
-  let end = at;
-  for (let i = saltAt; i < saltAt + saltBytes; i += 1) {
-    bits = ((bits << 8) | (salts[i] ?? 0)) & 0xffff;
-    count += 8;
-    for (; count >= 6; end += 1) {
-      count -= 6;
-      target[end] = base64url[(bits >> count) & 63] ?? 0;
-    }
-  }
-  target[end] = base64url[(bits << (6 - count)) & 63] ?? 0;
-  return end + 1;
 }
 
 function timesOf(line: Exclude<Line, RecordLine>): Readonly<Record<string, string>> {

@@ -7,6 +7,7 @@ import { closeSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Micros } from '../../model/time.ts';
+import { writeBytes } from '../base64url.ts';
 
 /** Ten minutes: of 1,000 records a second a bucket has 14 MB. */
 const bucketMicros = 600_000_000;
@@ -42,7 +43,7 @@ export class RecordIndex implements Disposable {
     const bucket = this.#bucketOf(source, Math.floor(time / bucketMicros));
     if (bucket.used + rowBytes > bucket.rows.length) this.#widen(bucket);
     bucket.rows.writeDoubleBE(time, bucket.used);
-    bucket.rows.write(uid, bucket.used + 8, uidBytes, 'base64url');
+    writeBytes(bucket.rows, bucket.used + 8, uid);
     bucket.used += rowBytes;
   }
 
