@@ -8,7 +8,7 @@ import { open } from 'node:fs/promises';
 // With O_NONBLOCK, opening a pipe does not wait for its writer. A regular file is read as usual.
 const flags = constants.O_RDONLY | constants.O_NONBLOCK;
 
-/** @throws Error of the file system, or one that names the path when it is not a regular file */
+/** @throws Error an error of the file system; for anything but a regular file, an error with its path */
 export function readRegularFile(path: string): Buffer {
   const file = openSync(path, flags);
   try {

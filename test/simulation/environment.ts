@@ -55,7 +55,7 @@ export interface Environment {
     readonly purge: boolean;
   };
   /**
-   * What the credentials hide for a while: nothing, a field of every record, or every record. The
+   * What a loss of rights hides for a while: nothing, a field of every record, or every record. The
    * loss starts only when the daemon has enough data to detect it.
    */
   readonly rights: 'whole' | 'fields' | 'rows';

@@ -33,7 +33,7 @@ async function problemsOf(files: Readonly<Record<string, string>>): Promise<read
   return thrown.problems;
 }
 
-test('sources and sinks of included files follow those of the main file, by file name, each file once', async () => {
+test('the configuration lists first what the main file has, then what included files have, by file name, each file once', async () => {
   const { config, files, directory, warnings } = await loadFiles({
     'waybill.yaml': valid({ top: 'include: ["tenants/*.yaml", sinks.yaml]' }),
     'tenants/b.yaml': sourceOf('b'),
@@ -52,7 +52,7 @@ test('the main file may leave all sources to included files', async () => {
   expect(config.sources.map(({ id }) => id)).toEqual(['a']);
 });
 
-test('an error is reported with its file and line, after those of the main file; so is one caused by two files together', async () => {
+test('errors of the main file come first; an error of an included file names file and line, also if two files cause it together', async () => {
   const problems = await problemsOf({
     'waybill.yaml': valid({ top: 'include: ["tenants/*.yaml"]\nshutdownTimeout: soon' }),
     'tenants/a.yaml': sourceOf('a', '    pollInterval: 15 minuts\n    subscriptionKey: "${env:NONE}"\n'),

@@ -146,7 +146,7 @@ describe('the rules on bursts', () => {
     expect(esql(named(name).query).run(eventsOf(happenings), now)).toHaveLength(fires ? 1 : 0);
   });
 
-  test.each(Object.entries(bursts))('%s does not count events without a user as those of one user', (name, burst) => {
+  test.each(Object.entries(bursts))('%s does not count all events without a user as one user', (name, burst) => {
     const rows = spread(burst, burst.count, burst.window).map((each) => eventOf({ ...recordFor(each), userId: undefined }));
     expect(esql(named(name).query).run(rows, now)).toEqual([]);
   });

@@ -75,7 +75,7 @@ describe('the estimate of a backfill', () => {
 
   test('windows by records or by days, whichever are more; requests by windows and pages; the duration by the rate', () => {
     expect(estimate(0, days(30), pace(10), long)).toEqual({ records: 0, windows: 30, requests: 60, seconds: 6, bytes: 0 });
-    // A window of 9,000 records spans 388.8 s: the widest one that divides a quarter of an hour is
+    // A window of 9,000 records spans 388.8 s: the widest width that divides a quarter of an hour is
     // 300 s, 288 of them a day.
     expect(estimate(2_000_000, days(1), pace(2, 90), long)).toEqual({
       records: 2_000_000,

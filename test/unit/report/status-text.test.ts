@@ -301,7 +301,7 @@ test('a sink that has never delivered is marked, and fails with its first attemp
   expect(all).toContain('Sink siem has never delivered: 1 attempt failed (401).');
 });
 
-test('after a start a sink that delivered before differs from one that never did', () => {
+test('after a start, the text tells whether a sink has delivered before', () => {
   expect(block(lines({ sinks: [sink({ lastSuccess: undefined })] }), 'SINK')[1]).toContain('  before this start  ');
 });
 
