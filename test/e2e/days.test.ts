@@ -39,7 +39,7 @@ test('each of ten days has the number of records of the service and of a manual 
     // starts with the ledger.
     const [source] = (await daemon.ledger()).sources;
     const windows = (source?.windows ?? []).slice(1).map((one) => ({ from: Date.parse(one.from), to: Date.parse(one.to) }));
-    expect(windows.length).toBeGreaterThan(20);
+    expect(windows.length).toBeGreaterThanOrEqual(10);
     const quarterOf = (at: number): number => Math.floor(at / 900_000);
     const isWhole = ({ from, to: until }: (typeof windows)[number]): boolean => from % 900_000 === 0 && until % 900_000 === 0;
     expect(windows.filter((one) => !isWhole(one) && quarterOf(one.from) !== quarterOf(one.to - 1))).toEqual([]);

@@ -233,7 +233,7 @@ describe.concurrent('the state', () => {
       }
       await service.set({ faultSlow: 0, faultStalled: 0 });
       const daemon = new Daemon(place);
-      await daemon.logged('source.first_record', 60_000);
+      await daemon.logged('source.first_token', 60_000);
       await delivered(service, [place.path('siem.ndjson')]);
       expect(await daemon.stop()).toMatchObject({ code: 0 });
       expect((await readLedgerOf(place)).code).toBe(0);
