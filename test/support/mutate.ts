@@ -56,7 +56,8 @@ function run(parameters: readonly string[], cwd: string): Promise<Ended> {
       cwd,
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe'],
-      env: { ...process.env, NO_COLOR: '1' },
+      // The copy cannot be built: its node_modules is a link. Its bin/waybill.js runs the sources.
+      env: { ...process.env, NO_COLOR: '1', WAYBILL_TEST_PROGRAM: cwd },
     });
     running.add(child);
     let said = '';
