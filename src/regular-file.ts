@@ -1,6 +1,6 @@
 /**
- * Reads a file that a setting names. A pipe or a device in its place is refused: to read it could
- * block the daemon for ever, or empty it.
+ * Reads a file that a setting names. A pipe or a device in its place is refused: a read could wait
+ * without end for data, or take data that another reader needs.
  */
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';

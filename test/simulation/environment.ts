@@ -55,8 +55,9 @@ export interface Environment {
     readonly purge: boolean;
   };
   /**
-   * What a loss of rights hides for a while: nothing, a field of every record, or every record. The
-   * loss starts only when the daemon has enough data to detect it.
+   * The records or fields that the service hides while the credentials lack rights: none (`whole`), a
+   * field of every record, or every record. The loss starts only when the daemon has enough data to
+   * detect it.
    */
   readonly rights: 'whole' | 'fields' | 'rows';
   /** The field returns just after a page without it, before the daemon reads a reference record. */
