@@ -99,7 +99,7 @@ describe.concurrent('history', () => {
         expect(await operations(place)).toEqual([]);
 
         // The backfill is so slow that kills, restarts and commands happen before its end, even on a loaded machine.
-        const asked = ['backfill', '--source', 'production', '--from', begin, '--rate', '0.4'];
+        const asked = ['backfill', '--source', 'production', '--from', begin, '--rate', '0.15'];
         const refused = await waybill(place, ...asked);
         expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
         expect(refused.stderr).toMatch(/not a terminal; pass --yes to confirm/);
