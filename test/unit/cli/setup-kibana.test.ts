@@ -197,6 +197,18 @@ describe('--enable', () => {
     expect(enabledIn('detection-rules-ledger.ndjson')).toEqual(['dpas-no-proof']);
   });
 
+  test('enables rules by their numbers in content/README.md', async () => {
+    await run({ sink: 'ledger', enable: '6,9,14' });
+    expect(enabledIn('detection-rules.ndjson')).toEqual(['dpas-owner-changed', 'dpas-opened-many']);
+    expect(enabledIn('detection-rules-ledger.ndjson')).toEqual(['dpas-no-proof']);
+  });
+
+  test('enables the threshold rule in place of an ES|QL rule of the same number', async () => {
+    await run({ enable: '6,9', threshold: true });
+    expect(enabledIn('detection-rules.ndjson')).toEqual(['dpas-owner-changed']);
+    expect(enabledIn('detection-rules-threshold.ndjson')).toEqual(['dpas-opened-many-threshold']);
+  });
+
   test('all enables every rule', async () => {
     await run({ sink: 'ledger', enable: 'all' });
     expect([...enabledIn('detection-rules.ndjson'), ...enabledIn('detection-rules-ledger.ndjson')]).toHaveLength(16);
@@ -208,6 +220,8 @@ describe('--enable', () => {
     ['opened-many,', 'any-denied'],
     // The sink has no ledger events.
     ['no-proof', 'any-denied'],
+    ['14', 'any-denied'],
+    ['16', 'any-denied'],
   ])('of the unknown rule "%s" is refused before a request', async (enable, hint) => {
     const { error } = await run({ enable });
     expect(error).toMatchObject({ code: 'usage', message: expect.stringContaining(hint) as string });

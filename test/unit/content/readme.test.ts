@@ -20,10 +20,10 @@ test('content/README.md has the level and the title of every Sigma rule, and cou
   expect(readme).toContain(`${detections} detections on single records, and ${sigmaRules.length - detections} correlations`);
 });
 
-test('content/README.md lists every detection rule of Kibana, and counts them', () => {
+test('content/README.md lists every detection rule of Kibana with its number, and counts them', () => {
   const rules = detectionRules.trimEnd().split('\n').map((line) => JSON.parse(line) as Record<string, string>); // prettier-ignore
   expect(readme).toContain(`${rules.length} detection rules`);
   const cells = (line: string): string => line.replaceAll(/ +/g, ' ');
-  for (const { rule_id, type, severity, name } of rules)
-    expect(cells(readme)).toContain(`| \`${rule_id ?? ''}\` | ${type ?? ''} | ${severity ?? ''} | ${name ?? ''} |`);
+  for (const [number, { rule_id, type, severity, name }] of rules.entries())
+    expect(cells(readme)).toContain(`| ${number} | \`${rule_id ?? ''}\` | ${type ?? ''} | ${severity ?? ''} | ${name ?? ''} |`);
 });

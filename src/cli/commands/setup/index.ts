@@ -55,7 +55,7 @@ setup kafka prints the topics and ACLs that a cluster administrator creates for 
         ...shared,
         url: text('URL', 'address of Kibana, such as https://kibana.example:5601'),
         space: parsed('ID', 'space of Kibana; default the default space', 'an id of a space: a-z, 0-9, _ and -', spaceOf),
-        enable: text('RULES', 'rules to enable, also where they exist: ids without dpas-, separated by commas, or all'),
+        enable: text('RULES', 'rules to enable, also where they exist: ids without dpas- or numbers, separated by commas, or all'),
         threshold: toggle('import threshold rules in place of ES|QL rules, for a stack older than 8.15'),
         wait: withDefault(
           parsed(

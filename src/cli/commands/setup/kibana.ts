@@ -144,7 +144,8 @@ function contentFor({ settings: given, ledger }: SinkConfig, { space, enable, th
     return { file, parsed: parsed.filter(({ type }) => !threshold || type !== 'esql') };
   });
   const known = rules.flatMap(({ parsed }) => parsed.map(({ rule_id }) => rule_id));
-  const wanted = wantedOf(enable, known);
+  const numbered = numberedFiles.flatMap(read).map((line) => (JSON.parse(line) as Rule).rule_id);
+  const wanted = wantedOf(enable, known, numbered);
   const enabled = (rule: Rule): Rule => (wanted.includes(rule.rule_id) ? { ...rule, enabled: true } : rule);
   return {
     prefix,
@@ -173,17 +174,24 @@ interface Rule {
 }
 
 const prefixOfIds = 'dpas-';
+/** Rules are numbered from 0 in the order of these files (content/README.md). */
+const numberedFiles = ['detection-rules.ndjson', 'detection-rules-ledger.ndjson'];
 
 /**
- * @param enable  ids of rules with or without `dpas-`, separated by commas, or `all`
- * @throws WaybillError `usage` for an id that no file has
+ * @param enable  ids of rules with or without `dpas-`, or their numbers, separated by commas; or `all`
+ * @param known  the ids in the files to import
+ * @param numbered  the ids in the order of their numbers
+ * @throws WaybillError `usage` for a rule that no file to import has
  */
-function wantedOf(enable: string | undefined, known: readonly string[]): readonly string[] {
+function wantedOf(enable: string | undefined, known: readonly string[], numbered: readonly string[]): readonly string[] {
   if (enable === undefined) return [];
   if (enable === 'all') return known;
   const short = known.map((id) => id.slice(prefixOfIds.length));
   return enable.split(',').map((given) => {
-    const name = given.trim().replace(/^dpas-/, '');
+    const id = given.trim();
+    const byNumber = /^\d+$/.test(id) ? numbered[Number(id)] : undefined;
+    const rule = known.find((each) => each === byNumber || each === `${byNumber}-threshold`) ?? id;
+    const name = rule.replace(/^dpas-/, '');
     if (!short.includes(name)) throw new WaybillError('usage', `cannot enable the rule "${name}": ${nearestOrAll(name, short)}`);
     return `${prefixOfIds}${name}`;
   });
