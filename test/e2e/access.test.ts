@@ -20,7 +20,7 @@ interface Case {
   readonly says: readonly RegExp[];
   readonly change: (source: Source) => void;
   /** The file that contains the fault, and its correct text. */
-  readonly mend?: () => readonly [file: string, text: string];
+  readonly correct?: () => readonly [file: string, text: string];
   readonly role?: string;
 }
 
@@ -44,13 +44,13 @@ const cases: readonly Case[] = [
     id: 'secret',
     says: [/sources\.secret\.auth\.clientSecret/, /cannot obtain a token/],
     change: (source) => (source.auth.clientSecret = inFile('secret', wrongSecret)),
-    mend: () => ['secret', service.client('Security Administrator').clientSecret],
+    correct: () => ['secret', service.client('Security Administrator').clientSecret],
   },
   {
     id: 'key',
     says: [/sources\.key\.subscriptionKey|subscriptionKey/, /401|not accept/],
     change: (source) => (source.subscriptionKey = inFile('key', wrongSecret)),
-    mend: () => ['key', service.line.subscriptionKey],
+    correct: () => ['key', service.line.subscriptionKey],
   },
   { id: 'client', says: [/sources\.client\.auth\.clientId/], change: (source) => (source.auth.clientId = 'nobody') },
   { id: 'tenant', says: [/sources\.tenant\.auth\.tenantId/], change: (source) => (source.auth.tenantId = 'nowhere') },
@@ -82,7 +82,7 @@ const cases: readonly Case[] = [
     id: 'ca',
     says: [/sources\.ca\.(auth\.)?tls\.ca/, /is not trusted/, /Stranger/],
     change: (source) => (source.tls.ca = place.path('ca.pem')),
-    mend: () => ['ca.pem', readFileSync(service.line.ca, 'utf8')],
+    correct: () => ['ca.pem', readFileSync(service.line.ca, 'utf8')],
   },
   {
     id: 'expired',
@@ -159,14 +159,14 @@ test.each(cases)('$id: check and /readyz name the setting and the reason', ({ id
   }),
 );
 
-const mendable = cases.filter(({ mend }) => mend);
+const correctable = cases.filter(({ correct }) => correct);
 test('a corrected file makes its source ready without a restart', { timeout: 300_000 }, () =>
   place.during(async () => {
-    for (const { mend } of mendable) {
-      const [file, text] = mend?.() ?? ['', ''];
+    for (const { correct } of correctable) {
+      const [file, text] = correct?.() ?? ['', ''];
       writeFileSync(place.path(file), text);
     }
-    for (const { id } of mendable)
+    for (const { id } of correctable)
       await until(
         () => `/readyz of ${id} with 200\n${daemon.words()}`,
         75_000,

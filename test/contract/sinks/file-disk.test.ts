@@ -70,11 +70,11 @@ describe('on open', () => {
   );
 
   test('an existing file is never truncated, and lines are appended to it', async () => {
-    fs.writeFileSync(path, 'of somebody else\n');
+    fs.writeFileSync(path, 'of another program\n');
     const sink = await openSink();
     await send(sink, 1, 2);
     await openSink();
-    expect(read()).toBe(`of somebody else\n${text(1, 2)}`);
+    expect(read()).toBe(`of another program\n${text(1, 2)}`);
   });
 
   test('the slot of the position file is used if it is newer and its chain is in the journal', async () => {

@@ -181,11 +181,11 @@ describe('rotation', () => {
   test('never replaces an existing file, compressed or not', async () => {
     const now = Date.parse('2026-11-21T23:00:00.500Z');
     const clock: Clock = { ...systemClock, now: () => now };
-    for (const taken of ['500Z', '501Z.gz']) fs.writeFileSync(`${path}.20261121T230000.${taken}`, 'of somebody else');
+    for (const taken of ['500Z', '501Z.gz']) fs.writeFileSync(`${path}.20261121T230000.${taken}`, 'of another program');
     const sink = await openSink({ rotate: { size: 10 } }, clock);
     await send(sink, batchOf(messages(1, 1)));
     await send(sink, batchOf(messages(2, 2)));
-    expect(read('audit.log.20261121T230000.500Z')).toBe('of somebody else');
+    expect(read('audit.log.20261121T230000.500Z')).toBe('of another program');
     expect(read('audit.log.20261121T230000.502Z')).toBe(text(1, 1));
   });
 
@@ -328,7 +328,7 @@ describe('a kill between any two steps', () => {
 });
 
 describe('a file of another program that ends in the middle of a line', () => {
-  const foreign = '{"of":"somebody else"}';
+  const foreign = '{"of":"another program"}';
 
   test('the first line of the sink starts a new line, after open', async () => {
     fs.writeFileSync(path, foreign);

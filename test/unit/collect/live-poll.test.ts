@@ -185,7 +185,7 @@ test('a second with more records than the paging depth does not hide later recor
 test('a poll that is refused while other requests are answered ends, and the next one is sent again', async () => {
   const it = await world({ after: hour, switches: { emptyIs404: true } });
   it.source.before = (_request, count) => {
-    if (count > 20) throw new Error('asked for ever');
+    if (count > 20) throw new Error('requests never end');
   };
   expect(await it.poll()).toBeUndefined();
   it.source.add(1, it.source.now() - second);

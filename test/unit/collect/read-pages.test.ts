@@ -153,7 +153,7 @@ test.each([
 /** The limit of requests: an endless pass must fail instead of hanging. */
 function askedAtMost(it: World, most: number): void {
   it.source.before = (_request, count) => {
-    if (count > most) throw new Error('asked for ever');
+    if (count > most) throw new Error('requests never end');
   };
 }
 
@@ -202,10 +202,10 @@ test('equal times in another order without new records do not end the pass befor
 
 const tens = Array.from({ length: 49 }, (_, i) => i);
 test.each<[string, number | undefined, (page: number) => number[], number]>([
-  ['the same records for ever, under a total without end', 1e12, (page) => [page % 3, (page + 1) % 3], 22],
-  ['the same records for ever, and no total', undefined, (page) => [page % 3, (page + 1) % 3], 5],
+  ['the same records again and again, under a total without end', 1e12, (page) => [page % 3, (page + 1) % 3], 22],
+  ['the same records again and again, and no total', undefined, (page) => [page % 3, (page + 1) % 3], 5],
   ['one new record per page without end, after the end that is counted', 10, (page) => [0, 1, 2, 3, 4, 5, 6, 7, 8, 100 + page], 75],
-  ['one new record a page for ever, and no total', undefined, (page) => [0, 1, 2, 3, 4, 5, 6, 7, 8, 100 + page], 75],
+  ['one new record on every page, and no total', undefined, (page) => [0, 1, 2, 3, 4, 5, 6, 7, 8, 100 + page], 75],
   ['one new record in every tenth page', 1e12, (page) => [...tens, page % 10 === 1 ? 1_000 + page : 0], 10_200],
 ])('a pass ends whatever is served: %s', async (_what, total, served, most) => {
   let asked = 0;
@@ -226,7 +226,7 @@ test.each<[string, number | undefined, (page: number) => number[], number]>([
   });
   for await (const { answer } of read) {
     expect(answer.records.length).toBeGreaterThan(0);
-    if (asked > most) throw new Error('asked for ever');
+    if (asked > most) throw new Error('requests never end');
   }
   expect(asked).toBeLessThanOrEqual(most);
 });

@@ -295,7 +295,7 @@ test('a window of one full page is proven also if the service repeats the page a
   const it = await world({ pageSize: 10, switches: { echo: 'asked', pastEnd: 'last', order: 'unstable ties' } });
   for (let id = 1; id <= 10; id += 1) it.source.add(id, base);
   it.source.before = (_request, count) => {
-    if (count > 20) throw new Error('asked for ever');
+    if (count > 20) throw new Error('requests never end');
   };
   expect(await read(it)).toMatchObject({ proven: true, proof: { total: 10, passes: 1 } });
 });
@@ -475,7 +475,7 @@ test('404 for one window, while others are answered, is a gap with the message o
   const it = await world({ switches: { emptyIs404: true } });
   it.source.add(1, base + 600 * second);
   it.source.before = (_request, count) => {
-    if (count > 50) throw new Error('asked for ever');
+    if (count > 50) throw new Error('requests never end');
   };
   const gap = expectGap(await read(it));
   expect(gap).toMatchObject({ reason: 'unreadable', inWindow: 0, seen: 0 });
@@ -486,7 +486,7 @@ test('404 for one window, while others are answered, is a gap with the message o
 test('a service that refuses small pages counts in larger ones', async () => {
   const it = await world({ switches: { refuseBelow: 10 } });
   it.source.before = (_request, count) => {
-    if (count > 50) throw new Error('asked for ever');
+    if (count > 50) throw new Error('requests never end');
   };
   fill(it);
   expectProven(it, await read(it));
