@@ -20,10 +20,10 @@ function hooksOf(text: string): ReadonlyMap<string, ts.Node> {
   const hooks = new Map<string, ts.Node>();
   const visit = (node: ts.Node): void => {
     if (node.kind === ts.SyntaxKind.EndOfFileToken) return;
-    const trivia = text.slice(node.getFullStart(), node.getStart());
+    const trivia = text.slice(node.getFullStart(), node.getStart(source));
     for (const [, name = ''] of trivia.matchAll(hookPattern)) {
       const known = hooks.get(name);
-      if (known && known.getStart() !== node.getStart()) throw new Error(`two hooks share the name "${name}"`);
+      if (known && known.getStart(source) !== node.getStart(source)) throw new Error(`two hooks share the name "${name}"`);
       // A parent is visited before its children: the first node that begins here is the largest.
       if (!known) hooks.set(name, node);
     }
@@ -42,7 +42,8 @@ function hooksOf(text: string): ReadonlyMap<string, ts.Node> {
 export function applyToFiles(texts: ReadonlyMap<string, string>, changes: Readonly<Record<string, string>>): Map<string, string> {
   const byFile = new Map<string, Map<string, string>>();
   for (const [name, change] of Object.entries(changes)) {
-    const paths = [...texts].filter(([, text]) => namesIn(text).includes(name)).map(([path]) => path);
+    const hook = `mutant: ${name}`;
+    const paths = [...texts].filter(([, text]) => text.includes(hook) && namesIn(text).includes(name)).map(([path]) => path);
     const [path] = paths;
     if (path === undefined || paths.length > 1) throw new Error(`hook "${name}" is in ${paths.length} files: ${paths.join(', ')}`);
     byFile.set(path, (byFile.get(path) ?? new Map<string, string>()).set(name, change));
@@ -78,12 +79,17 @@ export function applyChanges(text: string, changes: ReadonlyMap<string, string>)
     end = edit.start;
     mutated = mutated.slice(0, edit.start) + edit.replacement + mutated.slice(edit.end);
   }
-  const { diagnostics = [] } = ts.transpileModule(mutated, {
-    reportDiagnostics: true,
-    compilerOptions: { target: ts.ScriptTarget.Latest, module: ts.ModuleKind.ESNext },
-  });
-  if (diagnostics[0]) throw new Error(`cannot parse mutated code: ${ts.flattenDiagnosticMessageText(diagnostics[0].messageText, '; ')}`);
+  const [fault] = syntaxFaults(mutated);
+  if (fault) throw new Error(`cannot parse mutated code: ${ts.flattenDiagnosticMessageText(fault.messageText, '; ')}`);
   return mutated;
+}
+
+/** Parses only: `ts.transpileModule` also resolves symbols and writes JavaScript. */
+function syntaxFaults(text: string): readonly ts.Diagnostic[] {
+  const options: ts.CompilerOptions = { target: ts.ScriptTarget.Latest, noLib: true, noResolve: true };
+  const source = ts.createSourceFile('mutated.ts', text, ts.ScriptTarget.Latest);
+  const host = { ...ts.createCompilerHost(options), getSourceFile: (name: string) => (name === source.fileName ? source : undefined) };
+  return ts.createProgram([source.fileName], options, host).getSyntacticDiagnostics(source);
 }
 
 function nodeAt(hooks: ReadonlyMap<string, ts.Node>, name: string): ts.Node {
