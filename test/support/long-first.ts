@@ -8,7 +8,7 @@ const longFirst = [
   /\/servers\/(kafka|elasticsearch-daemon)/,
   /\/e2e\/chaos/,
   /\/e2e\/(switches|history|state|trouble|access|report|rights)/,
-  /\/(e2e|simulation)\//,
+  /\/(e2e|simulation)\/|\/documented-examples/,
   /\/contract\//,
 ];
 

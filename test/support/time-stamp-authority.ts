@@ -22,7 +22,7 @@ interface CertificateOptions {
   readonly validTo?: number;
   /** Default `critical,timeStamping`. */
   readonly usage?: string;
-  /** Default `rsa`. */
+  /** Of the signing certificate; default `ec`, which OpenSSL generates in a tenth of the time of `rsa`. */
   readonly key?: 'rsa' | 'ec' | 'ed25519';
   /** Extensions of the root; a name constraint may use `dirName:elsewhere`. Default `basicConstraints=critical,CA:TRUE`. */
   readonly root?: string;
@@ -41,7 +41,7 @@ export class Authority implements Disposable {
 
   /** A root, and a certificate for time stamps. */
   constructor(name = 'Example', options: CertificateOptions = {}) {
-    const { validFrom = Date.now() - 180 * day, validTo = Date.now() + 180 * day, usage = 'critical,timeStamping', key = 'rsa' } = options;
+    const { validFrom = Date.now() - 180 * day, validTo = Date.now() + 180 * day, usage = 'critical,timeStamping', key = 'ec' } = options;
     const { root = 'basicConstraints=critical,CA:TRUE', hasMiddle = false } = options;
     mkdirSync(join(this.folder, 'new'));
     this.#write('index', '');
@@ -61,7 +61,7 @@ export class Authority implements Disposable {
         `digests=sha256\naccuracy=secs:1\nordering=no\ness_cert_id_chain=no\ness_cert_id_alg=sha256\n`,
     );
     const issue = (role: string, commonName: string, issuer: string | undefined, days = 0): void => {
-      this.#run('genpkey', ...(role === 'tsa' ? keyOptions[key] : keyOptions.rsa), '-out', `${role}.key`);
+      this.#run('genpkey', ...keyOptions[role === 'tsa' ? key : 'ec'], '-out', `${role}.key`);
       const subject = `/O=${name}/CN=${name} ${commonName}`;
       this.#run('req', '-config', 'ca.cnf', '-new', '-key', `${role}.key`, '-subj', subject, '-out', `${role}.csr`);
       const by = issuer === undefined ? ['-selfsign', '-keyfile', 'root.key'] : ['-cert', `${issuer}.pem`, '-keyfile', `${issuer}.key`];

@@ -120,6 +120,7 @@ sinkSuite({
 sinkSuite({
   ...common,
   name: 'elasticsearch, a separate index for each year, TLS, API key',
+  isVariant: true,
   async start() {
     const model = await new ModelElasticsearch(served).listen();
     model.authorization = `ApiKey ${canary}`;

@@ -136,12 +136,12 @@ sinkSuite({
 });
 sinkSuite({
   // Events indexed before a rejected one have no acknowledgement, and are sent again.
-  ...{ ...shared, name: 'splunk-hec, events with acknowledgement over TLS', formats: ['ecs'], keptOfRefused: 3 },
+  ...{ ...shared, name: 'splunk-hec, events with acknowledgement over TLS', formats: ['ecs'], keptOfRefused: 3, isVariant: true },
   start: async () =>
     new HecPlace(await started({ acknowledges: true }, served), { indexerAcknowledgement: true }, { ca: pem(authority.cert) }),
 });
 sinkSuite({
-  ...{ ...shared, name: 'splunk-hec, lines', formats: ['cef', 'leef'] },
+  ...{ ...shared, name: 'splunk-hec, lines', formats: ['cef', 'leef'], isVariant: true },
   start: async () => new HecPlace(await started(), {}, { format: 'cef' }),
 });
 
