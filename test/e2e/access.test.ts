@@ -10,7 +10,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createAuthority } from '../support/certificates.ts';
 import { ago, configure, Daemon, sourceOf } from '../support/e2e-daemon.ts';
 import type { Settings } from '../support/e2e-daemon.ts';
-import { Place, until } from '../support/e2e-place.ts';
+import { Place, until, patience } from '../support/e2e-place.ts';
 import type { Done } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 
@@ -120,7 +120,7 @@ beforeAll(async () => {
     if (!checked.stdout.startsWith('{')) throw new Error(`check ended with ${checked.code ?? 'a signal'}: ${checked.stderr}`);
     ({ findings } = JSON.parse(checked.stdout) as { findings: typeof findings });
     daemon = new Daemon(place);
-    await until('the sound source works', 60_000, async () => ((await readyz('sound')).status === 200 ? true : undefined));
+    await until('the sound source works', patience, async () => ((await readyz('sound')).status === 200 ? true : undefined));
   });
 });
 
@@ -178,7 +178,7 @@ test('a corrected file makes its source ready without a restart', { timeout: 300
 test('a revoked permission makes the source not ready, and the restored permission makes it ready', { timeout: 300_000 }, () =>
   place.during(async () => {
     await service.set({ permissions: 'none' });
-    await until('/readyz of sound says the right is missing', 60_000, async () => {
+    await until('/readyz of sound says the right is missing', patience, async () => {
       const { status, text } = await readyz('sound');
       return status === 503 && text.includes('403') ? true : undefined;
     });
@@ -190,7 +190,7 @@ test('a revoked permission makes the source not ready, and the restored permissi
 test('an outage of the token endpoint makes the source not ready until the endpoint responds', { timeout: 300_000 }, () =>
   place.during(async () => {
     await service.set({ identityProvider: 'unavailable', revokeTokens: 'now' });
-    await until('/readyz of sound names the token endpoint', 60_000, async () => {
+    await until('/readyz of sound names the token endpoint', patience, async () => {
       const { status, text } = await readyz('sound');
       return status === 503 && text.includes('sources.sound.auth.authUrl') ? true : undefined;
     });

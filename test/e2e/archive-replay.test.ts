@@ -10,7 +10,7 @@ import { S3Model } from '../contract/s3-model.ts';
 import { archivedRecords } from '../support/archive-files.ts';
 import { ago, configure, Daemon, sourceOf } from '../support/e2e-daemon.ts';
 import { compare, exactlyOnce, linesOf } from '../support/e2e-oracle.ts';
-import { inPlace, until } from '../support/e2e-place.ts';
+import { inPlace, until, patience } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 
 test('a new sink receives each archived record once although the daemon is killed', { timeout: 300_000 }, () =>
@@ -29,7 +29,7 @@ test('a new sink receives each archived record once although the daemon is kille
     const truth = await service.truth();
     withSinks();
     const first = new Daemon(place);
-    await until('every record in the archive', 60_000, () =>
+    await until('every record in the archive', patience, () =>
       archivedRecords(place.path('archive')).length >= truth.length ? true : undefined,
     );
     await first.stop();
@@ -39,13 +39,13 @@ test('a new sink receives each archived record once although the daemon is kille
     const lines = (): string[] => (existsSync(place.path('siem.ndjson')) ? linesOf(place.path('siem.ndjson')) : []);
     for (const atLeast of [1, 150]) {
       const daemon = new Daemon(place);
-      await until('records from the archive', 60_000, () => (lines().length >= atLeast ? true : undefined));
+      await until('records from the archive', patience, () => (lines().length >= atLeast ? true : undefined));
       await daemon.kill();
       expect(lines().length).toBeLessThan(truth.length);
     }
     const last = new Daemon(place);
     await last.logged('sink.archive_replay_completed');
-    await until('every record in the file', 60_000, () => (lines().length >= truth.length ? true : undefined));
+    await until('every record in the file', patience, () => (lines().length >= truth.length ? true : undefined));
     await last.stop();
     expect(compare(lines(), truth, (line) => line)).toEqual(exactlyOnce);
 
@@ -88,7 +88,7 @@ test('a new sink, and a sink on request, receive each record of an archive in a 
     const truth = await service.truth();
     configure(place, [source], [archive]);
     const first = new Daemon(place);
-    await until('every record in the bucket', 60_000, () => (recordsIn(bucket).length >= truth.length ? true : undefined));
+    await until('every record in the bucket', patience, () => (recordsIn(bucket).length >= truth.length ? true : undefined));
     await first.stop();
 
     const siem = { id: 'siem', type: 'file', path: './siem.ndjson', format: 'raw', start: 'archive:evidence' };

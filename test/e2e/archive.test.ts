@@ -10,7 +10,7 @@ import { expect, test } from 'vitest';
 import { archivedRecords, publicKeyPath } from '../support/archive-files.ts';
 import { ago, configure, Daemon, settled, sourceOf } from '../support/e2e-daemon.ts';
 import { compare, exactlyOnce, linesOf } from '../support/e2e-oracle.ts';
-import { inPlace, until } from '../support/e2e-place.ts';
+import { inPlace, until, patience } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 import { waybillProgram } from '../support/programs.ts';
 import { hasPython, verifyWithPython } from '../support/second-verifier.ts';
@@ -43,13 +43,13 @@ test('an archive has each record once after kills, and its ledger proves every w
     // Records after the first checkpoint require another one.
     const before = (await service.truth()).length;
     await service.set({ rate: 50 });
-    await until('new records', 60_000, async () => ((await service.truth()).length > before + 10 ? true : undefined));
+    await until('new records', patience, async () => ((await service.truth()).length > before + 10 ? true : undefined));
     await service.set({ rate: 0 });
     const last = new Daemon(place);
     const end = Math.floor(Date.now() / 1000) * 1000 - 20_000;
     await settled(last, end, 120_000);
     const truth = await service.truth();
-    await until('every record in the archive', 60_000, () =>
+    await until('every record in the archive', patience, () =>
       archivedRecords(place.path('archive')).length >= truth.length ? true : undefined,
     );
     expect(await last.stop()).toMatchObject({ code: 0 });

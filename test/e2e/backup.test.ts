@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { ago, configure, Daemon, readLedgerOf, settled, sourceOf } from '../support/e2e-daemon.ts';
 import { compare, delivered, exactlyOnce, linesOf, originalOf } from '../support/e2e-oracle.ts';
-import { inPlace, until } from '../support/e2e-place.ts';
+import { inPlace, until, patience } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 
 /** An upper bound of the entries of the journal that are not records. */
@@ -22,7 +22,7 @@ test(
       await first.logged('window.first_proven');
       const before = linesOf(place.path('siem.ndjson')).length;
       // A copy holds the acknowledgements that the state stores; the daemon stores them at least once a second.
-      await until('the acknowledgement of these lines in the state', 60_000, async () => {
+      await until('the acknowledgement of these lines in the state', patience, async () => {
         const { stdout } = await place.waybill('sinks', 'list', '--json');
         const [siem] = (JSON.parse(stdout) as { sinks: readonly { acknowledged: number }[] }).sinks;
         return siem && siem.acknowledged > before + entriesOfTheLedger ? true : undefined;

@@ -6,7 +6,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { ago, Daemon } from '../support/e2e-daemon.ts';
 import { exactlyOnce, compare, linesOf, originalOf } from '../support/e2e-oracle.ts';
-import { inPlace, until } from '../support/e2e-place.ts';
+import { inPlace, until, patience } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 
 const hourMs = 3_600_000;
@@ -37,7 +37,7 @@ test(
 
       const daemon = new Daemon(place);
       const began = await daemon.logged('daemon.starting');
-      const firstLine = await until('a line', 60_000, () => (existsSync(file) && readFileSync(file).length > 0 ? Date.now() : undefined));
+      const firstLine = await until('a line', patience, () => (existsSync(file) && readFileSync(file).length > 0 ? Date.now() : undefined));
       // The first proof waits for five minutes (below); a loaded machine delays the first line by
       // seconds.
       expect(firstLine - Date.parse(String(began['time']))).toBeLessThan(60_000);
@@ -51,7 +51,7 @@ test(
         linesOf(file).filter((each) => timeOf(originalOf(each) ?? '') >= Date.parse(start) && timeOf(originalOf(each) ?? '') < early);
       await until(
         () => `${expected.length} lines, there are ${got().length}`,
-        60_000,
+        patience,
         () => (got().length >= expected.length ? true : undefined),
       );
       expect(compare(got(), expected, originalOf)).toEqual(exactlyOnce);

@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { describe, expect, test } from 'vitest';
 import { ago, configure, Daemon, readLedgerOf, settled, sourceOf } from '../support/e2e-daemon.ts';
 import { compare, delivered, exactlyOnce, faultsOf, linesOf, originalOf, Seconds } from '../support/e2e-oracle.ts';
-import { inPlace, pause, until } from '../support/e2e-place.ts';
+import { inPlace, pause, until, patience } from '../support/e2e-place.ts';
 import type { Done, Place } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 
@@ -54,7 +54,7 @@ async function running(daemon: Daemon): Promise<Listed[]> {
   return (JSON.parse(text) as { sources: { backfills?: Listed[] }[] }).sources.flatMap((source) => source.backfills ?? []);
 }
 
-async function done(daemon: Daemon, ms = 60_000): Promise<void> {
+async function done(daemon: Daemon, ms = patience): Promise<void> {
   let last: Listed[] = [];
   await until(
     () => `the backfill is done: ${JSON.stringify(last)}\n${daemon.words()}`,
@@ -84,7 +84,7 @@ describe.concurrent('history', () => {
         const service = await Service.start(place, '--records', '4000', '--span', '6m', '--rate', '20', '--page-size-max', '200');
         configure(place, [sourceOf(service, start, quick)], [file]);
         const first = new Daemon(place);
-        await first.logged('window.first_proven', 60_000);
+        await first.logged('window.first_proven');
 
         interface Dry {
           readonly ranges: unknown;
@@ -113,11 +113,11 @@ describe.concurrent('history', () => {
           await pause(200 + place.chance() * 800);
           await daemon.kill();
           daemon = new Daemon(place);
-          await daemon.logged('source.first_record', 60_000);
+          await daemon.logged('source.first_record');
         }
         const newest = JSON.stringify((await service.truth()).at(-1)).slice(1, -1);
         const isThere = (): boolean => readFileSync(place.path('siem.ndjson'), 'utf8').includes(newest);
-        await until('the newest record while history is read', 60_000, () => (isThere() ? true : undefined));
+        await until('the newest record while history is read', patience, () => (isThere() ? true : undefined));
         expect(await running(daemon), 'history is read after new records').toMatchObject([{ state: 'running', from: begin, to: start }]);
         const status = await waybill(place, 'status');
         expect(status.stdout).toMatch(/^BACKFILL {2}production, .* % \(.* of .* records\), up to /m);
@@ -127,7 +127,7 @@ describe.concurrent('history', () => {
         const [range] = await backfills(place);
         const all = await service.truth();
         const seconds = new Seconds(all);
-        await settled(daemon, Math.ceil(seconds.last + 1) * 1000, 60_000);
+        await settled(daemon, Math.ceil(seconds.last + 1) * 1000, patience);
         await delivered(service, [place.path('siem.ndjson')]);
         expect(await daemon.stop()).toMatchObject({ code: 0 });
         expect(range?.records).toBe(seconds.between(Date.parse(begin) / 1000, Date.parse(start) / 1000));
@@ -155,7 +155,7 @@ describe.concurrent('history', () => {
         expect(none).toMatchObject({ code: 1, stdout: '' });
         expect(none.stderr).toMatch(/cannot find a state in/);
         const first = new Daemon(place);
-        await first.logged('window.first_proven', 60_000);
+        await first.logged('window.first_proven');
         expect(await first.stop()).toMatchObject({ code: 0 });
 
         // No daemon: the command takes the lock itself.
@@ -169,7 +169,7 @@ describe.concurrent('history', () => {
         expect((await waybill(place, 'backfill', 'pause', '--yes')).code).toBe(2);
 
         const second = new Daemon(place);
-        await second.logged('window.first_proven', 60_000);
+        await second.logged('window.first_proven');
         expect(await backfills(place)).toMatchObject([{ state: 'paused', closedUntil: begin, records: 0 }]);
         await json(place, 'backfill', 'resume', '--yes');
         // Progress to the end, as plain lines without a terminal.
@@ -211,11 +211,11 @@ describe.concurrent('history', () => {
         const service = await Service.start(place, '--records', '6000', '--span', '6m', '--page-size-max', '100');
         configure(place, [sourceOf(service, start, quick)], [file]);
         const daemon = new Daemon(place);
-        await daemon.logged('window.first_proven', 60_000);
+        await daemon.logged('window.first_proven');
         const add = ['backfill', '--source', 'production', '--from', begin, '--no-wait', '--yes'];
         // Slow enough to be cancelled before the end.
         await json(place, ...add, '--rate', '2');
-        await until('some of it is read', 60_000, async () => (((await running(daemon))[0]?.records ?? 0) > 0 ? true : undefined));
+        await until('some of it is read', patience, async () => (((await running(daemon))[0]?.records ?? 0) > 0 ? true : undefined));
         const { ends } = await json<{ ends: string }>(place, 'backfill', 'cancel', '--yes');
         expect(Date.parse(ends)).toBeGreaterThan(Date.parse(begin));
         await done(daemon);
@@ -242,8 +242,8 @@ describe.concurrent('history', () => {
         readonly state: string;
       }
       const gaps = async (): Promise<Gap[]> => (await json<{ gaps: Gap[] }>(place, 'gaps', 'list')).gaps;
-      await daemon.logged('window.not_proven', 60_000);
-      await until('two gaps', 60_000, async () => ((await gaps()).length >= 2 ? true : undefined));
+      await daemon.logged('window.not_proven');
+      await until('two gaps', patience, async () => ((await gaps()).length >= 2 ? true : undefined));
       const [one, two] = await gaps();
       if (!one || !two) throw new Error('there are no two gaps');
       expect((await waybill(place, 'gaps', 'accept', one.from, '--yes')).stderr).toMatch(/missing --reason/);
@@ -269,7 +269,7 @@ describe.concurrent('history', () => {
       // The service sends totals again: a retry is due at once, not after a minute.
       await service.set({ total: 'right' });
       await json(place, 'gaps', 'retry', two.from, '--yes');
-      await until('the second is proven', 60_000, async () => ((await gaps()).some(({ from }) => from === two.from) ? undefined : true));
+      await until('the second is proven', patience, async () => ((await gaps()).some(({ from }) => from === two.from) ? undefined : true));
       expect(await daemon.stop()).toMatchObject({ code: 0 });
       const open = (await gaps()).filter(({ state }) => state === 'gap');
       if (open[0]) await json(place, 'gaps', 'accept', '--all', '--reason', 'without a daemon', '--yes');
@@ -295,7 +295,7 @@ describe.concurrent('history', () => {
       writeFileSync(place.path('tenants/b.yaml'), JSON.stringify({ sources: [tenant] }));
       const first = new Daemon(place);
       const truth = await service.truth();
-      await until('both sources in the file', 60_000, () => (countOf(place.path('siem.ndjson')) === truth.length * 2 ? true : undefined));
+      await until('both sources in the file', patience, () => (countOf(place.path('siem.ndjson')) === truth.length * 2 ? true : undefined));
       const seconds = new Seconds(truth);
       const begin = Date.parse((await first.ledger()).sources.find(({ id }) => id === 'production')?.windows[0]?.from ?? '') / 1000;
       expect(begin).toBeLessThanOrEqual(seconds.first);
@@ -306,8 +306,8 @@ describe.concurrent('history', () => {
       configure(place, [sourceOf(service, 'earliest', more)], [file, later]);
       mkdirSync(place.path('later'));
       const second = new Daemon(place);
-      await second.logged('source.unconfigured', 60_000);
-      await until('the records in the journal are delivered', 60_000, () =>
+      await second.logged('source.unconfigured');
+      await until('the records in the journal are delivered', patience, () =>
         countOf(place.path('later/siem.ndjson')) === truth.length * 2 ? true : undefined,
       );
       const tenants = linesOf(place.path('later/siem.ndjson')).map(

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { ago, configure, Daemon, readLedgerOf, settled, sourceOf } from '../support/e2e-daemon.ts';
 import { compare, exactlyOnce, linesOf, originalOf } from '../support/e2e-oracle.ts';
-import { inPlace, until } from '../support/e2e-place.ts';
+import { inPlace, until, patience } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 
 interface LedgerEvent {
@@ -25,7 +25,7 @@ test('each window of the report has its proof as an event, also after a restart,
     await settled(second, end, 120_000);
     const test = ['sinks', 'test', '--sink', 'plain', '--yes', '--actor', 'j.doe'];
     expect((await place.waybill(...test, '--config', 'waybill.yaml')).code).toBe(0);
-    await until('the operation in the file', 60_000, () =>
+    await until('the operation in the file', patience, () =>
       linesOf(place.path('siem.ndjson')).some((line) => line.includes('"operation":"sinks test"')) ? true : undefined,
     );
     expect(await second.stop()).toMatchObject({ code: 0 });

@@ -6,7 +6,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import type { ChildProcess } from 'node:child_process';
 import { expect, test } from 'vitest';
 import { ago, configure, sourceOf } from '../support/e2e-daemon.ts';
-import { endOf, inPlace, pause, until } from '../support/e2e-place.ts';
+import { endOf, inPlace, pause, until, patience } from '../support/e2e-place.ts';
 import type { Place } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 
@@ -25,7 +25,7 @@ async function started(place: Place): Promise<{ daemon: ChildProcess; delivered:
     const before = delivered();
     await until(
       () => `more than ${before} records; exit code ${daemon.exitCode ?? 'none'}`,
-      60_000,
+      patience,
       () => (delivered() > before ? true : undefined),
     );
   };

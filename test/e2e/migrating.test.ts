@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 import { bash, commandsOf, installWaybill } from '../support/e2e-commands.ts';
 import { ago, configure, Daemon, sourceOf } from '../support/e2e-daemon.ts';
 import { delivered, linesOf, originalOf } from '../support/e2e-oracle.ts';
-import { inPlace, until } from '../support/e2e-place.ts';
+import { inPlace, until, patience } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 
 const document = 'docs/migrating.md';
@@ -34,7 +34,7 @@ test('Waybill starts at T, compare lists the records that the old collector lost
     let said = '';
     await until(
       () => `delivered after T\n${said}`,
-      60_000,
+      patience,
       async () => {
         const { code, stdout, stderr } = await run('Check the time after T');
         said = stdout + stderr;

@@ -8,7 +8,7 @@ import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { ago, configure, Daemon, sourceOf } from '../support/e2e-daemon.ts';
 import { linesOf } from '../support/e2e-oracle.ts';
-import { inPlace, until } from '../support/e2e-place.ts';
+import { inPlace, until, patience } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 
 const records = 20;
@@ -44,17 +44,17 @@ test('dead letters, replay and test events through the running daemon', { timeou
       const first = new Daemon(place);
       await until(
         () => `dead letters\n${first.words()}`,
-        60_000,
+        patience,
         async () => ((await sinksOf(first)).find(({ id }) => id === 'syslog')?.deadLetters === records ? true : undefined),
       );
-      await until('lines', 60_000, () => (linesOf(place.path('siem.ndjson')).length === records ? true : undefined));
+      await until('lines', patience, () => (linesOf(place.path('siem.ndjson')).length === records ? true : undefined));
       await first.stop();
 
       with480(65_000);
       const second = new Daemon(place);
       await second.ready(200);
       expect(await waybill('dead-letters', 'retry', '--all', '--yes', '--actor', 'j.doe')).toBe(`${records} records delivered\n`);
-      await until('messages', 60_000, () => (received.length === records ? true : undefined));
+      await until('messages', patience, () => (received.length === records ? true : undefined));
       expect(received.every((message) => message.includes('"original"'))).toBe(true);
 
       expect(await waybill('replay', '--sink', 'siem', '--from', '1', '--to', '10', '--yes')).toMatch(

@@ -5,7 +5,7 @@
 import { expect, test } from 'vitest';
 import { ago, configure, Daemon, settled, sourceOf } from '../support/e2e-daemon.ts';
 import { delivered } from '../support/e2e-oracle.ts';
-import { inPlace } from '../support/e2e-place.ts';
+import { inPlace, patience } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 
 const sizes = [
@@ -26,7 +26,7 @@ test.each(sizes)(
       const end = Math.floor(Date.now() / 1000) * 1000;
       const daemon = new Daemon(place);
       expect(await daemon.logged('source.calibrated')).toMatchObject({ pageSize: granted });
-      await settled(daemon, end, 60_000);
+      await settled(daemon, end, patience);
       await delivered(service, [place.path('siem.ndjson')]);
       expect((await service.stats()).requests['GET /logs/full-payload']?.['400'] ?? 0).toBeGreaterThan(2);
       const check = await place.waybill('check', '--config', 'waybill.yaml', '--source', 'production');

@@ -6,7 +6,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { ago, configure, Daemon, readLedgerOf, sourceOf } from '../support/e2e-daemon.ts';
 import { compare, delivered, exactlyOnce, linesOf, originalOf } from '../support/e2e-oracle.ts';
-import { inPlace, until } from '../support/e2e-place.ts';
+import { inPlace, until, patience } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 
 const stamp = new Date(Date.now() - 60_000).toISOString().slice(0, 19);
@@ -121,7 +121,7 @@ test('any record is delivered once to each sink, and the daemon continues', { ti
     const daemon = new Daemon(place);
     const files = formats.map((format) => place.path(`${format}.out`));
     await delivered(service, files.slice(0, 1));
-    await until('as many lines in the others', 60_000, () =>
+    await until('as many lines in the others', patience, () =>
       files.every((file) => existsSync(file) && linesOf(file).length === linesOf(files[0] ?? '').length) ? true : undefined,
     );
     await daemon.ready(200);

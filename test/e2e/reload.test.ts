@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 import { ago, Daemon, sourceOf } from '../support/e2e-daemon.ts';
 import type { LogLine, Settings } from '../support/e2e-daemon.ts';
 import { compare, delivered, exactlyOnce, linesOf, originalOf } from '../support/e2e-oracle.ts';
-import { inPlace, inPlaceIfLong, pause, seed, until } from '../support/e2e-place.ts';
+import { inPlace, inPlaceIfLong, pause, seed, until, patience } from '../support/e2e-place.ts';
 import type { Place } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 
@@ -61,7 +61,7 @@ async function next(daemon: Daemon, event: LogLine['event'], publish: () => void
   if (bySignal) daemon.signal('SIGHUP');
   return until(
     () => `another "${event}" in the log\n${daemon.words()}`,
-    60_000,
+    patience,
     () => count()[before],
   );
 }
@@ -74,7 +74,7 @@ async function holds(file: string, records: readonly string[]): Promise<void> {
   };
   await until(
     () => `${file} without ${missing().length} records`,
-    60_000,
+    patience,
     () => (missing().length === 0 ? true : undefined),
   );
 }

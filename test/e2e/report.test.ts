@@ -11,7 +11,7 @@ import { expect, test } from 'vitest';
 import { auditor, bash, commandsOf, installWaybill } from '../support/e2e-commands.ts';
 import { ago, configure, Daemon, readLedgerOf, settled, sourceOf } from '../support/e2e-daemon.ts';
 import { delivered, linesOf, originalOf } from '../support/e2e-oracle.ts';
-import { inPlace } from '../support/e2e-place.ts';
+import { inPlace, patience } from '../support/e2e-place.ts';
 import type { Place } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 import { isLong, sized } from '../support/long-run.ts';
@@ -85,7 +85,7 @@ test('the report, a manual count of a day, and the comparison with a SIEM agree 
     const daemon = new Daemon(place);
     const end = Math.floor(Date.now() / 1000) * 1000 - 60_000;
     await delivered(service, [place.path('siem.ndjson')]);
-    await settled(daemon, end, 60_000);
+    await settled(daemon, end, patience);
     // The delay of records is measured only for records created while polls run.
     const happened = Array.from({ length: 5 }, (_, i) =>
       JSON.stringify({ logId: 88_000_000 + i, logTimestamp: new Date().toISOString().slice(0, -1) }),

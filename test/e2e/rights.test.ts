@@ -8,7 +8,7 @@ import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { ago, configure, Daemon, readLedgerOf, sourceOf } from '../support/e2e-daemon.ts';
 import { compare, delivered, exactlyOnce, linesOf, originalOf, Seconds } from '../support/e2e-oracle.ts';
-import { inPlace, pause, until } from '../support/e2e-place.ts';
+import { inPlace, pause, until, patience } from '../support/e2e-place.ts';
 import type { Place } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 
@@ -75,7 +75,7 @@ test('fields, rows, and the permission itself: the source is suspended, reported
     let open: unknown;
     await until(
       () => `every window whole: ${JSON.stringify(open)}`,
-      60_000,
+      patience,
       async () => {
         const [source] = (await daemon.ledger()).sources;
         open = source?.windows.filter(

@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
 import { ago, configure, Daemon, sourceOf } from '../support/e2e-daemon.ts';
-import { inPlace, inPlaceIfLong, until } from '../support/e2e-place.ts';
+import { inPlace, inPlaceIfLong, until, patience } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 import { OtlpReceiver } from '../support/otlp-receiver.ts';
 import type { ReceivedSpan } from '../support/otlp-receiver.ts';
@@ -31,7 +31,7 @@ test('one trace for a page, one for a batch, and the metrics of docs/metrics.md'
     const names = (): string[] => receiver.spans.map(({ name }) => name);
     await until(
       () => `a page, a batch and gauges in ${[...new Set(names())].join(', ')}\n${daemon.words()}`,
-      60_000,
+      patience,
       () =>
         names().includes('acknowledge journal') && names().includes('collect page') && metricNames(receiver).has('waybill_windows')
           ? true

@@ -5,7 +5,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { appendFileSync, writeFileSync } from 'node:fs';
 import type { LogEventCode } from '../../src/model/log-events.ts';
-import { endOf, pause, question, until } from './e2e-place.ts';
+import { endOf, pause, question, until, patience } from './e2e-place.ts';
 import type { Ended, Place } from './e2e-place.ts';
 import type { Service } from './e2e-service.ts';
 
@@ -109,7 +109,7 @@ export class Daemon {
   }
 
   /** Waits for the first log line of this event. */
-  async logged(event: LogEventCode, ms = 60_000): Promise<LogLine> {
+  async logged(event: LogEventCode, ms = patience): Promise<LogLine> {
     return until(
       () => `"${event}" in the log\n${this.words()}`,
       ms,
@@ -153,7 +153,7 @@ export class Daemon {
   }
 
   /** Waits until `/readyz` responds with this status and, if given, with a text that matches `words`. @returns the text */
-  async ready(status: number, words?: RegExp, ms = 60_000): Promise<string> {
+  async ready(status: number, words?: RegExp, ms = patience): Promise<string> {
     let last = '';
     return until(
       () => `/readyz with ${status}${words ? ` and ${words.source}` : ''}, but ${last}\n${this.words()}`,

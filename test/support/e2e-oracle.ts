@@ -4,7 +4,7 @@
  */
 import { existsSync, readFileSync } from 'node:fs';
 import type { LedgerSource } from './e2e-daemon.ts';
-import { until } from './e2e-place.ts';
+import { until, patience } from './e2e-place.ts';
 import type { Service } from './e2e-service.ts';
 
 /**
@@ -60,7 +60,7 @@ export function compare(lines: readonly string[], truth: readonly string[], reco
 }
 
 /** Waits until each ECS file holds every record that the service shows now. @throws Error if a file holds more */
-export async function delivered(service: Service, files: readonly string[], ms = 60_000): Promise<void> {
+export async function delivered(service: Service, files: readonly string[], ms = patience): Promise<void> {
   const truth = await service.truth();
   let found: Difference[] = [];
   await until(

@@ -28,6 +28,9 @@ export interface Done {
   readonly stderr: string;
 }
 
+/** The limit of a wait for a state that must come, ms. It ends what hangs, and is no measure of speed: a loaded machine is many times slower. */
+export const patience = 150_000;
+
 export const seed = process.env['WAYBILL_SEED'] ?? '20261121';
 
 const running = new Set<ChildProcess>();
