@@ -12,10 +12,11 @@ const hasServers = process.env['WAYBILL_TEST_SERVERS'] !== undefined;
 if (!isLong && !hasServers && freeOf('/dev/shm') > 2 ** 31) process.env['TMPDIR'] ??= '/dev/shm';
 
 /** These files run in one process, which loads the sources once: they must leave nothing behind in it. Without receivers, test/servers only skips. */
-const shared = ['test/unit/**/*.test.ts', 'test/reference/**/*.test.ts', ...(hasServers ? [] : ['test/servers/**/*.test.ts'])];
+const folders = ['unit', 'reference', 'contract/archive', 'contract/cli', 'contract/config', 'contract/connect', 'contract/daemon', 'contract/report'];
+const shared = [...folders, ...(hasServers ? [] : ['servers'])].map((folder) => `test/${folder}/**/*.test.ts`);
 /** Secrets stay registered in a process: the secrets of other tests would be removed from the texts of this test. */
 const alone = ['test/unit/connect/secrets.test.ts'];
-const inShared = (file: string): boolean => /^test\/(unit|reference)\//.test(file) && !alone.includes(file);
+const inShared = (file: string): boolean => folders.some((folder) => file.startsWith(`test/${folder}/`)) && !alone.includes(file);
 const long = [...longOnly, ...longForms];
 
 export default defineConfig({
@@ -38,7 +39,11 @@ export default defineConfig({
         test: {
           name: 'isolated',
           include: isLong ? long.filter((file) => !inShared(file)) : ['test/!(unit|reference)/**/*.test.ts', 'test/*.test.ts', ...alone],
-          exclude: [...(hasServers ? [] : ['test/servers/**']), 'test/browser/**', ...(isLong ? [] : longOnly)],
+          exclude: [
+            ...folders.filter((folder) => folder.startsWith('contract/')).map((folder) => `test/${folder}/**`),
+            ...(hasServers ? [] : ['test/servers/**']),
+            ...['test/browser/**', ...(isLong ? [] : longOnly)],
+          ],
         },
       },
     ],

@@ -1,9 +1,9 @@
-/** The tests that Stryker runs: the unit tests of the mutated code. Tests that start programs would time out under load. */
+/** The tests that Stryker runs: the unit tests of the mutated code, and those that compare the verifiers of an archive. Other tests that start programs would time out under load. */
 import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
-    include: ['test/unit/{archive,collect,journal,deliver,encode,normalize,record,report}/**/*.test.ts'],
+    include: ['test/unit/{archive,collect,journal,deliver,encode,normalize,record,report}/**/*.test.ts', 'test/contract/archive/*.test.ts'],
     // Stryker runs tests in threads, which cannot set the umask.
     exclude: ['test/unit/journal/state.test.ts'],
     testTimeout: 120_000,

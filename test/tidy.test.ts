@@ -59,10 +59,15 @@ describe('files', () => {
 
   it('of the long run are listed', () => {
     const larger = files.filter(
-      ({ path, text }) => /^test\/(?!tidy).*\.test\.ts$/.test(path) && /support\/long-run\.ts'|\binPlaceIfLong\b/.test(text),
+      ({ path, text }) => /^test\/(?!tidy).*\.test\.ts$/.test(path) && /support\/long-run\.ts'|\binPlaceIfLong\b|\bisVariant: /.test(text),
     );
     expect(larger.map(({ path }) => path).sort()).toEqual(longForms);
     expect(longOnly.filter((path) => !files.some((file) => file.path === path))).toEqual([]);
+  });
+
+  it('that are called unit start no program', () => {
+    const starts = /'node:(child_process|worker_threads|cluster)'|support\/(programs|e2e-\w+|second-verifier|time-stamp-authority)\.ts'/;
+    expect(files.filter(({ path, text }) => path.startsWith('test/unit/') && starts.test(text)).map(({ path }) => path)).toEqual([]);
   });
 
   it('promise nothing for later', () => {

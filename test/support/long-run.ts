@@ -32,12 +32,18 @@ export const longOnly = [
   'test/simulation/verdicts.test.ts',
 ];
 
-/** Tests that both runs include. Each uses this file, or `inPlaceIfLong`, to do more in `test:long`. */
+/** Tests that both runs include. Each does more in `test:long`: by this file, `inPlaceIfLong`, or `isVariant` of a sink suite. */
 export const longForms = [
+  'test/contract/archive/tampering.test.ts',
+  'test/contract/cli/adding-a-command.test.ts',
   'test/contract/journal-kill.test.ts',
   'test/contract/sinks/archive-kill.test.ts',
   'test/contract/sinks/archive-s3.test.ts',
+  'test/contract/sinks/elasticsearch.test.ts',
   'test/contract/sinks/file-kill.test.ts',
+  'test/contract/sinks/kafka.test.ts',
+  'test/contract/sinks/splunk-hec.test.ts',
+  'test/contract/sinks/syslog.test.ts',
   'test/documented-examples.test.ts',
   'test/e2e/reload.test.ts',
   'test/e2e/report.test.ts',
@@ -48,8 +54,7 @@ export const longForms = [
   'test/reference/document.test.ts',
   'test/reference/generated-client.test.ts',
   'test/reference/switched-activity.test.ts',
-  'test/unit/archive/tampering.test.ts',
-  'test/unit/cli/adding-a-command.test.ts',
+  'test/unit/archive/uid-index.test.ts',
   'test/unit/connect/secrets.test.ts',
   'test/unit/encode/any-record.test.ts',
   'test/unit/journal/damage.test.ts',

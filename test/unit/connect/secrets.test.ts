@@ -1,12 +1,11 @@
 /** Secrets in texts of other systems: removed in every encoding, and nothing else is removed. */
-import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { quote } from '../../../src/quote.ts';
 import { remember, removed, withoutSecrets } from '../../../src/secrets.ts';
-import { decodedByPython, encodings } from '../../support/encodings.ts';
+import { encodings } from '../../support/encodings.ts';
 import { isLong, sized } from '../../support/long-run.ts';
 import { seeded } from '../../support/records.ts';
 
@@ -43,18 +42,6 @@ function leftOf(text: string, encoded: string): string[] {
   }
   return left;
 }
-
-describe('the encodings of the test side', () => {
-  const hasPython = spawnSync('python3', ['--version']).status === 0;
-  it.skipIf(!hasPython)('are decoded by Python (skipped if python3 is not installed)', () => {
-    for (const secret of Object.values(secrets)) {
-      const pairs = encodings.map(({ name, encode }) => ({ name, text: encode(secret) }));
-      for (const [i, decoded] of decodedByPython(pairs).entries()) {
-        if (decoded !== null) expect(decoded, pairs[i]?.name).toContain(secret);
-      }
-    }
-  });
-});
 
 describe.each(Object.entries(secrets))('%s', (_, secret) => {
   const fitting = encodings.filter(({ name }) => !name.startsWith('cut') || secret.length >= 16);

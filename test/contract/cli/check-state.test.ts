@@ -9,7 +9,7 @@ import { expect, test } from 'vitest';
 import { command } from '../../../src/cli/commands/check/index.ts';
 import { writableLines } from '../../../src/cli/commands/check/state.ts';
 import { base } from '../../support/records.ts';
-import { opened, temporary } from '../journal/opening.ts';
+import { opened, temporary } from '../../unit/journal/opening.ts';
 
 const maxSize = 16 * 2 ** 20;
 

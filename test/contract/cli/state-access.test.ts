@@ -11,7 +11,7 @@ import { settingsText } from '../../../src/config/state-settings.ts';
 import { dispatch } from '../../../src/main.ts';
 import { waybillProgram } from '../../support/programs.ts';
 import { base, day, hour } from '../../support/records.ts';
-import { gap, lastAge, opened, proven, source, temporary } from '../journal/opening.ts';
+import { gap, lastAge, opened, proven, source, temporary } from '../../unit/journal/opening.ts';
 
 /** The output of `waybill init`: every address from the environment, which only the daemon has. */
 const configuration = (state: string): string => `dataDir: ${state}
