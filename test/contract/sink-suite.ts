@@ -68,11 +68,25 @@ interface SinkAdapter {
 }
 
 const never = new AbortController().signal;
-const ofVariants = ['everything arrives once, in order', 'a batch whose response was lost is sent again', 'a failed open gives the reason, and names the sink'];
+const ofVariants = [
+  'everything arrives once, in order',
+  'a batch whose response was lost is sent again',
+  'a failed open gives the reason, and names the sink',
+];
 const texts = (list: readonly Message[]): string[] => list.map(({ bytes }) => Buffer.from(bytes).toString('utf8'));
 
 export function sinkSuite(adapter: SinkAdapter): void {
-  const { name, formats, twice, secrets, longest = Infinity, batches = 400, keptOfRefused = 0, takesOnce = false, isVariant = false } = adapter;
+  const {
+    name,
+    formats,
+    twice,
+    secrets,
+    longest = Infinity,
+    batches = 400,
+    keptOfRefused = 0,
+    takesOnce = false,
+    isVariant = false,
+  } = adapter;
   describe(name, () => {
     let place: Place;
     let started: Place | undefined;

@@ -35,11 +35,22 @@ function run(
   cwd: string,
   env: NodeJS.ProcessEnv,
 ): Promise<{ code: number | null; out: string; err: string }> {
-  const child = spawn(command, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'], timeout: 60_000 });
+  // A group of its own: the commands start a service in the background, which outlives a shell that is ended.
+  const child = spawn(command, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'], timeout: 60_000, detached: true });
+  onTestFinished(() => endGroup(child.pid));
   let [out, err] = ['', ''];
   child.stdout.on('data', (part: Buffer) => (out += part.toString()));
   child.stderr.on('data', (part: Buffer) => (err += part.toString()));
   return new Promise((resolve, reject) => child.once('error', reject).once('close', (code) => resolve({ code, out, err })));
+}
+
+function endGroup(leader: number | undefined): void {
+  try {
+    if (leader !== undefined) process.kill(-leader, 'SIGKILL');
+  } catch (thrown) {
+    // Every process of the group has ended.
+    if ((thrown as { code?: unknown }).code !== 'ESRCH') throw thrown;
+  }
 }
 
 /** Installs the program where `npx` finds waybill. */

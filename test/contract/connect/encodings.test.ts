@@ -13,6 +13,5 @@ test('Python decodes each encoding to the secret', ({ skip }) => {
   const all = [...Object.values(canaries), signs].flatMap((secret) =>
     encodings.map(({ name, encode }) => ({ name, secret, text: encode(secret) })),
   );
-  for (const [i, decoded] of decodedByPython(all).entries())
-    if (decoded !== null) expect(decoded, all[i]?.name).toContain(all[i]?.secret);
+  for (const [i, decoded] of decodedByPython(all).entries()) if (decoded !== null) expect(decoded, all[i]?.name).toContain(all[i]?.secret);
 });
