@@ -478,7 +478,7 @@ describe('a receiver that ends a connection right after the TLS handshake, witho
       // On a loaded machine the end arrives after the 250 ms that the sink waits for it.
       const clock: Clock = { ...systemClock, sleep: (ms, signal) => systemClock.sleep(ms * 20, signal) };
       const context = contextOf('siem', { ca: pem(authority.cert), clock });
-      const open = (tls?: Settings['tls']) => syslog.open(settingsOf(address, { tls }), context, new ModelKept(), never);
+      const open = (overrides: Partial<Settings> = {}) => syslog.open(settingsOf(address, overrides), context, new ModelKept(), never);
       const bare = await errorOf(open());
       expect([codeOf(bare), receiver.connections]).toEqual(['sink_blocked', 2]);
       expect(messageOf(bare)).toMatch(
@@ -486,7 +486,7 @@ describe('a receiver that ends a connection right after the TLS handshake, witho
       );
       const client = await authority.issue({ name: 'waybill' });
       const tls = { cert: pem(client.cert), key: pem(client.key) } as unknown as Settings['tls'];
-      expect(messageOf(await errorOf(open(tls)))).toContain('it may require another client certificate (sinks.siem.tls.cert)');
+      expect(messageOf(await errorOf(open({ tls })))).toContain('it may require another client certificate (sinks.siem.tls.cert)');
       expect((await syslog.check(settingsOf(address), context, never)).at(-1)).toMatchObject({
         level: 'error',
         message: expect.stringContaining('(sinks.siem.tls.cert)') as string,
