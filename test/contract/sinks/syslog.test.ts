@@ -476,7 +476,7 @@ describe('a receiver that ends a connection right after the TLS handshake, witho
       receiver.endsAtOnce = Infinity;
       const address = `${scheme}://127.0.0.1:${receiver.port}`;
       // On a loaded machine the end arrives after the 250 ms that the sink waits for it.
-      const clock: Clock = { ...systemClock, sleep: (ms, signal) => systemClock.sleep(ms * 20, signal) };
+      const clock: Clock = { ...systemClock, sleep: (ms, signal) => systemClock.sleep(ms * 6, signal) };
       const context = contextOf('siem', { ca: pem(authority.cert), clock });
       const open = (overrides: Partial<Settings> = {}) => syslog.open(settingsOf(address, overrides), context, new ModelKept(), never);
       const bare = await errorOf(open());
