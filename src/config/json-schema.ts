@@ -31,7 +31,6 @@ export function configJsonSchema(sinks: readonly SinkDefinition[], options: Sche
       if (jsonSchema.type === 'string' && pattern !== undefined) jsonSchema.pattern = withReference(pattern);
       if (!literalSecrets) requireReference(zodSchema, jsonSchema);
       if (jsonSchema.type === 'string' && jsonSchema.enum) allowReference(jsonSchema);
-      if (zodSchema instanceof z.ZodObject) leaveOutLater(zodSchema, jsonSchema);
       if (zodSchema === whole) letIncludeBringSources(jsonSchema);
     },
   });
@@ -66,11 +65,4 @@ function letIncludeBringSources(schema: z.core.JSONSchema.BaseSchema): void {
   if (schema.required.length === 0) delete schema.required;
   const some = (key: string): z.core.JSONSchema.BaseSchema => ({ required: [key], properties: { [key]: { minItems: 1 } } });
   schema.anyOf = [some('sources'), some('include')];
-}
-
-/** Omits the keys of later releases, which the schema contains only to refuse them. */
-function leaveOutLater(schema: z.ZodObject, written: z.core.JSONSchema.BaseSchema): void {
-  for (const [key, member] of Object.entries(schema.shape)) {
-    if (facts.get(member)?.later) delete written.properties?.[key];
-  }
 }

@@ -25,13 +25,11 @@ export function typesAt(root: z.core.$ZodType, path: Path, value: unknown): read
   return types;
 }
 
-/** The settings allowed in the group at a path, without the keys of later releases. */
+/** The settings allowed in the group at a path. */
 export function keysAt(root: z.core.$ZodType, path: Path, value: unknown): readonly string[] {
   return typesAt(root, path, value).flatMap(({ schema }) => {
     if (schema instanceof z.ZodRecord) return schema.keyType instanceof z.ZodEnum ? schema.keyType.options.map(String) : [];
-    if (!(schema instanceof z.ZodObject)) return [];
-    const members = Object.entries(schema.shape);
-    return members.flatMap(([key, member]) => (facts.get(member)?.later ? [] : [key]));
+    return schema instanceof z.ZodObject ? Object.keys(schema.shape) : [];
   });
 }
 

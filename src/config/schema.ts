@@ -12,7 +12,7 @@ import type { SinkDefinition } from '../sink/define.ts';
 import { proxySettings, trustSettings } from '../connect/settings.ts';
 import { sourceSettings } from '../source/settings.ts';
 import { telemetrySettings } from '../telemetry/settings.ts';
-import { duration, facts, line, notYet, path } from '../settings/values.ts';
+import { duration, facts, line, path } from '../settings/values.ts';
 
 facts.add(privacySettings.shape.key, { secret: true, expects: 'text of at least 16 characters' });
 
@@ -34,15 +34,9 @@ function sinkSchema(definition: SinkDefinition) {
       filter: whereSettings.optional().describe('Deliver only matching records; default all'),
       cef: cefSettings,
       privacy: privacySettings.optional().describe('Rules and key for this sink; override the `privacy` of the source'),
-      ...laterKeys(definition),
       ...definition.config.shape,
     })
     .describe(`Sink of type ${definition.type}: ${definition.summary}`);
-}
-
-/** Keys of later releases: the schema refuses them, and its type omits them. */
-function laterKeys({ later = [] }: SinkDefinition): object {
-  return Object.fromEntries(later.map((key) => [key, notYet()]));
 }
 
 /** Assembling a schema is expensive, so each list of sinks has one schema. */

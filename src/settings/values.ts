@@ -19,8 +19,6 @@ export interface Facts {
   readonly telling?: (literal: string) => boolean;
   /** Pattern in the JSON Schema. */
   readonly pattern?: string;
-  /** Reserved for a later release, and refused. */
-  readonly later?: boolean;
 }
 
 export const facts = z.registry<Facts>();
@@ -209,15 +207,6 @@ export function listenAddress() {
       return Number(port) <= 65_535 && (plain !== undefined || isIP(bracketed ?? '') === 6);
     }, `is not ${expects}`)
     .register(facts, { expects });
-}
-
-/** A key that this release knows but does not support. */
-export function notYet() {
-  return z
-    .unknown()
-    .refine((value) => value === undefined, 'is not in this release yet')
-    .optional()
-    .register(facts, { later: true });
 }
 
 function refuse(context: z.RefinementCtx, message: string): never {

@@ -67,8 +67,6 @@ export interface SinkDefinition<Schema extends z.ZodObject = z.ZodObject> {
   readonly summary: string;
   /** The settings of this type. */
   readonly config: Schema;
-  /** Settings of a later release: the configuration rejects them by name. */
-  readonly later?: readonly string[];
   /** Accepted formats; the first is the default. */
   readonly formats: readonly [Format, ...Format[]];
   /** The default of `includeOriginal`: true adds the text of the record to ecs and ocsf. Default true. */

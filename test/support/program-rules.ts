@@ -96,12 +96,7 @@ function collectSettings(node: ts.Node): void {
   if (!ts.isCallExpression(node) || !/^z\.(strictObject|object)$/.test(node.expression.getText().replaceAll(/\s/g, ''))) return;
   const [shape] = node.arguments;
   if (shape && ts.isObjectLiteralExpression(shape))
-    settings.push(...shape.properties.filter((property) => ts.isPropertyAssignment(property)).filter(isInRelease));
-}
-
-/** `notYet()` marks a key of a later release, which is rejected. */
-function isInRelease({ initializer }: ts.PropertyAssignment): boolean {
-  return initializer.getText() !== 'notYet()';
+    settings.push(...shape.properties.filter((property) => ts.isPropertyAssignment(property)));
 }
 
 /**

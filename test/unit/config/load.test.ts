@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
 import { outcomeCodes } from '../../../src/normalize/outcomes.ts';
-import { stdout } from '../../../src/sink/stdout.ts';
 import { load, problemsOf, temporaryDirectory, valid } from './loading.ts';
 
 const at = 'sources.production';
@@ -475,14 +474,6 @@ test('rotate and compression of a file have bounds', async () => {
     'sinks.out.rotate.size (line 16): "1KiB" is less than the minimum 4KiB',
     'sinks.out.rotate.interval (line 16): "1s" is less than the minimum 1m',
     'sinks.out.compression (line 17): "often" is not one of none, gzip',
-  ]);
-});
-
-test('sink keys of a later release are known, and refused', async () => {
-  const sinks = [{ ...stdout, later: ['rotate', 'compression'] }];
-  expect(await problemsOf(valid({ sink: 'rotate: { size: 1GiB }\ncompression: gzip' }), {}, { sinks })).toEqual([
-    'sinks.out.rotate (line 15): a group of settings is not in this release yet',
-    'sinks.out.compression (line 16): "gzip" is not in this release yet',
   ]);
 });
 

@@ -7,7 +7,6 @@ import { expectation } from '../../../src/config/problems.ts';
 import { unwrap } from '../../../src/config/schema-walk.ts';
 import { configSchema } from '../../../src/config/schema.ts';
 import { configJsonSchema } from '../../../src/config/json-schema.ts';
-import { facts } from '../../../src/settings/values.ts';
 import { sinks } from '../../../src/sink/index.ts';
 
 export interface Setting {
@@ -50,7 +49,7 @@ function inside(schema: z.core.$ZodType, written: Written, prefix: string, sink?
     if (!(type instanceof z.ZodObject)) return [];
     const group = groupFor(type, written);
     const typeOfSink = prefix === 'sinks[]' && type.shape['type'] instanceof z.ZodLiteral ? String(type.shape['type'].value) : sink;
-    return keysOf(type).flatMap((key) => {
+    return Object.keys(type.shape).flatMap((key) => {
       const member = type.shape[key] as z.core.$ZodType;
       const name = prefix === '' ? key : `${prefix}.${key}`;
       const own = group?.properties?.[key] ?? {};
@@ -60,10 +59,6 @@ function inside(schema: z.core.$ZodType, written: Written, prefix: string, sink?
       return key === 'filter' ? [one] : [one, ...inside(member, own, name, typeOfSink)];
     });
   });
-}
-
-function keysOf(schema: z.ZodObject): readonly string[] {
-  return Object.entries(schema.shape).flatMap(([key, member]) => (facts.get(member)?.later ? [] : [key]));
 }
 
 /** An optional group has the defaults of its settings, each in a separate row. */
@@ -77,7 +72,7 @@ function listOf(written: Written): Written | undefined {
 
 /** The alternative with exactly these keys. */
 function groupFor(schema: z.ZodObject, written: Written): Written | undefined {
-  const keys = keysOf(schema);
+  const keys = Object.keys(schema.shape);
   const literal = schema.shape['type'] instanceof z.ZodLiteral ? schema.shape['type'].value : undefined;
   return [written, ...(written.anyOf ?? []), ...(written.oneOf ?? [])].find(
     ({ properties }) =>
