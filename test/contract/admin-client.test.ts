@@ -8,13 +8,13 @@ import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { PassThrough } from 'node:stream';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { adminReports } from '../../src/daemon/admin/reports.ts';
 import { Reports } from '../../src/daemon/admin/report-maker.ts';
 import { dispatch } from '../../src/main.ts';
 import { startAdmin } from '../../src/admin/server.ts';
+import { outputOf, type Output } from '../support/command-io.ts';
 import { createAuthority } from '../support/certificates.ts';
 import { waybillProgram } from '../support/programs.ts';
 import { base, day, hour } from '../support/records.ts';
@@ -24,18 +24,7 @@ import { now, sink, snapshot } from '../unit/report/snapshots.ts';
 const token = 'read-only-token-4711';
 const silent = { write: () => undefined };
 
-interface Shown {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-async function waybill(env: NodeJS.ProcessEnv, ...argv: string[]): Promise<Shown> {
-  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
-  const code = await dispatch(argv, { stdin: new PassThrough(), stdout, stderr, env, signal: new AbortController().signal });
-  const text = (stream: PassThrough): string => String((stream.read() as Buffer | null) ?? '');
-  return { code, stdout: text(stdout), stderr: text(stderr) };
-}
+const waybill = (env: NodeJS.ProcessEnv, ...argv: string[]): Promise<Output> => outputOf(dispatch, argv, { env });
 
 interface Served {
   readonly url: string;

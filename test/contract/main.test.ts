@@ -9,6 +9,7 @@ import { fitted } from '../../src/cli/help-text.ts';
 import { commands } from '../../src/cli/catalog.ts';
 import { loadCommand } from '../../src/cli/registry.ts';
 import { dispatch } from '../../src/main.ts';
+import { commandIo, outputOf, type Output } from '../support/command-io.ts';
 import { oldNode } from '../support/old-node.ts';
 import { referenceProgram, waybillProgram } from '../support/programs.ts';
 import { temporaryDirectory } from '../unit/config/loading.ts';
@@ -26,19 +27,10 @@ sources:
 `;
 }
 
-interface Outcome {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
+type Outcome = Output<number | null>;
 
 /** Runs a command line inside this process. */
-async function dispatched(...argv: string[]): Promise<Outcome> {
-  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
-  const code = await dispatch(argv, { stdin: new PassThrough(), stdout, stderr, env: {}, signal: new AbortController().signal });
-  const text = (stream: PassThrough) => String((stream.read() as Buffer | null) ?? '');
-  return { code, stdout: text(stdout), stderr: text(stderr) };
-}
+const dispatched = (...argv: string[]): Promise<Outcome> => outputOf(dispatch, argv);
 
 /** Runs the program itself; `drive` controls the process. */
 function spawned(argv: readonly string[], drive?: Drive): Promise<Outcome> {
@@ -289,7 +281,6 @@ test('an unexpected error is printed with its stack and ends with 1', async () =
   stdout.write = () => {
     throw new RangeError('nobody expected this');
   };
-  const io = { stdin: new PassThrough(), stdout, stderr, env: {}, signal: new AbortController().signal };
-  expect(await dispatch(['schema'], io)).toBe(1);
+  expect(await dispatch(['schema'], commandIo({ stdout, stderr }))).toBe(1);
   expect(String(stderr.read())).toMatch(/^RangeError: nobody expected this\n +at /);
 });

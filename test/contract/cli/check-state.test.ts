@@ -4,12 +4,11 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import { command } from '../../../src/cli/commands/check/index.ts';
 import { writableLines } from '../../../src/cli/commands/check/state.ts';
 import { base } from '../../support/records.ts';
 import { opened, temporary } from '../../unit/journal/opening.ts';
+import { offlineCheck, service } from '../../unit/cli/offline-check.ts';
 
 const maxSize = 16 * 2 ** 20;
 
@@ -60,17 +59,12 @@ test('a source with a new id for the service of a removed one is reported, until
   const { journal, directory } = await opened();
   journal.registerSource('berlin', '/v2/api of tenant t', base);
   journal.registerSource('paris', '/v2/api of tenant p', base);
-  const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush', scopeAddress: 's' };
   const source = (id: string, tenantId: string) => ({
-    ...{ id, baseUrl: 'https://service.example/v2/api/', auth: { ...auth, tenantId }, start: '2026-11-20T02:00:00Z' },
+    ...{ id, baseUrl: `${service.baseUrl}/`, auth: { ...service.auth, tenantId }, start: '2026-11-20T02:00:00Z' },
   });
   const told = async (...sources: object[]): Promise<string[]> => {
-    const file = join(temporary(), 'waybill.yaml');
-    writeFileSync(file, JSON.stringify({ dataDir: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] }));
-    const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
-    const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
-    expect(await command.run(['--config', file, '--offline', '--json'], io)).toBe(0);
-    const { findings } = JSON.parse(String(stdout.read())) as { findings: { subject: string; level: string; message: string }[] };
+    const { code, findings } = await offlineCheck({ dataDir: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] });
+    expect(code).toBe(0);
     return findings
       .filter(({ message: words }) => words.includes('retire'))
       .map(({ subject, level, message: words }) => `${subject} ${level} ${words}`);
@@ -90,15 +84,10 @@ test('a source with a new id for the service of a removed one is reported, until
 test('a start before the ledger is reported with the backfill for the range, until it is requested', async () => {
   const { journal, directory } = await opened();
   journal.registerSource('berlin', '/v2/api of tenant t', base);
-  const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush', scopeAddress: 's' };
   const told = async (start: string): Promise<string[]> => {
-    const file = join(temporary(), 'waybill.yaml');
-    const sources = [{ id: 'berlin', baseUrl: 'https://service.example/v2/api/', auth, start }];
-    writeFileSync(file, JSON.stringify({ dataDir: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] }));
-    const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
-    const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
-    expect(await command.run(['--config', file, '--offline', '--json'], io)).toBe(0);
-    const { findings } = JSON.parse(String(stdout.read())) as { findings: { level: string; message: string }[] };
+    const sources = [{ id: 'berlin', ...service, baseUrl: `${service.baseUrl}/`, start }];
+    const { code, findings } = await offlineCheck({ dataDir: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] });
+    expect(code).toBe(0);
     return findings.filter(({ message: words }) => words.includes('start is')).map(({ level, message: words }) => `${level} ${words}`);
   };
   expect(await told('2026-11-20T02:00:00Z')).toEqual([]);
@@ -116,15 +105,9 @@ test('a start before the ledger is reported with the backfill for the range, unt
 test('a sink with the same id but another target is an error, as at the start', async () => {
   const { journal, directory } = await opened();
   journal.sinkPositions.register('out', 'kafka', 'audit', journal.positionFor('journal'), undefined);
-  const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush', scopeAddress: 's' };
-  const polled = { id: 'berlin', baseUrl: 'https://service.example/v2/api', auth, start: '2026-11-20T02:00:00Z' };
+  const sources = [{ id: 'berlin', ...service, start: '2026-11-20T02:00:00Z' }];
   const told = async (sink: object): Promise<{ code: number; message: string[] }> => {
-    const file = join(temporary(), 'waybill.yaml');
-    writeFileSync(file, JSON.stringify({ dataDir: directory, sources: [polled], sinks: [{ id: 'out', ...sink }] }));
-    const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
-    const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
-    const code = await command.run(['--config', file, '--offline', '--json'], io);
-    const { findings } = JSON.parse(String(stdout.read())) as { findings: { subject: string; level: string; message: string }[] };
+    const { code, findings } = await offlineCheck({ dataDir: directory, sources, sinks: [{ id: 'out', ...sink }] });
     return {
       code,
       message: findings.filter(({ level }) => level === 'error').map(({ subject, message: words }) => `${subject}: ${words}`),

@@ -5,10 +5,10 @@
 import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
 import { settingsText } from '../../../src/config/state-settings.ts';
 import { dispatch } from '../../../src/main.ts';
+import { outputOf, type Output } from '../../support/command-io.ts';
 import { waybillProgram } from '../../support/programs.ts';
 import { base, day, hour } from '../../support/records.ts';
 import { gap, lastAge, opened, proven, source, temporary } from '../../unit/journal/opening.ts';
@@ -28,18 +28,7 @@ sinks:
   - { id: siem, type: splunk-hec, url: "\${env:HEC_URL}", token: "\${env:HEC_TOKEN}", sources: [${source}], filter: { result: [AccessDenied] } }
 `;
 
-interface Shown {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-async function waybill(...argv: string[]): Promise<Shown> {
-  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
-  const code = await dispatch(argv, { stdin: new PassThrough(), stdout, stderr, env: {}, signal: new AbortController().signal });
-  const text = (stream: PassThrough): string => String((stream.read() as Buffer | null) ?? '');
-  return { code, stdout: text(stdout), stderr: text(stderr) };
-}
+const waybill = (...argv: string[]): Promise<Output> => outputOf(dispatch, argv);
 
 /** A state with one proven window and one gap, without a daemon. */
 async function state(settings?: string): Promise<string> {
@@ -121,7 +110,7 @@ test.each(reading)('%s %s --data-dir DIR reports the same as with the configurat
   const file = join(directory, 'waybill.yaml');
   writeFileSync(file, configuration(directory));
   // The time of the call is removed: the report on a stopped daemon ends at it.
-  const timeless = ({ code, stdout, stderr }: Shown): Shown => ({
+  const timeless = ({ code, stdout, stderr }: Output): Output => ({
     code,
     stderr,
     stdout: stdout

@@ -2,13 +2,12 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { DirectoryStore } from '../../../src/archive/directory-store.ts';
 import { command } from '../../../src/cli/commands/archive/index.ts';
 import { publicKeyPath } from '../../support/archive-files.ts';
 import { keyFrom, minute, provenLine, recordLine, start, windowLines, writeArchive } from '../../support/archive.ts';
-import { commandIo } from '../../support/command-io.ts';
+import { outputOf, type Output } from '../../support/command-io.ts';
 import { valid } from '../config/loading.ts';
 
 let folder: string;
@@ -20,17 +19,8 @@ beforeEach(async () => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-interface Done {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-async function archive(...args: string[]): Promise<Done> {
-  const [stdout, stderr] = [new PassThrough({ highWaterMark: 2 ** 24 }), new PassThrough()];
-  const code = await command.run(args, commandIo({ stdout, stderr }));
-  const text = (stream: PassThrough): string => (stream.read() as Buffer | null)?.toString() ?? '';
-  return { code, stdout: text(stdout), stderr: text(stderr) };
+function archive(...args: string[]): Promise<Output> {
+  return outputOf((given, io) => command.run(given, io), args);
 }
 
 const place = (): string[] => ['--directory', directory];

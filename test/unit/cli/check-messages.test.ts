@@ -2,37 +2,16 @@
  * `check` on the messages and the framing of a sink, with and without a connection: from the
  * settings and the sink's encoder.
  */
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import { command } from '../../../src/cli/commands/check/index.ts';
-import { temporaryDirectory } from '../config/loading.ts';
-
-interface Finding {
-  readonly subject: string;
-  readonly level: string;
-  readonly message: string;
-  readonly setting?: string;
-}
+import { offlineCheck, service, type Finding } from './offline-check.ts';
 
 /**
  * Runs `check --offline` for one sink with these settings: exit code, and findings about the sink.
  */
 async function offline(settings: Readonly<Record<string, unknown>>, mapping: object = {}): Promise<{ code: number; findings: Finding[] }> {
-  using directory = temporaryDirectory();
-  const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush', scopeAddress: 's' };
-  const sources = [{ id: 'production', baseUrl: 'https://service.example/v2/api', auth, start: '2026-11-21T00:00:00Z' }];
-  const file = join(directory.path, 'waybill.yaml');
-  const state = join(directory.path, 'state');
-  writeFileSync(
-    file,
-    JSON.stringify({ dataDir: state, mapping, sources, sinks: [{ id: 'siem', type: 'syslog', hostname: 'gateway-1', ...settings }] }),
-  );
-  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
-  const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
-  const code = await command.run(['--config', file, '--offline', '--json'], io);
-  const { findings } = JSON.parse(String(stdout.read())) as { findings: Finding[] };
+  const sources = [{ id: 'production', ...service, start: '2026-11-21T00:00:00Z' }];
+  const sinks = [{ id: 'siem', type: 'syslog', hostname: 'gateway-1', ...settings }];
+  const { code, findings } = await offlineCheck({ mapping, sources, sinks });
   return { code, findings: findings.filter(({ subject }) => subject === 'sink siem') };
 }
 

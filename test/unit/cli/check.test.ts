@@ -1,31 +1,16 @@
 /** `check --offline` on the predicted requests of sources. */
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import { command } from '../../../src/cli/commands/check/index.ts';
-import { temporaryDirectory } from '../config/loading.ts';
-
-interface Finding {
-  readonly subject: string;
-  readonly level: string;
-  readonly message: string;
-}
+import { offlineCheck, service, type Finding } from './offline-check.ts';
 
 /** The findings about a configuration with this many sources, all in one group. */
-async function findings(count: number, perSecond: number): Promise<Finding[]> {
-  using directory = temporaryDirectory();
-  const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush', scopeAddress: 's' };
+async function findings(count: number, perSecond: number): Promise<readonly Finding[]> {
   const sources = Array.from({ length: count }, (_, i) => ({
-    ...{ id: `tenant-${i}`, baseUrl: 'https://service.example/v2/api', auth, start: '2026-11-21T00:00:00Z' },
+    ...{ id: `tenant-${i}`, ...service, start: '2026-11-21T00:00:00Z' },
     requests: { perSecond, group: 'gateway' },
   }));
-  const file = join(directory.path, 'waybill.yaml');
-  writeFileSync(file, JSON.stringify({ dataDir: join(directory.path, 'state'), sources, sinks: [{ id: 'out', type: 'stdout' }] }));
-  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
-  const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
-  expect(await command.run(['--config', file, '--offline', '--json'], io)).toBe(0);
-  return (JSON.parse(String(stdout.read())) as { findings: Finding[] }).findings;
+  const { code, findings: found } = await offlineCheck({ sources, sinks: [{ id: 'out', type: 'stdout' }] });
+  expect(code).toBe(0);
+  return found;
 }
 
 test('with the defaults a source sends 9,792 requests a day', async () => {

@@ -1,9 +1,8 @@
-import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
 import { defineCommand, subcommand } from '../../../src/cli/command.ts';
 import { choice, parsed, required, text, toggle, withDefault } from '../../../src/cli/option.ts';
 import { readmeRow } from '../../../src/cli/usage.ts';
-import { commandIo } from '../../support/command-io.ts';
+import { outputOf } from '../../support/command-io.ts';
 
 const port = parsed('N', 'port', 'a port', (given) => (/^\d{1,5}$/.test(given) ? Number(given) : undefined));
 
@@ -35,9 +34,8 @@ const parcels = defineCommand({
 });
 
 async function call(...args: string[]): Promise<{ code: number; result: unknown }> {
-  const stdout = new PassThrough();
-  const code = await parcels.run(args, commandIo({ stdout }));
-  return { code, result: JSON.parse(String(stdout.read())) };
+  const { code, stdout } = await outputOf((given, io) => parcels.run(given, io), args);
+  return { code, result: JSON.parse(stdout) };
 }
 
 test('a subcommand receives typed options and positionals, and its exit code is returned', async () => {

@@ -2,13 +2,11 @@
  * Every YAML block with sinks in docs/ that readers may copy: `waybill check --offline` accepts it.
  * A block without a source gets one.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { PassThrough } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { command } from '../../../src/cli/commands/check/index.ts';
-import { temporaryDirectory } from '../config/loading.ts';
+import { offlineCheck } from './offline-check.ts';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 const pages = ['receivers', 'privacy', 'migrating'];
@@ -34,16 +32,8 @@ test('the pages have configurations', () => {
 });
 
 test.each(blocks)('%s', async (_, text) => {
-  using directory = temporaryDirectory();
-  const file = join(directory.path, 'waybill.yaml');
-  writeFileSync(file, `dataDir: ./state\n${text.includes('sources:') ? '' : source}${text}`);
-  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
-  const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
-  const code = await command.run(['--config', file, '--offline', '--json'], io);
-  expect(code, String(stderr.read())).toBe(0);
-  const { findings } = JSON.parse(String(stdout.read())) as {
-    findings: { readonly subject: string; readonly level: string; readonly message: string }[];
-  };
+  const { code, findings } = await offlineCheck(`dataDir: ./state\n${text.includes('sources:') ? '' : source}${text}`);
+  expect(code).toBe(0);
   // Secrets and certificates of the reader are not on this machine; there must be no other warning.
   expect(findings.filter(({ level, message }) => level !== 'ok' && !/secrets\/|SECRET|\.pem/.test(message))).toEqual([]);
 });

@@ -4,9 +4,9 @@
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
 import { command } from '../../../src/cli/commands/gaps.ts';
+import { outputOf } from '../../support/command-io.ts';
 import { base, day, hour } from '../../support/records.ts';
 import { gap, lastAge, opened, proven, source } from '../journal/opening.ts';
 
@@ -30,12 +30,9 @@ async function held(): Promise<{ readonly call: (...args: string[]) => Promise<s
     `dataDir: ${directory}\nsources:\n  - { id: ${source}, baseUrl: https://service.test/v2/api, auth: ${auth} }\nsinks:\n  - { id: out, type: stdout }\n`,
   );
   const call = async (...args: string[]): Promise<string> => {
-    const stdout = new PassThrough();
-    const { signal } = new AbortController();
-    expect(
-      await command.run([...args, '--config', config], { stdin: new PassThrough(), stdout, stderr: new PassThrough(), env: {}, signal }),
-    ).toBe(0);
-    return String(stdout.read() ?? '');
+    const { code, stdout } = await outputOf((given, io) => command.run(given, io), [...args, '--config', config]);
+    expect(code).toBe(0);
+    return stdout;
   };
   const states = (): unknown[] => beside().prepare('SELECT state, reason FROM windows ORDER BY from_us').raw().all();
   return { call, states };
@@ -65,10 +62,9 @@ test('list states the reason: the numbers received and counted', async () => {
   await journal.close(source, { from: base, to: base + hour }, gap({ message: 'received 14, the service counted 5' }), lastAge);
   await journal.close(source, { from: base + hour, to: base + 2 * hour }, gap({ message: '' }), lastAge);
   await close();
-  const stdout = new PassThrough();
-  const io = { stdin: new PassThrough(), stdout, stderr: new PassThrough(), env: {}, signal: new AbortController().signal };
-  expect(await command.run(['list', '--data-dir', directory], io)).toBe(0);
-  const rows = String(stdout.read()).trimEnd().split('\n').slice(1);
+  const { code, stdout } = await outputOf((given, io) => command.run(given, io), ['list', '--data-dir', directory]);
+  expect(code).toBe(0);
+  const rows = stdout.trimEnd().split('\n').slice(1);
   expect(rows[0]).toMatch(/ count: received 14, the service counted 5$/);
   // `gap()` has received 2 of 3.
   expect(rows[1]).toMatch(/ count: received 2, the service counted 3$/);

@@ -1,16 +1,16 @@
 import { readFileSync } from 'node:fs';
-import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
 import { fitted } from '../../../src/cli/help-text.ts';
 import { readmeRow } from '../../../src/cli/usage.ts';
-import { commandIo } from '../../support/command-io.ts';
+import { outputOf } from '../../support/command-io.ts';
 import { commands } from '../../../src/cli/catalog.ts';
 import { loadCommand } from '../../../src/cli/registry.ts';
 
 async function help(...args: string[]): Promise<string> {
-  const stdout = new PassThrough();
-  expect(await (await loadCommand('help')).run(args, commandIo({ stdout }))).toBe(0);
-  return String(stdout.read());
+  const command = await loadCommand('help');
+  const { code, stdout } = await outputOf((given, io) => command.run(given, io), args);
+  expect(code).toBe(0);
+  return stdout;
 }
 
 const wordsOf = (text: string): string[] => text.split(/\s+/).filter((word) => word !== '' && word !== '\\');

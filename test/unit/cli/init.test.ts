@@ -1,20 +1,19 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
 import { initCommand } from '../../../src/cli/commands/init.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import type { Clock } from '../../../src/model/time.ts';
-import { commandIo } from '../../support/command-io.ts';
+import { outputOf } from '../../support/command-io.ts';
 import { temporaryDirectory } from '../config/loading.ts';
 
 const at = (iso: string): Clock => ({ now: () => Date.parse(iso), monotonic: () => 0, sleep: () => Promise.resolve() });
 const blanks = ['BASE_URL', 'AUTH_URL', 'TENANT_ID', 'CLIENT_ID', 'CLIENT_SECRET', 'SCOPE_ADDRESS', 'SUBSCRIPTION_KEY'];
 
 async function init(args: string[], clock = at('2026-11-21T14:59:59.999Z')): Promise<string> {
-  const stdout = new PassThrough();
-  expect(await initCommand(clock).run(args, commandIo({ stdout }))).toBe(0);
-  return String(stdout.read());
+  const { code, stdout } = await outputOf((given, io) => initCommand(clock).run(given, io), args);
+  expect(code).toBe(0);
+  return stdout;
 }
 
 async function loaded(text: string, environment: Record<string, string>) {

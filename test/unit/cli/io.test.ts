@@ -2,6 +2,7 @@ import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
 import { widthOf } from '../../../src/cli/io.ts';
 import { dispatch } from '../../../src/main.ts';
+import { outputOf } from '../../support/command-io.ts';
 
 // A pseudo-terminal without a set size has 0 columns (ioctl_tty(2), TIOCGWINSZ).
 test.each([
@@ -13,10 +14,13 @@ test.each([
 });
 
 test('compare needs no --to: the period ends now', async () => {
-  const stderr = new PassThrough();
-  const io = { stdin: new PassThrough(), stdout: new PassThrough(), stderr, env: {}, signal: new AbortController().signal };
-  expect(await dispatch(['compare', '--source', 'a', '--from', '-1d', '--ids', '-', '--config', '/nowhere/waybill.yaml'], io)).toBe(2);
-  expect(String(stderr.read())).toContain('cannot read the configuration "/nowhere/waybill.yaml"');
-  expect(await dispatch(['compare', '--source', 'a', '--ids', '-'], io)).toBe(2);
-  expect(String(stderr.read())).toBe('cannot run "compare": missing --from; see waybill help compare\n');
+  const compare = ['compare', '--source', 'a', '--ids', '-'];
+  expect(await outputOf(dispatch, [...compare, '--from', '-1d', '--config', '/nowhere/waybill.yaml'])).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('cannot read the configuration "/nowhere/waybill.yaml"') as string,
+  });
+  expect(await outputOf(dispatch, compare)).toMatchObject({
+    code: 2,
+    stderr: 'cannot run "compare": missing --from; see waybill help compare\n',
+  });
 });

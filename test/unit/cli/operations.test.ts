@@ -1,12 +1,13 @@
 /** `operations list` shows every time in a readable form. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
 import { command as ledgerCommand } from '../../../src/cli/commands/ledger.ts';
 import { command as operationsCommand } from '../../../src/cli/commands/operations.ts';
+import { outputOf } from '../../support/command-io.ts';
 import { base, day, hour } from '../../support/records.ts';
 import { gap, lastAge, opened, source, temporary } from '../journal/opening.ts';
+import { service } from './offline-check.ts';
 
 test('times of backfills and retirements are RFC 3339, in the text and as JSON', async () => {
   const { journal, directory } = await opened();
@@ -17,14 +18,12 @@ test('times of backfills and retirements are RFC 3339, in the text and as JSON',
   journal.markSourcesUnconfigured(new Set());
   journal.history.retire(source, by);
   const file = join(temporary(), 'waybill.yaml');
-  const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush', scopeAddress: 's' };
-  const sources = [{ id: 'other', baseUrl: 'https://service.example/v2/api', auth }];
+  const sources = [{ id: 'other', ...service }];
   writeFileSync(file, JSON.stringify({ dataDir: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] }));
   const shown = async (...options: string[]): Promise<string> => {
-    const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
-    const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
-    expect(await operationsCommand.run(['list', '--config', file, ...options], io)).toBe(0);
-    return String(stdout.read());
+    const { code, stdout } = await outputOf((given, io) => operationsCommand.run(given, io), ['list', '--config', file, ...options]);
+    expect(code).toBe(0);
+    return stdout;
   };
   const { operations } = JSON.parse(await shown('--json')) as { operations: object[] };
   expect(operations).toMatchObject([
@@ -50,15 +49,12 @@ test('terminal control characters are escaped, in the text and as JSON', async (
   const why = 'a\u009b2Jb\u007fc\u2028d\u202ee\u200ff\u061cg';
   journal.history.add(source, { from: base - day, to: base }, {}, { actor: 'j\u009bdoe', reason: why });
   const file = join(temporary(), 'waybill.yaml');
-  const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush', scopeAddress: 's' };
-  const sources = [{ id: source, baseUrl: 'https://service.example/v2/api', auth }];
+  const sources = [{ id: source, ...service }];
   writeFileSync(file, JSON.stringify({ dataDir: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] }));
   for (const command of [operationsCommand, ledgerCommand])
     for (const json of [true, false]) {
-      const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
-      const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
-      await command.run([...(command === operationsCommand ? ['list'] : []), '--config', file, ...(json ? ['--json'] : [])], io);
-      const text = String(stdout.read());
+      const args = [...(command === operationsCommand ? ['list'] : []), '--config', file, ...(json ? ['--json'] : [])];
+      const { stdout: text } = await outputOf((given, io) => command.run(given, io), args);
       expect(text).toContain('2Jb');
       expect(text).not.toMatch(/[\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/);
       // The JSON output has the same text.
@@ -89,10 +85,9 @@ test('the text has an outcome, one row for several windows of one command, and a
   await journal.operate({ ...replay, at: base + 5 * day, detail: { sink: 'siem', first: 2347, last: 2484 } });
   await journal.operate({ ...replay, at: base + 5 * day + 13_000_000, detail: { sink: 'siem', first: 1, last: 2346 } });
   await close();
-  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
-  const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
-  expect(await operationsCommand.run(['list', '--data-dir', directory], io)).toBe(0);
-  const [head = '', ...rows] = String(stdout.read()).trimEnd().split('\n');
+  const { code, stdout } = await outputOf((given, io) => operationsCommand.run(given, io), ['list', '--data-dir', directory]);
+  expect(code).toBe(0);
+  const [head = '', ...rows] = stdout.trimEnd().split('\n');
   expect(rows).toHaveLength(6);
   const cell = (row: string, from: string, to?: string): string =>
     row.slice(head.indexOf(from), to === undefined ? undefined : head.indexOf(to)).trim();

@@ -4,31 +4,28 @@
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
 import type { Command } from '../../../src/cli/form.ts';
 import { command as sourcesCommand } from '../../../src/cli/commands/sources.ts';
 import { command as statusCommand } from '../../../src/cli/commands/status.ts';
+import { outputOf } from '../../support/command-io.ts';
 import { opened, source, temporary } from '../journal/opening.ts';
+import { service } from './offline-check.ts';
 
 test('a removed source is unconfigured, and can be retired, without a start in between', async () => {
   const { directory, close, beside } = await opened();
   await close();
   const state = (): unknown => beside().prepare('SELECT state FROM sources WHERE id = ?').pluck().get(source);
   expect(state()).toBe('active');
-  const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush', scopeAddress: 's' };
   const configOf = (id: string): string => {
     const file = join(temporary(), 'waybill.yaml');
-    const sources = [{ id, baseUrl: 'https://service.example/v2/api', auth }];
-    writeFileSync(file, JSON.stringify({ dataDir: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] }));
+    writeFileSync(file, JSON.stringify({ dataDir: directory, sources: [{ id, ...service }], sinks: [{ id: 'out', type: 'stdout' }] }));
     return file;
   };
   const shown = async (command: Command, ...args: string[]): Promise<string> => {
-    const stdout = new PassThrough();
-    const { signal } = new AbortController();
-    const io = { stdin: new PassThrough(), stdout, stderr: new PassThrough(), env: {}, signal };
-    expect(await command.run(args, io)).toBe(0);
-    return String(stdout.read());
+    const { code, stdout } = await outputOf((given, io) => command.run(given, io), args);
+    expect(code).toBe(0);
+    return stdout;
   };
   const status = async (): Promise<unknown> => JSON.parse(await shown(statusCommand, '--json', '--config', configOf('other')));
   const retire = (id: string): Promise<string> =>

@@ -5,7 +5,6 @@
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import type { Database } from 'better-sqlite3';
 import { expect, test } from 'vitest';
@@ -18,8 +17,10 @@ import { adminReports } from '../../../src/daemon/admin/reports.ts';
 import { Reports } from '../../../src/daemon/admin/report-maker.ts';
 import type { Snapshot } from '../../../src/model/snapshot.ts';
 import { ledgerDocument } from '../../../src/report/ledger/document.ts';
+import { outputOf } from '../../support/command-io.ts';
 import { ledgerReport, running } from '../../support/ledger-report.ts';
 import { base, collected, day, minute } from '../../support/records.ts';
+import { service } from '../cli/offline-check.ts';
 import { gap, lastAge, opened, pageOf, proven, source, span, temporary } from '../journal/opening.ts';
 
 const options = { by: 'day', tz: 'Europe/Berlin', version: '0.1.0' } as const;
@@ -118,13 +119,10 @@ test('gaps and operations equal the output of the commands', async () => {
   await journal.close(source, span(0, 900), gap({ message: 'naïve: 2 ≠ 3' }), lastAge);
   journal.history.add(source, { from: base - day, to: base }, { rate: 3 }, { actor: 'j.doe', reason: 'ticket 4711' });
   const file = join(temporary(), 'waybill.yaml');
-  const auth = { authUrl: 'https://login.example', tenantId: 't', clientId: 'c', clientSecret: 'hush', scopeAddress: 's' };
-  const sources = [{ id: source, baseUrl: 'https://service.example/v2/api', auth }];
+  const sources = [{ id: source, ...service }];
   writeFileSync(file, JSON.stringify({ dataDir: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] }));
   const printed = async (command: Command): Promise<string> => {
-    const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
-    await command.run(['list', '--json', '--config', file], { stdin, stdout, stderr, env: {}, signal: new AbortController().signal });
-    return String(stdout.read());
+    return (await outputOf((args, io) => command.run(args, io), ['list', '--json', '--config', file])).stdout;
   };
   const reports = new Reports(systemClock);
   const gaps = await reports.make({ kind: 'gaps', state: directory, source: undefined });
