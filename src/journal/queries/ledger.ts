@@ -20,8 +20,9 @@ import type {
 import type { Coverage } from '../../model/snapshot.ts';
 import type { WindowQuery } from '../../model/source.ts';
 import type { Micros } from '../../model/time.ts';
-import { coverageOf, historyOf, isFiltered, owedStretches, owingSinks, rangesOf, takingSinks, unacknowledged, within } from './coverage.ts';
-import type { CoverageQuery, SinkDbRow } from './coverage.ts';
+import { coverageOf, within } from './coverage.ts';
+import { historyOf, isFiltered, owedStretches, owingSinks, rangesOf, takingSinks, type CoverageQuery, type SinkDbRow } from './owed.ts';
+import { unacknowledged } from './sink-coverage.ts';
 import { suspendedTogether } from '../backfills.ts';
 import { readLate } from '../late-delays.ts';
 import type { WindowDbRow } from '../window-rows.ts';

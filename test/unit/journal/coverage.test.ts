@@ -4,8 +4,9 @@
  */
 import type { Database } from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import { coverageOf, owingSinks, unacknowledged } from '../../../src/journal/queries/coverage.ts';
-import type { CoverageQuery } from '../../../src/journal/queries/coverage.ts';
+import { coverageOf } from '../../../src/journal/queries/coverage.ts';
+import { owingSinks, type CoverageQuery } from '../../../src/journal/queries/owed.ts';
+import { unacknowledged } from '../../../src/journal/queries/sink-coverage.ts';
 import type { Coverage } from '../../../src/model/snapshot.ts';
 import type { Micros } from '../../../src/model/time.ts';
 import { ledgerReport } from '../../support/ledger-report.ts';
