@@ -2,7 +2,7 @@
  * Access to the state for commands that only read it: its directory, and the settings that a report
  * needs.
  */
-import { loadStateSettings } from '../config/load.ts';
+import { loadStateSettings } from '../config/load-state-settings.ts';
 import { settingsFrom, type StateSettings } from '../config/state-settings.ts';
 import { WaybillError } from '../errors.ts';
 import { storedSettings } from '../journal/schema.ts';

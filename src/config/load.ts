@@ -5,9 +5,8 @@
  */
 import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { z } from 'zod';
+import type { z } from 'zod';
 import type { deliverSettings } from '../deliver/settings.ts';
-import { journalSettings } from '../journal/settings.ts';
 import { WaybillError, messageOf } from '../errors.ts';
 import type { PrivacySettings } from '../normalize/settings.ts';
 import type { SinkDefinition } from '../sink/define.ts';
@@ -20,12 +19,9 @@ import { PemFiles } from '../settings/pem.ts';
 import { orderOf, problem, schemaFaults, settingName } from './problems.ts';
 import { environmentProxy } from './environment-proxy.ts';
 import type { Environment } from '../settings/reference.ts';
-import { configSchema, type Settings, stateDirectory } from './schema.ts';
+import { configSchema, type Settings } from './schema.ts';
 import { isSecretAt, memberOf } from './schema-walk.ts';
 import { Secret } from '../settings/secret.ts';
-import { sourceSettings } from '../source/settings.ts';
-import type { StateSettings } from './state-settings.ts';
-import { unresolved } from '../settings/values.ts';
 import { environmentProblems, environmentWarnings, settingWarnings } from './warnings.ts';
 
 type Given = Settings['sources'][number];
@@ -102,63 +98,7 @@ export async function loadConfig(path: string | undefined, environment: Environm
   return { ...readConfig(text, file, environment, sinks, options), file };
 }
 
-/**
- * Loads the part of a configuration that a report on the state needs. Tolerates unresolved
- * references in all other settings: the command may run without the daemon's environment and
- * secrets.
- *
- * @param path  as for `loadConfig`
- * @returns `warnings`: one line for each unresolved setting of this part, which is omitted or has
- * its default
- * @throws WaybillError `config_invalid`, with every problem in `problems`
- */
-export async function loadStateSettings(
-  path: string | undefined,
-  environment: Environment,
-): Promise<{ readonly settings: StateSettings; readonly warnings: readonly string[] }> {
-  const { file, text } = readConfigured(path, environment);
-  const { sinks } = await import('../sink/index.ts');
-  const { document } = withIncluded(parse(text, environment), file, (included) => parse(included, environment));
-  if (document.errors.length > 0) throw refusal(file, document.errors);
-  const schema = configSchema(sinks);
-  const known = (fault: Fault): boolean => fault.missing !== true || fault.path[0] === 'dataDir';
-  const result = schema.safeParse(document.value);
-  const faults = [
-    ...document.faults.filter(known),
-    ...schemaFaults(schema, document, result.error?.issues ?? []),
-    ...crossFaults(document, [file], sinks),
-  ];
-  faults.sort((a, b) => orderOf(document, a.path) - orderOf(document, b.path));
-  if (faults.length > 0) throw refusal(file, [...new Set(faults.map((fault) => problem(document, fault)))]);
-  const unknown = document.faults.filter(({ path: [list, , key = ''] }) => list === 'journal' || reportKeys.has(String(key)));
-  return {
-    settings: reportSchema.parse(withoutUnresolved(document.value)),
-    warnings: unknown.map((fault) => `${problem(document, fault)}; the report ignores it`),
-  };
-}
-
-const reportKeys = new Set(['id', 'start', 'closeDelay', 'recountAfter', 'sources', 'filter']);
-const serviceKeys = { baseUrl: z.string().optional(), auth: z.object({ tenantId: z.string().optional() }).optional() };
-const reportSchema = z.object({
-  ...{ dataDir: stateDirectory, journal: journalSettings },
-  sources: z
-    .array(sourceSettings.pick({ id: true, start: true, closeDelay: true, recountAfter: true }).extend(serviceKeys).strip())
-    .default([]),
-  sinks: z.array(z.object({ id: z.string(), sources: z.array(z.string()).optional(), filter: z.unknown().optional() })).default([]),
-});
-
-/**
- * Removes unresolved settings and list items; an item with an unresolved id is removed entirely.
- */
-function withoutUnresolved(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutUnresolved).filter((item) => item !== undefined);
-  if (typeof value !== 'object' || value === null) return value === unresolved ? undefined : value;
-  const entries = Object.entries(value).map(([key, item]) => [key, withoutUnresolved(item)] as const);
-  if (entries.some(([key, item]) => key === 'id' && item === undefined)) return undefined;
-  return Object.fromEntries(entries.filter(([, item]) => item !== undefined));
-}
-
-function refusal(file: string, problems: readonly string[]): WaybillError {
+export function refusal(file: string, problems: readonly string[]): WaybillError {
   const count = problems.length === 1 ? 'one problem' : `${problems.length} problems`;
   return new WaybillError('config_invalid', `cannot use the configuration "${file}": ${count}`, { problems });
 }
@@ -200,7 +140,7 @@ function readConfig(
   };
 }
 
-function readConfigured(
+export function readConfigured(
   path: string | undefined,
   environment: Environment,
   read = (file: string): string => readFileSync(file, 'utf8'),
@@ -221,7 +161,7 @@ function readConfigured(
   throw new WaybillError('config_invalid', `${message}, or create one with "waybill init"`);
 }
 
-function parse(text: string, environment: Environment): Document {
+export function parse(text: string, environment: Environment): Document {
   try {
     return readDocument(text, environment);
   } catch (thrown) {
