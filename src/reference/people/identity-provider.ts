@@ -4,12 +4,12 @@
  * identify the holder of a token.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { timingSafeEqual, createHash } from 'node:crypto';
 import { jwtVerify, SignJWT } from 'jose';
 import type { ServiceClock } from '../clock.ts';
 import type { DataFile } from '../data-file.ts';
 import { wholeOf } from '../http/body.ts';
 import { Problem } from '../http/problem.ts';
+import { Grants, OAuthError, openIdScopes } from './grants.ts';
 import type { Organisation } from './organisation.ts';
 import { algorithm, SigningKeys, type SigningKey } from './signing-keys.ts';
 import type { SwitchValues } from '../switches.ts';
@@ -24,41 +24,10 @@ interface Issued {
   readonly rotation: number;
 }
 
-interface Grant {
-  readonly user: User;
-  readonly clientId: string;
-  readonly claims: Readonly<Record<string, unknown>>;
-  /** Scopes that are granted. */
-  readonly scopes: readonly string[];
-  /** Claims of the ID token; undefined without one. */
-  readonly identity: Readonly<Record<string, unknown>> | undefined;
-}
-
-/**
- * Scopes of OpenID Connect Core (5.4, 11) that clients add to the scope of the API. There are no
- * refresh tokens: offline_access is ignored.
- */
-const openIdScopes = ['openid', 'profile', 'email'];
-const ignoredScopes = ['offline_access'];
 /** Switches with counts, which the data file stores. */
 const countedSwitches = ['revokeTokens', 'rotateKeys'] as const;
 const bodyBytesMax = 64 * 1024;
 const rememberedMax = 10_000;
-
-/** An error response of RFC 6749 section 5.2. */
-class OAuthError extends Error {
-  override readonly name = 'OAuthError';
-  readonly status: number;
-  readonly code: string;
-  readonly headers: Readonly<Record<string, string>>;
-
-  constructor(code: string, description: string, status = 400, headers: Readonly<Record<string, string>> = {}) {
-    super(description);
-    this.code = code;
-    this.status = status;
-    this.headers = headers;
-  }
-}
 
 export class IdentityProvider {
   readonly #clock: ServiceClock;
@@ -68,6 +37,7 @@ export class IdentityProvider {
   readonly #values: SwitchValues;
   readonly #authUrl: string;
   readonly #keys: SigningKeys;
+  readonly #grants: Grants;
   readonly #verified = new Map<string, Issued>();
   /** Public documents. */
   readonly #documents = new Map<string, () => unknown>([
@@ -87,6 +57,7 @@ export class IdentityProvider {
     this.#values = values;
     this.#authUrl = authUrl;
     this.#keys = new SigningKeys(data);
+    this.#grants = new Grants(organisation, users);
     for (const name of countedSwitches) values[name] += Number(data.fact(name) ?? 0);
     this.keepCounts();
   }
@@ -144,7 +115,7 @@ export class IdentityProvider {
       };
       const { payload, protectedHeader } = await jwtVerify(token, (header) => keyOf(header.kid).publicKey, {
         issuer: this.issuer,
-        audience: this.#audience(),
+        audience: this.#grants.audience,
         algorithms: [algorithm],
         requiredClaims: ['exp'],
         currentDate: new Date(this.#clock.now()),
@@ -169,7 +140,7 @@ export class IdentityProvider {
   async #token(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
       if (request.method !== 'POST') throw new OAuthError('invalid_request', 'The token endpoint takes POST', 405, { allow: 'POST' });
-      const grant = this.#grant(await formOf(request, this.#values.bodyPatience), request.headers.authorization);
+      const grant = this.#grants.grant(await formOf(request, this.#values.bodyPatience), request.headers.authorization);
       const lifetime = Math.max(1, Math.round(this.#values.tokenLifetime / 1000));
       const key = await this.#keys.of(this.#values.rotateKeys);
       const now = Math.floor(this.#clock.now() / 1000);
@@ -188,7 +159,7 @@ export class IdentityProvider {
         token_type: 'Bearer',
         expires_in: lifetime,
         scope: grant.scopes.join(' '),
-        access_token: await signed(this.#audience(), { ...grant.claims, generation: this.#values.revokeTokens }),
+        access_token: await signed(this.#grants.audience, { ...grant.claims, generation: this.#values.revokeTokens }),
         ...(grant.identity && { id_token: await signed(grant.clientId, grant.identity) }),
       });
     } catch (error) {
@@ -196,82 +167,6 @@ export class IdentityProvider {
       const basic: Record<string, string> = error.status === 401 ? { 'www-authenticate': 'Basic realm="token endpoint"' } : {};
       answer(response, error.status, { error: error.code, error_description: error.message }, { ...basic, ...error.headers });
     }
-  }
-
-  #grant(form: URLSearchParams, authorization: string | undefined): Grant {
-    for (const name of new Set(form.keys())) {
-      if (form.getAll(name).length > 1) throw new OAuthError('invalid_request', `The parameter "${name}" is given more than once`);
-    }
-    const field = (name: string): string => {
-      const value = form.get(name);
-      if (!value) throw new OAuthError('invalid_request', `The parameter "${name}" is missing`);
-      return value;
-    };
-    const kind = field('grant_type');
-    if (kind !== 'client_credentials' && kind !== 'password')
-      throw new OAuthError('unsupported_grant_type', `The grant "${kind}" is not supported`);
-    const basic = basicOf(authorization);
-    const clientId = basic?.name ?? field('client_id');
-    const secret = basic?.secret ?? form.get('client_secret') ?? '';
-    const client = this.#organisation.clients.find((each) => each.clientId === clientId);
-    const isPublic = clientId === this.#organisation.publicClientId;
-    if (!client && !isPublic) throw new OAuthError('invalid_client', 'The client is not known', 401);
-    if (client && !same(client.clientSecret, secret)) throw new OAuthError('invalid_client', 'The client secret is wrong', 401);
-
-    const scopeName = kind === 'password' ? 'access_as_user' : '.default';
-    const scopes = this.#scopesOf(field('scope'), kind, scopeName);
-    if (kind === 'client_credentials') {
-      if (!client) throw new OAuthError('unauthorized_client', 'A client without a secret cannot use client_credentials');
-      const user = this.#known(client.person.userId);
-      return { user, clientId, claims: this.#claims(user, clientId, { roles: user.roles }), scopes, identity: undefined };
-    }
-    const account = this.#users.account(field('username'));
-    if (!account || !same(account.password, field('password')))
-      throw new OAuthError('invalid_grant', 'The user name or the password is wrong');
-    const user = this.#known(account.userId);
-    const claims = { scp: scopeName, roles: user.roles, preferred_username: account.username };
-    const identity = scopes.includes('openid') ? this.#identity(user, account.username, scopes) : undefined;
-    return { user, clientId, claims: this.#claims(user, clientId, claims), scopes, identity };
-  }
-
-  /**
-   * The requested scopes that are granted. An application has no identity, so it only gets the
-   * scope of the API.
-   */
-  #scopesOf(text: string, kind: string, scopeName: string): string[] {
-    const ofApi = `${this.#audience()}/${scopeName}`;
-    const asked = text.split(' ').filter((scope) => scope !== '');
-    const known = [ofApi, ...openIdScopes, ...ignoredScopes];
-    if (!asked.includes(ofApi) || !asked.every((scope) => known.includes(scope))) {
-      const others = [...openIdScopes, ...ignoredScopes].join(', ');
-      throw new OAuthError(
-        'invalid_scope',
-        `The scope of the grant ${kind} is api://<scope_address>/${scopeName}, with or without ${others}`,
-      );
-    }
-    return [...(kind === 'password' ? openIdScopes.filter((scope) => asked.includes(scope)) : []), ofApi];
-  }
-
-  /** Claims of an ID token (OpenID Connect Core 2, 5.4), without the claims of every token. */
-  #identity(user: User, username: string, scopes: readonly string[]): Record<string, unknown> {
-    const name = { name: `${user.firstName} ${user.lastName}`, given_name: user.firstName, family_name: user.lastName };
-    return {
-      oid: user.userId,
-      tid: this.#organisation.tenantId,
-      ver: '2.0',
-      ...(scopes.includes('profile') && { ...name, preferred_username: username }),
-      ...(scopes.includes('email') && { email: user.email }),
-    };
-  }
-
-  #known(userId: string): User {
-    const user = this.#users.find(userId);
-    if (!user) throw new OAuthError('invalid_grant', 'The user no longer exists');
-    return user;
-  }
-
-  #claims(user: User, clientId: string, more: Record<string, unknown>): Record<string, unknown> {
-    return { oid: user.userId, azp: clientId, tid: this.#organisation.tenantId, ver: '2.0', ...more };
   }
 
   #discovery(): unknown {
@@ -287,15 +182,11 @@ export class IdentityProvider {
       id_token_signing_alg_values_supported: [algorithm],
       grant_types_supported: ['client_credentials', 'password'],
       token_endpoint_auth_methods_supported: ['client_secret_post', 'client_secret_basic', 'none'],
-      scopes_supported: [...openIdScopes, `${this.#audience()}/.default`, `${this.#audience()}/access_as_user`],
+      scopes_supported: [...openIdScopes, `${this.#grants.audience}/.default`, `${this.#grants.audience}/access_as_user`],
       claims_supported: 'iss sub aud exp nbf iat jti oid tid azp roles scp ver name given_name family_name preferred_username email'.split(
         ' ',
       ),
     };
-  }
-
-  #audience(): string {
-    return `api://${this.#organisation.scopeAddress}`;
   }
 
   /** The rotations whose keys are published, and whose tokens are valid. */
@@ -319,24 +210,6 @@ async function formOf(request: IncomingMessage, patienceMs: number): Promise<URL
     if (error instanceof Problem) throw new OAuthError('invalid_request', error.message, error.status, error.headers);
     throw error;
   }
-}
-
-/**
- * The credentials of RFC 6749 section 2.3.1: both parts are form-urlencoded before they are joined.
- */
-function basicOf(authorization: string | undefined): { name: string; secret: string } | undefined {
-  const encoded = /^Basic ([A-Za-z0-9+/=]+)$/i.exec(authorization ?? '')?.[1];
-  if (encoded === undefined) return undefined;
-  const text = Buffer.from(encoded, 'base64').toString('utf8');
-  const colon = text.indexOf(':');
-  if (colon < 0) throw new OAuthError('invalid_client', 'The Authorization header is malformed', 401);
-  const decoded = (part: string): string => new URLSearchParams(`v=${part}`).get('v') ?? '';
-  return { name: decoded(text.slice(0, colon)), secret: decoded(text.slice(colon + 1)) };
-}
-
-function same(one: string, other: string): boolean {
-  const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
-  return timingSafeEqual(digest(one), digest(other));
 }
 
 function answer(response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void {
