@@ -4,40 +4,17 @@
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
 import { command } from '../../src/cli/commands/check/index.ts';
+import { outputOf } from '../support/command-io.ts';
 import { createAuthority } from '../support/certificates.ts';
-import { answering, startService } from '../support/model-service-server.ts';
-import { ModelService } from '../support/model-service.ts';
-import type { ModelAnswer } from '../support/model-service.ts';
+import { startService } from '../support/model-service-server.ts';
+import type { Finding } from '../unit/cli/offline-check.ts';
 import { temporaryDirectory } from '../unit/config/loading.ts';
 
-interface Finding {
-  readonly subject: string;
-  readonly level: string;
-  readonly message: string;
-}
-
-/** Refuses the query without times, or responds with 500. */
-class WithTimesAlone extends ModelService {
-  readonly #status: number;
-
-  constructor(status: number) {
-    super();
-    this.#status = status;
-  }
-
-  override answer(parameters: URLSearchParams, now: number): ModelAnswer {
-    if (parameters.has('startTime') || parameters.has('endTime')) return super.answer(parameters, now);
-    return { status: this.#status, body: '{"title":"startTime is needed"}' };
-  }
-}
-
-async function checked(model: ModelService, isUp = true): Promise<{ code: number; findings: Finding[] }> {
+async function checked(refuse: (parameters: URLSearchParams) => number | undefined): Promise<{ code: number; findings: Finding[] }> {
   const authority = await createAuthority('Test Root');
-  await using service = await startService({ certificate: await authority.issue({ name: 'service', hosts: ['127.0.0.1'] }), model });
-  if (!isUp) service.nextPages.push(...Array.from({ length: 20 }, () => answering(503)));
+  await using service = await startService({ certificate: await authority.issue({ name: 'service', hosts: ['127.0.0.1'] }), refuse });
   using directory = temporaryDirectory();
   const at = `https://127.0.0.1:${service.port}`;
   const auth = { authUrl: at, tenantId: 't', clientId: 'c', clientSecret: service.secret, scopeAddress: 's' };
@@ -50,16 +27,16 @@ async function checked(model: ModelService, isUp = true): Promise<{ code: number
     sinks: [{ id: 'out', type: 'stdout' }],
   };
   writeFileSync(file, JSON.stringify({ ...rest, sources: [source] }));
-  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
-  const io = { stdin, stdout, stderr, env: {}, signal: new AbortController().signal };
-  const code = await command.run(['--config', file, '--source', 'tenant', '--json'], io);
-  return { code, ...(JSON.parse(String(stdout.read())) as { findings: Finding[] }) };
+  const { code, stdout } = await outputOf((args, io) => command.run(args, io), ['--config', file, '--source', 'tenant', '--json']);
+  return { code, ...(JSON.parse(stdout) as { findings: Finding[] }) };
 }
 
 test.each([400, 500] as const)(
   'a service that responds to the query without times with %s is queried with a time, and works',
   async (status) => {
-    const { code, findings } = await checked(new WithTimesAlone(status));
+    const { code, findings } = await checked((parameters) =>
+      parameters.has('startTime') || parameters.has('endTime') ? undefined : status,
+    );
     expect(code).toBe(0);
     expect(
       findings.filter(({ level, subject }) => level === 'warning' && subject === 'source tenant').map(({ message: words }) => words),
@@ -70,7 +47,7 @@ test.each([400, 500] as const)(
 );
 
 test('a service that answers no query is an error, which quotes the response to the query without times', async () => {
-  const { code, findings } = await checked(new ModelService(), false);
+  const { code, findings } = await checked(() => 503);
   expect(code).toBe(1);
   expect(findings.filter(({ level }) => level === 'error').map(({ message: words }) => words)).toEqual([expect.stringContaining('503')]);
 });

@@ -10,6 +10,7 @@ import { createAuthority } from '../support/certificates.ts';
 import type { Authority, KeyPair } from '../support/certificates.ts';
 import { answerJson, answering, startService } from '../support/model-service-server.ts';
 import type { Handler, TestService } from '../support/model-service-server.ts';
+import { base } from '../support/records.ts';
 import { errorOf, MovableClock, pemOf, sourceUnderTest } from '../support/source-under-test.ts';
 import type { UnderTest, Wish } from '../support/source-under-test.ts';
 
@@ -92,7 +93,7 @@ describe('a request', () => {
 
 describe('a page', () => {
   test('holds the exact bytes of its items and the numbers of the service', async () => {
-    service.model.fill(250, Date.UTC(2026, 10, 20, 2));
+    service.model.fill(250, base);
     const got = await make().page({ page: 3, pageSize: 100 });
     expect(got.items.map((item) => Buffer.from(item).toString())).toEqual(service.model.records.slice(200).map(({ text }) => text));
     expect(got).toMatchObject({ page: 3, pageSize: 100, total: 250, age: 0 });

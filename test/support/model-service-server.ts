@@ -1,13 +1,15 @@
 /**
- * The model service on a real HTTPS server on 127.0.0.1, with a token endpoint. A test inspects
- * requests, and injects faults by replacing the next response.
+ * The model of a source behind a real HTTPS server on 127.0.0.1 (specification 2.6, 4.6), with a token
+ * endpoint. A test inspects requests, and injects faults by replacing the next response.
  */
 import { createServer } from 'node:https';
 import type { ServerOptions } from 'node:https';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import { systemClock } from '../../src/clock.ts';
+import type { PageRequest } from '../../src/model/source.ts';
 import type { KeyPair } from './certificates.ts';
-import { ModelService } from './model-service.ts';
+import { ModelSource } from './model-source.ts';
 
 export type Handler = (request: IncomingMessage, response: ServerResponse, body: string) => void;
 
@@ -20,11 +22,10 @@ interface Asked {
 
 export interface TestService extends AsyncDisposable {
   readonly port: number;
-  readonly model: ModelService;
+  readonly model: ModelSource;
   /** Requests of the logs endpoints, and of the token endpoint. */
   readonly pages: Asked[];
   readonly tokens: Asked[];
-  /** Connections that were accepted. */
   readonly connections: number;
   /** The secret that the token endpoint accepts. */
   secret: string;
@@ -40,7 +41,8 @@ export interface TestService extends AsyncDisposable {
 
 export interface ServiceOptions {
   readonly certificate: KeyPair;
-  readonly model?: ModelService;
+  /** The status with which the service refuses a query; undefined: the model answers. */
+  readonly refuse?: (parameters: URLSearchParams) => number | undefined;
   readonly tls?: ServerOptions;
 }
 
@@ -56,7 +58,7 @@ export async function startService(options: ServiceOptions): Promise<TestService
     get connections() {
       return connections;
     },
-    model: options.model ?? new ModelService(),
+    model: new ModelSource(systemClock),
     pages: [],
     tokens: [],
     secret: 'secret-1',
@@ -77,8 +79,12 @@ export async function startService(options: ServiceOptions): Promise<TestService
       answerJson(response, 401, { statusCode: 401, message: 'Access denied' });
       return;
     }
-    const { status, body } = service.model.answer(new URL(request.url ?? '', 'https://service.test').searchParams, Date.now());
-    response.writeHead(status, { 'content-type': 'application/json' }).end(body);
+    const { searchParams } = new URL(request.url ?? '', 'https://service.test');
+    // In a URL, `+` means a space.
+    const isUnsorted = !['+logTimestamp', null].includes(searchParams.get('sort'));
+    const refusal = options.refuse?.(searchParams) ?? (isUnsorted ? 400 : undefined);
+    if (refusal === undefined) void answerPage(response, service.model, requestOf(searchParams));
+    else answerJson(response, refusal, { title: 'the query is refused' });
   };
   const giveToken: Handler = (_request, response, body) => {
     const form = new URLSearchParams(body);
@@ -120,16 +126,26 @@ export async function startService(options: ServiceOptions): Promise<TestService
   return service;
 }
 
-export function answerJson(
-  response: ServerResponse,
-  status: number,
-  value: unknown,
-  headers: Record<string, string | readonly string[]> = {},
-): void {
-  response.writeHead(status, { 'content-type': 'application/json', ...(headers as Record<string, string>) }).end(JSON.stringify(value));
+function requestOf(parameters: URLSearchParams): PageRequest {
+  const [startTime, endTime, page] = ['startTime', 'endTime', 'page'].map((name) => parameters.get(name) ?? undefined);
+  return {
+    query: { ...(startTime !== undefined && { startTime }), ...(endTime !== undefined && { endTime }) },
+    page: page === undefined ? undefined : Number(page),
+    pageSize: Number(parameters.get('pageSize') ?? 100),
+  };
 }
 
-/** A handler that responds with a status, headers and a text. */
+async function answerPage(response: ServerResponse, model: ModelSource, request: PageRequest): Promise<void> {
+  const { items, page, pageSize, total } = await model.page(request, new AbortController().signal);
+  const pagination = JSON.stringify({ totalRecords: total, pageSize, itemsInPage: items.length, page });
+  const data = items.map((item) => Buffer.from(item).toString()).join(',');
+  response.writeHead(200, { 'content-type': 'application/json' }).end(`{"pagination":${pagination},"data":[${data}]}`);
+}
+
+export function answerJson(response: ServerResponse, status: number, value: unknown): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+}
+
 export function answering(status: number, headers: Record<string, string> = {}, text = ''): Handler {
   return (_request, response) => void response.writeHead(status, headers).end(text);
 }

@@ -6,7 +6,7 @@
 import { WaybillError } from '../../src/errors.ts';
 import type { Page, PageRequest, Source } from '../../src/model/source.ts';
 import type { Clock, Micros } from '../../src/model/time.ts';
-import { recordText } from './records.ts';
+import { recordText, second } from './records.ts';
 
 export interface Served {
   readonly time: Micros;
@@ -17,12 +17,10 @@ export interface Served {
 }
 
 export interface Switches {
-  /** The number of the first page. */
   firstPage: number;
   /** The largest page, and whether the answer states the reduced size. */
   pageCap: number;
   admitsCap: boolean;
-  /** A larger page size gets 400. */
   refuseAbove: number;
   /** A smaller page size gets 400. */
   refuseBelow: number;
@@ -58,7 +56,6 @@ export interface Switches {
   unreadable: ReadonlySet<number>;
   /** A page with larger records is unreadable: the client refuses bodies over 16 MiB. */
   bytesMax: number;
-  /** Ignores the bounds of a query. */
   noFilter: boolean;
   age: number;
 }
@@ -118,6 +115,11 @@ export class ModelSource implements Source {
 
   add(logId: number, time: Micros, visible: Micros = time, more: Readonly<Record<string, unknown>> = {}): void {
     this.records.push({ time, visible, text: recordText(logId, time, more) });
+  }
+
+  /** Adds `count` records, one a second from `time` on, visible at once. */
+  fill(count: number, time: Micros): void {
+    for (let i = 0; i < count; i += 1) this.add(i + 1, time + i * second, 0);
   }
 
   /** The requests for a total alone. */
