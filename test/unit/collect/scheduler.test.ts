@@ -212,27 +212,9 @@ test('a fatal error ends the loop with its cause', async () => {
 });
 
 /** The journal, with some calls replaced by the test. */
-function withJournal(it: { readonly journal: CollectJournal }, own: Pick<CollectJournal, 'paused' | 'append'>): CollectJournal {
-  return {
-    progress: (id) => it.journal.progress(id),
-    close: (...args) => it.journal.close(...args),
-    confirm: (...args) => it.journal.confirm(...args),
-    due: (...args) => it.journal.due(...args),
-    backfills: (id) => it.journal.backfills(id),
-    timeless: (...args) => it.journal.timeless(...args),
-    remembers: (...args) => it.journal.remembers(...args),
-    window: (...args) => it.journal.window(...args),
-    richest: (...args) => it.journal.richest(...args),
-    closedSince: (...args) => it.journal.closedSince(...args),
-    lastFullVisibility: (...args) => it.journal.lastFullVisibility(...args),
-    latest: (...args) => it.journal.latest(...args),
-    remark: (...args) => it.journal.remark(...args),
-    divide: (...args) => it.journal.divide(...args),
-    setSuspension: (...args) => it.journal.setSuspension(...args),
-    setProfile: (...args) => it.journal.setProfile(...args),
-    laggingPosition: () => it.journal.laggingPosition(),
-    ...own,
-  };
+function withJournal({ journal }: { readonly journal: CollectJournal }, own: Partial<CollectJournal>): CollectJournal {
+  const bound = (_: object, name: keyof CollectJournal): unknown => own[name] ?? journal[name].bind(journal);
+  return new Proxy(journal, { get: bound as ProxyHandler<CollectJournal>['get'] & {} });
 }
 
 test('with the journal full collecting pauses without requests, and resumes by itself', async () => {
@@ -326,23 +308,7 @@ test('history waits for a sink that progresses, for a bounded time, and only onc
   for (let i = 0; i < 600; i += 1) it.source.add(i + 1, base + i * second, 0);
   const asked: number[] = [];
   let position = 0;
-  const journal: CollectJournal = {
-    progress: (id) => it.journal.progress(id),
-    close: (...args) => it.journal.close(...args),
-    confirm: (...args) => it.journal.confirm(...args),
-    due: (...args) => it.journal.due(...args),
-    backfills: (id) => it.journal.backfills(id),
-    timeless: (...args) => it.journal.timeless(...args),
-    remembers: (...args) => it.journal.remembers(...args),
-    window: (...args) => it.journal.window(...args),
-    richest: (...args) => it.journal.richest(...args),
-    closedSince: (...args) => it.journal.closedSince(...args),
-    lastFullVisibility: (...args) => it.journal.lastFullVisibility(...args),
-    latest: (...args) => it.journal.latest(...args),
-    remark: (...args) => it.journal.remark(...args),
-    divide: (...args) => it.journal.divide(...args),
-    setSuspension: (...args) => it.journal.setSuspension(...args),
-    setProfile: (...args) => it.journal.setProfile(...args),
+  const journal = withJournal(it, {
     paused: async () => undefined,
     // Progresses at first, then stops.
     laggingPosition: () => {
@@ -350,8 +316,7 @@ test('history waits for a sink that progresses, for a bounded time, and only onc
       position = Math.min(position + 1, 12);
       return position;
     },
-    append: (page) => it.journal.append(page),
-  };
+  });
   const own = running(it, {}, journal);
   await own.runUntil(own.source.now() + 20 * minute);
   expect(appended(it.beside())).toHaveLength(600);
