@@ -3,7 +3,18 @@
  * a circle of files. Paths are below `src/`, a package has its own name, `node` stands for every built-in module. The longest path that matches a
  * file is its row.
  */
+import { readdirSync } from 'node:fs';
+
 const ground = ['model/', 'errors.ts'];
+/** Imports of a sink in addition to those that every sink may have. */
+const importsOfOneSink = {
+  archive: ['archive/'],
+  elasticsearch: ['files.ts', '@elastic/elasticsearch'],
+  file: ['lock.ts'],
+  kafka: ['kafkajs'],
+  'splunk-hec': ['version.ts'],
+  syslog: ['version.ts'],
+};
 const rows = [
   // Imported by all other folders.
   ['model/', ['model/']],
@@ -55,12 +66,9 @@ const rows = [
   ['sink/define.ts', ['connect/', 'encode/index.ts', 'model/', 'zod']],
   ['sink/index.ts', ['sink/']],
   ['sink/stdout.ts', ['sink/define.ts', 'deadline.ts', ...ground, 'zod', 'node']],
-  ['sink/archive/', sink('archive', 'archive/')],
-  ['sink/elasticsearch/', sink('elasticsearch', 'files.ts', '@elastic/elasticsearch')],
-  ['sink/file/', sink('file', 'lock.ts')],
-  ['sink/kafka/', sink('kafka', 'kafkajs')],
-  ['sink/splunk-hec/', sink('splunk-hec', 'version.ts')],
-  ['sink/syslog/', sink('syslog', 'version.ts')],
+  ...readdirSync(new URL('src/sink', import.meta.url), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => [`sink/${name}/`, importsOfSink(name)]),
   // The settings of a folder are next to its code; src/config assembles the configuration from them.
   ['connect/settings.ts', ['settings/', 'zod']],
   ['source/settings.ts', ['settings/', 'connect/settings.ts', 'model/', 'zod']],
@@ -116,7 +124,7 @@ const rows = [
   ],
 ];
 
-function sink(name, ...own) {
+function importsOfSink(name) {
   return [
     `sink/${name}/`,
     'sink/define.ts',
@@ -131,7 +139,7 @@ function sink(name, ...own) {
     ...ground,
     'zod',
     'node',
-    ...own,
+    ...(importsOfOneSink[name] ?? []),
   ];
 }
 

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
 import { outcomeCodes } from '../../../src/normalize/outcomes.ts';
+import { sinks } from '../../../src/sink/index.ts';
 import { load, problemsOf, temporaryDirectory, valid } from './loading.ts';
 
 const at = 'sources.production';
@@ -288,6 +289,7 @@ sinks:
   - { id: f, type: elasticsearch, username: u }
   - { id: g, type: elasticsearch, nodes: ['http://es.example:9200'], username: u, password: p, apiKey: k, cloudId: 'a:b', namespace: n, index: '{yyyy}' }
 `;
+  const types = sinks.map(({ type }) => type).join(', ');
   expect(await problemsOf(text)).toEqual([
     'shutdownTimeout (line 1): "long" is not a duration such as 10s, 5m, 2h',
     'sources[0].id (line 3): "Production" is not a short name: 1 to 32 of a-z, 0-9 and hyphen, no hyphen first',
@@ -309,8 +311,8 @@ sinks:
     'sinks.b.path (line 12): is also the path of another sink, sinks[0]',
     'sinks.c.signingKey (line 13): is missing: expected text',
     'sinks.c.directory (line 13): is missing: expected a directory, or "s3"',
-    'sinks.d.type (line 14): "fle" is not one of archive, elasticsearch, file, kafka, splunk-hec, syslog, stdout',
-    'sinks.e.type (line 15): is missing: expected one of archive, elasticsearch, file, kafka, splunk-hec, syslog, stdout',
+    `sinks.d.type (line 14): "fle" is not one of ${types}`,
+    `sinks.e.type (line 15): is missing: expected one of ${types}`,
     'sinks.f.nodes (line 16): is missing: expected the addresses of the cluster, or "cloudId"',
     'sinks.f.password (line 16): is missing: "username" needs it',
     'sinks.g.nodes[0] (line 17): "http://es.example:9200" must start with https: (http: only for 127.0.0.0/8, ::1 and localhost)',
