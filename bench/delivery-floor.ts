@@ -39,7 +39,6 @@ function* batches(): Generator<readonly number[]> {
   }
 }
 
-/** A loop that encodes, appends and syncs. */
 async function toFile(): Promise<FloorResult> {
   const file = await open(order.target, 'w');
   const clock = started();
@@ -95,7 +94,6 @@ async function toRelp(): Promise<FloorResult> {
   return result;
 }
 
-/** A sender that posts one `_bulk` body after another, and reads the responses. */
 async function toElasticsearch(): Promise<FloorResult> {
   const stream = order.target.split('/').at(-1) ?? '';
   const bodies = [...batches()].map((batch) =>

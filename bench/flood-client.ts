@@ -61,7 +61,6 @@ const seconds = (performance.now() - began) / 1000;
 process.stdout.write(`${JSON.stringify({ sent, answers, connects, seconds } satisfies Flooded)}\n`);
 process.exit(0);
 
-/** Opens one connection after another until the flood is over. */
 async function one(): Promise<void> {
   while (!isOver()) {
     connects += 1;

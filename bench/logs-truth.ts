@@ -78,7 +78,6 @@ export class Truth {
     return { path, total, page, first: from, items: until - from, bytes };
   }
 
-  /** The logIds on the page, in order. */
   ids({ first, items }: Expected): number[] {
     return this.#ids.slice(first, first + items);
   }

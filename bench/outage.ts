@@ -56,7 +56,6 @@ for (const file of files) {
 }
 report();
 
-/** Samples until both files have every record. */
 async function collect(): Promise<Sample[]> {
   const socketPath = join(directory, 'state', 'waybill.sock');
   const found: Sample[] = [];

@@ -127,7 +127,6 @@ let server9: Elasticsearch | undefined;
 let broker: KafkaBroker | undefined;
 let streams = 0;
 
-/** Ends the servers that the kinds started. */
 export async function endReceivers(): Promise<void> {
   await server9?.[Symbol.asyncDispose]();
   await broker?.[Symbol.asyncDispose]();

@@ -54,7 +54,6 @@ export async function check(file: string, output: Peer['output'], { records, beg
   return { lost, doubled, changed };
 }
 
-/** The texts of `event.original` in a line. */
 function originalsOf(line: string, output: Peer['output']): string[] {
   if (output === 'ECS') return [(JSON.parse(line) as { event: { original: string } }).event.original];
   const { resourceLogs } = JSON.parse(line) as OtlpLine;

@@ -11,7 +11,6 @@ const quietMs = 3_000;
 const timeoutMs = 900_000;
 
 interface Setting {
-  /** The page server. */
   readonly server: { readonly pid: number; readonly port: number };
   /** For the files of the program. */
   readonly directory: string;
@@ -100,7 +99,6 @@ export async function measure(peer: Peer, { server, directory, records, beginMs 
   };
 }
 
-/** Syncs a file to the disk. @returns the duration in ms */
 function sync(file: string): number {
   const descriptor = openSync(file, 'r+');
   const begin = performance.now();

@@ -26,7 +26,6 @@ export const adminOptions = {
 
 export type AdminValues = ValuesOf<typeof adminOptions>;
 
-/** Members that a response of Waybill always has. */
 type Members<Value> = Readonly<Partial<Record<keyof Value & string, 'object' | 'objects'>>>;
 
 export interface AdminServer {

@@ -28,7 +28,6 @@ interface Texts {
   readonly examples: readonly string[];
 }
 
-/** A subcommand, for the `subcommands` of `defineCommand`. */
 export function subcommand<const Of extends Options>(action: Action<Of> & { readonly summary: string }): Subcommand {
   return { ...formOf(action), summary: action.summary };
 }

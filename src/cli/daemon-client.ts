@@ -16,7 +16,6 @@ const timeouts = {
   send: 240_000,
 };
 
-/** Operations that send to a sink. */
 export const sendingOperations: ReadonlySet<OperationRequest['operation']> = new Set(['sinks test', 'dead-letters retry', 'replay']);
 
 /**

@@ -22,7 +22,6 @@ import { configOption } from './state-access.ts';
 
 export const confirmOption = { yes: toggle('do not ask for confirmation; required without a terminal') };
 
-/** The options of every command that changes something. */
 export const operationOptions = {
   ...confirmOption,
   reason: text('TEXT', 'reason, kept in the ledger permanently'),
@@ -33,7 +32,6 @@ export const operationOptions = {
 
 export type OperationValues = ValuesOf<typeof operationOptions>;
 
-/** The actor and reason of a request. */
 export function actor({ reason, actor }: Pick<OperationValues, 'reason' | 'actor'>, io: Io): { actor: string; reason?: string } {
   const name = actor ?? (io.env['WAYBILL_OPERATOR'] || loginName());
   if (name.trim() === '') throw new WaybillError('usage', 'cannot use --actor "": the name is empty');

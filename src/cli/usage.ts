@@ -9,7 +9,6 @@ interface Texts {
   readonly examples: readonly string[];
 }
 
-/** Column of the descriptions. */
 const column = 22;
 
 export function usageOf({ name, description, notes, examples }: Texts, forms: readonly Form[]): string {

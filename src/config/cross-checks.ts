@@ -17,8 +17,8 @@ export function crossFaults(document: Document, read: readonly string[], types: 
   const sources = itemsOf(memberOf(value, 'sources'));
   const sinks = itemsOf(memberOf(value, 'sinks'));
   return [
-    ...repeated(sources, 'sources', 'id', 'source'),
-    ...repeated(sinks, 'sinks', 'id', 'sink'),
+    ...repeated(sources, 'sources', 'source'),
+    ...repeated(sinks, 'sinks', 'sink'),
     ...sinkPathFaults(document, read),
     ...sinkTargetFaults(document),
     ...sinks.flatMap((sink, index) => ledgerFaults(sink, index, types)),
@@ -47,16 +47,16 @@ function itemsOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** Reports items that share a value that must be unique. */
-function repeated(items: readonly unknown[], list: string, key: string, noun: string): readonly Fault[] {
+/** Reports items with the same id. */
+function repeated(items: readonly unknown[], list: string, noun: string): readonly Fault[] {
   const texts = items.map((item) => {
-    const given = memberOf(item, key);
+    const given = memberOf(item, 'id');
     return typeof given === 'string' && given !== unresolved ? given : undefined;
   });
   return texts.flatMap((text, index) => {
     const first = texts.indexOf(text);
     if (text === undefined || first === index) return [];
-    return [{ path: [list, index, key], message: `is also the id of another ${noun}, ${list}[${first}]` }];
+    return [{ path: [list, index, 'id'], message: `is also the id of another ${noun}, ${list}[${first}]` }];
   });
 }
 

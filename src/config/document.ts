@@ -18,7 +18,6 @@ export interface Place {
   readonly file?: { readonly name: string; readonly turn: number };
 }
 
-/** A problem with a setting. */
 export interface Fault {
   readonly path: Path;
   readonly message: string;

@@ -70,7 +70,6 @@ export function withIncluded(main: Document, file: string, parse: (text: string)
     warnings,
   };
 
-  /** Appends the items of a document. */
   function append(document: Document, from: NonNullable<Place['file']>): void {
     for (const list of lists) {
       const items = memberOf(document.value, list);

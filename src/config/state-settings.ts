@@ -6,7 +6,6 @@ import { z } from 'zod';
 import type { Start } from '../source/settings.ts';
 
 export interface StateSettings {
-  /** Directory. */
   readonly dataDir: string;
   /** Bytes. */
   readonly journal: { readonly maxSize: number };

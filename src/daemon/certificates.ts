@@ -23,7 +23,6 @@ export class Certificates {
     this.#admin = path === undefined ? undefined : endOf('admin.tls.cert', readRegularFile(path).toString('utf8'));
   }
 
-  /** From now on, the certificates come from this configuration. */
   follow(config: Config): void {
     this.#config = config;
   }

@@ -71,7 +71,6 @@ export class LiveStatus {
     this.#config = config;
   }
 
-  /** From now on, status and readiness use this configuration. */
   follow(config: Config): void {
     this.#config = config;
   }

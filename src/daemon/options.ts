@@ -6,7 +6,6 @@ import type { createSource } from '../source/client.ts';
 import type { Tracer } from '../model/telemetry.ts';
 import type { ComponentLog, Logs } from '../telemetry/log.ts';
 
-/** Where changed configurations come from. */
 export interface ConfigSource {
   /** Resolves when the daemon has to read the configuration again. `changed`: true after a change of a file, false after SIGHUP. */
   due(signal: AbortSignal): Promise<{ readonly changed: boolean }>;

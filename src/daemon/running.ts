@@ -51,7 +51,6 @@ export class Running {
     this.certificates = new Certificates(options.config, this.liveStatus.sources);
   }
 
-  /** The configuration in effect. */
   get config(): Config {
     return this.#config;
   }

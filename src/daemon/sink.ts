@@ -33,14 +33,8 @@ export type DeliveryOptions = Pick<DaemonOptions, 'config' | 'clock' | 'random' 
 export type CreatedSink<Loop extends SinkLoop> = ConfiguredSink<Loop> & { readonly loop: Loop };
 
 /** Registers the sink with the journal and creates its loop without starting it. */
-export function createDelivery(
-  sink: SinkConfig,
-  journal: Journal,
-  options: DeliveryOptions,
-  meters: Meters,
-  certificates?: Pick<Certificates, 'shown'>,
-): CreatedSink<Delivery> {
-  return createSink(sink, journal, options, meters, createLoop, certificates);
+export function createDelivery(sink: SinkConfig, journal: Journal, options: DeliveryOptions, meters: Meters): CreatedSink<Delivery> {
+  return createSink(sink, journal, options, meters, createLoop);
 }
 
 /** Registers the sink with the journal. `create` creates its loop, here or in another thread. */

@@ -150,13 +150,13 @@ export class DeadLetters {
   }
 }
 
-/** The dead letters of all sinks, or of one, in order, without the records. */
-export function deadLettersOf(db: Database, sink?: string): DeadLetterRow[] {
+/** The dead letters of all sinks, in order, without the records. */
+export function deadLettersOf(db: Database): DeadLetterRow[] {
   return db
-    .prepare<[string | null, string | null], Row>(`SELECT ${columns} ${from} WHERE ? IS NULL OR sink = ? ORDER BY sink, seq`)
-    .all(sink ?? null, sink ?? null)
-    .map(({ sink: id, seq, source, uid, time_us, received_us, at_us, code, message, attempts, state }) => ({
-      ...{ sink: id, seq, source, uid: uid.toString('base64url'), time: time_us ?? undefined, received: received_us, at: at_us },
+    .prepare<[], Row>(`SELECT ${columns} ${from} ORDER BY sink, seq`)
+    .all()
+    .map(({ sink, seq, source, uid, time_us, received_us, at_us, code, message, attempts, state }) => ({
+      ...{ sink, seq, source, uid: uid.toString('base64url'), time: time_us ?? undefined, received: received_us, at: at_us },
       ...{ code, message, attempts, state },
     }));
 }

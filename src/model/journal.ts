@@ -171,7 +171,6 @@ export interface Limit {
   readonly bytes: number;
 }
 
-/** How far a sink is. */
 export interface SinkProgress {
   /** Committed: every entry up to here was delivered, dead-lettered or is not for this sink. */
   readonly acknowledged: number;

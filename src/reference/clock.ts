@@ -25,7 +25,6 @@ export class ServiceClock {
     return this.#stopped === undefined ? Date.now() : Number(this.#stopped / 1000n) / 1000;
   }
 
-  /** Moves a manual clock. */
   advance(ms: number): void {
     if (this.#stopped === undefined) throw new Error('cannot advance the clock: it is not manual');
     this.#stopped += BigInt(Math.round(ms * 1e6));

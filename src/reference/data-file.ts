@@ -56,7 +56,6 @@ export class DataFile {
     this.#db.exec(sql);
   }
 
-  /** The statement for this text, prepared once. */
   prepared(sql: string): Statement {
     let statement = this.#statements.get(sql);
     if (!statement) this.#statements.set(sql, (statement = this.#db.prepare(sql)));

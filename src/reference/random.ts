@@ -32,7 +32,6 @@ export function below(random: Random, limit: number): number {
   return Math.floor(random() * limit);
 }
 
-/** A random item of a list that is not empty. */
 export function oneOf<T>(random: Random, items: readonly T[]): T {
   const item = items[below(random, items.length)];
   if (item === undefined) throw new Error('cannot choose from an empty list');

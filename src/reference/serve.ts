@@ -71,10 +71,10 @@ export async function serve(options: Options, signal: AbortSignal, print: (text:
   const provider = new IdentityProvider(clock, organisation, data, users, values, authUrl);
   const logs = new Logs(clock, store, values, options.seed);
   const stats = new Stats();
-  const rooms = { data, payloads: new Payloads(data, users), policies: new Policies(data), feed };
+  const parts = { data, payloads: new Payloads(data, users), policies: new Policies(data), feed };
   const endpoints = [
-    ...payloadEndpoints(rooms, values),
-    ...policyEndpoints(rooms, users),
+    ...payloadEndpoints(parts, values),
+    ...policyEndpoints(parts, users),
     ...peopleEndpoints(users),
     ...logsEndpoints(logs),
   ];

@@ -149,7 +149,6 @@ export class Switches {
     Object.assign(this.values, next);
   }
 
-  /** Names and values in JSON form. */
   show(): Record<string, unknown> {
     return Object.fromEntries(switchNames.map((name) => [name, (table[name].kind as Kind<unknown>).show(this.values[name])]));
   }

@@ -35,7 +35,6 @@ export function markup(texts: TemplateStringsArray, ...values: readonly Value[])
   return parts.length === 0 ? new Html(text) : new Html(joined([...parts, text], ''));
 }
 
-/** One template per line, generated on demand. */
 export function lines(parts: Iterable<Html>): Html {
   return new Html(joined(chunksOf(parts), '\n'));
 }

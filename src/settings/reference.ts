@@ -9,7 +9,6 @@ import { readRegularFile } from '../regular-file.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A text with references. */
 export interface Template {
   /**
    * The current text. @throws WaybillError `secret_missing` that names the missing value, but not

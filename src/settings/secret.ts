@@ -84,7 +84,6 @@ export class Secret {
     return this.#template ? { template: this.#template.text } : { literal: this.#literal };
   }
 
-  /** The files that contain it. */
   get files(): readonly string[] {
     return this.#template?.files ?? [];
   }

@@ -91,7 +91,6 @@ const expectations = {
 
 export const shortNamePattern = /^[a-z0-9][a-z0-9-]{0,31}$/;
 
-/** The id of a source or a sink. */
 export function shortName() {
   return text(shortNamePattern, expectations.shortName);
 }
@@ -183,7 +182,6 @@ export function pemFiles() {
     .register(facts, { expects: 'the path of a PEM file or of a directory, or a list of them' });
 }
 
-/** The path of one PEM file. */
 export function pemFile() {
   return path()
     .transform((path) => new PemFiles([path]))

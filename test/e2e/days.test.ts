@@ -11,7 +11,7 @@ import { Service } from '../support/e2e-service.ts';
 
 test('each of ten days has the number of records of the service and of a manual count', { timeout: 300_000 }, async () => {
   await inPlace('days', async (place) => {
-    const days = wholeDays(10, Date.now());
+    const days = wholeDays(Date.now());
     const [first = ''] = days;
     const service = await Service.start(place, '--records', '4000', '--span', '12d');
     // An irregular start: 51 s past 13 min past an hour of the day before.

@@ -24,7 +24,7 @@ test('ten days of the ledger equal the buckets of a date histogram to the record
   if (missing !== undefined) return skip(missing);
   await using server = await Elasticsearch.start('elasticsearch-9.5.3');
   await inPlace('elasticsearch-days', async (place) => {
-    const days = wholeDays(10, Date.now());
+    const days = wholeDays(Date.now());
     const service = await Service.start(place, '--seed', '12', '--records', String(records), '--span', '12d');
     const start = new Date(Date.parse(days[0] ?? '') - 2 * dayMs + 51_000).toISOString();
     configure(place, [sourceOf(service, start, { recountAfter: [] })], [{ id: 'siem', type: 'elasticsearch', nodes: server.url }]);

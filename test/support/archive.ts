@@ -95,7 +95,6 @@ export async function writeArchive(
   }
 }
 
-/** An archive in memory. */
 export class MemoryStore implements WritableArchiveStore {
   readonly files: Map<string, Buffer>;
 

@@ -30,7 +30,6 @@ export interface CertificateWish {
 }
 
 export interface Authority {
-  /** PEM */
   readonly cert: string;
   issue(wish: CertificateWish): Promise<KeyPair>;
 }

@@ -11,7 +11,6 @@ import type { Service } from './e2e-service.ts';
 
 export type Settings = Record<string, unknown>;
 
-/** One line of the log. */
 export interface LogLine {
   readonly level: string;
   readonly event: LogEventCode;

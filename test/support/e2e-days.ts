@@ -5,10 +5,10 @@ import type { Place } from './e2e-place.ts';
 
 export const dayMs = 86_400_000;
 
-/** The last `count` whole days in UTC, as `2026-11-20`. */
-export function wholeDays(count: number, now: number): readonly string[] {
+/** The last ten whole days in UTC, as `2026-11-20`. */
+export function wholeDays(now: number): readonly string[] {
   const today = Math.floor(now / dayMs) * dayMs;
-  return Array.from({ length: count }, (_, i) => new Date(today - (count - i) * dayMs).toISOString().slice(0, 10));
+  return Array.from({ length: 10 }, (_, i) => new Date(today - (10 - i) * dayMs).toISOString().slice(0, 10));
 }
 
 /** Counts records by the day of their `logTimestamp` (UTC, the date first: specification 2.7). */

@@ -162,7 +162,6 @@ function secondOf(time: string): number {
   return ms / 1000;
 }
 
-/** The first five. */
 function few(records: readonly string[]): string[] {
   return records.length <= 5 ? [...records] : [...records.slice(0, 5), `… ${records.length} in all`];
 }

@@ -15,13 +15,11 @@ import { waybillProgram } from './programs.ts';
 /** A number in [0, 1). */
 export type Chance = () => number;
 
-/** How a process ended. */
 export interface Ended {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
 }
 
-/** The output and exit code of a command. */
 export interface Done {
   readonly code: number | null;
   readonly stdout: string;

@@ -72,9 +72,9 @@ export class Service {
     await this.#control('PATCH', '/switches', JSON.stringify(switches));
   }
 
-  /** Adds records unchanged, one JSON text each, visible after so many ms. */
-  async add(texts: readonly string[], visibleIn = 0): Promise<void> {
-    await this.#control('POST', `/records?visibleIn=${visibleIn}`, texts.join('\n'));
+  /** Adds records unchanged, one JSON text each. */
+  async add(texts: readonly string[]): Promise<void> {
+    await this.#control('POST', '/records', texts.join('\n'));
   }
 
   async stop(): Promise<void> {

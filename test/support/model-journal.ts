@@ -21,8 +21,8 @@ export function temporary(): string {
   return mkdtempSync(join(tmpdir(), 'waybill-deliver-'));
 }
 
-export async function openJournal(directory: string, clock: Clock, maxSize = 1e9): Promise<Journal> {
-  const options = { directory, maxSize, lockWait: 5_000, version: '0.1.0', expectState: false, retention: 1e12 };
+export async function openJournal(directory: string, clock: Clock): Promise<Journal> {
+  const options = { directory, maxSize: 1e9, lockWait: 5_000, version: '0.1.0', expectState: false, retention: 1e12 };
   // Appending never moves a test's manual clock: the journal yields to the real event loop.
   const turning: Clock = {
     now: () => clock.now(),

@@ -5,7 +5,6 @@
 
 export interface Mutant {
   readonly name: string;
-  /** The mechanism that is broken. */
   readonly what: string;
   /** `simulation`, or the test file that must fail. */
   readonly suite: string;

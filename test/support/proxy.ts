@@ -18,7 +18,6 @@ export interface ProxyOptions {
   readonly tls?: KeyPair;
   /** Refuses every request with this status. */
   readonly refuse?: number;
-  /** Accepts requests and never responds. */
   readonly silent?: boolean;
 }
 

@@ -21,13 +21,11 @@ function timeText(at: Micros): string {
   return `${new Date(seconds * 1000).toISOString().slice(0, 19)}.${String(at - seconds * second).padStart(6, '0')}`;
 }
 
-/** The text of a record with time `at`. */
 export function recordText(logId: number, at: Micros, more: Readonly<Record<string, unknown>> = {}): string {
   return JSON.stringify({ logId, logTimestamp: timeText(at), actionAttempted: 'Decrypt', ...more });
 }
 
-/** The identity of a record in these tests. */
-export function uidOf(_value: unknown, text: string): string {
+export function uidOf(text: string): string {
   const id = /"logId":(\d+)/.exec(text)?.[1] ?? text;
   const at = /"logTimestamp":"([^"]*)"/.exec(text)?.[1] ?? '';
   return createHash('sha256').update(`${id} ${at}`).digest().subarray(0, 16).toString('base64url');
@@ -35,7 +33,7 @@ export function uidOf(_value: unknown, text: string): string {
 
 /** `uidOf` of a parsed record. */
 export function uidOfRecord({ bytes }: RecordFields): string {
-  return uidOf(undefined, bytes.toString());
+  return uidOf(bytes.toString());
 }
 
 /** A record as collect passes it to the journal; `time` undefined: its time cannot be parsed. */
@@ -44,7 +42,7 @@ export function collected(logId: number, time: Micros | undefined, more: Readonl
   return {
     bytes: Buffer.from(text, 'utf8'),
     text,
-    uid: uidOf(undefined, text),
+    uid: uidOf(text),
     time,
     isObject: true,
   };

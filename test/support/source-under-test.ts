@@ -115,7 +115,6 @@ export function sourceUnderTest({ auth, sharedCa, at, clock = systemClock, log, 
   };
 }
 
-/** The error of a call that must fail. */
 export async function errorOf(call: Promise<unknown>): Promise<Error & { readonly code?: string; readonly retryAfterMs?: number }> {
   return call.then(
     (value) => {

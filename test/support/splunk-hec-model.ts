@@ -14,7 +14,6 @@ import type { KeyPair } from './certificates.ts';
 
 export interface HecToken {
   readonly isDisabled?: boolean;
-  /** Indexer acknowledgement is enabled. */
   readonly acknowledges?: boolean;
   /** The first is the default. */
   readonly indexes: readonly [string, ...string[]];

@@ -180,7 +180,6 @@ export class AuthorityServer implements AsyncDisposable {
   }
 }
 
-/** Sends a response with its media type. */
 export function sendReply(response: ServerResponse, bytes: Uint8Array): void {
   response.writeHead(200, { 'content-type': 'application/timestamp-reply' }).end(bytes);
 }

@@ -37,7 +37,6 @@ export class History {
     this.#interval = bounds.minInterval;
   }
 
-  /** Oldest first. */
   get samples(): readonly Sample[] {
     return this.#samples;
   }

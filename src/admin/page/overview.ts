@@ -47,7 +47,6 @@ const maxWindowsShown = 2_400;
 const windowsOfOne = 240;
 const sinksDrawn = 8;
 
-/** How many windows of each source the page can show. */
 export function windowsWanted(sources: number): number {
   return Math.max(24, Math.min(windowsOfOne, Math.floor(maxWindowsShown / Math.max(1, sources))));
 }

@@ -69,7 +69,6 @@ export function changesBetween(before: Config, after: Config): Changes {
   };
 }
 
-/** True when a reload has nothing to apply. */
 export function isEmpty({ sources, sinks, settings }: Changes): boolean {
   return (
     [sources, sinks].every((list) => [list.added, list.changed, list.removed].every((ids) => ids.length === 0)) && settings.length === 0

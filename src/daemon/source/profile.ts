@@ -19,9 +19,7 @@ import type { ServiceFacts } from './service-facts.ts';
 /** All times are server time. */
 interface Profile {
   readonly calibration?: Calibration;
-  /** Time of the last calibration. */
   readonly calibrated?: Micros;
-  /** The last hand count of a window with records. */
   readonly handCount?: HandCount;
   /** Time of the last attempt at a hand count. */
   readonly handCounted?: Micros;

@@ -45,7 +45,6 @@ export interface UnreadStartParts {
   readonly settings: Pick<SourceConfig, 'id' | 'start'>;
   readonly journal: Pick<Journal, 'db'>;
   readonly store: Pick<ProfileStore, 'profile' | 'setEarliest'>;
-  /** Requests the time of the earliest record. */
   readonly earliest: (signal: AbortSignal) => Promise<Micros>;
   readonly now: () => Micros;
   readonly log: Log;

@@ -120,7 +120,6 @@ interface DeadLetterWindow {
   readonly records: number;
 }
 
-/** The windows with dead letters of a sink. */
 function deadLettersOf(db: Database, source: number, sink: string): DeadLetterWindow[] {
   const times = db
     .prepare<[string, number], { at: number }>(

@@ -22,7 +22,6 @@ export interface KnownSink {
   readonly orders: SinkOrders;
 }
 
-/** Every sink in the state, configured or not. */
 export function sinksOf(db: Database): KnownSink[] {
   interface Row extends SinkRow {
     begun_us: number;

@@ -13,7 +13,6 @@ export interface SinkSums {
   deadLetters: number;
 }
 
-/** The sums over the windows of a source. */
 export class WindowSums {
   /** From the start of the first window to the end of the last. */
   edges: Window | undefined;

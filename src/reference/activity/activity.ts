@@ -75,7 +75,6 @@ export class Activity {
     this.#random = randomOf(`${seed}/activity`);
   }
 
-  /** Starts at the rate of the switch. */
   start(): void {
     this.#lastTick = performance.now();
     this.#timer = setInterval(() => this.#tick(), tickMs);

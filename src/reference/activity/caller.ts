@@ -84,7 +84,7 @@ export class Caller {
         response.once('error', reject);
         response.once('end', () => resolve({ status: response.statusCode ?? 0, json: jsonOf(Buffer.concat(parts).toString()) }));
       });
-      sent.once('timeout', () => sent.destroy(new Error('no answer came')));
+      sent.once('timeout', () => sent.destroy(new Error('no response in time')));
       sent.once('error', reject);
       sent.end(body);
     });

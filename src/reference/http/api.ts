@@ -20,7 +20,7 @@ import type { Limits } from './limits.ts';
 import { Problem } from './problem.ts';
 import { Routes, type Route } from './routes.ts';
 
-interface ApiRooms {
+interface ApiParts {
   readonly organisation: Organisation;
   readonly provider: IdentityProvider;
   readonly limits: Limits;
@@ -35,13 +35,13 @@ const plainBodyBytesMax = 64 * 1024;
 const largeBodiesBytesMax = 72 * 1024 * 1024;
 
 export class Api {
-  readonly #rooms: ApiRooms;
+  readonly #parts: ApiParts;
   readonly #routes: Routes;
   readonly #bodies = new BodyBudget(largeBodiesBytesMax);
 
-  constructor(rooms: ApiRooms) {
-    this.#rooms = rooms;
-    this.#routes = new Routes(rooms.endpoints);
+  constructor(parts: ApiParts) {
+    this.#parts = parts;
+    this.#routes = new Routes(parts.endpoints);
   }
 
   owns(path: string): boolean {
@@ -61,7 +61,7 @@ export class Api {
 
   /** @throws Problem for a refused request */
   async answer(request: IncomingMessage, path: string, queryText: string): Promise<Answer> {
-    const { limits, organisation } = this.#rooms;
+    const { limits, organisation } = this.#parts;
     limits.take();
     const key = request.headers['ocp-apim-subscription-key'];
     if (key !== organisation.subscriptionKey) {
@@ -89,15 +89,15 @@ export class Api {
     const bytes = length === undefined ? limits.bytesMax : Number(length);
     if (bytes <= plainBodyBytesMax || bytes > limits.bytesMax) return jsonOf(request, limits);
     const gone = new AbortController();
-    const leave = (): void => gone.abort(new Error('the client is gone'));
+    const leave = (): void => gone.abort(new Error('the client has disconnected'));
     request.once('close', leave);
-    const room = await this.#bodies.reserve(bytes, gone.signal);
+    const space = await this.#bodies.reserve(bytes, gone.signal);
     request.off('close', leave);
     try {
       gone.signal.throwIfAborted();
       return await jsonOf(request, limits);
     } finally {
-      room[Symbol.dispose]();
+      space[Symbol.dispose]();
     }
   }
 
@@ -112,13 +112,13 @@ export class Api {
   }
 
   #bodyLimitsOf(endpoint: Endpoint): BodyLimits {
-    const { fileMax, bodyPatience } = this.#rooms.values;
+    const { fileMax, bodyPatience } = this.#parts.values;
     const bytesMax = plainBodyBytesMax + (endpoint.carriesFile === true ? fileCarrierBytes(fileMax) : 0);
     return { bytesMax, patienceMs: bodyPatience };
   }
 
   async #callerOf(authorization: string | undefined): Promise<User> {
-    const { provider } = this.#rooms;
+    const { provider } = this.#parts;
     const parameter = 'Authorization';
     const token = /^Bearer +([A-Za-z0-9._~+/=-]+)$/i.exec(authorization ?? '')?.[1];
     if (token === undefined) throw new Problem(401, 'A bearer token is required', { parameter, headers: { 'www-authenticate': 'Bearer' } });

@@ -35,7 +35,6 @@ export async function decodedInSlices(text: Buffer): Promise<Buffer | undefined>
   return content.subarray(0, length);
 }
 
-/** The content as Base64, in slices. */
 export function* encodedSlices(content: Buffer): Generator<Buffer> {
   for (let at = 0; at < content.length; at += sliceBytes)
     yield Buffer.from(content.toString('base64', at, Math.min(at + sliceBytes, content.length)), 'latin1');

@@ -7,7 +7,6 @@ import type { IncomingMessage } from 'node:http';
 import { decodedInSlices, type Decoded } from './base64.ts';
 import { Problem } from './problem.ts';
 
-/** Limits of size and time. */
 export interface BodyLimits {
   readonly bytesMax: number;
   readonly patienceMs: number;
@@ -77,7 +76,7 @@ export function wholeOf(request: IncomingMessage, { bytesMax, patienceMs }: Body
       else end(() => reject(tooLarge({ bytesMax, patienceMs })));
     };
     const whole = (): void => end(() => resolve(Buffer.concat(parts)));
-    const gone = (): void => end(() => reject(new Error('the client is gone')));
+    const gone = (): void => end(() => reject(new Error('the client has disconnected')));
     const tooSlow = new Problem(408, `The body was not complete within ${patienceMs} ms`, { headers: { connection: 'close' } });
     const timer = setTimeout(() => end(() => reject(tooSlow)), patienceMs);
     request.on('data', take).once('end', whole).once('error', gone).once('close', gone);

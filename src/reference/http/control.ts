@@ -18,7 +18,7 @@ import type { Stats } from './stats.ts';
 import type { Switches } from '../switches.ts';
 import { BadValue, durationOf } from '../values.ts';
 
-interface ControlRooms {
+interface ControlParts {
   readonly clock: ServiceClock;
   readonly organisation: Organisation;
   readonly users: Users;
@@ -33,12 +33,12 @@ const bodyBytesMax = 256 * 1024 * 1024;
 const advanceMaxMs = 86_400_000;
 
 export class ControlServer {
-  readonly #rooms: ControlRooms;
+  readonly #parts: ControlParts;
   readonly #server: Server;
   #port = 0;
 
-  constructor(rooms: ControlRooms) {
-    this.#rooms = rooms;
+  constructor(parts: ControlParts) {
+    this.#parts = parts;
     this.#server = createServer((request, response) => void this.#serve(request, response));
   }
 
@@ -80,7 +80,7 @@ export class ControlServer {
   }
 
   async #answer(endpoint: string, query: URLSearchParams, request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { clock, switches, provider, logs, feed, stats, users, organisation } = this.#rooms;
+    const { clock, switches, provider, logs, feed, stats, users, organisation } = this.#parts;
     switch (endpoint) {
       case 'GET /truth':
         response.writeHead(200, { 'content-type': 'application/x-ndjson' });

@@ -10,7 +10,6 @@ import type { Decoded } from './base64.ts';
 import { badField, badParameter, Problem } from './problem.ts';
 import type { Answer } from './faults.ts';
 
-/** A valid request. */
 export interface Call<Query, Body> {
   readonly caller: User;
   /** The values of the named segments of the path. */
@@ -33,13 +32,11 @@ interface EndpointOptions<Query, Body> {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** Below `{base_url}`, with names in braces: `/payloads/{payloadId}`. */
   readonly path: string;
-  /** An alternative path. */
   readonly alias?: string;
   readonly summary: string;
   readonly permissions: readonly Permission[];
   readonly query?: QueryReader<Query>;
   readonly body?: z.ZodType<Body>;
-  /** True if the body contains a file. */
   readonly carriesFile?: boolean;
   /** The schema of the response for each status of success. */
   readonly answers: Readonly<Record<number, z.ZodType>>;
@@ -70,7 +67,6 @@ function parametersOf(text: string): [name: string, value: string][] {
   });
 }
 
-/** For endpoints without parameters. */
 export const noQuery: QueryReader<undefined> = {
   schema: undefined,
   read(text) {
@@ -109,11 +105,11 @@ export async function bodyOf<Body>(schema: z.ZodType<Body>, given: unknown): Pro
   throw badField(path, `does not fit: ${issue?.message ?? ''}`);
 }
 
-/** A JSON response whose last field is the content as Base64, encoded while it is sent. */
-export function jsonWithFile(status: number, value: object, field: string, content: Buffer): Answer {
-  const before = Buffer.from(`${JSON.stringify(value).slice(0, -1)},${JSON.stringify(field)}:"`);
+/** A JSON response whose last field, `base64FileData`, is the content, encoded while it is sent. */
+export function jsonWithFile(status: number, value: object, content: Buffer): Answer {
+  const before = Buffer.from(`${JSON.stringify(value).slice(0, -1)},"base64FileData":"`);
   const headers = { 'content-type': 'application/json; charset=utf-8' };
-  return { status, headers, body: { before, content, behind: Buffer.from('"}') } };
+  return { status, headers, body: { before, content, after: Buffer.from('"}') } };
 }
 
 export function json(status: number, value: unknown): Answer {

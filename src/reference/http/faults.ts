@@ -23,7 +23,7 @@ export interface Answer {
 interface FileBody {
   readonly before: Buffer;
   readonly content: Buffer;
-  readonly behind: Buffer;
+  readonly after: Buffer;
 }
 
 const slowParts = 20;
@@ -74,8 +74,8 @@ export function answerOfProblem(problem: Problem): Answer & { readonly body: Buf
 /** Sends the response with the fault. `reset` closes the connection with a TCP reset. */
 export function send(response: ServerResponse, answer: Answer, fault: Fault | undefined, slowForMs: number, reset: () => void): void {
   if (fault === undefined && !Buffer.isBuffer(answer.body)) {
-    const { before, content, behind } = answer.body;
-    const length = before.length + fileCarrierBytes(content.length) + behind.length;
+    const { before, content, after } = answer.body;
+    const length = before.length + fileCarrierBytes(content.length) + after.length;
     response.writeHead(answer.status, { ...answer.headers, 'content-length': length });
     void sendFile(response, answer.body);
     return;
@@ -109,10 +109,10 @@ export function send(response: ServerResponse, answer: Answer, fault: Fault | un
   }
 }
 
-function* partsOf({ before, content, behind }: FileBody): Generator<Buffer> {
+function* partsOf({ before, content, after }: FileBody): Generator<Buffer> {
   yield before;
   yield* encodedSlices(content);
-  yield behind;
+  yield after;
 }
 
 /** Writes at the speed of the client; other requests are served between two parts. */

@@ -26,11 +26,11 @@ const securitySchemes = {
 };
 const refused: Readonly<Record<number, string>> = {
   400: 'A parameter, a header or a field does not fit',
-  401: 'The subscription key or the token is missing or not good',
+  401: 'The subscription key or the token is missing or invalid',
   403: 'Permission is missing, or a policy denies access for the reason that is named',
-  404: 'What the path or the body names is not there',
-  408: 'The body did not come in time',
-  409: 'A rule of the organisation is in the way',
+  404: 'The path or the body names something that does not exist',
+  408: 'The body did not arrive in time',
+  409: 'A rule of the organisation forbids it',
   413: 'The body or the file is too large',
   415: 'The body is of another media type or encoding',
   429: 'The rate limit is exceeded',

@@ -16,7 +16,7 @@ import { Problem } from './problem.ts';
 import type { Stats } from './stats.ts';
 import type { SwitchValues } from '../switches.ts';
 
-interface Rooms {
+interface ServerParts {
   readonly provider: IdentityProvider;
   readonly api: Api;
   readonly faults: Faults;
@@ -38,7 +38,6 @@ const headersMs = 30_000;
 const requestMs = 120_000;
 const statusOfCode: Readonly<Record<string, number>> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 };
 
-/** TLS settings. */
 export function tlsOptions({ cert, key }: Certificates): ServerOptions {
   return { cert, key, minVersion: 'TLSv1.2', ciphers, honorCipherOrder: true };
 }
@@ -49,7 +48,7 @@ export class ServiceServer {
    * The TCP connection of each TLS connection, by the port of the client; needed for a TCP reset.
    */
   readonly #connections = new Map<number, Socket>();
-  #rooms: Rooms | undefined;
+  #parts: ServerParts | undefined;
 
   constructor(certificates: Certificates) {
     const listener: RequestListener = (request, response) => void this.#serve(request, response);
@@ -83,8 +82,8 @@ export class ServiceServer {
   }
 
   /** Sets the handlers; earlier requests wait for them. */
-  open(rooms: Rooms): void {
-    this.#rooms = rooms;
+  open(parts: ServerParts): void {
+    this.#parts = parts;
   }
 
   close(): Promise<void> {
@@ -95,35 +94,36 @@ export class ServiceServer {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const [path, query] = splitOnce(originForm(request.url ?? ''), '?');
-    const rooms = this.#rooms;
-    if (!rooms) {
+    const [path = '', ...rest] = originForm(request.url ?? '').split('?');
+    const query = rest.join('?');
+    const parts = this.#parts;
+    if (!parts) {
       this.#reset(request);
       return;
     }
     try {
       const refusal = refusalOf(request, path);
       if (refusal) {
-        rooms.stats.request('other', refusal.status);
+        parts.stats.request('other', refusal.status);
         send(response, answerOfProblem(refusal), undefined, 0, () => this.#reset(request));
         return;
       }
-      if (rooms.provider.owns(path)) {
-        await this.#serveProvider(rooms, request, response, path);
+      if (parts.provider.owns(path)) {
+        await this.#serveProvider(parts, request, response, path);
         return;
       }
-      if (rooms.api.owns(path)) {
-        await this.#serveApi(rooms, request, response, path, query);
+      if (parts.api.owns(path)) {
+        await this.#serveApi(parts, request, response, path, query);
         return;
       }
       if (path === descriptionPath) {
-        rooms.stats.request(`GET ${descriptionPath}`, 200);
-        const answer = { status: 200, headers: { 'content-type': 'application/json; charset=utf-8' }, body: rooms.description };
+        parts.stats.request(`GET ${descriptionPath}`, 200);
+        const answer = { status: 200, headers: { 'content-type': 'application/json; charset=utf-8' }, body: parts.description };
         send(response, answer, undefined, 0, () => this.#reset(request));
         return;
       }
-      rooms.stats.request('other', 404);
-      send(response, answerOfProblem(new Problem(404, 'There is nothing here')), undefined, 0, () => this.#reset(request));
+      parts.stats.request('other', 404);
+      send(response, answerOfProblem(new Problem(404, 'Not found')), undefined, 0, () => this.#reset(request));
     } catch (error) {
       if (request.socket.destroyed || response.headersSent) return;
       process.stderr.write(
@@ -133,37 +133,32 @@ export class ServiceServer {
     }
   }
 
-  async #serveProvider(rooms: Rooms, request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
+  async #serveProvider(parts: ServerParts, request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
     const endpoint = path.endsWith('/token') ? 'POST token' : 'GET provider';
-    switch (rooms.values.identityProvider) {
+    switch (parts.values.identityProvider) {
       case 'down':
-        rooms.stats.request(endpoint, 'none');
-        {
-          this.#reset(request);
-          return;
-        }
-      case 'stalled': {
-        rooms.stats.request(endpoint, 'none');
+        parts.stats.request(endpoint, 'none');
+        this.#reset(request);
         return;
-      }
+      case 'stalled':
+        parts.stats.request(endpoint, 'none');
+        return;
       case 'unavailable':
-        rooms.stats.request(endpoint, 503);
-        {
-          send(response, answerOfProblem(new Problem(503, 'The identity provider is not available')), undefined, 0, () => undefined);
-          return;
-        }
+        parts.stats.request(endpoint, 503);
+        send(response, answerOfProblem(new Problem(503, 'The identity provider is not available')), undefined, 0, () => undefined);
+        return;
       case 'up':
-        await rooms.provider.serve(request, response, path);
-        rooms.stats.request(endpoint, response.statusCode);
+        await parts.provider.serve(request, response, path);
+        parts.stats.request(endpoint, response.statusCode);
     }
   }
 
-  async #serveApi(rooms: Rooms, request: IncomingMessage, response: ServerResponse, path: string, query: string): Promise<void> {
-    const fault = rooms.faults.next();
-    const answer = (fault && answerOf(fault)) ?? (await trueAnswer(rooms.api, request, path, query));
-    if (fault) rooms.stats.fault(fault);
-    rooms.stats.request(rooms.api.nameOf(request.method ?? '', path), fault === 'faultReset' ? 'none' : answer.status);
-    send(response, answer, fault, rooms.values.slowFor, () => this.#reset(request));
+  async #serveApi(parts: ServerParts, request: IncomingMessage, response: ServerResponse, path: string, query: string): Promise<void> {
+    const fault = parts.faults.next();
+    const answer = (fault && answerOf(fault)) ?? (await trueAnswer(parts.api, request, path, query));
+    if (fault) parts.stats.fault(fault);
+    parts.stats.request(parts.api.nameOf(request.method ?? '', path), fault === 'faultReset' ? 'none' : answer.status);
+    send(response, answer, fault, parts.values.slowFor, () => this.#reset(request));
   }
 
   #reset(request: IncomingMessage): void {
@@ -207,9 +202,4 @@ async function trueAnswer(api: Api, request: IncomingMessage, path: string, quer
 function originForm(target: string): string {
   const rest = /^https:\/\/[^/?]*(.*)$/i.exec(target)?.[1];
   return rest === undefined ? target : rest.startsWith('/') ? rest : `/${rest}`;
-}
-
-function splitOnce(text: string, mark: string): [string, string] {
-  const at = text.indexOf(mark);
-  return at < 0 ? [text, ''] : [text.slice(0, at), text.slice(at + mark.length)];
 }

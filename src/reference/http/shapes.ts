@@ -39,18 +39,16 @@ export const problem = z
  * An integer in a query, as text; the OpenAPI document describes it as an integer with its minimum.
  * A larger integer than JavaScript can represent becomes the largest one.
  */
-export function asInteger(form: RegExp, least: number, description: string): z.ZodType<number, string> {
+export function asInteger(form: RegExp, description: string): z.ZodType<number, string> {
   return z
     .string()
-    .regex(form, `must be a whole number of at least ${least}`)
+    .regex(form, 'must be a whole number of at least 1')
     .transform((digits) => Math.min(Number(digits), Number.MAX_SAFE_INTEGER))
-    .meta({ described: { type: 'integer', minimum: least, description } });
+    .meta({ described: { type: 'integer', minimum: 1, description } });
 }
 
-/** The number of a page of users or groups. */
-export const pageNumber = asInteger(/^0*[1-9]\d*$/, 1, 'Number of the page, 1 by default');
+export const pageNumber = asInteger(/^0*[1-9]\d*$/, 'Number of the page, 1 by default');
 
-/** The pagination object of a page. */
 export function paginationOf(totalRecords: number, pageSize: number, itemsInPage: number, page: number): z.infer<typeof pagination> {
   return { totalRecords, totalPages: Math.ceil(totalRecords / pageSize), pageSize, itemsInPage, page };
 }

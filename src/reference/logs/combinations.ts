@@ -28,7 +28,6 @@ type CombinationOf<Row> = Row extends readonly [infer Action, infer Result, infe
   ? readonly [action: Action, result: Result, reason: Reason]
   : never;
 
-/** A combination of action, result and reason. */
 export type Combination = CombinationOf<(typeof combinations)[number]>;
 
 /** Why an action is denied, or how a policy was changed. */

@@ -24,7 +24,6 @@ export interface UserNetwork {
 
 type Spot = readonly [name: string, latitude: number, longitude: number];
 
-/** The places of people. */
 export const places: readonly [Spot, ...Spot[]] = [
   ['Sydney NSW, Australia', -33.8688, 151.2093],
   ['Wellington, New Zealand', -41.2866, 174.7756],

@@ -74,8 +74,8 @@ export const logsQuery = queryOf(
     userId: filter.optional(),
     startTime: time.optional(),
     endTime: time.optional(),
-    page: asInteger(/^\d+$/, 1, 'Number of the page, 1 by default').optional(),
-    pageSize: asInteger(/^0*[1-9]\d*$/, 1, `Records per page, ${pageSizeDefault} by default; a size above 1000 counts as 1000`).optional(),
+    page: asInteger(/^\d+$/, 'Number of the page, 1 by default').optional(),
+    pageSize: asInteger(/^0*[1-9]\d*$/, `Records per page, ${pageSizeDefault} by default; a size above 1000 counts as 1000`).optional(),
     sort: sort.optional(),
   }),
 );

@@ -172,7 +172,6 @@ export function storedFrom(generated: GeneratedRecord): StoredRecord {
   return { ...keysOf(keys), at: generated.at, head, network, personal, tail: '}' };
 }
 
-/** The columns of text fields. */
 export function keysOf(fields: Readonly<Record<string, unknown>>): Omit<StoredRecord, 'at' | 'head' | 'network' | 'personal' | 'tail'> {
   const text = (name: string): string | null => (typeof fields[name] === 'string' ? fields[name] : null);
   return {

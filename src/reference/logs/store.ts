@@ -86,7 +86,6 @@ export class Store {
     return this.#columns.load(signal);
   }
 
-  /** Adds records in one transaction. */
   add(records: Iterable<Arrival>, now: number): void {
     this.#data.transaction(() => {
       const insert = this.#insert(now);
@@ -116,7 +115,6 @@ export class Store {
     }
   }
 
-  /** Makes due records visible. */
   reveal(now: number): void {
     if (this.#nextShown > now) return;
     const names = columns.join();

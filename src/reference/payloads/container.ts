@@ -36,7 +36,6 @@ export const overheadBytesMax = fixedBytes + rulesBytesMax + wrappedBytes + tagB
 
 /** A parsed header. Only `dataKeyOf` authenticates it. */
 export interface Header {
-  /** The bytes of the header. */
   readonly bytes: Buffer;
   readonly payloadId: string;
 }
@@ -65,7 +64,6 @@ export function newHeader(payloadId: string, payloadKey: Buffer, rules: unknown)
   return { header: Buffer.concat([front, nonce, encrypted(payloadKey, nonce, front, dataKey)]), dataKey };
 }
 
-/** The container with this header and content. */
 export function sealed(header: Buffer, dataKey: Buffer, content: Buffer): Buffer {
   return Buffer.concat([header, encrypted(dataKey, contentNonceOf(header), header, content)]);
 }

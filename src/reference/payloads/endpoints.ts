@@ -1,6 +1,6 @@
 /** The endpoints of payloads (specification 4.2, 4.8). */
 import { endpoint, json, type Endpoint } from '../http/endpoint.ts';
-import { readable, type PayloadRooms } from '../policies/authorize.ts';
+import { readable, type PayloadParts } from '../policies/authorize.ts';
 import type { SwitchValues } from '../switches.ts';
 import { answerOpenLocal, answerOpenRemote } from './open.ts';
 import { answerProtectLocal, answerProtectRemote } from './protect.ts';
@@ -17,7 +17,7 @@ import {
   protectRemote,
 } from './shapes.ts';
 
-export function payloadEndpoints(rooms: PayloadRooms, values: SwitchValues): Endpoint[] {
+export function payloadEndpoints(parts: PayloadParts, values: SwitchValues): Endpoint[] {
   return [
     endpoint({
       method: 'POST',
@@ -28,7 +28,7 @@ export function payloadEndpoints(rooms: PayloadRooms, values: SwitchValues): End
       body: protectRemote,
       carriesFile: true,
       answers: { 201: protectedRemote },
-      answer: (call) => answerProtectRemote(rooms, values, call),
+      answer: (call) => answerProtectRemote(parts, values, call),
     }),
     endpoint({
       method: 'POST',
@@ -37,7 +37,7 @@ export function payloadEndpoints(rooms: PayloadRooms, values: SwitchValues): End
       permissions: ['payload.create'],
       body: protectLocal,
       answers: { 201: protectedLocal },
-      answer: (call) => answerProtectLocal(rooms, call),
+      answer: (call) => answerProtectLocal(parts, call),
     }),
     endpoint({
       method: 'POST',
@@ -47,7 +47,7 @@ export function payloadEndpoints(rooms: PayloadRooms, values: SwitchValues): End
       body: openRemote,
       carriesFile: true,
       answers: { 200: openedRemote },
-      answer: (call) => answerOpenRemote(rooms, values, call),
+      answer: (call) => answerOpenRemote(parts, values, call),
     }),
     endpoint({
       method: 'POST',
@@ -56,7 +56,7 @@ export function payloadEndpoints(rooms: PayloadRooms, values: SwitchValues): End
       permissions: ['payload.open'],
       body: openLocal,
       answers: { 200: openedLocal },
-      answer: (call) => answerOpenLocal(rooms, call),
+      answer: (call) => answerOpenLocal(parts, call),
     }),
     endpoint({
       method: 'GET',
@@ -65,7 +65,7 @@ export function payloadEndpoints(rooms: PayloadRooms, values: SwitchValues): End
       permissions: ['payload.read', 'payload.read.all'],
       answers: { 200: payload },
       refusals: [404],
-      answer: ({ caller, params }) => json(200, payloadShown(readable(rooms, caller, params['payloadId']))),
+      answer: ({ caller, params }) => json(200, payloadShown(readable(parts, caller, params['payloadId']))),
     }),
   ];
 }

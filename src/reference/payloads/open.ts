@@ -9,7 +9,7 @@ import { json, jsonWithFile, type Call } from '../http/endpoint.ts';
 import { badField } from '../http/problem.ts';
 import type { Answer } from '../http/faults.ts';
 import { refusalOfOpening } from '../policies/evaluate.ts';
-import { denied, logAction, type PayloadRooms } from '../policies/authorize.ts';
+import { denied, logAction, type PayloadParts } from '../policies/authorize.ts';
 import type { CallerNetwork } from '../policies/network.ts';
 import type { AccessLevel } from '../policies/shapes.ts';
 import type { SwitchValues } from '../switches.ts';
@@ -28,25 +28,25 @@ interface Found {
 }
 
 /** The service decrypts: 200 with the content. */
-export function answerOpenRemote(rooms: PayloadRooms, values: SwitchValues, call: RemoteCall): Answer {
+export function answerOpenRemote(parts: PayloadParts, values: SwitchValues, call: RemoteCall): Answer {
   const { body, caller } = call;
   const container = bytesOf('base64FileData', body.base64FileData, call.files);
   if (container.length > values.fileMax + overheadBytesMax) throw fileTooLarge(values);
-  const { payload, header, dataKey } = authentic('base64FileData', () => found(rooms, container));
-  authorize(rooms, call, payload, 'View');
+  const { payload, header, dataKey } = authentic('base64FileData', () => found(parts, container));
+  authorize(parts, call, payload, 'View');
   const content = authentic('base64FileData', () => openedWith(dataKey, header, container));
-  logAction(rooms.feed, ['Decrypt', 'AccessGranted', 'Success'], caller, payload, body.userNetwork.shown);
-  return jsonWithFile(200, { payload: payloadShown(payload) }, 'base64FileData', content);
+  logAction(parts.feed, ['Decrypt', 'AccessGranted', 'Success'], caller, payload, body.userNetwork.shown);
+  return jsonWithFile(200, { payload: payloadShown(payload) }, content);
 }
 
 /** The caller decrypts: 200 with the data key. Of the container only the header is sent. */
-export function answerOpenLocal(rooms: PayloadRooms, call: LocalCall): Answer {
+export function answerOpenLocal(parts: PayloadParts, call: LocalCall): Answer {
   const { body, caller } = call;
   const given = bytesOf('base64Header', body.base64Header, call.files);
-  const { payload, header, dataKey } = authentic('base64Header', () => found(rooms, given));
+  const { payload, header, dataKey } = authentic('base64Header', () => found(parts, given));
   if (header.bytes.length < given.length) throw badField('base64Header', 'is longer than the header of a protected file');
-  authorize(rooms, call, payload, 'FullAccess');
-  logAction(rooms.feed, ['Decrypt', 'AccessGranted', 'Success'], caller, payload, body.userNetwork.shown);
+  authorize(parts, call, payload, 'FullAccess');
+  logAction(parts.feed, ['Decrypt', 'AccessGranted', 'Success'], caller, payload, body.userNetwork.shown);
   return json(200, { payload: payloadShown(payload), accessLevel: 'FullAccess', base64DataKey: dataKey.toString('base64') });
 }
 
@@ -54,7 +54,7 @@ export function answerOpenLocal(rooms: PayloadRooms, call: LocalCall): Answer {
  * @throws NotAuthentic also for an unknown payload: the container is from another service, or its
  * id was changed
  */
-function found({ payloads }: PayloadRooms, container: Buffer): Found {
+function found({ payloads }: PayloadParts, container: Buffer): Found {
   const header = headerOf(container);
   const payload = payloads.find(header.payloadId);
   if (!payload) throw new NotAuthentic('it is from another service, or its id was changed');
@@ -62,8 +62,8 @@ function found({ payloads }: PayloadRooms, container: Buffer): Found {
 }
 
 /** @throws Problem 403 with the reason, after logging it */
-function authorize(rooms: PayloadRooms, call: RemoteCall | LocalCall, payload: Payload, needed: AccessLevel): void {
-  const { policies, feed } = rooms;
+function authorize(parts: PayloadParts, call: RemoteCall | LocalCall, payload: Payload, needed: AccessLevel): void {
+  const { policies, feed } = parts;
   const { userNetwork }: { userNetwork: CallerNetwork } = call.body;
   const reason = refusalOfOpening({
     excludedCountries: policies.excludedCountries(),

@@ -10,7 +10,7 @@ import type { Answer } from '../http/faults.ts';
 import { Problem } from '../http/problem.ts';
 import { dateText } from '../http/shapes.ts';
 import { refusalOfProtecting, refusalOfRequest } from '../policies/evaluate.ts';
-import { denied, logAction, type PayloadRooms } from '../policies/authorize.ts';
+import { denied, logAction, type PayloadParts } from '../policies/authorize.ts';
 import type { SwitchValues } from '../switches.ts';
 import { keyBytes, newHeader, sealed } from './container.ts';
 import type { Payload } from './payloads.ts';
@@ -20,12 +20,12 @@ type RemoteCall = Call<unknown, z.infer<typeof protectRemote>>;
 type LocalCall = Call<unknown, z.infer<typeof protectLocal>>;
 
 /** The service encrypts: 201 with the container. */
-export function answerProtectRemote(rooms: PayloadRooms, values: SwitchValues, call: RemoteCall): Answer {
+export function answerProtectRemote(parts: PayloadParts, values: SwitchValues, call: RemoteCall): Answer {
   const { body, caller } = call;
   const content = bytesOf('base64FileData', body.base64FileData, call.files);
   if (content.length > values.fileMax) throw fileTooLarge(values);
   const payload = newPayload(call);
-  const { data, payloads, policies, feed } = rooms;
+  const { data, payloads, policies, feed } = parts;
   const reason = refusalOfProtecting(policies.excludedCountries(), body.userNetwork.place);
   if (reason) {
     logAction(feed, ['Encrypt', 'AccessDenied', reason], caller, payload, body.userNetwork.shown);
@@ -37,15 +37,15 @@ export function answerProtectRemote(rooms: PayloadRooms, values: SwitchValues, c
     payloads.add(payload);
     logAction(feed, ['Encrypt', 'AccessGranted', 'Success'], caller, payload, body.userNetwork.shown);
   });
-  return jsonWithFile(201, { payload: payloadShown(payload) }, 'base64FileData', container);
+  return jsonWithFile(201, { payload: payloadShown(payload) }, container);
 }
 
 /** The caller encrypts: 201 with the header of the container, and the data key for one content. */
-export function answerProtectLocal(rooms: PayloadRooms, call: LocalCall): Answer {
+export function answerProtectLocal(parts: PayloadParts, call: LocalCall): Answer {
   const { body, caller } = call;
   const { allowedAreas } = body;
   const payload = newPayload(call, body.originalFileCreatedDate);
-  const { data, payloads, policies, feed } = rooms;
+  const { data, payloads, policies, feed } = parts;
   const reason = refusalOfRequest(policies.excludedCountries(), allowedAreas, body.userNetwork.place);
   if (reason) {
     logAction(feed, ['EncryptionRequest', 'AccessDenied', reason], caller, payload, body.userNetwork.shown);

@@ -7,7 +7,6 @@ interface Grant {
   readonly user: User;
   readonly clientId: string;
   readonly claims: Readonly<Record<string, unknown>>;
-  /** Scopes that are granted. */
   readonly scopes: readonly string[];
   /** Claims of the ID token; undefined without one. */
   readonly identity: Readonly<Record<string, unknown>> | undefined;

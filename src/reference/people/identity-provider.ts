@@ -76,7 +76,6 @@ export class IdentityProvider {
     return `${this.#authUrl}/${this.#organisation.tenantId}/v2.0`;
   }
 
-  /** True for a path of this provider. */
   owns(path: string): boolean {
     return path.startsWith(`/${this.#organisation.tenantId}/`);
   }

@@ -13,7 +13,7 @@ import type { Payload, Payloads } from '../payloads/payloads.ts';
 import type { Policies } from './policies.ts';
 
 /** The parts of the service that an action on a payload needs. */
-export interface PayloadRooms {
+export interface PayloadParts {
   readonly data: DataFile;
   readonly payloads: Payloads;
   readonly policies: Policies;
@@ -33,7 +33,7 @@ export function denied(reason: string): Problem {
 }
 
 /** @throws Problem 404, 403 if the caller must not read this payload */
-export function readable({ payloads, policies }: PayloadRooms, caller: User, payloadId = ''): Payload {
+export function readable({ payloads, policies }: PayloadParts, caller: User, payloadId = ''): Payload {
   const payload = known(payloads, payloadId);
   const may =
     allows(caller.roles, 'payload.read.all') ||
@@ -43,7 +43,7 @@ export function readable({ payloads, policies }: PayloadRooms, caller: User, pay
 }
 
 /** @throws Problem 404, 403 if the caller must not change the policies of this payload */
-export function changeable({ payloads, policies }: PayloadRooms, caller: User, payloadId = '', byOwnerAlone = false): Payload {
+export function changeable({ payloads, policies }: PayloadParts, caller: User, payloadId = '', byOwnerAlone = false): Payload {
   const payload = known(payloads, payloadId);
   const own = byOwnerAlone ? payload.owner.userId === caller.userId : policies.levelOf(payload, caller.userId) === 'FullAccess';
   const may = allows(caller.roles, 'payload.update.all') || (allows(caller.roles, 'payload.update') && own);

@@ -10,7 +10,7 @@ import { known, knownGroup } from '../people/endpoints.ts';
 import type { Users } from '../people/users.ts';
 import type { Payload } from '../payloads/payloads.ts';
 import { payload as payloadShape, payloadShown } from '../payloads/shapes.ts';
-import { changeable, readable, logAction, type PayloadRooms } from './authorize.ts';
+import { changeable, readable, logAction, type PayloadParts } from './authorize.ts';
 import { networkOfPeer, type CallerNetwork } from './network.ts';
 import type { Change } from './policies.ts';
 import * as shapes from './shapes.ts';
@@ -21,14 +21,14 @@ const short = '/payloads/{payloadId}';
 const update = ['payload.update', 'payload.update.all'] as const;
 const read = ['payload.read', 'payload.read.all'] as const;
 
-export function policyEndpoints(rooms: PayloadRooms, users: Users): Endpoint[] {
+export function policyEndpoints(parts: PayloadParts, users: Users): Endpoint[] {
   return [
-    ...userAuthorizations(rooms, users),
-    ...groupAuthorizations(rooms, users),
-    ...accessWindows(rooms),
-    revocation(rooms),
-    owner(rooms, users),
-    ...excludedCountries(rooms),
+    ...userAuthorizations(parts, users),
+    ...groupAuthorizations(parts, users),
+    ...accessWindows(parts),
+    revocation(parts),
+    owner(parts, users),
+    ...excludedCountries(parts),
   ];
 }
 
@@ -37,7 +37,7 @@ export function policyEndpoints(rooms: PayloadRooms, users: Users): Endpoint[] {
  * the change.
  */
 function change<Body extends { userNetwork?: CallerNetwork | undefined }>(
-  { data, payloads, feed }: PayloadRooms,
+  { data, payloads, feed }: PayloadParts,
   { caller, body, peer }: Call<unknown, Body>,
   { payloadId }: Payload,
   work: () => Combination | undefined,
@@ -51,8 +51,8 @@ function change<Body extends { userNetwork?: CallerNetwork | undefined }>(
   });
 }
 
-function userAuthorizations(rooms: PayloadRooms, users: Users): Endpoint[] {
-  const { policies } = rooms;
+function userAuthorizations(parts: PayloadParts, users: Users): Endpoint[] {
+  const { policies } = parts;
   return [
     endpoint({
       method: 'POST',
@@ -64,11 +64,11 @@ function userAuthorizations(rooms: PayloadRooms, users: Users): Endpoint[] {
       answers: { 200: shapes.listedUserAuthorization },
       refusals: [404, 409],
       answer(call) {
-        const payload = changeable(rooms, call.caller, call.params['payloadId']);
+        const payload = changeable(parts, call.caller, call.params['payloadId']);
         const { payloadId } = payload;
         const { userId } = known(users, call.body.userId);
         if (userId === payload.owner.userId) throw new Problem(409, 'The user is the owner, who needs no authorization');
-        change(rooms, call, payload, () =>
+        change(parts, call, payload, () =>
           combinationOf('AuthorisedUserAccess', policies.authorizeUser(payloadId, userId, call.body.accessLevel)),
         );
         return json(
@@ -84,13 +84,13 @@ function userAuthorizations(rooms: PayloadRooms, users: Users): Endpoint[] {
       permissions: read,
       answers: { 200: z.array(shapes.listedUserAuthorization) },
       refusals: [404],
-      answer: ({ caller, params }) => json(200, policies.userAuthorizations(readable(rooms, caller, params['payloadId']).payloadId)),
+      answer: ({ caller, params }) => json(200, policies.userAuthorizations(readable(parts, caller, params['payloadId']).payloadId)),
     }),
   ];
 }
 
-function groupAuthorizations(rooms: PayloadRooms, users: Users): Endpoint[] {
-  const { policies } = rooms;
+function groupAuthorizations(parts: PayloadParts, users: Users): Endpoint[] {
+  const { policies } = parts;
   return [
     endpoint({
       method: 'POST',
@@ -102,11 +102,11 @@ function groupAuthorizations(rooms: PayloadRooms, users: Users): Endpoint[] {
       answers: { 200: shapes.listedGroupAuthorization },
       refusals: [404],
       answer(call) {
-        const payload = changeable(rooms, call.caller, call.params['payloadId']);
+        const payload = changeable(parts, call.caller, call.params['payloadId']);
         const { payloadId } = payload;
         const { groupId, accessLevel } = call.body;
         knownGroup(users, groupId);
-        change(rooms, call, payload, () =>
+        change(parts, call, payload, () =>
           combinationOf('AuthorisedGroupAccess', policies.authorizeGroup(payloadId, groupId, accessLevel)),
         );
         return json(
@@ -122,28 +122,28 @@ function groupAuthorizations(rooms: PayloadRooms, users: Users): Endpoint[] {
       permissions: read,
       answers: { 200: z.array(shapes.listedGroupAuthorization) },
       refusals: [404],
-      answer: ({ caller, params }) => json(200, policies.groupAuthorizations(readable(rooms, caller, params['payloadId']).payloadId)),
+      answer: ({ caller, params }) => json(200, policies.groupAuthorizations(readable(parts, caller, params['payloadId']).payloadId)),
     }),
   ];
 }
 
-function accessWindows(rooms: PayloadRooms): Endpoint[] {
-  const { policies } = rooms;
+function accessWindows(parts: PayloadParts): Endpoint[] {
+  const { policies } = parts;
   return [
     endpoint({
       method: 'POST',
       path: `${base}/access-windows`,
       alias: `${short}/access-windows`,
-      summary: 'Says when and where a payload may be opened',
+      summary: 'Sets when and where a payload may be opened',
       permissions: update,
       body: shapes.rulesChange,
       answers: { 200: shapes.rules },
       refusals: [404],
       answer(call) {
-        const payload = changeable(rooms, call.caller, call.params['payloadId']);
+        const payload = changeable(parts, call.caller, call.params['payloadId']);
         const { accessWindows, allowedAreas } = call.body;
         const rules = { ...(accessWindows && { accessWindows }), ...(allowedAreas && { allowedAreas }) };
-        change(rooms, call, payload, () => combinationOf('AccessWindow', policies.changeRules(payload.payloadId, rules)));
+        change(parts, call, payload, () => combinationOf('AccessWindow', policies.changeRules(payload.payloadId, rules)));
         return json(200, policies.rules(payload.payloadId));
       },
     }),
@@ -154,12 +154,12 @@ function accessWindows(rooms: PayloadRooms): Endpoint[] {
       permissions: read,
       answers: { 200: shapes.rules },
       refusals: [404],
-      answer: ({ caller, params }) => json(200, policies.rules(readable(rooms, caller, params['payloadId']).payloadId)),
+      answer: ({ caller, params }) => json(200, policies.rules(readable(parts, caller, params['payloadId']).payloadId)),
     }),
   ];
 }
 
-function revocation(rooms: PayloadRooms): Endpoint {
+function revocation(parts: PayloadParts): Endpoint {
   return endpoint({
     method: 'POST',
     path: `${base}/revocation`,
@@ -170,17 +170,17 @@ function revocation(rooms: PayloadRooms): Endpoint {
     answers: { 200: payloadShape },
     refusals: [404],
     answer(call) {
-      const payload = changeable(rooms, call.caller, call.params['payloadId']);
-      const after = change(rooms, call, payload, () =>
-        revoke(rooms, payload, call.body) ? ['Audit', 'RevokeAccess', 'Changed'] : undefined,
+      const payload = changeable(parts, call.caller, call.params['payloadId']);
+      const after = change(parts, call, payload, () =>
+        revoke(parts, payload, call.body) ? ['Audit', 'RevokeAccess', 'Changed'] : undefined,
       );
       return json(200, payloadShown(after));
     },
   });
 }
 
-function owner(rooms: PayloadRooms, users: Users): Endpoint {
-  const { payloads, policies } = rooms;
+function owner(parts: PayloadParts, users: Users): Endpoint {
+  const { payloads, policies } = parts;
   return endpoint({
     method: 'POST',
     path: `${base}/owner`,
@@ -191,9 +191,9 @@ function owner(rooms: PayloadRooms, users: Users): Endpoint {
     answers: { 200: payloadShape },
     refusals: [404],
     answer(call) {
-      const payload = changeable(rooms, call.caller, call.params['payloadId'], true);
+      const payload = changeable(parts, call.caller, call.params['payloadId'], true);
       const { userId } = known(users, call.body.userId);
-      const after = change(rooms, call, payload, () => {
+      const after = change(parts, call, payload, () => {
         if (userId === payload.owner.userId) return undefined;
         payloads.setOwner(payload.payloadId, userId);
         policies.forgetUser(payload.payloadId, userId);
@@ -204,7 +204,7 @@ function owner(rooms: PayloadRooms, users: Users): Endpoint {
   });
 }
 
-function excludedCountries({ policies }: PayloadRooms): Endpoint[] {
+function excludedCountries({ policies }: PayloadParts): Endpoint[] {
   const path = '/organization/policies/excluded-countries';
   return [
     endpoint({
@@ -218,7 +218,7 @@ function excludedCountries({ policies }: PayloadRooms): Endpoint[] {
     endpoint({
       method: 'POST',
       path,
-      summary: 'Says in which countries nobody of the organisation may protect or open',
+      summary: 'Sets the countries in which nobody of the organisation may protect or open',
       permissions: ['organization.update'],
       body: shapes.excludedCountries,
       answers: { 200: shapes.excludedCountries },
@@ -238,7 +238,7 @@ function combinationOf(
 }
 
 /** @returns true when this changes something. @throws Problem 404 for an unknown authorization */
-function revoke({ payloads, policies }: PayloadRooms, payload: Payload, body: z.infer<typeof shapes.revocation>): boolean {
+function revoke({ payloads, policies }: PayloadParts, payload: Payload, body: z.infer<typeof shapes.revocation>): boolean {
   const { isRevoked, userId, groupId } = body;
   if (userId === undefined && groupId === undefined) {
     if (payload.isRevoked === isRevoked) return false;

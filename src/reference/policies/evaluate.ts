@@ -7,7 +7,6 @@ import type { ReasonOf } from '../logs/combinations.ts';
 import { liesIn, type Area, type Place } from './position.ts';
 import type { AccessLevel, AccessWindow, Rules } from './shapes.ts';
 
-/** The inputs for opening a payload. */
 interface Opening {
   readonly excludedCountries: readonly string[];
   readonly isRevoked: boolean;

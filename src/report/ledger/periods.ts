@@ -49,7 +49,6 @@ export function byPeriod(windows: Iterable<LedgerReportWindow>, by: 'day' | 'mon
 
 const worstFirst: readonly LedgerReportState[] = ['gap', 'accepted', 'proven', 'final'];
 
-/** A period while its windows are added up. */
 class PeriodSums {
   #from: string;
   #to: string;

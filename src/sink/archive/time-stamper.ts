@@ -13,7 +13,6 @@ import type { TimeStampState } from '../../model/sink.ts';
 import type { Log } from '../../model/telemetry.ts';
 import type { Clock, Micros } from '../../model/time.ts';
 
-/** A time-stamping authority. */
 export interface Authority extends AsyncDisposable {
   /** @throws unless the authority grants a valid token for these bytes */
   stamp(content: Uint8Array, signal: AbortSignal): Promise<{ readonly bytes: Uint8Array; readonly time: Micros }>;

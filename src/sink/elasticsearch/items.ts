@@ -21,7 +21,6 @@ export interface ItemError {
   readonly caused_by?: ItemError;
 }
 
-/** One item of the response to `_bulk`. */
 export function itemFrom(given: unknown): Item {
   const { _id, status, failure_store, error } = membersOf(given);
   // Plain text may quote the document, like a reason.

@@ -36,12 +36,10 @@ export async function present(
 export class Reader {
   readonly #client: ElasticClient;
   readonly #id: string;
-  readonly #size: number;
 
-  constructor(client: ElasticClient, id: string, size = maxHits) {
+  constructor(client: ElasticClient, id: string) {
     this.#client = client;
     this.#id = id;
-    this.#size = size;
   }
 
   /**
@@ -51,7 +49,7 @@ export class Reader {
   async has(target: string, uids: readonly string[], signal: AbortSignal): Promise<Set<string> | undefined> {
     if (!(await this.#refresh(target, signal))) return new Set();
     return present(uids, (part) => {
-      const query = { size: this.#size, track_total_hits: true, _source: false, query: { ids: { values: part } } };
+      const query = { size: maxHits, track_total_hits: true, _source: false, query: { ids: { values: part } } };
       return this.#search(target, query, signal);
     });
   }

@@ -59,7 +59,6 @@ export function nodesOf({ nodes, cloudId }: ElasticsearchSettings): readonly str
   return [`https://${id.split(':')[0] ?? ''}.${host}:${port}`];
 }
 
-/** The name of the data stream for the events of a source. */
 export function dataStreamOf({ dataset, namespace }: ElasticsearchSettings, source: string): { dataset: string; namespace: string } {
   return { dataset, namespace: namespace.replaceAll('{source}', source.replaceAll('-', '_')) };
 }
@@ -114,7 +113,6 @@ export function authorizationOf({ apiKey, username, password }: ElasticsearchSet
   return `Basic ${Buffer.from(pair).toString('base64')}`;
 }
 
-/** The setting with the credentials. */
 export function credentialsOf({ apiKey, username }: ElasticsearchSettings): 'apiKey' | 'password' {
   return apiKey === undefined && username !== undefined ? 'password' : 'apiKey';
 }

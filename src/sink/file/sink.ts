@@ -19,7 +19,6 @@ import { isRotationDue, rotateFile, rotationProblem, type RotateSettings } from 
 interface FileSettings {
   readonly path: string;
   readonly rotate?: RotateSettings | undefined;
-  /** Compression of rotated files. */
   readonly compression: 'none' | 'gzip';
 }
 

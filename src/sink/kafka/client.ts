@@ -41,6 +41,5 @@ export interface KafkaClient extends AsyncDisposable {
   mayWrite(topic: string, setting: string): Promise<void>;
   /** Cuts the connections at once: no request in flight can reach a broker, and every call ends. */
   cut(): void;
-  /** Describes the certificate of the last connection. */
   readonly peer: string | undefined;
 }

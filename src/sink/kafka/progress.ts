@@ -7,7 +7,6 @@ import { WaybillError } from '../../errors.ts';
 import { objectIn } from '../../json-object.ts';
 import type { Position } from '../../model/ledger.ts';
 
-/** A record as read from the topic. */
 export interface ReadRecord {
   readonly offset: bigint;
   readonly key: string | undefined;

@@ -75,7 +75,6 @@ export const kafkaSettings = z.strictObject({
 
 export type KafkaSettings = z.output<typeof kafkaSettings>;
 
-/** Every topic that receives messages of these sources. */
 export function topicsOf(topic: string, sources: readonly string[]): readonly string[] {
   return topic.includes('{source}') ? sources.map((source) => topic.replaceAll('{source}', source)) : [topic];
 }

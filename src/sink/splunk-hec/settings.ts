@@ -44,7 +44,6 @@ export interface Metadata {
   readonly index?: string;
 }
 
-/** The sourcetype of ledger entries. */
 const ledgerSourcetype = 'dpas:ledger';
 
 /** The metadata for each source, cached. */

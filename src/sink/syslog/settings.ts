@@ -67,7 +67,6 @@ export function partsOf(address: string): { readonly scheme: Scheme; readonly ho
   return { scheme: scheme as Scheme, host: bracketed ?? name, port: Number(port) };
 }
 
-/** Bytes of header and message together. */
 export function frameBytes({ address, maxBytes }: SyslogSettings): number {
   return maxBytes ?? (partsOf(address).scheme === 'udp' ? 2_048 : 8_096);
 }

@@ -60,7 +60,6 @@ export class Dialer {
     this.#trust = new Trust(`sinks.${target.id}`, target.tls, target.ca);
   }
 
-  /** The certificate of the last connection. */
   get peer(): Peer | undefined {
     return this.#peer;
   }

@@ -95,7 +95,7 @@ test('every page read is stored: the page that selects the window, and each page
   const at = (minutes: number): string => {
     const found = it.source.records.find(({ time }) => time === base + minutes * minute + 250_000);
     if (!found) throw new Error(`there is no record at ${minutes} min`);
-    return uidOf(undefined, found.text);
+    return uidOf(found.text);
   };
   // The page of 20 holds the records of minutes 100 to 119, the window the records of minutes 105 to 115.
   const expected = [...Array.from({ length: 20 }, (_, i) => at(100 + i)), ...Array.from({ length: 11 }, (_, i) => at(105 + i))];

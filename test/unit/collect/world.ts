@@ -198,7 +198,7 @@ export async function world(options: Options = {}): Promise<World> {
 export function owned(records: readonly Served[], window: Window): string[] {
   return records
     .filter(({ time }) => window.from <= time && time < window.to)
-    .map(({ text }) => Buffer.from(uidOf(undefined, text), 'base64url').toString('hex'))
+    .map(({ text }) => Buffer.from(uidOf(text), 'base64url').toString('hex'))
     .sort();
 }
 

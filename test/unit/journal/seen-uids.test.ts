@@ -3,7 +3,7 @@ import { onTestFinished, expect, test } from 'vitest';
 import { SeenUids } from '../../../src/journal/seen-uids.ts';
 import { uidOf } from '../../support/records.ts';
 
-const uid = (n: number): string => uidOf(undefined, `{"logId":${n}}`);
+const uid = (n: number): string => uidOf(`{"logId":${n}}`);
 
 /** Memory of a set of up to twelve uids. */
 const setBytes = 256;

@@ -148,7 +148,6 @@ function readText(share: number, closedUntil: Micros, records: number, seconds: 
   return `read up to ${rfc3339(closedUntil)}: ${Math.floor(share * 100)} %, ${counted(records, 'record')}, ${rate}/s`;
 }
 
-/** Prints warnings and errors. */
 function warningsTo(stream: NodeJS.WritableStream): Log {
   return {
     write: (event, fields) => {
