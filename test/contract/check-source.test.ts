@@ -9,7 +9,7 @@ import { command } from '../../src/cli/commands/check/index.ts';
 import { outputOf } from '../support/command-io.ts';
 import { createAuthority } from '../support/certificates.ts';
 import { startService } from '../support/model-service-server.ts';
-import type { Finding } from '../unit/cli/offline-check.ts';
+import type { Finding } from '../support/offline-check.ts';
 import { temporaryDirectory } from '../unit/config/loading.ts';
 
 async function checked(refuse: (parameters: URLSearchParams) => number | undefined): Promise<{ code: number; findings: Finding[] }> {

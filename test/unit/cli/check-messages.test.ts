@@ -3,7 +3,7 @@
  * settings and the sink's encoder.
  */
 import { expect, test } from 'vitest';
-import { offlineCheck, service, type Finding } from './offline-check.ts';
+import { offlineCheck, service, type Finding } from '../../support/offline-check.ts';
 
 /**
  * Runs `check --offline` for one sink with these settings: exit code, and findings about the sink.

@@ -1,6 +1,6 @@
 /** `check --offline` on the predicted requests of sources. */
 import { expect, test } from 'vitest';
-import { offlineCheck, service, type Finding } from './offline-check.ts';
+import { offlineCheck, service, type Finding } from '../../support/offline-check.ts';
 
 /** The findings about a configuration with this many sources, all in one group. */
 async function findings(count: number, perSecond: number): Promise<readonly Finding[]> {

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { offlineCheck } from './offline-check.ts';
+import { offlineCheck } from '../../support/offline-check.ts';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 const pages = ['receivers', 'privacy', 'migrating'];

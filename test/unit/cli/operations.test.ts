@@ -7,7 +7,7 @@ import { command as operationsCommand } from '../../../src/cli/commands/operatio
 import { outputOf } from '../../support/command-io.ts';
 import { base, day, hour } from '../../support/records.ts';
 import { gap, lastAge, opened, source, temporary } from '../journal/opening.ts';
-import { service } from './offline-check.ts';
+import { service } from '../../support/offline-check.ts';
 
 test('times of backfills and retirements are RFC 3339, in the text and as JSON', async () => {
   const { journal, directory } = await opened();

@@ -20,7 +20,7 @@ import { ledgerDocument } from '../../../src/report/ledger/document.ts';
 import { outputOf } from '../../support/command-io.ts';
 import { ledgerReport, running } from '../../support/ledger-report.ts';
 import { base, collected, day, minute } from '../../support/records.ts';
-import { service } from '../cli/offline-check.ts';
+import { service } from '../../support/offline-check.ts';
 import { gap, lastAge, opened, pageOf, proven, source, span, temporary } from '../journal/opening.ts';
 
 const options = { by: 'day', tz: 'Europe/Berlin', version: '0.1.0' } as const;

@@ -1,9 +1,9 @@
 /** `check --offline` on a configuration that a test writes. */
-import { writeFileSync } from 'node:fs';
+import { mkdtempDisposableSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { command } from '../../../src/cli/commands/check/index.ts';
-import { outputOf } from '../../support/command-io.ts';
-import { temporaryDirectory } from '../config/loading.ts';
+import { command } from '../../src/cli/commands/check/index.ts';
+import { outputOf } from './command-io.ts';
 
 export interface Finding {
   readonly subject: string;
@@ -20,7 +20,7 @@ export const service = {
 
 /** @param config  YAML, or settings without `dataDir` for a state that does not exist */
 export async function offlineCheck(config: string | object): Promise<{ readonly code: number; readonly findings: readonly Finding[] }> {
-  using directory = temporaryDirectory();
+  using directory = mkdtempDisposableSync(join(tmpdir(), 'waybill-check-'));
   const file = join(directory.path, 'waybill.yaml');
   const dataDir = join(directory.path, 'state');
   writeFileSync(file, typeof config === 'string' ? config : JSON.stringify({ dataDir, ...config }));
