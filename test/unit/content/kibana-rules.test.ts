@@ -56,7 +56,14 @@ const timeFilter = z.strictObject({
   query: z.strictObject({ range: z.strictObject({ '@timestamp': z.strictObject({ gte: z.string().regex(/^now-\d+[mh]$/) }) }) }),
 });
 const ruleSchema = z.discriminatedUnion('type', [
-  z.strictObject({ ...common, type: z.literal('query'), language: z.literal('kuery'), index, query: z.string() }),
+  z.strictObject({
+    ...common,
+    type: z.literal('query'),
+    language: z.literal('kuery'),
+    index,
+    query: z.string(),
+    filters: z.tuple([timeFilter]).optional(),
+  }),
   z.strictObject({
     ...common,
     type: z.literal('eql'),
@@ -66,7 +73,15 @@ const ruleSchema = z.discriminatedUnion('type', [
     filters: z.tuple([timeFilter]),
   }),
   z.strictObject({ ...common, type: z.literal('esql'), language: z.literal('esql'), query: z.string(), alert_suppression: suppression }),
-  z.strictObject({ ...common, type: z.literal('threshold'), language: z.literal('kuery'), index, query: z.string(), threshold }),
+  z.strictObject({
+    ...common,
+    type: z.literal('threshold'),
+    language: z.literal('kuery'),
+    index,
+    query: z.string(),
+    filters: z.tuple([timeFilter]),
+    threshold,
+  }),
 ]);
 type Rule = z.output<typeof ruleSchema>;
 
@@ -253,7 +268,22 @@ describe('arrival', () => {
     const rows = eventsOf(spread(burst, count, 30 * 86_400, -30 * 86_400));
     const arrivals = rows.map((row, index) => ({ row, arrived: start + Math.floor((index / rows.length) * 300_000) }));
     expect(alertsOf(esqlRule(name), arrivals, start, start + 3 * hour)).toBe(0);
-    expect(usersOver(thresholdOf(name), rows)).toEqual(['u-1']);
+    const threshold = thresholdOf(name);
+    expect(usersOver(threshold, rows)).toEqual(['u-1']);
+    // The threshold form ignores what is older than a day.
+    expect(usersOver(threshold, recentOf(threshold.filters, rows, start + 86_400_000))).toEqual([]);
+  });
+
+  test('the rules on single events, except the building block, ignore a backfill of 30 days, and find a late event', () => {
+    const single = rules.filter((rule) => rule.type === 'query');
+    expect(single).toHaveLength(6);
+    for (const rule of single) {
+      const isBlock = rule.building_block_type !== undefined;
+      expect(isBlock).toBe(rule.rule_id === 'dpas-any-denied');
+      const rows = [...eventsOf(allCodes.map((code) => ({ code, at: 0 }))), eventOf({ ...recordFor({ code: 'New:New:New', at: 0 }) })];
+      const found = (ageHours: number): boolean => recentOf(rule.filters ?? [], rows, start + ageHours * hour).some(kql(rule.query).matches);
+      expect([0, 0.5, 20, 25, 30 * 24].map(found), rule.rule_id).toEqual([true, true, true, isBlock, isBlock]);
+    }
   });
 
   test.each(Object.entries(bursts))(
@@ -271,14 +301,9 @@ describe('arrival', () => {
   test('open_denied_then_allowed: a sequence that arrives 30 minutes or 20 hours late fires; a backfill of 30 days does not', () => {
     const rule = named('open_denied_then_allowed');
     if (rule.type !== 'eql') throw new Error('not an EQL rule');
-    const [{ query }] = rule.filters;
     const [happenings] = deniedThenAllowed.filter(({ fires }) => fires).map((sequence) => sequence.happenings);
     const rows = eventsOf(happenings ?? []);
-    const isFound = (late: number): boolean => {
-      const run = start + hour + late;
-      const earliest = run - minutesOf(query.range['@timestamp'].gte) * 60_000;
-      return eql(rule.query).matches(rows.filter((row) => Date.parse(String(row['@timestamp'])) >= earliest)).length > 0;
-    };
+    const isFound = (late: number): boolean => eql(rule.query).matches(recentOf(rule.filters, rows, start + hour + late)).length > 0;
     expect([0, hour / 2, 20 * hour, 25 * hour, 30 * 24 * hour].map(isFound)).toEqual([true, true, true, false, false]);
   });
 
@@ -288,6 +313,12 @@ describe('arrival', () => {
     expect(alertsOf(esqlRule(name), arrivals, start, start + 4 * hour)).toBe(1);
   });
 });
+
+/** The events that the filters of a rule leave in a run. @param run ms since the epoch */
+function recentOf(filters: readonly z.output<typeof timeFilter>[], rows: readonly Row[], run: number): readonly Row[] {
+  const earliest = filters.map(({ query }) => run - minutesOf(query.range['@timestamp'].gte) * 60_000);
+  return rows.filter((row) => earliest.every((ms) => Date.parse(String(row['@timestamp'])) >= ms));
+}
 
 function minutesOf(from: string): number {
   const [, count, unit] = /^now-(\d+)([mh])$/.exec(from) ?? [];

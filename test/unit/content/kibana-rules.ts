@@ -131,7 +131,7 @@ const deniedThenAllowed = `sequence by user.id, dpas.payload.id with maxspan=1h
   [any where event.code == "Decrypt:AccessGranted:Success"]`;
 
 const lateEvents = 'It ignores events that arrive more than 24 hours late.';
-/** EQL has no present time; Kibana adds a filter to the request. Without it, a backfill would fire. */
+/** KQL and EQL have no present time; Kibana adds a filter to the request. Without it, a backfill would fire. */
 const lastDay = {
   meta: { alias: 'Last 24 hours', disabled: false, negate: false },
   query: { range: { '@timestamp': { gte: 'now-24h' } } },
@@ -191,16 +191,10 @@ function ruleOf(plan: RulePlan): object {
       from: reach(3600),
     };
   if (!window) {
-    const block = name === 'any_denied' ? { building_block_type: 'default' } : {};
-    return {
-      ...common(plan, words),
-      ...block,
-      type: 'query',
-      language: 'kuery',
-      index: [auditPattern],
-      query: kqlOf(name),
-      from: 'now-10m',
-    };
+    const query = { type: 'query', language: 'kuery', index: [auditPattern], query: kqlOf(name), from: 'now-10m' };
+    // Kibana hides the alerts of a building block, so this rule may record every denial, however late.
+    if (name === 'any_denied') return { ...common(plan, words), building_block_type: 'default', ...query };
+    return { ...common(plan, { ...words, description: `${words.description} ${lateEvents}` }), ...query, filters: [lastDay] };
   }
   const span = minutes(window.seconds);
   const limits = `The rule counts in buckets of ${minutes(2 * window.seconds)}: it fires for each burst within ${span}, and may fire for a slower one. ${lateEvents}`;
@@ -219,14 +213,13 @@ function ruleOf(plan: RulePlan): object {
   };
 }
 
-/** For stacks without ES|QL rules. A threshold counts by arrival, so a backfill may fire it. */
+/** For stacks without ES|QL rules. A threshold counts by arrival, so the catch-up after an outage may fire it. */
 function thresholdOf(plan: RulePlan): readonly object[] {
   const window = windows[plan.name];
   if (!window) return [];
   const words = wordsOf(plan.name);
   const field = /\((?!\*)(.*)\)/.exec(window.counted)?.[1];
-  const warning =
-    'This form counts by arrival: a backfill, or the catch-up after an outage, may fire it. Use the ES|QL form where the stack has it.';
+  const warning = `This form counts by arrival: the catch-up after an outage, or a backfill of the last 24 hours, may fire it. ${lateEvents} Use the ES|QL form where the stack has it.`;
   return [
     {
       ...common(plan, { ...words, title: `${words.title} (threshold)`, description: `${words.description} ${warning}` }),
@@ -235,6 +228,7 @@ function thresholdOf(plan: RulePlan): readonly object[] {
       language: 'kuery',
       index: [auditPattern],
       query: window.codes.length === 0 ? 'user.id: *' : `event.code: (${window.codes.map((code) => JSON.stringify(code)).join(' or ')})`,
+      filters: [lastDay],
       threshold: { field: ['user.id'], value: window.count, cardinality: field === undefined ? [] : [{ field, value: window.count }] },
       from: reach(window.seconds),
     },

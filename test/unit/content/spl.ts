@@ -26,6 +26,8 @@ const aggregates: Readonly<Record<string, (values: readonly unknown[]) => unknow
   min: (values) => Math.min(...values.map(Number)),
   max: (values) => Math.max(...values.map(Number)),
   sum: (values) => values.reduce<number>((sum, value) => sum + Number(value), 0),
+  // Of the events in the order of their times.
+  latest: (values) => values.at(-1),
 };
 
 const functions: Readonly<Record<string, (...values: readonly never[]) => unknown>> = {
@@ -259,7 +261,10 @@ function stepOf(name: string, parser: Parser, read: (field: string) => void, com
     case 'stats':
       return stats(parser, read, computes);
     case 'timechart':
-      // Only its fields matter: a chart does not filter.
+      // A row for each series: a chart does not filter. Without a limit, Splunk shows ten series.
+      parser.expect('limit');
+      parser.expect('=');
+      parser.word();
       return stats(parser, read, computes);
     case 'streamstats':
       return streamstats(parser, read, computes);
@@ -328,7 +333,8 @@ function stats(parser: Parser, read: (field: string) => void, computes: (column:
         rows.filter((row) => keys.every((key) => row[key] !== undefined)),
         (row) => JSON.stringify(keys.map((key) => row[key])),
       ).values(),
-    ].map((group) => {
+    ].map((unordered) => {
+      const group = unordered.toSorted((a, b) => Number(a['_time']) - Number(b['_time']));
       const values = columns.map(({ column, of, field }) => {
         const found = group.map((row) => (field === undefined ? true : row[field])).filter((value) => value !== undefined);
         return [column, aggregates[of]?.(found)];

@@ -37,18 +37,28 @@ export function csv(name: string): readonly Readonly<Record<string, string>>[] {
   return lines.map((line) => Object.fromEntries(line.split(',').map((cell, index) => [columns[index] ?? '', cell])));
 }
 
+/** A search with the definitions of its macros. */
+export const expanded = (text: string): string =>
+  text.replaceAll(/`(\w+)`/g, (_, name: string) => {
+    const definition = conf('macros').get(name)?.get('definition');
+    if (definition === undefined) throw new Error(`no macro ${name}`);
+    return definition;
+  });
+
+export const savedSearch = (name: string): string => expanded(conf('savedsearches').get(name)?.get('search') ?? `no search ${name}`);
+
 export const normalize = normalizer(settings);
 export const encodeCef = encoder('cef', { includeOriginal: false, cef: { ipv6: 'c6a2', geo: 'cfp' } });
 
+type Keys = ReadonlyMap<string, string>;
+
 /**
- * A CEF message with the fields that props.conf and transforms.conf extract at search time; its
- * time is the envelope's.
+ * A CEF message with the fields that the app extracts at search time; its time is the envelope's.
  */
 export function cefEventOf(record: object, normalizeRecord = normalize): Row {
   const line = encodeCef(normalizeRecord(recordOf(JSON.stringify(record))));
-  const stanza = conf('props').get('dpas:cef') ?? new Map<string, string>();
   const row: Record<string, unknown> = { '@timestamp': eventOf(record)['@timestamp'] };
-  for (const report of stanza.get('REPORT-dpas_cef')?.split(', ') ?? []) {
+  for (const report of conf('props').get('dpas:cef')?.get('REPORT-dpas_cef')?.split(', ') ?? []) {
     const keys = conf('transforms').get(report);
     const names = [...(keys?.get('FORMAT') ?? '').matchAll(/(\S+)::\$(\d)/g)];
     // JavaScript has no possessive quantifiers; without them the expressions match the same.
@@ -57,11 +67,53 @@ export function cefEventOf(record: object, normalizeRecord = normalize): Row {
     for (const match of line.matchAll(regex))
       for (const [, name = '', value] of names) row[name === '$1' ? (match[1] ?? '') : name] ??= match[Number(value)];
   }
-  for (const [key, value] of stanza)
-    if (key.startsWith('FIELDALIAS-'))
-      for (const [, from = '', to = ''] of value.matchAll(/(\w+) AS(?:NEW)? "?([\w.]+)"?/g)) row[to] ??= row[from];
-  const known = csv('dpas_outcomes.csv').find(({ event_code }) => event_code === row['event_code']);
-  for (const [, from = '', to = ''] of stanza.get('LOOKUP-dpas_1_outcomes')?.matchAll(/(\w+) AS "?([\w.]+)"?/g) ?? [])
-    row[to] = known?.[from];
+  return atSearchTime('dpas:cef', row);
+}
+
+/** The extracted fields of an event, then aliases, calculated fields and lookups, in the order of Splunk. */
+export function atSearchTime(sourcetype: string, extracted: Row): Row {
+  const keys: Keys = conf('props').get(sourcetype) ?? new Map<string, string>();
+  const named = (prefix: string): readonly string[] =>
+    [...keys].filter(([key]) => key.startsWith(prefix)).toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, value]) => value); // prettier-ignore
+  const row: Record<string, unknown> = { ...extracted };
+  for (const value of named('FIELDALIAS-'))
+    for (const [, from = '', kind = '', to = ''] of value.matchAll(/"?([\w.]+)"? (AS|ASNEW) "?([\w.]+)"?/g)) {
+      if (row[from] !== undefined && (kind === 'AS' || row[to] === undefined)) row[to] = row[from];
+    }
+  Object.assign(row, calculated(keys, { ...row }));
+  for (const value of named('LOOKUP-')) Object.assign(row, lookedUp(value, row));
   return row;
+}
+
+/** Each EVAL sees the fields before any of them; a field without a value has no result. */
+function calculated(keys: Keys, row: Row): Row {
+  const found = [...keys].flatMap(([key, expression]) => {
+    if (!key.startsWith('EVAL-')) return [];
+    const valueOf = (operand: string): unknown => (operand.startsWith('"') ? operand.slice(1, -1) : row[operand.replaceAll("'", '')]);
+    const [, choices] = /^coalesce\((.*)\)$/.exec(expression) ?? [];
+    if (choices !== undefined) {
+      const value = choices.split(', ').map(valueOf).find((each) => each !== undefined);
+      return [[key.slice(5), value]];
+    }
+    const operands = expression.match(/"[^"]*"|'[^']*'/g) ?? [];
+    if (operands.join('.') !== expression) throw new Error(`cannot evaluate ${expression}`);
+    const values = operands.map(valueOf);
+    return [[key.slice(5), values.includes(undefined) ? undefined : values.join('')]];
+  });
+  return Object.fromEntries(found.filter(([, value]) => value !== undefined)) as Row;
+}
+
+/** `table key [AS field] … OUTPUT|OUTPUTNEW column [AS field] …`: an empty cell gives no field. */
+function lookedUp(definition: string, row: Row): Row {
+  const [, table = '', inputs = '', kind, outputs = ''] = /^(\w+) (.*) (OUTPUT|OUTPUTNEW) (.*)$/.exec(definition) ?? [];
+  const pairs = (text: string): readonly (readonly [column: string, field: string])[] =>
+    [...text.matchAll(/(\w+)(?: AS "?([\w.]+)"?)?/g)].map(([, column = '', field = column]) => [column, field]);
+  const file = conf('transforms').get(table)?.get('filename') ?? `no lookup ${table}`;
+  const match = csv(file).find((line) => pairs(inputs).every(([column, field]) => line[column] === String(row[field])));
+  return Object.fromEntries(
+    pairs(outputs).flatMap(([column, field]) => {
+      const value = match?.[column] ?? '';
+      return value === '' || (kind === 'OUTPUTNEW' && row[field] !== undefined) ? [] : [[field, value]];
+    }),
+  );
 }

@@ -15,23 +15,16 @@ import { normalizer } from '../../../src/normalize/normalizer.ts';
 import { parseCef } from '../encode/cef-parser.ts';
 import { allCodes, bursts, burstSequences, deniedThenAllowed, singleEvents, spread } from './sequences.ts';
 import { sigmaRules } from './sigma.ts';
-import { app, cefEventOf, conf, csv, encodeCef, normalize, read } from './splunk-app.ts';
+import { app, cefEventOf, conf, csv, encodeCef, expanded, normalize, read, savedSearch } from './splunk-app.ts';
 import { spl } from './spl.ts';
 
 const detectionRules = kibanaRules
   .trimEnd()
   .split('\n')
   .map((line) => JSON.parse(line) as { readonly rule_id: string; readonly severity: string });
-const macros = conf('macros');
-/** The searches on records. splunk-ledger.test.ts tests the searches on ledger events. */
+/** The searches on records. */
 const searches = [...conf('savedsearches')].filter(([name]) => name.startsWith('DPAS: '));
-const expanded = (text: string): string =>
-  text.replaceAll(/`(\w+)`/g, (_, name: string) => {
-    const definition = macros.get(name)?.get('definition');
-    if (definition === undefined) throw new Error(`no macro ${name}`);
-    return definition;
-  });
-const searchOf = (name: string): string => expanded(conf('savedsearches').get(`DPAS: ${name}`)?.get('search') ?? `no search ${name}`);
+const searchOf = (name: string): string => savedSearch(`DPAS: ${name}`);
 
 const views = globSync('default/data/ui/views/*.xml', { cwd: app }).map((path) => [path, read(path)] as const);
 const unescaped = (text: string): string => text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&');
@@ -75,6 +68,55 @@ describe('the files', () => {
     expect(queries.length).toBeGreaterThan(2);
     expect(queries.flatMap(({ fields }) => fields).filter((field) => field !== 'tags{}' && !mappedFields.has(field))).toEqual([]);
   });
+});
+
+describe('the dashboards', () => {
+  const events = allCodes.map((code, at) => eventOf({ ...fullest, ...recordFor({ code, at }) }));
+  const marked = events.map((event) => ({ ...event, tags: ['forwarded', 'waybill_test'] }));
+
+  test.each(views)('%s shows events of its user and file, and no test events', (path, text) => {
+    const isFiltered = !path.includes('overview');
+    for (const query of queriesIn(text)) {
+      const shown = (user: string, file: string, rows: readonly Row[]): number =>
+        spl(expanded(query.replace('$user$', user).replace('$file$', file))).run(rows).length;
+      expect(shown('*', '*', events), query).toBeGreaterThan(0);
+      expect(shown('*', '*', marked), query).toBe(0);
+      expect(shown('u-1', 'p-1', events), query).toBe(shown('*', '*', events));
+      for (const [user, file] of [['u-2', '*'], ['*', 'p-2']] as const) expect(shown(user, file, events) === 0, query).toBe(isFiltered); // prettier-ignore
+    }
+  });
+
+  test.each(views)('%s has an input for each token, and shows the chosen time', (_, text) => {
+    const inputs = [...text.matchAll(/<input type="\w+" token="(\w+)">/g)].map(([, token]) => token);
+    const used = [...text.matchAll(/\$(\w+)(?:\.\w+)?\$/g)].map(([, token]) => token);
+    expect([...new Set(used)].toSorted()).toEqual(inputs.toSorted());
+    const searches = [...text.matchAll(/<search>([^]*?)<\/search>/g)].map(([, search = '']) => search);
+    for (const search of searches) expect(search.replaceAll(/\s/g, '')).toMatch(/<earliest>\$time.earliest\$<\/earliest><latest>\$time.latest\$<\/latest>$/); // prettier-ignore
+  });
+
+  test('a chart of outcomes has a series for each of them', () => {
+    const limits = views.flatMap(([, text]) => [...text.matchAll(/timechart limit=(\d+) /g)].map(([, limit]) => Number(limit)));
+    expect(limits).toHaveLength(4);
+    for (const limit of limits) expect(limit).toBeGreaterThanOrEqual(allCodes.length);
+  });
+
+  test('name the newest address and file of an id', () => {
+    const at = (second: number, email: string, name: string): Row =>
+      eventOf({ ...fullest, ...recordFor({ code: 'Decrypt:AccessDenied:UserPayloadNoAccess', at: second }), userEmailAddress: email, payloadName: name }); // prettier-ignore
+    const rows = [at(2, 'new@example.com', 'new.docx'), at(1, 'old@example.com', 'old.docx')];
+    const overview = queriesIn(views.find(([path]) => path.includes('overview'))?.[1] ?? '');
+    const found = overview.flatMap((query) => spl(expanded(query)).run(rows));
+    expect(found.flatMap(({ email }) => email ?? [])).toEqual(['new@example.com']);
+    expect(found.flatMap(({ file }) => file ?? [])).toEqual(['new.docx']);
+  });
+});
+
+test('the app has one name and one version, and exports what other apps need', () => {
+  const stanza = conf('app');
+  expect([stanza.get('package')?.get('id'), stanza.get('id')?.get('name')]).toEqual(['waybill_dpas', 'waybill_dpas']);
+  expect(stanza.get('launcher')?.get('version')).toBe(stanza.get('id')?.get('version'));
+  const shared = [...read('metadata/default.meta').matchAll(/^\[(\w+)\]\nexport = system$/gm)].map(([, kind]) => kind);
+  expect(shared).toEqual(['props', 'transforms', 'lookups', 'eventtypes', 'tags', 'macros']);
 });
 
 describe('the lookup of outcomes', () => {
@@ -217,21 +259,6 @@ describe('the saved searches', () => {
     }
   });
 
-  test('that alert consider data indexed since the previous run, and throttle', () => {
-    for (const [name, keys] of searches.filter(([, each]) => each.has('cron_schedule'))) {
-      const { limits } = spl(expanded(keys.get('search') ?? ''));
-      const [, minutes] = /^-(\d+)m@m$/.exec(limits['_index_earliest'] ?? '') ?? [];
-      const window = (bursts[name.replace(/^DPAS: /, '')]?.window ?? 0) / 60;
-      expect(Number(minutes), name).toBeGreaterThanOrEqual(5 + window);
-      expect([limits['_index_latest'], keys.get('dispatch.earliest_time'), keys.get('dispatch.latest_time')], name).toEqual([
-        '@m',
-        '-24h',
-        '+5m',
-      ]);
-      expect(keys.get('alert.suppress'), name).toBe('1');
-    }
-  });
-
   test('alert with the level of the rule', () => {
     // The numbers of the severities that Splunk Web shows as low, medium and high.
     const severities: Readonly<Record<string, string>> = { low: '2', medium: '3', high: '4' };
@@ -314,8 +341,7 @@ describe('the saved searches', () => {
 });
 
 describe('the searches on ledger events', () => {
-  const search = (name: string): string =>
-    expanded(conf('savedsearches').get(`DPAS ledger: ${name}`)?.get('search') ?? `no search ${name}`);
+  const search = (name: string): string => savedSearch(`DPAS ledger: ${name}`);
   const rows = ledgerEvents.map((event) => flat(event, ''));
   const hour = 3_600_000_000;
 
