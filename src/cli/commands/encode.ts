@@ -69,10 +69,12 @@ async function run(values: Values, io: Io, clock: Clock): Promise<number> {
   let excluded = 0;
   for await (const line of records) {
     number += 1;
-    if (line.trim() === '') continue;
+    // Blanks around a record are no part of it: in a response they stand between records.
+    const record = line.trim();
+    if (record === '') continue;
     let message: string | undefined;
     try {
-      message = encode(line);
+      message = encode(record);
     } catch (thrown) {
       if (!(thrown instanceof SyntaxError || thrown instanceof RangeError)) throw thrown;
       failed = true;

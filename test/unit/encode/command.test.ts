@@ -66,6 +66,12 @@ describe('records on standard input', () => {
     expect([code, lines]).toEqual([0, [record, record]]);
   });
 
+  test.each([text, '"a text"', '7'])('%s may stand between blanks, which are no part of it', async (record) => {
+    const { lines } = await encode(['--format', 'ecs'], [`${record}\n \t${record}\t \r\n`]);
+    expect(lines).toHaveLength(2);
+    expect(lines[1]).toBe(lines[0]);
+  });
+
   test('that are not JSON are reported with their line, and the others encoded', async () => {
     const { code, lines, err } = await encode(['--format', 'raw'], [`${text}\n{"a":\n\nnot\u001b[31m\n${text}\n{`]);
     expect(code).toBe(1);
