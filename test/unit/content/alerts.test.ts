@@ -5,20 +5,35 @@
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import { expect, it } from 'vitest';
+import { z } from 'zod';
 import { metricTable, type Metric } from '../../../src/telemetry/metric-table.ts';
 
 const read = (path: string): string => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
 const metrics: Readonly<Record<string, Metric>> = metricTable;
 
-interface RuleFile {
-  readonly groups: readonly { readonly rules: readonly { readonly alert: string; readonly expr: string }[] }[];
-}
+/** Alerting rules of Prometheus ("Defining recording rules", "Alerting rules"), with what each alert of this project needs. */
+const ruleFile = z.strictObject({
+  groups: z.array(
+    z.strictObject({
+      name: z.string(),
+      rules: z.array(
+        z.strictObject({
+          alert: z.string().regex(/^Waybill\w+$/),
+          expr: z.string().min(1),
+          for: z.string().regex(/^\d+[mh]$/).optional(),
+          labels: z.strictObject({ severity: z.enum(['critical', 'warning', 'info']) }),
+          annotations: z.strictObject({ summary: z.string().min(1), description: z.string().min(1) }),
+        }),
+      ),
+    }),
+  ),
+});
 interface Panel {
   readonly title: string;
   readonly targets?: readonly { readonly expr: string }[];
 }
 
-const alerts = (parse(read('content/prometheus/alerts.yaml')) as RuleFile).groups.flatMap(({ rules }) => rules);
+const alerts = ruleFile.parse(parse(read('content/prometheus/alerts.yaml'))).groups.flatMap(({ rules }) => rules);
 const { panels } = JSON.parse(read('content/grafana/dashboard.json')) as { readonly panels: readonly Panel[] };
 const expressions = [
   ...alerts.map(({ alert, expr }) => [alert, expr] as const),

@@ -77,6 +77,18 @@ describe('the mapping', () => {
   });
 });
 
+test('the pipeline writes the time of arrival, which detection rules look for, into a field that is mapped as a date', () => {
+  expect(read('ingest-pipeline')).toMatchObject({ processors: [{ set: { field: 'event.ingested', value: '{{{_ingest.timestamp}}}' } }] });
+  expect(fields.get('event.ingested')).toMatchObject({ type: 'date' });
+});
+
+test('the lifecycle policy rolls over at 30 days or 50 GB, as content/README.md says', () => {
+  const readme = readFileSync(new URL('../../../content/README.md', import.meta.url), 'utf8');
+  expect(readme).toContain('rolls over at 30 days or 50 GB');
+  const rollover = { max_age: '30d', max_primary_shard_size: '50gb' };
+  expect(read('ilm-policy')).toMatchObject({ policy: { phases: { hot: { actions: { rollover } } } } });
+});
+
 describe('the steps', () => {
   const builtIn = new Set(['logs@mappings', 'logs@settings', 'ecs@mappings']);
   const at = (version: ServerFacts['version'], overrides: Partial<ServerFacts> = {}): ServerFacts => ({

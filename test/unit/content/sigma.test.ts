@@ -53,6 +53,30 @@ describe('the files', () => {
     }
   });
 
+  test('have the techniques and tactics of ATT&CK for what they detect, and a harmless cause', () => {
+    // Tactics as SigmaHQ/sigma assigns them.
+    const tactics = {
+      t1530: ['collection'],
+      t1222: ['defense-impairment'],
+      t1098: ['persistence', 'privilege-escalation'],
+      t1078: ['initial-access', 'persistence', 'privilege-escalation', 'stealth'],
+    };
+    const [opens, control, owner] = [['t1530'], ['t1222'], ['t1098', 't1222']] as const;
+    const techniques: Readonly<Record<string, readonly (keyof typeof tactics)[]>> = {
+      ...{ any_denied: [], protect_denied_geo: [], open_allowed: [] },
+      ...{ open_denied_country: opens, open_denied_no_access: opens, open_denied_geo: opens, open_denied_time: opens },
+      ...{ open_denied_many_files: opens, open_denied_repeatedly: opens, open_outside_time: opens, opened_many: opens },
+      ...{ authorized: control, authorized_many: control, revocation_changed: control, revocation_changed_many: control },
+      ...{ owner_changed: owner, owner_changed_many: owner, open_denied_then_allowed: ['t1530', 't1078'] },
+    };
+    for (const { name, tags = [], falsepositives } of sigmaRules) {
+      const used = techniques[name.replace(/^dpas_/, '')] ?? [];
+      const expected = new Set(used.flatMap((each) => [`attack.${each}`, ...tactics[each].map((tactic) => `attack.${tactic}`)]));
+      expect(tags.toSorted(), name).toEqual([...expected].toSorted());
+      expect(falsepositives.length, name).toBeGreaterThan(0);
+    }
+  });
+
   test('refer to rules that exist', () => {
     const names = new Set(sigmaRules.map(({ name }) => name));
     expect(sigmaRules.flatMap(({ correlation }) => correlation?.rules ?? []).filter((name) => !names.has(name))).toEqual([]);
@@ -101,6 +125,24 @@ describe('the pipelines', () => {
     // The first mapping of a field applies: after it the field has another name.
     return applied.reduce<Record<string, string>>((all, { mapping }) => ({ ...mapping, ...all }), {});
   };
+
+  test('select the events of Waybill by a value that each of them has', () => {
+    const conditionOf = (pipeline: string): readonly (readonly [string, string])[] => {
+      const { transformations } = readSigma(`pipelines/${pipeline}.yml`) as { transformations: readonly Transformation[] };
+      return transformations.flatMap(({ type, conditions = {} }) => (type === 'add_condition' ? Object.entries(conditions) : []));
+    };
+    // The source type that the sink `splunk-hec` sends by default.
+    expect(conditionOf('splunk')).toEqual([['sourcetype', 'dpas:audit']]);
+    for (const pipeline of ['ecs', 'ocsf'] as const) {
+      const [[path = '', value] = [], ...others] = conditionOf(pipeline);
+      expect(others).toEqual([]);
+      const encode = encoder(pipeline, { includeOriginal: false, cef: { ipv6: 'c6a2', geo: 'cfp' } });
+      for (const code of allCodes) {
+        const text = encode(normalizer(settings)(recordOf(JSON.stringify(recordFor({ code, at: 0 }))))).toString();
+        expect(at(JSON.parse(text))(path), `${pipeline}: ${code}`).toBe(value);
+      }
+    }
+  });
 
   test.each(['ecs', 'splunk'])('%s renames every field of a rule to a mapped field with the same value', (pipeline) => {
     const mapping = mappingFor(pipeline, []);

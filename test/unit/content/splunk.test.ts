@@ -86,6 +86,18 @@ describe('the dashboards', () => {
     }
   });
 
+  test.each(views)('%s has a title for each panel', (_, text) => {
+    expect(text.match(/<title>[A-Z][\w ]+<\/title>\s*<search>/g)).toHaveLength(queriesIn(text).length);
+  });
+
+  test('count users and files by their ids, which every record has', () => {
+    const poor = [0, 1, 2].map((at) => eventOf(recordFor({ code: 'Decrypt:AccessDenied:UserPayloadNoAccess', user: `u-${at % 2}`, file: `p-${at}`, at }))); // prettier-ignore
+    const counts = views.flatMap(([, text]) => queriesIn(text).map((query) => spl(expanded(query.replace(/\$\w+\$/g, '*'))).run(poor)));
+    const columns = counts.flatMap((rows) => rows.flatMap((row) => (row['event.code'] === undefined ? [] : [row]))).filter((row) => 'users' in row); // prettier-ignore
+    expect(columns).toHaveLength(2);
+    for (const row of columns) expect(row).toMatchObject({ events: 3, users: 2, files: 3 });
+  });
+
   test.each(views)('%s has an input for each token, and shows the chosen time', (_, text) => {
     const inputs = [...text.matchAll(/<input type="\w+" token="(\w+)">/g)].map(([, token]) => token);
     const used = [...text.matchAll(/\$(\w+)(?:\.\w+)?\$/g)].map(([, token]) => token);
@@ -111,12 +123,25 @@ describe('the dashboards', () => {
   });
 });
 
-test('the app has one name and one version, and exports what other apps need', () => {
-  const stanza = conf('app');
-  expect([stanza.get('package')?.get('id'), stanza.get('id')?.get('name')]).toEqual(['waybill_dpas', 'waybill_dpas']);
-  expect(stanza.get('launcher')?.get('version')).toBe(stanza.get('id')?.get('version'));
-  const shared = [...read('metadata/default.meta').matchAll(/^\[(\w+)\]\nexport = system$/gm)].map(([, kind]) => kind);
-  expect(shared).toEqual(['props', 'transforms', 'lookups', 'eventtypes', 'tags', 'macros']);
+describe('the app', () => {
+  test('has one name and one version, is visible, and exports what other apps need', () => {
+    const stanza = conf('app');
+    expect([stanza.get('package')?.get('id'), stanza.get('id')?.get('name')]).toEqual(['waybill_dpas', 'waybill_dpas']);
+    expect(stanza.get('launcher')?.get('version')).toBe(stanza.get('id')?.get('version'));
+    expect([stanza.get('ui')?.get('is_visible'), stanza.get('install')?.get('state')]).toEqual(['1', 'enabled']);
+    const shared = [...read('metadata/default.meta').matchAll(/^\[(\w+)\]\nexport = system$/gm)].map(([, kind]) => kind);
+    expect(shared).toEqual(['props', 'transforms', 'lookups', 'eventtypes', 'tags', 'macros']);
+  });
+
+  test('opens with the overview', () => {
+    expect(read('default/data/ui/nav/default.xml').match(/<view [^>]*default="true"/g)).toEqual(['<view name="dpas_overview" default="true"']);
+  });
+
+  test('has macros that are texts, and lookups that find one line by its exact value', () => {
+    for (const [name, keys] of conf('macros')) expect(keys.get('iseval'), name).toBe('0');
+    for (const [name, keys] of conf('transforms'))
+      if (keys.has('filename')) expect([keys.get('case_sensitive_match'), keys.get('max_matches')], name).toEqual(['true', '1']);
+  });
 });
 
 describe('the lookup of outcomes', () => {
