@@ -58,11 +58,16 @@ function contents(): Templates {
   };
 }
 
+/** The name of the index template of a sink. The names of its pipeline and components start with it. */
+export function templateOf({ index, dataset }: ElasticsearchSettings, id: string): string {
+  return index === undefined ? `logs-${dataset}` : `waybill-${id}`;
+}
+
 /** The requests to send, in this order. Pure, except that it reads the files of `content/`. */
 export function stepsFor(settings: ElasticsearchSettings, id: string, server: ServerFacts, retention?: Retention): Step[] {
   const { component, index, pipeline, policy } = contents();
   const { dataset } = settings;
-  const name = settings.index === undefined ? `logs-${dataset}` : `waybill-${id}`;
+  const name = templateOf(settings, id);
   const [mappings, ingested, custom] = [`${name}@mappings`, `${name}@ingested`, `${name}@custom`];
   const knows = (major: number, minor: number): boolean => isFrom(server.version, major, minor);
   const ignoresMissing = knows(8, 7);

@@ -150,13 +150,15 @@ describe('imports', () => {
   });
 
   test.each([
-    ['other', 'logs-files.audit-*', undefined],
-    ['plain', 'audit-*', undefined],
-    ['other-ledger', 'logs-files.audit-*', 'logs-files.ledger-*'],
-    ['plain-ledger', 'audit-*', 'audit-*'],
-  ])('for the sink "%s" with its pattern %s', async (sink, pattern, ledger) => {
+    ['other', 'logs-files.audit-*', undefined, 'logs-files.audit@custom'],
+    ['plain', 'audit-*', undefined, 'waybill-plain@custom'],
+    ['other-ledger', 'logs-files.audit-*', 'logs-files.ledger-*', 'logs-files.audit@custom'],
+    ['plain-ledger', 'audit-*', 'audit-*', 'waybill-plain-ledger@custom'],
+  ])('for the sink "%s" with its pattern %s', async (sink, pattern, ledger, custom) => {
     await run({ sink });
-    expect(JSON.stringify(kibana.imports)).not.toMatch(/logs-dpas\.(audit|ledger)-\*/);
+    expect(JSON.stringify(kibana.imports)).not.toMatch(/logs-dpas\.(audit|ledger)/);
+    const { description } = linesOf('detection-rules.ndjson').find(({ rule_id }) => rule_id === 'dpas-two-countries') ?? {};
+    expect(description).toContain(` component template ${custom}, `);
     expect(linesOf('saved-objects.ndjson')[0]).toMatchObject({ type: 'index-pattern', attributes: { title: pattern } });
     const queries = (file: string): readonly string[] =>
       linesOf(file)

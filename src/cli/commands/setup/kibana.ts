@@ -11,6 +11,7 @@ import { packageFile } from '../../../files.ts';
 import { ledgerDataset } from '../../../model/event.ts';
 import type { Clock } from '../../../model/time.ts';
 import { authorizationOf, patternOf, type ElasticsearchSettings } from '../../../sink/elasticsearch/settings.ts';
+import { templateOf } from '../../../sink/elasticsearch/templates.ts';
 import { nearestOrAll } from '../../../settings/nearest.ts';
 import type { Io } from '../../io.ts';
 import { confirmed } from '../../operation.ts';
@@ -38,8 +39,8 @@ interface Content {
   readonly wanted: readonly string[];
 }
 
-/** The patterns in the shipped files. */
-const shipped = { records: 'logs-dpas.audit-*', ledger: 'logs-dpas.ledger-*' };
+/** The patterns, and the component template of the operator, in the shipped files. */
+const shipped = { records: 'logs-dpas.audit-*', ledger: 'logs-dpas.ledger-*', custom: 'logs-dpas.audit@custom' };
 /** How long to wait for TCP, proxy and TLS. */
 const connectMs = 60_000;
 
@@ -119,7 +120,7 @@ function planOf(base: string, { id, ledger }: SinkConfig, { imports, wanted }: C
 }
 
 /** The files with the index patterns of the sink, and the rules of `--enable` enabled. */
-function contentFor({ settings: given, ledger }: SinkConfig, { space, enable, threshold }: SetupValues): Content {
+function contentFor({ id, settings: given, ledger }: SinkConfig, { space, enable, threshold }: SetupValues): Content {
   const settings = given as ElasticsearchSettings;
   const prefix = space === undefined || space === 'default' ? '' : `/s/${space}`;
   const { index, dataset } = settings;
@@ -131,6 +132,7 @@ function contentFor({ settings: given, ledger }: SinkConfig, { space, enable, th
     readFileSync(packageFile(`content/kibana/${file}`), 'utf8')
       .replaceAll(shipped.records, () => patterns.records)
       .replaceAll(shipped.ledger, () => patterns.ledger)
+      .replaceAll(shipped.custom, () => `${templateOf(settings, id)}@custom`)
       .trimEnd()
       .split('\n');
   const objects = ['saved-objects.ndjson', ...(ledger ? ['saved-objects-ledger.ndjson'] : [])];
