@@ -346,6 +346,8 @@ describe('the saved searches', () => {
     const { run } = spl(searchOf('two_countries'));
     expect(run([{ ...first, Country: 'Japan' }, { ...second, Country: 'Chile' }])).toHaveLength(1); // prettier-ignore
     expect(run([{ ...first, Country: 'Japan' }, { ...second, Country: 'Japan' }])).toEqual([]); // prettier-ignore
+    // A private address has no country, or an empty one.
+    for (const none of [{}, { Country: '' }]) expect(run([{ ...first, Country: 'Japan' }, { ...second, ...none }])).toEqual([]);
   });
 
   test('duplicate events and missing numbers are found', () => {
