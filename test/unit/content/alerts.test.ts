@@ -20,7 +20,10 @@ const ruleFile = z.strictObject({
         z.strictObject({
           alert: z.string().regex(/^Waybill\w+$/),
           expr: z.string().min(1),
-          for: z.string().regex(/^\d+[mh]$/).optional(),
+          for: z
+            .string()
+            .regex(/^\d+[mh]$/)
+            .optional(),
           labels: z.strictObject({ severity: z.enum(['critical', 'warning', 'info']) }),
           annotations: z.strictObject({ summary: z.string().min(1), description: z.string().min(1) }),
         }),

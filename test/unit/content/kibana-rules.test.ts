@@ -281,7 +281,8 @@ describe('arrival', () => {
       const isBlock = rule.building_block_type !== undefined;
       expect(isBlock).toBe(rule.rule_id === 'dpas-any-denied');
       const rows = [...eventsOf(allCodes.map((code) => ({ code, at: 0 }))), eventOf({ ...recordFor({ code: 'New:New:New', at: 0 }) })];
-      const found = (ageHours: number): boolean => recentOf(rule.filters ?? [], rows, start + ageHours * hour).some(kql(rule.query).matches);
+      const found = (ageHours: number): boolean =>
+        recentOf(rule.filters ?? [], rows, start + ageHours * hour).some(kql(rule.query).matches);
       expect([0, 0.5, 20, 25, 30 * 24].map(found), rule.rule_id).toEqual([true, true, true, isBlock, isBlock]);
     }
   });

@@ -92,7 +92,10 @@ function calculated(keys: Keys, row: Row): Row {
     const valueOf = (operand: string): unknown => (operand.startsWith('"') ? operand.slice(1, -1) : row[operand.replaceAll("'", '')]);
     const [, choices] = /^coalesce\((.*)\)$/.exec(expression) ?? [];
     if (choices !== undefined) {
-      const value = choices.split(', ').map(valueOf).find((each) => each !== undefined);
+      const value = choices
+        .split(', ')
+        .map(valueOf)
+        .find((each) => each !== undefined);
       return [[key.slice(5), value]];
     }
     const operands = expression.match(/"[^"]*"|'[^']*'/g) ?? [];

@@ -18,7 +18,8 @@ const recordOf = (base: object, [actionAttempted, result, resultReason]: readonl
   resultReason,
 });
 /** Only the fields of the model: one per column of CIM 8.5 that the app sets. */
-const cimOf = (row: Row): Row => Object.fromEntries(Object.keys(whole).flatMap((name) => (row[name] === undefined ? [] : [[name, row[name]]])));
+const cimOf = (row: Row): Row =>
+  Object.fromEntries(Object.keys(whole).flatMap((name) => (row[name] === undefined ? [] : [[name, row[name]]])));
 
 /** For `fullest`. */
 const whole = {
@@ -50,8 +51,7 @@ const whole = {
 };
 
 /** For `poorest`: without names, addresses and network. */
-const { user_email: _email, owner_email: _owner, src: _src, ...few } = whole;
-const poor = { ...few, user: 'u-7f3', owner: 'u-002' };
+const poor = { ...whole, user: 'u-7f3', owner: 'u-002', user_email: '', owner_email: '', src: '' };
 
 const categories: Readonly<Record<string, string>> = {
   GeoValidationCountryExclusionFailed: 'geography',

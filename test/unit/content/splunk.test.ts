@@ -134,7 +134,9 @@ describe('the app', () => {
   });
 
   test('opens with the overview', () => {
-    expect(read('default/data/ui/nav/default.xml').match(/<view [^>]*default="true"/g)).toEqual(['<view name="dpas_overview" default="true"']);
+    expect(read('default/data/ui/nav/default.xml').match(/<view [^>]*default="true"/g)).toEqual([
+      '<view name="dpas_overview" default="true"',
+    ]);
   });
 
   test('has macros that are texts, and lookups that find one line by its exact value', () => {
@@ -347,7 +349,13 @@ describe('the saved searches', () => {
     expect(run([{ ...first, Country: 'Japan' }, { ...second, Country: 'Chile' }])).toHaveLength(1); // prettier-ignore
     expect(run([{ ...first, Country: 'Japan' }, { ...second, Country: 'Japan' }])).toEqual([]); // prettier-ignore
     // A private address has no country, or an empty one.
-    for (const none of [{}, { Country: '' }]) expect(run([{ ...first, Country: 'Japan' }, { ...second, ...none }])).toEqual([]);
+    for (const none of [{}, { Country: '' }])
+      expect(
+        run([
+          { ...first, Country: 'Japan' },
+          { ...second, ...none },
+        ]),
+      ).toEqual([]);
   });
 
   test('duplicate events and missing numbers are found', () => {
