@@ -11,9 +11,15 @@ export interface StoredObject {
   readonly bytes: Uint8Array;
 }
 
+interface Bundle extends StoredObject {
+  readonly bytes: Buffer;
+}
+
 /** The additions since the last call of `take`. */
 export interface Growth {
   readonly tiles: readonly Tile[];
+  /** The complete bundles. */
+  readonly bundles: readonly Bundle[];
   /** The tiles and bundles that an archive of this size has in addition to the archive before. */
   readonly objects: readonly StoredObject[];
 }
@@ -24,7 +30,7 @@ export class EntryLog {
   readonly #tree: TiledTree;
   /** The last bundle, with room for 256 entries. */
   #bundle = emptyBundle();
-  #completed: StoredObject[] = [];
+  #completed: Bundle[] = [];
 
   /** @param bundle  the entries of the last bundle of the tree, fewer than 256 */
   constructor(tree = TiledTree.empty(), bundle: readonly Uint8Array[] = []) {
@@ -63,12 +69,12 @@ export class EntryLog {
 
   take(): Growth {
     const tiles = this.#tree.takeTiles();
-    const completed = this.#completed;
+    const bundles = this.#completed;
     this.#completed = [];
     const width = this.size % tileWidth;
     const path = bundlePath({ index: Math.floor(this.size / tileWidth), width });
     const last = width === 0 ? [] : [{ path, bytes: Buffer.from(this.#bundle.subarray(0, width * bundleStep)) }];
-    return { tiles, objects: [...tiles.map((tile) => ({ path: tilePath(tile), bytes: tile.hashes })), ...completed, ...last] };
+    return { tiles, bundles, objects: [...tiles.map((tile) => ({ path: tilePath(tile), bytes: tile.hashes })), ...bundles, ...last] };
   }
 }
 

@@ -30,7 +30,12 @@ export function writeEntry(entry: Buffer, { kind, seq, uid }: EntryFacts, line: 
 }
 
 export function isRecord(entry: Uint8Array): boolean {
-  return entry[0] === kinds.record;
+  return isRecordAt(entry, 0);
+}
+
+/** @param at  where the entry begins */
+export function isRecordAt(bytes: Uint8Array, at: number): boolean {
+  return bytes[at] === kinds.record;
 }
 
 /** The 16 bytes of the uid of a record's entry. */
@@ -40,19 +45,26 @@ export function uidOf(entry: Uint8Array): Uint8Array {
 
 /** Writes an entry after its length (2 bytes, big-endian) as number `i` of a bundle. */
 export function writeToBundle(bundle: Buffer, i: number, entry: Uint8Array): void {
-  const at = i * bundleStep;
-  bundle[at] = 0;
-  bundle[at + 1] = entryBytes;
-  bundle.set(entry, at + 2);
+  const at = entryAt(i);
+  bundle[at - 2] = 0;
+  bundle[at - 1] = entryBytes;
+  bundle.set(entry, at);
+}
+
+/** Where entry `i` of a bundle begins. */
+export function entryAt(i: number): number {
+  return i * bundleStep + 2;
+}
+
+/** @returns false for bytes that are not entries of an archive */
+export function isBundle(bytes: Uint8Array): boolean {
+  if (bytes.length % bundleStep !== 0) return false;
+  for (let at = 0; at < bytes.length; at += bundleStep) if (bytes[at] !== 0 || bytes[at + 1] !== entryBytes) return false;
+  return true;
 }
 
 /** @returns undefined for bytes that are not entries of an archive */
 export function parseBundle(bytes: Buffer): readonly Buffer[] | undefined {
-  if (bytes.length % bundleStep !== 0) return undefined;
-  const entries: Buffer[] = [];
-  for (let at = 0; at < bytes.length; at += bundleStep) {
-    if (bytes.readUInt16BE(at) !== entryBytes) return undefined;
-    entries.push(bytes.subarray(at + 2, at + bundleStep));
-  }
-  return entries;
+  if (!isBundle(bytes)) return undefined;
+  return Array.from({ length: bytes.length / bundleStep }, (_, i) => bytes.subarray(entryAt(i), entryAt(i) + entryBytes));
 }

@@ -2,7 +2,7 @@
  * The index of an archive: the uid of each record to its leaf, one file for each 65,536 leaves. It makes a search fast and is no evidence: entries
  * contain the same, so a file that is missing or wrong can be computed again.
  */
-import { isRecord, parseBundle, uidOf } from './entry.ts';
+import { bundleStep, entryAt, isBundle, isRecordAt } from './entry.ts';
 import type { ArchiveStore } from './store.ts';
 import { bundlePath, tileWidth } from './tiles.ts';
 
@@ -24,41 +24,45 @@ export async function missingIndexes(store: ArchiveStore, size: number): Promise
 }
 
 /** @returns the file with this number from the complete bundles of its leaves; undefined when one is missing or is not a bundle */
-export async function computeIndex(store: ArchiveStore, number: number): Promise<Buffer | undefined> {
+export async function computeIndex(read: ArchiveStore['read'], number: number): Promise<Buffer | undefined> {
   const bundles = indexWidth / tileWidth;
   const paths = Array.from({ length: bundles }, (_, i) => bundlePath({ index: number * bundles + i, width: tileWidth }));
-  const stored = await Promise.all(paths.map((path) => store.read(path)));
-  const entries = stored.flatMap((bytes) => (bytes && parseBundle(bytes)) ?? []);
-  return entries.length === indexWidth ? formatIndex(entries) : undefined;
+  const stored = await Promise.all(paths.map(read));
+  const entries = Buffer.concat(stored.flatMap((bytes) => bytes ?? []));
+  return entries.length === indexWidth * bundleStep && isBundle(entries) ? formatIndex(entries) : undefined;
 }
 
-/** @param entries  of the leaves, in order. @returns rows in the order of their uids, bytewise */
-export function formatIndex(entries: readonly Buffer[]): Buffer {
-  const keys = new Float64Array(entries.length);
+/** @param bundle  the entries of the leaves, in order. @returns rows in the order of their uids, bytewise */
+export function formatIndex(bundle: Buffer): Buffer {
+  const keys = new Float64Array(bundle.length / bundleStep);
   let records = 0;
-  for (const [leaf, entry] of entries.entries())
+  for (let leaf = 0; leaf < keys.length; leaf += 1) {
+    const at = entryAt(leaf);
     // Numbers sort many times faster than comparisons; few uids begin with the same four bytes.
-    if (isRecord(entry)) keys[records++] = entry.readUInt32BE(1) * indexWidth + leaf;
+    if (isRecordAt(bundle, at)) keys[records++] = bundle.readUInt32BE(at + 1) * indexWidth + leaf;
+  }
   const rows = Buffer.alloc(records * rowBytes);
+  const sorted = keys.subarray(0, records).sort();
   let before = -1;
-  for (const [i, key] of keys.subarray(0, records).sort().entries()) {
+  for (let i = 0; i < records; i += 1) {
+    const key = sorted[i] as number;
     const beginning = Math.floor(key / indexWidth);
     const leaf = key - beginning * indexWidth;
-    const entry = entries[leaf] as Buffer;
+    const uid = entryAt(leaf) + 1;
     let at = i * rowBytes;
-    while (beginning === before && at > 0 && rows.compare(uidOf(entry), 0, uidBytes, at - rowBytes, at - rowBytes + uidBytes) > 0) {
+    while (beginning === before && at > 0 && rows.compare(bundle, uid, uid + uidBytes, at - rowBytes, at - rowBytes + uidBytes) > 0) {
       rows.copyWithin(at, at - rowBytes, at);
       at -= rowBytes;
     }
     before = beginning;
-    writeRow(rows, at, entry, leaf);
+    writeRow(rows, at, bundle, uid, leaf);
   }
   return rows;
 }
 
 /** By hand: calls out of JavaScript cost more for so few bytes. */
-function writeRow(rows: Buffer, at: number, entry: Buffer, leaf: number): void {
-  for (let i = 0; i < uidBytes; i += 1) rows[at + i] = entry[1 + i] as number;
+function writeRow(rows: Buffer, at: number, bundle: Buffer, uid: number, leaf: number): void {
+  for (let i = 0; i < uidBytes; i += 1) rows[at + i] = bundle[uid + i] as number;
   rows[at + uidBytes] = leaf >> 8;
   rows[at + uidBytes + 1] = leaf & 0xff;
 }

@@ -9,7 +9,7 @@ import type { KeyObject } from 'node:crypto';
 import { WaybillError } from '../errors.ts';
 import { checkpointPath, formatCheckpoint } from './checkpoint.ts';
 import type { Checkpoint } from './checkpoint.ts';
-import type { EntryLog, StoredObject } from './entry-log.ts';
+import type { EntryLog, Growth, StoredObject } from './entry-log.ts';
 import { openHead, publicKeyObject } from './head.ts';
 import type { Head } from './head.ts';
 import { LineFormatter, saltBytes } from './line.ts';
@@ -48,6 +48,8 @@ export class ArchiveWriter {
   #isKeyStored = false;
   /** Files of the index that earlier writers left out. */
   #unindexed: readonly number[] = [];
+  /** Complete bundles since the last file of the index, by path: at most 4 MB, which need not be read again. */
+  readonly #bundles = new Map<string, Buffer>();
   readonly #lines = new LineFormatter();
 
   private constructor(store: WritableArchiveStore, options: WriterOptions, head: Head) {
@@ -129,7 +131,7 @@ export class ArchiveWriter {
       log.append(all[i] as Line, text.subarray(start, end - 1));
       start = end;
     }
-    const { tiles, objects } = log.take();
+    const { tiles, bundles, objects } = log.take();
     const checkpoint = { origin: before.origin, size: log.size, root: log.root() };
     assertExtension(before.log, checkpoint, tiles);
 
@@ -147,7 +149,7 @@ export class ArchiveWriter {
     const position = all.at(-1) as PositionLine;
     this.#head = { origin: before.origin, number: before.number + 1, log, position, isKeyKnown: true, unpublished: [] };
     this.#note = note.toString();
-    await this.#index(before.log.size, log.size);
+    await this.#index(before.log.size, log.size, bundles);
     return checkpoint;
   }
 
@@ -155,15 +157,22 @@ export class ArchiveWriter {
    * Stores the files of the index that these leaves completed, and one missing file of an earlier
    * writer. Without a file, `prove` reads the entries.
    */
-  async #index(from: number, to: number): Promise<void> {
+  async #index(from: number, to: number, bundles: Growth['bundles']): Promise<void> {
+    for (const { path, bytes } of bundles) this.#bundles.set(path, bytes);
     const [missing, ...others] = this.#unindexed;
     this.#unindexed = others;
     const numbers = missing === undefined ? [] : [missing];
     for (let number = Math.floor(from / indexWidth); (number + 1) * indexWidth <= to; number += 1) numbers.push(number);
     for (const number of numbers) {
-      const bytes = await computeIndex(this.#store, number);
+      const bytes = await computeIndex((path) => this.#takeBundle(path), number);
       if (bytes) await this.#store.replace(indexPath(number), bytes);
     }
+  }
+
+  async #takeBundle(path: string): Promise<Buffer | undefined> {
+    const bundle = this.#bundles.get(path);
+    this.#bundles.delete(path);
+    return bundle ?? this.#store.read(path);
   }
 
   /** The previous key also signs the first checkpoint of a new key. */

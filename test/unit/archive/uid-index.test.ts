@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { BucketStore } from '../../../src/archive/bucket/store.ts';
 import { DirectoryStore } from '../../../src/archive/directory-store.ts';
-import { formatEntry } from '../../../src/archive/entry.ts';
+import { bundleStep, formatEntry, writeToBundle } from '../../../src/archive/entry.ts';
 import { checkProof } from '../../../src/archive/proof-file.ts';
 import { Prover } from '../../../src/archive/prove.ts';
 import { signerOf } from '../../../src/archive/signed-note.ts';
@@ -106,7 +106,10 @@ describe('the index of uids', () => {
       Buffer.concat([Buffer.alloc(4, 7), createHash('md5').update(`${i}`).digest()]).subarray(0, 16),
     );
     const entries = uids.map((uid, seq) => formatEntry({ kind: 'record', seq, uid: uid.toString('base64url') }, Buffer.alloc(0)));
-    const index = formatIndex([formatEntry({ kind: 'position', seq: 0 }, Buffer.alloc(0)), ...entries]);
+    const bundle = Buffer.alloc(301 * bundleStep);
+    for (const [i, entry] of [formatEntry({ kind: 'position', seq: 0 }, Buffer.alloc(0)), ...entries].entries())
+      writeToBundle(bundle, i, entry);
+    const index = formatIndex(bundle);
     expect(uids.map((uid) => searchIndex(index, uid))).toEqual(uids.map((_, i) => i + 1));
     expect(searchIndex(index, Buffer.alloc(16, 7))).toBeUndefined();
   });
