@@ -8,7 +8,7 @@ const batchRecords = 10_000;
 const windowRecords = perSecond * 900;
 
 /** The uid of record `i`: 16 bytes in base64url. */
-function uidOf(i: number): string {
+export function uidOf(i: number): string {
   return Buffer.from(hash('sha256', `record ${i}`, 'hex').slice(0, 32), 'hex').toString('base64url');
 }
 

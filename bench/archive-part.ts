@@ -4,7 +4,7 @@
  * computes one SHA-256 a line. Prints time, CPU and memory; the time to create the records is not included.
  */
 import { createPrivateKey, hash } from 'node:crypto';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
@@ -15,6 +15,7 @@ import { systemClock } from '../src/clock.ts';
 import type { Batch } from '../src/model/sink.ts';
 import { ArchiveSink } from '../src/sink/archive/sink.ts';
 import { archiveBatches } from './archive-batches.ts';
+import { publicKeyPath, signedLines } from './archive-proof.ts';
 
 export interface PartResult {
   readonly seconds: number;
@@ -95,7 +96,7 @@ async function writeFloor(): Promise<PartResult> {
     const lines = linesOf(text);
     const { seconds, cpuSeconds, peakMiB } = await measured(async () => {
       for (const line of lines) hash('sha256', line, 'binary');
-      writeFileSync(join(directory, 'packed'), await pack(text));
+      await pack(text);
       return text.length;
     });
     total = { seconds: total.seconds + seconds, cpuSeconds: total.cpuSeconds + cpuSeconds, bytes: total.bytes + text.length, peakMiB };
@@ -104,9 +105,9 @@ async function writeFloor(): Promise<PartResult> {
 }
 
 async function verify(): Promise<PartResult> {
-  const publicKey = parseVerifier(readFileSync(publicKeyPath(), 'utf8'));
+  const publicKey = parseVerifier(readFileSync(publicKeyPath(archive), 'utf8'));
   if (!publicKey) throw new Error('the archive has no public key');
-  const expected = Number(readFileSync(join(archive, 'checkpoint'), 'utf8').split('\n')[1]);
+  const expected = signedLines(archive);
   return measured(async () => {
     const { result, lines, findings } = await verifyArchive(new DirectoryStore(archive), [publicKey]);
     if (result !== 'intact' || lines !== expected)
@@ -140,11 +141,4 @@ function linesOf(text: Buffer): readonly Buffer[] {
   for (let start = 0, end = text.indexOf(lineFeed); end >= 0; start = end + 1, end = text.indexOf(lineFeed, start))
     lines.push(text.subarray(start, end));
   return lines;
-}
-
-function publicKeyPath(): string {
-  const folder = join(archive, 'keys');
-  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    .map((name) => join(folder, name))
-    .filter((name) => name.includes('+'))[0] as string;
 }

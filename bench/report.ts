@@ -10,7 +10,7 @@ import type { Result } from './result.ts';
 type Saved = Result & { readonly measuredAt: string; readonly commit: string };
 
 const results = new URL('results/', import.meta.url);
-const order = ['peers', 'live', 'delivery', 'outage', 'sources', 'collection', 'backfill'];
+const order = ['peers', 'live', 'delivery', 'outage', 'sources', 'collection', 'backfill', 'archive'];
 
 /** The files that `report` writes, by their path from the root. */
 export function reportFiles(): ReadonlyMap<string, string> {

@@ -16,7 +16,7 @@ const names = [
   'live',
   'report',
 ];
-const withBars = ['peers', 'live', 'delivery', 'outage', 'sources'];
+const withBars = ['peers', 'live', 'delivery', 'outage', 'sources', 'archive'];
 const [first = '', ...rest] = process.argv.slice(2);
 const chosen = names.includes(first) ? [first] : first === 'bars' ? withBars : ['collection', 'delivery'];
 const options = names.includes(first) || first === 'bars' ? rest : process.argv.slice(2);
