@@ -88,8 +88,8 @@ publish(
       { what: 'verified a CPU second', value: rangeOf(megabytes('verify')).median, unit: ' MB', limit: 'at least', bar: 100 },
       ...(['prove', 'verify --proof'] as const).flatMap((name) =>
         (['seconds', 'cpuSeconds'] as const).map((measure) => ({
-          what: `${measure === 'seconds' ? 'time' : 'CPU'} of ${what[name]}, median`,
-          value: rangeOf(large.runs[name].map((each) => each[measure])).median,
+          what: `${measure === 'seconds' ? 'time' : 'CPU'} of ${what[name]}, slowest`,
+          value: rangeOf(large.runs[name].map((each) => each[measure])).max,
           unit: ' s',
           limit: 'at most' as const,
           bar: 1,
