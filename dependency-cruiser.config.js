@@ -17,7 +17,7 @@ const importsOfOneSink = {
 };
 const rows = [
   // Imported by all other folders.
-  ['model/', ['model/']],
+  ['model/', ['model/', 'record/read.ts', 'record/walk.ts']],
   ['escape.ts', []],
   ['json-object.ts', []],
   ['loopback.ts', ['node:net']],
@@ -39,7 +39,7 @@ const rows = [
   [
     'source/',
     [
-      ...['source/', 'connect/', 'deadline.ts', 'json-object.ts', 'quote.ts', 'secrets.ts'],
+      ...['source/', 'record/', 'connect/', 'deadline.ts', 'json-object.ts', 'quote.ts', 'secrets.ts'],
       ...ground,
       ...['undici', 'openid-client', 'jose', 'node'],
     ],

@@ -10,8 +10,8 @@ import type { Page, PageRequest, ServerClock, Source } from '../model/source.ts'
 import { noTracer } from '../model/telemetry.ts';
 import type { Log, Span, Tracer } from '../model/telemetry.ts';
 import type { Clock, Micros, Random } from '../model/time.ts';
-import { readRecord } from '../record/read.ts';
 import type { RecordFields } from '../record/read.ts';
+import type { Notes } from '../record/walk.ts';
 import type { Handoff } from './handoff.ts';
 import { freshAttempts, waitsFor } from './suspension.ts';
 import type { Suspensions, Waits } from './suspension.ts';
@@ -79,12 +79,15 @@ class ReceivedRecord implements CollectedRecord {
   readonly uid: string;
   readonly time: Micros | undefined;
   readonly isObject: boolean;
+  readonly notes: Notes | undefined;
 
-  constructor(bytes: Uint8Array, uid: string, time: Micros | undefined, isObject: boolean) {
-    this.bytes = bytes;
+  constructor({ received, bytes, isObject, notes }: RecordFields, uid: string, time: Micros | undefined) {
+    this.bytes = received;
     this.uid = uid;
     this.time = time;
     this.isObject = isObject;
+    // The notes of a record with invalid UTF-8 are about its replacement.
+    this.notes = bytes === received ? notes : undefined;
   }
 
   get text(): string {
@@ -362,22 +365,13 @@ export class Requester {
     this.health.trouble = { code: codeOf(thrown), message, since };
   }
 
-  /**
-   * Parses each item separately, so that an unusual record affects no other. An item that is not
-   * JSON makes the page unreadable.
-   */
+  /** Determines time and identity of each record. */
   #read(request: PageRequest, page: Page): Answer {
     let newest: Micros | undefined;
-    const records = page.items.map((bytes, i): CollectedRecord => {
-      try {
-        const record = readRecord(bytes);
-        const time = record.time;
-        if (time !== undefined && (newest === undefined || time > newest)) newest = time;
-        return new ReceivedRecord(bytes, this.#uidOf(record), time, record.isObject);
-      } catch (cause) {
-        const message = cause instanceof SyntaxError ? 'expected JSON' : messageOf(cause);
-        throw new WaybillError('page_malformed', `cannot read record ${i + 1} of a page of "${this.#sourceId}": ${message}`);
-      }
+    const records = page.items.map((record): CollectedRecord => {
+      const { time } = record;
+      if (time !== undefined && (newest === undefined || time > newest)) newest = time;
+      return new ReceivedRecord(record, this.#uidOf(record), time);
     });
     this.#observe(page, newest);
     const { page: number, pageSize, total, received } = page;

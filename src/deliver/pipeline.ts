@@ -41,8 +41,7 @@ export function pipeline(parts: PipelineParts): Pipeline {
     const { seq, number, source, late } = entry;
     const toEvent = normalize.get(source);
     if (!toEvent) return undefined;
-    // Each sink parses the record again: sharing the parsed record of collection costs more in garbage collection.
-    const record = readRecord(entry.bytes);
+    const record = readRecord(entry.bytes, entry.notes);
     if (!matches(record)) return undefined;
     if (fromTime !== undefined && (record.time ?? fromTime) < fromTime) return undefined;
     if (withheld?.(source, () => record.time)) return undefined;

@@ -2,6 +2,7 @@
 import type { Entry, Limit } from '../model/journal.ts';
 import type { Micros } from '../model/time.ts';
 import { readRecord } from '../record/read.ts';
+import type { Notes } from '../record/walk.ts';
 import { flagLate, flagNoTime, kindLedger, ledgerUid } from './segment.ts';
 import type { SegmentContent } from './segment.ts';
 
@@ -10,6 +11,8 @@ export interface Unpacked extends Pick<SegmentContent, 'seq' | 'n' | 'number' | 
   readonly kind: number;
   readonly source: string;
   readonly chain: Uint8Array;
+  /** See Entry.notes; only while a segment waits in memory. */
+  readonly notes?: readonly (Notes | undefined)[];
 }
 
 /** An entry of a segment. Text and time are decoded when they are read. */
@@ -41,6 +44,10 @@ class SegmentEntry implements Entry {
     return body.subarray(beginOf(ends, i), beginOf(ends, i + 1));
   }
 
+  get notes(): Notes | undefined {
+    return this.#segment.notes?.[this.seq - this.#segment.seq];
+  }
+
   get text(): string {
     return bufferOf(this.bytes).toString('utf8');
   }
@@ -52,7 +59,7 @@ class SegmentEntry implements Entry {
 
   get time(): Micros | undefined {
     const flags = this.#segment.flags[this.seq - this.#segment.seq] ?? 0;
-    return this.kind === 'record' && (flags & flagNoTime) === 0 ? readRecord(this.bytes).time : undefined;
+    return this.kind === 'record' && (flags & flagNoTime) === 0 ? readRecord(this.bytes, this.notes).time : undefined;
   }
 }
 

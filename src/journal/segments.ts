@@ -147,7 +147,7 @@ export class Segments {
       body,
     };
     const chain = this.#write(source, content, min, max);
-    this.#store.after(() => this.#handOver({ ...content, source: sourceId, chain }));
+    this.#store.after(() => this.#handOver({ ...content, source: sourceId, chain, notes: records.map((record) => record.notes) }));
     return content.seq;
   }
 

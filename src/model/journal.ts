@@ -2,6 +2,7 @@
 import type { Backfill, GapPart, Suspension, LedgerWindow, Position, Remark, SourceProgress, WindowStep, Window } from './ledger.ts';
 import type { AuditRecord } from './record.ts';
 import type { Rejection, SinkLoss } from './sink.ts';
+import type { Notes } from '../record/walk.ts';
 import type { Micros } from './time.ts';
 
 /** A record on its way from the collector to the journal. */
@@ -12,6 +13,8 @@ export interface CollectedRecord {
   /** `logTimestamp`; undefined when it is unreadable. */
   readonly time: Micros | undefined;
   readonly isObject: boolean;
+  /** Where the fields are in `bytes`, if known. */
+  readonly notes?: Notes | undefined;
 }
 
 export interface CollectedPage {
@@ -164,6 +167,8 @@ export interface Entry extends AuditRecord {
   readonly late: boolean;
   /** The chain value of the segment that holds this entry. */
   readonly chain: Uint8Array;
+  /** Where the fields are in `bytes`, if known: for a record that was collected a moment ago. */
+  readonly notes?: Notes | undefined;
 }
 
 export interface Limit {

@@ -1,4 +1,5 @@
 /** The boundary to the polled service: queries, pages, and its clock. */
+import type { RecordFields } from '../record/read.ts';
 import type { Micros } from './time.ts';
 
 /** The bounds of a query, exactly as sent (specification 4.6), e.g. `2026-11-20T02:00:00.00`. */
@@ -16,8 +17,8 @@ export interface PageRequest {
 
 /** A well-formed response of a logs endpoint. */
 export interface Page {
-  /** The exact bytes of each item of `data`, in the order received. */
-  readonly items: readonly Uint8Array[];
+  /** The items of `data`, in the order received. */
+  readonly items: readonly RecordFields[];
   /** `pagination.page`, when it is an integer (decimal text counts). */
   readonly page: number | undefined;
   /** `pagination.pageSize`: the size that the service granted. */

@@ -9,7 +9,7 @@ import type { Micros } from '../model/time.ts';
 import { fieldNumbers } from './fields.ts';
 import { exactText, isBlank, parseRecord } from './json.ts';
 import { parseTimestamp, type Timestamp } from './timestamp.ts';
-import { columnsPerField, kinds, type Notes, Walk } from './walk.ts';
+import { type Budget, columnsPerField, kinds, type Notes, Walk, type Walked } from './walk.ts';
 
 /** Deeper nesting is rare; then `parseRecord` decides what the record is. */
 const usualDepth = 64;
@@ -17,15 +17,35 @@ const walk = new Walk();
 
 /**
  * @param received  UTF-8; an invalid sequence is read as U+FFFD
- * @throws SyntaxError when the bytes are not JSON
+ * @param notes  of an earlier reading of the same bytes, which is not repeated
+ * @throws UnexpectedByte when the bytes are not JSON
  */
-export function readRecord(received: Uint8Array): RecordFields {
-  const { notes, isObject, depth, isAscii } = walk.over(received);
-  if (!isAscii && !isUtf8(received)) return readRecord(Buffer.from(viewOf(received).toString()));
+export function readRecord(received: Uint8Array, notes?: Notes): RecordFields {
+  return notes ? new RecordFields(received, viewOf(received), notes) : recordOf(received, walk.over(received));
+}
+
+/**
+ * Reads the record that begins at `from` of a page, and finds where it ends.
+ * @returns the record; `received` is a view of the page
+ * @throws UnexpectedByte, TooManyValues
+ */
+export function readItem(page: Uint8Array, from: number, budget: Budget): RecordFields {
+  const walked = walk.within(page, from, budget);
+  return recordOf(page.subarray(from, walked.to), walked);
+}
+
+function recordOf(received: Uint8Array, walked: Walked): RecordFields {
   const bytes = viewOf(received);
+  if (walked.isAscii || isUtf8(received)) return fieldsOf(received, bytes, walked);
+  const replaced = Buffer.from(bytes.toString());
+  return fieldsOf(received, replaced, walk.over(replaced));
+}
+
+function fieldsOf(received: Uint8Array, bytes: Buffer, { notes, isObject, depth }: Walked): RecordFields {
   const isRead = isObject && (depth <= usualDepth || typeof parseRecord(bytes.toString()) === 'object');
-  if (!isRead) notes.numbers.fill(0, notes.columns, notes.marks);
-  return new RecordFields(bytes, isRead, notes);
+  const { numbers, columns, marks, end } = notes;
+  if (!isRead) numbers.fill(0, columns, marks);
+  return new RecordFields(received, bytes, { isObject: isRead, numbers, columns, marks, end });
 }
 
 /** The record of a text; a lone surrogate is read as U+FFFD. */
@@ -35,10 +55,10 @@ export function readText(text: string): RecordFields {
 
 /** A record that was read. A field is named by its number: `fieldNumbers`. */
 export class RecordFields {
+  /** The record byte for byte. */
+  readonly received: Uint8Array;
   /** The record as valid UTF-8, one JSON value. */
   readonly bytes: Buffer;
-  /** False also for an object that is nested too deep: such a record is identified by its text. */
-  readonly isObject: boolean;
   readonly notes: Notes;
   readonly #numbers: Int32Array;
   readonly #columns: number;
@@ -46,12 +66,17 @@ export class RecordFields {
   #latin1: string | undefined;
   #timestamp: Timestamp | undefined | 'unread' = 'unread';
 
-  constructor(bytes: Buffer, isObject: boolean, notes: Notes) {
+  constructor(received: Uint8Array, bytes: Buffer, notes: Notes) {
+    this.received = received;
     this.bytes = bytes;
-    this.isObject = isObject;
     this.notes = notes;
     this.#numbers = notes.numbers;
     this.#columns = notes.columns;
+  }
+
+  /** False also for an object that is nested too deep: such a record is identified by its text. */
+  get isObject(): boolean {
+    return this.notes.isObject;
   }
 
   /** How the value of a field is written: one of `kinds`. */
@@ -141,7 +166,7 @@ export class RecordFields {
     const to = this.to(field);
     switch (this.kind(field)) {
       case kinds.plain:
-        return this.bytes.toString('latin1', from, to);
+        return this.#latin1?.slice(from, to) ?? this.bytes.toString('latin1', from, to);
       case kinds.unescaped:
         return this.bytes.toString('utf8', from, to);
       default:

@@ -30,8 +30,29 @@ export const kinds = {
 export const columnsPerField = 3;
 const columnCount = fieldPaths.length * columnsPerField;
 
-interface Walked {
-  readonly notes: Notes;
+/** What a walk counts down: every opening bracket begins a value, every comma another. */
+export interface Budget {
+  valuesLeft: number;
+}
+
+/** The values exceed the budget. */
+export class TooManyValues extends Error {}
+
+export class UnexpectedByte extends SyntaxError {
+  /** Its place; the length of the bytes when they end too early. */
+  readonly at: number;
+
+  constructor(bytes: Uint8Array, at: number) {
+    const byte = bytes[at];
+    super(byte === undefined ? 'unexpected end' : `unexpected byte 0x${byte.toString(16).padStart(2, '0')} at ${at}`);
+    this.at = at;
+  }
+}
+
+export interface Walked {
+  readonly notes: Omit<Notes, 'isObject'>;
+  /** The byte after the value. */
+  readonly to: number;
   readonly isObject: boolean;
   /** The largest number of objects and arrays inside one another. */
   readonly depth: number;
@@ -39,8 +60,10 @@ interface Walked {
   readonly isAscii: boolean;
 }
 
-/** The notes of a walk, in memory that many records share. */
+/** The notes of a walk, in memory that many records share. Places count from the first byte of the record. */
 export interface Notes {
+  /** False also for an object that is nested too deep: such a record is identified by its text. */
+  readonly isObject: boolean;
   readonly numbers: Int32Array;
   /** Where the columns of the first field begin. */
   readonly columns: number;
@@ -73,6 +96,9 @@ const escapes = '"\\/bfnrt';
 const nothing = new Uint8Array();
 /** How many numbers are reserved at once. Each record keeps its part of them, so no part is used again. */
 const numbersAtOnce = 16_384;
+/** Most records have fewer marks. */
+const usualMarks = 256;
+const unlimited: Budget = { valuesLeft: Infinity };
 const maxKeptLevels = 1_024;
 /** No field. */
 const none = -1;
@@ -97,6 +123,9 @@ const longestKey = Math.max(...keys.map(({ length }) => length));
 
 export class Walk {
   #bytes: Uint8Array = nothing;
+  #budget = unlimited;
+  /** Where the record begins. */
+  #from = 0;
   #at = 0;
   /** The number of open objects and arrays. */
   #level = 0;
@@ -106,22 +135,47 @@ export class Walk {
   #numbers = new Int32Array(numbersAtOnce);
   #columns = 0;
   /** The length of the used part of `#numbers`. */
-  #end = 0;
+  #filled = 0;
   #isAscii = true;
   /** The field that followed each field in the last record: a guess, checked against the bytes. */
   readonly #followers = new Int8Array(fieldPaths.length + 2).fill(none);
 
-  /** @throws SyntaxError when the bytes are not one JSON value with optional white space around it */
+  /** @throws UnexpectedByte when the bytes are not one JSON value with optional white space around it */
   over(bytes: Uint8Array): Walked {
+    this.#begin(bytes, 0, unlimited);
+    this.#space();
+    const { isObject, depth } = this.#walk();
+    this.#space();
+    if (this.#at < bytes.length) throw this.#unexpected();
+    return this.#end(isObject, depth);
+  }
+
+  /**
+   * Walks over one value within a larger text.
+   * @throws UnexpectedByte when no JSON value begins at `from`; TooManyValues
+   */
+  within(bytes: Uint8Array, from: number, budget: Budget): Walked {
+    this.#begin(bytes, from, budget);
+    const { isObject, depth } = this.#walk();
+    return this.#end(isObject, depth);
+  }
+
+  #begin(bytes: Uint8Array, from: number, budget: Budget): void {
     this.#bytes = bytes;
+    this.#budget = budget;
+    this.#from = this.#at = from;
     this.#level = 0;
     // Releases the memory of a record that was nested deep.
     if (this.#closers.length > maxKeptLevels) this.#closers.length = this.#fields.length = 0;
-    this.#reserve(columnCount + bytes.length);
     this.#isAscii = true;
-    this.#at = 0;
-    this.#space();
-    const isObject = bytes[this.#at] === openObject;
+    // The notes of the record, with no field.
+    this.#columns = this.#filled;
+    if (this.#filled + columnCount + usualMarks > this.#numbers.length) this.#moveNotes();
+    this.#filled += columnCount;
+  }
+
+  #walk(): { readonly isObject: boolean; readonly depth: number } {
+    const isObject = this.#bytes[this.#at] === openObject;
     let depth = 0;
     let field = none;
     let previous = none;
@@ -132,7 +186,7 @@ export class Walk {
         previous = this.#level === 1 ? beforeRecord : beforeNetwork;
       }
       const level = this.#next(isOpened);
-      if (level === 0) break;
+      if (level === 0) return { isObject, depth };
       field = none;
       if (this.#closers[level - 1] !== closeObject) continue;
       // The fields of the record are at level 1, the fields of `userNetwork` at level 2.
@@ -140,21 +194,23 @@ export class Walk {
       if (isKnown) previous = field = this.#field(previous, level === 2);
       else this.#key();
     }
+  }
+
+  #end(isObject: boolean, depth: number): Walked {
     // The record is a view of a page, which may be large.
     this.#bytes = nothing;
     const columns = this.#columns;
-    const notes = { numbers: this.#numbers, columns, marks: columns + columnCount, end: this.#end };
-    return { notes, isObject, depth, isAscii: this.#isAscii };
+    const notes = { numbers: this.#numbers, columns, marks: columns + columnCount, end: this.#filled };
+    return { notes, to: this.#at, isObject, depth, isAscii: this.#isAscii };
   }
 
-  /** Begins the notes of a record, with no field. */
-  #reserve(most: number): void {
-    if (this.#end + most > this.#numbers.length) {
-      this.#numbers = new Int32Array(Math.max(numbersAtOnce, most));
-      this.#end = 0;
-    }
-    this.#columns = this.#end;
-    this.#end += columnCount;
+  /** Moves the notes of this record to new memory, with room for as many again. */
+  #moveNotes(): void {
+    const notes = this.#numbers.subarray(this.#columns, this.#filled);
+    this.#numbers = new Int32Array(Math.max(numbersAtOnce, 2 * notes.length));
+    this.#numbers.set(notes);
+    this.#columns = 0;
+    this.#filled = notes.length;
   }
 
   /** Steps over a string, number or literal, or into an object or array. Returns true for an object or array. */
@@ -167,6 +223,7 @@ export class Walk {
       return false;
     }
     if (first === openObject || first === openArray) {
+      this.#count();
       this.#closers[this.#level] = first === openObject ? closeObject : closeArray;
       this.#fields[this.#level] = field;
       this.#level += 1;
@@ -198,32 +255,33 @@ export class Walk {
     const at = this.#columns + field * columnsPerField;
     if (field === network && numbers[at] !== kinds.absent) numbers.fill(0, at, this.#columns + columnCount);
     numbers[at] = kind;
-    numbers[at + 1] = from;
-    numbers[at + 2] = to;
+    numbers[at + 1] = from - this.#from;
+    numbers[at + 2] = to - this.#from;
   }
 
   /**
-   * Steps to the next key or item. Returns the number of open objects and arrays: 0 at the end of the
-   * record.
+   * Steps to the next key or item. Returns the number of open objects and arrays: 0 after the last byte
+   * of the record.
    */
   #next(isOpened: boolean): number {
     const closers = this.#closers;
     let isFirst = isOpened;
     for (;;) {
       const level = this.#level;
+      if (level === 0) return 0;
       this.#space();
       const byte = this.#bytes[this.#at];
-      if (byte === undefined && level === 0) return 0;
-      if (level > 0 && byte === closers[level - 1]) {
+      if (byte === closers[level - 1]) {
         this.#at += 1;
         this.#level = level - 1;
         const field = this.#fields[level - 1] ?? none;
-        if (field !== none) this.#numbers[this.#columns + field * columnsPerField + 2] = this.#at;
+        if (field !== none) this.#numbers[this.#columns + field * columnsPerField + 2] = this.#at - this.#from;
         isFirst = false;
         continue;
       }
       if (isFirst) return level;
-      if (byte !== comma || level === 0) throw this.#unexpected();
+      if (byte !== comma) throw this.#unexpected();
+      this.#count();
       this.#at += 1;
       this.#space();
       return level;
@@ -368,15 +426,18 @@ export class Walk {
     }
   }
 
-  #mark(at: number): void {
-    this.#numbers[this.#end] = at;
-    this.#end += 1;
+  #count(): void {
+    this.#budget.valuesLeft -= 1;
+    if (this.#budget.valuesLeft < 0) throw new TooManyValues();
   }
 
-  #unexpected(): SyntaxError {
-    const byte = this.#bytes[this.#at];
-    return new SyntaxError(
-      byte === undefined ? 'unexpected end' : `unexpected byte 0x${byte.toString(16).padStart(2, '0')} at ${this.#at}`,
-    );
+  #mark(at: number): void {
+    if (this.#filled === this.#numbers.length) this.#moveNotes();
+    this.#numbers[this.#filled] = at - this.#from;
+    this.#filled += 1;
+  }
+
+  #unexpected(): UnexpectedByte {
+    return new UnexpectedByte(this.#bytes, this.#at);
   }
 }

@@ -120,7 +120,7 @@ async function findFirstPage(source: Source, unnumbered: Page, signal: AbortSign
     const one = await source.page({ query: {}, page: 1, pageSize: 1 }, signal);
     const [expected, got] = [unnumbered.items[0], one.items[0]];
     if (expected === undefined || got === undefined) return expected === got ? 1 : 0;
-    return Buffer.compare(expected, got) === 0 ? 1 : 0;
+    return Buffer.compare(expected.received, got.received) === 0 ? 1 : 0;
   } catch (thrown) {
     if (codeOf(thrown) === 'page_not_found') return 0;
     throw thrown;

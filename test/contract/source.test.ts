@@ -95,7 +95,7 @@ describe('a page', () => {
   test('holds the exact bytes of its items and the numbers of the service', async () => {
     service.model.fill(250, base);
     const got = await make().page({ page: 3, pageSize: 100 });
-    expect(got.items.map((item) => Buffer.from(item).toString())).toEqual(service.model.records.slice(200).map(({ text }) => text));
+    expect(got.items.map(({ bytes }) => bytes.toString())).toEqual(service.model.records.slice(200).map(({ text }) => text));
     expect(got).toMatchObject({ page: 3, pageSize: 100, total: 250, age: 0 });
     expect(Math.abs(got.received / 1000 - Date.now())).toBeLessThan(5_000);
     expect(Math.abs((got.date ?? 0) - Date.now())).toBeLessThan(5_000);

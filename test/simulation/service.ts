@@ -6,6 +6,7 @@
 import { WaybillError } from '../../src/errors.ts';
 import type { Page, PageRequest } from '../../src/model/source.ts';
 import type { Micros } from '../../src/model/time.ts';
+import { readRecord } from '../../src/record/read.ts';
 import { Chance } from './chance.ts';
 import { probability } from './environment.ts';
 import type { Environment } from './environment.ts';
@@ -133,7 +134,7 @@ export class Service {
       this.#world.note('rights are restored behind a page');
     }
     return {
-      items: items.map(({ bytes, poor }) => (lacksField ? (poor ?? bytes) : bytes)),
+      items: items.map(({ bytes, poor }) => readRecord(lacksField ? (poor ?? bytes) : bytes)),
       page: this.#numberOf(request, index),
       pageSize: service.admitsCap ? size : undefined,
       total,

@@ -6,6 +6,7 @@
 import { WaybillError } from '../../src/errors.ts';
 import type { Page, PageRequest, Source } from '../../src/model/source.ts';
 import type { Clock, Micros } from '../../src/model/time.ts';
+import { readText } from '../../src/record/read.ts';
 import { recordText, second } from './records.ts';
 
 export interface Served {
@@ -199,7 +200,7 @@ export class ModelSource implements Source {
     if (served.reduce((sum, { text }) => sum + text.length, 0) > bytesMax)
       throw new WaybillError('page_malformed', 'cannot read the page: the body is too large');
     return {
-      items: served.map(({ text }) => Buffer.from(text, 'utf8')),
+      items: served.map(({ text }) => readText(text)),
       page: echo === 'nothing' ? undefined : echo === 'first' ? firstPage : echo === 'asked' ? request.page : index + firstPage,
       pageSize: admitsCap && echo !== 'nothing' ? size : undefined,
       total: this.#total(request, all.length, now),

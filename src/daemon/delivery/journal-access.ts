@@ -83,13 +83,13 @@ export function factsOf(journal: Journal, sink: string): JournalFacts {
 }
 
 /** A copy that is transferred to the other thread: the journal keeps the segment for other readers. */
-function copied({ flags, uids, ends, body, chain, ...segment }: Unpacked): Transferred<Unpacked> {
+function copied({ seq, n, number, received, kind, source, flags, uids, ends, body, chain }: Unpacked): Transferred<Unpacked> {
   const copies = {
     ...{ flags: new Uint8Array(flags), uids: new Uint8Array(uids), ends: new Uint8Array(ends) },
     ...{ body: new Uint8Array(body), chain: new Uint8Array(chain) },
   };
   return new Transferred(
-    { ...segment, ...copies },
+    { seq, n, number, received, kind, source, ...copies },
     Object.values(copies).map(({ buffer }) => buffer),
   );
 }

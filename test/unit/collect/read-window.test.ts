@@ -5,7 +5,7 @@ import { readWindow } from '../../../src/collect/read-window.ts';
 import type { Outcome, Splitting, Reading } from '../../../src/collect/read-window.ts';
 import { queryOf } from '../../../src/collect/windows.ts';
 import type { Verdict, Window } from '../../../src/model/ledger.ts';
-import type { RecordFields } from '../../../src/record/read.ts';
+import { readText, type RecordFields } from '../../../src/record/read.ts';
 import type { ServerClock, Source } from '../../../src/model/source.ts';
 import type { Switches } from '../../support/model-source.ts';
 import { base, between, recordText, second, seeded, uidOf } from '../../support/records.ts';
@@ -588,7 +588,7 @@ test('a second with more than 500,000 records is a gap (size), and reading stops
   const source: Source = {
     page: ({ page = 1, pageSize }) => {
       pages += 1;
-      const items = Array.from({ length: pageSize }, (_, i) => Buffer.from(at.replace('"logId":', `"logId":${page * pageSize + i}`)));
+      const items = Array.from({ length: pageSize }, (_, i) => readText(at.replace('"logId":', `"logId":${page * pageSize + i}`)));
       const received = { date: undefined, age: 0, received: base, receivedMonotonic: 0 };
       return Promise.resolve({ items, page, pageSize, total: 600_000, ...received });
     },
@@ -627,7 +627,7 @@ test('one record out of range makes a gap (out_of_range), and all other records 
   const it = await world({ pageSize: 4 });
   fill(it, 12);
   const page = it.source.page.bind(it.source);
-  const stranger = new TextEncoder().encode(recordText(999, window.from - 60 * second));
+  const stranger = readText(recordText(999, window.from - 60 * second));
   it.source.page = async (request, signal) => {
     const answer = await page(request, signal);
     return request.pageSize > 1 && request.page === it.paging.first

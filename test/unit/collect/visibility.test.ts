@@ -3,6 +3,7 @@ import { VisibilityCheck } from '../../../src/collect/visibility.ts';
 import { queryOf } from '../../../src/collect/windows.ts';
 import { readWindow } from '../../../src/collect/read-window.ts';
 import type { Micros } from '../../../src/model/time.ts';
+import { readText, type RecordFields } from '../../../src/record/read.ts';
 import { base, day, hour, minute, recordText, second } from '../../support/records.ts';
 import { source as sourceId } from '../journal/opening.ts';
 import { appended, owned, closeDelay, world } from './world.ts';
@@ -18,9 +19,9 @@ function hide(it: World): () => void {
   it.source.page = async (request, signal) => {
     const answer = await page(request, signal);
     if (!isHidden) return answer;
-    const poor = (item: Uint8Array): Uint8Array => {
-      const shown = Object.entries(JSON.parse(Buffer.from(item).toString()) as Record<string, unknown>);
-      return Buffer.from(JSON.stringify(Object.fromEntries(shown.filter(([name]) => !(name in rich)))));
+    const poor = ({ bytes }: RecordFields): RecordFields => {
+      const shown = Object.entries(JSON.parse(bytes.toString()) as Record<string, unknown>);
+      return readText(JSON.stringify(Object.fromEntries(shown.filter(([name]) => !(name in rich)))));
     };
     return { ...answer, items: answer.items.map(poor) };
   };
@@ -194,7 +195,7 @@ function timeless(it: World, count: number): void {
   it.source.page = async (request, signal) => {
     const answer = await page(request, signal);
     const items = Array.from({ length: count }, (_, i) =>
-      Buffer.from(recordText(10_000 + i, base).replace(/"logTimestamp":"[^"]*"/, `"logTimestamp":"day ${i}"`)),
+      readText(recordText(10_000 + i, base).replace(/"logTimestamp":"[^"]*"/, `"logTimestamp":"day ${i}"`)),
     );
     return { ...answer, items: [...items, ...answer.items], total: (answer.total ?? 0) + count };
   };
@@ -241,7 +242,7 @@ test('more than 100,000 uids without a readable time suspend the source, and no 
   const page = it.source.page.bind(it.source);
   it.source.page = async (request, signal) => {
     const answer = await page(request, signal);
-    return { ...answer, items: answer.items.map((item) => Buffer.from(Buffer.from(item).toString().replace('"logId":1', '"logId":2'))) };
+    return { ...answer, items: answer.items.map(({ bytes }) => readText(bytes.toString().replace('"logId":1', '"logId":2'))) };
   };
   await it.poll();
   expect(appended(it.beside())).toHaveLength(3);

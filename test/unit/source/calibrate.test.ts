@@ -63,7 +63,7 @@ function broken(source: ModelSource, bad: readonly number[], most = Infinity): M
   const read = source.page.bind(source);
   source.page = async (request, signal) => {
     const page = await read(request, signal);
-    const ids = page.items.map((item) => (JSON.parse(Buffer.from(item).toString()) as { logId: number }).logId);
+    const ids = page.items.map(({ bytes }) => (JSON.parse(bytes.toString()) as { logId: number }).logId);
     if (ids.length <= most && !ids.some((id) => bad.includes(id))) return page;
     throw new WaybillError('page_malformed', 'cannot read the page');
   };

@@ -6,7 +6,7 @@ import { itemsMax, scanPage, valuesMax } from '../../../src/source/scan.ts';
 const encode = (text: string) => new TextEncoder().encode(text);
 const scan = (text: string | Uint8Array) => {
   const { items, pagination } = scanPage(typeof text === 'string' ? encode(text) : text, 'page 1 of "test"');
-  return { items: items.map((item) => new TextDecoder().decode(item)), pagination };
+  return { items: items.map(({ received }) => new TextDecoder().decode(received)), pagination };
 };
 const refusal = (text: string | Uint8Array, type?: string): string => {
   try {
@@ -59,7 +59,7 @@ describe('items are cut out byte for byte', () => {
 
   test('items are views of the body: nothing is copied', () => {
     const body = encode('{"data":[{"a":1}]}');
-    expect(scanPage(body, 'page 1').items[0]?.buffer).toBe(body.buffer);
+    expect(scanPage(body, 'page 1').items[0]?.received.buffer).toBe(body.buffer);
   });
 });
 
