@@ -34,7 +34,7 @@ export function identify(sourceId: string): (record: RecordFields) => string {
       parts.add(canonical(record.tree()));
     } else {
       addField(parts, record, logId);
-      parts.add(timeOf(record));
+      addTime(parts, record);
       addField(parts, record, actionAttempted);
       addField(parts, record, result);
       addField(parts, record, resultReason);
@@ -78,8 +78,12 @@ function partOf(value: JsonValue): string | undefined {
   return isRawNumber(value) ? value.rawJSON : JSON.stringify(value);
 }
 
-function timeOf(record: RecordFields): string | undefined {
-  return record.timestamp?.identity ?? partOf(record.value(logTimestamp));
+function addTime(parts: Parts, record: RecordFields): void {
+  const { timestamp } = record;
+  const length = record.kind(logTimestamp) === kinds.plain ? timestamp?.identityLength : undefined;
+  const from = record.from(logTimestamp);
+  if (length !== undefined) parts.addBytes(record.bytes, from, from + length);
+  else parts.add(timestamp?.identity ?? partOf(record.value(logTimestamp)));
 }
 
 /** Collects parts in one buffer, reused for every record, so that one call computes the hash. */

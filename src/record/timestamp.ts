@@ -37,6 +37,15 @@ export class Timestamp {
     return identityOf(this.#scan.leap ? `${this.#seconds.slice(0, 17)}60` : this.#seconds, this.#digits);
   }
 
+  /** The length of `identity` if the text begins with it, as nearly every text does. */
+  get identityLength(): number | undefined {
+    const { leap, shifted, fractionEnd } = this.#scan;
+    if (leap || shifted) return undefined;
+    let end = fractionEnd;
+    while (end > 20 && this.#text.charCodeAt(end - 1) === zero) end -= 1;
+    return end === 20 ? 19 : end;
+  }
+
   get #seconds(): string {
     return this.#scan.shifted ? isoSeconds(this.us) : this.#text.slice(0, 19);
   }
