@@ -98,7 +98,8 @@ const nothing = new Uint8Array();
 const numbersAtOnce = 16_384;
 /** Most records have fewer marks. */
 const usualMarks = 256;
-const unlimited: Budget = { valuesLeft: Infinity };
+/** More than any record has; the engine counts integers up to this without memory. */
+const unlimited = 2 ** 30 - 1;
 const maxKeptLevels = 1_024;
 /** No field. */
 const none = -1;
@@ -123,7 +124,7 @@ const longestKey = Math.max(...keys.map(({ length }) => length));
 
 export class Walk {
   #bytes: Uint8Array = nothing;
-  #budget = unlimited;
+  #valuesLeft = unlimited;
   /** Where the record begins. */
   #from = 0;
   #at = 0;
@@ -144,7 +145,8 @@ export class Walk {
   over(bytes: Uint8Array): Walked {
     this.#begin(bytes, 0, unlimited);
     this.#space();
-    const { isObject, depth } = this.#walk();
+    const isObject = bytes[this.#at] === openObject;
+    const depth = this.#walk(isObject);
     this.#space();
     if (this.#at < bytes.length) throw this.#unexpected();
     return this.#end(isObject, depth);
@@ -155,14 +157,16 @@ export class Walk {
    * @throws UnexpectedByte when no JSON value begins at `from`; TooManyValues
    */
   within(bytes: Uint8Array, from: number, budget: Budget): Walked {
-    this.#begin(bytes, from, budget);
-    const { isObject, depth } = this.#walk();
+    this.#begin(bytes, from, budget.valuesLeft);
+    const isObject = bytes[from] === openObject;
+    const depth = this.#walk(isObject);
+    budget.valuesLeft = this.#valuesLeft;
     return this.#end(isObject, depth);
   }
 
-  #begin(bytes: Uint8Array, from: number, budget: Budget): void {
+  #begin(bytes: Uint8Array, from: number, valuesLeft: number): void {
     this.#bytes = bytes;
-    this.#budget = budget;
+    this.#valuesLeft = valuesLeft;
     this.#from = this.#at = from;
     this.#level = 0;
     // Releases the memory of a record that was nested deep.
@@ -174,8 +178,8 @@ export class Walk {
     this.#filled += columnCount;
   }
 
-  #walk(): { readonly isObject: boolean; readonly depth: number } {
-    const isObject = this.#bytes[this.#at] === openObject;
+  /** @returns the largest number of objects and arrays inside one another */
+  #walk(isObject: boolean): number {
     let depth = 0;
     let field = none;
     let previous = none;
@@ -186,7 +190,7 @@ export class Walk {
         previous = this.#level === 1 ? beforeRecord : beforeNetwork;
       }
       const level = this.#next(isOpened);
-      if (level === 0) return { isObject, depth };
+      if (level === 0) return depth;
       field = none;
       if (this.#closers[level - 1] !== closeObject) continue;
       // The fields of the record are at level 1, the fields of `userNetwork` at level 2.
@@ -302,8 +306,7 @@ export class Walk {
         at += 1;
       }
       if (i === end) {
-        this.#mark(from);
-        this.#mark(at - 2);
+        this.#markBoth(from, at - 2);
         this.#at = at;
         this.#space();
         return guess;
@@ -334,8 +337,8 @@ export class Walk {
   /** Steps over a string with its quotation marks. Returns its kind. */
   #string(): number {
     const bytes = this.#bytes;
-    this.#mark(this.#at);
-    let at = this.#at + 1;
+    const from = this.#at;
+    let at = from + 1;
     let kind: number = kinds.plain;
     for (;;) {
       // The end of the bytes counts as a control character.
@@ -349,11 +352,14 @@ export class Walk {
         if (kind === kinds.plain) kind = kinds.unescaped;
       } else {
         if (byte !== backslash) throw this.#unexpected();
+        // Marks are in the order of their places.
+        if (kind !== kinds.escaped) this.#mark(from);
         at += this.#escape();
         kind = kinds.escaped;
       }
     }
-    this.#mark(at);
+    if (kind === kinds.escaped) this.#mark(at);
+    else this.#markBoth(from, at);
     this.#at = at + 1;
     return kind;
   }
@@ -427,14 +433,24 @@ export class Walk {
   }
 
   #count(): void {
-    this.#budget.valuesLeft -= 1;
-    if (this.#budget.valuesLeft < 0) throw new TooManyValues();
+    this.#valuesLeft -= 1;
+    if (this.#valuesLeft < 0) throw new TooManyValues();
   }
 
   #mark(at: number): void {
     if (this.#filled === this.#numbers.length) this.#moveNotes();
     this.#numbers[this.#filled] = at - this.#from;
     this.#filled += 1;
+  }
+
+  /** Marks both ends of a string without escapes. */
+  #markBoth(from: number, to: number): void {
+    if (this.#filled + 2 > this.#numbers.length) this.#moveNotes();
+    const numbers = this.#numbers;
+    const at = this.#filled;
+    numbers[at] = from - this.#from;
+    numbers[at + 1] = to - this.#from;
+    this.#filled = at + 2;
   }
 
   #unexpected(): UnexpectedByte {
