@@ -6,6 +6,7 @@ import { messageOf } from '../errors.ts';
 import type { Entry, Limit } from '../model/journal.ts';
 import type { Position } from '../model/ledger.ts';
 import type { Batch, Message, Rejection } from '../model/sink.ts';
+import type { Clock } from '../model/time.ts';
 import { BatchSpace } from './batch-space.ts';
 import type { Pipeline } from './pipeline.ts';
 
@@ -16,6 +17,13 @@ import type { Pipeline } from './pipeline.ts';
 export const maxUncertain = 10_000;
 /** Entries per read. */
 const maxRead = 1_000;
+/**
+ * Encoded between two turns of the event loop, about a millisecond. With whole batches, a receiver
+ * that has answered would wait for the next bytes of the batch in flight.
+ */
+const entriesPerTurn = 64;
+/** The batch in flight is never abandoned by an error of the batch after it. */
+const unstoppable = new AbortController().signal;
 
 /** A batch with the entries of its messages: a rejected message becomes a dead letter with its entry. */
 export interface Prepared {
@@ -37,6 +45,7 @@ export class Batches {
   readonly #read: ReadEntries;
   readonly #pipeline: Pipeline;
   readonly #limit: Limit;
+  readonly #clock: Pick<Clock, 'sleep'>;
   readonly #space = new BatchSpace();
   /** The last entry read. */
   #cursor: number;
@@ -51,10 +60,11 @@ export class Batches {
   /** A message that did not fit: it begins the following batch. */
   #ahead: Message | undefined;
 
-  constructor(read: ReadEntries, pipeline: Pipeline, limit: Limit, after: number) {
+  constructor(read: ReadEntries, pipeline: Pipeline, limit: Limit, clock: Pick<Clock, 'sleep'>, after: number) {
     this.#read = read;
     this.#pipeline = pipeline;
     this.#limit = limit;
+    this.#clock = clock;
     this.#cursor = after;
   }
 
@@ -76,6 +86,7 @@ export class Batches {
       if (read.length === 0) return;
       for (const entry of read) {
         if (!this.#add(entry)) break;
+        if (this.#count % entriesPerTurn === 0) await this.#clock.sleep(0, unstoppable);
       }
     }
   }

@@ -119,17 +119,17 @@ export class OnDemand {
     if (sends.closed) throw sends.closed;
     const last = Math.min(range.last, acknowledger.acknowledged);
     const source = new JournalSource(journal, { ...range, last }, expected);
-    this.#replay = new Replay({ source, pipeline, limit, deadLetters, began: clock.now() });
+    this.#replay = new Replay({ source, pipeline, limit, clock, deadLetters, began: clock.now() });
     pauses.wake();
   }
 
   /** Starts a replay from an archive, or continues it. Throws like `replay`. */
   replayArchive(replay: ArchiveReplay): void {
     if (this.#replay?.isRunning) throw new WaybillError('usage', 'cannot start a replay: a replay to this sink is already running');
-    const { pipeline, limit, pauses, sends, openArchive } = this.#parts;
+    const { pipeline, limit, clock, pauses, sends, openArchive } = this.#parts;
     if (sends.closed) throw sends.closed;
     const source = new ArchiveSource(replay, openArchive);
-    this.#replay = new Replay({ source, pipeline, limit, deadLetters: new Set(), began: replay.began });
+    this.#replay = new Replay({ source, pipeline, limit, clock, deadLetters: new Set(), began: replay.began });
     pauses.wake();
   }
 

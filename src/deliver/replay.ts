@@ -12,6 +12,7 @@ import type {
 } from '../model/journal.ts';
 import type { Position } from '../model/ledger.ts';
 import type { Batch } from '../model/sink.ts';
+import type { Clock } from '../model/time.ts';
 import { Batches, type Prepared } from './batcher.ts';
 import type { Pipeline } from './pipeline.ts';
 
@@ -31,6 +32,7 @@ interface ReplayParts {
   readonly source: ReplaySource;
   readonly pipeline: Pipeline;
   readonly limit: Limit;
+  readonly clock: Pick<Clock, 'sleep'>;
   /** The replay skips these entries: a separate command retries dead letters. */
   readonly deadLetters: ReadonlySet<number>;
   /** Wall clock, ms. */
@@ -51,7 +53,7 @@ export class Replay {
   #error: string | undefined;
 
   constructor(parts: ReplayParts) {
-    const { source, pipeline, limit, deadLetters } = parts;
+    const { source, pipeline, limit, clock, deadLetters } = parts;
     const { range, archiveReplay } = source;
     this.#parts = parts;
     this.#from = range.first;
@@ -60,7 +62,7 @@ export class Replay {
     this.#rejected = archiveReplay?.rejected ?? 0;
     const isRequested = (entry: Entry): boolean => this.#isInTime(entry) && !deadLetters.has(entry.seq);
     const requested: Pipeline = (entry, put) => (isRequested(entry) ? pipeline(entry, put) : undefined);
-    this.#batches = new Batches((after, most) => this.#read(after, most), requested, limit, this.#at);
+    this.#batches = new Batches((after, most) => this.#read(after, most), requested, limit, clock, this.#at);
   }
 
   get isRunning(): boolean {

@@ -3,6 +3,7 @@
  * not for this sink.
  */
 import { describe, expect, test } from 'vitest';
+import type { Pipeline } from '../../../src/deliver/pipeline.ts';
 import { append, committed, numberOf, range } from '../../support/model-journal.ts';
 import { plain, Rig } from './rig.ts';
 import type { Loop } from './rig.ts';
@@ -99,6 +100,27 @@ describe('a batch', () => {
     expect(loop.receiver.mostUnderWay).toBe(1);
     expect(loop.receiver.attempts.map(({ at }) => at)).toEqual(range(0, 9).map((i) => i * 5_000));
     expect(loop.receiver.has.map(numberOf)).toEqual(range(1, 20));
+  });
+
+  test('is made in parts: other work runs after each 64 entries', async () => {
+    await using rig = await Rig.make();
+    let encoded = 0;
+    const pipeline: Pipeline = (entry) => {
+      encoded += 1;
+      return plain(entry);
+    };
+    const loop = rig.loop({ records: 200, waitMs: 1_000, pipeline });
+    await append(rig.journal, 200);
+    const seen: number[] = [];
+    const look = async (): Promise<void> => {
+      for (; encoded < 200; await rig.clock.sleep(0, loop.stop.signal)) seen.push(encoded);
+    };
+    loop.run();
+    const looking = look();
+    await rig.clock.advance(0);
+    await looking;
+    expect([...new Set(seen)]).toEqual(expect.arrayContaining([64, 128, 192]));
+    expect(batchesOf(loop)).toEqual([range(1, 200)]);
   });
 });
 
