@@ -81,14 +81,21 @@ export class RelpSession {
       while (delivered.delete(certain)) certain += 1;
       onProgress(certain);
     };
+    // One system call for all messages that fit into the window, not one for each.
+    this.#socket.cork();
     for (const [i, message] of messages.entries()) {
-      while (this.#waiting.size >= maxWindow) await new Promise<void>((resolve) => (this.#room = resolve));
+      while (this.#waiting.size >= maxWindow) {
+        this.#socket.uncork();
+        await new Promise<void>((resolve) => (this.#room = resolve));
+        this.#socket.cork();
+      }
       const answer = this.#command('syslog', message);
       // The promise is awaited below. Until then, an unhandled rejection would end the process.
       answer.then((response) => onResponse(i, response)).catch(() => undefined);
       answers.push(answer);
       if (this.#failure) break;
     }
+    this.#socket.uncork();
     return Promise.all(answers);
   }
 

@@ -636,6 +636,25 @@ describe('RELP', () => {
     await session.close();
   });
 
+  test('writes the messages of a batch together: one system call, not one for each', async () => {
+    await using receiver = await new RelpReceiver().listen();
+    const { connect } = await import('node:net');
+    const socket = connect(receiver.port, '127.0.0.1');
+    await once(socket, 'connect');
+    const session = new RelpSession(socket, '"relp://siem" of sink "siem"');
+    await session.open();
+    const together: number[] = [];
+    const writev = socket._writev?.bind(socket);
+    socket._writev = (chunks, done) => {
+      together.push(chunks.length);
+      writev?.(chunks, done);
+    };
+    await session.send(messages(1, 100).map(({ bytes }) => Buffer.concat([Buffer.from('<134>1 - h a p m - '), bytes])));
+    expect(together).toEqual([100]);
+    expect(receiver.errors).toEqual([]);
+    await session.close();
+  });
+
   test('after the server closed the session, unanswered messages are unknown', async () => {
     await using receiver = await new RelpReceiver().listen();
     await using sink = await opened(`relp://127.0.0.1:${receiver.port}`);
