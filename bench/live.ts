@@ -20,7 +20,7 @@ const { values } = parseArgs({
   options: {
     /** Records per second. */
     rate: { type: 'string', default: '100' },
-    /** Duration of the measurement, which starts when the earlier history is closed. */
+    /** Duration of the measurement, which starts when the earlier history is closed and delivered. */
     seconds: { type: 'string', default: '1800' },
     pollInterval: { type: 'string', default: '10' },
     closeDelay: { type: 'string', default: '900' },
@@ -32,6 +32,8 @@ const seconds = Number(values.seconds);
 const pollSeconds = Number(values.pollInterval);
 const closeDelay = Number(values.closeDelay);
 const maxP99 = pollSeconds + 1;
+/** The clock of the service is measured for five minutes first. */
+const historyTimeoutMs = 1_800_000;
 const root = fileURLToPath(new URL('..', import.meta.url));
 const directory = mkdtempSync(join(tmpdir(), 'waybill-live-'));
 process.on('exit', () => rmSync(directory, { recursive: true, force: true }));
@@ -77,15 +79,15 @@ try {
   daemon.firstLine.catch(() => undefined);
   const socketPath = join(directory, 'state', 'waybill.sock');
   const stats = async (): Promise<Stats> => (await ask<Stats>({ port }, '/stats')) ?? { requests: 0, counts: 0, polled: 0, closed: 0 };
-  const closedUntil = async (): Promise<number> => (await ask<Snapshot>({ socketPath }, '/snapshot'))?.sources[0]?.closedUntil ?? 0;
-  // The newest proven window ends before the close delay and its own width. A window is at most as
-  // wide as the close delay; at 100 records a second it is at most 180 s.
-  const lagMs = (closeDelay + Math.min(closeDelay, 180)) * 1000;
-  while ((await closedUntil()) < (Date.now() - lagMs) * 1000) await sleep(1_000);
+  const giveUpAt = Date.now() + historyTimeoutMs;
+  while (!isCaughtUp(await ask<Snapshot>({ socketPath }, '/snapshot'))) {
+    if (Date.now() > giveUpAt) throw new Error(`the history is not closed and delivered after ${historyTimeoutMs / 1000} s`);
+    await sleep(1_000);
+  }
   const delivered = new Delivered();
   delivered.read();
   const before = { at: Date.now(), cpu: cpuSeconds(daemon.pid), stats: await stats() };
-  process.stderr.write(`history is closed; measuring for ${seconds} s\n`);
+  process.stderr.write(`history is closed and delivered; measuring for ${seconds} s\n`);
   const delays: number[] = [];
   let inTime = 0;
   const endAt = before.at + seconds * 1000;
@@ -116,6 +118,16 @@ try {
   });
 } finally {
   await server[Symbol.asyncDispose]();
+}
+
+/** All history is closed and delivered: what is left belongs to the last windows and polls. */
+function isCaughtUp(snapshot: Snapshot | undefined): boolean {
+  // The newest proven window ends before the close delay and its own width. A window is at most as
+  // wide as the close delay; at 100 records a second it is at most 180 s.
+  const lagMs = (closeDelay + Math.min(closeDelay, 180)) * 1000;
+  const closedUntil = snapshot?.sources[0]?.closedUntil ?? 0;
+  const lagRecords = snapshot?.sinks[0]?.lagRecords ?? Infinity;
+  return closedUntil >= (Date.now() - lagMs) * 1000 && lagRecords <= 2 * pollSeconds * rate;
 }
 
 interface Measured {
