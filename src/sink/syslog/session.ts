@@ -23,13 +23,19 @@ interface Answer {
   readonly message: string;
 }
 
+/** A command without its response. */
+interface Waiting {
+  readonly answered: (answer: Answer) => void;
+  readonly failed: (cause: unknown) => void;
+}
+
 /** The session ended, or the receiver violated the protocol: the outcome of unanswered messages is unknown. */
 const broken = (message: string, cause?: unknown): WaybillError => new WaybillError('sink_outcome_unknown', message, { cause });
 
 export class RelpSession {
   readonly #socket: Socket;
   readonly #name: string;
-  readonly #waiting = new Map<number, { resolve: (answer: Answer) => void; reject: (cause: unknown) => void }>();
+  readonly #waiting = new Map<number, Waiting>();
   #number: number;
   #rest: Buffer = Buffer.alloc(0);
   #failure: WaybillError | undefined;
@@ -72,14 +78,21 @@ export class RelpSession {
    * @param onProgress  called for each response with the number of messages before the first message that is not yet accepted
    */
   async send(messages: readonly Uint8Array[], onProgress: (certain: number) => void = () => undefined): Promise<Answer[]> {
-    const answers: Promise<Answer>[] = [];
+    const answers: Answer[] = [];
     const delivered = new Set<number>();
     let certain = 0;
-    const onResponse = (i: number, { code }: Answer): void => {
-      if (code === 200) delivered.add(i);
+    let missing = messages.length;
+    const all = Promise.withResolvers<undefined>();
+    // The promise is awaited below. Until then, an unhandled rejection would end the process.
+    all.promise.catch(() => undefined);
+    const answered = (i: number, answer: Answer): void => {
+      answers[i] = answer;
+      if (answer.code === 200) delivered.add(i);
       // mutant: certain-messages
       while (delivered.delete(certain)) certain += 1;
       onProgress(certain);
+      missing -= 1;
+      if (missing === 0) all.resolve(undefined);
     };
     // One system call for all messages that fit into the window, not one for each.
     this.#socket.cork();
@@ -89,14 +102,12 @@ export class RelpSession {
         await new Promise<void>((resolve) => (this.#room = resolve));
         this.#socket.cork();
       }
-      const answer = this.#command('syslog', message);
-      // The promise is awaited below. Until then, an unhandled rejection would end the process.
-      answer.then((response) => onResponse(i, response)).catch(() => undefined);
-      answers.push(answer);
+      this.#write('syslog', message, { answered: (answer) => answered(i, answer), failed: all.reject });
       if (this.#failure) break;
     }
     this.#socket.uncork();
-    return Promise.all(answers);
+    if (missing > 0) await all.promise;
+    return answers;
   }
 
   /** Closes the session; the receiver responds when it has closed its side. */
@@ -104,13 +115,24 @@ export class RelpSession {
     await this.#command('close', new Uint8Array());
   }
 
-  #command(name: 'open' | 'syslog' | 'close', data: Uint8Array): Promise<Answer> {
-    if (this.#failure) return Promise.reject(this.#failure);
+  #command(name: 'open' | 'close', data: Uint8Array): Promise<Answer> {
+    return new Promise((resolve, reject) => this.#write(name, data, { answered: resolve, failed: reject }));
+  }
+
+  #write(name: 'open' | 'syslog' | 'close', data: Uint8Array, waiting: Waiting): void {
+    if (this.#failure) {
+      waiting.failed(this.#failure);
+      return;
+    }
     const number = this.#number;
     this.#number = number === maxNumber ? 1 : number + 1;
     const head = `${number} ${name} ${data.length}${data.length > 0 ? ' ' : ''}`;
-    this.#socket.write(Buffer.concat([Buffer.from(head, 'latin1'), data, Buffer.of(lineFeed)]));
-    return new Promise((resolve, reject) => this.#waiting.set(number, { resolve, reject }));
+    const bytes = Buffer.allocUnsafe(head.length + data.length + 1);
+    bytes.latin1Write(head);
+    bytes.set(data, head.length);
+    bytes[bytes.length - 1] = lineFeed;
+    this.#waiting.set(number, waiting);
+    this.#socket.write(bytes);
   }
 
   #take(bytes: Buffer): void {
@@ -150,7 +172,7 @@ export class RelpSession {
     if (command !== 'rsp' || !waiting || !response)
       throw broken(`${this.#name} does not speak RELP: it answered request ${number} with "${command}"`);
     this.#waiting.delete(number);
-    waiting.resolve({ code: Number(response[1]), message: response[2] ?? '' });
+    waiting.answered({ code: Number(response[1]), message: response[2] ?? '' });
     this.#room?.();
   }
 
@@ -158,7 +180,7 @@ export class RelpSession {
     if (this.#failure) return;
     this.#failure = cause;
     this.#socket.destroy();
-    for (const { reject } of this.#waiting.values()) reject(cause);
+    for (const { failed } of this.#waiting.values()) failed(cause);
     this.#waiting.clear();
     this.#room?.();
   }
