@@ -30,6 +30,8 @@ const { values } = parseArgs({
 });
 const records = Number(values.records);
 const rounds = Number(values.rounds);
+/** For one run of the daemon or of the bare client. */
+const timeoutMs = 900_000;
 const sentence = machine();
 const root = fileURLToPath(new URL('..', import.meta.url));
 const directory = mkdtempSync(join(tmpdir(), 'waybill-bench-delivery-'));
@@ -95,8 +97,10 @@ async function bare({ kind, format, batch, start: startTarget }: Kind): Promise<
   await using target = await startTarget(directory);
   const order: FloorOrder = { kind, format, records, beginMs, batch, target: target.bare };
   const program = start(process.execPath, [join(root, 'bench/delivery-floor.ts'), JSON.stringify(order)]);
+  const limit = setTimeout(() => void program[Symbol.asyncDispose](), timeoutMs);
   const result = JSON.parse(await program.firstLine) as FloorResult;
   await program.ended;
+  clearTimeout(limit);
   await arrived(target);
   return result;
 }
@@ -138,16 +142,21 @@ async function runDaemon(
   const socketPath = join(work, 'state', 'waybill.sock');
   const snapshot = (): Promise<Snapshot | undefined> => ask<Snapshot>({ socketPath }, '/snapshot');
   const acknowledged = (found: Snapshot | undefined): number => found?.sinks[0]?.acknowledged ?? 0;
+  const giveUpAt = performance.now() + timeoutMs;
+  const pause = async (ms: number, found: Snapshot | undefined): Promise<void> => {
+    if (performance.now() > giveUpAt) throw new Error(`${acknowledged(found)} records were delivered in ${timeoutMs / 1000} s`);
+    await sleep(ms);
+  };
   let first = await snapshot();
   while (first === undefined || (sink !== undefined && acknowledged(first) === 0)) {
-    await sleep(5);
+    await pause(5, first);
     first = await snapshot();
   }
   const begin = performance.now();
   const cpu = cpuSeconds(daemon.pid);
   let last = first;
   while (!done(last)) {
-    await sleep(50);
+    await pause(50, last);
     last = (await snapshot()) ?? last;
   }
   const share = sink === undefined ? 1 : records / Math.max(1, acknowledged(last) - acknowledged(first));
