@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# install.sh NAME... : installs the programs of `npm run test:deploy`, each only if it is missing. Debian packages need root; every
-# other program goes to $WAYBILL_TEST_CACHE (default ~/.cache/waybill-servers), named by its version. Go programs need Go 1.26.
+# install.sh [NAME...] : installs the programs of `npm run test:deploy`, each only if it is missing; without a name, all of them.
+# Debian packages need root; every other program goes to $WAYBILL_TEST_CACHE (default ~/.cache/waybill-servers), named by its
+# version. Go programs need Go 1.26.
 # CPU on two slow cores, with an empty Go cache: helm 190 s, kubeconform 5 s, crds 5 s, kube-apiserver 300 s, promtool 2 s.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -17,6 +18,7 @@ go_program() { # NAME VERSION PACKAGE
   [ -x "$folder/$1" ] || GOBIN=$folder nice -n 10 go install -trimpath -ldflags '-s -w' "$3@v$2"
 }
 
+[ $# -gt 0 ] || set -- helm kubeconform schemas crds promtool systemd buildah
 for name in "$@"; do
   case $name in
     helm) go_program helm 4.3.1 helm.sh/helm/v4/cmd/helm ;;
