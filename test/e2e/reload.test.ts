@@ -106,6 +106,7 @@ test('a reload adds, changes and removes sources and sinks; an invalid configura
       (): void =>
         volume.publish(textOf(...parts));
     publish([source], [fileSink('siem')])();
+    writeFileSync(place.path('tenant.yaml'), 'sources: [');
     const daemon = new Daemon(place);
     await daemon.logged('sink.first_delivery');
     await isCurrent(daemon, 1);
@@ -114,6 +115,8 @@ test('a reload adds, changes and removes sources and sinks; an invalid configura
     const refused: readonly (readonly [reason: RegExp, text: string])[] = [
       [/closeDelay .*"soon" is not a duration/, textOf([{ ...source, closeDelay: 'soon' }], [fileSink('siem')])],
       [/line 1, column/, '{ "dataDir": "./state", '],
+      // The valid sink of the main file waits too.
+      [/^tenant\.yaml, line 1, column/, textOf([source], [fileSink('siem'), fileSink('waiting')], { include: ['tenant.yaml'] })],
       [/^dataDir: .*restart/, textOf([source], [fileSink('siem')], { dataDir: './elsewhere' })],
       [/^sinks\.siem: it delivered to/, textOf([source], [fileSink('siem', { path: './moved.ndjson' })])],
       [/^sources\.production: it polled/, textOf([{ ...source, auth: { ...auth, tenantId: 'another' } }], [fileSink('siem')])],
@@ -151,6 +154,8 @@ test('a reload adds, changes and removes sources and sinks; an invalid configura
     ).toMatchObject({ sources: { ...none, added: ['other'] }, sinks: { ...none, added: ['third'] } });
     await holds(place.path('third.ndjson'), await service.truth());
     await refuse();
+    await refuse();
+    expect(existsSync(place.path('waiting.ndjson'))).toBe(false);
     await service.set({ rate: 0 });
     await delivered(service, [place.path('siem.ndjson'), place.path('third.ndjson')]);
     const truth = await service.truth();
