@@ -79,7 +79,7 @@ async function run(
     // The log goes to a file; the terminal shows the demo.
     const logs = createLog(config.log, systemClock, screen.logFile(), io.env);
     screen.begin(service.baseUrl, file);
-    const showing = screen.show(config, stop);
+    const showing = screen.show(config, stop).catch((thrown: unknown) => over.abort(thrown));
     const options = { config, version, expectState: false, lockWait: 5_000, clock: systemClock, random: systemRandom, log: logs.root };
     try {
       const failure = await runDaemon({ ...options, listening: (addresses) => screen.listens(addresses) }, stop);

@@ -72,12 +72,14 @@ export class DemoScreen {
   async show(config: Config, stop: AbortSignal): Promise<void> {
     const path = join(this.#directory, 'events.ndjson');
     let offset = 0;
-    let ledgerAt = systemClock.monotonic() + ledgerEveryMs;
+    // Without an event there may be no state yet.
+    let ledgerAt = Infinity;
     let unshown = 0;
     while (!stop.aborted) {
       await systemClock.sleep(lookMs, stop).catch(() => undefined);
       const { lines, next } = await newLines(path, offset);
       offset = next;
+      if (lines.length > 0 && ledgerAt === Infinity) ledgerAt = systemClock.monotonic() + ledgerEveryMs;
       const denials = lines.map((line) => JSON.parse(line) as ShownEvent).filter(({ event }) => event.outcome === 'failure');
       // Only the newest are shown.
       unshown += Math.max(0, denials.length - linesPerLook);
@@ -88,13 +90,13 @@ export class DemoScreen {
         ledgerAt = systemClock.monotonic() + ledgerEveryMs;
         if (unshown > 0) this.say(this.#dim(`and ${counted(unshown, 'more denial')}, in events.ndjson`));
         unshown = 0;
-        this.#showLedger(config);
+        this.#showLedger(config, 1);
       }
     }
   }
 
   end(config: Config): void {
-    this.#showLedger(config);
+    this.#showLedger(config, 0);
   }
 
   /** Verifies the archive as "waybill archive verify" does. */
@@ -111,7 +113,8 @@ export class DemoScreen {
     this.say('Next: waybill init elasticsearch|splunk|kafka|syslog|file|archive > waybill.yaml');
   }
 
-  #showLedger(config: Config): void {
+  /** @param minWindows  without as many windows, nothing is shown: a slow machine proves the first one later */
+  #showLedger(config: Config, minWindows: number): void {
     readState(config, (db) => {
       const now = systemClock.now() * 1000;
       const known = snapshotOf(db, version, now, {
@@ -125,6 +128,7 @@ export class DemoScreen {
       const snapshot = withCoverage(db, known, reportSettings(config));
       using reading = openLedgerReport(db, { now, ...reportSettings(config) });
       const { report, found } = assessed(reading, { now, from: undefined, to: undefined }, presentOf(snapshot), 'UTC');
+      if (found.windows < minWindows) return;
       this.say('');
       this.say([...ledgerText(lastWindows(report), { by: 'window', tz: 'UTC', color: this.#color })].join('').trimEnd());
       const whole = found.windows;
