@@ -69,16 +69,28 @@ function verdictClause(snapshot: Snapshot, tz: string): string {
   if (polled.length === 0) return `NO SOURCE is polled; ${summaryOf(found, tz)}`;
   const fresh = polled.filter(({ coverage }) => coverage === undefined || coverage.windows.all === 0);
   const known = polled.filter((source) => !fresh.includes(source) && completeUntil(source) !== undefined);
-  const suspended = polled.filter(({ state }) => state === 'suspended');
+  const summary = `${failure(found, snapshot)}${summaryOf(found, tz)}`;
   // This summary names the time of the first proof.
-  if (found.nothingDue) return summaryOf(found, tz);
+  if (found.nothingDue) return summary;
   const [slowest] = known.toSorted((a, b) => a.frontier - b.frontier);
   const proofs = fresh.map((source) => firstProof(source, snapshot, tz));
   return [
-    `${suspended.length === 0 ? '' : `COLLECTION SUSPENDED at ${nameOrCount(suspended)}; `}${summaryOf(found, tz)}`,
+    summary,
     ...(slowest ? [`proven up to ${when(slowest, snapshot, tz)}`] : []),
-    ...(proofs[0] === undefined ? [] : [known.length === 0 ? proofs[0] : `${proofs[0]} of ${nameOrCount(fresh)}`]),
+    ...(proofs[0] === undefined ? [] : [known.length === 0 ? proofs[0] : `${proofs[0]} of ${nameOrCount(fresh, 'source')}`]),
   ].join(', ');
+}
+
+/**
+ * A failure that precedes the verdict, because a verdict on proven windows cannot show it: no newer
+ * window is closed, or none of the proven windows has a record that waits for a failing sink.
+ */
+function failure({ complete, nothingDue, delivered }: Completeness, { sources, sinks, stopped }: Snapshot): string {
+  const suspended = sources.filter(({ state }) => state === 'suspended');
+  if (suspended.length > 0) return `COLLECTION SUSPENDED at ${nameOrCount(suspended, 'source')}; `;
+  if (stopped || !delivered || !(complete || nothingDue)) return '';
+  const failing = sinks.filter((sink) => sink.state !== 'unconfigured' && sinkNeedsYou(sink));
+  return failing.length === 0 ? '' : `DELIVERY FAILS at ${nameOrCount(failing, 'sink')}; `;
 }
 
 /**
@@ -100,8 +112,8 @@ function firstProof(source: SourceSnapshot, snapshot: Snapshot, tz: string): str
   return `first proof due ${whenDue(firstProofOf(source.frontier, source) ?? 0, now, tz)}`;
 }
 
-function nameOrCount(sources: readonly SourceSnapshot[]): string {
-  return sources.length === 1 && sources[0] ? sources[0].id : counted(sources.length, 'source');
+function nameOrCount(items: readonly { readonly id: string }[], what: string): string {
+  return items.length === 1 && items[0] ? items[0].id : counted(items.length, what);
 }
 
 function needs(count: number, what: string): string {

@@ -83,6 +83,7 @@ async function sinkBlocksAndRecovers(page: Page, place: Place, collector: Collec
   await expect.poll(() => row.innerText()).toContain('<img src=x onerror=alert(1)><script>alert(2)</script>"\\u202e');
   expect(await page.locator('main img, main script').count()).toBe(0);
   await says(page, '#tiles', /Needs attention\s+siem/);
+  await says(page, '#summary', /^(DELIVERY FAILS at siem|COMPLETE SO FAR, NOT ALL DELIVERED)$/);
   await says(page, '#todo', /Sink siem is blocked[^]*Nothing is lost[^]*waybill check --sink siem/);
   await inEveryLook(page, async (look) => {
     await looksRight(page);
@@ -99,6 +100,7 @@ async function losesAndFindsTheDaemon(page: Page, place: Place, daemon: Daemon):
   await daemon.kill();
   await says(page, '#outage', /^The daemon cannot be reached, since [\d:]+ UTC\. The page shows data from [\d:]+ UTC\./);
   await says(page, '#link', /^\s*Not reachable · shown: \d+ s old/);
+  expect(await page.title()).toBe('✗ Not reachable · Waybill');
   const age = async () => Number(/shown: (\d+) s/.exec(await page.locator('#link').innerText())?.[1]);
   const before = await age();
   await expect.poll(age).toBeGreaterThan(before);

@@ -23,14 +23,31 @@ const well = 'COMPLETE SO FAR AND DELIVERED, proven up to 02:45 UTC (18 min ago)
 // now is 03:03:00 UTC here and 03:03:01 at the service; time before 02:18:00 is due.
 test.each<[string, Partial<Snapshot>, string]>([
   ['all is well', {}, well],
-  ['a blocked sink', { sinks: [sink({ state: 'blocked' })] }, `${well}, 1 sink needs attention`],
+  ['a blocked sink', { sinks: [sink({ state: 'blocked' })] }, `DELIVERY FAILS at siem; ${well}, 1 sink needs attention`],
+  [
+    'two sinks whose receivers are down',
+    { sinks: ['a', 'b'].map((id) => sink({ id, state: 'retrying', hasDelivered: true, attempts: 3 })) },
+    `DELIVERY FAILS at 2 sinks; ${well}, 2 sinks need attention`,
+  ],
+  ['one failed attempt', { sinks: [sink({ state: 'retrying', hasDelivered: true, attempts: 1 })] }, well],
+  ['an unconfigured sink', { sinks: [sink({ state: 'unconfigured' })] }, `${well}, 1 sink needs attention`],
+  [
+    'a blocked sink before the first proof',
+    { sources: [begins], sinks: [sink({ state: 'blocked' })] },
+    'DELIVERY FAILS at siem; NOTHING DUE YET: first proof about 03:30 UTC, 1 sink needs attention',
+  ],
+  [
+    'a blocked sink in an incomplete trail',
+    { sources: [source({ coverage: coverage({ windows: { ...none, all: 4, gaps: 1 } }) })], sinks: [sink({ state: 'blocked' })] },
+    'INCOMPLETE: 1 gap, proven up to 02:45 UTC (18 min ago), 1 sink needs attention',
+  ],
   [
     'two sinks, one of them only in trouble, and a source',
     {
       sources: [source({ trouble: 'no token' })],
       sinks: [sink({ trouble: 'x' }), sink({ id: 'b', state: 'unconfigured' }), sink({ id: 'c' })],
     },
-    `${well}, 1 source needs attention, 2 sinks need attention`,
+    `DELIVERY FAILS at siem; ${well}, 1 source needs attention, 2 sinks need attention`,
   ],
   ['a retired sink', { sinks: [sink({ state: 'retired', trouble: 'x' })] }, well],
   ['dead letters', { sinks: [sink({ deadLetters: 1 }), sink({ deadLetters: 1_233 })] }, `${well}, 1,234 dead letters`],
@@ -65,6 +82,11 @@ test.each<[string, Partial<Snapshot>, string]>([
     'collection is suspended',
     { sources: [source({ state: 'suspended' }), source({ id: 'b' })] },
     `COLLECTION SUSPENDED at production; ${well}, 1 source needs attention`,
+  ],
+  [
+    'collection is suspended before the first proof',
+    { sources: [{ ...begins, state: 'suspended' }] },
+    'COLLECTION SUSPENDED at test; NOTHING DUE YET: first proof about 03:30 UTC, 1 source needs attention',
   ],
   [
     'the frontier stands still',

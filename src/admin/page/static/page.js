@@ -19,6 +19,8 @@ let outage;
 /** @type {number | undefined} */
 let backAt;
 let chosen = new URLSearchParams(location.hash.slice(1)).get('source') ?? '';
+/** The title of the tab while the daemon is reachable. */
+let tabTitle = document.title;
 /** Counts requests: `read` drops a response to an earlier selection. */
 let reading = 0;
 /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -95,11 +97,15 @@ function tick() {
   link.dataset['state'] = outage ? 'lost' : shown ? 'live' : 'loading';
   document.body.classList.toggle('stale', outage !== undefined && shown !== undefined);
   notice.hidden = outage === undefined;
+  document.title = outage ? '✗ Not reachable · Waybill' : tabTitle;
   if (outage) {
     write(byId('link-text'), 'Not reachable');
     const since = clock(Date.now() - (performance.now() - outage.since), Date.now());
     const old = shown ? ` The page shows data from ${clock(Date.parse(shown.overview.generatedAt), Date.now())} UTC.` : '';
-    write(notice, `${outage.reason}, since ${since} UTC.${old} The page tries again every few seconds.`);
+    write(
+      notice,
+      `${outage.reason}, since ${since} UTC.${old} The page tries again every few seconds. If this lasts, check whether the daemon runs.`,
+    );
   } else if (shown) {
     const isBack = backAt !== undefined && performance.now() - backAt < 30_000;
     write(byId('link-text'), isBack ? 'Reachable again' : 'Live');
@@ -121,12 +127,12 @@ function show(overview) {
 /** @param {OverviewJson} overview */
 function showHeadline({ summary, tone, advice, waits }) {
   // A summary begins with the result in capitals; the explanation follows.
-  const [head = ''] = /^[A-Z][A-Z, ]*[A-Z](?![a-z])/.exec(summary) ?? [];
+  const [head = ''] = /^[A-Z][A-Z, ]*[A-Z](?![a-z])(?: at [^;]*)?/.exec(summary) ?? [];
   const rest = summary.slice(head.length).replace(/^[:,;]? /, '');
   byId('headline').dataset['tone'] = tone;
   write(byId('summary'), head === '' ? summary : head);
   write(byId('summary-rest'), head === '' ? '' : rest.charAt(0).toUpperCase() + rest.slice(1));
-  document.title = `${{ good: '✓', waiting: '…', warning: '!', bad: '✗' }[tone]} ${head === '' ? 'Waybill' : `${head} · Waybill`}`;
+  tabTitle = `${{ good: '✓', waiting: '…', warning: '!', bad: '✗' }[tone]} ${head === '' ? 'Waybill' : `${head} · Waybill`}`;
   byId('todo').hidden = advice === null;
   if (advice) {
     write(byId('todo-what'), advice.what);
@@ -182,23 +188,24 @@ function tiles({ sources, sinks, journal, delivered, lacking, complete, firstPro
     .sort()
     .at(-1);
   const waiting = Math.max(0, ...active.map(({ lagRecords }) => lagRecords));
+  // A sink that has everything proven can fail nevertheless: newer records wait for it.
+  const failing = active.filter(({ needsAttention, lagRecords }) => needsAttention && lagRecords > 0).map(({ id }) => id);
   const last = newest === undefined ? 'no delivery since the start' : `last delivery ${span((now() - Date.parse(newest)) / 1000)} ago`;
-  const pending = `${lacking.join(', ')}: ${counted(waiting, 'record')} to deliver`;
+  const behind = delivered ? failing : lacking;
+  const more = behind.length === 0 || waiting === 0 ? last : `${behind.join(', ')}: ${counted(waiting, 'record')} to deliver`;
   const delivery =
     active.length === 0
       ? tile('Delivered', 'no sink', '')
       : known.length === 0
         ? // Records in transit to a sink are normal, and no window lacks them yet.
-          tile('Delivered', 'nothing due yet', delivered || waiting === 0 ? last : pending)
-        : delivered
-          ? tile('Delivered', 'everything proven', last, 'good')
-          : tile('Delivered', 'not all', pending, 'warning');
+          tile('Delivered', 'nothing due yet', more)
+        : tile('Delivered', delivered ? 'everything proven' : 'not all', more, behind.length === 0 ? 'good' : 'warning');
   const needy = [...sources, ...sinks].filter(({ needsAttention }) => needsAttention).map(({ id }) => id);
   const names = needy.length > 3 ? `${needy.slice(0, 3).join(', ')} and ${needy.length - 3} more` : needy.join(', ');
   const needs = tile('Needs attention', needy.length === 0 ? 'nothing' : names, `${counted(polled.length, 'source')}, ${counted(active.length, 'sink')}`, needy.length === 0 ? 'good' : 'bad'); // prettier-ignore
   const meter = html('progress', { max: journal.maxSize, value: journal.bytes, 'aria-label': 'Journal used' });
-  const [more, tone] = journalState(journal);
-  const space = tile('Journal', `${size(journal.bytes)} of ${size(journal.maxSize)}`, more, tone, [meter]);
+  const [used, tone] = journalState(journal);
+  const space = tile('Journal', `${size(journal.bytes)} of ${size(journal.maxSize)}`, used, tone, [meter]);
   return [until, delivery, needs, space];
 }
 

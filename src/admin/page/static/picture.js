@@ -43,6 +43,7 @@ export function picture(detail, source, now, width) {
     'svg',
     { viewBox: `0 0 ${width} ${height}`, width, height, role: 'img', 'aria-label': label(detail, source) },
     hatches(),
+    ...timeAxis(axis, bottom),
     title(`Windows of ${detail.source}`, top),
     ...windowShapes(detail, axis, top, now),
     title('Age of the newest proof', second),
@@ -58,7 +59,6 @@ export function picture(detail, source, now, width) {
       0,
       null,
     ),
-    ...timeAxis(axis, bottom),
   );
 }
 
@@ -262,7 +262,8 @@ function timeAxis(axis, y) {
   return marks
     .flatMap((at) => {
       const x = across(axis, at);
-      const isNear = x > axis.right - 44;
+      // A centered label of six digits and "now" need this space.
+      const isNear = x > axis.right - 60;
       return [
         svg('line', { x1: x, x2: x, y1: titled, y2: y + 4, class: 'grid' }),
         ...(isNear || x < axis.left + 10 ? [] : [svg('text', { x, y: y + 18, class: 'tick middle' }, clock(at * 1000, at * 1000))]),

@@ -132,7 +132,7 @@ export function sinksTable(sinks, now) {
       cell('Lag', lagRecords === 0 ? 'nothing waits' : `${counted(lagRecords, 'record')} (${span(lagSeconds)})`),
       cell('Rate', perSecond(sink.perSecond), true),
       cell('Last delivery', delivery),
-      cell('Last error', error === null ? 'none' : [isFailing ? error : html('span', { class: 'note' }, `over: ${error}`)]),
+      cell('Last error', error === null ? 'none' : [isFailing ? error : html('span', { class: 'note' }, `resolved: ${error}`)]),
       cell('Dead letters', deadLetters === 0 ? '0' : [html('strong', { class: 'bad-text' }, grouped(deadLetters))], true),
     );
   });
