@@ -38,7 +38,7 @@ test('the garbage of the start is collected when the thread rests, and the garba
   expect(await heldAfter(`collectWhenIdle(100); ${untilCollected} ${work} await wait(100); ${untilCollected}`)).toBeLessThan(30);
 });
 
-test('collects only while it rests, and only when there is garbage', () => {
+test('collects only while it rests, and only when the heap has grown', () => {
   const used = { user: 0, system: 0 };
   vi.spyOn(process, 'threadCpuUsage').mockImplementation((before = { user: 0, system: 0 }) => ({
     user: used.user - before.user,
@@ -46,14 +46,14 @@ test('collects only while it rests, and only when there is garbage', () => {
   }));
   const live = 20;
   let heap = live;
-  vi.spyOn(process, 'memoryUsage').mockImplementation((() => ({ heapUsed: heap * 1_048_576 })) as typeof process.memoryUsage);
+  vi.spyOn(process, 'memoryUsage').mockImplementation((() => ({ heapTotal: heap * 1_048_576 })) as typeof process.memoryUsage);
   const gc = vi.fn(() => (heap = live));
   vi.stubGlobal('gc', gc);
   vi.useFakeTimers();
-  const collects = (cpuMs: number, garbageMiB: number): boolean => {
+  const collects = (cpuMs: number, grownMiB: number): boolean => {
     used.user += cpuMs * 600;
     used.system += cpuMs * 400;
-    heap += garbageMiB;
+    heap += grownMiB;
     gc.mockClear();
     vi.advanceTimersByTime(10_000);
     return gc.mock.calls.length > 0;
@@ -62,14 +62,14 @@ test('collects only while it rests, and only when there is garbage', () => {
   expect(collects(9_000, 5), 'work').toBe(false);
   expect(collects(510, 5), 'work').toBe(false);
   expect(collects(490, 0), 'first rest').toBe(true);
-  expect(collects(0, 1), 'little garbage').toBe(false);
-  expect(collects(0, 1), 'enough garbage').toBe(true);
-  expect(collects(600, 10), 'work').toBe(false);
+  expect(collects(0, 11), 'little growth').toBe(false);
+  expect(collects(0, 1), 'enough growth').toBe(true);
+  expect(collects(600, 20), 'work').toBe(false);
   expect(collects(100, 0), 'rest').toBe(true);
   expect(collects(0, 0), 'nothing new').toBe(false);
-  // A few records leave garbage in each interval: the pause doubles up to 20 intervals.
+  // The heap grows in each interval: the pause doubles up to 20 intervals.
   expect(collects(600, 0), 'work').toBe(false);
-  const steady = Array.from({ length: 100 }, (_, i) => i).filter(() => collects(100, 5));
+  const steady = Array.from({ length: 100 }, (_, i) => i).filter(() => collects(100, 12));
   expect(steady).toEqual([0, 1, 3, 7, 15, 31, 51, 71, 91]);
 });
 
