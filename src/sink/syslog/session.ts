@@ -128,7 +128,7 @@ export class RelpSession {
     this.#number = number === maxNumber ? 1 : number + 1;
     const head = `${number} ${name} ${data.length}${data.length > 0 ? ' ' : ''}`;
     const bytes = Buffer.allocUnsafe(head.length + data.length + 1);
-    bytes.latin1Write(head);
+    bytes.write(head, 'latin1');
     bytes.set(data, head.length);
     bytes[bytes.length - 1] = lineFeed;
     this.#waiting.set(number, waiting);

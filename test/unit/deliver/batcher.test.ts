@@ -113,7 +113,10 @@ describe('a batch', () => {
     await append(rig.journal, 200);
     const seen: number[] = [];
     const look = async (): Promise<void> => {
-      for (; encoded < 200; await rig.clock.sleep(0, loop.stop.signal)) seen.push(encoded);
+      while (encoded < 200) {
+        seen.push(encoded);
+        await rig.clock.sleep(0, loop.stop.signal);
+      }
     };
     loop.run();
     const looking = look();
