@@ -15,10 +15,10 @@ export function formatCheckpoint({ origin, size, root }: Checkpoint): string {
 
 /** @returns undefined for anything but a checkpoint without extension lines, which the format advises against */
 export function parseCheckpoint(text: string): Checkpoint | undefined {
-  const [, origin, digits, encoded = ''] = /^([^\n]+)\n(0|[1-9][0-9]*)\n([^\n]+)\n$/.exec(text) ?? [];
+  const [, origin, digits, encoded = ''] = /^([^\n]+)\n(0|[1-9][0-9]{0,14})\n([^\n]+)\n$/.exec(text) ?? [];
   const root = decodeBase64(encoded);
   const size = Number(digits);
-  if (origin === undefined || root?.length !== hashBytes || !Number.isSafeInteger(size)) return undefined;
+  if (origin === undefined || root?.length !== hashBytes) return undefined;
   return { origin, size, root };
 }
 

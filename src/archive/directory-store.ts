@@ -1,9 +1,14 @@
 /** An archive in a local directory. A reader never finds a part of a file, and a power cut leaves no part. */
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
-import { link, mkdir, open, readdir, readFile, rename, unlink } from 'node:fs/promises';
-import { dirname, join, relative, resolve } from 'node:path';
+import { link, mkdir, open, readdir, rename, stat, unlink } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
 import type { WritableArchiveStore } from './store.ts';
+
+/** More than any file of an archive has: a segment unpacks to 256 MiB or less. */
+const maxFileBytes = 300_000_000;
+/** Opening a pipe does not wait for its writer. */
+const readFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 export class DirectoryStore implements WritableArchiveStore, AsyncDisposable {
   readonly #root: string;
@@ -18,12 +23,15 @@ export class DirectoryStore implements WritableArchiveStore, AsyncDisposable {
   }
 
   async read(path: string): Promise<Buffer | undefined> {
-    return unlessAbsent(readFile(join(this.#root, path), { flag: constants.O_RDONLY | constants.O_NOFOLLOW }));
+    return this.#unlessAbsent(() => readFile(join(this.#root, path)));
   }
 
   async *list(folder: string): AsyncGenerator<string> {
-    const found = await unlessAbsent(readdir(join(this.#root, folder), { recursive: true, withFileTypes: true }));
-    for (const each of found ?? []) if (!each.isDirectory()) yield relative(this.#root, join(each.parentPath, each.name));
+    const found = await this.#unlessAbsent(() => readdir(join(this.#root, folder), { withFileTypes: true }));
+    for (const each of found ?? []) {
+      if (each.isDirectory()) yield* this.list(`${folder}${each.name}/`);
+      else yield `${folder}${each.name}`;
+    }
   }
 
   async create(path: string, bytes: Uint8Array): Promise<boolean> {
@@ -46,6 +54,19 @@ export class DirectoryStore implements WritableArchiveStore, AsyncDisposable {
 
   /** No file stays open. */
   async [Symbol.asyncDispose](): Promise<void> {}
+
+  /** @returns undefined for a path that has no file */
+  async #unlessAbsent<Result>(work: () => Promise<Result>): Promise<Result | undefined> {
+    try {
+      return await work();
+    } catch (cause) {
+      const code = codeOf(cause);
+      // A link or a socket in place of a file, or a file in place of a folder inside the archive.
+      if (code === 'ENOENT' || code === 'ELOOP' || code === 'ENXIO') return undefined;
+      if (code === 'ENOTDIR' && (await stat(this.#root)).isDirectory()) return undefined;
+      throw cause;
+    }
+  }
 
   /** Writes a temporary file in the same folder, syncs it, gives it its name, and syncs the name. */
   async #write<Result>(path: string, bytes: Uint8Array, name: (temporary: string, target: string) => Promise<Result>): Promise<Result> {
@@ -107,12 +128,14 @@ async function syncFolder(path: string): Promise<void> {
   }
 }
 
-async function unlessAbsent<Result>(work: Promise<Result>): Promise<Result | undefined> {
+/** @returns undefined for anything but a regular file of at most `maxFileBytes` */
+async function readFile(path: string): Promise<Buffer | undefined> {
+  const handle = await open(path, readFlags);
   try {
-    return await work;
-  } catch (cause) {
-    if (codeOf(cause) === 'ENOENT') return undefined;
-    throw cause;
+    const found = await handle.stat();
+    return found.isFile() && found.size <= maxFileBytes ? await handle.readFile() : undefined;
+  } finally {
+    await handle.close();
   }
 }
 

@@ -1,20 +1,41 @@
 /** Archive segments: the lines of one checkpoint as gzipped NDJSON. The name has the SHA-256 of the file. */
 import { promisify } from 'node:util';
-import { gunzip, gzip } from 'node:zlib';
+import { crc32, gzip, inflateRaw } from 'node:zlib';
+import type { Zlib } from 'node:zlib';
 import { messageOf } from '../errors.ts';
 import { sha256 } from './merkle.ts';
 
 /** A parameter, because the simulation has no threads. */
 export interface Codec {
+  /** Gzip. */
   compress(bytes: Uint8Array): Promise<Buffer>;
-  decompress(bytes: Uint8Array, options: { readonly maxOutputLength: number; readonly chunkSize: number }): Promise<Buffer>;
+  /** Raw deflate. */
+  inflate(bytes: Uint8Array, options: InflateOptions): Promise<Inflated>;
 }
 
-const [pack, unpack] = [promisify(gzip), promisify(gunzip)];
+interface InflateOptions {
+  readonly info: true;
+  readonly maxOutputLength: number;
+  readonly chunkSize: number;
+}
+
+interface Inflated {
+  readonly buffer: Buffer;
+  /** `bytesWritten` is the length of the input up to its end. */
+  readonly engine: Pick<Zlib, 'bytesWritten'>;
+}
+
+const [pack, unpack] = [promisify(gzip), promisify(inflateRaw)];
 const gzipCodec: Codec = {
   compress: (bytes) => pack(bytes, { chunkSize: chunkSize(bytes.length / 4) }),
-  decompress: (bytes, options) => unpack(bytes, options),
+  inflate: (bytes, options) => unpack(bytes, options) as Promise<unknown> as Promise<Inflated>,
 };
+/**
+ * Of a gzip file without a name or a comment. Then follow 6 more bytes, the deflated content, its
+ * CRC-32 and its length (RFC 1952, section 2.3).
+ */
+const gzipHeader = Buffer.of(0x1f, 0x8b, 0x08, 0x00);
+const [headerBytes, trailerBytes] = [10, 8];
 const lineFeed = 0x0a;
 /** Far more than a segment of the writer contains. */
 const maxBytes = 256 * 1024 * 1024;
@@ -52,7 +73,8 @@ export class SegmentError extends Error {}
 
 /**
  * The lines of a segment.
- * @throws SegmentError for a file that is not gzip, unpacks to more than 256 MiB, or has a last line without a line break
+ * @throws SegmentError for a file that is not one member of gzip, unpacks to more than 256 MiB, has
+ * no line, or has a last line without a line break
  */
 export async function segmentLines(bytes: Uint8Array, codec = gzipCodec): Promise<readonly Buffer[]> {
   const text = await unpacked(bytes, codec);
@@ -63,14 +85,25 @@ export async function segmentLines(bytes: Uint8Array, codec = gzipCodec): Promis
     start = end + 1;
   }
   if (start < text.length) throw new SegmentError('the last line has no line break');
+  if (lines.length === 0) throw new SegmentError('it has no line');
   return lines;
 }
 
-/** Unpacks a gzip file. The length of the content at its end (RFC 1952, section 2.3.1) is only a claim. */
+/** Unpacks a gzip file of one member and no other bytes. Gunzip would accept both. */
 async function unpacked(bytes: Uint8Array, codec: Codec): Promise<Buffer> {
-  const claimed = bytes.length < 4 ? 0 : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).readUInt32LE(bytes.length - 4);
+  const file = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  if (file.length < headerBytes + trailerBytes || !file.subarray(0, 4).equals(gzipHeader)) throw new SegmentError('it is not a gzip file');
+  const content = file.subarray(headerBytes, -trailerBytes);
+  const length = file.readUInt32LE(file.length - 4);
+  const { buffer, engine } = await inflated(content, length, codec);
+  if (engine.bytesWritten !== content.length || buffer.length !== length || crc32(buffer) !== file.readUInt32LE(file.length - trailerBytes))
+    throw new SegmentError('it is not one gzip file with the length and the checksum of its content');
+  return buffer;
+}
+
+async function inflated(content: Buffer, length: number, codec: Codec): Promise<Inflated> {
   try {
-    return await codec.decompress(bytes, { maxOutputLength: maxBytes, chunkSize: chunkSize(claimed + 1) });
+    return await codec.inflate(content, { info: true, maxOutputLength: maxBytes, chunkSize: chunkSize(length + 1) });
   } catch (cause) {
     throw new SegmentError(`cannot decompress the segment: ${messageOf(cause)}`, { cause });
   }

@@ -32,8 +32,8 @@ const ed25519 = Buffer.of(0x01);
 /** The DER prefix of the 32 bytes of a key (RFC 8410). */
 const derPrefix = Buffer.from('302a300506032b6570032100', 'hex');
 /** A key name has neither blanks nor a plus sign. */
-const namePattern = /^[^\s+]+$/u;
-const signatureLine = /^\u2014 ([^\s+]+) ([A-Za-z0-9+/]+={0,2})$/u;
+const namePattern = /^[^\p{White_Space}+]+$/u;
+const signatureLine = /^\u2014 ([^\p{White_Space}+]+) ([A-Za-z0-9+/]+={0,2})$/u;
 /** A verifier limits the signatures of a note, and accepts at least 16. */
 const maxSignatures = 64;
 

@@ -3,7 +3,8 @@
  * write. At the end of a run the verifier checks the store.
  */
 import { createPrivateKey } from 'node:crypto';
-import { gunzipSync, gzipSync } from 'node:zlib';
+import { gunzipSync, gzipSync, inflateRawSync } from 'node:zlib';
+import type { Codec } from '../../src/archive/segment.ts';
 import { parseVerifier } from '../../src/archive/signed-note.ts';
 import type { WritableArchiveStore } from '../../src/archive/store.ts';
 import { verifyArchive } from '../../src/archive/verify/verify.ts';
@@ -36,7 +37,8 @@ const key = createPrivateKey({
 /** Synchronous: a thread answers at an unpredictable time. */
 const codec = {
   compress: (bytes: Uint8Array) => Promise.resolve(gzipSync(bytes, { level: 1 })),
-  decompress: (bytes: Uint8Array, options: { readonly maxOutputLength: number }) => Promise.resolve(gunzipSync(bytes, options)),
+  inflate: (...given: Parameters<Codec['inflate']>) =>
+    Promise.resolve(inflateRawSync(...given) as unknown as Awaited<ReturnType<Codec['inflate']>>),
 };
 
 export class SimulatedArchive {

@@ -20,8 +20,8 @@ class Memory:
     def read(self, path):
         return self.files.get(path)
 
-    def list(self, folder):
-        return sorted(path for path in self.files if path.startswith(folder + '/'))
+    def list(self):
+        return list(self.files)
 
 
 def decoded(files):

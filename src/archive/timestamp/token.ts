@@ -199,23 +199,19 @@ function attributeOf({ signedAttrs = [] }: SignerInfo, type: string): Buffer | u
 export function leadsTo(roots: readonly X509Certificate[], { signer, certificates }: Token, at: Micros): boolean {
   const isValid = ({ validFromDate, validToDate }: X509Certificate): boolean =>
     validFromDate.getTime() <= at / 1_000 && at / 1_000 <= validToDate.getTime();
-  const leads = (from: X509Certificate, others: readonly X509Certificate[], between: number): boolean => {
-    if (!isValid(from)) return false;
-    if (from.subject === from.issuer) return roots.some(({ raw }) => raw.equals(from.raw));
-    return others.some(
-      (issuer) =>
-        issuer.ca &&
-        from.checkIssued(issuer) &&
-        from.verify(issuer.publicKey) &&
-        permits(issuer, between) &&
-        leads(
-          issuer,
-          others.filter((each) => each !== issuer),
-          between + 1,
-        ),
+  const isRoot = (from: X509Certificate): boolean => from.subject === from.issuer && roots.some(({ raw }) => raw.equals(from.raw));
+  const authorities = [...roots, ...certificates].filter((each) => each.ca && isValid(each));
+  // Each certificate once for a distance from the signer: 16 that certify each other form very many
+  // paths.
+  let level = isValid(signer) ? [signer] : [];
+  for (let between = 0; level.length > 0 && between <= maxCertificates; between += 1) {
+    if (level.some(isRoot)) return true;
+    const signed = level.filter(({ subject, issuer }) => subject !== issuer);
+    level = authorities.filter(
+      (issuer) => permits(issuer, between) && signed.some((from) => from.checkIssued(issuer) && from.verify(issuer.publicKey)),
     );
-  };
-  return leads(signer, [...roots, ...certificates], 0);
+  }
+  return false;
 }
 
 /**

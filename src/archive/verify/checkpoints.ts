@@ -2,44 +2,68 @@
 import { checkpointNumber, checkpointPath, parseCheckpoint } from '../checkpoint.ts';
 import type { Checkpoint } from '../checkpoint.ts';
 import { equal } from '../merkle.ts';
+import { parseSegmentPath } from '../segment.ts';
 import { formatVerifier, keyName, openNote } from '../signed-note.ts';
 import type { Verifier } from '../signed-note.ts';
 import type { ArchiveStore } from '../store.ts';
+import { tokenNumber } from '../timestamp/path.ts';
 import type { Findings } from './findings.ts';
 
-/** A checkpoint whose signature by a known key is valid. */
+/** A checkpoint with a number, or from another place. */
 export interface SignedCheckpoint extends Checkpoint {
   readonly path: string;
   /** The known keys that signed it, as `name+id`. */
   readonly signedBy: readonly string[];
 }
 
-/** @returns the valid checkpoints, in order of size; the findings name the others */
-export async function readCheckpoints(
-  store: ArchiveStore,
-  verifiers: readonly Verifier[],
-  findings: Findings,
-): Promise<readonly SignedCheckpoint[]> {
-  const signed: SignedCheckpoint[] = [];
+interface Checkpoints {
+  /** Signed by a known key, in order of size; the findings name the others. */
+  readonly signed: readonly SignedCheckpoint[];
+  /**
+   * These, and before each one the checkpoints of unknown keys, which only state where a segment
+   * ends.
+   */
+  readonly steps: readonly SignedCheckpoint[];
+  /** The highest number, whatever its file has. */
+  readonly last: number;
+}
+
+export async function readCheckpoints(store: ArchiveStore, verifiers: readonly Verifier[], findings: Findings): Promise<Checkpoints> {
+  const [signed, steps]: [SignedCheckpoint[], SignedCheckpoint[]] = [[], []];
   const keys = new KeySuccession(findings);
-  const last = await lastNumber(store, findings);
-  for (let number = 1; number <= last; number += 1) {
+  let unknown: SignedCheckpoint[] = [];
+  let last = 0;
+  for (const number of await storedNumbers(store)) {
+    if (number > last + 1) findings.altered(checkpointPath(last + 1), missing(number - last - 1));
+    last = number;
     const path = checkpointPath(number);
     const bytes = await store.read(path);
     const checkpoint = bytes ? openCheckpoint(bytes, path, verifiers, findings) : undefined;
     const before = signed.at(-1);
     if (!bytes) findings.altered(path, 'it is missing');
+    else if (checkpoint?.signedBy.length === 0) unknown.push(checkpoint);
     else if (checkpoint && before && checkpoint.origin !== before.origin)
       findings.altered(path, `its origin "${checkpoint.origin}" is not "${before.origin}"`);
     else if (checkpoint && checkpoint.size <= (before?.size ?? 0))
       findings.altered(path, `its size ${checkpoint.size} is not above that of the checkpoint before`);
-    else if (checkpoint && keys.admits(checkpoint)) signed.push(checkpoint);
+    else if (checkpoint && keys.admits(checkpoint)) {
+      signed.push(checkpoint);
+      steps.push(...unknown, checkpoint);
+      unknown = [];
+    }
   }
   if (last === 0) findings.altered(checkpointPath(1), 'it is missing');
-  return signed;
+  return { signed, steps, last };
 }
 
-/** @returns undefined, with a finding, for bytes that are no checkpoint signed with a known key */
+function missing(count: number): string {
+  return count === 1 ? 'it is missing' : `it and the ${count - 1} after it are missing`;
+}
+
+/**
+ * A finding names a checkpoint that no known key signed.
+ * @returns undefined, with a finding, for bytes that are not a checkpoint
+ */
 export function openCheckpoint(
   bytes: Uint8Array,
   path: string,
@@ -47,17 +71,11 @@ export function openCheckpoint(
   findings: Findings,
 ): SignedCheckpoint | undefined {
   const note = openNote(bytes, verifiers);
-  if (typeof note === 'string') {
-    findings.altered(path, note);
-    return undefined;
-  }
-  if (note.signedBy.length === 0) {
-    findings.unproven(path, `no key of --key signed it; signed with "${note.unknown.join('", "')}"`);
-    return undefined;
-  }
-  const checkpoint = parseCheckpoint(note.text);
-  if (!checkpoint) findings.altered(path, 'it is signed, and is not a checkpoint');
-  return checkpoint && { ...checkpoint, path, signedBy: note.signedBy.map(keyName) };
+  const checkpoint = typeof note === 'object' ? parseCheckpoint(note.text) : undefined;
+  if (typeof note === 'string') findings.altered(path, note);
+  else if (!checkpoint) findings.altered(path, 'it is not a checkpoint');
+  else if (note.signedBy.length === 0) findings.unproven(path, `no key of --key signed it; signed with "${note.unknown.join('", "')}"`);
+  return typeof note === 'object' && checkpoint ? { ...checkpoint, path, signedBy: note.signedBy.map(keyName) } : undefined;
 }
 
 /**
@@ -90,14 +108,13 @@ class KeySuccession {
   }
 }
 
-async function lastNumber(store: ArchiveStore, findings: Findings): Promise<number> {
-  let last = 0;
+async function storedNumbers(store: ArchiveStore): Promise<readonly number[]> {
+  const numbers: number[] = [];
   for await (const path of store.list('checkpoints/')) {
     const number = checkpointNumber(path);
-    if (number === undefined) findings.note(path, 'it is not a checkpoint, and no evidence');
-    else last = Math.max(last, number);
+    if (number !== undefined) numbers.push(number);
   }
-  return last;
+  return numbers.sort((a, b) => a - b);
 }
 
 /**
@@ -107,7 +124,7 @@ async function lastNumber(store: ArchiveStore, findings: Findings): Promise<numb
  */
 export async function compareCopy(
   store: ArchiveStore,
-  signed: readonly SignedCheckpoint[],
+  { signed, last }: Checkpoints,
   verifiers: readonly Verifier[],
   findings: Findings,
 ): Promise<boolean> {
@@ -116,8 +133,8 @@ export async function compareCopy(
   const copy = typeof note === 'object' && note.signedBy.length > 0 ? parseCheckpoint(note.text) : undefined;
   const newest = signed.at(-1);
   const isLarger = copy !== undefined && copy.size > (newest?.size ?? 0);
-  if (isLarger) findings.altered('checkpoint', `it is signed for ${copy.size} leaves, and the checkpoint with a number is missing`);
-  const isCopy = copy !== undefined && newest?.size === copy.size && equal(newest.root, copy.root);
+  if (isLarger) findings.altered(checkpointPath(last + 1), `it is missing: "checkpoint" is signed for ${copy.size} lines`);
+  const isCopy = copy !== undefined && newest?.size === copy.size && newest.origin === copy.origin && equal(newest.root, copy.root);
   if (!isCopy && !isLarger) findings.note('checkpoint', 'it is not a copy of the newest checkpoint, and no evidence');
   return isCopy;
 }
@@ -129,4 +146,16 @@ export async function compareKeys(store: ArchiveStore, verifiers: readonly Verif
     const isSame = verifier !== undefined && (await store.read(path))?.toString() === `${formatVerifier(verifier)}\n`;
     if (!isSame) findings.note(path, 'it is not one of the keys of --key, and no evidence');
   }
+}
+
+/** Files that no verifier reads. The files of the index are one finding. */
+export async function noteOthers(store: ArchiveStore, findings: Findings): Promise<void> {
+  let isIndexed = false;
+  for await (const path of store.list('')) {
+    const isKnown =
+      path === 'checkpoint' || /^(?:keys|tile)\//.test(path) || checkpointNumber(path) || tokenNumber(path) || parseSegmentPath(path);
+    if (path.startsWith('index/')) isIndexed = true;
+    else if (!isKnown) findings.note(path, 'it is not a file of an archive, and no evidence');
+  }
+  if (isIndexed) findings.note('index/', 'it was not checked, and is no evidence');
 }

@@ -29,7 +29,9 @@ export class Findings {
     this.all.push({ severity: 'note', object, message });
   }
 
-  has(severity: Severity): boolean {
-    return this.all.some((finding) => finding.severity === severity);
+  /** One altered object outweighs every unproven one. */
+  get result(): 'intact' | 'altered' | 'unproven' {
+    const has = (severity: Severity): boolean => this.all.some((finding) => finding.severity === severity);
+    return has('altered') ? 'altered' : has('unproven') ? 'unproven' : 'intact';
   }
 }

@@ -32,11 +32,16 @@ export interface LostSegment {
   readonly isAbsent: boolean;
 }
 
+/** Foreign segments form very many ways from one checkpoint to another if all between are missing. */
+const maxTries = 10_000;
+
 export class Segments {
   readonly #store: ArchiveStore;
   readonly #findings: Findings;
   readonly #byLeaf: ReadonlyMap<number, readonly SegmentName[]>;
   readonly #committed = new Set<string>();
+  /** Files that may still be read between two checkpoints. */
+  #triesLeft = maxTries;
   /** The next segment, read and unpacked in advance. */
   #prepared: { readonly path: string; readonly lines: Promise<readonly Buffer[] | undefined> } | undefined;
 
@@ -51,18 +56,19 @@ export class Segments {
     for await (const path of store.list('segments/')) {
       const name = parseSegmentPath(path);
       if (name) byLeaf.set(name.firstLeaf, [...(byLeaf.get(name.firstLeaf) ?? []), name]);
-      else findings.note(path, 'it is not a segment, and no evidence');
     }
     return new Segments(store, findings, byLeaf);
   }
 
   /**
    * The caller reports a lost segment.
-   * @returns undefined, with a finding, when neither lines nor entries lead to the signed root
+   * @param count  of the checkpoints since `from`, also unreadable ones: each commits a segment
+   * @returns undefined, with a finding, when neither lines nor entries lead to the root
    */
-  async follow(from: EntryLog, to: SignedCheckpoint): Promise<readonly Step[] | undefined> {
+  async follow(from: EntryLog, to: SignedCheckpoint, count: number): Promise<readonly Step[] | undefined> {
     const problems: string[] = [];
-    const steps = await this.#lead(from, to, problems);
+    this.#triesLeft = maxTries;
+    const steps = await this.#lead(from, to, count, problems);
     if (steps) {
       for (const { segment } of steps) if (segment) this.#committed.add(segment.path);
       return steps;
@@ -75,7 +81,7 @@ export class Segments {
     };
     const log = await this.#leadByEntries(from, to);
     if (log) return [{ log, growth: log.take(), segment: undefined, lost }];
-    this.#findings.altered(lost.object, lost.message);
+    if (to.signedBy.length > 0) this.#findings.altered(lost.object, lost.message);
     this.#findings.altered(to.path, 'neither lines nor entries lead to its root: nothing after it was checked');
     return undefined;
   }
@@ -87,12 +93,13 @@ export class Segments {
   }
 
   /** A checkpoint that cannot be read lies between two segments, so several may lead to the next one. */
-  async #lead(from: EntryLog, to: SignedCheckpoint, problems: string[]): Promise<readonly Step[] | undefined> {
+  async #lead(from: EntryLog, to: SignedCheckpoint, count: number, problems: string[]): Promise<readonly Step[] | undefined> {
     for (const name of this.#byLeaf.get(from.size) ?? []) {
+      if (count > 1 && (this.#triesLeft -= 1) < 0) return undefined;
       const step = await this.#read(name, from, problems);
       if (!step || step.log.size > to.size) continue;
       if (step.log.size < to.size) {
-        const rest = await this.#lead(step.log, to, problems);
+        const rest = count > 1 ? await this.#lead(step.log, to, count - 1, problems) : undefined;
         if (rest) return [step, ...rest];
       } else if (equal(step.log.root(), to.root)) {
         return [step];

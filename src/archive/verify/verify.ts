@@ -3,12 +3,13 @@
  * are compared with those computed from the lines, and prove nothing themselves.
  */
 import type { Micros } from '../../model/time.ts';
+import { checkpointNumber } from '../checkpoint.ts';
 import { EntryLog } from '../entry-log.ts';
 import type { Growth } from '../entry-log.ts';
 import { equal } from '../merkle.ts';
 import type { Verifier } from '../signed-note.ts';
 import type { ArchiveStore } from '../store.ts';
-import { compareCopy, compareKeys, openCheckpoint, readCheckpoints } from './checkpoints.ts';
+import { compareCopy, compareKeys, noteOthers, openCheckpoint, readCheckpoints } from './checkpoints.ts';
 import type { SignedCheckpoint } from './checkpoints.ts';
 import { Findings } from './findings.ts';
 import type { Finding } from './findings.ts';
@@ -49,15 +50,18 @@ export interface VerifyReport {
   readonly timeStamps: TimeStampReport | undefined;
 }
 
+/** @param findings  receives each finding at once: it is known also if the store fails later */
 export async function verifyArchive(
   store: ArchiveStore,
   verifiers: readonly Verifier[],
   options: VerifyOptions = {},
+  findings = new Findings(),
 ): Promise<VerifyReport> {
-  const findings = new Findings();
-  const signed = await readCheckpoints(store, verifiers, findings);
-  const isPublished = await compareCopy(store, signed, verifiers, findings);
+  const checkpoints = await readCheckpoints(store, verifiers, findings);
+  const { signed, steps: ends } = checkpoints;
+  const isPublished = await compareCopy(store, checkpoints, verifiers, findings);
   await compareKeys(store, verifiers, findings);
+  await noteOthers(store, findings);
   const segments = await Segments.list(store, findings);
   const order = new Order(findings);
   const removed = new RemovedSegments(findings, options.removedBefore);
@@ -66,10 +70,13 @@ export async function verifyArchive(
   const newest = signed.at(-1);
   let log = new EntryLog();
   let records = 0;
-  for (const checkpoint of signed) {
+  let before = 0;
+  for (const checkpoint of ends) {
     options.signal?.throwIfAborted();
-    const steps = await segments.follow(log, checkpoint);
+    const number = checkpointNumber(checkpoint.path) ?? 0;
+    const steps = await segments.follow(log, checkpoint, number - before);
     if (!steps) break;
+    before = number;
     for (const { segment, lost, growth, log: after } of steps) {
       log = after;
       await compareObjects(store, growth, findings, checkpoint === newest ? () => isPublished : isNeeded);
@@ -95,7 +102,7 @@ export async function verifyArchive(
   const stamped = await timeStamps.finish(signed, options.timeStamps);
   const sources = ledger.finish();
   return {
-    result: findings.has('altered') ? 'altered' : findings.has('unproven') ? 'unproven' : 'intact',
+    result: findings.result,
     origin: newest?.origin,
     checkpoints: signed.length,
     lines: log.size,
@@ -134,7 +141,7 @@ function confirmedLines(
   findings: Findings,
 ): number {
   const elsewhere = openCheckpoint(since, '--since', verifiers, findings);
-  if (!elsewhere) return 0;
+  if (!elsewhere || elsewhere.signedBy.length === 0) return 0;
   const { origin, size, root } = elsewhere;
   const found = signed.find((each) => each.size === size);
   if (found && found.origin === origin && equal(found.root, root)) return size;

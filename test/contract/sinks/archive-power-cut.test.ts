@@ -91,6 +91,8 @@ vi.mock('node:fs/promises', () => ({
         return Promise.resolve();
       },
       chmod: () => Promise.resolve(),
+      stat: () => Promise.resolve({ isFile: () => inode instanceof File, size: (inode as File).now.length }),
+      readFile: () => Promise.resolve((inode as File).now),
       sync: async () => {
         disk.effect();
         if (inode instanceof File) inode.onDisk = inode.now;
@@ -118,19 +120,8 @@ vi.mock('node:fs/promises', () => ({
     disk.folder(dirname(path)).now.delete(nameOf(path));
     return Promise.resolve();
   },
-  readFile: async (path: string) => {
-    const inode = disk.at(path);
-    if (!(inode instanceof File)) throw Object.assign(new Error(`ENOENT ${path}`), { code: 'ENOENT' });
-    return Promise.resolve(inode.now);
-  },
-  readdir: async (path: string) => {
-    const walk = (folder: Folder, parentPath: string): object[] =>
-      [...folder.now].flatMap(([name, inode]) => [
-        { name, parentPath, isDirectory: () => inode instanceof Folder },
-        ...(inode instanceof Folder ? walk(inode, `${parentPath}/${name}`) : []),
-      ]);
-    return Promise.resolve(walk(disk.folder(path), path));
-  },
+  readdir: async (path: string) =>
+    Promise.resolve([...disk.folder(path).now].map(([name, inode]) => ({ name, isDirectory: () => inode instanceof Folder }))),
 }));
 
 const lines = windowLines(9, 2);

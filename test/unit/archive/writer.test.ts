@@ -1,4 +1,5 @@
-import { mkdtempSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -311,9 +312,12 @@ describe('a directory', () => {
     expect(statSync(join(folder, 'checkpoint')).mode & 0o777).toBe(0o440);
   });
 
-  it('follows no link', async () => {
+  it('reads no link, pipe or folder in place of a file', async () => {
     const folder = newFolder();
     symlinkSync('/etc/hostname', join(folder, 'checkpoint'));
-    await expect(new DirectoryStore(folder).read('checkpoint')).rejects.toThrow(expect.objectContaining({ code: 'ELOOP' }) as Error);
+    execFileSync('mkfifo', [join(folder, 'pipe')]);
+    mkdirSync(join(folder, 'folder'));
+    for (const path of ['checkpoint', 'pipe', 'folder', 'missing', 'pipe/file'])
+      expect(await new DirectoryStore(folder).read(path), path).toBeUndefined();
   });
 });

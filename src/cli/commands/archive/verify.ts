@@ -2,6 +2,7 @@
 import type { X509Certificate } from 'node:crypto';
 import { systemClock } from '../../../clock.ts';
 import { checkProofs } from '../../../archive/proof-file.ts';
+import { Findings } from '../../../archive/verify/findings.ts';
 import { verifyArchive, type VerifyReport } from '../../../archive/verify/verify.ts';
 import { WaybillError, codeOf, messageOf } from '../../../errors.ts';
 import { counted, grouped, rfc3339 } from '../../../report/format-time.ts';
@@ -38,15 +39,18 @@ async function run(values: Values, io: Io): Promise<number> {
   const verifiers = await keysOf(values.key, place);
   const now = systemClock.now() * 1_000;
   const progress = new Progress(io.stderr);
-  const report = await verifyArchive(store, verifiers, {
+  const findings = new Findings();
+  const options = {
     ...parsePeriod(values, now),
     since: values.since === undefined ? undefined : readInput(values.since, '--since'),
     timeStamps: values['timestamp-ca'] === undefined ? undefined : { roots: await rootsIn(values['timestamp-ca']), now },
     removedBefore: values.retention === undefined ? undefined : now - values.retention * 1_000,
     signal: io.signal,
-    onProgress: ({ lines, of }) => progress.show(lines / of, () => `verified ${grouped(lines)} of ${grouped(of)} lines`),
-  })
-    .catch((thrown: unknown) => unreadable(place.name, thrown))
+    onProgress: ({ lines, of }: { readonly lines: number; readonly of: number }) =>
+      progress.show(lines / of, () => `verified ${grouped(lines)} of ${grouped(of)} lines`),
+  };
+  const report = await verifyArchive(store, verifiers, options, findings)
+    .catch((thrown: unknown) => unreadable(place.name, thrown, findings))
     .finally(() => progress.end());
   if (values.json) printJson(io, reportJson(report));
   else io.stdout.write(`${verifyText(report, values.since !== undefined).join('\n')}\n`);
@@ -54,18 +58,18 @@ async function run(values: Values, io: Io): Promise<number> {
 }
 
 /** The report for an archive that could not be read to its end. */
-function unreadable(name: string, thrown: unknown): VerifyReport {
+function unreadable(name: string, thrown: unknown, findings: Findings): VerifyReport {
   const isStorage = codeOf(thrown) === 'sink_unavailable' || codeOf(thrown) === 'sink_blocked';
   if (!isStorage && !(thrown instanceof Error && 'syscall' in thrown)) throw thrown;
-  const findings = [{ severity: 'unproven', object: name, message: `cannot read it: ${messageOf(thrown)}` }] as const;
+  findings.unproven(name, `cannot read it to its end: ${messageOf(thrown)}`);
   return {
-    result: 'unproven',
+    result: findings.result,
     origin: undefined,
     checkpoints: 0,
     lines: 0,
     records: 0,
     sources: [],
-    findings,
+    findings: findings.all,
     confirmed: 0,
     timeStamps: undefined,
   };

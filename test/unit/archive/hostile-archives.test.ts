@@ -1,0 +1,298 @@
+/**
+ * Hostile records, and files that someone with the storage plants in an archive: `verifyArchive` and
+ * content/archive/verify.py end with the same result, and in bounded time.
+ */
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { crc32, deflateRawSync, gunzipSync, gzipSync } from 'node:zlib';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { checkProofs, formatProof } from '../../../src/archive/proof-file.ts';
+import { Prover } from '../../../src/archive/prove.ts';
+import { formatVerifier, parseVerifier, signerOf, signNote } from '../../../src/archive/signed-note.ts';
+import { DirectoryStore } from '../../../src/archive/directory-store.ts';
+import { verifyArchive } from '../../../src/archive/verify/verify.ts';
+import type { RecordLine } from '../../../src/archive/line.ts';
+import {
+  keyFrom,
+  MemoryStore,
+  minute,
+  openWriter,
+  provenLine,
+  recordLine,
+  start,
+  through,
+  windowLines,
+  writeArchive,
+} from '../../support/archive.ts';
+import { hasPython, resultOf, secondProofCheck, secondVerifier, verifyWithPython } from '../../support/second-verifier.ts';
+
+const originOf = ({ files }: MemoryStore): string => files.get('checkpoints/0000000001')?.toString().split('\n')[0] ?? '';
+const keyText = (store: MemoryStore, seed = 1): string => formatVerifier(signerOf(originOf(store), keyFrom(seed)));
+
+/** The result of both verifiers, and the first finding of each that is not a note. */
+async function judged(store: MemoryStore, key = keyText(store)): Promise<readonly [result: string, ...firsts: string[]]> {
+  const verifier = parseVerifier(key);
+  const { result, findings } = await verifyArchive(store, verifier ? [verifier] : []);
+  const [theirs = []] = await secondVerifier(store.files, { key });
+  const severe = [findings.map(({ severity, object }) => [severity, object] as const), theirs].map((all) =>
+    all.filter(([each]) => each !== 'note'),
+  );
+  expect([resultOf(theirs), JSON.stringify(theirs)], JSON.stringify(findings)).toEqual([result, JSON.stringify(theirs)]);
+  return [result, ...severe.map(([first]) => first?.[1] ?? '')];
+}
+
+const segmentPath = (firstLeaf: number, file: Uint8Array): string =>
+  `segments/${String(firstLeaf).padStart(16, '0')}-${createHash('sha256').update(file).digest('hex')}.ndjson.gz`;
+
+describe.skipIf(!hasPython)('a hostile record', () => {
+  const time = '"logTimestamp":"2026-07-01T00:00:01"';
+  const nested = (depth: number): string => `{${time},"a":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`;
+  const bytes = (...parts: (string | number[])[]): Buffer => Buffer.concat(parts.map((part) => Buffer.from(part as string)));
+  // A window counts a record by its time. A record without a readable time belongs to no window.
+  const records: readonly (readonly [string, string | Buffer, number])[] = [
+    ['has a number of 5,000 digits', `{${time},"a":${'9'.repeat(5_000)}}`, 1],
+    ['has a number beyond every double', `{${time},"a":1e999999}`, 1],
+    ['repeats a key', `{"logTimestamp":"2020-01-01T00:00:00",${time}}`, 1],
+    ['repeats a key, the last with null', `{${time},"logTimestamp":null}`, 0],
+    ['has an escaped key', '{"logTimest\\u0061mp":"2026-07-01T00:00:01"}', 1],
+    ['has lone surrogates', `{${time},"\\ud800":"\\udfff"}`, 1],
+    ['has a name of 64 KiB', `{${time},"${'n'.repeat(65_536)}":1}`, 1],
+    ['has line breaks between tokens', `{\r\n${time}\n,\r"a"\t: 1\n}`, 1],
+    ['has characters that end lines elsewhere', `{${time},"a":"\u0085\u2028\u2029"}`, 1],
+    ['is invalid UTF-8', bytes(`{${time},"a":"`, [0xff, 0xc3, 0x28, 0xed, 0xa0, 0x80], '"}'), 1],
+    ['has invalid UTF-8 in a key', bytes('{"logTimestamp', [0xff], `":"2020-01-01T00:00:00",${time}}`), 1],
+    ['is nested 64 levels deep', nested(64), 1],
+    ['is nested 65 levels deep', nested(65), 0],
+    ['is nested 100,000 levels deep', nested(100_000), 0],
+    ['has the key of a prototype', `{"__proto__":1,${time}}`, 1],
+    ['is an array', `[{${time}}]`, 0],
+    ['looks like the fields before it', `{"record":{${time}},"kind":"position"}`, 0],
+    ['is not JSON', `{${time},"a":NaN}`, 0],
+  ];
+  it.each(records)('that %s is archived, and counted as Waybill counts it', async (_name, record, counted) => {
+    const store = new MemoryStore();
+    const writer = await openWriter(store, 'hostile');
+    const line: RecordLine = { ...recordLine(1, start), record: Buffer.from(record) };
+    await writer.append([line, provenLine(2, start, start + minute, counted === 1 ? [line] : [])], through(2));
+    expect(await judged(store)).toEqual(['intact', '', '']);
+  });
+});
+
+describe.skipIf(!hasPython)('an archive', () => {
+  let store: MemoryStore;
+  beforeEach(async () => {
+    store = new MemoryStore();
+    await writeArchive(store, windowLines(3, 2), 4);
+  });
+  const checkpoint = (number: number): string => `checkpoints/${String(number).padStart(10, '0')}`;
+  const segmentAt = (leaf: number): [string, Buffer] =>
+    [...store.files].find(([path]) => path.startsWith(`segments/${String(leaf).padStart(16, '0')}`)) ?? ['', Buffer.alloc(0)];
+  const plant = (firstLeaf: number, file: Uint8Array): void => {
+    // Before the files of the archive: verifiers read it first.
+    store = new MemoryStore([[segmentPath(firstLeaf, file), Buffer.from(file)], ...store.files]);
+  };
+
+  it('with a planted segment without a line is intact', async () => {
+    plant(0, gzipSync(''));
+    expect(await judged(store)).toEqual(['intact', '', '']);
+  });
+
+  it('with a planted segment that unpacks to 300 MB is intact', async () => {
+    plant(0, gzipSync(Buffer.alloc(300_000_000, 0x0a), { level: 1 }));
+    expect(await judged(store)).toEqual(['intact', '', '']);
+  });
+
+  it('is altered by a planted checkpoint with a high number', async () => {
+    store.files.set('checkpoints/9999999999', Buffer.from('text'));
+    expect(await judged(store)).toEqual(['altered', checkpoint(4), checkpoint(4)]);
+  });
+
+  it('is not delayed by planted segments that form very many ways between two checkpoints', async () => {
+    for (let leaf = 0; leaf < 8; leaf += 1)
+      for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l'])
+        plant(leaf, gzipSync(`{"kind":"operation","seq":1,"at":"2026-07-01T00:00:00Z","operation":"${name}"}\n`));
+    expect(await judged(store)).toEqual(['intact', '', '']);
+    for (const number of [1, 2]) store.files.delete(checkpoint(number));
+    expect(await judged(store)).toEqual(['altered', checkpoint(1), checkpoint(1)]);
+  });
+
+  it.each<[string, (file: Buffer, lines: Buffer) => Buffer]>([
+    ['after which zeros follow', (file) => Buffer.concat([file, Buffer.alloc(20)])],
+    ['after which other bytes follow', (file) => Buffer.concat([file, Buffer.from('x')])],
+    ['after an empty one', (file) => Buffer.concat([gzipSync(''), file])],
+    ['in two parts', (_file, lines) => Buffer.concat([gzipSync(lines.subarray(0, 9)), gzipSync(lines.subarray(9))])],
+    [
+      'with a file name',
+      (file) => Buffer.concat([file.subarray(0, 3), Buffer.of(8), file.subarray(4, 10), Buffer.from('x\0'), file.subarray(10)]),
+    ],
+    ['with another checksum', (file) => Buffer.concat([file.subarray(0, -8), Buffer.alloc(4), file.subarray(-4)])],
+    ['without its last line break', (_file, lines) => gzipSync(lines.subarray(0, -1))],
+  ])('is altered by a gzip file with the signed lines %s', async (_name, change) => {
+    const [path, file] = segmentAt(5);
+    const changed = change(file, gunzipSync(file));
+    store.files.delete(path);
+    store.files.set(segmentPath(5, changed), changed);
+    expect(await judged(store)).toEqual(['altered', segmentPath(5, changed), segmentPath(5, changed)]);
+  });
+
+  it('whose segment was compressed again has the same lines, and is intact', async () => {
+    const [path, file] = segmentAt(5);
+    const lines = gunzipSync(file);
+    const [header, content, trailer] = [file.subarray(0, 10), deflateRawSync(lines, { level: 1 }), Buffer.alloc(8)];
+    trailer.writeUInt32LE(crc32(lines), 0);
+    trailer.writeUInt32LE(lines.length, 4);
+    const changed = Buffer.concat([header, content, trailer]);
+    expect(changed.equals(file)).toBe(false);
+    store.files.delete(path);
+    store.files.set(segmentPath(5, changed), changed);
+    expect(await judged(store)).toEqual(['intact', '', '']);
+  });
+
+  const foreign = (text: string, name = originOf(store)): Buffer => Buffer.from(signNote(text, [signerOf(name, keyFrom(9))]));
+  const textOf = (number: number): string => `${store.files.get(checkpoint(number))?.toString().split('\n\n')[0] ?? ''}\n`;
+  it.each<[string, string, () => Buffer | string]>([
+    ['the same text, signed by an unknown key', 'unproven', () => foreign(textOf(2))],
+    ['the same text, signed by a key whose name has a byte-order mark', 'unproven', () => foreign(textOf(2), 'waybill/\ufeff')],
+    ['the same text, signed by a key whose name has a blank of Unicode', 'altered', () => foreign(textOf(2), 'waybill/\u0085')],
+    ['another size, signed by an unknown key', 'altered', () => foreign(textOf(2).replace('\n10\n', '\n11\n'))],
+    ['another root, signed by an unknown key', 'altered', () => foreign(textOf(2).replace(/.{43}=\n$/, `${'A'.repeat(43)}=\n`))],
+    ['a size that is not a number', 'altered', () => foreign(textOf(2).replace('\n10\n', '\nNaN\n'))],
+    ['a size of 5,000 digits', 'altered', () => foreign(textOf(2).replace('\n10\n', `\n${'9'.repeat(5_000)}\n`))],
+    ['nothing but signatures', 'altered', () => foreign(textOf(2)).toString().split('\n\n')[1] ?? ''],
+    ['a signature of four bytes', 'altered', () => `${textOf(2)}\n— name AAAAAA==\n`],
+    ['no bytes', 'altered', () => ''],
+  ])('whose second checkpoint has %s is %s', async (_name, result, content) => {
+    expect(textOf(2)).toContain('\n10\n');
+    store.files.set(checkpoint(2), Buffer.from(content()));
+    expect(await judged(store)).toEqual([result, checkpoint(2), checkpoint(2)]);
+  });
+
+  it('followed by a checkpoint of an unknown key is unproven', async () => {
+    store.files.set(checkpoint(4), foreign(textOf(3).replace('\n12\n', '\n99\n')));
+    expect(await judged(store)).toEqual(['unproven', checkpoint(4), checkpoint(4)]);
+  });
+
+  it('names the files that prove nothing', async () => {
+    const paths = [
+      'index/0000000000',
+      'index/x',
+      'notes',
+      'segments/x',
+      'checkpoints/0000000000',
+      'timestamps/1.tsr',
+      '\u001b[2J\nintact',
+      'keys/a',
+    ];
+    for (const path of paths) store.files.set(path, Buffer.from('text'));
+    const verifier = parseVerifier(keyText(store));
+    const { result, findings } = await verifyArchive(store, verifier ? [verifier] : []);
+    const [theirs = []] = await secondVerifier(store.files, { key: keyText(store) });
+    const named = ['index/', ...paths.slice(2)].map((path) => ['note', path]).sort();
+    expect(result).toBe('intact');
+    expect(findings.map(({ severity, object }) => [severity, object]).sort()).toEqual(named);
+    expect(theirs.toSorted()).toEqual(named);
+  });
+
+  it(
+    'of 1,200 checkpoints is verified without the key of the first 1,100, and reports that they are missing',
+    { timeout: 120_000 },
+    async () => {
+      store = new MemoryStore();
+      let writer = await openWriter(store, 'many');
+      for (let seq = 1; seq <= 1_100; seq += 1) await writer.append([recordLine(seq, start)], through(seq));
+      writer = await openWriter(store, 'more', { key: keyFrom(2), previousKey: keyFrom(1) });
+      for (let seq = 1_101; seq <= 1_103; seq += 1) await writer.append([recordLine(seq, start)], through(seq));
+      expect(await judged(store, keyText(store, 2))).toEqual(['unproven', checkpoint(1), checkpoint(1)]);
+      const key = keyText(store, 2);
+      for (let number = 1; number <= 1_100; number += 1) store.files.delete(checkpoint(number));
+      expect(await judged(store, key)).toEqual(['altered', checkpoint(1), checkpoint(1)]);
+    },
+  );
+});
+
+describe.skipIf(!hasPython)('a directory', () => {
+  let folder: string;
+  let key: string;
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'waybill-hostile-'));
+    const store = new MemoryStore();
+    await writeArchive(store, windowLines(3, 2), 4);
+    key = keyText(store);
+    for (const [path, bytes] of store.files) {
+      mkdirSync(join(folder, 'archive', dirname(path)), { recursive: true });
+      writeFileSync(join(folder, 'archive', path), bytes);
+    }
+    writeFileSync(join(folder, 'key'), `${key}\n`);
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+  const at = (path: string): string => join(folder, 'archive', path);
+  const newest = 'checkpoints/0000000003';
+
+  it.each<[string, string, number, () => void]>([
+    ['a link in place of a checkpoint', 'altered', 1, () => replaceBy(() => symlinkSync(at('checkpoint'), at(newest)))],
+    ['a pipe in place of a checkpoint', 'altered', 1, () => replaceBy(() => execFileSync('mkfifo', [at(newest)]))],
+    ['a folder in place of a checkpoint', 'altered', 1, () => replaceBy(() => mkdirSync(at(newest)))],
+    ['a checkpoint of 10 TB', 'altered', 1, () => truncateSync(at(newest), 10_000_000_000_000)],
+    [
+      'a file in place of the checkpoints',
+      'altered',
+      1,
+      () => (rmSync(at('checkpoints'), { recursive: true }), writeFileSync(at('checkpoints'), '')),
+    ],
+    ['a planted pipe', 'intact', 0, () => execFileSync('mkfifo', [at('segments/pipe')])],
+    ['a planted link to a folder', 'intact', 0, () => symlinkSync('/', at('segments/root'))],
+    ['a planted segment of 10 TB', 'intact', 0, () => plantEmpty()],
+    ['a name that is not UTF-8', 'intact', 0, () => writeFileSync(Buffer.concat([Buffer.from(at('keys/')), Buffer.of(0xff, 0x0a)]), '')],
+    ['a name that looks like a report', 'intact', 0, () => writeFileSync(at('\u001b[2J\nintact: 9 lines'), '')],
+  ])('with %s is %s', async (_name, result, code, change) => {
+    change();
+    const verifier = parseVerifier(key);
+    expect((await verifyArchive(new DirectoryStore(join(folder, 'archive')), verifier ? [verifier] : [])).result).toBe(result);
+    const run = verifyWithPython('--directory', join(folder, 'archive'), '--key', join(folder, 'key'));
+    expect(run.code, run.text).toBe(code);
+    expect(run.text.split('\n').at(-2)).toMatch(new RegExp(`^${result}: `));
+    expect(run.text).not.toMatch(/Traceback|\u001b|\nintact: 9/);
+  });
+
+  function replaceBy(create: () => void): void {
+    rmSync(at(newest));
+    create();
+  }
+
+  function plantEmpty(): void {
+    const path = at(segmentPath(0, Buffer.alloc(0)));
+    writeFileSync(path, '');
+    truncateSync(path, 10_000_000_000_000);
+  }
+});
+
+describe.skipIf(!hasPython)('a file of proofs', () => {
+  it('has the same result by both verifiers', async () => {
+    const store = new MemoryStore();
+    await writeArchive(store, windowLines(3, 2), 4);
+    const found = await (await Prover.open(store)).record(recordLine(1, start).uid);
+    const proof = formatProof(found ?? expect.fail('expected a proof'));
+    const fields = JSON.parse(proof) as { index: number; entry: string };
+    const key = keyText(store);
+    const verifier = parseVerifier(key);
+    const cases: Readonly<Record<string, readonly [text: string, result: string]>> = {
+      unchanged: [proof, 'intact'],
+      'with an integer in another form': [proof.replace(`"index":${fields.index}`, `"index":${fields.index}.0`), 'intact'],
+      'with an index between two lines': [proof.replace(`"index":${fields.index}`, `"index":${fields.index}.5`), 'altered'],
+      'with another field': [proof.replace('{', '{"note":"x",'), 'altered'],
+      'with an index that is true': [proof.replace(`"index":${fields.index}`, '"index":true'), 'altered'],
+      'with an index of 5,000 digits': [proof.replace(`"index":${fields.index}`, `"index":${'9'.repeat(5_000)}`), 'altered'],
+      'with an empty line after it': [`${proof}\n`, 'altered'],
+      'with a repeated key': [proof.replace('{', '{"entry":"AAAA",'), 'intact'],
+      'nested very deep': ['['.repeat(100_000), 'altered'],
+      empty: ['', 'altered'],
+    };
+    for (const [name, [text, result]] of Object.entries(cases)) {
+      const ours = checkProofs(text, verifier ? [verifier] : []).find((each) => each.result !== 'intact')?.result ?? 'intact';
+      expect([name, ours, resultOf(await secondProofCheck(text, key))]).toEqual([name, result, result]);
+    }
+  });
+});
