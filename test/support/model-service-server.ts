@@ -138,7 +138,7 @@ function requestOf(parameters: URLSearchParams): PageRequest {
 async function answerPage(response: ServerResponse, model: ModelSource, request: PageRequest): Promise<void> {
   const { items, page, pageSize, total } = await model.page(request, new AbortController().signal);
   const pagination = JSON.stringify({ totalRecords: total, pageSize, itemsInPage: items.length, page });
-  const data = items.map((item) => Buffer.from(item).toString()).join(',');
+  const data = items.map(({ bytes }) => bytes.toString()).join(',');
   response.writeHead(200, { 'content-type': 'application/json' }).end(`{"pagination":${pagination},"data":[${data}]}`);
 }
 
