@@ -12,7 +12,16 @@ const hasServers = process.env['WAYBILL_TEST_SERVERS'] !== undefined;
 if (!isLong && !hasServers && freeOf('/dev/shm') > 2 ** 31) process.env['TMPDIR'] ??= '/dev/shm';
 
 /** These files run in one process, which loads the sources once: they must leave nothing behind in it. Without receivers, test/servers only skips. */
-const folders = ['unit', 'reference', 'contract/archive', 'contract/cli', 'contract/config', 'contract/connect', 'contract/daemon', 'contract/report'];
+const folders = [
+  'unit',
+  'reference',
+  'contract/archive',
+  'contract/cli',
+  'contract/config',
+  'contract/connect',
+  'contract/daemon',
+  'contract/report',
+];
 const shared = [...folders, ...(hasServers ? [] : ['servers'])].map((folder) => `test/${folder}/**/*.test.ts`);
 /** Secrets stay registered in a process: the secrets of other tests would be removed from the texts of this test. */
 const alone = ['test/unit/connect/secrets.test.ts'];

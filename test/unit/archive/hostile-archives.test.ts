@@ -240,7 +240,10 @@ describe.skipIf(!hasPython)('a directory', () => {
       'a file in place of the checkpoints',
       'altered',
       1,
-      () => (rmSync(at('checkpoints'), { recursive: true }), writeFileSync(at('checkpoints'), '')),
+      () => {
+        rmSync(at('checkpoints'), { recursive: true });
+        writeFileSync(at('checkpoints'), '');
+      },
     ],
     ['a planted pipe', 'intact', 0, () => execFileSync('mkfifo', [at('segments/pipe')])],
     ['a planted link to a folder', 'intact', 0, () => symlinkSync('/', at('segments/root'))],
