@@ -13,7 +13,7 @@ const meanings: Readonly<Record<Kind, string>> = {
   unknown: 'UNKNOWN to the service (another period, another source, or not a record)',
 };
 
-export interface Found {
+interface Found {
   readonly id: string;
   readonly period: Window;
   readonly read: Period;
