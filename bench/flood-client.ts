@@ -123,7 +123,8 @@ function ask(socket: Socket): void {
 /** Writes as fast as the connection accepts data. */
 function pipeline(socket: Socket): void {
   while (!isOver() && !socket.destroyed) {
-    // Accepted by the kernel: requests on a connection that the server closed earlier do not count.
+    // Counts only requests that the kernel accepted: a write fails if the server has closed the
+    // connection.
     const counted = (error?: Error | null): void => void (sent += error ? 0 : batch);
     if (!socket.write(many, counted)) {
       socket.once('drain', () => pipeline(socket));

@@ -138,7 +138,7 @@ def check_proof(text, keys):
     hashes, entry, index = list(map(unbase64, proof['hashes'])), unbase64(proof['entry']), proof['index']
     _, size, root, signers = read_checkpoint(proof['checkpoint'].encode(), keys)
     is_of_line = len(proof) == 6 and proof['format'] == 'waybill-proof/1' and read_line(proof['line'].encode())[1] == entry
-    need(is_of_line, 'it is not a proof, or the entry does not belong to the line')
+    need(is_of_line, 'it is not a proof, or the entry does not match the line')
     is_leaf = type(index) in (int, float) and index % 1 == 0 and 0 <= index < size and all(len(each) == 32 for each in hashes)
     need(is_leaf and root_of(sha256(b'\x00' + entry), index, size, hashes) == root and not hashes, 'hashes do not lead from the entry to the root')
     return signers

@@ -82,7 +82,7 @@ interface ProofResult {
 export function checkProof({ line, entry, index, hashes, checkpoint }: InclusionProof, verifiers: readonly Verifier[]): ProofResult {
   const altered = (message: string): ProofResult => ({ result: 'altered', message });
   const facts = parseLine(line);
-  if (!facts || !equal(formatEntry(facts, line), entry)) return altered('the entry does not belong to the line');
+  if (!facts || !equal(formatEntry(facts, line), entry)) return altered('the entry does not match the line');
   const note = openNote(checkpoint, verifiers);
   if (typeof note === 'string') return altered(`the checkpoint: ${note}`);
   const tree = parseCheckpoint(note.text);

@@ -21,7 +21,7 @@ interface InflateOptions {
 
 interface Inflated {
   readonly buffer: Buffer;
-  /** `bytesWritten` is the length of the input up to its end. */
+  /** `bytesWritten` is the number of input bytes up to the end of the deflate stream. */
   readonly engine: Pick<Zlib, 'bytesWritten'>;
 }
 

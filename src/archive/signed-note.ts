@@ -21,7 +21,7 @@ export interface Signer extends Verifier {
 
 interface OpenedNote {
   readonly text: string;
-  /** The known keys whose signatures are valid, in the order of the lines. */
+  /** The known keys whose signatures are valid, in the order of the signatures. */
   readonly signedBy: readonly Verifier[];
   /** Keys of signatures that no verifier knows, as `name+id`. */
   readonly unknown: readonly string[];

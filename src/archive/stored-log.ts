@@ -16,7 +16,7 @@ type Broken = (path: string, reason: string) => WaybillError;
 interface StoredCheckpoint {
   readonly note: Buffer;
   readonly checkpoint: Checkpoint;
-  /** In the order of the lines. */
+  /** The known keys whose signatures are valid, in the order of the signatures. */
   readonly signedBy: readonly Verifier[];
   /** True if the first of the given keys signed it. */
   readonly isKeyKnown: boolean;

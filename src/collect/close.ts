@@ -95,8 +95,8 @@ export class WindowCloser {
   reading: Window | undefined;
 
   /**
-   * Closes the next window of a range if its close delay has passed; of the live range unless
-   * another is given.
+   * Closes the next window of a range if its close delay has passed.
+   * @param range  default: the live range
    */
   async closeNext(
     serverNow: Micros,

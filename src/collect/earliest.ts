@@ -49,7 +49,9 @@ export async function earliest(
   const all = await countUntil(some);
   if (!all) {
     const message =
-      all === 0 ? 'the service counts no record with a time' : 'the service gives no usable total, and its first record no time';
+      all === 0
+        ? 'the service counts no record in a query with times'
+        : 'the service gives no usable total, and its first record has no readable time';
     return { start: Math.min(present, some), message };
   }
   while (some - none > secondMicros) {

@@ -44,7 +44,7 @@ export class Shares {
   /** Computed when needed. */
   #usual: readonly WatchedField[] | undefined;
 
-  /** @param recent  from `profile` */
+  /** @param recent  what `profile` returned before a restart */
   constructor(recent = '') {
     this.#recent = /^[0-9a-v]*$/.test(recent) ? recent.slice(-recordsBack) : '';
   }

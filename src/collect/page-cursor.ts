@@ -51,7 +51,7 @@ const maxFruitlessPages = 20;
 const maxFruitlessPagesPastTotal = 3;
 /** Of this many places after the total, one must bring a new record. */
 const placesPerNew = 4;
-/** In addition, this many pages may bring no new record. */
+/** In addition to `placesPerNew`, the places of this many pages may bring no new record. */
 const spareFruitlessPages = 40;
 
 export class PageCursor {

@@ -1,9 +1,10 @@
 /**
  * One pass over the pages of a query, in ascending order. A pass ends at a short page, and never
- * because of a total: a total that lags would hide a record and then prove itself. A short page is
- * not the end while the total counts more places: the service may remove rows after paging. Each
- * answered page is yielded, whatever its length or number. The next page may be requested while the
- * caller stores a page.
+ * because it has read as many records as the total: a total that lags would end the pass before a
+ * new record, and then prove the window without it. A short page is not the end while the total
+ * counts more rows than the pages so far: the service may remove rows from a page after it has
+ * counted them. Each answered page is yielded, whatever its length or number. The next page may be
+ * requested while the caller stores a page.
  */
 import { codeOf, WaybillError, messageOf } from '../errors.ts';
 import type { WindowQuery } from '../model/source.ts';

@@ -149,8 +149,9 @@ async function capped({ reading, query, splitting, signal }: WindowRead, total: 
 }
 
 /**
- * Compares a total that is at least as large as all totals before with the total of the unbounded
- * query. Without a cap, the unbounded total is larger, unless the window holds all records.
+ * True if the service may have capped the total of the window: neither an earlier total nor the
+ * total of the unbounded query is larger. Without a cap, the unbounded total is larger, unless the
+ * window holds all records.
  */
 async function mayBeCap({ requester, paging, caps }: Reading, query: WindowQuery, total: number, signal: AbortSignal): Promise<boolean> {
   if (total < minCap || total < caps.largest) return false;

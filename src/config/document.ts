@@ -32,7 +32,7 @@ export interface Document {
   /** The key is `keyOf(path)`. */
   readonly places: ReadonlyMap<string, Place>;
   readonly faults: readonly Fault[];
-  /** Syntax errors of the YAML, with line and column; all else is empty then. */
+  /** Syntax errors of the YAML, with line and column. If there are any, all else is empty. */
   readonly errors: readonly string[];
 }
 

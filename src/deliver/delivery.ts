@@ -175,7 +175,7 @@ export class Delivery implements SinkLoop {
     this.#batches.restart(acknowledged);
     this.#since = undefined;
     this.#read = undefined;
-    // The open succeeded, so the cause of the block may be gone; the next batch shows it.
+    // The sink could be opened, so the cause of the block may be gone: the next batch shows if it is.
     if (this.#retryPolicy.state === 'blocked') this.#retryPolicy.recovered();
   }
 

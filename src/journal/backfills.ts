@@ -160,7 +160,7 @@ function collectedThrough({ closedUntil, collected }: RangeRow): Micros {
   return collected === undefined ? closedUntil : Math.max(closedUntil, (Math.floor(collected / 1e6) + 1) * 1e6);
 }
 
-/** The progress of a backfill, read from the file alone. */
+/** The progress of a backfill, read only from the database. */
 function progressOf(db: Database, source: number, { from, to, closedUntil, order }: Reach): BackfillProgress {
   const sums = db
     .prepare<[number, number, number], { windows: number; records: number | null; gaps: number }>(

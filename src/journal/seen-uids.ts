@@ -15,7 +15,7 @@ export function bucketOf(time: Micros): number {
   return Math.floor(time / bucketMicros);
 }
 
-/** The bucket of records without a readable time, by day of receipt: negative. */
+/** The bucket of records without a readable time: the day of receipt as a negative number. */
 export function negativeBucketOf(received: Micros): number {
   return -Math.floor(received / dayMicros);
 }

@@ -37,7 +37,7 @@ export function forbidden(directory: string, cause: unknown): WaybillError {
   const owner = found && userName(found.uid);
   const mode = found && (found.mode & 0o777).toString(8).padStart(4, '0');
   const message =
-    owner === undefined ? `a directory above it is closed to ${self}` : `it belongs to ${owner} (mode ${mode}), this is ${self}`;
+    owner === undefined ? `${self} may not enter a directory above it` : `it belongs to ${owner} (mode ${mode}), this is ${self}`;
   const advice = `run the command as ${owner ?? 'the owner'}, or ask the running daemon: status, ledger, gaps list and operations list take --admin URL, with the read token in WAYBILL_ADMIN_TOKEN`;
   return new WaybillError('state_unusable', `cannot read the state in "${directory}": ${message}; ${advice}`, { cause });
 }

@@ -305,7 +305,7 @@ export const logEvents = {
     message: 'fields missing on page, present on reference record',
     fields: 'source fields records',
     meaning:
-      'No record of the page has these fields. Waybill requested an older record that has them again, and the service still shows them: no permission was lost, and collection continues.',
+      'No record of the page has these fields. To check, Waybill requested an older record that has them. The service still shows them: no permission was lost, and collection continues.',
   },
   'source.time_filter_ignored': {
     level: 'error',
@@ -317,7 +317,7 @@ export const logEvents = {
     level: 'info',
     message: 'measuring the clock of the service; first proof pending',
     fields: 'source to remainingMs',
-    meaning: 'Until then, records are collected and delivered without a proof.',
+    meaning: 'The measurement ends at `to`. Until then, records are collected and delivered, but no window is proven.',
   },
   'source.clock_stopped': {
     level: 'warn',

@@ -1,8 +1,9 @@
 /** Suggests a known name for a mistyped one. */
 
 /**
- * The name with the fewest insertions, deletions, replacements and swaps of neighbours, ignoring
- * case; undefined if that is more than a third of the letters: then the list of names helps more.
+ * The name with the smallest edit distance: insertions, deletions, replacements and swaps of
+ * neighbours, ignoring case. Undefined if the distance exceeds a third of the longer name: a message
+ * with all names then helps more.
  */
 export function nearest(given: string, names: readonly string[]): string | undefined {
   const requested = given.slice(0, 100).toLowerCase();

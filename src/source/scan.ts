@@ -159,7 +159,9 @@ class Scanner {
   #unexpected(at: number): Flaw {
     const { length } = this.#body;
     return new Flaw(
-      at < length ? `expected JSON, which ends at byte ${at} of ${length}` : `expected JSON, which is cut off after ${length} bytes`,
+      at < length
+        ? `expected JSON, which is valid only up to byte ${at} of ${length}`
+        : `expected JSON, which is cut off after ${length} bytes`,
     );
   }
 }

@@ -67,7 +67,7 @@ export class ServerClock implements Boundary {
   #furthest = -Infinity;
   /** Without `Date`: the newest `logTimestamp` minus the monotonic clock at its receipt, ms. */
   #newest: number | undefined;
-  /** The greatest bound returned since it was established, µs; undefined before. */
+  /** The greatest bound so far, µs; undefined until a bound is established. */
   #floor: Micros | undefined;
   /** The last responses whose `Date` advanced. */
   #moved: Answer[] = [];

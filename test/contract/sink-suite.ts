@@ -210,8 +210,8 @@ export function sinkSuite(adapter: SinkAdapter): void {
       await send(sink, batchOf([message(1), message(2, text), message(3)]));
       let received: readonly string[] = [];
       await expect.poll(async () => (received = await place.received())).toHaveLength(3);
-      // CEF has one line break, `\n` (CEF 0.1 rev. 26, character encoding); LEEF has none, and no
-      // escape.
+      // CEF writes CR LF as `\n` (CEF 0.1 rev. 26, character encoding). LEEF defines no escape, so each
+      // of the two characters becomes a space.
       const read: Readonly<Record<string, string>> = { cef: odd.replace('\r\n', '\n'), leef: odd.replace('\r\n', '  ') };
       expect(fileNameIn[format](received[1] ?? '')).toBe(read[format] ?? odd);
     });

@@ -138,7 +138,7 @@ test(`${records} records and ${kills} kills: each record once, and the ledger ag
   });
 });
 
-/** Copies of records with new ids, and this time. */
+/** Copies of records with new ids and with `at` as `logTimestamp`. */
 function lateOnes(samples: readonly string[], at: number): string[] {
   const stamp = new Date(at).toISOString().slice(0, 23);
   return samples.map((text, i) =>

@@ -67,8 +67,8 @@ test('dead letters, replay and test events through the running daemon', { timeou
       expect(replayed).toEqual(lines.slice(0, replayed.length));
       expect(lines.slice(-2).every((line) => line.includes('waybill_test'))).toBe(true);
 
-      // On-demand sends leave the stored position of the file unchanged: nothing of them is
-      // truncated, and nothing comes twice.
+      // On-demand sends do not change the stored position of the file: after a restart the sink
+      // neither truncates their lines nor delivers a line twice.
       await second.kill();
       const third = new Daemon(place);
       await third.ready(200);

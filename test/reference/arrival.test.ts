@@ -148,8 +148,8 @@ describe('odd records', () => {
 
   test('repeat the logId of another node', async () => {
     const all = parsed(await lines({ oddRepeatedId: 0.5, nodes: 2 })).map((record) => record['logId']);
-    // Two thirds are expected to be distinct; of 40 records or more, hardly ever more than nine
-    // tenths.
+    // About two thirds of the ids are distinct. With 40 records or more, the share almost never
+    // exceeds nine tenths.
     expect(new Set(all).size).toBeLessThan(all.length * 0.9);
     const one = parsed(await lines({ oddRepeatedId: 0.5 })).map((record) => record['logId']);
     expect(new Set(one).size).toBe(one.length);

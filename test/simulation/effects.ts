@@ -1,7 +1,7 @@
 /**
- * The points at which a life can end: before every statement that changes the state, and at every
- * call to the outside. The program has no hooks for this: the simulation intercepts better-sqlite3,
- * and copies the file as it is at that moment.
+ * The points at which a life (life.ts) can end: before every statement that changes the state, and
+ * at every call to the outside. The program has no hooks for this: the simulation intercepts
+ * better-sqlite3, and copies the file as it is at that moment.
  */
 import { appendFileSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,8 @@ import { basename, dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 
 /**
- * Called for each change of a state file, by directory. May throw to end the life at that point.
+ * The callbacks for changes of the state file in one directory. They may throw to end the life at
+ * that point.
  */
 interface Watcher {
   before(what: string, db: Database.Database): void;

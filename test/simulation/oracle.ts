@@ -626,8 +626,8 @@ export class Oracle {
       if (row.state === 'proven' && row.reason === null && isClaim && isSuspended)
         this.fault(`H: window ${row.from} is proven during a suspension`);
       if (row.reason === 'shrunk' && before?.reason !== 'shrunk') this.#sometimes.count('window shrunk');
-      // If one record is deleted and another becomes visible, the count stays equal, as
-      // docs/guarantees.md says of the proof.
+      // If one record is deleted and another becomes visible, the count still equals the proven total
+      // and hides the new record: a limit of the proof (docs/guarantees.md).
       const isEqualCount = before?.state === 'proven' && before.proof === row.proof;
       const isProof = isClaim && !(isEqualCount && this.#environment.records.purge);
       if (row.state === 'proven' && row.reason === null && isProof) this.#proven(row, before, source);

@@ -292,7 +292,7 @@ class Simulation {
   /**
    * Waits until no work is left and the last recounts are over, or until the time limit. The limit
    * restarts when an operator accepts a window: each window with deleted records starts another
-   * suspension, which waits for the next visit.
+   * suspension, which lasts until the operator checks again (`visitMs`).
    */
   async #untilIdle(budgetMs: number): Promise<void> {
     let lookAt = 0;

@@ -36,7 +36,7 @@ export class Overviews {
       try {
         this.#add();
       } catch (thrown) {
-        // The chart lacks this sample; the writing thread reports an unreadable state.
+        // The chart lacks this sample. If the state is unreadable, the thread that writes it reports that.
         log.write('admin.sample_failed', { detail: messageOf(thrown) });
       }
     }

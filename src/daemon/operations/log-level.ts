@@ -18,7 +18,10 @@ const logLevelSchema = z.strictObject({
 
 export type LogLevelRequest = z.infer<typeof logLevelSchema>;
 
-/** @returns undefined when the request is another one. @throws WaybillError `usage` when it is malformed */
+/**
+ * @returns undefined when the request is for another operation
+ * @throws WaybillError `usage` when it is malformed
+ */
 export function logLevelRequest(given: unknown): LogLevelRequest | undefined {
   if (typeof given !== 'object' || given === null || !('operation' in given) || given.operation !== 'log level') return undefined;
   const parsed = logLevelSchema.safeParse(given);

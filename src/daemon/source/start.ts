@@ -82,7 +82,7 @@ async function serverTime(parts: StartParts, signal: AbortSignal): Promise<Micro
 async function untilUnbounded({ settings, unboundedQuery, clock, log, awaits }: StartParts, signal: AbortSignal): Promise<void> {
   if (unboundedQuery.isWhole) return;
   const message =
-    'cannot start the ledger at the earliest record: the service answers no query for all records, only for the last day; ' +
+    'cannot start the ledger at the earliest record: the service does not answer a query for all records, only a query for the last day; ' +
     'trying again every minute; or set sources[].start to a time';
   awaits(message);
   log.write('source.start_unknown', { source: settings.id, detail: message });

@@ -1,4 +1,4 @@
-/** The windows that are not proven, as `gaps list --json` prints them. Reads the file alone. */
+/** The windows that are not proven, as `gaps list --json` prints them. Reads only the database. */
 import type { Database } from 'better-sqlite3';
 import { parseTimestamp } from '../../record/timestamp.ts';
 import { suspendedTogether } from '../backfills.ts';

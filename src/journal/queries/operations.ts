@@ -1,4 +1,4 @@
-/** Operator actions, as `operations list --json` prints them. Reads the file alone. */
+/** Operator actions, as `operations list --json` prints them. Reads only the database. */
 import type { Database } from 'better-sqlite3';
 import type { Micros } from '../../model/time.ts';
 import { operationsOf } from '../backfills.ts';

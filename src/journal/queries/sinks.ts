@@ -1,4 +1,4 @@
-/** The sinks in the state, for commands. Reads the file alone. */
+/** The sinks in the state, for commands. Reads only the database. */
 import type { Database } from 'better-sqlite3';
 import type { SinkOrders } from '../../model/journal.ts';
 import type { Micros } from '../../model/time.ts';

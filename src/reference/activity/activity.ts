@@ -17,7 +17,7 @@ interface Person {
   readonly home: number;
 }
 
-/** A protected file, as its recipients have it. */
+/** A protected file: the bytes that its recipients have, and the people with access. */
 interface Shared {
   readonly payloadId: string;
   owner: Person;
@@ -31,11 +31,9 @@ const filesMax = 300;
 const travelShare = 0.08;
 const subjects = ['Budget', 'Contract', 'Blueprint', 'Payroll', 'Minutes', 'Roadmap', 'Offer', 'Review'];
 const types = ['.docx', '.xlsx', '.pdf', '.pptx', '.txt'];
-/**
- * This travel destination is in a country that the organisation excludes, unless it already
- * excludes others.
- */
+/** The travel destination in `excludedCountry`. */
 const excludedPlace = 1;
+/** Excluded at the start, unless the organisation already excludes countries. */
 const excludedCountry = 'NZ';
 
 export class Activity {

@@ -16,7 +16,7 @@ export function endText({ from, to }: { readonly from: string; readonly to: stri
   return end.slice(0, 10) === local(from, tz).slice(0, 10) ? end.slice(11) : end;
 }
 
-/** `6 h 12 min`: two units, for a delay that is quoted. */
+/** A delay in its two largest units: `6 h 12 min`. */
 export function delayText(seconds: number): string {
   const whole = Math.round(seconds);
   if (whole < 60) return `${whole} s`;

@@ -44,7 +44,7 @@ const s3Settings = z
     if (accessKeyId === undefined && (secretAccessKey ?? sessionToken) !== undefined)
       missing('accessKeyId', secretAccessKey === undefined ? 'sessionToken' : 'secretAccessKey');
   })
-  .describe('Bucket of S3, or of a server with its protocol, in place of `directory`');
+  .describe('S3 bucket, or a bucket of an S3-compatible server, in place of `directory`');
 
 const timestampSettings = z
   .strictObject({
@@ -69,7 +69,8 @@ const timestampSettings = z
     if (username !== undefined && password === undefined) fault('password', 'is missing: username needs it');
     if (username === undefined && password !== undefined) fault('username', 'is missing: password needs it');
     const { protocol, hostname } = new URL(url);
-    if (password !== undefined && protocol === 'http:' && !isLoopback(hostname)) fault('url', 'must start with https: with a password');
+    if (password !== undefined && protocol === 'http:' && !isLoopback(hostname))
+      fault('url', 'must start with https: because password is set');
   })
   .describe('Time stamps: once a UTC day, an authority signs the time of the newest checkpoint (docs/evidence.md)');
 

@@ -73,7 +73,7 @@ export function sameFile(a: FileName, b: FileName): boolean {
   return a.dev === b.dev && a.ino === b.ino && a.birth === b.birth;
 }
 
-/** Parses a resume note; undefined for any other text. */
+/** Parses the resume note of the journal. @returns undefined without a file and its length */
 function markOf(note: string | undefined): FileMark | undefined {
   if (note === undefined) return undefined;
   try {

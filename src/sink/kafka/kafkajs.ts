@@ -69,7 +69,7 @@ export class KafkaJsClient implements KafkaClient {
     const config: KafkaConfig = {
       brokers: settings.brokers,
       clientId: settings.clientId,
-      // Informs a mechanism that sends a password; `socketFactory` creates the connection itself.
+      // Informs kafkajs that the connection uses TLS; `socketFactory` creates the connection.
       ...(settings.tls === undefined ? {} : { ssl: true }),
       ...(sasl === undefined ? {} : { sasl }),
       socketFactory: this.#sockets.connect,

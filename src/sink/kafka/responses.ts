@@ -14,7 +14,10 @@ export class AnswerLengths {
   /** Missing bytes of the response. */
   #left = 0;
 
-  /** Reads the next bytes. @returns the first length above `answerMost`; later bytes are not read */
+  /**
+   * Reads the next bytes of the stream.
+   * @returns the first announced length above `maxAnswerBytes`; the bytes after it are not read
+   */
   read(bytes: Buffer): number | undefined {
     for (let at = 0; at < bytes.length;) {
       if (this.#left > 0) {

@@ -46,7 +46,8 @@ describe('the index of uids', () => {
   it('has a row of 18 bytes for each record of its leaves, in the order of uids', () => {
     const rows = store.files.get(path) ?? Buffer.alloc(0);
     const uids = Array.from({ length: rows.length / 18 }, (_, i) => rows.toString('hex', i * 18, i * 18 + 16));
-    // 65,536 leaves are seven segments of 9,000 lines and a position each, and 2,529 more lines; a tenth of the lines are proofs.
+    // The index covers 65,536 leaves: seven segments of 9,000 lines and one position each, and the first
+    // 2,529 lines of the eighth. So it covers 65,529 lines; every tenth line is a proof, without a row.
     const expected = lines
       .slice(0, 65_529)
       .flatMap((line) => (line.kind === 'record' ? [Buffer.from(line.uid, 'base64url').toString('hex')] : []));

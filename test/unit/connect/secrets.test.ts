@@ -30,8 +30,8 @@ afterAll(() => {
 });
 
 /**
- * The parts of an encoded secret that remain in the text: twelve characters each, or the whole of a
- * shorter one.
+ * The parts of an encoded secret that remain in the text. Each part has twelve characters; a shorter
+ * secret is one part.
  */
 function leftOf(text: string, encoded: string): string[] {
   const left: string[] = [];

@@ -47,7 +47,7 @@ interface DashboardPicture {
 
 const [pageWidth, margin, columns, rowHeight, gap] = [1280, 16, 48, 20, 8];
 const columnWidth = (pageWidth - 2 * margin) / columns;
-/** Of the title, and of a row of controls. */
+/** The heights of the title and of a row of controls. */
 const [titleHeight, controlsHeight] = [64, 40];
 
 /** Distinguishable with the common kinds of colour blindness, on light and dark. */

@@ -32,7 +32,7 @@ const nothing = (): void => undefined;
 
 const no: (request: PageRequest) => boolean = () => false;
 
-/** A journal, a service, and the source between them, which is not in the state yet. */
+/** A journal, a service, and a source that reads the service. The state lacks the source. */
 async function world() {
   const { journal, clock } = await opened();
   const service = new ModelSource(clock);

@@ -161,8 +161,8 @@ test('a sink that starts at an instant owes no window before it, not even of req
   };
   expect(owed(at(3), null)).toBe(13);
   expect(owed(at(3), at(3))).toBe(7);
-  // A window that contains the instant: the sink gets only its later part, so it does not owe the
-  // window.
+  // The sink starts within a window: it receives only the part after its start, so it does not owe
+  // the window.
   expect(owed(at(3) + 1, at(3) + 1)).toBe(6);
   expect(owed(at(4) - 1, at(4) - 1)).toBe(6);
   const half = base - hour / 2;

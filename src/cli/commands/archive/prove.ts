@@ -16,7 +16,7 @@ import { placeOf, placeOptions } from './place.ts';
 
 const proveOptions = {
   uid: required(
-    parsed('UID', 'the record: dpas.uid of its event', 'the uid of a record: 22 characters', (given) =>
+    parsed('UID', 'the uid of the record: dpas.uid of its event', 'the uid of a record: 22 characters', (given) =>
       /^[\w-]{21}[AQgw]$/.test(given) ? given : undefined,
     ),
   ),
