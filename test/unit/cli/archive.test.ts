@@ -1,8 +1,9 @@
 /** `waybill archive`: exit codes and output of verify, prove and export, on archives in a directory. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { DirectoryStore } from '../../../src/archive/directory-store.ts';
 import { command } from '../../../src/cli/commands/archive/index.ts';
 import { publicKeyPath } from '../../support/archive-files.ts';
@@ -17,7 +18,10 @@ beforeEach(async () => {
   directory = join(folder, 'archive');
   await writeArchive(new DirectoryStore(directory), windowLines(20, 4), 30);
 });
-afterEach(() => rmSync(folder, { recursive: true }));
+afterEach(() => {
+  vi.restoreAllMocks();
+  rmSync(folder, { recursive: true });
+});
 
 function archive(...args: string[]): Promise<Output> {
   return outputOf((given, io) => command.run(given, io), args);
@@ -98,12 +102,21 @@ test('verify accepts removed segments that are older than the retention', async 
   expect(await verified('--retention', '36500d')).toMatchObject({ code: 1 });
 });
 
-test('verify exits with 3 if the archive cannot be read', async () => {
-  // A directory in the place of a checkpoint fails for every user.
+test('verify exits with 3 if a segment cannot be read', async () => {
+  const failure = Object.assign(new Error('EIO: i/o error, read'), { code: 'EIO', syscall: 'read' });
+  const readAny = (path: string): Promise<Buffer> => readFile(join(directory, path));
+  vi.spyOn(DirectoryStore.prototype, 'read').mockImplementation((path) =>
+    path.startsWith('segments/') ? Promise.reject(failure) : readAny(path).catch(() => undefined),
+  );
+  const { code, report } = await verified();
+  expect(code).toBe(3);
+  expect(report).toMatchObject({ findings: [{ severity: 'unproven', message: expect.stringContaining('EIO') as string }] });
+});
+
+test('verify ignores a folder in the place of the copy of the newest checkpoint, which is no evidence', async () => {
   rmSync(join(directory, 'checkpoint'));
-  const store = new DirectoryStore(join(directory, 'checkpoint'));
-  await store.create('a/file', Buffer.from('x'));
-  expect(await verified()).toMatchObject({ code: 3, report: { findings: [{ severity: 'unproven' }] } });
+  mkdirSync(join(directory, 'checkpoint'));
+  expect(await verified()).toMatchObject({ code: 0, report: { result: 'intact' } });
 });
 
 test('a proof has one record, and verify checks it without the archive', async () => {
