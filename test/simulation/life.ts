@@ -266,6 +266,7 @@ export class Life {
         await this.effect(isNext ? 'next page' : 'page');
         this.#parts.result.asks(id, request);
         await this.clock.sleep(atMultiple(service.latency(), world.ms, environment.answersEveryMs), signal);
+        if (service.isSilent) await never();
         const answer = service.answer(request, Math.floor(this.clock.now() * 1_000), this.clock.monotonic());
         world.note(
           `${id === firstSource ? '' : `${id} `}${query.startTime ?? ''}/${query.endTime ?? ''} ${page ?? ''} ${pageSize}: ${answer.items.length} of ${answer.total ?? '?'}`,

@@ -164,6 +164,7 @@ export class Oracle {
   /** When polling started after other requests, and when other requests started again. */
   #polls: { readonly began: number; ended: number | undefined } = { began: 0, ended: 0 };
   #overdue = 0;
+  #silentSince: number | undefined;
   #statements = new WeakMap<Database.Database, ReturnType<typeof prepare>>();
 
   /** @param source  its id, and the uids of all other sources */
@@ -352,23 +353,34 @@ export class Oracle {
       if (message.endsWith('appended twice')) this.fault(`I1: ${message}`);
       if (message.endsWith('was not appended') && !(truth && this.#stored.has(truth.uid))) this.fault(`I1: ${message}`);
     }
-    for (const message of this.unfinished()) this.fault(`L: ${message}`);
+    for (const message of [...this.uncollected(), ...this.undelivered()]) this.fault(`L: ${message}`);
     for (const receiver of this.#receivers) this.#holdings(receiver);
     this.#ledgerOfTruth();
     this.#countLate();
   }
 
+  /** The sources answer no more: what they must have collected by now does not grow. */
+  silence(): void {
+    this.#silentSince = this.#world.now;
+  }
+
+  /** The time at which the sources answered for the last time, or now, µs. */
+  get #answeredUntil(): number {
+    return this.#silentSince ?? this.#world.now;
+  }
+
   /**
-   * The work left once faults have ended, one line each. Liveness means that this becomes empty.
+   * What the journal still lacks once faults have ended, one line each. Liveness means that this
+   * and `undelivered` become empty.
    */
-  unfinished(): string[] {
+  uncollected(): string[] {
     const source = this.#source;
     if (!source) return ['the source is not registered'];
     const found: string[] = [];
     const { closeDelayMs } = this.#environment.daemon;
     const width = Math.max(closeDelayMs, 10_000) * 1_000;
     // The frontier may lag by the close delay, two widths of a window, and the time of one poll and its requests.
-    const lag = this.#world.now - source.frontier - closeDelayMs * 1_000 - 2 * width - 10 * second;
+    const lag = this.#answeredUntil - source.frontier - closeDelayMs * 1_000 - 2 * width - 10 * second;
     if (source.isSuspended === 1) found.push('the source is suspended');
     const gaps = [...this.windows.values()].filter((row) => this.isOpen(row));
     for (const { from, reason } of gaps) found.push(`window ${from} is open (${reason ?? ''})`);
@@ -378,6 +390,15 @@ export class Oracle {
     for (const { from, to: until, closedUntil: reached, isDone, isPaused } of this.#history.values()) {
       if (!isDone) found.push(`history from ${from} until ${until} is read up to ${reached}${isPaused ? ', and paused' : ''}`);
     }
+    const missing = this.#missing();
+    if (missing.length > 0)
+      found.push(`P1: ${missing.length} records are not in the journal, the first is ${missing[0]?.text.slice(0, 150) ?? ''}`);
+    return found;
+  }
+
+  /** What the sinks still lack of the journal, one line each. */
+  undelivered(): string[] {
+    const found: string[] = [];
     for (const receiver of this.#receivers) {
       const { id } = receiver.settings;
       if (id === this.settings.retired) continue;
@@ -394,9 +415,6 @@ export class Oracle {
       const held = new Set(has.map(({ uid }) => uid));
       for (const uid of pardoned) if (!held.has(uid)) found.push(`${settings.id} lacks ${uid}, which it would accept now`);
     }
-    const missing = this.#missing();
-    if (missing.length > 0)
-      found.push(`P1: ${missing.length} records are not in the journal, the first is ${missing[0]?.text.slice(0, 150) ?? ''}`);
     return found;
   }
 
@@ -405,7 +423,7 @@ export class Oracle {
     const last = this.#service.truths.reduce((most, { at }) => (at <= this.#world.now ? Math.max(most, at) : most), 0);
     if ((this.#source?.closedUntil ?? 0) <= last) return false;
     for (const row of this.windows.values()) if (row.from <= last && row.next !== null && !this.#hasTwins(row)) return false;
-    return this.unfinished().length === 0;
+    return this.uncollected().length === 0 && this.undelivered().length === 0;
   }
 
   /** True for a window that can be proven and is not: none of its records share an identity. */
@@ -455,12 +473,12 @@ export class Oracle {
     // If one record is deleted and another becomes visible before the same recount, the total stays
     // equal. No recount sees records that arrive while nothing is shown.
     const delay = records.purge || rights === 'rows' ? daemon.closeDelayMs * 1_000 : this.#lastRecount();
-    const end = this.#world.now - 30 * second;
+    const end = this.#answeredUntil - 30 * second;
     return this.#service.truths.filter(({ at, visible, gone }) => {
       if (visible > end || gone !== Infinity) return false;
       if (at < start) return this.#isOfHistory(at, visible, delay);
       // A record with a future time arrives by the live poll, long before its window is closed.
-      return at > this.#world.now + second || (visible <= at + delay && at + lastAge < end);
+      return at > this.#answeredUntil + second || (visible <= at + delay && at + lastAge < end);
     });
   }
 

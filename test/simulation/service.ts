@@ -56,6 +56,8 @@ export class Service {
   #wasWithoutField = false;
   /** Faults have ended: every answer is correct from now on. */
   isCalm = false;
+  /** No request is answered from now on. */
+  isSilent = false;
   readonly #world: World;
   readonly #environment: Environment;
   readonly #chance: Chance;

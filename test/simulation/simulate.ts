@@ -61,6 +61,11 @@ const lookMs = 500;
 const minSuspendedMs = 3_000;
 /** Without faults the daemon detects a lost permission within a few seconds. */
 const noticedMs = 60_000;
+/**
+ * Without faults the last entry is delivered within the longest wait for a batch, 3 s, and the time
+ * of a send and its acknowledgement. A loop that missed an entry reads the journal after a minute.
+ */
+const deliveredMs = 20_000;
 /** The longest torn write that a power cut leaves, bytes: up to more than a page of the file. */
 const maxTorn = 5_000;
 /** Interval between two visits of an operator. */
@@ -278,8 +283,7 @@ class Simulation {
       life = this.#begin();
       await this.#untilIdle(120_000);
     }
-    // The last messages are still in transit.
-    await this.#world.run(this.#world.ms + 60_000, () => this.#hasFailed() || this.#every((oracle) => oracle.unfinished().length === 0));
+    await this.#silence();
     if (this.#hasFailed() || !life.journal) return;
     for (const oracle of this.#oracles.values()) oracle.finish(life.journal.db);
     const { seq, chain } = life.journal.head();
@@ -287,6 +291,25 @@ class Simulation {
     // state.
     const hasArchive = this.#environment.sinks.some(({ isArchive }) => isArchive);
     this.#world.note(`entry ${seq}${hasArchive ? '' : `, chain ${Buffer.from(chain).toString('hex')}`}`);
+  }
+
+  /**
+   * Silences every source right after a new entry, so that no other entry follows the last one. All
+   * entries must still be delivered. While a source answers, an entry is often still in transit.
+   */
+  async #silence(): Promise<void> {
+    const before = this.#oracle.head;
+    const isCollected = (): boolean => this.#oracle.head > before && this.#every((oracle) => oracle.uncollected().length === 0);
+    await this.#world.run(this.#world.ms + 60_000, () => this.#hasFailed() || isCollected());
+    for (const service of this.#services.values()) service.isSilent = true;
+    for (const oracle of this.#oracles.values()) oracle.silence();
+    this.#world.note('the sources are silent');
+    if (!this.#every((oracle) => oracle.undelivered().length === 0))
+      this.#sometimes.count('last entry in transit when the sources fall silent');
+    await this.#world.run(
+      this.#world.ms + deliveredMs,
+      () => this.#hasFailed() || this.#every((oracle) => oracle.undelivered().length === 0),
+    );
   }
 
   /**

@@ -65,6 +65,7 @@ export const sometimesLeast = {
   'window too wide for the service': 100,
   'ledger entry delivered': 60_000,
   'ledger entry rejected': 2_400,
+  'last entry in transit when the sources fall silent': 800,
   'archive intact': 150,
   'archive with an unproven window': 100,
 } as const;
