@@ -86,7 +86,7 @@ function targetOf(url: string): { readonly path: string; readonly query: URLSear
   try {
     return { path: decodeURIComponent(path), query: new URLSearchParams(query) };
   } catch {
-    // A percent sign without two digits, or bytes that are not UTF-8.
+    // The path has a percent sign without two hex digits, or encodes bytes that are not UTF-8.
     return undefined;
   }
 }

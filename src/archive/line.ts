@@ -91,7 +91,7 @@ interface LineTexts {
   readonly ends: readonly number[];
 }
 
-/** Formats lines in memory that it uses again: a segment has 10 MB of them. */
+/** Formats lines into a buffer that the next call reuses: the lines of a segment take 10 MB. */
 export class LineFormatter {
   #bytes = Buffer.alloc(0);
   #end = 0;

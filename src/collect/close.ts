@@ -142,8 +142,8 @@ export class WindowCloser {
   }
 
   /**
-   * The theorem at `WindowTally.counted` holds for any answer sent after the last page: an equal
-   * count proves the window now. After any other count the window is read again.
+   * Counts the window once more. An equal count proves it now: the theorem at `WindowTally.counted`
+   * holds for every count after the last page. After any other count the window is read again.
    */
   async #closeEarly({ window, proof }: EarlyWindow, signal: AbortSignal): Promise<boolean> {
     const { requester, reading, suspensions, log } = this.#parts;

@@ -26,7 +26,7 @@ export function shows({ text }: Text, field: WatchedField): boolean {
   const key = `"${field}"`;
   for (let at = text.indexOf(key); at !== -1; at = text.indexOf(key, at + key.length)) {
     const value = text.slice(at + key.length, at + key.length + 24).trimStart();
-    // The same text as a value is not followed by a colon.
+    // A colon follows a key. If the same text is a value, no colon follows it.
     if (value.startsWith(':')) return !/^:\s*(?:null\b|""|\{\s*\})/.test(value);
   }
   return false;

@@ -6,7 +6,7 @@
 export class Handoff {
   #scheduler: { readonly isWanted: () => boolean; readonly handedBack: (handedBack: HandedBack) => void } | undefined;
 
-  /** True while the scheduler has other work: then no request should be sent ahead. */
+  /** True while the scheduler has other work. Then the work should not request its next page ahead. */
   get isWanted(): boolean {
     return this.#scheduler?.isWanted() ?? false;
   }

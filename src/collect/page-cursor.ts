@@ -37,7 +37,7 @@ type FailureStep =
   | { readonly kind: 'refused'; readonly page: number; readonly pageSize: number; readonly refusals: number }
   | { readonly kind: 'unreadable'; readonly page: number; readonly pageSize: number; readonly thrown: unknown; readonly isEnd: boolean };
 
-/** The pass ends after this many consecutive places that are unreadable in the smallest page. */
+/** The pass ends after this many consecutive places that are unreadable even in the smallest page. */
 const maxUnreadable = 20;
 /** A page repeated this often in a row is the last, whatever the total. */
 const maxRepeats = 20;

@@ -38,8 +38,8 @@ interface PassOptions {
   readonly log: Log;
   readonly signal: AbortSignal;
   /**
-   * Called for each place that is unreadable in the smallest granted page, and for a page that the
-   * service refuses together with all after it.
+   * Called for each place of the result that is unreadable even in the smallest page that the service
+   * grants. Also called for a page that the service refuses: then the pass ends there.
    */
   readonly unreadable: (page: number, thrown: unknown, pageSize: number) => void;
   /**

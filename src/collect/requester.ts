@@ -325,7 +325,7 @@ export class Requester {
       return (await this.#source.page({ query: {}, page: undefined, pageSize: this.#minSize }, signal)).age === 0;
     } catch {
       signal.throwIfAborted();
-      // It fails too: the service is unreachable, and the request waits.
+      // The unbounded query fails too: the service is unreachable, and the request waits.
       return false;
     }
   }

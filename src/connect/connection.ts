@@ -123,7 +123,10 @@ export class Connection implements AsyncDisposable {
     await this.#ready(socket, context === undefined ? 'connect' : 'secureConnect', to, delivered);
   }
 
-  /** Delivers the socket inside its event handler: later, an error could occur while the socket has no listener. */
+  /**
+   * Calls `delivered` in the event handler of the socket: before a later call, an error could occur
+   * while the socket has no listener.
+   */
   #ready(socket: Socket, event: 'connect' | 'secureConnect', to: number, delivered: (socket: Socket) => void): Promise<void> {
     this.#opening.add(socket);
     this.#ended = undefined;

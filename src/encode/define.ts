@@ -37,7 +37,7 @@ export type Render = (event: EcsEvent) => string;
 /** UTF-8 needs at most three bytes for a UTF-16 code unit. */
 const maxBytesPerUnit = 3;
 
-/** An encoder that writes texts into memory that it uses again. */
+/** An encoder that writes each text into the same buffer, which grows when needed. */
 export function textEncoder(render: Render): Encode {
   let bytes: Buffer = Buffer.alloc(0);
   return (event) => {

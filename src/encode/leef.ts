@@ -82,7 +82,10 @@ function pair(key: string, value: string | undefined, max = textMax): string {
   return text === '' ? '' : `\t${key}=${text}`;
 }
 
-/** Tested first: most texts contain none, and a test is cheaper than a replacement. */
+/**
+ * A text is tested for these characters first: most texts contain none, and a test is cheaper than
+ * a replacement.
+ */
 const special = /[\p{Cc}\u2028\u2029]/u;
 
 function spaced(text: string): string {

@@ -20,7 +20,7 @@ export interface Deduplicated {
   readonly lateByWindow: ReadonlyMap<Micros, readonly Micros[]>;
   /** Uids to store, by bucket. */
   readonly buckets: ReadonlyMap<number, readonly string[]>;
-  /** Backfills that received a newer record than before, with its time. */
+  /** Backfills that received a record newer than all before it, with the time of that record. */
   readonly newest: ReadonlyMap<RangeRow, Micros>;
   readonly known: number;
   readonly outside: number;

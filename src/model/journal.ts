@@ -198,8 +198,8 @@ export interface SinkOrders {
    */
   readonly adopt?: boolean | undefined;
   /**
-   * Another copy of this state may have sent records of this period, and records without a readable
-   * time. Batches with such records are uncertain. This order is never removed.
+   * A period whose records another copy of this state may have sent. A batch is uncertain if it has a
+   * record of this period, or one without a readable time. This request is never removed.
    */
   readonly reconcile?: Window | undefined;
   /** Removed when it is complete. */

@@ -132,7 +132,10 @@ export interface LedgerReportWindow {
   readonly from: string;
   readonly to: string;
   readonly state: LedgerReportState;
-  /** The reason of a gap; for a proven window `reread` or `shrunk` after a differing recount. */
+  /**
+   * The reason of a gap. A proven window has `reread` if it is in doubt, `shrunk` if the service no
+   * longer shows all its records, else null.
+   */
   readonly reason: string | null;
   /** Details of the reason. */
   readonly message: string | null;

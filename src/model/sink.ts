@@ -35,8 +35,8 @@ export interface Message {
 export interface Batch {
   readonly messages: readonly Message[];
   /**
-   * The position of the last entry that this batch acknowledges. Entries after the last message are
-   * not for this sink.
+   * The position of the last entry that this batch acknowledges. It may be later than the last message:
+   * the sink does not receive the entries in between.
    */
   readonly through: Position;
   /** True when the sink may have received some of these messages in an earlier attempt. */
@@ -93,7 +93,10 @@ export type OnProgress = (certain: number) => void;
 
 export interface DeliveryResult {
   readonly rejections: readonly Rejection[];
-  /** Messages that were not accepted and may be later. All others of the batch are resolved. */
+  /**
+   * Messages that the sink did not accept and may accept in a later attempt. All others of the
+   * batch are resolved: accepted, or rejected for good.
+   */
   readonly retryable?: RetryableRejection | undefined;
   /** Messages that the sink already held. */
   readonly duplicates?: number | undefined;

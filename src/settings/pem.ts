@@ -36,7 +36,7 @@ export class PemFiles {
     });
   }
 
-  /** For another thread, which reads the files itself. */
+  /** The setting and its paths, for another thread, which reads the files itself. */
   carried(): { readonly setting: string; readonly paths: readonly string[] } {
     return { setting: this.#setting, paths: this.paths };
   }

@@ -52,7 +52,7 @@ export class Secret {
     }
   }
 
-  /** For another thread, which reads the value itself. */
+  /** The parts of the setting, for another thread, which reads the value itself. */
   carried(): CarriedSecret {
     return { setting: this.#setting, literal: this.#template ? '' : this.#literal, template: this.#template?.parts };
   }

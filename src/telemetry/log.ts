@@ -51,8 +51,9 @@ const quietMs = 60_000;
 const levels = ['debug', 'info', 'warn', 'error'] as const;
 
 /**
- * @param settings  each line reads the levels again
- * @param environment  `LOG_LEVEL` overrides `settings.level` (not `settings.levels`); `NO_COLOR` applies
+ * @param settings  `level` and `levels` are read again for each line
+ * @param environment  `LOG_LEVEL` overrides `settings.level` (not `settings.levels`); `NO_COLOR`
+ * disables colors
  * @throws WaybillError `config_invalid` for an invalid LOG_LEVEL
  */
 export function createLog(

@@ -83,7 +83,7 @@ export async function photograph(page: Page, name: string): Promise<void> {
   await page.screenshot({ path: `${images}${name}.png`, fullPage: true });
 }
 
-/** Runs the work in light, dark and on a narrow screen; leaves it light and wide. */
+/** Calls `work` in light mode, in dark mode, and on a narrow screen. Then restores light and wide. */
 export async function inEveryLook(page: Page, work: (look: 'light' | 'dark' | 'narrow') => Promise<void>): Promise<void> {
   await work('light');
   await page.emulateMedia({ colorScheme: 'dark' });

@@ -56,7 +56,8 @@ test(
       );
       expect(compare(got(), expected, originalOf)).toEqual(exactlyOnce);
 
-      // The ledger claims nothing: no window is closed, and one log line says what it waits for.
+      // The ledger claims nothing: no window is closed, and one log line says that the daemon still
+      // measures the clock of the service.
       const [source] = (await daemon.ledger()).sources;
       expect(source?.windows).toEqual([]);
       const waits = daemon.log.filter(({ event }) => event === 'source.clock_measuring');

@@ -227,7 +227,7 @@ test('a thousand records a second, twenty reloads and kills: each sink has each 
         await daemon.logged('sink.first_delivery');
       }
     }
-    // Every former sink is back: it continues, and has every record in the end. So has a new one.
+    // Every removed sink is configured again, and a new one is added. In the end each has every record.
     const all = ['siem', ...extra, 'last'];
     present = new Set(all.slice(1));
     await next(daemon, 'config.reloaded', () => volume.publish(valid()));

@@ -25,7 +25,7 @@ import { ModelElasticsearch } from '../support/model-elasticsearch.ts';
 
 const rotations = 6;
 
-/** For requests to the server that the gateway protects. */
+/** Headers and CA for the requests that the gateway forwards to the protected server. */
 interface BackOptions {
   readonly headers?: Readonly<Record<string, string>>;
   readonly ca?: string;

@@ -166,7 +166,8 @@ describe.concurrent('trouble with the state', () => {
         // Before the service creates its history, so that the ledger contains all of it.
         const start = ago(300_000);
         const service = await Service.start(place, '--records', '1800', '--span', '5m');
-        // Incompressible records: a few are enough. Derived from the seed, and added unchanged.
+        // Incompressible and derived from the seed: a few of these records fill the journal. The
+        // service adds them unchanged.
         const large = (await service.truth()).map((text, i) =>
           text
             .replace(/"logId":\d+/, `"logId":${800_000_000 + i}`)

@@ -44,7 +44,7 @@ export interface Program {
 export class SyslogReceiver implements AsyncDisposable {
   readonly directory = mkdtempSync(join(tmpdir(), 'waybill-syslog-'));
   readonly authority: Authority;
-  /** For receivers that accept only the client `collector.test`. */
+  /** The client certificate `collector.test`, for receivers that accept no other. */
   readonly client: KeyPair;
   readonly #program: Program;
   readonly #place: Place;

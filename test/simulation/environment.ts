@@ -440,8 +440,8 @@ function drawFirst(seed: number): Environment {
       aimed,
       powerCuts: chance.pick([0, 0.3, 1]),
       orderly: chance.pick([0, 0.1, 0.3]),
-      // Without dates the local clock replaces the clock of the service, so it must be right. The
-      // two clocks are never both ahead.
+      // If responses have no Date, the local clock replaces the clock of the service, so it must be
+      // right. The two clocks are never both ahead.
       skew: offIf(lead !== undefined, dates === 'none' ? 'off' : level()),
       aheadMs,
       secondDaemon: chance.is(0.1),

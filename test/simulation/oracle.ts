@@ -156,10 +156,11 @@ export class Oracle {
   settings: { readonly closeDelayMs: number; readonly pollMs: number; readonly retired: string | undefined; readonly isAbsent: boolean };
   /** The previous life had no source. */
   #isBack = false;
-  /** An unconfigured sink blocked pruning; entries that a retired sink lacked were pruned. */
+  /** Pruning has kept a segment that only an unconfigured sink still needed. */
   #hasHeldPruning = false;
+  /** Pruning has removed entries that a retired sink had not received. */
   #hasPassed = false;
-  /** True time at which the last poll of this life started. */
+  /** True time at which the last poll since the start of the daemon began. */
   #polledAt: number | undefined;
   /** When polling started after other requests, and when other requests started again. */
   #polls: { readonly began: number; ended: number | undefined } = { began: 0, ended: 0 };

@@ -596,7 +596,7 @@ class Simulation {
     return [...this.#oracles.values()].every(holds);
   }
 
-  /** See Oracle.nextTry, over all sources. */
+  /** The earliest next attempt of all sources: see Oracle.nextTry. */
   #nextTry(): number | undefined {
     const all = [...this.#oracles.values()].flatMap((oracle) => oracle.nextTry() ?? []);
     return all.length === 0 ? undefined : Math.min(...all);

@@ -140,7 +140,7 @@ function drawHistory(environment: Environment, { records, beforeMs }: HistoryEnv
   const lastAge = (daemon.agesMs.at(-1) ?? 0) * 1_000;
   let before = start;
   return Array.from({ length: records }, (_, i) => {
-    // A little more than the requested range, so that padding returns records outside it.
+    // The times reach 25 s before the requested range, so that padded queries return records outside it.
     let at = Math.floor(chance.between(start - beforeMs * 1_000 - 25 * second, start));
     if (chance.is(0.2)) at = before;
     if (chance.is(0.2)) at = Math.floor(at / second) * second;

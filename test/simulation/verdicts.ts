@@ -282,7 +282,7 @@ class Day {
   #disturbedMs: number;
   #stoppedMs = 0;
   #looks = 0;
-  /** Consecutive checks at which a sink lacked records without a reason in the plan. */
+  /** Consecutive checks at which a sink without dead letters lacked more records than it had lost. */
   #shortLooks = 0;
   /** The state, opened for reading while no daemon runs. */
   #reader: Database.Database | undefined;

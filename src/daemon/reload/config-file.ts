@@ -16,7 +16,10 @@ import type { Environment } from '../../settings/reference.ts';
 import type { ConfigSource } from '../options.ts';
 
 const pollMs = 2_000;
-/** ms between two checks that must agree: a file that another process is writing differs between them. */
+/**
+ * Time between two checks, in ms. A change is used only if both find the same content: another
+ * process may still be writing the file.
+ */
 const agreeMs = 500;
 
 interface ConfigFileOptions {

@@ -21,7 +21,7 @@ const network = z
   })
   .meta({ id: 'LogUserNetwork', description: 'Network and geolocation information; with logs.read.all alone' });
 
-/** On /logs/payload; userNetwork is for logs.read.all. */
+/** A record of /logs/payload. Only with the permission logs.read.all does it have userNetwork. */
 const payloadRecord = z.strictObject({
   logId: z.int(),
   userId: z.string(),

@@ -39,7 +39,10 @@ export function answerOpenRemote(parts: PayloadParts, values: SwitchValues, call
   return jsonWithFile(200, { payload: payloadShown(payload) }, content);
 }
 
-/** The caller decrypts: 200 with the data key. Of the container only the header is sent. */
+/**
+ * The caller decrypts: it sends only the header of the container, and receives 200 with the data
+ * key.
+ */
 export function answerOpenLocal(parts: PayloadParts, call: LocalCall): Answer {
   const { body, caller } = call;
   const given = bytesOf('base64Header', body.base64Header, call.files);

@@ -243,7 +243,8 @@ function answerOf(status: number, given: unknown, headers: Readonly<Record<strin
 }
 
 /**
- * Runs code that reads responses. Converts the failure on a response of an unexpected form to an error of this sink.
+ * Runs code that reads a response. If the response has an unexpected form, throws an error of this
+ * sink.
  * @param code  of that error: `sink_unavailable` when the request stores nothing
  */
 export async function understood<Result>(

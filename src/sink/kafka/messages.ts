@@ -57,9 +57,9 @@ const maxRecords = 1_000;
 const recordOverhead = 70;
 
 /**
- * The requests for a batch, in order; within a partition the messages keep their order. A request has
- * at most the allowed bytes for each partition. A longer record has its own request: compression may
- * make it fit.
+ * Divides a batch into requests, which are sent in order: the messages of a partition keep their
+ * order. For each partition, a request has at most the allowed bytes. If a single record is longer, it
+ * is the only record of its partition in a request: compression may make it fit.
  * @param bytesOf  the largest batch of a topic, in bytes
  */
 export function rounds(records: readonly KafkaRecord[], bytesOf: (topic: string) => number): KafkaRecord[][] {

@@ -544,7 +544,7 @@ describe('the order of writes to disk', () => {
     expect(isOpen).toBe(false);
     thaw.resolve(undefined);
     await writing;
-    // The write did reach the disk: its slot shows it, and nothing is sent again.
+    // The delayed write reached the disk: the position file shows it, and nothing is sent again.
     expect((await (await opening).position?.(never))?.position).toEqual(positionOf(6));
     expect(read()).toBe(text(1, 6));
   });

@@ -94,7 +94,7 @@ beforeEach(async () => {
     const actual = Reflect.get(prototype, name) as (this: FileHandle, ...given: unknown[]) => Promise<never>;
     vi.spyOn(prototype, name).mockImplementation(async function (this: FileHandle, ...given: unknown[]) {
       const target = nameOf(fs.readlinkSync(`/proc/self/fd/${this.fd}`));
-      // A sync does not change what a kill leaves.
+      // A simulated sync does nothing: it does not change what remains after a kill.
       return world.step(`${name} ${target}`, async () => (name.endsWith('sync') ? undefined : actual.apply(this, given)) as never);
     });
   }

@@ -10,7 +10,7 @@ export interface SyslogMessage {
   readonly appName: string;
   readonly procId: string;
   readonly msgId: string;
-  /** By SD-ID, the parameters in order. */
+  /** The parameters of each SD-ID, in order. */
   readonly data: ReadonlyMap<string, ReadonlyMap<string, string>>;
   readonly text: string;
 }

@@ -475,7 +475,8 @@ describe('a receiver that ends a connection right after the TLS handshake, witho
       await using receiver = await start(scheme);
       receiver.endsAtOnce = Infinity;
       const address = `${scheme}://127.0.0.1:${receiver.port}`;
-      // On a loaded machine the end arrives after the 250 ms that the sink waits for it.
+      // On a loaded machine the sink may see the end of the connection only after the 250 ms that it
+      // waits for it: here it waits six times as long.
       const clock: Clock = { ...systemClock, sleep: (ms, signal) => systemClock.sleep(ms * 6, signal) };
       const context = contextOf('siem', { ca: pem(authority.cert), clock });
       const open = (overrides: Partial<Settings> = {}) => syslog.open(settingsOf(address, overrides), context, new ModelKept(), never);

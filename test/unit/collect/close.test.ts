@@ -386,7 +386,7 @@ test('windows closed since the last full visibility are recounted when a suspens
   const all = [...it.source.records];
   go(it, until + hour);
   await again(it);
-  // From here on fewer rows are shown. A window is closed without any of its four records.
+  // From here on the service shows no record, so the next window is closed without its four records.
   const { closedUntil: reached } = it.journal.progress(sourceId).live;
   for (let i = 0; i < 4; i += 1) all.push({ time: reached + i * minute, visible: 0, text: recordText(100 + i, reached + i * minute) });
   it.source.records.splice(0, Infinity);

@@ -128,7 +128,7 @@ test('windows tile whole seconds, end at least closeDelay ago, and are never wid
       const wish = between(random, 1, 100_000) * second + between(random, 0, 2) * 300_000;
       const window = nextWindow(reached, wish, serverNow, settles);
       if (!window) {
-        // Only if closeDelay has not passed for the end of the next possible window.
+        // No window is due: closeDelay has not passed for the end of the next possible window.
         expect(reached + Math.min(wish, day)).toBeGreaterThan(serverNow - settles - second);
         break;
       }

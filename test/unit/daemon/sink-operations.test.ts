@@ -34,7 +34,7 @@ test('adopt requires a blocked sink that stores its position; the request is sto
   const loop = await delivered(rig);
   const ask = asking(rig, loop, { keepsPosition: () => true, resolvable: () => true });
   await expect(ask({ operation: 'sinks adopt' })).rejects.toThrow('it is not blocked, and its position matches this state');
-  // Blocked for another reason while it is open: there is nothing to adopt.
+  // The open sink is blocked for another reason (401): there is nothing to adopt.
   loop.receiver.answer = () => {
     throw new WaybillError('sink_blocked', '401');
   };

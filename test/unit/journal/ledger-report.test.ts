@@ -140,7 +140,7 @@ test('every number of the report, counted a second time in the file and at the s
       counts.set(name, (counts.get(name) ?? 0) + own);
     }
     expect(new Map(periods.map(({ name, records }) => [name, records]))).toEqual(counts);
-    // A period from its first window to its last has the records of that range.
+    // A period counts the records between its first and its last window, except those not counted yet.
     for (const { from, to, records } of periods) expect(Math.abs(within(from, to).length - records)).toBeLessThanOrEqual(unseen);
   }
   const inNoWindow = raw.filter(({ time }) => time === undefined || time >= micros(found.closedUntil ?? '')).length;

@@ -98,7 +98,7 @@ describe('the estimate of a backfill', () => {
     for (let closedUntil = range.from; closedUntil < to; planned += 1)
       closedUntil = nextWindow(closedUntil, Number.MAX_SAFE_INTEGER, to + closeDelay, closeDelay, to)?.to ?? to;
     expect(planned).toBe(2);
-    // With eleven more days in between, one window holds the ten hours.
+    // If the range is eleven days older, one window holds all ten hours.
     expect(estimate(0, [range], pace(10), { settled: to + 11 * 86_400_000_000, closeDelay }).windows).toBe(1);
   });
 

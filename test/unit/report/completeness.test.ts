@@ -328,7 +328,7 @@ describe('several sources', () => {
     const old = covered('05:00:00');
     expect(said(two(covered('11:15:00'), old, { ...retired, from: at('05:00:00'), to: at('06:00:00') }))).toBe('COMPLETE AND DELIVERED');
     expect(said(two(covered('11:15:00'), old, { ...retired, from: at('04:59:59'), to: at('06:00:00') }))).toBe('COMPLETE AND DELIVERED');
-    // Time that failed before the retirement stays uncovered, also in a part of that time.
+    // The time from the last proven window to the retirement stays uncovered, also in a part of it.
     const failed = { sources: [polled(), polled({ id: 'test', state: 'retired', retiredAt: at('07:00:00') })] };
     const within = (from: string, to: string): string => said(two(covered('11:15:00'), old, { ...failed, from: at(from), to: at(to) }));
     expect(within('05:30:00', '06:00:00')).toBe('INCOMPLETE: not covered: test 2026-11-20 05:30–06:00 UTC, the source was retired');

@@ -7,8 +7,9 @@ import type { Micros } from '../../../model/time.ts';
 
 export interface Tallied {
   readonly id: string;
-  /** At the service, and in the export. */
+  /** Occurrences at the service. */
   readonly here: number;
+  /** Occurrences in the export. */
   readonly there: number;
   /** logTimestamp at the service; null when the service does not know the id. */
   readonly time: Micros | null;
