@@ -204,7 +204,7 @@ class Verification:
         elsewhere = self.checkpoint('--since', since) if since is not None else None
         confirmed = elsewhere[1] if elsewhere and elsewhere[:3] in signed else 0
         if elsewhere and elsewhere[3] and not confirmed:
-            self.find('altered', '--since', 'the archive does not contain it')
+            self.find('altered', '--since', 'the archive does not contain this checkpoint')
         return len(self.log[0]), confirmed if elsewhere and elsewhere[3] else 0
 
     def check_stamps(self, stamps, valid=()):  # Each must be valid at its time, and when a later one covers it, or now (RFC 3161, RFC 4998).

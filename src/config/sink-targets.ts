@@ -82,9 +82,9 @@ function archiveFaults({ value }: Document): readonly Fault[] {
       ...(hasDirectory || hasBucket ? [] : [{ path: ['sinks', index, 'directory'], message: 'is missing: expected a directory, or "s3"' }]),
       ...(hasDirectory && hasBucket ? [{ path: ['sinks', index, 's3'], message: 'has no effect: "directory" is set' }] : []),
       ...(memberOf(sink, 'ledger') === false
-        ? [{ path: ['sinks', index, 'ledger'], message: 'must be true: an archive has the ledger' }]
+        ? [{ path: ['sinks', index, 'ledger'], message: 'must be true: an archive contains the ledger' }]
         : []),
-      ...(isOther ? [{ path: ['sinks', index, 'start'], message: 'must be journal or now: an archive has whole windows' }] : []),
+      ...(isOther ? [{ path: ['sinks', index, 'start'], message: 'must be journal or now: an archive contains only whole windows' }] : []),
     ];
   });
 }

@@ -89,7 +89,7 @@ async function copy(source: Database, file: string, { copied, signal }: BackupOp
   const pageSize = source.pragma('page_size', { simple: true }) as number;
   const bytes = pageSize * (source.pragma('page_count', { simple: true }) as number);
   const { bavail, bsize } = statfsSync(dirname(file));
-  if (bavail * bsize < bytes) throw failed(dirname(file), `the copy needs ${bytes} bytes, and its disk has ${bavail * bsize}`);
+  if (bavail * bsize < bytes) throw failed(dirname(file), `the copy needs ${bytes} bytes, and the disk has only ${bavail * bsize} free`);
   await source.backup(file, {
     progress: ({ totalPages, remainingPages }) => {
       signal.throwIfAborted();

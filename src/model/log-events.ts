@@ -180,9 +180,10 @@ export const logEvents = {
   },
   'admin.sample_failed': {
     level: 'warn',
-    message: 'no sample for the status page',
+    message: 'cannot add a data point to the history of the status page',
     fields: 'detail',
-    meaning: 'The admin server could not read the state for the history on the status page. Collection and delivery continue.',
+    meaning:
+      'The admin server could not read the state, so the history on the status page lacks a data point. Collection and delivery continue.',
   },
   'admin.wrong_tokens': {
     level: 'warn',
@@ -504,7 +505,7 @@ export const logEvents = {
     message: 'sources or filter of the sink changed',
     fields: 'sink sources',
     meaning:
-      'The sink receives other records from now on. For the sources in `sources` the ledger does not say if this sink received earlier windows.',
+      'The sink receives other records from now on. For each source in `sources`, the ledger counts deliveries to this sink from now on only, and makes no statement on earlier windows.',
   },
   'sink.first_delivery': {
     level: 'info',

@@ -244,7 +244,7 @@ function undatedAndQuiet(snapshot: Snapshot): Advice | undefined {
     return {
       what: `Responses of ${source.id} carry no Date, and its newest record is from ${ago(newest, snapshot.now)}.`,
       lost: 'Nothing is lost: windows are closed as soon as a newer record shows the time of the service.',
-      operation: 'no action needed; if a gateway removes the Date header, let it pass.',
+      operation: 'no action needed; if a gateway removes the Date header, configure it to keep the header.',
     };
   }
   return undefined;

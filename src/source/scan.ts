@@ -161,7 +161,7 @@ class Scanner {
     return new Flaw(
       at < length
         ? `expected JSON, which is valid only up to byte ${at} of ${length}`
-        : `expected JSON, which is cut off after ${length} bytes`,
+        : `expected complete JSON; it ends too early, after ${length} bytes`,
     );
   }
 }

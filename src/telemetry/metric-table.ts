@@ -53,7 +53,7 @@ export const metricTable = {
     ...{ type: 'gauge', labels: 'target' },
     help: 'Expiry time of a certificate in use',
     note:
-      'Server certificates: `sources.ID`, `sources.ID.auth`, `sinks.ID` (of several servers the first to expire). Own certificates: ' +
+      'Server certificates: `sources.ID`, `sources.ID.auth`, `sinks.ID` (if it has several servers, the certificate that expires first). Own certificates: ' +
       '`sources.ID.tls.cert`, `sources.ID.auth.tls.cert`, `sinks.ID.tls.cert`, `admin.tls.cert`.',
   },
   waybill_records_collected_total: {

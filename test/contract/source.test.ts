@@ -165,7 +165,7 @@ describe('a response that is not a page', () => {
     ['an empty body', answering(200, {}), /truncated after 0 bytes|expected a JSON object/],
     ['a body cut by the connection', cut, /truncated after 16 bytes/],
     ['a chunked body that is reset', reset, /truncated after 16 bytes/],
-    ['a whole body of cut JSON', answering(200, {}, '{"data":[{"a":1}'), /which is cut off after 16 bytes/],
+    ['a whole body of cut JSON', answering(200, {}, '{"data":[{"a":1}'), /ends too early, after 16 bytes/],
     ['an endless body', endless, /larger than 16777216 bytes/],
     [
       'a gzip bomb',

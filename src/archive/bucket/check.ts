@@ -77,7 +77,7 @@ class BucketCheck {
       if (Mode !== undefined)
         this.#add(
           retention && days * dayMs > retention.ms ? 'warning' : 'ok',
-          `the bucket locks every object by default for ${days} days, ${Mode}: replaced tiles stay as old versions until then`,
+          `the bucket locks every object by default for ${days} days, ${Mode}: old versions of replaced tiles cannot be deleted before that`,
         );
       return true;
     } catch (thrown) {

@@ -145,7 +145,8 @@ function confirmedLines(
   const { origin, size, root } = elsewhere;
   const found = signed.find((each) => each.size === size);
   if (found && found.origin === origin && equal(found.root, root)) return size;
-  const reason = size > (signed.at(-1)?.size ?? 0) ? 'the archive ends before it' : 'the archive does not contain it';
+  const reason =
+    size > (signed.at(-1)?.size ?? 0) ? 'the archive ends before this checkpoint' : 'the archive does not contain this checkpoint';
   findings.altered('--since', `${reason}: it is signed for ${size} lines of "${origin}"`);
   return 0;
 }

@@ -262,8 +262,8 @@ test('an archive receives the ledger and whole windows, in a separate directory'
   const problems = (sink: string) => problemsOf(valid({ sink }).replace('type: stdout', 'type: archive'));
   expect(await problems(archiveAt('start: now\nledger: true'))).toEqual([]);
   expect(await problems(archiveAt('start: 2026-11-21T00:00:00Z\nledger: false'))).toEqual([
-    'sinks.out.start (line 17): must be journal or now: an archive has whole windows',
-    'sinks.out.ledger (line 18): must be true: an archive has the ledger',
+    'sinks.out.start (line 17): must be journal or now: an archive contains only whole windows',
+    'sinks.out.ledger (line 18): must be true: an archive contains the ledger',
   ]);
   expect(await problems(archiveAt('').replace('./archive', './state'))).toEqual([
     'sinks.out.directory (line 15): is the state directory or a file in it',

@@ -143,7 +143,7 @@ describe('other JSON is refused', () => {
     remember({}, secret);
     for (let at = 0; at < 12; at += 1) expect(refusal('<', `text/***${secret.slice(at)}`)).toMatch(/ of text\/\*\*\*\[secret\]$/);
     expect(refusal('{"data":[{"a":1')).toBe(
-      'cannot read page 1 of "test": expected JSON, which is cut off after 15 bytes, got 15 bytes of no media type',
+      'cannot read page 1 of "test": expected complete JSON; it ends too early, after 15 bytes, got 15 bytes of no media type',
     );
   });
 });

@@ -61,7 +61,7 @@ async function run(values: Values, io: Io): Promise<number> {
 function unreadable(name: string, thrown: unknown, findings: Findings): VerifyReport {
   const isStorage = codeOf(thrown) === 'sink_unavailable' || codeOf(thrown) === 'sink_blocked';
   if (!isStorage && !(thrown instanceof Error && 'syscall' in thrown)) throw thrown;
-  findings.unproven(name, `cannot read it to its end: ${messageOf(thrown)}`);
+  findings.unproven(name, `cannot read the whole archive: ${messageOf(thrown)}`);
   return {
     result: findings.result,
     origin: undefined,

@@ -151,7 +151,7 @@ async function countLine(source: Source, settings: SourceConfig, found: Calibrat
     const lines: Line[] = [];
     if (count.misnumbered) {
       const { requested, reported } = count.misnumbered;
-      const message = `the response for page ${requested} claims to be page ${reported}: ignoring the page numbers of the service; the returned records mark the last page`;
+      const message = `the service numbered page ${requested} as page ${reported}; Waybill ignores these numbers and finds the last page by the records`;
       lines.push({ subject, level: 'warning', message });
     }
     if (count.agrees)
