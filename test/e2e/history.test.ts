@@ -79,9 +79,10 @@ describe.concurrent('history', () => {
     { timeout: 300_000 },
     () =>
       inPlace('backfill', async (place) => {
-        const begin = ago(400_000);
+        // At least nine windows, because no window crosses midnight: more than the lives of the daemon read.
+        const begin = ago(8 * 86_400_000 + 60_000);
         const start = ago(60_000);
-        const service = await Service.start(place, '--records', '4000', '--span', '6m', '--rate', '20', '--page-size-max', '200');
+        const service = await Service.start(place, '--records', '4000', '--span', '8d', '--rate', '20', '--page-size-max', '200');
         configure(place, [sourceOf(service, start, quick)], [file]);
         const first = new Daemon(place);
         await first.logged('window.first_proven');
@@ -98,8 +99,8 @@ describe.concurrent('history', () => {
         expect(dry.estimate.windows).toBeGreaterThan(0);
         expect(await operations(place)).toEqual([]);
 
-        // The backfill is so slow that kills, restarts and commands happen before its end, even on a loaded machine.
-        const asked = ['backfill', '--source', 'production', '--from', begin, '--rate', '0.15'];
+        // After each window the backfill pauses for about 13 s, so that kills, restarts and commands happen before its end.
+        const asked = ['backfill', '--source', 'production', '--from', begin, '--rate', '0.3'];
         const refused = await waybill(place, ...asked);
         expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
         expect(refused.stderr).toMatch(/not a terminal; pass --yes to confirm/);
