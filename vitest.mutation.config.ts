@@ -1,4 +1,7 @@
-/** The tests that Stryker runs: the unit tests of the mutated code, and those that compare the verifiers of an archive. Other tests that start programs would time out under load. */
+/**
+ * The tests that Stryker runs: the unit tests of the mutated code, and the tests that compare the two
+ * verifiers of an archive. Other tests that start programs would time out under load.
+ */
 import { defineConfig } from 'vitest/config';
 
 export default defineConfig({

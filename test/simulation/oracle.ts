@@ -371,8 +371,8 @@ export class Oracle {
   }
 
   /**
-   * What the journal still lacks once faults have ended, one line each. Liveness means that this
-   * and `undelivered` become empty.
+   * The records and windows that the journal still lacks once faults have ended, one line each.
+   * Liveness means that this list and `undelivered` become empty.
    */
   uncollected(): string[] {
     const source = this.#source;

@@ -81,7 +81,7 @@ test('alerts run every five minutes, for each result, with throttling that outla
   }
 });
 
-/** The columns of the results of a search: those of its last `table`, or of its last `stats`. */
+/** The columns of the results of a search, which its last `table` or its last `stats` names. */
 function columnsOf(search: string): readonly string[] {
   const [, table] = /\| table ([^|]*)$/.exec(search) ?? [];
   const [, keys = ''] = /.*\| stats [^|]* BY ([^|]*)/s.exec(search) ?? [];
