@@ -50,9 +50,9 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
   resources.defer(() => telemetry.stop(metrics));
   const parts: Parts = { open: undefined, deliveryThread: undefined, isConfigCurrent: true };
 
-  // The admin server listens first: it must answer probes while the daemon waits for another owner of the state.
+  // The admin server answers probes while the daemon waits for another owner of the state. Its thread starts while the state opens.
   const admin = resources.use(createAdmin(options, parts, metrics));
-  const listening = await listenOnNetwork(admin, options);
+  const firstListening = listenOnNetwork(admin, options);
   const owner = { waited: false };
   const journal = resources.use(await openState(options, () => (owner.waited = true), signal));
   const deliveryThread = usesDeliveryThread(options) ? resources.use(new DeliveryThread(journal)) : undefined;
@@ -62,6 +62,7 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
   // The last export must not read gauges: the journal is closed by then.
   resources.defer(() => metrics.bind(undefined));
   // Reports a used port only now: if another daemon owns both port and state, the error about the state is clearer.
+  const listening = await firstListening;
   if ('thrown' in listening) await listenAgain(admin, options, listening, owner.waited ? portWaitMs : 0, signal);
   const tasks = new Tasks(signal, clock, log);
   const running = new Running({ ...options, tracer }, { journal, meters: metrics.meters, tasks, deliveryThread });
