@@ -139,7 +139,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   }
 
   async setProfile(id: string, profile: string): Promise<void> {
-    this.#sources.setProfile(id, profile);
+    return this.#shared.run(undefined, () => this.#sources.setProfile(id, profile));
   }
 
   progress(id: string): SourceProgress {

@@ -8,7 +8,7 @@ import type { Clock } from '../model/time.ts';
 import type { Store } from './store.ts';
 
 interface Waiting {
-  readonly source: string;
+  readonly source: string | undefined;
   /** Runs the operation. Returns the function that reports its result to the caller. */
   readonly run: () => () => void;
   readonly reject: (thrown: unknown) => void;
@@ -27,9 +27,12 @@ export class SharedTransactions {
     this.#clock = clock;
   }
 
-  /** The loop of a source awaits each operation: memory shows an operation only after its commit. */
-  run<Result>(source: string, operation: () => Result): Promise<Result> {
-    if (this.#waiting.some((each) => each.source === source))
+  /**
+   * The loop of a source awaits each operation: memory shows an operation only after its commit.
+   * @param source  undefined for an operation that does not depend on others of its source
+   */
+  run<Result>(source: string | undefined, operation: () => Result): Promise<Result> {
+    if (source !== undefined && this.#waiting.some((each) => each.source === source))
       throw new WaybillError('internal_error', `source "${source}" stores a second time before the first has ended`);
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
     const run = (): (() => void) => {
