@@ -16,8 +16,7 @@ export class Store {
   readonly #diskBudget: DiskBudget;
   readonly #filePages: number;
   readonly #ownerEpoch;
-  readonly #pageCount;
-  readonly #freePages;
+  readonly #pages;
   #after: (() => void)[] = [];
   #undo: (() => void)[] = [];
   /** True while operations share the running transaction. */
@@ -41,8 +40,10 @@ export class Store {
     // An existing larger file keeps its size.
     this.#filePages = db.pragma('max_page_count', { simple: true }) as number;
     this.#ownerEpoch = db.prepare<[], { epoch: number }>('SELECT epoch FROM owner WHERE one = 1');
-    this.#pageCount = db.prepare<[], { page_count: number }>('SELECT page_count FROM pragma_page_count');
-    this.#freePages = db.prepare<[], { freelist_count: number }>('SELECT freelist_count FROM pragma_freelist_count');
+    // One statement: each takes and releases the locks of a read.
+    this.#pages = db.prepare<[], { used: number }>(
+      'SELECT page_count - freelist_count AS used FROM pragma_page_count, pragma_freelist_count',
+    );
   }
 
   /** True after a fatal error. */
@@ -160,8 +161,7 @@ export class Store {
 
   /** Used bytes of file and WAL. */
   usedBytes(): number {
-    const pages = (this.#pageCount.get()?.page_count ?? 0) - (this.#freePages.get()?.freelist_count ?? 0);
-    return usedBytes(pages, this.db, this.#diskBudget);
+    return usedBytes(this.#pages.get()?.used ?? 0, this.db, this.#diskBudget);
   }
 
   maxBytes(): number {
