@@ -280,8 +280,9 @@ describe('kafka', () => {
       await sink[Symbol.asyncDispose]();
       // The late request arrives when the next process owns the transactional id, but has sent nothing yet.
       await using next = await opened();
+      const handled = broker.requests('Produce');
       late.resolve(undefined);
-      await new Promise((resolve) => setTimeout(resolve, 50));
+      await expect.poll(() => broker.requests('Produce')).toBe(handled + 1);
       expect((await next.position?.(never))?.position.seq).toBe(10);
       await next.send(batchOf(messages(11, 20), true), never);
       expect(seqs()).toEqual(range(1, 20));
