@@ -42,7 +42,15 @@ export default defineConfig({
     expect: { poll: { timeout: 60_000 } },
     reporters: ['default', './test/support/skip-reporter.ts'],
     projects: [
-      { extends: true, test: { name: 'shared', include: isLong ? long.filter(inShared) : shared, exclude: alone, isolate: false } },
+      {
+        extends: true,
+        test: {
+          name: 'shared',
+          include: isLong ? long.filter(inShared) : shared,
+          exclude: [...alone, ...(isLong ? [] : longOnly)],
+          isolate: false,
+        },
+      },
       {
         extends: true,
         test: {

@@ -42,7 +42,7 @@ async function killed(directory: string, reports: number, afterMs: number): Prom
     });
 }
 
-const kills = sized(6, 15);
+const kills = sized(3, 15);
 
 /** Starts and kills writers of one state, one after another. */
 async function lives(lane: number): Promise<void> {

@@ -113,8 +113,8 @@ describe.concurrent('trouble with the state', () => {
   test(
     'a full disk pauses collection and delivery and is reported; with free space both resume, each record once',
     { timeout: 300_000 },
-    () =>
-      inPlace('disk', async (place) => {
+    (context) =>
+      inPlaceIfLong(context, 'disk', async (place) => {
         await using volume = mounted(place, 'volume', 'size=12m');
         if (!volume) return;
         const service = await Service.start(place, '--records', '200', '--span', '1m');

@@ -62,6 +62,15 @@ const ask = (selection: Selection, by: SortField, descending: boolean, limit: nu
   const page = store.page(selection, { network: true, personal: true }, order, limit, offset, ['[', ']']);
   return (JSON.parse(page.toString()) as { n: number }[]).map(({ n }) => n);
 };
+const bytesOf = new Map<string | null, Buffer>();
+/** Absent before every text, and texts in the order of their bytes. */
+const bytes = (text: string | null): Buffer => {
+  const known = bytesOf.get(text);
+  if (known) return known;
+  const made = text === null ? Buffer.alloc(0) : Buffer.from(`x${text}`);
+  bytesOf.set(text, made);
+  return made;
+};
 /** The numbers of all matching records in order, oldest of equal values first. */
 const expected = ({ from, until, equal, ownOf }: Selection, by: SortField, descending: boolean): number[] => {
   const found = records.filter(
@@ -71,7 +80,6 @@ const expected = ({ from, until, equal, ownOf }: Selection, by: SortField, desce
       Object.entries(equal).every(([field, text]) => record[field as keyof Keys] === text) &&
       (ownOf === undefined || record.userId === ownOf || record.currentPayloadOwnerId === ownOf),
   );
-  const bytes = (text: string | null): Buffer => (text === null ? Buffer.alloc(0) : Buffer.from(`x${text}`));
   found.sort((one, other) => {
     const byField = by === 'logTimestamp' ? 0 : Buffer.compare(bytes(one.record[by]), bytes(other.record[by]));
     return byField || Number(one.record.at - other.record.at) || one.n - other.n;

@@ -7,9 +7,9 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 
-const seeds = process.env['WAYBILL_SIMULATION_SEEDS'] ?? '2';
-/** Includes seed 100: every hundredth seed runs twice. */
-const from = process.env['WAYBILL_SEED'] ?? '99';
+const seeds = process.env['WAYBILL_SIMULATION_SEEDS'] ?? '1';
+/** Every hundredth seed runs twice. */
+const from = process.env['WAYBILL_SEED'] ?? '100';
 
 test(`no record is lost or repeated, and no proof is false, in ${seeds} seeds from ${from}`, { timeout: 600_000 }, async () => {
   const main = join(import.meta.dirname, 'main.ts');

@@ -11,6 +11,7 @@ import { signerOf } from '../../../src/archive/signed-note.ts';
 import { verifyArchive } from '../../../src/archive/verify/verify.ts';
 import type { ArchiveWriter } from '../../../src/archive/writer.ts';
 import { keyFrom, MemoryStore, openWriter, recordLine, start, through, windowLines, writeArchive } from '../../support/archive.ts';
+import { sized } from '../../support/long-run.ts';
 
 const folders: string[] = [];
 afterEach(async () => {
@@ -99,12 +100,13 @@ describe('the writer', () => {
     expect((await open(store)).position).toEqual({ kind: 'position', after: 700, ...through(720) });
   });
 
+  // In `npm test` an attempt fails at every third write.
   it('archives each line once, wherever an attempt fails', async () => {
     const lines = windowLines(50, 9);
     const [first, second, third] = [lines.slice(0, 250), lines.slice(250, 400), lines.slice(400)];
     const base = new MemoryStore();
     await writeArchive(base, first, 250);
-    for (let failAt = 1, isOver = false; !isOver; failAt += 1) {
+    for (let failAt = 1, isOver = false; !isOver; failAt += sized(3, 1)) {
       for (const isAfter of [false, true]) {
         const store = new FailingStore(base.files, failAt, isAfter);
         const writer = await open(store, 'broken');
@@ -139,7 +141,7 @@ describe('the writer', () => {
     const unpublished = [...published.files].filter(([path]) => /^(segments|checkpoints)\//.test(path));
     const keys = { key: keyFrom(2), previousKey: keyFrom(1) };
     for (const files of [published.files, unpublished])
-      for (let failAt = 1, isOver = false; !isOver; failAt += 1)
+      for (let failAt = 1, isOver = false; !isOver; failAt += sized(3, 1))
         for (const isAfter of [false, true]) {
           const store = new FailingStore(files, failAt, isAfter);
           const attempt = openWriter(store, 'broken', keys).then((writer) => writer.append(lines.slice(250, 400), through(400)));

@@ -18,7 +18,7 @@ import { Chance } from '../../simulation/chance.ts';
 import { hasPython, resultOf, secondVerifier } from '../../support/second-verifier.ts';
 
 const program = fileURLToPath(new URL('file-sender.ts', import.meta.url));
-const kills = Number(process.env['WAYBILL_ARCHIVE_KILLS'] ?? sized(6, 15));
+const kills = Number(process.env['WAYBILL_ARCHIVE_KILLS'] ?? sized(3, 15));
 const seed = Number(process.env['SEED'] ?? 20261121);
 
 const sleep = (ms: number): Promise<unknown> => new Promise((resolve) => setTimeout(resolve, ms));

@@ -59,7 +59,7 @@ describe.each(Object.entries(secrets))('%s', (_, secret) => {
     const before = 'x '.repeat(20);
     for (const [i, { encode }] of encodings.entries()) {
       const encoded = encode(secret);
-      for (let max = isLong ? 41 : 41 + (i % 7); max < 40 + Math.min(encoded.length, 100); max += sized(7, 1))
+      for (let max = isLong ? 41 : 41 + (i % 7); max < 40 + Math.min(encoded.length, 100); max += sized(23, 1))
         // A quotation ends within this part of the secret.
         expect(leftOf(quote(before + encoded, max), encoded.slice(0, 140))).toEqual([]);
     }

@@ -12,6 +12,7 @@ import { append, committed, copyState, deadLetters, numberOf, range, record } fr
 import type { ModelReceiver } from '../../support/model-sink.ts';
 import { plain, Rig } from './rig.ts';
 import type { Wish } from './rig.ts';
+import { sized } from '../../support/long-run.ts';
 
 interface Scenario {
   readonly name: string;
@@ -163,7 +164,7 @@ test.each<Scenario>([
   { name: 'the same, with a lost response', keepsPosition: false, twice: 6, lost: 2 },
 ])('$name: nothing is lost at a power cut at any moment', async (scenario) => {
   const moments = new Set<string>();
-  for (let fatal = 1; ; fatal += 1) {
+  for (let fatal = 1; ; fatal += sized(3, 1)) {
     const { names, wasFatal } = await twoLives(scenario, fatal);
     for (const name of names) moments.add(name);
     if (!wasFatal) break;

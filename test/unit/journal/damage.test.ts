@@ -102,7 +102,7 @@ test('overwritten anywhere: reports and daemons see only our errors, and most da
   await run(stateOf(whole));
   const random = randomOf(`${seed}/anywhere`);
   const found = { read: 0, run: 0 };
-  const rounds = sized(15, 90);
+  const rounds = sized(8, 90);
   for (let round = 0; round < rounds; round += 1) {
     const length = [30_000, 4_096, 8][round % 3] ?? 0;
     const from = Math.floor(random() * whole.length);
