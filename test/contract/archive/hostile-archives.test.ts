@@ -197,7 +197,7 @@ describe.skipIf(!hasPython)('an archive', () => {
     expect(theirs.toSorted()).toEqual(named);
   });
 
-  /** More than the recursions that Python permits, 1,000. */
+  /** In `npm run test:long` more than Python permits in a recursion, 1,000. */
   const many = sized(110, 1_100);
   it(
     `of ${many + 3} checkpoints is verified without the key of the first ${many}, and reports that they are missing`,
