@@ -50,7 +50,7 @@ export interface Peer {
 /** Called with the certificate of a server, before Node verifies it. */
 export type Shown = (host: string, peer: Peer) => void;
 
-/** Contexts by the digest of their content. Connections share one: a context with the built-in roots takes 30 ms to create. */
+/** Contexts by the digest of their content. Connections share one: the built-in roots take 17 ms and 1.3 MiB in each. */
 const contexts = new Map<string, WeakRef<SecureContext>>();
 
 export class Trust {
