@@ -68,6 +68,7 @@ export const longForms = [
   'test/reference/document.test.ts',
   'test/reference/generated-client.test.ts',
   'test/reference/switched-activity.test.ts',
+  'test/unit/archive/line.test.ts',
   'test/unit/archive/uid-index.test.ts',
   'test/unit/collect/idle.test.ts',
   'test/unit/collect/read-window.test.ts',

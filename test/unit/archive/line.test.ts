@@ -1,12 +1,15 @@
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { createHash } from 'node:crypto';
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { formatEntry, parseBundle, writeToBundle } from '../../../src/archive/entry.ts';
 import { LineFormatter } from '../../../src/archive/line.ts';
 import type { Line, LedgerLine, PositionLine } from '../../../src/archive/line.ts';
 import { parseLine } from '../../../src/archive/parse-line.ts';
 import { formatSegment, parseSegmentPath, SegmentError, segmentLines } from '../../../src/archive/segment.ts';
+import { readText } from '../../../src/record/read.ts';
 import { recordLine, start, provenLine } from '../../support/archive.ts';
+import { sized } from '../../support/long-run.ts';
 
 const salt = Buffer.alloc(16, 0xff);
 const uid = 'AAECAwQFBgcICQoLDA0ODw';
@@ -31,6 +34,16 @@ const position: PositionLine = {
   filtered: false,
 };
 const ledger: LedgerLine = provenLine(82, start, start + 5, []);
+
+/** The time of a record as collect reads it; undefined also for a text that is not JSON. */
+function readTime(text: string): number | undefined {
+  try {
+    return readText(text).time;
+  } catch (thrown) {
+    if (thrown instanceof SyntaxError) return undefined;
+    throw thrown;
+  }
+}
 
 const formatLine = (line: Line, salt: Uint8Array): Buffer => new LineFormatter().format([line], salt).text.subarray(0, -1);
 
@@ -84,6 +97,91 @@ describe('a line', () => {
         source: 'production',
         time: undefined,
       });
+  });
+
+  it.each<[string, string, number | undefined]>([
+    ['no other field', '{"logTimestamp":"2026-07-01T00:00:01.5"}', 1_500_000],
+    [
+      'fields before and after it',
+      '{"a":"b","n":-7,"t":true,"logTimestamp":"2026-07-01T00:00:01.5","o":{"k":null,"l":0},"z":"ü\u007f"}',
+      1_500_000,
+    ],
+    ['another time inside an object', '{"o":{"logTimestamp":"2026-07-01T00:00:09"},"logTimestamp":"2026-07-01T00:00:01.5"}', 1_500_000],
+    ['a time inside an object only', '{"o":{"logTimestamp":"2026-07-01T00:00:09"}}', undefined],
+    ['its name as a value', '{"a":"logTimestamp","logTimestamp":"2026-07-01T00:00:01.5"}', 1_500_000],
+    ['a second time, which counts', '{"logTimestamp":"2026-07-01T00:00:09","logTimestamp":"2026-07-01T00:00:01.5"}', 1_500_000],
+    [
+      'a second time with an escape in its name',
+      '{"logTimestamp":"2026-07-01T00:00:09","log\\u0054imestamp":"2026-07-01T00:00:01.5"}',
+      1_500_000,
+    ],
+    ['a second time that is null', '{"logTimestamp":"2026-07-01T00:00:09","logTimestamp":null}', undefined],
+    ['an escape in a value', '{"a":"\\"}","logTimestamp":"2026-07-01T00:00:01.5"}', 1_500_000],
+    ['a number with a leading zero', '{"n":07,"logTimestamp":"2026-07-01T00:00:01.5"}', undefined],
+    ['no comma', '{"n":7"logTimestamp":"2026-07-01T00:00:01.5"}', undefined],
+    ['a comma at its end', '{"logTimestamp":"2026-07-01T00:00:01.5",}', undefined],
+    ['an object that does not end', '{"logTimestamp":"2026-07-01T00:00:01.5","o":{"k":1}', undefined],
+    ['a control character', '{"a":"\t","logTimestamp":"2026-07-01T00:00:01.5"}', undefined],
+    ['a blank between tokens', '{"logTimestamp": "2026-07-01T00:00:01.5"}', 1_500_000],
+    ['an array', '{"a":[1,{"logTimestamp":"2026-07-01T00:00:09"}],"logTimestamp":"2026-07-01T00:00:01.5"}', 1_500_000],
+    ['a long value', `{"a":"${'x'.repeat(10_000)}","logTimestamp":"2026-07-01T00:00:01.5"}`, 1_500_000],
+  ])('is read with the time of a record that has %s', (_name, text, after) => {
+    const time = after === undefined ? undefined : start + after;
+    expect(parseLine(formatLine({ ...record, record: Buffer.from(text) }, salt))).toMatchObject({ kind: 'record', time });
+    expect(readTime(text)).toBe(time);
+  });
+
+  it('of a record has the time that the record has for collect', () => {
+    const token = fc.constantFrom(
+      ...[
+        '{',
+        '}',
+        '[',
+        ']',
+        ':',
+        ',',
+        ' ',
+        '"a"',
+        '"logTimestamp"',
+        '"log\\u0054imestamp"',
+        '"\\\\"',
+        '"ü"',
+        '1',
+        '-0',
+        '01',
+        '1.5',
+        'true',
+        'null',
+      ],
+      ...['"2026-07-01T00:00:01"', '"2026-07-02T00:00:00Z"'],
+    );
+    const value = fc.oneof(
+      fc.constantFrom(
+        '"2026-07-01T00:00:01"',
+        '"2026-07-02T00:00:00Z"',
+        '"x"',
+        '"\\n"',
+        '7',
+        'null',
+        '{"logTimestamp":"2026-07-03T00:00:00"}',
+        '[]',
+      ),
+      fc.string({ unit: 'binary' }).map((text) => JSON.stringify(text)),
+    );
+    const object = fc
+      .array(fc.tuple(fc.constantFrom('"logTimestamp"', '"logTimestamp "', '"a"', '"log\\u0054imestamp"'), value), { maxLength: 5 })
+      .map((fields) => `{${fields.map((field) => field.join(':')).join(',')}}`);
+    const text = fc.oneof(
+      object,
+      fc.array(token, { maxLength: 12 }).map((tokens) => tokens.join('')),
+    );
+    fc.assert(
+      fc.property(text, (json) => {
+        const found = parseLine(formatLine({ ...record, record: Buffer.from(json) }, salt));
+        expect(found).toEqual({ kind: 'record', seq: 81, uid, source: 'production', time: readTime(json) });
+      }),
+      { numRuns: sized(2_000, 100_000), seed: 17 },
+    );
   });
 
   it('of an operation may have the key of a record in its detail', () => {
