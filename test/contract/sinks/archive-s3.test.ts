@@ -167,6 +167,40 @@ describe('an archive in a bucket', () => {
     expect([...model.versions].filter(([key, all]) => /checkpoints|segments/.test(key) && all.length > 1)).toEqual([]);
   });
 
+  /** The server executes this number of requests, the last without a response, and no later one, as if the sender was killed. */
+  function killAfter(requests: number): void {
+    let left = requests + 1;
+    model.fault = () => {
+      left -= 1;
+      return left > 1 ? undefined : left === 1 ? 'lost' : 'dropped';
+    };
+  }
+
+  // `npm test` kills the writer after every fifth request.
+  test.each([0, 3])('continues after a kill at each of its requests, and a second kill, in an archive of %i records', async (before) => {
+    if (before > 0) await deliver(messages(1, before));
+    const begun = new Map(model.versions);
+    model.asked.length = 0;
+    kept = new ModelKept();
+    await deliver(messages(1, 300));
+    const requests = model.asked.length;
+    expect(requests).toBeGreaterThan(10);
+    for (let at = sized(3, 0); at <= requests; at += sized(5, 1)) {
+      model.versions.clear();
+      for (const [key, versions] of begun) model.versions.set(key, versions);
+      kept = new ModelKept();
+      killAfter(at);
+      await expect(deliver(messages(1, 300)), `killed after request ${at}`).rejects.toThrow();
+      // The writer that continues has fewer requests left if the first one was killed late.
+      killAfter((at * 7) % requests);
+      await deliver(messages(1, 300)).catch(() => undefined);
+      model.fault = () => undefined;
+      await deliver(messages(1, 300));
+      await expectIntact(300);
+    }
+    expect([...model.versions].filter(([key, all]) => /checkpoints|segments/.test(key) && all.length > 1)).toEqual([]);
+  });
+
   test('replaces its key by one checkpoint of both keys, with one lost or refused answer at each request', async () => {
     await deliver(messages(1, 3));
     const begun = new Map(model.versions);
