@@ -494,7 +494,7 @@ export const mutants: readonly Mutant[] = [
     name: 'archive-file-name-not-synced',
     what: 'the name of an archive file is not synced in its folder',
     suite: powerCut,
-    changes: { 'sync-archive-name-in-folder': remove },
+    changes: { 'sync-archive-name-in-folder': 'undefined' },
   },
   {
     name: 'archive-folder-not-synced',

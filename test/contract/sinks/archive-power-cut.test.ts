@@ -3,7 +3,7 @@
  * synced data: without a sync of the file its bytes are lost, and without a sync of the folder its
  * name.
  */
-import { constants } from 'node:fs';
+import * as fs from 'node:fs';
 import { dirname } from 'node:path';
 import { expect, it, vi } from 'vitest';
 import { DirectoryStore } from '../../../src/archive/directory-store.ts';
@@ -65,6 +65,57 @@ const disk = {
 
 const nameOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
 
+vi.mock('node:fs', async (importOriginal) => {
+  const open: Inode[] = [];
+  const fileOf = (descriptor: number): File => open[descriptor] as File;
+  /** Calls back with the result of `work`, or with its error. */
+  const answer = <Result>(work: () => Result, callback: (error: unknown, result?: Result) => void): void => {
+    let result: Result;
+    try {
+      result = work();
+    } catch (thrown) {
+      queueMicrotask(() => callback(thrown));
+      return;
+    }
+    queueMicrotask(() => callback(null, result));
+  };
+  type Callback = (error: unknown, result?: unknown) => void;
+  return {
+    ...(await importOriginal<typeof fs>()),
+    /** The callback follows an optional mode. */
+    open: (path: string, flags: number, ...more: unknown[]) =>
+      answer(
+        () => {
+          if ((flags & fs.constants.O_CREAT) !== 0) {
+            disk.effect();
+            disk.folder(dirname(path)).now.set(nameOf(path), new File());
+          }
+          const inode = disk.at(path);
+          if (!inode) throw Object.assign(new Error(`ENOENT ${path}`), { code: 'ENOENT' });
+          return open.push(inode) - 1;
+        },
+        more.at(-1) as Callback,
+      ),
+    writeFile: (descriptor: number, bytes: Uint8Array, callback: Callback) =>
+      answer(() => {
+        disk.effect();
+        fileOf(descriptor).now = Buffer.from(bytes);
+      }, callback),
+    fchmod: (_descriptor: number, _mode: number, callback: Callback) => answer(() => undefined, callback),
+    fstat: (descriptor: number, callback: Callback) =>
+      answer(() => ({ isFile: () => open[descriptor] instanceof File, size: fileOf(descriptor).now.length }), callback),
+    read: (descriptor: number, target: Buffer, at: number, length: number, position: number, callback: Callback) =>
+      answer(() => ({ bytesRead: fileOf(descriptor).now.copy(target, at, position, position + length) }), callback),
+    fsync: (descriptor: number, callback: Callback) =>
+      answer(() => {
+        disk.effect();
+        const inode = open[descriptor];
+        if (inode instanceof File) inode.onDisk = inode.now;
+        else if (inode) inode.onDisk = new Map(inode.now);
+      }, callback),
+    close: (_descriptor: number, callback: Callback) => answer(() => undefined, callback),
+  };
+});
 vi.mock('node:fs/promises', () => ({
   mkdir: async (path: string) => {
     disk.effect();
@@ -77,31 +128,6 @@ vi.mock('node:fs/promises', () => ({
       disk.folder(dirname(at)).now.set(nameOf(at), new Folder());
     }
     return Promise.resolve(first);
-  },
-  open: async (path: string, flags: number) => {
-    if ((flags & constants.O_CREAT) !== 0) {
-      disk.effect();
-      disk.folder(dirname(path)).now.set(nameOf(path), new File());
-    }
-    const inode = disk.at(path);
-    if (!inode) throw Object.assign(new Error(`ENOENT ${path}`), { code: 'ENOENT' });
-    return Promise.resolve({
-      writeFile: async (bytes: Uint8Array) => {
-        disk.effect();
-        (inode as File).now = Buffer.from(bytes);
-        return Promise.resolve();
-      },
-      chmod: () => Promise.resolve(),
-      stat: () => Promise.resolve({ isFile: () => inode instanceof File, size: (inode as File).now.length }),
-      readFile: () => Promise.resolve((inode as File).now),
-      sync: async () => {
-        disk.effect();
-        if (inode instanceof File) inode.onDisk = inode.now;
-        else inode.onDisk = new Map(inode.now);
-        return Promise.resolve();
-      },
-      close: () => Promise.resolve(),
-    });
   },
   link: async (from: string, to: string) => {
     disk.effect();
