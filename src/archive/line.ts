@@ -84,7 +84,8 @@ const closingBrace = 0x7d;
 /** More than the fields of a record's line need, unless the name of the source is long. */
 const usualHead = 512;
 
-interface LineTexts {
+/** Lines one after another. */
+export interface LineTexts {
   /** UTF-8, a line break after each line, and no other. */
   readonly text: Buffer;
   /** The index behind the line break of each line. */
@@ -99,8 +100,9 @@ export class LineFormatter {
   /** Most lines of records share these with the line before. */
   #source = '';
   #received = NaN;
-  /** From the uid to the salt: `","source":"production","received":"2026-07-01T00:00:00.000007Z","late":`. */
-  #shared = '';
+  #late = false;
+  /** From the uid to the salt: `","source":"production","received":"2026-07-01T00:00:00.000007Z","late":false,"salt":"`. */
+  #shared = Buffer.alloc(0);
 
   /**
    * @param salts  16 bytes for each line
@@ -125,14 +127,14 @@ export class LineFormatter {
   }
 
   #addRecord({ seq, uid, source, received, late, record }: RecordLine, salts: Uint8Array, saltAt: number): void {
-    if (source !== this.#source || received !== this.#received) {
-      [this.#source, this.#received] = [source, received];
-      this.#shared = `","source":${JSON.stringify(source)},"received":"${timeText(received)}","late":`;
+    if (source !== this.#source || received !== this.#received || late !== this.#late) {
+      [this.#source, this.#received, this.#late] = [source, received, late];
+      this.#shared = Buffer.from(`","source":${JSON.stringify(source)},"received":"${timeText(received)}","late":${late},"salt":"`);
     }
-    const head = `{"kind":"record","seq":${seq},"uid":"${uid}${this.#shared}${late},"salt":"`;
-    this.#reserve(3 * head.length + 64 + record.length);
-    this.#end += this.#bytes.write(head, this.#end);
-    this.#end = writeText(this.#bytes, this.#end, salts, saltAt);
+    this.#reserve(usualHead + this.#shared.length + record.length);
+    this.#end += this.#bytes.write(`{"kind":"record","seq":${seq},"uid":"${uid}`, this.#end);
+    this.#bytes.set(this.#shared, this.#end);
+    this.#end = writeText(this.#bytes, this.#end + this.#shared.length, salts, saltAt);
     this.#bytes.set(recordKey, this.#end);
     this.#end += recordKey.length;
     this.#bytes.set(onOneLine(record), this.#end);
