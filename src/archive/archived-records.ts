@@ -13,7 +13,7 @@ import { formatEntry } from './entry.ts';
 import { equal, leafHash } from './merkle.ts';
 import { parseLine, parseRecordLine } from './parse-line.ts';
 import type { ArchivedRecord } from './parse-line.ts';
-import { parseSegmentPath, SegmentError, segmentLines } from './segment.ts';
+import { linesOf, parseSegmentPath, SegmentError, unpackSegment } from './segment.ts';
 import type { ArchiveStore } from './store.ts';
 import { readCheckpoint, readEdgeTiles } from './stored-log.ts';
 import { TiledTree } from './tiled-tree.ts';
@@ -149,7 +149,7 @@ export class ArchivedRecordReader implements ArchivedRecords {
     const entries: ArchivedEntry[] = [];
     let through = Infinity;
     try {
-      for (const line of await segmentLines(segment)) {
+      for (const line of linesOf(await unpackSegment(segment))) {
         const facts = parseLine(line);
         if (!facts) return undefined;
         tree.append(leafHash(formatEntry(facts, line)));

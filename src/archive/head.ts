@@ -13,7 +13,7 @@ import type { PositionLine } from './line.ts';
 import { equal, leafHash } from './merkle.ts';
 import { parseLine } from './parse-line.ts';
 import type { LineFacts } from './parse-line.ts';
-import { parseSegmentPath, SegmentError, segmentLines } from './segment.ts';
+import { linesOf, parseSegmentPath, SegmentError, unpackSegment } from './segment.ts';
 import { formatVerifier, keyName, openNote } from './signed-note.ts';
 import type { Verifier } from './signed-note.ts';
 import type { Codec } from './segment.ts';
@@ -129,7 +129,7 @@ async function committedSegment(
 async function appendLines(log: EntryLog, segment: Uint8Array, codec: Codec | undefined): Promise<PositionLine | undefined> {
   let last: LineFacts | undefined;
   try {
-    for (const line of await segmentLines(segment, codec)) {
+    for (const line of linesOf(await unpackSegment(segment, codec))) {
       last = parseLine(line);
       if (!last) return undefined;
       log.append(last, line);

@@ -26,9 +26,6 @@ const recordHead =
   /^\{"kind":"record","seq":(0|[1-9]\d{0,14}),"uid":"([\w-]{21}[AQgw])","source":"([ !#-[\]-~]*)","received":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z)","late":(true|false),"salt":"[\w-]{22}","record":/;
 /** The fields before a record have fewer bytes than this. */
 const headBytes = 256;
-/** Of the fields before a uid, without the digits of `seq`. */
-const uidKeyLength = '{"kind":"record","seq":,"uid":"'.length;
-const uidLength = 22;
 /** With an id of a source of this length, they have. */
 const usualIdLength = 64;
 const closingBrace = 0x7d;
@@ -83,19 +80,12 @@ export function parseLine(line: Buffer): LineFacts | undefined {
   return otherLine.safeParse(parseJson(line.toString())).data;
 }
 
-/** Most lines name the same source. A part of a line would keep the complete line in memory. */
-let lastSource = '';
-
-/** @returns undefined for another line */
+/** @returns undefined for another line; its texts keep the complete line in memory */
 function parseUsualLine(line: Buffer): RecordFacts | undefined {
   const found = line.length > usualBytes ? undefined : usualLine.exec(line.toString('latin1'));
   if (!found) return undefined;
-  const [, seq = '', , source = '', , , time = ''] = found;
-  if (source.length > usualIdLength) return undefined;
-  if (source !== lastSource) lastSource = Buffer.from(source).toString();
-  const uidFrom = uidKeyLength + seq.length;
-  const uid = line.toString('latin1', uidFrom, uidFrom + uidLength);
-  return { kind: 'record', seq: Number(seq), uid, source: lastSource, time: parseTimestamp(time)?.us };
+  const [, seq, uid = '', source = '', , , time = ''] = found;
+  return source.length > usualIdLength ? undefined : { kind: 'record', seq: Number(seq), uid, source, time: parseTimestamp(time)?.us };
 }
 
 interface RecordHead extends Pick<RecordLine, 'seq' | 'uid' | 'source' | 'late'> {

@@ -8,7 +8,7 @@ import { equal, inclusionRanges, sha256 } from './merkle.ts';
 import { parseLine } from './parse-line.ts';
 import type { LineFacts } from './parse-line.ts';
 import type { InclusionProof } from './proof-file.ts';
-import { parseSegmentPath, SegmentError, segmentLines } from './segment.ts';
+import { linesOf, parseSegmentPath, SegmentError, unpackSegment } from './segment.ts';
 import type { SegmentName } from './segment.ts';
 import { openNote } from './signed-note.ts';
 import type { ArchiveStore } from './store.ts';
@@ -162,7 +162,7 @@ export class Prover {
 
   async #read(path: string): Promise<readonly Buffer[]> {
     try {
-      return await segmentLines(await needed(this.#store, path));
+      return [...linesOf(await unpackSegment(await needed(this.#store, path)))];
     } catch (thrown) {
       throw thrown instanceof SegmentError ? unusable(path, thrown.message) : thrown;
     }

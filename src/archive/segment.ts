@@ -3,6 +3,7 @@ import { promisify } from 'node:util';
 import { crc32, gzip, inflateRaw } from 'node:zlib';
 import type { Zlib } from 'node:zlib';
 import { messageOf } from '../errors.ts';
+import type { LineTexts } from './line.ts';
 import { sha256 } from './merkle.ts';
 
 /** A parameter, because the simulation has no threads. */
@@ -76,17 +77,22 @@ export class SegmentError extends Error {}
  * @throws SegmentError for a file that is not one member of gzip, unpacks to more than 256 MiB, has
  * no line, or has a last line without a line break
  */
-export async function segmentLines(bytes: Uint8Array, codec = gzipCodec): Promise<readonly Buffer[]> {
+export async function unpackSegment(bytes: Uint8Array, codec = gzipCodec): Promise<LineTexts> {
   const text = await unpacked(bytes, codec);
-  const lines: Buffer[] = [];
+  const ends: number[] = [];
+  for (let at = text.indexOf(lineFeed); at >= 0; at = text.indexOf(lineFeed, at + 1)) ends.push(at + 1);
+  if ((ends.at(-1) ?? 0) < text.length) throw new SegmentError('the last line has no line break');
+  if (ends.length === 0) throw new SegmentError('it has no line');
+  return { text, ends };
+}
+
+/** Each line without its line break. */
+export function* linesOf({ text, ends }: LineTexts): Generator<Buffer> {
   let start = 0;
-  for (let end = text.indexOf(lineFeed); end >= 0; end = text.indexOf(lineFeed, start)) {
-    lines.push(text.subarray(start, end));
-    start = end + 1;
+  for (const end of ends) {
+    yield text.subarray(start, end - 1);
+    start = end;
   }
-  if (start < text.length) throw new SegmentError('the last line has no line break');
-  if (lines.length === 0) throw new SegmentError('it has no line');
-  return lines;
 }
 
 /** Unpacks a gzip file of one member and no other bytes. Gunzip would accept both. */

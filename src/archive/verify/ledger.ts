@@ -6,9 +6,10 @@ import type { Micros } from '../../model/time.ts';
 import { microsToIso } from '../../record/timestamp.ts';
 import type { PositionLine } from '../line.ts';
 import { sha256 } from '../merkle.ts';
-import type { LedgerFacts, LineFacts } from '../parse-line.ts';
+import type { LedgerFacts } from '../parse-line.ts';
 import type { Findings } from './findings.ts';
 import { RecordIndex, uidBytes } from './record-index.ts';
+import type { SegmentFacts } from './segment-facts.ts';
 
 interface Period {
   readonly from?: Micros | undefined;
@@ -55,9 +56,9 @@ export class LedgerCheck implements Disposable {
   }
 
   /** The lines of the next segment. */
-  add(facts: readonly LineFacts[]): void {
-    const position = facts.at(-1);
-    if (position?.kind === 'position') {
+  add(facts: SegmentFacts): void {
+    const { position } = facts;
+    if (position) {
       const before = this.#selections.at(-1);
       const isContinued = before?.journal === position.journal && this.#through === position.after;
       if (!isContinued) this.#selections = [position];
@@ -65,9 +66,11 @@ export class LedgerCheck implements Disposable {
       this.#through = position.seq;
       this.#isFiltered ||= position.filtered;
     }
-    for (const fact of facts) {
-      if (fact.kind === 'record' && fact.time !== undefined) this.#records.add(fact.source, fact.time, fact.uid);
-      if (fact.kind === 'ledger' && fact.from < fact.to && this.#isInPeriod(fact)) this.#check(fact);
+    for (let line = 0; line < facts.lines; line += 1) {
+      const other = facts.other(line);
+      const time = facts.time(line);
+      if (other === undefined && time !== undefined) this.#records.add(facts.source(line), time, facts.uids, line * uidBytes);
+      if (other?.kind === 'ledger' && other.from < other.to && this.#isInPeriod(other)) this.#check(other);
     }
   }
 

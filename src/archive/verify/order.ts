@@ -1,7 +1,7 @@
 /** Checks that consecutive segments contain consecutive entries of the journal. */
 import type { PositionLine } from '../line.ts';
-import type { LineFacts } from '../parse-line.ts';
 import type { Findings } from './findings.ts';
+import type { SegmentFacts } from './segment-facts.ts';
 
 export class Order {
   readonly #findings: Findings;
@@ -12,9 +12,9 @@ export class Order {
   }
 
   /** The lines of the next segment. */
-  add(path: string, facts: readonly LineFacts[]): void {
-    const position = facts.at(-1);
-    if (position?.kind !== 'position') {
+  add(path: string, facts: SegmentFacts): void {
+    const { position } = facts;
+    if (!position) {
       this.#findings.altered(path, 'its last line is not a position');
       return;
     }
@@ -32,8 +32,10 @@ export class Order {
         `it continues after entry ${position.after} of the journal, and the segment before ends with ${before.seq}`,
       );
     let last = position.after;
-    for (const { kind, seq } of facts) {
-      if (seq < last || (seq === last && kind !== 'position')) this.#findings.altered(path, `entry ${seq} follows entry ${last}`);
+    for (let line = 0; line < facts.lines; line += 1) {
+      const seq = facts.seq(line);
+      if (seq < last || (seq === last && facts.other(line)?.kind !== 'position'))
+        this.#findings.altered(path, `entry ${seq} follows entry ${last}`);
       last = seq;
     }
     this.#position = position;

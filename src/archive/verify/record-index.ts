@@ -7,7 +7,6 @@ import { closeSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Micros } from '../../model/time.ts';
-import { writeBytes } from '../base64url.ts';
 
 /** Ten minutes: of 1,000 records a second a bucket has 14 MB. */
 const bucketMicros = 600_000_000;
@@ -38,12 +37,12 @@ export class RecordIndex implements Disposable {
     this.#maxMemory = maxMemory;
   }
 
-  /** @param uid  16 bytes in base64url */
-  add(source: string, time: Micros, uid: string): void {
+  /** @param at  where the uid begins in `uids` */
+  add(source: string, time: Micros, uids: Buffer, at: number): void {
     const bucket = this.#bucketOf(source, Math.floor(time / bucketMicros));
     if (bucket.used + rowBytes > bucket.rows.length) this.#widen(bucket);
     bucket.rows.writeDoubleBE(time, bucket.used);
-    writeBytes(bucket.rows, bucket.used + 8, uid);
+    copyUid(bucket.rows, bucket.used + 8, uids, at);
     bucket.used += rowBytes;
   }
 

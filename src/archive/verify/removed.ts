@@ -3,8 +3,8 @@
  * given time.
  */
 import type { Micros } from '../../model/time.ts';
-import type { LineFacts } from '../parse-line.ts';
 import type { Findings } from './findings.ts';
+import type { SegmentFacts } from './segment-facts.ts';
 import type { LostSegment } from './segments.ts';
 
 export class RemovedSegments {
@@ -27,15 +27,15 @@ export class RemovedSegments {
   }
 
   /** @returns the time since which the archive is complete, if segments before this one were removed */
-  next(facts: readonly LineFacts[]): Micros | undefined {
+  next(facts: SegmentFacts): Micros | undefined {
     this.#isOldest = false;
-    const position = facts.at(-1);
+    const { position } = facts;
     const [first] = this.#absent;
-    if (!first || position?.kind !== 'position') return undefined;
+    if (!first || !position) return undefined;
     if (this.#before === undefined || position.at >= this.#before) this.finish();
     else this.#findings.note(first.object, `retention removed this segment and the next ones, ${this.#absent.length} in total`);
     this.#absent = [];
-    return Math.max(position.at, ...facts.map(timeOf));
+    return newestTime(facts, position.at);
   }
 
   /** Reports the absent segments: no later segment shows that they were old enough to be removed. */
@@ -45,7 +45,11 @@ export class RemovedSegments {
 }
 
 /** By the clock of the service. The clock of the collector, which dates position lines, may be behind it. */
-function timeOf(facts: LineFacts): Micros {
-  if (facts.kind === 'record') return facts.time ?? 0;
-  return facts.kind === 'ledger' ? facts.from : 0;
+function newestTime(facts: SegmentFacts, archivedAt: Micros): Micros {
+  let newest = archivedAt;
+  for (let line = 0; line < facts.lines; line += 1) {
+    const other = facts.other(line);
+    newest = Math.max(newest, (other?.kind === 'ledger' ? other.from : facts.time(line)) ?? 0);
+  }
+  return newest;
 }

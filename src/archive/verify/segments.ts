@@ -5,22 +5,23 @@
 import { parseBundle } from '../entry.ts';
 import { EntryLog } from '../entry-log.ts';
 import type { Growth } from '../entry-log.ts';
+import type { LineTexts } from '../line.ts';
 import { equal, sha256 } from '../merkle.ts';
 import { parseLine } from '../parse-line.ts';
-import type { LineFacts } from '../parse-line.ts';
-import { parseSegmentPath, SegmentError, segmentLines } from '../segment.ts';
+import { linesOf, parseSegmentPath, SegmentError, unpackSegment } from '../segment.ts';
 import type { SegmentName } from '../segment.ts';
 import type { ArchiveStore } from '../store.ts';
 import { bundlePath, tileAt, tileWidth } from '../tiles.ts';
 import type { SignedCheckpoint } from './checkpoints.ts';
 import type { Findings } from './findings.ts';
+import { SegmentFacts } from './segment-facts.ts';
 
 /** A part of the log that leads to a signed root. */
 interface Step {
   readonly log: EntryLog;
   readonly growth: Growth;
   /** Undefined if the lines do not match the log, so that only the entries are known. */
-  readonly segment: { readonly path: string; readonly facts: readonly LineFacts[] } | undefined;
+  readonly segment: { readonly path: string; readonly facts: SegmentFacts } | undefined;
   /** Set instead of the segment: the object at fault. */
   readonly lost?: LostSegment;
 }
@@ -43,7 +44,7 @@ export class Segments {
   /** Files that may still be read between two checkpoints. */
   #triesLeft = maxTries;
   /** The next segment, read and unpacked in advance. */
-  #prepared: { readonly path: string; readonly lines: Promise<readonly Buffer[] | undefined> } | undefined;
+  #prepared: { readonly path: string; readonly texts: Promise<LineTexts | undefined> } | undefined;
 
   private constructor(store: ArchiveStore, findings: Findings, byLeaf: ReadonlyMap<number, readonly SegmentName[]>) {
     this.#store = store;
@@ -112,16 +113,17 @@ export class Segments {
 
   async #read(name: SegmentName, from: EntryLog, problems: string[]): Promise<Step | undefined> {
     const log = from.copy();
-    const facts: LineFacts[] = [];
+    let facts: SegmentFacts;
     try {
-      const lines = await this.#linesOf(name);
-      if (!lines) return undefined;
+      const texts = await this.#textsOf(name);
+      if (!texts) return undefined;
+      facts = new SegmentFacts(texts.ends.length);
       // While these lines are hashed, threads read and unpack what follows.
-      this.#prepare(from.size + lines.length);
-      for (const line of lines) {
+      this.#prepare(from.size + texts.ends.length);
+      for (const line of linesOf(texts)) {
         const fact = parseLine(line);
-        if (!fact) throw new SegmentError(`line ${facts.length + 1} is not a line of an archive`);
-        facts.push(fact);
+        if (!fact) throw new SegmentError(`line ${facts.lines + 1} is not a line of an archive`);
+        facts.add(fact);
         log.append(fact, line);
       }
     } catch (thrown) {
@@ -135,24 +137,24 @@ export class Segments {
   #prepare(firstLeaf: number): void {
     const [next] = this.#byLeaf.get(firstLeaf) ?? [];
     if (!next || this.#prepared?.path === next.path) return;
-    const lines = this.#unpack(next);
-    // `#linesOf` awaits the promise later and throws the error then. Until then it must not be an unhandled rejection.
-    lines.catch(() => undefined);
-    this.#prepared = { path: next.path, lines };
+    const texts = this.#unpack(next);
+    // `#textsOf` awaits the promise later and throws the error then. Until then it must not be an unhandled rejection.
+    texts.catch(() => undefined);
+    this.#prepared = { path: next.path, texts };
   }
 
-  async #linesOf(name: SegmentName): Promise<readonly Buffer[] | undefined> {
+  async #textsOf(name: SegmentName): Promise<LineTexts | undefined> {
     const prepared = this.#prepared;
     if (prepared?.path !== name.path) return this.#unpack(name);
     this.#prepared = undefined;
-    return prepared.lines;
+    return prepared.texts;
   }
 
   /** @returns undefined for a segment that does not exist */
-  async #unpack({ path, digest }: SegmentName): Promise<readonly Buffer[] | undefined> {
+  async #unpack({ path, digest }: SegmentName): Promise<LineTexts | undefined> {
     const bytes = await this.#store.read(path);
     if (bytes && sha256(bytes).toString('hex') !== digest) throw new SegmentError('its SHA-256 is not the one in its name');
-    return bytes && segmentLines(bytes);
+    return bytes && unpackSegment(bytes);
   }
 
   /**

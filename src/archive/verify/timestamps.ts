@@ -7,12 +7,12 @@ import type { Micros } from '../../model/time.ts';
 import { microsToIso } from '../../record/timestamp.ts';
 import { checkpointNumber, checkpointPath } from '../checkpoint.ts';
 import { sha256 } from '../merkle.ts';
-import type { LineFacts } from '../parse-line.ts';
 import type { ArchiveStore } from '../store.ts';
 import { tokenNumber, tokenPath } from '../timestamp/path.ts';
 import type { Token } from '../timestamp/token.ts';
 import type { SignedCheckpoint } from './checkpoints.ts';
 import type { Findings } from './findings.ts';
+import type { SegmentFacts } from './segment-facts.ts';
 
 export interface TimeStampOptions {
   /** Certificates of time-stamping authorities. */
@@ -60,9 +60,8 @@ export class TimeStampCheck {
   }
 
   /** The lines of the next segment. */
-  add(segment: string, facts: readonly LineFacts[], checkpoint: SignedCheckpoint): void {
-    const position = facts.at(-1);
-    if (position?.kind !== 'position') return;
+  add(segment: string, { position }: SegmentFacts, checkpoint: SignedCheckpoint): void {
+    if (!position) return;
     this.#archivedAt = position.at;
     const { timestamp } = position;
     const number = checkpointNumber(checkpoint.path) ?? 0;

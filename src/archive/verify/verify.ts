@@ -86,7 +86,7 @@ export async function verifyArchive(
         order.add(segment.path, segment.facts);
         timeStamps.add(segment.path, segment.facts, checkpoint);
         ledger.add(segment.facts);
-        records += segment.facts.filter(({ kind }) => kind === 'record').length;
+        records += segment.facts.records;
       } else if (lost) {
         order.lacksLines();
         if (removed.add(lost)) continue;

@@ -6,7 +6,7 @@ import { formatEntry, parseBundle, writeToBundle } from '../../../src/archive/en
 import { LineFormatter } from '../../../src/archive/line.ts';
 import type { Line, LedgerLine, PositionLine } from '../../../src/archive/line.ts';
 import { parseLine } from '../../../src/archive/parse-line.ts';
-import { formatSegment, parseSegmentPath, SegmentError, segmentLines } from '../../../src/archive/segment.ts';
+import { formatSegment, linesOf, parseSegmentPath, SegmentError, unpackSegment } from '../../../src/archive/segment.ts';
 import { readText } from '../../../src/record/read.ts';
 import { recordLine, start, provenLine } from '../../support/archive.ts';
 import { sized } from '../../support/long-run.ts';
@@ -47,8 +47,8 @@ function readTime(text: string): number | undefined {
 
 const formatLine = (line: Line, salt: Uint8Array): Buffer => new LineFormatter().format([line], salt).text.subarray(0, -1);
 
-async function linesOf(bytes: Uint8Array): Promise<string[]> {
-  return (await segmentLines(bytes)).map(String);
+async function textsOf(bytes: Uint8Array): Promise<string[]> {
+  return [...linesOf(await unpackSegment(bytes))].map(String);
 }
 
 describe('a line', () => {
@@ -241,7 +241,7 @@ describe('a segment', () => {
   it('returns its lines whatever their length', async () => {
     const lines = Array.from({ length: 60 }, (_, i) => `${i}:${'x'.repeat(i * 3_001)}`);
     const { bytes } = await formatSegment(0, Buffer.from(`${lines.join('\n')}\n`));
-    expect(await linesOf(bytes)).toEqual(lines);
+    expect(await textsOf(bytes)).toEqual(lines);
   });
 
   it.each([
@@ -249,6 +249,6 @@ describe('a segment', () => {
     ['is cut', gzipSync('one\ntwo\n').subarray(0, -5)],
     ['has no line break at its end', gzipSync('one\ntwo')],
   ])('that %s is refused', async (_, bytes) => {
-    await expect(linesOf(bytes)).rejects.toThrow(SegmentError);
+    await expect(textsOf(bytes)).rejects.toThrow(SegmentError);
   });
 });

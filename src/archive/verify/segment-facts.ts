@@ -1,0 +1,87 @@
+/**
+ * The facts of the lines of a segment, in columns. An object for each of 10,000 records would live until the segment is checked, and be copied by
+ * each collection of garbage until then.
+ */
+import type { Micros } from '../../model/time.ts';
+import { writeBytes } from '../base64url.ts';
+import type { PositionLine } from '../line.ts';
+import type { LineFacts } from '../parse-line.ts';
+import { uidBytes } from './record-index.ts';
+
+type OtherFacts = Exclude<LineFacts, { readonly kind: 'record' }>;
+
+export class SegmentFacts {
+  readonly #seqs: Float64Array;
+  /** NaN: none that can be read. */
+  readonly #times: Float64Array;
+  readonly #uids: Buffer;
+  readonly #sources: string[] = [];
+  /** Undefined for a record. */
+  readonly #others: (OtherFacts | undefined)[] = [];
+  #source = '';
+  #records = 0;
+
+  /** @param lines  of the segment */
+  constructor(lines: number) {
+    this.#seqs = new Float64Array(lines);
+    this.#times = new Float64Array(lines);
+    this.#uids = Buffer.alloc(lines * uidBytes);
+  }
+
+  /** The facts of the next line. */
+  add(facts: LineFacts): void {
+    const i = this.#others.length;
+    this.#seqs[i] = facts.seq;
+    if (facts.kind !== 'record') {
+      this.#others.push(facts);
+      this.#sources.push('');
+      return;
+    }
+    this.#others.push(undefined);
+    // A part of a line would keep the complete line in memory. Most lines have the source of the line before.
+    if (facts.source !== this.#source) this.#source = Buffer.from(facts.source).toString();
+    this.#sources.push(this.#source);
+    this.#times[i] = facts.time ?? NaN;
+    writeBytes(this.#uids, i * uidBytes, facts.uid);
+    this.#records += 1;
+  }
+
+  get lines(): number {
+    return this.#others.length;
+  }
+
+  get records(): number {
+    return this.#records;
+  }
+
+  /** The last line; undefined if that is another one. */
+  get position(): PositionLine | undefined {
+    const last = this.#others.at(-1);
+    return last?.kind === 'position' ? last : undefined;
+  }
+
+  seq(line: number): number {
+    return this.#seqs[line] ?? NaN;
+  }
+
+  /** @returns undefined for a record */
+  other(line: number): OtherFacts | undefined {
+    return this.#others[line];
+  }
+
+  /** Of a record. */
+  source(line: number): string {
+    return this.#sources[line] ?? '';
+  }
+
+  /** Of a record; undefined when it is unreadable. */
+  time(line: number): Micros | undefined {
+    const time = this.#times[line] ?? NaN;
+    return Number.isNaN(time) ? undefined : time;
+  }
+
+  /** The uid of each line, one after another; 16 zero bytes for a line without one. */
+  get uids(): Buffer {
+    return this.#uids;
+  }
+}
