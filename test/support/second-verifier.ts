@@ -36,11 +36,16 @@ class Driver {
     this.#child.stdin.write(`${JSON.stringify(request)}\n`);
   }
 
-  async ask(request: object): Promise<Judgement> {
-    this.send(request);
-    const { done, value } = await this.#answers.next();
-    if (done === true) throw new Error('verify-archives.py ended before it answered');
-    return JSON.parse(value) as Judgement;
+  /** Sends all requests before it reads an answer: Python works while this process does. */
+  async ask(requests: readonly object[]): Promise<readonly Judgement[]> {
+    for (const request of requests) this.send(request);
+    const judgements: Judgement[] = [];
+    while (judgements.length < requests.length) {
+      const { done, value } = await this.#answers.next();
+      if (done === true) throw new Error('verify-archives.py ended before it answered');
+      judgements.push(JSON.parse(value) as Judgement);
+    }
+    return judgements;
   }
 
   /** One call after another: `send` sets the archive for the calls of `ask` that follow. */
@@ -69,16 +74,15 @@ export function secondVerifier(
   const python = (driver ??= new Driver());
   return python.inTurn(async () => {
     python.send({ files: encoded(files), key: options.key, roots: options.roots, now: options.now, since });
-    const judgements: Judgement[] = [];
-    for (const changes of copies) judgements.push(await python.ask({ changes: encoded(Object.entries(changes)) }));
-    return judgements;
+    return python.ask(copies.map((changes) => ({ changes: encoded(Object.entries(changes)) })));
   });
 }
 
 /** What verify.py finds in a file of proofs. */
-export function secondProofCheck(proof: string, key: string): Promise<Judgement> {
+export async function secondProofCheck(proof: string, key: string): Promise<Judgement> {
   const python = (driver ??= new Driver());
-  return python.inTurn(() => python.ask({ proof, key }));
+  const [judgement = []] = await python.inTurn(() => python.ask([{ proof, key }]));
+  return judgement;
 }
 
 /** Runs verify.py as an auditor does. */
