@@ -17,8 +17,7 @@ import type { ReplayProgress } from '../model/journal.ts';
 import { version } from '../version.ts';
 import { performLive, sendingOperations } from './daemon-client.ts';
 import { isTerminal, type Io } from './io.ts';
-import { jsonOption, text, toggle, type ValuesOf } from './option.ts';
-import { configOption } from './state-access.ts';
+import { configOption, jsonOption, text, toggle, type ValuesOf } from './option.ts';
 
 export const confirmOption = { yes: toggle('do not ask for confirmation; required without a terminal') };
 

@@ -72,6 +72,8 @@ export function withDefault<Value>(option: Option<Value | undefined>, fallback: 
 
 export const jsonOption = { json: toggle('print the result as JSON') };
 
+export const configOption = { config: text('FILE', 'configuration file') };
+
 /** For the commands that report on a period. */
 export const timeOptions = {
   from: text('T', 'start: a time, a date, a month, 2026-Q3, -7d or -6h'),

@@ -8,9 +8,7 @@ import { WaybillError } from '../errors.ts';
 import { storedSettings } from '../journal/schema.ts';
 import { readState as readStateIn } from '../journal/state.ts';
 import type { Io } from './io.ts';
-import { text, type ValuesOf } from './option.ts';
-
-export const configOption = { config: text('FILE', 'configuration file') };
+import { configOption, text, type ValuesOf } from './option.ts';
 
 export const stateOptions = { ...configOption, 'data-dir': text('DIR', 'read this state directory, without a configuration') };
 

@@ -19,8 +19,7 @@ import { defineCommand } from '../command.ts';
 import type { Command } from '../form.ts';
 import { writeResult, type Io } from '../io.ts';
 import { linesOf } from '../lines.ts';
-import { choice, parsed, text, type ValuesOf } from '../option.ts';
-import { configOption } from '../state-access.ts';
+import { choice, configOption, parsed, text, type ValuesOf } from '../option.ts';
 
 const options = {
   format: choice('FORMAT', formats, `${formats.join(', ')}, with default settings`),

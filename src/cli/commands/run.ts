@@ -10,8 +10,7 @@ import { version } from '../../version.ts';
 import { defineCommand } from '../command.ts';
 import { exitCodeOf } from '../exit-code.ts';
 import type { Io } from '../io.ts';
-import { parsed, toggle, withDefault, type ValuesOf } from '../option.ts';
-import { configOption } from '../state-access.ts';
+import { configOption, parsed, toggle, withDefault, type ValuesOf } from '../option.ts';
 
 const options = {
   ...configOption,

@@ -31,8 +31,7 @@ import { knownState, writableLines, type Line } from './state.ts';
 import { defineCommand } from '../../command.ts';
 import { printJson, widthOf, type Io } from '../../io.ts';
 import { byId } from '../../not-found.ts';
-import { jsonOption, text, toggle, type ValuesOf } from '../../option.ts';
-import { configOption } from '../../state-access.ts';
+import { configOption, jsonOption, text, toggle, type ValuesOf } from '../../option.ts';
 
 const options = {
   source: text('ID', 'only this source'),

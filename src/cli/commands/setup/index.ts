@@ -2,8 +2,7 @@
 import { defineCommand, subcommand } from '../../command.ts';
 import { confirmOption } from '../../operation.ts';
 import { parseDuration } from '../../../settings/units.ts';
-import { parsed, required, text, toggle, withDefault } from '../../option.ts';
-import { configOption } from '../../state-access.ts';
+import { configOption, parsed, required, text, toggle, withDefault } from '../../option.ts';
 
 const shared = {
   sink: required(text('ID', 'sink')),
