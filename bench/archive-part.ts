@@ -45,7 +45,10 @@ const parts: Readonly<Record<string, () => Promise<PartResult>>> = {
 const result = await parts[part]?.();
 process.stdout.write(`${JSON.stringify(result)}\n`);
 
-/** Measures `work`. Collects garbage first, so that earlier garbage is not part of the measurement: threads sweep it for some time after the call. */
+/**
+ * Measures `work`. Collects garbage first, so that earlier garbage is not part of the measurement:
+ * threads sweep it for some time after the call.
+ */
 async function measured(work: () => Promise<number>): Promise<PartResult> {
   globalThis.gc?.();
   await setTimeout(sweepMs);

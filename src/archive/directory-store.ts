@@ -26,7 +26,7 @@ interface Writes {
 
 export class DirectoryStore implements WritableArchiveStore, AsyncDisposable {
   readonly #root: string;
-  /** Folders that this store has created or found. Their names are on disk when the promise resolves. */
+  /** Folders that this store created or found. Their names are on disk when the promise resolves. */
   readonly #folders = new Map<string, Promise<void>>();
   /** By folder: the files that are being written. */
   readonly #writes = new Map<string, Writes>();
@@ -104,7 +104,7 @@ export class DirectoryStore implements WritableArchiveStore, AsyncDisposable {
     });
   }
 
-  /** Syncs the names in a folder after `write`: once for all files that are being written in it at the same time. */
+  /** Syncs the names in a folder after `write`, once for all files that are written at the same time. */
   async #synced<Result>(folder: string, write: () => Promise<Result>): Promise<Result> {
     const writes = this.#writes.get(folder) ?? { unnamed: 0, synced: Promise.withResolvers<unknown>() };
     this.#writes.set(folder, writes);

@@ -31,8 +31,9 @@ const usualIdLength = 64;
 const closingBrace = 0x7d;
 
 /**
- * A complete line of a usual record: an object whose keys and values are not escaped, with integers, with objects of such values, and with one
- * `logTimestamp`. It needs a third of the time of reading the head and walking over the record. Each byte is one character.
+ * A complete line of a usual record: an object without escapes and arrays, of strings, integers and
+ * objects of these, with one `logTimestamp`. Each byte is one character. The pattern needs half the
+ * time of reading the fields before the record and walking over the record.
  */
 const usualLine = ((): RegExp => {
   const text = String.raw`"[^"\\\x00-\x1f]*"`;

@@ -1,6 +1,6 @@
 /**
- * The facts of the lines of a segment, in columns. An object for each of 10,000 records would live until the segment is checked, and be copied by
- * each collection of garbage until then.
+ * The facts of the lines of a segment, in columns. An object for each of 10,000 records would live
+ * until the segment is checked, and each collection of garbage until then would copy it.
  */
 import type { Micros } from '../../model/time.ts';
 import { writeBytes } from '../base64url.ts';
@@ -38,7 +38,7 @@ export class SegmentFacts {
       return;
     }
     this.#others.push(undefined);
-    // A part of a line would keep the complete line in memory. Most lines have the source of the line before.
+    // A part of a line would keep the complete line in memory. Most lines have the same source.
     if (facts.source !== this.#source) this.#source = Buffer.from(facts.source).toString();
     this.#sources.push(this.#source);
     this.#times[i] = facts.time ?? NaN;

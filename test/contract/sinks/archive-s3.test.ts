@@ -167,7 +167,7 @@ describe('an archive in a bucket', () => {
     expect([...model.versions].filter(([key, all]) => /checkpoints|segments/.test(key) && all.length > 1)).toEqual([]);
   });
 
-  /** The server executes this number of requests, the last without a response, and no later one, as if the sender was killed. */
+  /** The server executes this number of requests, the last without a response, and no later one. */
   function killAfter(requests: number): void {
     let left = requests + 1;
     model.fault = () => {
