@@ -12,6 +12,7 @@ import type { Log } from '../../model/telemetry.ts';
 import { withCoverage } from '../../journal/queries/snapshot.ts';
 import { readState } from '../../journal/state.ts';
 import { startAdmin, type Admin } from '../../admin/server.ts';
+import { notReadyReasons } from '../../admin/readiness.ts';
 import type { AdminSources } from '../../admin/routes.ts';
 import { carried } from '../carried-error.ts';
 import { Channel, portOf } from '../channel.ts';
@@ -23,6 +24,8 @@ import { Overviews } from './overview.ts';
 import { Reports } from './report-maker.ts';
 
 const freshMs = 1_000;
+/** While the daemon is not ready: a probe must not report that for a second longer. */
+const unreadyFreshMs = 100;
 const answerMs = 5_000;
 /** Seconds without progress of the main thread after which it counts as stalled: longer than a commit on a slow disk. */
 const stallSeconds = 10;
@@ -56,16 +59,19 @@ function inTime<Value>(answer: Promise<Value>): Promise<Value> {
   return within(() => answer, answerMs, late, clock);
 }
 
-/** Calls within a second share one request. */
-function cached<Value>(make: () => Promise<Value>): () => Promise<Value> {
-  let kept: { readonly at: number; readonly value: Promise<Value> } | undefined;
+/** Calls within a second, or within `freshFor` of the value in ms, share one request. */
+function cached<Value>(make: () => Promise<Value>, freshFor: (value: Value) => number = () => freshMs): () => Promise<Value> {
+  let kept: { until: number; readonly value: Promise<Value> } | undefined;
   return () => {
-    if (!kept || clock.monotonic() - kept.at >= freshMs) {
-      const value = make();
-      const own = (kept = { at: clock.monotonic(), value });
-      value.catch(() => {
-        if (kept === own) kept = undefined;
-      });
+    const now = clock.monotonic();
+    if (!kept || now >= kept.until) {
+      const own = (kept = { until: now + freshMs, value: make() });
+      own.value.then(
+        (value) => (own.until = now + freshFor(value)),
+        () => {
+          if (kept === own) kept = undefined;
+        },
+      );
     }
     return kept.value;
   };
@@ -135,7 +141,8 @@ function reading(read: typeof snapshot) {
 }
 
 async function listen(requested: Listen): Promise<readonly string[]> {
-  const recent = cached(snapshot);
+  const isReady = (known: Snapshot | undefined): boolean => known !== undefined && notReadyReasons(known).length === 0;
+  const recent = cached(snapshot, (known) => (isReady(known) ? freshMs : unreadyFreshMs));
   const recentStatus = cached(() => status(recent));
   const overview = cached(async () => {
     const known = await recentStatus();
