@@ -45,7 +45,7 @@ function panel(head: string, rows: readonly ChartRow[], of: (row: ChartRow) => R
     const middle = top + barHeight / 2;
     return [
       `<text x="${labelWidth - 10}" y="${middle + 5}" text-anchor="end">${escaped(row.name)}</text>`,
-      `<rect class="bar${row.name === 'Waybill' ? ' waybill' : ''}" x="${labelWidth}" y="${top}" width="${x(median)}" height="${barHeight}" rx="2"/>`,
+      `<rect class="bar${row.name.startsWith('Waybill') ? ' waybill' : ''}" x="${labelWidth}" y="${top}" width="${x(median)}" height="${barHeight}" rx="2"/>`,
       ...(min === max
         ? []
         : [`<line class="spread" x1="${labelWidth + x(min)}" x2="${labelWidth + x(max)}" y1="${middle}" y2="${middle}"/>`]),

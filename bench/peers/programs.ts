@@ -48,17 +48,23 @@ export function peers(): readonly Peer[] {
       flag: '--config',
       prefix: 'restapireceiver ',
     }),
-    {
-      name: 'Waybill',
-      version: (JSON.parse(readFileSync(join(here, '../../package.json'), 'utf8')) as { version: string }).version,
-      output: 'ECS',
-      prepare: () => void waybill(),
-      start: ({ port, folder, file, beginMs }) => {
-        writeFileSync(join(folder, 'waybill.yaml'), configuration(port, beginMs, [{ id: 'file', type: 'file', path: file }]));
-        return start(waybill(), ['run', '--config', 'waybill.yaml'], folder);
-      },
-    },
+    waybillWith('Waybill', 'off'),
+    waybillWith('Waybill in two threads', 'auto'),
   ];
+}
+
+function waybillWith(name: string, deliveryThread: 'auto' | 'off'): Peer {
+  return {
+    name,
+    version: (JSON.parse(readFileSync(join(here, '../../package.json'), 'utf8')) as { version: string }).version,
+    output: 'ECS',
+    prepare: () => void waybill(),
+    start: ({ port, folder, file, beginMs }) => {
+      const sinks = [{ id: 'file', type: 'file', path: file }];
+      writeFileSync(join(folder, 'waybill.yaml'), configuration(port, beginMs, sinks, { deliveryThread }));
+      return start(waybill(), ['run', '--config', 'waybill.yaml'], folder);
+    },
+  };
 }
 
 interface GoProgram {

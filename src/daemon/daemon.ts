@@ -12,7 +12,7 @@ import { createMetrics, type Metrics } from '../telemetry/metrics.ts';
 import { startTelemetry } from '../telemetry/telemetry.ts';
 import type { Reported } from './admin/messages.ts';
 import { AdminServer, type AdminFacts } from './admin/server.ts';
-import { DeliveryThread, usesDeliveryThread } from './delivery/delivery-thread.ts';
+import { DeliveryThread, threadHandOver, usesDeliveryThread } from './delivery/delivery-thread.ts';
 import { reportSettings, serviceWords } from './live-status.ts';
 import { maintainJournal } from './maintenance.ts';
 import { openJournal } from './open-journal.ts';
@@ -138,17 +138,15 @@ async function listenAgain(
   }
 }
 
-async function openState(
-  { config, version, clock, log, expectState, lockWait }: DaemonOptions,
-  waited: () => void,
-  signal: AbortSignal,
-): Promise<Journal> {
+async function openState(options: DaemonOptions, waited: () => void, signal: AbortSignal): Promise<Journal> {
+  const { config, version, clock, log, expectState, lockWait } = options;
   const { dataDir } = config;
+  const handOver = usesDeliveryThread(options) ? threadHandOver : undefined;
   const waits = (): void => {
     waited();
     log.write('state.waiting_for_lock', { dataDir, lockWaitMs: lockWait });
   };
-  const journal = await openJournal(config, { clock, release: version, expectState, lockWait, waits }, signal);
+  const journal = await openJournal(config, { clock, release: version, expectState, lockWait, waits, handOver }, signal);
   if (journal.fresh) log.write('state.created', { dataDir, journal: journal.id });
   else log.write('state.opened', { dataDir, journal: journal.id, head: journal.head().seq });
   return journal;

@@ -13,6 +13,8 @@ interface OpenOptions {
   readonly lockWait?: number;
   /** Called when another owner holds the lock. */
   readonly waits?: () => void;
+  /** See JournalOptions. */
+  readonly handOver?: number | undefined;
 }
 
 export function openJournal(
@@ -20,9 +22,9 @@ export function openJournal(
   options: OpenOptions,
   signal: AbortSignal,
 ): Promise<Journal> {
-  const { clock, release = version, expectState = false, lockWait = 0, waits } = options;
+  const { clock, release = version, expectState = false, lockWait = 0, waits, handOver } = options;
   return Journal.open(
-    { directory: dataDir, maxSize, retention, version: release, expectState, lockWait, ...(waits && { waits }) },
+    { directory: dataDir, maxSize, retention, version: release, expectState, lockWait, handOver, ...(waits && { waits }) },
     clock,
     signal,
   );

@@ -19,6 +19,9 @@ import { RemoteLoops } from './remote-loop.ts';
 
 const program = programFile('daemon/delivery/thread');
 
+/** For JournalOptions: with the default, collection would wait for this thread after each page. */
+export const threadHandOver = 8 * 1024 * 1024;
+
 /** A second thread needs a second core. It uses the system clock, so a simulation runs without it. */
 export function usesDeliveryThread({ config, clock }: Pick<DaemonOptions, 'config' | 'clock'>): boolean {
   return config.deliveryThread === 'auto' && availableParallelism() > 1 && clock === systemClock;
