@@ -21,10 +21,14 @@ function documented(): string[] {
   return /```sh\n([^]*?)```/.exec(text)?.[1]?.trimEnd().split('\n') ?? [];
 }
 
-/** @throws when the command fails */
+/** @throws when the command fails, with what it printed */
 function run(cwd: string, line: string, environment: Readonly<Record<string, string>>): string {
   const script = `waybill() { "${process.execPath}" "${waybillProgram}" "$@"; }\n${line}`;
-  return execFileSync('bash', ['-ec', script], { cwd, encoding: 'utf8', env: { ...process.env, ...environment } });
+  try {
+    return execFileSync('bash', ['-ec', script], { cwd, encoding: 'utf8', env: { ...process.env, ...environment } });
+  } catch (thrown) {
+    throw new Error(`${(thrown as Error).message}\n${(thrown as { stdout: string }).stdout}`, { cause: thrown });
+  }
 }
 
 test('an archive has each record once after kills, and its ledger proves every window', { timeout: 300_000 }, ({ annotate }) =>
@@ -52,6 +56,9 @@ test('an archive has each record once after kills, and its ledger proves every w
     await until('every record in the archive', patience, () =>
       archivedRecords(place.path('archive')).length >= truth.length ? true : undefined,
     );
+    const checkpoint = await until('the checkpoint of the day at the SIEM', patience, () =>
+      linesOf(place.path('siem.ndjson')).find((line) => line.includes('"action":"archive-checkpoint"')),
+    );
     expect(await last.stop()).toMatchObject({ code: 0 });
 
     expect(compare(archivedRecords(place.path('archive')), truth, (record) => record)).toEqual(exactlyOnce);
@@ -70,9 +77,8 @@ test('an archive has each record once after kills, and its ledger proves every w
     const directory = place.path('archive');
     copyFileSync(publicKeyPath(directory), place.path('archive.pub'));
     // The checkpoint that the SIEM received on the first day.
-    const event = linesOf(place.path('siem.ndjson')).find((line) => line.includes('"action":"archive-checkpoint"')) ?? '{}';
-    const { dpas } = JSON.parse(event) as { readonly dpas?: { readonly ledger: { readonly checkpoint: string } } };
-    writeFileSync(place.path('earlier-checkpoint'), dpas?.ledger.checkpoint ?? '');
+    const { dpas } = JSON.parse(checkpoint) as { readonly dpas: { readonly ledger: { readonly checkpoint: string } } };
+    writeFileSync(place.path('earlier-checkpoint'), dpas.ledger.checkpoint);
     copyFileSync(fileURLToPath(new URL('../../content/archive/verify.py', import.meta.url)), place.path('verify.py'));
     const lines = archivedRecords(directory, 'line').map(
       (line) => JSON.parse(line) as { kind: string; uid: string; from: string; to: string },

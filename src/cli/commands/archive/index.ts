@@ -18,7 +18,7 @@ the archive itself proves nothing. docs/evidence.md explains an audit.`,
   subcommands: { verify, prove, export: exportLines },
   examples: [
     'waybill archive verify --directory ./archive --key archive.pub --since checkpoint-of-last-year',
-    'waybill archive prove --sink archive --uid Zx3kq0a7QkS1vX0ZkzO2Bw > proof.json',
+    'waybill archive prove --sink archive --uid=Zx3kq0a7QkS1vX0ZkzO2Bw > proof.json',
     'waybill archive verify --proof proof.json --key archive.pub',
     'waybill archive export --directory ./archive --source production --from 2026-11-20 --to 2026-11-20 --out day.ndjson',
   ],
