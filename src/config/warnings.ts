@@ -39,7 +39,22 @@ export function environmentProblems(environment: Environment): readonly string[]
   return [
     ...(unverified ? ['NODE_TLS_REJECT_UNAUTHORIZED: "0" disables the verification of certificates; remove it from the environment'] : []),
     ...(proxy === undefined ? [] : [proxy]),
+    ...endpointProblems(environment),
   ];
+}
+
+/**
+ * In place of an address that it cannot read, an exporter takes http://localhost:4318, and sends the headers of the receiver there. The
+ * value is not shown: it may hold a password.
+ */
+function endpointProblems(environment: Environment): readonly string[] {
+  if (environment['OTEL_SDK_DISABLED']?.trim().toLowerCase() === 'true') return [];
+  return ['', 'TRACES_', 'METRICS_'].flatMap((signal) => {
+    const name = `OTEL_EXPORTER_OTLP_${signal}ENDPOINT`;
+    const endpoint = environment[name]?.trim() ?? '';
+    const isAddress = endpoint === '' || (/^https?:\/\/[^/]/i.test(endpoint) && URL.canParse(endpoint));
+    return isAddress ? [] : [`${name}: is not an address such as http://otel-collector:4318`];
+  });
 }
 
 /** A secret in the configuration file is visible to every reader of the file. */

@@ -497,6 +497,18 @@ test('a warning for a start in the future, and for recounts that never happen', 
   expect(await recounts('closeDelay: 59m')).toEqual([]);
 });
 
+test('an endpoint of OpenTelemetry that is no address is refused: an exporter would send to localhost, with the headers', async () => {
+  const message = 'is not an address such as http://otel-collector:4318';
+  for (const endpoint of ['otel-collector', 'otel-collector:4318', 'grpc://otel:4317', 'http://', 'http://[']) {
+    expect(await problemsOf(valid(), { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint })).toEqual([`OTEL_EXPORTER_OTLP_ENDPOINT: ${message}`]);
+  }
+  expect(await problemsOf(valid(), { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'u:canary@h' })).toEqual([
+    `OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: ${message}`,
+  ]);
+  await load(valid(), { OTEL_EXPORTER_OTLP_ENDPOINT: ' http://otel-collector:4318/otlp ', OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: '' });
+  await load(valid(), { OTEL_EXPORTER_OTLP_ENDPOINT: 'otel-collector', OTEL_SDK_DISABLED: 'true' });
+});
+
 test('an environment that disables verification prevents the start', async () => {
   expect(await problemsOf(valid(), { NODE_TLS_REJECT_UNAUTHORIZED: '0' })).toEqual([
     'NODE_TLS_REJECT_UNAUTHORIZED: "0" disables the verification of certificates; remove it from the environment',
