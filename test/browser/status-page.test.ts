@@ -141,7 +141,7 @@ describe('the status page', () => {
         expect(await page.title()).toBe('✓ COMPLETE SO FAR AND DELIVERED · Waybill');
 
         await gapAppearsAndIsClosed(page, place, service);
-        await says(page, '#legend', /1\d final/);
+        await says(page, '#legend', /\d+ final/);
         await inEveryLook(page, async (look) => {
           await looksRight(page);
           await photograph(page, look === 'light' ? 'status-page' : `status-page-${look}`);
