@@ -3,9 +3,10 @@
  * docs/formats.md, "CEF". Escaping prevents a file name from forging another field or event.
  */
 import { ecsNumbers as ecs } from '../record/ecs.ts';
-import type { EcsEvent, EcsObserver } from '../record/event.ts';
+import type { EcsEvent, EcsObserver, Encode } from '../record/event.ts';
 import { cut } from '../record/text.ts';
-import { defineFormat, type Render, textEncoder } from './define.ts';
+import { defineFormat, type EncodeSettings } from './define.ts';
+import { LineWriter, pairOf, type Part, partOf } from './line-writer.ts';
 import type { CefSettings } from './settings.ts';
 
 /** Length limits by key, in UTF-16 code units before escaping (CEF implementation standard v27). */
@@ -22,20 +23,25 @@ export const cef = defineFormat('cef', {
   contentType: 'text/plain; charset=utf-8',
   shape: 'line',
   shorten: 'line',
-  encoder: (settings) => textEncoder(renderCef(settings.cef)),
+  encoder: encodeCef,
 });
 
-function renderCef(settings: CefSettings): Render {
-  const headers = new WeakMap<EcsObserver, string>();
+function encodeCef(settings: EncodeSettings): Encode {
+  const line = new LineWriter({ isUsual: (character) => character !== '\\' && character !== '=', clean: extensionValue });
+  const headers = new WeakMap<EcsObserver, Part>();
   return (event) => {
     const { document, observer } = event;
     let header = headers.get(observer);
     if (header === undefined) {
-      header = headerOf(observer);
+      header = partOf(headerOf(observer));
       headers.set(observer, header);
     }
     const code = headerField(document.text(ecs['event.code']) ?? '', 1023);
-    return `${header}${code}|${headerField(event.name, nameMax)}|${event.severity}|${extensionOf(event, settings)}`;
+    line.begin(document);
+    line.part(header);
+    line.text(`${code}|${headerField(event.name, nameMax)}|${event.severity}|`);
+    writeExtension(line, event, settings.cef);
+    return line.end();
   };
 }
 
@@ -52,50 +58,65 @@ function headerField(text: string, max: number): string {
   return cut(text.replace(/\r\n|\p{Cc}|[\u2028\u2029]/gu, ' '), max).replace(/[\\|]/g, '\\$&');
 }
 
-function extensionOf({ document, time }: EcsEvent, settings: CefSettings): string {
+const category = pairOf(' cat=', 'dpas.action_attempted', textMax);
+const reasonAsAction = pairOf(' act=', 'event.reason', verbMax);
+const subjectAndObject = [
+  pairOf(' reason=', 'event.reason', textMax),
+  pairOf(' suid=', 'user.id', textMax),
+  pairOf(' suser=', 'user.email', textMax),
+  pairOf(' duid=', 'file.uid', textMax),
+  pairOf(' duser=', 'file.owner', textMax),
+  pairOf(' fname=', 'file.name', textMax),
+  pairOf(' fileId=', 'dpas.payload.id', textMax),
+];
+const host = pairOf(' shost=', 'host.hostname', textMax);
+const dnsDomain = pairOf(' sourceDnsDomain=', 'host.domain', domainMax);
+const netbiosDomain = pairOf(' sntdom=', 'host.domain', domainMax);
+const deviceAndCustom = [
+  pairOf(' deviceExternalId=', 'organization.id', deviceIdMax),
+  pairOf(' dvchost=', 'observer.hostname', deviceHostMax),
+  pairOf(' cs1=', 'dpas.result', customMax, ' cs1Label=Result'),
+  pairOf(' cs2=', 'dpas.network.name', customMax, ' cs2Label=NetworkName'),
+  pairOf(' cs3=', 'dpas.network.service_provider', customMax, ' cs3Label=ServiceProvider'),
+  pairOf(' cs4=', 'dpas.network.device_type', customMax, ' cs4Label=DeviceType'),
+  pairOf(' cs5=', 'dpas.network.uuid', customMax, ' cs5Label=DeviceUuid'),
+  pairOf(' cs6=', 'dpas.network.address', customMax, ' cs6Label=Address'),
+];
+const last = [
+  pairOf(' WaybillDpasUid=', 'dpas.uid', textMax),
+  pairOf(' WaybillDpasNetworkId=', 'dpas.network.id', textMax),
+  pairOf(' WaybillDpasUserName=', 'dpas.user.last_name_first_name', textMax),
+  pairOf(' WaybillDpasOwnerName=', 'dpas.owner.last_name_first_name', textMax),
+  pairOf(' msg=', 'message', textMax),
+];
+const externalId = pairOf(' externalId=', 'event.id', externalIdMax);
+const action = partOf(' act=');
+
+function writeExtension(line: LineWriter, { document, time }: EcsEvent, settings: CefSettings): void {
   const ms = Math.floor(time / 1000);
   const id = document.text(ecs['event.id']);
   const outcome = document.text(ecs['event.outcome']) ?? '';
-  const reason = document.text(ecs['event.reason']);
   const ip = document.text(ecs['source.ip']);
   const mac = document.text(ecs['source.mac']);
-  const domain = document.text(ecs['host.domain']);
-  const isFile = document.text(ecs['event.category[0]']) === 'file';
-  const isIpv4 = document.text(ecs['network.type']) === 'ipv4';
-
-  let text = `rt=${ms} start=${ms}`;
-  if (id !== undefined && id.length <= externalIdMax) text += pair('externalId', id, externalIdMax);
-  text += pair('cat', document.text(ecs['dpas.action_attempted']), textMax);
-  text += pair('act', isFile ? verdictOf(outcome) : reason, verbMax);
-  text += ` outcome=${outcome}`;
-  text += pair('reason', reason, textMax);
-  text += pair('suid', document.text(ecs['user.id']), textMax);
-  text += pair('suser', document.text(ecs['user.email']), textMax);
-  text += pair('duid', document.text(ecs['file.uid']), textMax);
-  text += pair('duser', document.text(ecs['file.owner']), textMax);
-  text += pair('fname', document.text(ecs['file.name']), textMax);
-  text += pair('fileId', document.text(ecs['dpas.payload.id']), textMax);
+  line.text(`rt=${ms} start=${ms}`);
+  // A truncated id could be the id of another record.
+  if (id !== undefined && id.length <= externalIdMax) line.pair(document, externalId);
+  line.pair(document, category);
+  if (document.text(ecs['event.category[0]']) === 'file') line.value(action, verdictOf(outcome), verbMax);
+  else line.pair(document, reasonAsAction);
+  line.text(` outcome=${outcome}`);
+  line.pairs(document, subjectAndObject);
   if (ip !== undefined) {
-    text += isIpv4 || settings.ipv6 === 'src' ? ` src=${ip}` : ` c6a2=${ip} c6a2Label=Source IPv6 Address`;
+    const isIpv4 = document.text(ecs['network.type']) === 'ipv4';
+    line.text(isIpv4 || settings.ipv6 === 'src' ? ` src=${ip}` : ` c6a2=${ip} c6a2Label=Source IPv6 Address`);
   }
   // CEF has no type for an address of eight bytes.
-  if (mac?.length === 17) text += ` smac=${mac.replaceAll('-', ':')}`;
-  text += pair('shost', document.text(ecs['host.hostname']), textMax);
-  text += pair(domain?.includes('.') ? 'sourceDnsDomain' : 'sntdom', domain, domainMax);
-  text += pair('deviceExternalId', document.text(ecs['organization.id']), deviceIdMax);
-  text += pair('dvchost', document.text(ecs['observer.hostname']), deviceHostMax);
-  text += labelled('cs1', document.text(ecs['dpas.result']), 'Result');
-  text += labelled('cs2', document.text(ecs['dpas.network.name']), 'NetworkName');
-  text += labelled('cs3', document.text(ecs['dpas.network.service_provider']), 'ServiceProvider');
-  text += labelled('cs4', document.text(ecs['dpas.network.device_type']), 'DeviceType');
-  text += labelled('cs5', document.text(ecs['dpas.network.uuid']), 'DeviceUuid');
-  text += labelled('cs6', document.text(ecs['dpas.network.address']), 'Address');
-  text += positionOf(document.text(ecs['source.geo.location.lat']), document.text(ecs['source.geo.location.lon']), settings.geo);
-  text += pair('WaybillDpasUid', document.text(ecs['dpas.uid']), textMax);
-  text += pair('WaybillDpasNetworkId', document.text(ecs['dpas.network.id']), textMax);
-  text += pair('WaybillDpasUserName', document.text(ecs['dpas.user.last_name_first_name']), textMax);
-  text += pair('WaybillDpasOwnerName', document.text(ecs['dpas.owner.last_name_first_name']), textMax);
-  return text + pair('msg', document.text(ecs.message), textMax);
+  if (mac?.length === 17) line.text(` smac=${mac.replaceAll('-', ':')}`);
+  line.pair(document, host);
+  line.pair(document, document.text(ecs['host.domain'])?.includes('.') ? dnsDomain : netbiosDomain);
+  line.pairs(document, deviceAndCustom);
+  line.text(positionOf(document.text(ecs['source.geo.location.lat']), document.text(ecs['source.geo.location.lon']), settings.geo));
+  line.pairs(document, last);
 }
 
 function verdictOf(outcome: string): string | undefined {
@@ -105,19 +126,6 @@ function verdictOf(outcome: string): string | undefined {
 function positionOf(lat: string | undefined, lon: string | undefined, geo: CefSettings['geo']): string {
   if (lat === undefined || lon === undefined) return '';
   return geo === 'slat' ? ` slat=${lat} slong=${lon}` : ` cfp1=${lat} cfp1Label=Latitude cfp2=${lon} cfp2Label=Longitude`;
-}
-
-/** A custom string followed by its label; empty without a value. */
-function labelled(key: string, value: string | undefined, label: string): string {
-  const text = pair(key, value, customMax);
-  return text === '' ? '' : `${text} ${key}Label=${label}`;
-}
-
-/** ` key=value`; empty without a value. */
-function pair(key: string, value: string | undefined, max: number): string {
-  if (value === undefined) return '';
-  const text = extensionValue(value, max);
-  return text === '' ? '' : ` ${key}=${text}`;
 }
 
 /**

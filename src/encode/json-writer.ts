@@ -5,11 +5,10 @@
 import { type EcsDocument, firstConstant } from '../record/document.ts';
 import { ecsNumbers, ecsTable, type EcsPath } from '../record/ecs.ts';
 import type { RecordFields } from '../record/read.ts';
+import { copyBytes, slack, viewOf } from './copy-bytes.ts';
 import { roomFor } from './reused-memory.ts';
 
 const hashLength = 64;
-/** A copy in steps of 8 bytes reads and writes up to 7 bytes after its end. */
-const slack = 8;
 /** From this length on, a call out of JavaScript is faster than a loop. */
 const longBytes = 256;
 const longText = 32;
@@ -104,12 +103,12 @@ export class JsonWriter {
       if (step === stepOpen) {
         opened[level] = at;
         level += 1;
-        at = copy(keys, key, keyLength, view, at);
+        at = copyBytes(keys, key, keyLength, view, at);
         continue;
       }
       const value = step === stepHash ? document.hash : values[operand];
       if (value === undefined && (step !== stepRecord || original === undefined)) continue;
-      at = copy(keys, key, keyLength, view, at);
+      at = copyBytes(keys, key, keyLength, view, at);
       if (typeof value === 'string') at = writeText(value, out, at);
       else if (value !== undefined) at = this.#copyValue(document, value, at);
       else if (original !== undefined) at = this.#writeEscaped(original, at);
@@ -165,7 +164,7 @@ export class JsonWriter {
       from = this.#recordAt + record.from(value);
       to = this.#recordAt + record.to(value);
     }
-    if (to - from < longBytes) return copy(this.#sourceView, from, to - from, this.#outView, at);
+    if (to - from < longBytes) return copyBytes(this.#sourceView, from, to - from, this.#outView, at);
     return at + this.#source.copy(this.#out, at, from, to);
   }
 
@@ -179,13 +178,13 @@ export class JsonWriter {
     let from = 0;
     for (let i = marks; i < end; i += 1) {
       const mark = numbers[i] ?? 0;
-      if (mark > from) at = copy(source, start + from, mark - from, view, at);
+      if (mark > from) at = copyBytes(source, start + from, mark - from, view, at);
       out[at] = backslash;
       out[at + 1] = letters[bytes[mark] ?? 0] ?? 0;
       at += 2;
       from = mark + 1;
     }
-    return bytes.length > from ? copy(source, start + from, bytes.length - from, view, at) : at;
+    return bytes.length > from ? copyBytes(source, start + from, bytes.length - from, view, at) : at;
   }
 }
 
@@ -199,23 +198,6 @@ function writeText(text: string, out: Buffer, begin: number): number {
     out[begin + i] = code;
   }
   return begin + length;
-}
-
-/** Copies at least one byte, in steps of 8. Returns the end of the copy. */
-function copy(source: DataView, begin: number, length: number, out: DataView, at: number): number {
-  const end = at + length;
-  let from = begin;
-  let to = at;
-  do {
-    out.setBigInt64(to, source.getBigInt64(from, true), true);
-    from += 8;
-    to += 8;
-  } while (to < end);
-  return end;
-}
-
-function viewOf(bytes: Buffer): DataView {
-  return new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
 }
 
 /** Compiles paths to steps. */

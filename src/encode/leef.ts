@@ -3,9 +3,10 @@
  * defines no escape, so a control character becomes a space.
  */
 import { ecsNumbers as ecs } from '../record/ecs.ts';
-import type { EcsEvent, EcsObserver } from '../record/event.ts';
+import type { EcsEvent, EcsObserver, Encode } from '../record/event.ts';
 import { cut } from '../record/text.ts';
-import { defineFormat, type Render, textEncoder } from './define.ts';
+import { defineFormat } from './define.ts';
+import { LineWriter, pairOf, type Part, partOf } from './line-writer.ts';
 
 /** Length limits in UTF-16 code units; the LEEF standard limits `usrName` and the EventID. */
 const textMax = 1023;
@@ -15,16 +16,24 @@ export const leef = defineFormat('leef', {
   contentType: 'text/plain; charset=utf-8',
   shape: 'line',
   shorten: 'line',
-  encoder: () => textEncoder(renderLeef()),
+  encoder: encodeLeef,
 });
 
-function renderLeef(): Render {
-  const headers = new WeakMap<EcsObserver, string>();
+function encodeLeef(): Encode {
+  const line = new LineWriter({ isUsual: () => true, clean });
+  const headers = new WeakMap<EcsObserver, Part>();
   return (event) => {
     const { document, observer } = event;
-    const header = headers.get(observer) ?? headerOf(observer);
-    headers.set(observer, header);
-    return `${header}${headerField(document.text(ecs['event.code']) ?? '')}|x09|${attributesOf(event)}`;
+    let header = headers.get(observer);
+    if (header === undefined) {
+      header = partOf(headerOf(observer));
+      headers.set(observer, header);
+    }
+    line.begin(document);
+    line.part(header);
+    line.text(`${headerField(document.text(ecs['event.code']) ?? '')}|x09|`);
+    writeAttributes(line, event);
+    return line.end();
   };
 }
 
@@ -37,49 +46,60 @@ function headerField(text: string): string {
   return cut(spaced(text).replaceAll('|', '/'), shortMax);
 }
 
-function attributesOf({ document, time, severity }: EcsEvent): string {
+const category = pairOf('\tcat=', 'dpas.action_attempted', textMax);
+const email = pairOf('\tusrName=', 'user.email', shortMax);
+const userIdAsName = pairOf('\tusrName=', 'user.id', shortMax);
+const address = pairOf('\tsrc=', 'source.ip', textMax);
+const place = [
+  pairOf('\tdomain=', 'host.domain', textMax),
+  pairOf('\tresource=', 'host.hostname', textMax),
+  pairOf('\tuid=', 'dpas.uid', textMax),
+];
+const logId = pairOf('\tlogId=', 'event.id', textMax);
+const subjectAndObject = [
+  pairOf('\taction=', 'event.action', textMax),
+  pairOf('\toutcome=', 'event.outcome', textMax),
+  pairOf('\tresult=', 'dpas.result', textMax),
+  pairOf('\treason=', 'event.reason', textMax),
+  pairOf('\tuserId=', 'user.id', textMax),
+  pairOf('\tuserFullName=', 'user.full_name', textMax),
+  pairOf('\townerId=', 'file.uid', textMax),
+  pairOf('\townerEmail=', 'file.owner', textMax),
+  pairOf('\townerFullName=', 'dpas.owner.full_name', textMax),
+  pairOf('\tpayloadId=', 'dpas.payload.id', textMax),
+  pairOf('\tfileName=', 'file.name', textMax),
+];
+const network = [
+  pairOf('\tserviceProvider=', 'dpas.network.service_provider', textMax),
+  pairOf('\tnetworkName=', 'dpas.network.name', textMax),
+  pairOf('\tnetworkId=', 'dpas.network.id', textMax),
+  pairOf('\tdeviceType=', 'dpas.network.device_type', textMax),
+  pairOf('\tdeviceUuid=', 'dpas.network.uuid', textMax),
+  pairOf('\taddress=', 'dpas.network.address', textMax),
+  pairOf('\ttenantId=', 'organization.id', textMax),
+];
+
+function writeAttributes(line: LineWriter, { document, time, severity }: EcsEvent): void {
   const id = document.text(ecs['event.id']);
-  const userId = document.text(ecs['user.id']);
   const mac = document.text(ecs['source.mac']);
   const lat = document.text(ecs['source.geo.location.lat']);
-  let text = `devTime=${Math.floor(time / 1000)}`;
-  text += pair('cat', document.text(ecs['dpas.action_attempted']));
-  text += `\tsev=${Math.max(1, severity)}`;
-  text += pair('usrName', document.text(ecs['user.email']) ?? userId, shortMax);
-  text += pair('src', document.text(ecs['source.ip']));
+  line.text(`devTime=${Math.floor(time / 1000)}`);
+  line.pair(document, category);
+  line.text(`\tsev=${Math.max(1, severity)}`);
+  line.pair(document, document.text(ecs['user.email']) === undefined ? userIdAsName : email);
+  line.pair(document, address);
   // LEEF has no type for an address of eight bytes.
-  if (mac?.length === 17) text += `\tsrcMAC=${mac.replaceAll('-', ':')}`;
-  text += pair('domain', document.text(ecs['host.domain']));
-  text += pair('resource', document.text(ecs['host.hostname']));
-  text += pair('uid', document.text(ecs['dpas.uid']));
+  if (mac?.length === 17) line.text(`\tsrcMAC=${mac.replaceAll('-', ':')}`);
+  line.pairs(document, place);
   // A truncated id could be the id of another record.
-  if (id !== undefined && id.length <= textMax) text += pair('logId', id);
-  text += pair('action', document.text(ecs['event.action']));
-  text += pair('outcome', document.text(ecs['event.outcome']));
-  text += pair('result', document.text(ecs['dpas.result']));
-  text += pair('reason', document.text(ecs['event.reason']));
-  text += pair('userId', userId);
-  text += pair('userFullName', document.text(ecs['user.full_name']));
-  text += pair('ownerId', document.text(ecs['file.uid']));
-  text += pair('ownerEmail', document.text(ecs['file.owner']));
-  text += pair('ownerFullName', document.text(ecs['dpas.owner.full_name']));
-  text += pair('payloadId', document.text(ecs['dpas.payload.id']));
-  text += pair('fileName', document.text(ecs['file.name']));
-  if (lat !== undefined) text += `\tlatitude=${lat}\tlongitude=${document.text(ecs['source.geo.location.lon']) ?? ''}`;
-  text += pair('serviceProvider', document.text(ecs['dpas.network.service_provider']));
-  text += pair('networkName', document.text(ecs['dpas.network.name']));
-  text += pair('networkId', document.text(ecs['dpas.network.id']));
-  text += pair('deviceType', document.text(ecs['dpas.network.device_type']));
-  text += pair('deviceUuid', document.text(ecs['dpas.network.uuid']));
-  text += pair('address', document.text(ecs['dpas.network.address']));
-  return text + pair('tenantId', document.text(ecs['organization.id']));
+  if (id !== undefined && id.length <= textMax) line.pair(document, logId);
+  line.pairs(document, subjectAndObject);
+  if (lat !== undefined) line.text(`\tlatitude=${lat}\tlongitude=${document.text(ecs['source.geo.location.lon']) ?? ''}`);
+  line.pairs(document, network);
 }
 
-/** A tab and `key=value`; empty without a value. */
-function pair(key: string, value: string | undefined, max = textMax): string {
-  if (value === undefined) return '';
-  const text = cut(spaced(value).trim(), max).trimEnd();
-  return text === '' ? '' : `\t${key}=${text}`;
+function clean(value: string, max: number): string {
+  return cut(spaced(value).trim(), max).trimEnd();
 }
 
 /**
