@@ -6,7 +6,7 @@ import { messageOf } from '../../errors.ts';
 import { History } from '../../admin/page/history.ts';
 import { overviewOf, windowsWanted, type Overview } from '../../admin/page/overview.ts';
 import { progressOf, recentWindows } from '../../journal/queries/recent.ts';
-import { readState } from '../../journal/state.ts';
+import type { StateReader } from '../../journal/state.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { Log } from '../../model/telemetry.ts';
 import type { Clock } from '../../model/time.ts';
@@ -15,12 +15,11 @@ import type { Clock } from '../../model/time.ts';
 const maxSampleMs = 10_000;
 
 export class Overviews {
-  readonly #state: string;
+  readonly #state: StateReader;
   readonly #clock: Clock;
   readonly #history = new History();
 
-  /** @param state  the state directory */
-  constructor(state: string, clock: Clock) {
+  constructor(state: StateReader, clock: Clock) {
     this.#state = state;
     this.#clock = clock;
   }
@@ -43,7 +42,7 @@ export class Overviews {
   }
 
   #add(): void {
-    const { at, sources, sinks } = readState(this.#state, (db) => progressOf(db, this.#clock.now() * 1000));
+    const { at, sources, sinks } = this.#state.read((db) => progressOf(db, this.#clock.now() * 1000));
     const lagOf = (frontier: number): number | null => (frontier === 0 ? null : Math.max(0, (at - frontier) / 1e6));
     const lags = [...sources].map(([id, { frontier, collected }]) => [id, { lagSeconds: lagOf(frontier), collected }] as const);
     this.#history.add({ at, sources: new Map(lags), sinks });
@@ -51,7 +50,7 @@ export class Overviews {
 
   /** @param snapshot  with the coverage of each ledger */
   make(snapshot: Snapshot): Overview {
-    const windows = readState(this.#state, (db) => recentWindows(db, windowsWanted(snapshot.sources.length)));
+    const windows = this.#state.read((db) => recentWindows(db, windowsWanted(snapshot.sources.length)));
     return overviewOf(snapshot, windows, this.#history);
   }
 }

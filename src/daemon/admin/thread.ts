@@ -10,7 +10,7 @@ import { WaybillError } from '../../errors.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { Log } from '../../model/telemetry.ts';
 import { withCoverage } from '../../journal/queries/snapshot.ts';
-import { readState } from '../../journal/state.ts';
+import { StateReader } from '../../journal/state.ts';
 import { startAdmin, type Admin } from '../../admin/server.ts';
 import { notReadyReasons } from '../../admin/readiness.ts';
 import type { AdminSources } from '../../admin/routes.ts';
@@ -36,6 +36,7 @@ const data = workerData as AdminThreadData;
 let reported: Reported = data;
 const clock = systemClock;
 const open: Admin[] = [];
+const state = new StateReader(data.state);
 const ended = new AbortController();
 
 /**
@@ -81,7 +82,7 @@ const snapshot = (): Promise<Snapshot | undefined> => inTime(daemon.snapshot());
 /** Reads the coverage in this thread: its cost grows with the ledger. */
 async function status(read = snapshot): Promise<Snapshot | undefined> {
   const known = await read();
-  return known && readState(data.state, (db) => withCoverage(db, known, reported.settings));
+  return known && state.read((db) => withCoverage(db, known, reported.settings));
 }
 const metrics = (): Promise<string> => inTime(daemon.metricsText());
 const token = (name: TokenName) => ({ read: cached(() => inTime(daemon.token(name))) });
@@ -127,7 +128,7 @@ function limited(perform: (request: unknown) => Promise<unknown>): (request: unk
 }
 
 const reports = new Reports(clock);
-const overviews = new Overviews(data.state, clock);
+const overviews = new Overviews(state, clock);
 const sources = {
   health: () => (Atomics.load(data.pulse, pulse.isOpen) === 1 ? 'ok' : 'waiting for the owner of the state'),
   stalled: () => (missed >= stallSeconds ? `the daemon has not responded for ${missed} s` : undefined),
@@ -173,6 +174,7 @@ async function listen(requested: Listen): Promise<readonly string[]> {
 async function close(): Promise<void> {
   ended.abort();
   for (const admin of open) await admin[Symbol.asyncDispose]();
+  state[Symbol.dispose]();
   parentPort?.close();
 }
 
