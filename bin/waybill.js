@@ -29,6 +29,8 @@ if (!process.execArgv.includes(flags[0]) && process.platform !== 'win32') {
     ...process.env,
   });
 }
+// While the modules load, SIGHUP must not end the daemon (`systemctl reload` at the start). The configuration is read afterwards.
+if (process.argv[2] === 'run') process.on('SIGHUP', () => undefined);
 const { existsSync } = await import('node:fs');
 // In a checkout the sources run as they are; the package holds the build.
 const source = new URL('../src/main.ts', import.meta.url);
