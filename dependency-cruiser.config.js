@@ -91,6 +91,7 @@ const rows = [
         'encode/settings.ts',
         'journal/settings.ts',
         'telemetry/settings.ts',
+        'telemetry/variables.ts',
       ],
       ...['normalize/', 'source/settings.ts', 'sink/define.ts', 'sink/index.ts', 'record/'],
       ...['loopback.ts', 'regular-file.ts', 'secrets.ts', ...ground, 'zod', 'yaml', 'node'],

@@ -29,6 +29,7 @@ export function crossFaults(document: Document, read: readonly string[], types: 
       ...pairFaults(memberOf(memberOf(source, 'auth'), 'tls'), ['sources', index, 'auth', 'tls']),
     ]),
     ...sinks.flatMap((sink, index) => pairFaults(memberOf(sink, 'tls'), ['sinks', index, 'tls'])),
+    ...repeatedAddresses(itemsOf(memberOf(memberOf(value, 'admin'), 'listen'))),
   ];
 }
 
@@ -57,6 +58,15 @@ function repeated(items: readonly unknown[], list: string, noun: string): readon
     const first = texts.indexOf(text);
     if (text === undefined || first === index) return [];
     return [{ path: [list, index, 'id'], message: `is also the id of another ${noun}, ${list}[${first}]` }];
+  });
+}
+
+/** A port above 0 can be listened on once; port 0 is another port each time. */
+function repeatedAddresses(addresses: readonly unknown[]): readonly Fault[] {
+  return addresses.flatMap((address, index) => {
+    const isRepeated = typeof address === 'string' && address !== unresolved && addresses.indexOf(address) < index;
+    if (!isRepeated || /:0+$/.test(address)) return [];
+    return [{ path: ['admin', 'listen', index], message: `is also admin.listen[${addresses.indexOf(address)}]` }];
   });
 }
 

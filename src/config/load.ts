@@ -22,7 +22,8 @@ import type { Environment } from '../settings/reference.ts';
 import { configSchema, type Settings } from './schema.ts';
 import { isSecretAt, memberOf } from './schema-walk.ts';
 import { Secret } from '../settings/secret.ts';
-import { environmentProblems, environmentWarnings, settingWarnings } from './warnings.ts';
+import { ignoredVariables } from '../telemetry/variables.ts';
+import { environmentProblems, settingWarnings } from './warnings.ts';
 
 type Given = Settings['sources'][number];
 type Common = z.output<z.ZodObject<ReturnType<typeof deliverSettings>>>;
@@ -135,7 +136,7 @@ function readConfig(
   const absent = document.faults.filter(tolerated).map((fault) => problem(document, fault));
   return {
     config: complete(result.data, document, sinks, environment),
-    warnings: [...absent, ...warnings, ...settingWarnings(schema, result.data, document, now), ...environmentWarnings(environment)],
+    warnings: [...absent, ...warnings, ...settingWarnings(schema, result.data, document, now), ...ignoredVariables(environment)],
     files: [...new Set(files)],
   };
 }

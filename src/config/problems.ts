@@ -72,6 +72,35 @@ function placeOf(document: Document, path: Path): Place | undefined {
 
 function faultsOf(root: Root, document: Document, issue: Issue, above: Path): readonly Fault[] {
   const path = [...above, ...(issue.path as Path)];
+  const own = faultOf(root, document, issue, path);
+  const isUnknownType = issue.code === 'invalid_union' && issue.discriminator !== undefined;
+  return isUnknownType ? [...own, ...faultsOfAnyType(root, document, path.slice(0, -1))] : own;
+}
+
+/** The faults of a group of unknown type that it would have with every type. */
+function faultsOfAnyType(root: Root, document: Document, group: Path): readonly Fault[] {
+  const value = group.reduce(memberOf, document.value);
+  if (typeof value !== 'object' || value === null) return [];
+  const shapes = typesAt(root, group, document.value).flatMap(({ schema }) => (schema instanceof z.ZodObject ? [schema.shape] : []));
+  const known = [...new Set(shapes.flatMap((shape) => Object.keys(shape)))];
+  const unknown = Object.keys(value).filter((key) => !known.includes(key));
+  return [
+    ...unknown.map((key) => ({ path: [...group, key], message: unknownKey(key, group, known) })),
+    ...known.flatMap((key) => {
+      const [first, ...others] = shapes.map((shape) =>
+        Object.hasOwn(shape, key) ? issuesOf(shape[key] as Root, memberOf(value, key)) : [],
+      );
+      const isAlwaysWrong = first !== undefined && [first, ...others].every((issues) => issues.length > 0);
+      return isAlwaysWrong && key !== 'type' ? first.flatMap((issue) => faultsOf(root, document, issue, [...group, key])) : [];
+    }),
+  ];
+}
+
+function issuesOf(schema: Root, value: unknown): readonly Issue[] {
+  return z.safeParse(schema, value).error?.issues ?? [];
+}
+
+function faultOf(root: Root, document: Document, issue: Issue, path: Path): readonly Fault[] {
   const value = path.reduce(memberOf, document.value);
   if (issue.code === 'unrecognized_keys') {
     return issue.keys.map((key) => {

@@ -5,12 +5,14 @@ import { problem } from './problems.ts';
 import { environmentProxyProblem } from './environment-proxy.ts';
 import { isLoopback } from '../loopback.ts';
 import type { Environment } from '../settings/reference.ts';
+import type { Secret } from '../settings/secret.ts';
 import type { Settings } from './schema.ts';
 import { memberOf, typesAt } from './schema-walk.ts';
 import { durationText } from '../settings/units.ts';
 
 /** ms that `start` may be in the future, because clocks differ. */
 const maxAhead = 3_600_000;
+const minTokenLength = 16;
 
 /** @returns one line for each warning. @param now  ms */
 export function settingWarnings(schema: z.ZodType, settings: Settings, document: Document, now: number): readonly string[] {
@@ -20,16 +22,9 @@ export function settingWarnings(schema: z.ZodType, settings: Settings, document:
     ...startWarnings(settings, document),
     ...timeWarnings(settings, document, now),
     ...adminWarnings(settings, document),
+    ...tokenWarnings(settings, document),
     ...none,
   ];
-}
-
-/** Variables of the environment that this release does not support. */
-export function environmentWarnings(environment: Environment): readonly string[] {
-  return ['OTEL_EXPORTER_OTLP_PROTOCOL', 'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'OTEL_EXPORTER_OTLP_METRICS_PROTOCOL'].flatMap((name) => {
-    const protocol = environment[name];
-    return protocol && protocol !== 'http/protobuf' ? [`${name}: "${protocol}" is not supported; Waybill sends http/protobuf`] : [];
-  });
 }
 
 /** Settings of the environment with which Waybill must not start. */
@@ -83,6 +78,33 @@ function adminWarnings({ admin }: Settings, document: Document): readonly string
   return [...(hasToken ? [] : [unguarded]), ...(tls ? [] : [plain])].map((message) =>
     problem(document, { path: ['admin', 'listen'], message: `${open.join(', ')} is not a loopback address: ${message}` }),
   );
+}
+
+/** Warns of tokens that can be guessed, or that do not separate reading from operating. */
+function tokenWarnings({ admin: { token, readToken } }: Settings, document: Document): readonly string[] {
+  const [full, read] = [token, readToken].map(readableOf);
+  const short = [
+    ['token', full],
+    ['readToken', read],
+  ].flatMap(([key = '', text]) => {
+    if (text === undefined || text.length >= minTokenLength) return [];
+    const message = `has fewer than ${minTokenLength} characters and may be guessed; create one with "openssl rand -hex 32"`;
+    return [problem(document, { path: ['admin', key], message })];
+  });
+  if (full === undefined || full !== read) return short;
+  return [
+    ...short,
+    problem(document, { path: ['admin', 'readToken'], message: 'equals admin.token: its holders may also perform operations' }),
+  ];
+}
+
+/** Undefined if there is no secret, or its file is missing, which is another problem. */
+function readableOf(secret: Secret | undefined): string | undefined {
+  try {
+    return secret?.read();
+  } catch {
+    return undefined;
+  }
 }
 
 /** Warns of valid times that are rarely intended. */

@@ -6,7 +6,7 @@
  */
 import { within } from '../deadline.ts';
 import { diag, DiagLogLevel } from '@opentelemetry/api';
-import { getNumberFromEnv, getStringFromEnv, parseKeyPairsIntoRecord, setGlobalErrorHandler } from '@opentelemetry/core';
+import { getStringFromEnv, parseKeyPairsIntoRecord, setGlobalErrorHandler } from '@opentelemetry/core';
 import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-proto';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import {
@@ -25,6 +25,7 @@ import type { Clock } from '../model/time.ts';
 import { remember } from '../secrets.ts';
 import { withoutStaleGauges } from './metrics.ts';
 import { tracerOf } from './tracer.ts';
+import { positive, samplerName, samplerRatio } from './variables.ts';
 
 /**
  * ms. Every request ends within this time, also a request to an unreachable receiver while the process stops.
@@ -72,8 +73,9 @@ function metricReader(exporter: OTLPMetricExporter): PeriodicExportingMetricRead
   return new PeriodicExportingMetricReader({ exporter: withoutStaleGauges(exporter), exportIntervalMillis, exportTimeoutMillis });
 }
 
-function timeoutOf(signal: string): number | undefined {
-  return positive(`OTEL_EXPORTER_OTLP_${signal.toUpperCase()}_TIMEOUT`) ?? positive('OTEL_EXPORTER_OTLP_TIMEOUT');
+function timeoutOf(signal: 'traces' | 'metrics'): number | undefined {
+  const name = signal === 'traces' ? 'OTEL_EXPORTER_OTLP_TRACES_TIMEOUT' : 'OTEL_EXPORTER_OTLP_METRICS_TIMEOUT';
+  return positive(name) ?? positive('OTEL_EXPORTER_OTLP_TIMEOUT');
 }
 
 function queue() {
@@ -86,21 +88,10 @@ function queue() {
   };
 }
 
-/**
- * No span has a remote parent, so `parentbased_x` decides as `x` does: both decide by the trace id,
- * which the children share.
- */
 function sampler(): Sampler {
-  const name = getStringFromEnv('OTEL_TRACES_SAMPLER')?.replace(/^parentbased_/, '') ?? 'always_on';
+  const name = samplerName();
   if (name === 'always_off') return new AlwaysOffSampler();
-  if (name === 'traceidratio') return new TraceIdRatioBasedSampler(getNumberFromEnv('OTEL_TRACES_SAMPLER_ARG') ?? 1);
-  if (name !== 'always_on') diag.warn(`OTEL_TRACES_SAMPLER: unknown sampler "${name}"; every trace is sampled`);
-  return new AlwaysOnSampler();
-}
-
-function positive(name: string): number | undefined {
-  const value = getNumberFromEnv(name);
-  return value !== undefined && value > 0 ? value : undefined;
+  return name === 'traceidratio' ? new TraceIdRatioBasedSampler(samplerRatio() ?? 1) : new AlwaysOnSampler();
 }
 
 /**

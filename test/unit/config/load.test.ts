@@ -90,6 +90,11 @@ const wrong: readonly (readonly [string, Parameters<typeof valid>[0], readonly s
     { top: 'admin: { listen: nowhere }' },
     ['admin.listen (line 1): "nowhere" is not an address to listen on such as 127.0.0.1:9464, [::]:9464'],
   ],
+  [
+    'an address twice',
+    { top: 'admin: { listen: ["127.0.0.1:9464", "[::1]:0", "[::1]:0", "127.0.0.1:9464"] }' },
+    ['admin.listen[3] (line 1): is also admin.listen[0]'],
+  ],
   ['no listen', { top: 'admin: { listen: [] }' }, ['admin.listen (line 1): an empty list names nothing']],
   [
     'a level',
@@ -507,6 +512,57 @@ test('an endpoint of OpenTelemetry that is no address is refused: an exporter wo
   ]);
   await load(valid(), { OTEL_EXPORTER_OTLP_ENDPOINT: ' http://otel-collector:4318/otlp ', OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: '' });
   await load(valid(), { OTEL_EXPORTER_OTLP_ENDPOINT: 'otel-collector', OTEL_SDK_DISABLED: 'true' });
+});
+
+test('a sink of unknown type also reports the settings that are wrong for every type', async () => {
+  const sink = 'start: yesterday\nformt: ecs\npath: 5\nbatch: { maxWait: 1 minuts }';
+  const problems = await problemsOf(valid({ sink }).replace('type: stdout', 'type: fle'));
+  expect(problems).toEqual([
+    expect.stringMatching(/^sinks\.out\.type \(line 14\): "fle" is not /),
+    'sinks.out.start (line 15): "yesterday" is not journal, now, archive:ID, or a time such as 2026-11-21T00:00:00Z',
+    expect.stringMatching(/^sinks\.out\.formt \(line 16\): is not a setting; the nearest is "format"$/),
+    'sinks.out.batch.maxWait (line 18): "1 minuts" is not a duration such as 10s, 5m, 2h',
+  ]);
+});
+
+// OpenTelemetry specification, "Environment Variable Specification": a wrong number or name is a warning, and ignored.
+test('a wrong OTEL_ variable is a warning; an unset or correct one is not', async () => {
+  const told = async (environment: Record<string, string>): Promise<readonly string[]> =>
+    (await load(valid(), environment)).warnings.filter((line) => line.startsWith('OTEL_'));
+  const number = 'a number above 0; the default applies';
+  expect(
+    await told({
+      ...{ OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc', OTEL_EXPORTER_OTLP_TIMEOUT: '5s', OTEL_METRIC_EXPORT_INTERVAL: '0' },
+      ...{ OTEL_BSP_SCHEDULE_DELAY: '-1', OTEL_BSP_MAX_QUEUE_SIZE: 'Infinity' },
+      ...{ OTEL_TRACES_SAMPLER: 'always', OTEL_TRACES_SAMPLER_ARG: '1.1' },
+    }),
+  ).toEqual([
+    'OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" is not supported; Waybill sends http/protobuf',
+    `OTEL_EXPORTER_OTLP_TIMEOUT: "5s" is not ${number}`,
+    `OTEL_METRIC_EXPORT_INTERVAL: "0" is not ${number}`,
+    `OTEL_BSP_SCHEDULE_DELAY: "-1" is not ${number}`,
+    `OTEL_BSP_MAX_QUEUE_SIZE: "Infinity" is not ${number}`,
+    'OTEL_TRACES_SAMPLER: "always" is not one of always_on, always_off, traceidratio, or one of them after parentbased_; the default applies',
+    'OTEL_TRACES_SAMPLER_ARG: "1.1" is not a number from 0 to 1; the default applies',
+  ]);
+  for (const sampler of ['always_on', 'always_off', 'traceidratio', 'parentbased_traceidratio'])
+    expect(await told({ OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: '0', OTEL_METRIC_EXPORT_INTERVAL: ' 500 ' })).toEqual([]);
+  expect(await told({ OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf', OTEL_TRACES_SAMPLER: '', OTEL_BSP_EXPORT_TIMEOUT: '' })).toEqual([]);
+});
+
+test('a warning for tokens that can be guessed, and for equal ones', async () => {
+  const told = async (admin: string, environment: Record<string, string> = {}): Promise<readonly string[]> =>
+    (await load(valid({ top: `admin: ${admin}` }), environment)).warnings.filter((line) =>
+      /^admin\.(readT|t)oken.*(fewer|equals)/.test(line),
+    );
+  const long = { A: 'a'.repeat(16), B: 'b'.repeat(16), SHORT: 'c'.repeat(15) };
+  expect(await told('{ token: !env A, readToken: !env B }', long)).toEqual([]);
+  expect(await told('{ readToken: !env SHORT }', long)).toEqual([
+    'admin.readToken (line 1): has fewer than 16 characters and may be guessed; create one with "openssl rand -hex 32"',
+  ]);
+  expect(await told('{ token: !env A, readToken: !env A }', long)).toEqual([
+    'admin.readToken (line 1): equals admin.token: its holders may also perform operations',
+  ]);
 });
 
 test('an environment that disables verification prevents the start', async () => {
