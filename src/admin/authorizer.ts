@@ -14,7 +14,7 @@ export type Place = 'socket' | 'loopback' | 'elsewhere';
 
 export type Access = 'metrics' | 'read' | 'write';
 
-/** Each request reads it, so that a replaced secret applies at once. `read` throws when the secret is unreadable. */
+/** Each request reads it, so that a replaced secret applies at once. */
 interface Secret {
   read(): string | Promise<string>;
 }
@@ -32,9 +32,9 @@ interface Caller {
   readonly authorization: string | undefined;
 }
 
-type Decision = { readonly allowed: true } | { readonly allowed: false; readonly status: 401 | 429; readonly message: string };
+type Decision = { readonly allowed: true } | { readonly allowed: false; readonly status: 401 | 403 | 429; readonly message: string };
 
-/** @throws the error of `Secret.read`: a configured token that cannot be read allows nothing */
+/** @throws the error of `Secret.read` */
 export type Authorizer = (caller: Caller, access: Access) => Promise<Decision>;
 
 const maxFailures = 10;
@@ -78,10 +78,14 @@ export function createAuthorizer({ token, readToken }: Tokens, clock: Clock, log
         'send the token of admin.token or admin.readToken as a bearer token, or as the password of HTTP Basic with any name',
       );
     const sentDigest = digest(sent);
-    const expected = await Promise.all((access === 'write' ? [token] : secrets).map(async (secret) => (await secret?.read()) ?? ''));
-    // Compares every token, so that the time does not depend on which one matches.
-    const matches = expected.filter((text) => text !== '').map((text) => timingSafeEqual(digest(text), sentDigest));
-    if (matches.includes(true)) return allowed;
+    const matches = async (secret: Secret | undefined): Promise<boolean> => {
+      const expected = (await secret?.read()) ?? '';
+      return expected !== '' && timingSafeEqual(digest(expected), sentDigest);
+    };
+    // Compares both tokens, so that the time does not depend on which one matches.
+    const [isToken, isReadToken] = await Promise.all([matches(token), matches(readToken)]);
+    if (isToken || (isReadToken && access !== 'write')) return allowed;
+    if (isReadToken) return denied(403, 'admin.readToken allows no operations: send the token of admin.token');
     return countFailure(network(address))
       ? denied(429, 'too many wrong tokens from this address within a minute')
       : denied(401, 'wrong token: it matches neither admin.token nor admin.readToken');
@@ -90,7 +94,7 @@ export function createAuthorizer({ token, readToken }: Tokens, clock: Clock, log
 
 const allowed: Decision = { allowed: true };
 
-function denied(status: 401 | 429, message: string): Decision {
+function denied(status: 401 | 403 | 429, message: string): Decision {
   return { allowed: false, status, message };
 }
 

@@ -56,7 +56,7 @@ export function createHandler(routes: Routes, guard: Guard, log: Log): RequestLi
     if (!target) return json(unreadable, 400);
     const method = request.method === 'HEAD' ? 'GET' : request.method;
     const route = routes.get(`${method} ${target.path}`);
-    if (!route) return json({ error: 'not found' }, 404);
+    if (!route) return unknownRoute(routes, target.path);
     try {
       const denied = route.access && (await guard(route.access, request));
       if (denied) return denied;
@@ -76,6 +76,14 @@ export function createHandler(routes: Routes, guard: Guard, log: Log): RequestLi
     log.write('admin.request_failed', { error: thrown, url });
     return json({ error: 'internal error; see the log' }, 500);
   }
+}
+
+/** RFC 9110 section 15.5.6: a known path with another method names the allowed ones. */
+function unknownRoute(routes: Routes, path: string): AdminResponse {
+  const methods = [...routes.keys()].flatMap((key) => (key.endsWith(` ${path}`) ? [key.slice(0, -path.length - 1)] : []));
+  if (methods.length === 0) return json({ error: 'not found' }, 404);
+  const allow = methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ');
+  return json({ error: `method not allowed: use ${allow}` }, 405, { allow });
 }
 
 /** Scheme and host in the target of a request (absolute form, RFC 9112 section 3.2.2). */

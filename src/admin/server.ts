@@ -26,6 +26,8 @@ export interface AdminSettings extends Tokens {
   readonly tls?: { readonly cert: string; readonly key: string } | undefined;
 }
 
+type Addresses = Pick<AdminSettings, 'listen' | 'tls'>;
+
 export interface Admin extends AsyncDisposable {
   /** `http://127.0.0.1:9464`, `https://[::1]:9464`, `unix:/var/lib/waybill/state/waybill.sock`. For port 0 this is the assigned port. */
   readonly addresses: readonly string[];
@@ -55,16 +57,36 @@ const backlog = 4_096;
 /** @throws WaybillError `admin_listen_failed`, which names the setting; then no listener stays open */
 export async function startAdmin(settings: AdminSettings, sources: AdminSources): Promise<Admin> {
   await using started = new AsyncDisposableStack();
-  const tls = settings.tls && { cert: await readPem('cert', settings.tls.cert), key: await readPem('key', settings.tls.key) };
   const authorizer = createAuthorizer(settings, sources.clock, sources.log);
   const routes = routesOf(sources);
   const create = (listener: Listener): Server =>
     createHttpServer(listener, createHandler(routes, createGuard(listener, authorizer), sources.log));
-  const listen = async (server: Server, options: ListenOptions): Promise<void> => {
-    server.listen({ ...options, backlog });
-    await once(server, 'listening');
-    started.defer(() => close(server));
-  };
+  const addresses = await openAddresses(settings, create, started);
+  if (sources.socketPath !== undefined) {
+    const path = sources.socketPath;
+    await clearSocketPath(path);
+    // A separate budget: clients on the network cannot use up the connections of the socket.
+    await listen(create({ address: path, place: 'socket', connections: new Connections(connectionBudget()) }), { path }, started)
+      .then(() => chmod(path, 0o600))
+      .catch(listenFailed(`"${path}"`));
+    addresses.push(`unix:${path}`);
+  }
+  const running = started.move();
+  return { addresses, [Symbol.asyncDispose]: () => running.disposeAsync() };
+}
+
+/** Listens on every address for a moment, for `check`. @throws as `startAdmin` */
+export async function tryAddresses(settings: Addresses): Promise<void> {
+  await using started = new AsyncDisposableStack();
+  await openAddresses(settings, (listener) => createHttpServer(listener, (_, response) => void response.destroy()), started);
+}
+
+async function openAddresses(
+  settings: Addresses,
+  create: (listener: Listener) => Server,
+  started: AsyncDisposableStack,
+): Promise<string[]> {
+  const tls = settings.tls && { cert: await readPem('cert', settings.tls.cert), key: await readPem('key', settings.tls.key) };
   const connections = new Connections(connectionBudget());
   const addresses: string[] = [];
   for (const address of typeof settings.listen === 'string' ? [settings.listen] : settings.listen) {
@@ -72,22 +94,18 @@ export async function startAdmin(settings: AdminSettings, sources: AdminSources)
     const listener: Listener = { address, place: isLoopback(host) ? 'loopback' : 'elsewhere', connections, tls };
     for (const each of await addressesOf(host).catch(listenFailed(`admin.listen "${address}"`))) {
       const server = create(listener);
-      await listen(server, { host: each, port }).catch(listenFailed(`admin.listen "${address}"`));
+      await listen(server, { host: each, port }, started).catch(listenFailed(`admin.listen "${address}"`));
       const at = server.address() as AddressInfo;
       addresses.push(`${tls ? 'https' : 'http'}://${at.family === 'IPv6' ? `[${at.address}]` : at.address}:${at.port}`);
     }
   }
-  if (sources.socketPath !== undefined) {
-    const path = sources.socketPath;
-    await clearSocketPath(path);
-    // A separate budget: clients on the network cannot use up the connections of the socket.
-    await listen(create({ address: path, place: 'socket', connections: new Connections(connectionBudget()) }), { path })
-      .then(() => chmod(path, 0o600))
-      .catch(listenFailed(`"${path}"`));
-    addresses.push(`unix:${path}`);
-  }
-  const running = started.move();
-  return { addresses, [Symbol.asyncDispose]: () => running.disposeAsync() };
+  return addresses;
+}
+
+async function listen(server: Server, options: ListenOptions, started: AsyncDisposableStack): Promise<void> {
+  server.listen({ ...options, backlog });
+  await once(server, 'listening');
+  started.defer(() => close(server));
 }
 
 function createHttpServer({ address, connections, tls }: Listener, handler: RequestListener): Server {
@@ -120,10 +138,15 @@ function createGuard({ place, connections }: Listener, authorizer: Authorizer): 
       if (access === 'write') connections.keep(socket);
       return undefined;
     }
-    const more = decision.status === 401 ? { 'www-authenticate': 'Basic realm="waybill", charset="UTF-8"' } : { 'retry-after': '60' };
-    return json({ error: decision.message }, decision.status, more);
+    return json({ error: decision.message }, decision.status, headersOf[decision.status]);
   };
 }
+
+const headersOf: Readonly<Record<401 | 403 | 429, Readonly<Record<string, string>>>> = {
+  401: { 'www-authenticate': 'Basic realm="waybill", charset="UTF-8"' },
+  403: {},
+  429: { 'retry-after': '60' },
+};
 
 /** Answers a request that the HTTP parser rejected, and closes the connection. */
 function rejectUnparsed(error: NodeJS.ErrnoException, socket: Socket): void {

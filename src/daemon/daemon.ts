@@ -10,8 +10,9 @@ import { snapshotOf } from '../journal/queries/snapshot.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import { createMetrics, type Metrics } from '../telemetry/metrics.ts';
 import { startTelemetry } from '../telemetry/telemetry.ts';
-import type { Reported } from './admin/messages.ts';
+import { tokenNames, type Reported } from './admin/messages.ts';
 import { AdminServer, type AdminFacts } from './admin/server.ts';
+import { lastReadableTokens } from './admin/tokens.ts';
 import { DeliveryThread, threadHandOver, usesDeliveryThread } from './delivery/delivery-thread.ts';
 import { reportSettings, serviceWords } from './live-status.ts';
 import { maintainJournal } from './maintenance.ts';
@@ -96,7 +97,7 @@ function createAdmin(options: DaemonOptions, parts: Parts, metrics: Metrics): Ad
     operate: (request) => operate(request, options, parts),
     metricsText: () => metrics.text(),
     responded: async () => parts.deliveryThread?.responded(),
-    token: (name) => (parts.open?.running.config ?? config).admin[name]?.read() ?? '',
+    token: lastReadableTokens((name) => (parts.open?.running.config ?? config).admin[name]),
   };
   return new AdminServer({ ...{ state: config.dataDir, version, facts, clock, log: log.child('admin') }, ...reportedOf(config) });
 }
@@ -110,7 +111,7 @@ async function listenOnNetwork(
   { config, log, listening }: DaemonOptions,
 ): Promise<readonly string[] | { readonly thrown: unknown }> {
   const { listen, tls } = config.admin;
-  const tokens = (['token', 'readToken'] as const).filter((name) => config.admin[name] !== undefined);
+  const tokens = tokenNames.filter((name) => config.admin[name] !== undefined);
   const addresses = await admin.listen({ place: 'network', listen, tls, tokens }).catch((thrown: unknown) => ({ thrown }));
   if (!('thrown' in addresses)) {
     listening?.(addresses);

@@ -121,7 +121,8 @@ describe('responses', () => {
 
   test('read routes accept only GET and HEAD', async () => {
     const { url } = await start();
-    for (const method of ['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']) expect((await get(`${url}/status`, {}, method)).status).toBe(404);
+    for (const method of ['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])
+      expect(await get(`${url}/status`, {}, method)).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
     expect(await get(`${url}/status`, {}, 'HEAD')).toMatchObject({ status: 200, body: '' });
   });
 
@@ -278,6 +279,22 @@ describe('credentials', () => {
     expect((await get(`${url}/status`, bearer('guess'))).status).toBe(429);
     clock.ms = 60_000;
     expect((await get(`${url}/status`, bearer('guess'))).status).toBe(401);
+  });
+
+  test('the read token gets 403 for an operation, which does not count as a wrong token', async () => {
+    const { url } = await start({ token: secret('full'), readToken: secret('read') }, { operate: () => Promise.resolve({}) });
+    const post = (given: string): Promise<Got> => {
+      const asked = request(`${url}/operations`, { method: 'POST', headers: { ...bearer(given), 'content-type': 'application/json' } });
+      asked.write('{}');
+      return ask(asked);
+    };
+    for (let i = 0; i < 12; i += 1)
+      expect(await post('read')).toMatchObject({
+        status: 403,
+        body: expect.stringContaining('admin.readToken allows no operations') as string,
+      });
+    expect((await post('wrong')).status).toBe(401);
+    expect((await post('full')).status).toBe(200);
   });
 
   test('a replaced token applies at once; a missing or empty one allows nothing and is logged', async () => {

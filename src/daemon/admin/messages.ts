@@ -33,7 +33,8 @@ export type Listen =
     }
   | { readonly place: 'socket'; readonly path: string };
 
-export type TokenName = 'token' | 'readToken';
+export const tokenNames = ['token', 'readToken'] as const;
+export type TokenName = (typeof tokenNames)[number];
 
 /** The calls that the main thread answers, under the name `daemon`. */
 export interface DaemonService {
@@ -41,7 +42,7 @@ export interface DaemonService {
   snapshot(): Snapshot | undefined | Promise<Snapshot | undefined>;
   metricsText(): Promise<string>;
   operate(request: unknown): Promise<unknown>;
-  /** @throws WaybillError `secret_missing` */
+  /** The last readable value; '' if the token is not configured. */
   token(name: TokenName): string;
   log(event: LogEventCode, fields: object, error: CarriedError | undefined): void;
 }
