@@ -3,7 +3,7 @@
  * errors for arguments that do not fit follow from it.
  */
 import { parseArgs } from 'node:util';
-import { WaybillError, messageOf } from '../errors.ts';
+import { WaybillError } from '../errors.ts';
 import { joinSpans } from '../settings/period.ts';
 import { nearest, nearestOrAll } from '../settings/nearest.ts';
 import { wordsOf, type Command, type Form, type Given, type Positionals } from './form.ts';
@@ -129,7 +129,8 @@ function strictly<Result>(table: Table, form: Form, work: () => Result): Result 
     return work();
   } catch (thrown) {
     if (!(thrown instanceof TypeError) || !('code' in thrown) || !String(thrown.code).startsWith('ERR_PARSE_ARGS_')) throw thrown;
-    throw usageError(table, form, messageOf(thrown));
+    // The further lines describe forms that this command does not accept.
+    throw usageError(table, form, thrown.message.split('\n', 1)[0] ?? '');
   }
 }
 

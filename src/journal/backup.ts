@@ -4,7 +4,7 @@
  * the same content, but reports no progress and cannot be cancelled.
  */
 import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, statfsSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, join, resolve, sep } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Database } from 'better-sqlite3';
 import { WaybillError, messageOf } from '../errors.ts';
@@ -41,12 +41,14 @@ const stepPages = 1_024;
 /**
  * Copies the state in `from` to the new directory `to`. The copy gets the name of a state after its
  * verification: SQLite's integrity check, the invariants of the self-check, and the same head.
- * @throws WaybillError `usage` if `to` exists, `backup_failed`, or an error of the state in `from`;
+ * @throws WaybillError `usage` if `to` exists or is inside `from`, `backup_failed`, or an error of the state in `from`;
  * then `to` does not exist
  */
 export async function backUp(from: string, to: string, options: BackupOptions): Promise<Backup> {
   const source = openReadOnly(from);
   try {
+    if (resolve(to).startsWith(resolve(from) + sep))
+      throw new WaybillError('usage', `cannot back up to "${to}": it is inside the state directory "${from}"`);
     createTarget(to);
     try {
       const partial = join(to, 'waybill.db.partial');

@@ -89,10 +89,11 @@ export const logEvents = {
       'Nothing was applied. `problems` lists every problem, with the text of `waybill check`. Correct the file: the daemon reads it again.',
   },
   'config.unchanged': {
-    level: 'debug',
+    level: 'info',
     message: 'configuration read again, nothing changed',
     fields: 'file',
-    meaning: 'The daemon received SIGHUP or a file changed, but no setting has a new value.',
+    meaning:
+      'The daemon received SIGHUP or a file changed, but no setting has a new value. After `config.rejected`: the files are valid again.',
   },
   'log.lines_lost': {
     level: 'warn',

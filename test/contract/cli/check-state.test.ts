@@ -2,9 +2,12 @@
  * `check` on the state directory: whether it is writable, and whether a source was only renamed.
  */
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
+import { createServer, type AddressInfo, type ListenOptions, type Server } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { adminLines } from '../../../src/cli/commands/check/admin.ts';
 import { writableLines } from '../../../src/cli/commands/check/state.ts';
 import { base } from '../../support/records.ts';
 import { opened, temporary } from '../../unit/journal/opening.ts';
@@ -128,3 +131,29 @@ test('a sink with the same id but another target is an error, as at the start', 
   );
   expect(() => journal.sinkPositions.register('out', 'syslog', 'audit', journal.positionFor('journal'), undefined)).toThrow('by syslog');
 });
+
+test('the address of the admin server must be free, unless a daemon runs with this state', async () => {
+  const dataDir = temporary();
+  const taken = await listening({ port: 0, host: '127.0.0.1' });
+  const { port } = taken.address() as AddressInfo;
+  const listen = `127.0.0.1:${port}`;
+  const told = async (): Promise<string[]> =>
+    (await adminLines({ dataDir, admin: { listen: ['[::1]:0', listen] } })).map(
+      ({ subject, level, message: words }) => `${subject} ${level} ${words}`,
+    );
+  expect(await told()).toEqual([`admin error cannot listen on admin.listen "${listen}": another process listens there already`]);
+  taken.close();
+  await once(taken, 'close');
+  // Twice: the check has released the address.
+  for (let i = 0; i < 2; i += 1) expect(await told()).toEqual([`admin ok can listen on [::1]:0, ${listen}`]);
+  const daemon = await listening({ path: join(dataDir, 'waybill.sock') });
+  daemon.on('connection', (socket) => void socket.end('HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n'));
+  expect(await told()).toEqual([]);
+  daemon.close();
+});
+
+async function listening(options: ListenOptions): Promise<Server> {
+  const server = createServer().listen(options);
+  await once(server, 'listening');
+  return server;
+}

@@ -65,7 +65,10 @@ test.each([
 test.each([[['list', '--json=yes']], [['send', '7', '--sink']], [['send', '7', '--sink', '--port']]])(
   '%j does not fit the type of an option',
   async (args) => {
-    await expect(call(...args)).rejects.toMatchObject({ code: 'usage' });
+    await expect(call(...args)).rejects.toMatchObject({
+      code: 'usage',
+      message: expect.stringMatching(/^cannot run "parcels \w+": [^\n]+; see waybill help parcels$/) as string,
+    });
   },
 );
 

@@ -54,6 +54,13 @@ test('an existing directory is refused and not changed', async () => {
   expect(statSync(join(to, 'waybill.db')).size).toBe(4);
 });
 
+test('a directory inside the state is refused', async () => {
+  const it = await used();
+  const before = readdirSync(it.directory);
+  await expect(backUp(it.directory, join(it.directory, 'copy'), idle)).rejects.toMatchObject({ code: 'usage' });
+  expect(readdirSync(it.directory)).toEqual(before);
+});
+
 test.each([
   [
     'a changed record',

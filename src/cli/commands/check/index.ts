@@ -27,6 +27,7 @@ import { messageLines } from './messages.ts';
 import { checkSink, settingLines } from './sink.ts';
 import { checkText } from './text.ts';
 import { sizingLines } from './sizing.ts';
+import { adminLines } from './admin.ts';
 import { knownState, writableLines, type Line } from './state.ts';
 import { defineCommand } from '../../command.ts';
 import { printJson, widthOf, type Io } from '../../io.ts';
@@ -44,8 +45,8 @@ const options = {
 export const command = defineCommand({
   name: 'check',
   summary: 'checks the configuration, then every connection and permission',
-  description: `Checks the configuration and reports every error at once. Then, unless --offline is given: checks that the state is writable, obtains a token,
-reads one page of each source, and checks each sink. Sends no record. It also reports how often each idle source is polled, whether the
+  description: `Checks the configuration and reports every error at once. Then, unless --offline is given: checks that the state is writable and the
+address of the admin server free, obtains a token, reads one page of each source, and checks each sink. Sends no record. It also reports how often each idle source is polled, whether the
 measured delays suggest another closeDelay, what the measured rate needs (journal, requests, outage), and whether a source was renamed.
 
 Exits with 2 for an invalid configuration, with 1 for a problem with a server or a permission.`,
@@ -68,7 +69,7 @@ async function run(values: ValuesOf<typeof options>, io: Io): Promise<number> {
     level: 'ok',
     message: `"${file}" is valid: ${names('source', config.sources)}, ${names('sink', config.sinks)}`,
   });
-  if (!values.offline && !only) lines.push(...(await writableLines(config)));
+  if (!values.offline && !only) lines.push(...(await writableLines(config)), ...(await adminLines(config)));
   const known = knownState(config);
   lines.push(...known.lines);
   for (const source of sources) lines.push(...idleLines(source, known.delays));

@@ -4,7 +4,7 @@
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
-import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -13,7 +13,7 @@ import { systemClock, systemRandom } from '../../../clock.ts';
 import { loadConfig } from '../../../config/load.ts';
 import { parseDuration } from '../../../settings/units.ts';
 import { runDaemon } from '../../../daemon/daemon.ts';
-import { WaybillError } from '../../../errors.ts';
+import { messageOf, WaybillError } from '../../../errors.ts';
 import { programFile } from '../../../files.ts';
 import { createLog } from '../../../telemetry/log.ts';
 import { version } from '../../../version.ts';
@@ -60,8 +60,7 @@ async function run(
   io: Io,
 ): Promise<number> {
   const lasts = values.for;
-  const directory = values.dir === undefined ? mkdtempSync(join(tmpdir(), 'waybill-demo-')) : resolve(values.dir);
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  const directory = createDirectory(values.dir);
 
   const over = new AbortController();
   const stop = AbortSignal.any([io.signal, over.signal, ...(lasts === undefined ? [] : [AbortSignal.timeout(lasts)])]);
@@ -98,11 +97,30 @@ async function run(
   } catch (thrown) {
     // Stopped before the service listened.
     if (io.signal.aborted && thrown === io.signal.reason) return 0;
+    if (isTimeout(thrown) && stop.aborted)
+      throw new WaybillError('usage', 'cannot run the demo: --for ended before the reference service listened; use at least 30s');
     throw thrown;
   } finally {
     child.kill('SIGTERM');
     await ended;
   }
+}
+
+function createDirectory(given: string | undefined): string {
+  try {
+    if (given === undefined) return mkdtempSync(join(tmpdir(), 'waybill-demo-'));
+    mkdirSync(resolve(given), { recursive: true, mode: 0o700 });
+    accessSync(given, constants.W_OK | constants.X_OK);
+    return resolve(given);
+  } catch (thrown) {
+    const what = given === undefined ? `a directory for the demo in "${tmpdir()}", so name one with --dir` : `"${given}" (--dir)`;
+    throw new WaybillError('usage', `cannot create ${what}: ${messageOf(thrown)}`, { cause: thrown });
+  }
+}
+
+/** The reason of `AbortSignal.timeout`. */
+function isTimeout(thrown: unknown): boolean {
+  return thrown instanceof DOMException && thrown.name === 'TimeoutError';
 }
 
 function startService(): ChildProcess {

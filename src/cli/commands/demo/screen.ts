@@ -105,8 +105,9 @@ export class DemoScreen {
     const archive = settings as ArchiveSettings;
     await using store = await openStore(archive, { id: 'archive', clock: systemClock });
     const [key] = signingKeysOf(archive, 'archive');
-    const verifiers = [await originOf(store)].flatMap((origin) => (origin === undefined ? [] : [signerOf(origin, key)]));
-    for (const line of verifyText(await verifyArchive(store, verifiers), false)) this.say(line);
+    const origin = await originOf(store);
+    if (origin === undefined) this.say('The archive has no segment yet: use a longer --for to see it verified.');
+    else for (const line of verifyText(await verifyArchive(store, [signerOf(origin, key)]), false)) this.say(line);
     this.say('');
     this.say(`Ended. The files stay in ${this.#directory}: events.ndjson, archive, waybill.log, waybill.yaml, state.`);
     this.say(`Again: waybill archive verify --config ${join(this.#directory, 'waybill.yaml')} --sink archive`);
