@@ -6,10 +6,10 @@ import type { Format } from '../src/encode/index.ts';
 import { elasticsearchSettings } from '../src/sink/elasticsearch/settings.ts';
 import { stepsFor } from '../src/sink/elasticsearch/templates.ts';
 import { quietTimers } from '../src/sink/kafka/timers.ts';
-import { Elasticsearch, elasticsearchMissing } from '../test/servers/elasticsearch.ts';
-import { KafkaBroker, kafkaMissing, kafkaVersions } from '../test/servers/kafka-broker.ts';
-import { rsyslog, rsyslogMissing } from '../test/servers/rsyslog.ts';
-import { SyslogReceiver } from '../test/servers/syslog-receiver.ts';
+import { Elasticsearch, elasticsearchMissing } from '../test/support/servers/elasticsearch.ts';
+import { KafkaBroker, kafkaMissing, kafkaVersions } from '../test/support/servers/kafka-broker.ts';
+import { rsyslog, rsyslogMissing } from '../test/support/servers/rsyslog.ts';
+import { SyslogReceiver } from '../test/support/servers/syslog-receiver.ts';
 import type { FloorOrder } from './delivery-floor.ts';
 
 /** An empty receiver. */

@@ -70,6 +70,13 @@ describe('files', () => {
     expect(files.filter(({ path, text }) => path.startsWith('test/unit/') && starts.test(text)).map(({ path }) => path)).toEqual([]);
   });
 
+  it('that help tests are in test/support', () => {
+    // The simulation and the checks of deployments are programs.
+    const folders = /^test\/(support|simulation|deploy|fixtures)\//;
+    const faults = files.filter(({ path }) => path.startsWith('test/') && !path.endsWith('.test.ts') && !folders.test(path));
+    expect(faults.map(({ path }) => path)).toEqual([]);
+  });
+
   it('promise nothing for later', () => {
     const faults = files.filter(
       ({ path, text }) => path !== 'test/tidy.test.ts' && /\bTODO\b|\bFIXME\b|\b(it|test|describe)\.(only|todo)\b/.test(text),

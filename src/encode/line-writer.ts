@@ -24,7 +24,7 @@ export interface Part {
 }
 
 /** A field under a key. */
-export interface Pair {
+interface Pair {
   readonly key: Part;
   readonly field: number;
   /** UTF-16 code units. */

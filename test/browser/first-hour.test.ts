@@ -4,7 +4,7 @@ import type { Browser } from 'playwright-core';
 import { ago, configure, Daemon, sourceOf } from '../support/e2e-daemon.ts';
 import { inPlace } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
-import { inEveryLook, launch, looksRight, missingBrowser, photograph, says, watchedPage } from './browser.ts';
+import { inEveryLook, launch, looksRight, missingBrowser, photograph, says, watchedPage } from '../support/browser.ts';
 
 const missing = missingBrowser();
 

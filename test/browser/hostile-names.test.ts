@@ -7,8 +7,8 @@ import type { Browser } from 'playwright-core';
 import { startAdmin } from '../../src/admin/server.ts';
 import { History } from '../../src/admin/page/history.ts';
 import { overviewOf } from '../../src/admin/page/overview.ts';
-import { now, sink, snapshot, source } from '../unit/report/snapshots.ts';
-import { launch, looksRight, missingBrowser, says, watchedPage } from './browser.ts';
+import { now, sink, snapshot, source } from '../support/report/snapshots.ts';
+import { launch, looksRight, missingBrowser, says, watchedPage } from '../support/browser.ts';
 
 const missing = missingBrowser();
 const hostile = `<img src=x onerror=alert(1)><script>alert(2)</script>"'&amp;]\u202egnp\u200f`;

@@ -8,8 +8,8 @@ import { startAdmin } from '../../src/admin/server.ts';
 import { History } from '../../src/admin/page/history.ts';
 import { overviewOf } from '../../src/admin/page/overview.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
-import { coverage, now, sink, snapshot, source } from '../unit/report/snapshots.ts';
-import { inEveryLook, launch, looksRight, missingBrowser, photograph, watchedPage } from './browser.ts';
+import { coverage, now, sink, snapshot, source } from '../support/report/snapshots.ts';
+import { inEveryLook, launch, looksRight, missingBrowser, photograph, watchedPage } from '../support/browser.ts';
 
 const missing = missingBrowser();
 const second = 1_000_000;

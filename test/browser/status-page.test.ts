@@ -11,7 +11,7 @@ import { ago, configure, Daemon, sourceOf } from '../support/e2e-daemon.ts';
 import { inPlace } from '../support/e2e-place.ts';
 import type { Place } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
-import { inEveryLook, launch, looksRight, missingBrowser, photograph, says, watchedPage } from './browser.ts';
+import { inEveryLook, launch, looksRight, missingBrowser, photograph, says, watchedPage } from '../support/browser.ts';
 
 const missing = missingBrowser();
 const hostile = '<img src=x onerror=alert(1)><script>alert(2)</script>"\u202e';

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { expect, test } from 'vitest';
 import { inPlace } from '../support/e2e-place.ts';
 import { waybillProgram } from '../support/programs.ts';
-import { launch, missingBrowser, photograph } from './browser.ts';
+import { launch, missingBrowser, photograph } from '../support/browser.ts';
 
 const missing = missingBrowser();
 

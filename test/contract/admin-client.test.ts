@@ -18,8 +18,8 @@ import { outputOf, type Output } from '../support/command-io.ts';
 import { createAuthority } from '../support/certificates.ts';
 import { waybillProgram } from '../support/programs.ts';
 import { base, day, hour } from '../support/records.ts';
-import { gap, lastAge, opened, proven, source, temporary } from '../unit/journal/opening.ts';
-import { now, sink, snapshot } from '../unit/report/snapshots.ts';
+import { gap, lastAge, opened, proven, source, temporary } from '../support/journal/opening.ts';
+import { now, sink, snapshot } from '../support/report/snapshots.ts';
 
 const token = 'read-only-token-4711';
 const silent = { write: () => undefined };

@@ -12,7 +12,7 @@ import { WaybillError } from '../../src/errors.ts';
 import { startAdmin } from '../../src/admin/server.ts';
 import type { AdminSources } from '../../src/admin/routes.ts';
 import { Connections } from '../../src/admin/connections.ts';
-import { snapshot } from '../unit/report/snapshots.ts';
+import { snapshot } from '../support/report/snapshots.ts';
 import { createServer } from 'node:http';
 
 let running: AsyncDisposableStack;

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { WaybillError } from '../../src/errors.ts';
 import { startAdmin, type AdminSettings } from '../../src/admin/server.ts';
-import { snapshot } from '../unit/report/snapshots.ts';
+import { snapshot } from '../support/report/snapshots.ts';
 
 let directory: string;
 let running: AsyncDisposableStack;
@@ -86,7 +86,7 @@ test('the network needs admin.token as a bearer token; readToken, Basic and no t
   running = new AsyncDisposableStack();
   const { url } = await start({ token: secret('admin-token-1'), readToken: secret('read-token-1') });
   expect((await post({ url }, {})).status).toBe(401);
-  expect((await post({ url }, bearer('read-token-1'))).status).toBe(401);
+  expect((await post({ url }, bearer('read-token-1'))).status).toBe(403);
   expect((await post({ url }, bearer('wrong'))).status).toBe(401);
   // A browser sends Basic automatically, also for a page of another site.
   const basic = { authorization: `Basic ${Buffer.from('any:admin-token-1').toString('base64')}` };

@@ -18,7 +18,7 @@ import type { Log } from '../../src/model/telemetry.ts';
 import type { Clock } from '../../src/model/time.ts';
 import type { AdminSources } from '../../src/admin/routes.ts';
 import { startAdmin, type Admin, type AdminSettings } from '../../src/admin/server.ts';
-import { sink, snapshot, source } from '../unit/report/snapshots.ts';
+import { sink, snapshot, source } from '../support/report/snapshots.ts';
 
 const clock: Clock & { ms: number } = {
   ms: 0,

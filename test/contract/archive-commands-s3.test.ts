@@ -11,8 +11,8 @@ import { bucketTarget } from '../../src/sink/archive/settings.ts';
 import { keyFrom, recordLine, windowLines, writeArchive } from '../support/archive.ts';
 import { commandIo } from '../support/command-io.ts';
 import { temporary } from '../support/model-journal.ts';
-import { valid } from '../unit/config/loading.ts';
-import { S3Model } from './s3-model.ts';
+import { valid } from '../support/config/loading.ts';
+import { S3Model } from '../support/sinks/s3-model.ts';
 
 const pem = keyFrom(1).export({ format: 'pem', type: 'pkcs8' }).toString();
 const prefix = 'audit/production/';

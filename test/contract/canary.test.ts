@@ -28,8 +28,8 @@ import type { Question, Saying } from '../support/echo-servers.ts';
 import { encodings } from '../support/encodings.ts';
 import { KafkaModel } from '../support/kafka-model.ts';
 import { ModelElasticsearch } from '../support/model-elasticsearch.ts';
-import { batchOf, contextOf, messages, ModelKept } from './sink-batches.ts';
-import { RelpReceiver } from './sinks/syslog-receivers.ts';
+import { batchOf, contextOf, messages, ModelKept } from '../support/sinks/sink-batches.ts';
+import { RelpReceiver } from '../support/sinks/syslog-receivers.ts';
 
 /**
  * Only every `step`-th case is tried. 13, 97, 389 and 997 are coprime with the numbers of

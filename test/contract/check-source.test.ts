@@ -10,7 +10,7 @@ import { outputOf } from '../support/command-io.ts';
 import { createAuthority } from '../support/certificates.ts';
 import { startService } from '../support/model-service-server.ts';
 import type { Finding } from '../support/offline-check.ts';
-import { temporaryDirectory } from '../unit/config/loading.ts';
+import { temporaryDirectory } from '../support/config/loading.ts';
 
 async function checked(refuse: (parameters: URLSearchParams) => number | undefined): Promise<{ code: number; findings: Finding[] }> {
   const authority = await createAuthority('Test Root');

@@ -4,10 +4,10 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { sized } from '../support/long-run.ts';
 import { between, seeded } from '../support/records.ts';
-import { beside, opened, temporary } from '../unit/journal/opening.ts';
-import { faultsOf, seenFaults, tilingFaults } from '../unit/journal/recompute.ts';
+import { beside, opened, temporary } from '../support/journal/opening.ts';
+import { faultsOf, seenFaults, tilingFaults } from '../support/journal/recompute.ts';
 
-const child = fileURLToPath(new URL('./journal-killed.ts', import.meta.url));
+const child = fileURLToPath(new URL('../support/journal/journal-killed.ts', import.meta.url));
 
 interface Reported {
   readonly seq: number;

@@ -12,7 +12,7 @@ import { dispatch } from '../../src/main.ts';
 import { commandIo, outputOf, type Output } from '../support/command-io.ts';
 import { oldNode } from '../support/old-node.ts';
 import { referenceProgram, waybillProgram } from '../support/programs.ts';
-import { temporaryDirectory } from '../unit/config/loading.ts';
+import { temporaryDirectory } from '../support/config/loading.ts';
 
 /** A configuration of a service that is never requested. */
 function configurationWith(state: string): string {

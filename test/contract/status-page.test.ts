@@ -14,7 +14,7 @@ import type { AdminSources } from '../../src/admin/routes.ts';
 import type { AdminSettings } from '../../src/admin/server.ts';
 import { History } from '../../src/admin/page/history.ts';
 import { overviewOf } from '../../src/admin/page/overview.ts';
-import { sink, snapshot } from '../unit/report/snapshots.ts';
+import { sink, snapshot } from '../support/report/snapshots.ts';
 
 const hostile = '</script><img src=x onerror=alert(1)>"\'\u202e\u001b[31m';
 const secret = (words: string) => ({ read: () => words });

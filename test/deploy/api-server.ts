@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseAllDocuments } from 'yaml';
-import { cacheFolder } from '../servers/programs.ts';
+import { cacheFolder } from '../support/servers/programs.ts';
 import { programPath, run } from './programs.ts';
 
 const root = resolve(import.meta.dirname, '../..');

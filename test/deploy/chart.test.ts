@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parse, parseAllDocuments } from 'yaml';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { cacheFolder } from '../servers/programs.ts';
+import { cacheFolder } from '../support/servers/programs.ts';
 import { notRun, programPath, run } from './programs.ts';
 
 const root = resolve(import.meta.dirname, '../..');

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { cacheFolder } from '../servers/programs.ts';
+import { cacheFolder } from '../support/servers/programs.ts';
 import { notRun, programPath, run } from './programs.ts';
 
 const root = resolve(import.meta.dirname, '../..');

@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { accessSync, constants, existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { cacheFolder } from '../servers/programs.ts';
+import { cacheFolder } from '../support/servers/programs.ts';
 
 /** The path of a program; undefined if it is not installed. */
 export function programPath(name: string, inCache: string): string | undefined {

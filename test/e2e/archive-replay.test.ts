@@ -6,7 +6,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { S3Model } from '../contract/s3-model.ts';
+import { S3Model } from '../support/sinks/s3-model.ts';
 import { archivedRecords } from '../support/archive-files.ts';
 import { ago, configure, Daemon, sourceOf } from '../support/e2e-daemon.ts';
 import { compare, exactlyOnce, linesOf } from '../support/e2e-oracle.ts';

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { expect, test } from 'vitest';
-import { StreamReceiver } from '../contract/sinks/syslog-receivers.ts';
+import { StreamReceiver } from '../support/sinks/syslog-receivers.ts';
 import { createAuthority } from '../support/certificates.ts';
 import { ago, caughtUp, configure, Daemon, sourceOf } from '../support/e2e-daemon.ts';
 import { compare, exactlyOnce, originalOf } from '../support/e2e-oracle.ts';

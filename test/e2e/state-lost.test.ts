@@ -5,7 +5,7 @@
  */
 import { cpSync, existsSync, rmSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { StreamReceiver } from '../contract/sinks/syslog-receivers.ts';
+import { StreamReceiver } from '../support/sinks/syslog-receivers.ts';
 import { ago, caughtUp, configure, Daemon, sourceOf } from '../support/e2e-daemon.ts';
 import type { Settings } from '../support/e2e-daemon.ts';
 import { linesOf, originalOf } from '../support/e2e-oracle.ts';

@@ -12,7 +12,7 @@ import { inPlace, inPlaceIfLong, pause } from '../support/e2e-place.ts';
 import type { Place } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 import { sized } from '../support/long-run.ts';
-import { freePort } from '../servers/ports.ts';
+import { freePort } from '../support/servers/ports.ts';
 
 const records = 200;
 const startService = (place: Place): Promise<Service> => Service.start(place, '--records', String(records), '--span', '2m');

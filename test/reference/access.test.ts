@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Service, type TruthRecord } from './service.ts';
+import { Service, type TruthRecord } from '../support/reference/service.ts';
 
 let service: Service;
 let truth: TruthRecord[];

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest';
-import { Service } from './service.ts';
+import { Service } from '../support/reference/service.ts';
 
 const all = [
   'Audit AccessWindow Changed',

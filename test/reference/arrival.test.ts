@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { comparable, Service, type TruthRecord } from './service.ts';
+import { comparable, Service, type TruthRecord } from '../support/reference/service.ts';
 
 const countsOf = async (service: Service): Promise<{ total: number; visible: number }> =>
   (await service.control('GET', '/stats')).json['records'] as { total: number; visible: number };

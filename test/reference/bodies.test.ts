@@ -6,8 +6,8 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, type TLSSocket } from 'node:tls';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { fileOf, logOf, open, protect } from './files.ts';
-import { Service, type Caller } from './service.ts';
+import { fileOf, logOf, open, protect } from '../support/reference/files.ts';
+import { Service, type Caller } from '../support/reference/service.ts';
 
 let service: Service;
 let author: Caller;

@@ -11,7 +11,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { isLong } from '../support/long-run.ts';
 import { oldNode } from '../support/old-node.ts';
 import { waybillProgram } from '../support/programs.ts';
-import { Service } from './service.ts';
+import { Service } from '../support/reference/service.ts';
 
 const document = readFileSync(new URL('../../docs/reference-service.md', import.meta.url), 'utf8');
 

@@ -12,8 +12,8 @@ import { Feed } from '../../src/reference/logs/feed.ts';
 import { Store } from '../../src/reference/logs/store.ts';
 import { organisationOf } from '../../src/reference/people/organisation.ts';
 import { Switches } from '../../src/reference/switches.ts';
-import { logOf, opens, places, policy, protect, type Protected } from './files.ts';
-import { Service } from './service.ts';
+import { logOf, opens, places, policy, protect, type Protected } from '../support/reference/files.ts';
+import { Service } from '../support/reference/service.ts';
 
 test('a service killed at work has lost nothing that it acknowledged, and has no partial write', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'reference-test-'));

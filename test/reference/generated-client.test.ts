@@ -12,7 +12,7 @@ import openapiTypes, { astToString } from 'openapi-typescript';
 import ts from 'typescript';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { isLong } from '../support/long-run.ts';
-import { Service } from './service.ts';
+import { Service } from '../support/reference/service.ts';
 
 const root = new URL('../../', import.meta.url);
 let folder: string;

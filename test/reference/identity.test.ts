@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { createRemoteJWKSet, customFetch, jwtVerify } from 'jose';
 import * as oidc from 'openid-client';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { Service } from './service.ts';
+import { Service } from '../support/reference/service.ts';
 
 let service: Service;
 beforeAll(async () => {

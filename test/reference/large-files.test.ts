@@ -3,8 +3,8 @@ import { setImmediate } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { decodedInSlices, encodedSlices } from '../../src/reference/http/base64.ts';
 import { BodyBudget } from '../../src/reference/http/body-budget.ts';
-import { fileOf, networkAt } from './files.ts';
-import { Service, type Caller } from './service.ts';
+import { fileOf, networkAt } from '../support/reference/files.ts';
+import { Service, type Caller } from '../support/reference/service.ts';
 
 /** Bytes of one slice. */
 const slice = 786_432;

@@ -3,8 +3,8 @@
  * with it too (Service.call).
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Description } from './description.ts';
-import { Service } from './service.ts';
+import { Description } from '../support/reference/description.ts';
+import { Service } from '../support/reference/service.ts';
 
 let service: Service;
 let description: Description;

@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { fileOf, logOf, networkAt, open, opens, places, policy, protect } from './files.ts';
-import { Service, type Caller, type Told } from './service.ts';
+import { fileOf, logOf, networkAt, open, opens, places, policy, protect } from '../support/reference/files.ts';
+import { Service, type Caller, type Told } from '../support/reference/service.ts';
 
 let service: Service;
 let author: Caller;

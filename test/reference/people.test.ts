@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { Service, type Caller, type Told } from './service.ts';
+import { Service, type Caller, type Told } from '../support/reference/service.ts';
 
 interface Listed {
   pagination: Record<string, number>;

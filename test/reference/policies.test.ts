@@ -1,8 +1,8 @@
 import { borders } from '@rapideditor/country-coder';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { countries } from '../../src/reference/policies/countries.ts';
-import { logOf, networkAt, open, opens, places, policy, protect, fileOf, type Protected } from './files.ts';
-import { Service, type Caller, type Told } from './service.ts';
+import { logOf, networkAt, open, opens, places, policy, protect, fileOf, type Protected } from '../support/reference/files.ts';
+import { Service, type Caller, type Told } from '../support/reference/service.ts';
 
 /** A second copy of the table of section 2.8. */
 const table = [

@@ -8,7 +8,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { optionsOf } from '../../src/reference/options.ts';
 import { BadValue } from '../../src/reference/values.ts';
 import { referenceProgram } from '../support/programs.ts';
-import { Service, type TruthRecord } from './service.ts';
+import { Service, type TruthRecord } from '../support/reference/service.ts';
 
 const runs = (...args: string[]): { status: number | null; out: string; err: string } => {
   const { status, stdout, stderr } = spawnSync(process.execPath, [referenceProgram, ...args], { encoding: 'utf8', timeout: 10_000 });

@@ -1,7 +1,7 @@
 /** The table of specification section 5, endpoint by endpoint and role by role, in both directions. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { fileOf, networkAt, policy, protect, type Protected } from './files.ts';
-import { Service, type Caller } from './service.ts';
+import { fileOf, networkAt, policy, protect, type Protected } from '../support/reference/files.ts';
+import { Service, type Caller } from '../support/reference/service.ts';
 
 const roles = [
   'Author',

@@ -5,7 +5,7 @@
 import { Readable } from 'node:stream';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { isLong } from '../support/long-run.ts';
-import { Service, type TruthRecord } from './service.ts';
+import { Service, type TruthRecord } from '../support/reference/service.ts';
 
 interface Stats {
   requests: Record<string, Record<string, number>>;

@@ -10,7 +10,7 @@ import { expect, test } from 'vitest';
 import { DirectoryStore } from '../../src/archive/directory-store.ts';
 import { formatVerifier, signerOf } from '../../src/archive/signed-note.ts';
 import { keyFrom, windowLines, writeArchive } from '../support/archive.ts';
-import { cacheFolder, notAsked } from './programs.ts';
+import { cacheFolder, notAsked } from '../support/servers/programs.ts';
 
 const program = join(cacheFolder(), 'c2sp-client-1.0.0/c2sp-client');
 const missing = notAsked() ?? (existsSync(program) ? undefined : `no ${program}: test/servers/install.sh c2sp-client builds it`);

@@ -13,7 +13,7 @@ import { compare, exactlyOnce } from '../support/e2e-oracle.ts';
 import { inPlace, pause, until } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 import { hasPython, verifyWithPython } from '../support/second-verifier.ts';
-import { s3Missing, S3Server } from './s3-server.ts';
+import { s3Missing, S3Server } from '../support/servers/s3-server.ts';
 
 const missing = s3Missing('versitygw');
 const kills = Number(process.env['WAYBILL_SERVER_KILLS'] ?? 10);

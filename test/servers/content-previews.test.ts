@@ -7,16 +7,16 @@ import { expect, test } from 'vitest';
 import component from '../../content/elasticsearch/component-template.json' with { type: 'json' };
 import { encoder } from '../../src/encode/index.ts';
 import { normalizer } from '../../src/normalize/normalizer.ts';
-import type { PanelPicture } from '../unit/content/dashboard-svg.ts';
-import { dashboardSvg } from '../unit/content/dashboard-svg.ts';
-import { dashboardPanels, shippedObjects } from '../unit/content/lens.ts';
-import { weekEnd, weekOfRecords, weekStart } from '../unit/content/preview-week.ts';
-import { recordOf, settings } from '../unit/normalize/records.ts';
-import { Elasticsearch, elasticsearchMissing } from './elasticsearch.ts';
-import { dayEnd, dayStart, deliverDay } from './ledger-day.ts';
-import { dataOf } from './panel-data.ts';
-import type { TimeRange } from './panel-data.ts';
-import { notAsked } from './programs.ts';
+import type { PanelPicture } from '../support/content/dashboard-svg.ts';
+import { dashboardSvg } from '../support/content/dashboard-svg.ts';
+import { dashboardPanels, shippedObjects } from '../support/content/lens.ts';
+import { weekEnd, weekOfRecords, weekStart } from '../support/content/preview-week.ts';
+import { recordOf, settings } from '../support/normalize/records.ts';
+import { Elasticsearch, elasticsearchMissing } from '../support/servers/elasticsearch.ts';
+import { dayEnd, dayStart, deliverDay } from '../support/servers/ledger-day.ts';
+import { dataOf } from '../support/servers/panel-data.ts';
+import type { TimeRange } from '../support/servers/panel-data.ts';
+import { notAsked } from '../support/servers/programs.ts';
 
 /** By the default of a dashboard's time picker. */
 const ranges = {

@@ -7,14 +7,14 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { syslog } from '../../src/sink/syslog/index.ts';
 import { normalizer } from '../../src/normalize/normalizer.ts';
-import { batchOf, contextOf, message, ModelKept } from '../contract/sink-batches.ts';
+import { batchOf, contextOf, message, ModelKept } from '../support/sinks/sink-batches.ts';
 import { until } from '../support/e2e-place.ts';
-import { encoder } from '../unit/encode/texts.ts';
-import { fullest, poorest, recordOf, settings } from '../unit/normalize/records.ts';
-import { notAsked } from './programs.ts';
-import { syslogNg, syslogNgMissing } from './syslog-ng.ts';
-import type { Program } from './syslog-receiver.ts';
-import { SyslogReceiver } from './syslog-receiver.ts';
+import { encoder } from '../support/encode/texts.ts';
+import { fullest, poorest, recordOf, settings } from '../support/normalize/records.ts';
+import { notAsked } from '../support/servers/programs.ts';
+import { syslogNg, syslogNgMissing } from '../support/servers/syslog-ng.ts';
+import type { Program } from '../support/servers/syslog-receiver.ts';
+import { SyslogReceiver } from '../support/servers/syslog-receiver.ts';
 
 const shipped = (name: string): string => fileURLToPath(new URL(`../../content/sc4s/${name}`, import.meta.url));
 

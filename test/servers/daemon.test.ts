@@ -10,12 +10,12 @@ import { ago, caughtUp, Daemon } from '../support/e2e-daemon.ts';
 import { inPlace, pause, until } from '../support/e2e-place.ts';
 import type { Place } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
-import { CuttingProxy } from './cutting-proxy.ts';
-import { Elasticsearch, elasticsearchMissing } from './elasticsearch.ts';
-import { KafkaBroker, kafkaMissing } from './kafka-broker.ts';
-import { notAsked } from './programs.ts';
-import { allOnce, counted, differences, setUp, sinkIds, stream, topic } from './three-receivers.ts';
-import type { SinkId } from './three-receivers.ts';
+import { CuttingProxy } from '../support/servers/cutting-proxy.ts';
+import { Elasticsearch, elasticsearchMissing } from '../support/servers/elasticsearch.ts';
+import { KafkaBroker, kafkaMissing } from '../support/servers/kafka-broker.ts';
+import { notAsked } from '../support/servers/programs.ts';
+import { allOnce, counted, differences, setUp, sinkIds, stream, topic } from '../support/servers/three-receivers.ts';
+import type { SinkId } from '../support/servers/three-receivers.ts';
 
 const missing = notAsked() ?? kafkaMissing('4.4.0') ?? elasticsearchMissing('elasticsearch-9.5.3');
 const kills = Number(process.env['WAYBILL_SERVER_KILLS'] ?? 5);

@@ -8,9 +8,9 @@ import { expect, test } from 'vitest';
 import { ago, configure, Daemon, sourceOf } from '../support/e2e-daemon.ts';
 import { inPlace, pause, until } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
-import { Elasticsearch, elasticsearchMissing } from './elasticsearch.ts';
-import { notAsked } from './programs.ts';
-import { stream, waybill } from './three-receivers.ts';
+import { Elasticsearch, elasticsearchMissing } from '../support/servers/elasticsearch.ts';
+import { notAsked } from '../support/servers/programs.ts';
+import { stream, waybill } from '../support/servers/three-receivers.ts';
 
 const missing = notAsked() ?? elasticsearchMissing('elasticsearch-9.5.3');
 const records = 6_000;

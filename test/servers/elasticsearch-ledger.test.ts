@@ -8,14 +8,14 @@ import { ago, caughtUp, configure, Daemon, sourceOf } from '../support/e2e-daemo
 import { linesOf } from '../support/e2e-oracle.ts';
 import { inPlace, until } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
-import { flat } from '../unit/content/events.ts';
-import { kql } from '../unit/content/kql.ts';
-import type { LensColumn } from '../unit/content/lens.ts';
-import { columnsOf, lensPanels, shippedObjects } from '../unit/content/lens.ts';
-import { Elasticsearch, elasticsearchMissing } from './elasticsearch.ts';
-import { dataOf, timeOf } from './panel-data.ts';
-import { notAsked } from './programs.ts';
-import { waybill } from './three-receivers.ts';
+import { flat } from '../support/content/events.ts';
+import { kql } from '../support/content/kql.ts';
+import type { LensColumn } from '../support/content/lens.ts';
+import { columnsOf, lensPanels, shippedObjects } from '../support/content/lens.ts';
+import { Elasticsearch, elasticsearchMissing } from '../support/servers/elasticsearch.ts';
+import { dataOf, timeOf } from '../support/servers/panel-data.ts';
+import { notAsked } from '../support/servers/programs.ts';
+import { waybill } from '../support/servers/three-receivers.ts';
 
 const missing = notAsked() ?? elasticsearchMissing('elasticsearch-9.5.3');
 const stream = 'logs-dpas.ledger-default';

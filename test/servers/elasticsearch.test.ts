@@ -13,17 +13,17 @@ import type { Batch, ResumePoint, Message, Sink, DeliveryResult } from '../../sr
 import { normalizer } from '../../src/normalize/normalizer.ts';
 import { elasticsearch } from '../../src/sink/elasticsearch/index.ts';
 import { elasticsearchSettings } from '../../src/sink/elasticsearch/settings.ts';
-import { batchOf, contextOf, message, messages, ModelKept, textOf } from '../contract/sink-batches.ts';
-import { sinkSuite } from '../contract/sink-suite.ts';
-import type { Place } from '../contract/sink-suite.ts';
+import { batchOf, contextOf, message, messages, ModelKept, textOf } from '../support/sinks/sink-batches.ts';
+import { sinkSuite } from '../support/sinks/sink-suite.ts';
+import type { Place } from '../support/sinks/sink-suite.ts';
 import { createAuthority } from '../support/certificates.ts';
 import { startProxy } from '../support/proxy.ts';
-import { recordOf, settings as normalizeSettings, shapes } from '../unit/normalize/records.ts';
-import { CuttingProxy } from './cutting-proxy.ts';
-import { Elasticsearch, elasticsearchMissing, password } from './elasticsearch.ts';
-import type { Line } from './elasticsearch.ts';
-import { notAsked } from './programs.ts';
-import { encoder } from '../unit/encode/texts.ts';
+import { recordOf, settings as normalizeSettings, shapes } from '../support/normalize/records.ts';
+import { CuttingProxy } from '../support/servers/cutting-proxy.ts';
+import { Elasticsearch, elasticsearchMissing, password } from '../support/servers/elasticsearch.ts';
+import type { Line } from '../support/servers/elasticsearch.ts';
+import { notAsked } from '../support/servers/programs.ts';
+import { encoder } from '../support/encode/texts.ts';
 
 const never = new AbortController().signal;
 const pem = (text: string) => ({ read: () => [text], describe: () => 'a file of the test' });

@@ -10,10 +10,10 @@ import { ago, caughtUp, configure, Daemon, sourceOf } from '../support/e2e-daemo
 import { originalOf } from '../support/e2e-oracle.ts';
 import { inPlace, until } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
-import { administer, createTopic } from './kafka-admin.ts';
-import { KafkaBroker, kafkaMissing } from './kafka-broker.ts';
-import { KafkaProxy } from './kafka-proxy.ts';
-import { notAsked } from './programs.ts';
+import { administer, createTopic } from '../support/servers/kafka-admin.ts';
+import { KafkaBroker, kafkaMissing } from '../support/servers/kafka-broker.ts';
+import { KafkaProxy } from '../support/servers/kafka-proxy.ts';
+import { notAsked } from '../support/servers/programs.ts';
 
 const missing = notAsked() ?? kafkaMissing('4.4.0');
 const patient = 300_000;

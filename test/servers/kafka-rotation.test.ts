@@ -13,9 +13,9 @@ import { compare, exactlyOnce, originalOf } from '../support/e2e-oracle.ts';
 import { inPlace, until } from '../support/e2e-place.ts';
 import type { Place } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
-import { createTopic } from './kafka-admin.ts';
-import { KafkaBroker, kafkaMissing, password } from './kafka-broker.ts';
-import { notAsked } from './programs.ts';
+import { createTopic } from '../support/servers/kafka-admin.ts';
+import { KafkaBroker, kafkaMissing, password } from '../support/servers/kafka-broker.ts';
+import { notAsked } from '../support/servers/programs.ts';
 
 const missing = notAsked() ?? kafkaMissing('4.4.0');
 const topic = 'audit';

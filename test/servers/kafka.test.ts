@@ -14,14 +14,14 @@ import { kafka } from '../../src/sink/kafka/index.ts';
 import { partitionFor } from '../../src/sink/kafka/messages.ts';
 import { setupText } from '../../src/sink/kafka/setup.ts';
 import { createAuthority } from '../support/certificates.ts';
-import { batchOf, contextOf, messages, ModelKept } from '../contract/sink-batches.ts';
-import { sinkSuite } from '../contract/sink-suite.ts';
-import type { Place } from '../contract/sink-suite.ts';
-import { aclsOf, administer, allow, createTopic } from './kafka-admin.ts';
-import { KafkaBroker, kafkaMissing, kafkaVersions, password } from './kafka-broker.ts';
-import type { Listener } from './kafka-broker.ts';
-import { KafkaProxy } from './kafka-proxy.ts';
-import { notAsked } from './programs.ts';
+import { batchOf, contextOf, messages, ModelKept } from '../support/sinks/sink-batches.ts';
+import { sinkSuite } from '../support/sinks/sink-suite.ts';
+import type { Place } from '../support/sinks/sink-suite.ts';
+import { aclsOf, administer, allow, createTopic } from '../support/servers/kafka-admin.ts';
+import { KafkaBroker, kafkaMissing, kafkaVersions, password } from '../support/servers/kafka-broker.ts';
+import type { Listener } from '../support/servers/kafka-broker.ts';
+import { KafkaProxy } from '../support/servers/kafka-proxy.ts';
+import { notAsked } from '../support/servers/programs.ts';
 
 const never = new AbortController().signal;
 const kills = Number(process.env['WAYBILL_SERVER_KILLS'] ?? 5);
@@ -233,7 +233,7 @@ for (const version of kafkaVersions) {
     test(`the sender is killed ${kills * 4} times at any moment: once, in order`, { timeout: 900_000 }, async () => {
       const topic = await freshTopic(broker);
       const through = kills * 4 * 1_000;
-      const sender = fileURLToPath(new URL('kafka-sender.ts', import.meta.url));
+      const sender = fileURLToPath(new URL('../support/servers/kafka-sender.ts', import.meta.url));
       const begin = (last: number) => {
         const child = spawn(process.execPath, [sender, broker.address(), topic, String(last), '50'], { stdio: ['ignore', 'pipe', 'pipe'] });
         let errors = '';

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { endOf, inPlace, until } from '../support/e2e-place.ts';
 import type { Place } from '../support/e2e-place.ts';
-import { freePort } from './ports.ts';
-import { cacheFolder, notAsked } from './programs.ts';
+import { freePort } from '../support/servers/ports.ts';
+import { cacheFolder, notAsked } from '../support/servers/programs.ts';
 
 const program = join(cacheFolder(), 'otelcol-0.160.0/otelcol');
 const missing = notAsked() ?? (existsSync(program) ? undefined : `no ${program}: test/servers/install.sh otelcol builds it`);

@@ -8,10 +8,10 @@ import { ago, caughtUp, Daemon } from '../support/e2e-daemon.ts';
 import { compare, exactlyOnce, linesOf, originalOf } from '../support/e2e-oracle.ts';
 import { inPlace } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
-import { Elasticsearch, elasticsearchMissing } from './elasticsearch.ts';
-import { KafkaBroker, kafkaMissing } from './kafka-broker.ts';
-import { notAsked } from './programs.ts';
-import { allOnce, differences, setUp, stream, waybill } from './three-receivers.ts';
+import { Elasticsearch, elasticsearchMissing } from '../support/servers/elasticsearch.ts';
+import { KafkaBroker, kafkaMissing } from '../support/servers/kafka-broker.ts';
+import { notAsked } from '../support/servers/programs.ts';
+import { allOnce, differences, setUp, stream, waybill } from '../support/servers/three-receivers.ts';
 
 const missing = notAsked() ?? kafkaMissing('4.4.0') ?? elasticsearchMissing('elasticsearch-9.5.3');
 const patient = 600_000;

@@ -2,15 +2,15 @@
 import { describe, test } from 'vitest';
 import type { ResumePoint, Sink } from '../../src/model/sink.ts';
 import { syslog } from '../../src/sink/syslog/index.ts';
-import { contextOf } from '../contract/sink-batches.ts';
-import { sinkSuite } from '../contract/sink-suite.ts';
-import type { Place } from '../contract/sink-suite.ts';
-import { CuttingProxy } from './cutting-proxy.ts';
-import { notAsked } from './programs.ts';
-import { rsyslog, rsyslogMissing } from './rsyslog.ts';
-import { syslogNg, syslogNgMissing } from './syslog-ng.ts';
-import { SyslogReceiver } from './syslog-receiver.ts';
-import type { Way } from './syslog-receiver.ts';
+import { contextOf } from '../support/sinks/sink-batches.ts';
+import { sinkSuite } from '../support/sinks/sink-suite.ts';
+import type { Place } from '../support/sinks/sink-suite.ts';
+import { CuttingProxy } from '../support/servers/cutting-proxy.ts';
+import { notAsked } from '../support/servers/programs.ts';
+import { rsyslog, rsyslogMissing } from '../support/servers/rsyslog.ts';
+import { syslogNg, syslogNgMissing } from '../support/servers/syslog-ng.ts';
+import { SyslogReceiver } from '../support/servers/syslog-receiver.ts';
+import type { Way } from '../support/servers/syslog-receiver.ts';
 
 const never = new AbortController().signal;
 const pem = (text: string) => ({ read: () => [text], describe: () => 'a file of the test' });

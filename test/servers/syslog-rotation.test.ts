@@ -9,10 +9,10 @@ import { ago, caughtUp, configure, Daemon, sourceOf } from '../support/e2e-daemo
 import { compare, exactlyOnce, originalOf } from '../support/e2e-oracle.ts';
 import { inPlace, until } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
-import { notAsked } from './programs.ts';
-import { rsyslog, rsyslogMissing } from './rsyslog.ts';
-import { syslogNg, syslogNgMissing } from './syslog-ng.ts';
-import { SyslogReceiver } from './syslog-receiver.ts';
+import { notAsked } from '../support/servers/programs.ts';
+import { rsyslog, rsyslogMissing } from '../support/servers/rsyslog.ts';
+import { syslogNg, syslogNgMissing } from '../support/servers/syslog-ng.ts';
+import { SyslogReceiver } from '../support/servers/syslog-receiver.ts';
 
 const rotations = 3;
 const lifeMs = 40_000;

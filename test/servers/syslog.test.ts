@@ -6,13 +6,13 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { codeOf, messageOf } from '../../src/errors.ts';
 import type { Batch, Sink } from '../../src/model/sink.ts';
 import { syslog } from '../../src/sink/syslog/index.ts';
-import { batchOf, contextOf, message, messages, ModelKept } from '../contract/sink-batches.ts';
+import { batchOf, contextOf, message, messages, ModelKept } from '../support/sinks/sink-batches.ts';
 import { until } from '../support/e2e-place.ts';
-import { notAsked } from './programs.ts';
-import { rsyslog, rsyslogMissing } from './rsyslog.ts';
-import { syslogNg, syslogNgMissing } from './syslog-ng.ts';
-import { SyslogReceiver } from './syslog-receiver.ts';
-import type { Parsed, Way } from './syslog-receiver.ts';
+import { notAsked } from '../support/servers/programs.ts';
+import { rsyslog, rsyslogMissing } from '../support/servers/rsyslog.ts';
+import { syslogNg, syslogNgMissing } from '../support/servers/syslog-ng.ts';
+import { SyslogReceiver } from '../support/servers/syslog-receiver.ts';
+import type { Parsed, Way } from '../support/servers/syslog-receiver.ts';
 
 const never = new AbortController().signal;
 const pem = (text: string) => ({ read: () => [text], describe: () => 'a file of the test' });

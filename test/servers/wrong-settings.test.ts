@@ -12,11 +12,11 @@ import { compare, exactlyOnce, linesOf, originalOf } from '../support/e2e-oracle
 import { inPlace, until } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 import { mounted } from '../support/e2e-tmpfs.ts';
-import { Elasticsearch, elasticsearchMissing, password as elasticPassword } from './elasticsearch.ts';
-import { allow, createTopic } from './kafka-admin.ts';
-import { KafkaBroker, kafkaMissing, password as kafkaPassword } from './kafka-broker.ts';
-import { notAsked } from './programs.ts';
-import { waybill } from './three-receivers.ts';
+import { Elasticsearch, elasticsearchMissing, password as elasticPassword } from '../support/servers/elasticsearch.ts';
+import { allow, createTopic } from '../support/servers/kafka-admin.ts';
+import { KafkaBroker, kafkaMissing, password as kafkaPassword } from '../support/servers/kafka-broker.ts';
+import { notAsked } from '../support/servers/programs.ts';
+import { waybill } from '../support/servers/three-receivers.ts';
 
 const missing =
   notAsked() ?? kafkaMissing('4.4.0') ?? elasticsearchMissing('elasticsearch-9.5.3') ?? elasticsearchMissing('opensearch-3.8.0');

@@ -8,7 +8,7 @@ import { zstdDecompressSync } from 'node:zlib';
 import type Database from 'better-sqlite3';
 import type { Window } from '../../src/model/ledger.ts';
 import type { PageRequest, WindowQuery } from '../../src/model/source.ts';
-import { faultsOf, seenFaults, tilingFaults } from '../unit/journal/recompute.ts';
+import { faultsOf, seenFaults, tilingFaults } from '../support/journal/recompute.ts';
 import { firstSource } from './environment.ts';
 import type { Environment } from './environment.ts';
 import type { Receiver } from './receiver.ts';

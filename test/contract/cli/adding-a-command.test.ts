@@ -7,7 +7,7 @@ import ts from 'typescript';
 import { expect, test } from 'vitest';
 import { isLong } from '../../support/long-run.ts';
 import { base, hour } from '../../support/records.ts';
-import { lastAge, opened, proven, source, temporary } from '../../unit/journal/opening.ts';
+import { lastAge, opened, proven, source, temporary } from '../../support/journal/opening.ts';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 const [, example = ''] = /\n```ts\n([^]*?)\n```\n/.exec(readFileSync(join(root, 'docs/adding-a-command.md'), 'utf8')) ?? [];

@@ -10,7 +10,7 @@ import { expect, test } from 'vitest';
 import { adminLines } from '../../../src/cli/commands/check/admin.ts';
 import { writableLines } from '../../../src/cli/commands/check/state.ts';
 import { base } from '../../support/records.ts';
-import { opened, temporary } from '../../unit/journal/opening.ts';
+import { opened, temporary } from '../../support/journal/opening.ts';
 import { offlineCheck, service } from '../../support/offline-check.ts';
 
 const maxSize = 16 * 2 ** 20;

@@ -11,7 +11,7 @@ import { dispatch } from '../../../src/main.ts';
 import { outputOf, type Output } from '../../support/command-io.ts';
 import { waybillProgram } from '../../support/programs.ts';
 import { base, day, hour } from '../../support/records.ts';
-import { gap, lastAge, opened, proven, source, temporary } from '../../unit/journal/opening.ts';
+import { gap, lastAge, opened, proven, source, temporary } from '../../support/journal/opening.ts';
 
 /** The output of `waybill init`: every address from the environment, which only the daemon has. */
 const configuration = (state: string): string => `dataDir: ${state}

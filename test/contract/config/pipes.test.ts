@@ -4,7 +4,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { PemFiles } from '../../../src/settings/pem.ts';
-import { load, problemsOf, temporaryDirectory, valid } from '../../unit/config/loading.ts';
+import { load, problemsOf, temporaryDirectory, valid } from '../../support/config/loading.ts';
 
 /** Replaces the file by a pipe. Its writer ends a read that waits, so that the test fails and does not hang. */
 function becomesPipe(path: string, text: string): void {

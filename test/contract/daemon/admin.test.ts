@@ -15,8 +15,8 @@ import { systemClock } from '../../../src/clock.ts';
 import { AdminServer } from '../../../src/daemon/admin/server.ts';
 import type { AdminFacts } from '../../../src/daemon/admin/server.ts';
 import { WaybillError } from '../../../src/errors.ts';
-import { opened } from '../../unit/journal/opening.ts';
-import { snapshot } from '../../unit/report/snapshots.ts';
+import { opened } from '../../support/journal/opening.ts';
+import { snapshot } from '../../support/report/snapshots.ts';
 
 const token = 'admin-token-1';
 

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { ConfigFile } from '../../../src/daemon/reload/config-file.ts';
 import { codeOf } from '../../../src/errors.ts';
 import type { Clock } from '../../../src/model/time.ts';
-import { temporaryDirectory, valid } from '../../unit/config/loading.ts';
+import { temporaryDirectory, valid } from '../../support/config/loading.ts';
 
 type Step = () => void;
 const wait: Step = () => undefined;

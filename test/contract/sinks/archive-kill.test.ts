@@ -17,7 +17,7 @@ import { temporary } from '../../support/model-journal.ts';
 import { Chance } from '../../simulation/chance.ts';
 import { hasPython, resultOf, secondVerifier } from '../../support/second-verifier.ts';
 
-const program = fileURLToPath(new URL('file-sender.ts', import.meta.url));
+const program = fileURLToPath(new URL('../../support/sinks/file-sender.ts', import.meta.url));
 const kills = Number(process.env['WAYBILL_ARCHIVE_KILLS'] ?? sized(3, 15));
 const seed = Number(process.env['SEED'] ?? 20261121);
 

@@ -17,10 +17,10 @@ import { keyFrom, openWriter, recordLine, through } from '../../support/archive.
 import { sized } from '../../support/long-run.ts';
 import { temporary } from '../../support/model-journal.ts';
 import { hasPython, resultOf, secondVerifier } from '../../support/second-verifier.ts';
-import { S3Model } from '../s3-model.ts';
-import { batchOf, contextOf, messages, ModelKept, positionOf } from '../sink-batches.ts';
-import { sinkSuite } from '../sink-suite.ts';
-import type { Place } from '../sink-suite.ts';
+import { S3Model } from '../../support/sinks/s3-model.ts';
+import { batchOf, contextOf, messages, ModelKept, positionOf } from '../../support/sinks/sink-batches.ts';
+import { sinkSuite } from '../../support/sinks/sink-suite.ts';
+import type { Place } from '../../support/sinks/sink-suite.ts';
 
 const never = new AbortController().signal;
 const pem = keyFrom(1).export({ format: 'pem', type: 'pkcs8' }).toString();

@@ -21,7 +21,7 @@ import type { Authority as SinkAuthority } from '../../../src/sink/archive/time-
 import { keyFrom, MemoryStore, seededBytes } from '../../support/archive.ts';
 import { Authority, AuthorityServer, hasOpenssl, sendReply, verifyWithOpenssl } from '../../support/time-stamp-authority.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
-import { batchOf, contextOf, messages, ModelKept } from '../sink-batches.ts';
+import { batchOf, contextOf, messages, ModelKept } from '../../support/sinks/sink-batches.ts';
 import { sized } from '../../support/long-run.ts';
 
 const never = new AbortController().signal;

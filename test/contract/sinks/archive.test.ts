@@ -16,9 +16,9 @@ import { archive } from '../../../src/sink/archive/index.ts';
 import { archivedRecords, publicKeyIn } from '../../support/archive-files.ts';
 import { keyFrom } from '../../support/archive.ts';
 import { temporary } from '../../support/model-journal.ts';
-import { batchOf, contextOf, message, messages, ModelKept, positionOf } from '../sink-batches.ts';
-import { sinkSuite } from '../sink-suite.ts';
-import type { Place } from '../sink-suite.ts';
+import { batchOf, contextOf, message, messages, ModelKept, positionOf } from '../../support/sinks/sink-batches.ts';
+import { sinkSuite } from '../../support/sinks/sink-suite.ts';
+import type { Place } from '../../support/sinks/sink-suite.ts';
 
 const never = new AbortController().signal;
 const pem = keyFrom(1).export({ format: 'pem', type: 'pkcs8' }).toString();

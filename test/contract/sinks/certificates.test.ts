@@ -15,7 +15,7 @@ import type { Sink } from '../../../src/model/sink.ts';
 import type { SinkContext, SinkDefinition } from '../../../src/sink/define.ts';
 import { sinks } from '../../../src/sink/index.ts';
 import { createAuthority } from '../../support/certificates.ts';
-import { batchOf, contextOf, messages, ModelKept } from '../sink-batches.ts';
+import { batchOf, contextOf, messages, ModelKept } from '../../support/sinks/sink-batches.ts';
 
 const never = new AbortController().signal;
 const pem = (text: string, name = 'a file') => ({ read: () => [text], describe: () => name });

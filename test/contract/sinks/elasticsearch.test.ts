@@ -15,9 +15,9 @@ import { createAuthority } from '../../support/certificates.ts';
 import type { Authority, KeyPair } from '../../support/certificates.ts';
 import { ModelElasticsearch } from '../../support/model-elasticsearch.ts';
 import { startProxy } from '../../support/proxy.ts';
-import { batchOf, contextOf, message, messages, ModelKept, textOf } from '../sink-batches.ts';
-import { sinkSuite } from '../sink-suite.ts';
-import type { Place } from '../sink-suite.ts';
+import { batchOf, contextOf, message, messages, ModelKept, textOf } from '../../support/sinks/sink-batches.ts';
+import { sinkSuite } from '../../support/sinks/sink-suite.ts';
+import type { Place } from '../../support/sinks/sink-suite.ts';
 
 const never = new AbortController().signal;
 const stream = 'logs-dpas.audit-default';

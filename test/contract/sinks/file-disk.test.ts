@@ -15,8 +15,8 @@ import type { Sink } from '../../../src/model/sink.ts';
 import type { Log, Meters } from '../../../src/model/telemetry.ts';
 import { file } from '../../../src/sink/file/index.ts';
 import { append, openJournal, temporary } from '../../support/model-journal.ts';
-import { plain } from '../../unit/deliver/rig.ts';
-import { batchOf, contextOf, messages, ModelKept, positionOf } from '../sink-batches.ts';
+import { plain } from '../../support/deliver/rig.ts';
+import { batchOf, contextOf, messages, ModelKept, positionOf } from '../../support/sinks/sink-batches.ts';
 
 const never = new AbortController().signal;
 const silent = (): void => undefined;

@@ -13,7 +13,7 @@ import type { Batch, Sink } from '../../../src/model/sink.ts';
 import type { Clock } from '../../../src/model/time.ts';
 import { file } from '../../../src/sink/file/index.ts';
 import { temporary } from '../../support/model-journal.ts';
-import { batchOf, contextOf, message, messages, ModelKept, positionOf } from '../sink-batches.ts';
+import { batchOf, contextOf, message, messages, ModelKept, positionOf } from '../../support/sinks/sink-batches.ts';
 import { sized } from '../../support/long-run.ts';
 
 /**

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import type { ResumePoint, Sink } from '../../../src/model/sink.ts';
 import { file } from '../../../src/sink/file/index.ts';
 import { temporary } from '../../support/model-journal.ts';
-import { contextOf } from '../sink-batches.ts';
-import { sinkSuite } from '../sink-suite.ts';
-import type { Place } from '../sink-suite.ts';
+import { contextOf } from '../../support/sinks/sink-batches.ts';
+import { sinkSuite } from '../../support/sinks/sink-suite.ts';
+import type { Place } from '../../support/sinks/sink-suite.ts';
 
 class FilePlace implements Place {
   readonly #directory = temporary();

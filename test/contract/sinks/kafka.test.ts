@@ -16,9 +16,9 @@ import { createAuthority } from '../../support/certificates.ts';
 import type { Authority } from '../../support/certificates.ts';
 import { KafkaModel } from '../../support/kafka-model.ts';
 import type { Api, Fault } from '../../support/kafka-model.ts';
-import { batchOf, contextOf, message, messages, ModelKept, positionOf } from '../sink-batches.ts';
-import { sinkSuite } from '../sink-suite.ts';
-import type { Place } from '../sink-suite.ts';
+import { batchOf, contextOf, message, messages, ModelKept, positionOf } from '../../support/sinks/sink-batches.ts';
+import { sinkSuite } from '../../support/sinks/sink-suite.ts';
+import type { Place } from '../../support/sinks/sink-suite.ts';
 
 const never = new AbortController().signal;
 type Settings = Parameters<typeof kafka.open>[0];

@@ -24,10 +24,10 @@ import { append, openJournal, temporary } from '../../support/model-journal.ts';
 import { startProxy } from '../../support/proxy.ts';
 import { HecModel } from '../../support/splunk-hec-model.ts';
 import type { HecToken } from '../../support/splunk-hec-model.ts';
-import { plain } from '../../unit/deliver/rig.ts';
-import { batchOf, contextOf, message, messages, ModelKept } from '../sink-batches.ts';
-import { sinkSuite } from '../sink-suite.ts';
-import type { Place } from '../sink-suite.ts';
+import { plain } from '../../support/deliver/rig.ts';
+import { batchOf, contextOf, message, messages, ModelKept } from '../../support/sinks/sink-batches.ts';
+import { sinkSuite } from '../../support/sinks/sink-suite.ts';
+import type { Place } from '../../support/sinks/sink-suite.ts';
 
 const never = new AbortController().signal;
 const tokenText = 'b0221cd8-c4b4-465a-9a3c-273e3a75aa29';

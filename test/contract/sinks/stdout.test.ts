@@ -9,12 +9,12 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import type { Batch, Sink, DeliveryResult } from '../../../src/model/sink.ts';
 import { stdout } from '../../../src/sink/stdout.ts';
-import { batchOf, contextOf, message, ModelKept } from '../sink-batches.ts';
-import { sinkSuite } from '../sink-suite.ts';
-import type { Place } from '../sink-suite.ts';
-import type { Order } from './stdout-sender.ts';
+import { batchOf, contextOf, message, ModelKept } from '../../support/sinks/sink-batches.ts';
+import { sinkSuite } from '../../support/sinks/sink-suite.ts';
+import type { Place } from '../../support/sinks/sink-suite.ts';
+import type { Order } from '../../support/sinks/stdout-sender.ts';
 
-const program = fileURLToPath(new URL('stdout-sender.ts', import.meta.url));
+const program = fileURLToPath(new URL('../../support/sinks/stdout-sender.ts', import.meta.url));
 const never = new AbortController().signal;
 
 /** A process with the sink, and the standard output read from it. */

@@ -16,10 +16,10 @@ import { Header, headerBytes } from '../../../src/sink/syslog/message.ts';
 import { RelpSession } from '../../../src/sink/syslog/session.ts';
 import { createAuthority } from '../../support/certificates.ts';
 import type { Authority, KeyPair } from '../../support/certificates.ts';
-import { batchOf, contextOf, message, messages, ModelKept } from '../sink-batches.ts';
-import { sinkSuite } from '../sink-suite.ts';
-import type { Place } from '../sink-suite.ts';
-import { RelpReceiver, StreamReceiver, UdpReceiver } from './syslog-receivers.ts';
+import { batchOf, contextOf, message, messages, ModelKept } from '../../support/sinks/sink-batches.ts';
+import { sinkSuite } from '../../support/sinks/sink-suite.ts';
+import type { Place } from '../../support/sinks/sink-suite.ts';
+import { RelpReceiver, StreamReceiver, UdpReceiver } from '../../support/sinks/syslog-receivers.ts';
 import { sized } from '../../support/long-run.ts';
 
 const never = new AbortController().signal;

@@ -6,7 +6,7 @@ import type { OverviewJson } from '../../../src/admin/page/overview.ts';
 import type { Snapshot } from '../../../src/model/snapshot.ts';
 import { statusText } from '../../../src/report/status-text.ts';
 import { verdict } from '../../../src/report/headline.ts';
-import { coverage, micros, now, sink, snapshot, source } from '../report/snapshots.ts';
+import { coverage, micros, now, sink, snapshot, source } from '../../support/report/snapshots.ts';
 
 const window = { from: micros('2026-11-20T02:30:00Z'), to: micros('2026-11-20T02:45:00Z'), records: 38, total: 41 };
 

@@ -11,7 +11,7 @@ import type { WritableArchiveStore } from '../../../src/archive/store.ts';
 import { formatIndex, searchIndex } from '../../../src/archive/uid-index.ts';
 import { systemClock } from '../../../src/clock.ts';
 import { archiveSettings, bucketTarget } from '../../../src/sink/archive/settings.ts';
-import { S3Model } from '../../contract/s3-model.ts';
+import { S3Model } from '../../support/sinks/s3-model.ts';
 import { isLong } from '../../support/long-run.ts';
 import { keyFrom, MemoryStore, openWriter, recordLine, seededBytes, through, windowLines, writeArchive } from '../../support/archive.ts';
 import { temporary } from '../../support/model-journal.ts';

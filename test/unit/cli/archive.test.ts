@@ -9,7 +9,7 @@ import { command } from '../../../src/cli/commands/archive/index.ts';
 import { publicKeyPath } from '../../support/archive-files.ts';
 import { keyFrom, minute, provenLine, recordLine, start, windowLines, writeArchive } from '../../support/archive.ts';
 import { outputOf, type Output } from '../../support/command-io.ts';
-import { valid } from '../config/loading.ts';
+import { valid } from '../../support/config/loading.ts';
 
 let folder: string;
 let directory: string;

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { certificateLines } from '../../../src/cli/commands/check/certificates.ts';
 import type { Line } from '../../../src/cli/commands/check/state.ts';
 import { createAuthority } from '../../support/certificates.ts';
-import { load, temporaryDirectory, valid } from '../config/loading.ts';
+import { load, temporaryDirectory, valid } from '../../support/config/loading.ts';
 
 const directory = temporaryDirectory();
 const at = (name: string): string => join(directory.path, name);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { denialLine } from '../../../src/cli/commands/demo/line.ts';
 import type { Denial } from '../../../src/cli/commands/demo/line.ts';
-import { rows } from '../normalize/records.ts';
+import { rows } from '../../support/normalize/records.ts';
 
 const denial = (reason: string, email?: string, name?: string): Denial => ({
   '@timestamp': '2026-11-22T15:03:59.100Z',

@@ -8,7 +8,7 @@ import { expect, test } from 'vitest';
 import { command } from '../../../src/cli/commands/gaps.ts';
 import { outputOf } from '../../support/command-io.ts';
 import { base, day, hour } from '../../support/records.ts';
-import { gap, lastAge, opened, proven, source } from '../journal/opening.ts';
+import { gap, lastAge, opened, proven, source } from '../../support/journal/opening.ts';
 
 const windows = [0, 1, 2, 3].map((i) => ({ from: base + i * hour, to: base + (i + 1) * hour }));
 const from = (i: number): number => windows[i]?.from ?? NaN;

@@ -5,7 +5,7 @@ import { initCommand } from '../../../src/cli/commands/init.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import type { Clock } from '../../../src/model/time.ts';
 import { outputOf } from '../../support/command-io.ts';
-import { temporaryDirectory } from '../config/loading.ts';
+import { temporaryDirectory } from '../../support/config/loading.ts';
 
 const at = (iso: string): Clock => ({ now: () => Date.parse(iso), monotonic: () => 0, sleep: () => Promise.resolve() });
 const blanks = ['BASE_URL', 'AUTH_URL', 'TENANT_ID', 'CLIENT_ID', 'CLIENT_SECRET', 'SCOPE_ADDRESS', 'SUBSCRIPTION_KEY'];

@@ -6,7 +6,7 @@ import { command as ledgerCommand } from '../../../src/cli/commands/ledger.ts';
 import { command as operationsCommand } from '../../../src/cli/commands/operations.ts';
 import { outputOf } from '../../support/command-io.ts';
 import { base, day, hour } from '../../support/records.ts';
-import { gap, lastAge, opened, source, temporary } from '../journal/opening.ts';
+import { gap, lastAge, opened, source, temporary } from '../../support/journal/opening.ts';
 import { service } from '../../support/offline-check.ts';
 
 test('times of backfills and retirements are RFC 3339, in the text and as JSON', async () => {

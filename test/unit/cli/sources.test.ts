@@ -9,7 +9,7 @@ import type { Command } from '../../../src/cli/form.ts';
 import { command as sourcesCommand } from '../../../src/cli/commands/sources.ts';
 import { command as statusCommand } from '../../../src/cli/commands/status.ts';
 import { outputOf } from '../../support/command-io.ts';
-import { opened, source, temporary } from '../journal/opening.ts';
+import { opened, source, temporary } from '../../support/journal/opening.ts';
 import { service } from '../../support/offline-check.ts';
 
 test('a removed source is unconfigured, and can be retired, without a start in between', async () => {

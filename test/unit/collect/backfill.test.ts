@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { Backfiller } from '../../../src/collect/backfill.ts';
 import { base, day, hour, minute, second } from '../../support/records.ts';
-import { source as sourceId } from '../journal/opening.ts';
-import { appended, owned, closeDelay, world } from './world.ts';
-import type { World } from './world.ts';
+import { source as sourceId } from '../../support/journal/opening.ts';
+import { appended, owned, closeDelay, world } from '../../support/collect/world.ts';
+import type { World } from '../../support/collect/world.ts';
 
 const act = { actor: 'j.doe', reason: undefined };
 

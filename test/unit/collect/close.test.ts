@@ -4,10 +4,10 @@ import type { Suspension, LedgerWindow } from '../../../src/model/ledger.ts';
 import type { Micros } from '../../../src/model/time.ts';
 import { ledgerReport } from '../../support/ledger-report.ts';
 import { base, day, hour, minute, recordText, second } from '../../support/records.ts';
-import { gap, proven, source as sourceId } from '../journal/opening.ts';
-import { seenFaults, tilingFaults } from '../journal/recompute.ts';
-import { ages, appended, owned, closeDelay, world } from './world.ts';
-import type { World } from './world.ts';
+import { gap, proven, source as sourceId } from '../../support/journal/opening.ts';
+import { seenFaults, tilingFaults } from '../../support/journal/recompute.ts';
+import { ages, appended, owned, closeDelay, world } from '../../support/collect/world.ts';
+import type { World } from '../../support/collect/world.ts';
 
 const everything = { from: 0, to: Number.MAX_SAFE_INTEGER };
 

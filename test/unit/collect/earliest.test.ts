@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { earliest } from '../../../src/collect/earliest.ts';
 import { base, day, hour, minute, second } from '../../support/records.ts';
-import { closeDelay, world } from './world.ts';
-import type { World } from './world.ts';
+import { closeDelay, world } from '../../support/collect/world.ts';
+import type { World } from '../../support/collect/world.ts';
 
 function found(it: World): Promise<{ start: number; message: string }> {
   return earliest(it.requester, it.paging, it.source.now(), closeDelay, it.signal);

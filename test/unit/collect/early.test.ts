@@ -5,11 +5,11 @@
 import { expect, test } from 'vitest';
 import type { PageRequest } from '../../../src/model/source.ts';
 import { base, hour, minute, second } from '../../support/records.ts';
-import { source as sourceId } from '../journal/opening.ts';
-import { seenFaults, tilingFaults } from '../journal/recompute.ts';
-import { begun, isLivePoll, running } from './running.ts';
-import type { Running } from './running.ts';
-import { appended, digest, owned, world } from './world.ts';
+import { source as sourceId } from '../../support/journal/opening.ts';
+import { seenFaults, tilingFaults } from '../../support/journal/recompute.ts';
+import { begun, isLivePoll, running } from '../../support/collect/running.ts';
+import type { Running } from '../../support/collect/running.ts';
+import { appended, digest, owned, world } from '../../support/collect/world.ts';
 
 const closeDelay = 15 * minute;
 const everything = { from: base, to: Number.MAX_SAFE_INTEGER };

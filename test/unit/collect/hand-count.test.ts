@@ -4,8 +4,8 @@ import { Handoff } from '../../../src/collect/handoff.ts';
 import { handCount } from '../../../src/collect/hand-count.ts';
 import type { HandCount } from '../../../src/collect/hand-count.ts';
 import { base, day, minute, second, uidOf } from '../../support/records.ts';
-import { world } from './world.ts';
-import type { Options, World } from './world.ts';
+import { world } from '../../support/collect/world.ts';
+import type { Options, World } from '../../support/collect/world.ts';
 
 function counted(it: World, total: number, stored: string[] = []): Promise<HandCount | undefined> {
   const { requester, paging, log, clock, signal } = it;

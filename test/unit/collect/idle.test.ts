@@ -6,9 +6,9 @@ import { expect, test } from 'vitest';
 import { requestsADay } from '../../../src/cli/commands/check/idle-requests.ts';
 import { sourceSettings } from '../../../src/source/settings.ts';
 import { base, hour, second } from '../../support/records.ts';
-import { lastAge, proven, source as sourceId } from '../journal/opening.ts';
-import { running } from './running.ts';
-import { world } from './world.ts';
+import { lastAge, proven, source as sourceId } from '../../support/journal/opening.ts';
+import { running } from '../../support/collect/running.ts';
+import { world } from '../../support/collect/world.ts';
 import { sized } from '../../support/long-run.ts';
 
 /** The defaults of the configuration. */

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import type { Micros } from '../../../src/model/time.ts';
 import { base, day, hour, minute, second } from '../../support/records.ts';
-import { lastAge, proven, source as sourceId } from '../journal/opening.ts';
-import { appended, owned, world } from './world.ts';
-import type { World } from './world.ts';
+import { lastAge, proven, source as sourceId } from '../../support/journal/opening.ts';
+import { appended, owned, world } from '../../support/collect/world.ts';
+import type { World } from '../../support/collect/world.ts';
 
 /**
  * The start of the last poll, in seconds from `base`. Polls have no end, so that records of a node

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import { PageStore } from '../../../src/collect/page-store.ts';
 import type { CollectedPage } from '../../../src/model/journal.ts';
 import { base, day, hour, minute, second } from '../../support/records.ts';
-import { lastAge, proven, source as sourceId } from '../journal/opening.ts';
-import { closeDelay, Lines, span, world } from './world.ts';
+import { lastAge, proven, source as sourceId } from '../../support/journal/opening.ts';
+import { closeDelay, Lines, span, world } from '../../support/collect/world.ts';
 
 interface Setup {
   readonly store: PageStore;

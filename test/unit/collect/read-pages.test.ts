@@ -6,8 +6,8 @@ import type { CollectedRecord } from '../../../src/model/journal.ts';
 import type { WindowQuery } from '../../../src/model/source.ts';
 import type { Switches } from '../../support/model-source.ts';
 import { base, second } from '../../support/records.ts';
-import { world } from './world.ts';
-import type { World } from './world.ts';
+import { world } from '../../support/collect/world.ts';
+import type { World } from '../../support/collect/world.ts';
 
 interface Read {
   /** The `logId`s of each page returned. */

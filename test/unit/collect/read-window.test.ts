@@ -9,8 +9,8 @@ import { readText, type RecordFields } from '../../../src/record/read.ts';
 import type { ServerClock, Source } from '../../../src/model/source.ts';
 import type { Switches } from '../../support/model-source.ts';
 import { base, between, recordText, second, seeded, uidOf } from '../../support/records.ts';
-import { appended, digest, owned, span, world } from './world.ts';
-import type { World } from './world.ts';
+import { appended, digest, owned, span, world } from '../../support/collect/world.ts';
+import type { World } from '../../support/collect/world.ts';
 import { isLong, sized } from '../../support/long-run.ts';
 
 const window = span(0, 60);

@@ -6,10 +6,10 @@
 import { expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
 import { base, day, hour, minute, second } from '../../support/records.ts';
-import { gap, proven, source as sourceId } from '../journal/opening.ts';
-import { begun, isLivePoll } from './running.ts';
-import type { Running } from './running.ts';
-import { closeDelay, span } from './world.ts';
+import { gap, proven, source as sourceId } from '../../support/journal/opening.ts';
+import { begun, isLivePoll } from '../../support/collect/running.ts';
+import type { Running } from '../../support/collect/running.ts';
+import { closeDelay, span } from '../../support/collect/world.ts';
 
 const act = { actor: 'j.doe', reason: undefined };
 

@@ -4,11 +4,11 @@ import type { CollectJournal } from '../../../src/model/journal.ts';
 import type { Meters } from '../../../src/model/telemetry.ts';
 import { ledgerReport } from '../../support/ledger-report.ts';
 import { base, between, day, hour, minute, second, seeded } from '../../support/records.ts';
-import { gap, opened, source as sourceId } from '../journal/opening.ts';
-import { faultsOf, seenFaults, tilingFaults } from '../journal/recompute.ts';
-import { begun, isLivePoll, running } from './running.ts';
-import { appended, owned, span, world } from './world.ts';
-import type { World } from './world.ts';
+import { gap, opened, source as sourceId } from '../../support/journal/opening.ts';
+import { faultsOf, seenFaults, tilingFaults } from '../../support/journal/recompute.ts';
+import { begun, isLivePoll, running } from '../../support/collect/running.ts';
+import { appended, owned, span, world } from '../../support/collect/world.ts';
+import type { World } from '../../support/collect/world.ts';
 import { sized } from '../../support/long-run.ts';
 
 const uncounted = {

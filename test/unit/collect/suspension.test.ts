@@ -5,11 +5,11 @@
 import { expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
 import { base, hour, minute, second } from '../../support/records.ts';
-import { opened, source as sourceId } from '../journal/opening.ts';
-import { faultsOf, seenFaults, tilingFaults } from '../journal/recompute.ts';
-import { begun, isLivePoll, running } from './running.ts';
-import type { Running } from './running.ts';
-import { appended, owned, world } from './world.ts';
+import { opened, source as sourceId } from '../../support/journal/opening.ts';
+import { faultsOf, seenFaults, tilingFaults } from '../../support/journal/recompute.ts';
+import { begun, isLivePoll, running } from '../../support/collect/running.ts';
+import type { Running } from '../../support/collect/running.ts';
+import { appended, owned, world } from '../../support/collect/world.ts';
 import { sized } from '../../support/long-run.ts';
 
 const everything = { from: base, to: Number.MAX_SAFE_INTEGER };

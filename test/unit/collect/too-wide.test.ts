@@ -2,10 +2,10 @@
 import { expect, test } from 'vitest';
 import type { LedgerWindow } from '../../../src/model/ledger.ts';
 import { base, day, hour, minute, second } from '../../support/records.ts';
-import { source as sourceId } from '../journal/opening.ts';
-import { tilingFaults } from '../journal/recompute.ts';
-import { appended, closeDelay, world } from './world.ts';
-import type { Options, World } from './world.ts';
+import { source as sourceId } from '../../support/journal/opening.ts';
+import { tilingFaults } from '../../support/journal/recompute.ts';
+import { appended, closeDelay, world } from '../../support/collect/world.ts';
+import type { Options, World } from '../../support/collect/world.ts';
 
 /** A record every six minutes for two days. */
 async function twoDays(options: Options['switches'] = {}): Promise<World> {

@@ -5,9 +5,9 @@ import { readWindow } from '../../../src/collect/read-window.ts';
 import type { Micros } from '../../../src/model/time.ts';
 import { readText, type RecordFields } from '../../../src/record/read.ts';
 import { base, day, hour, minute, recordText, second } from '../../support/records.ts';
-import { source as sourceId } from '../journal/opening.ts';
-import { appended, owned, closeDelay, world } from './world.ts';
-import type { World } from './world.ts';
+import { source as sourceId } from '../../support/journal/opening.ts';
+import { appended, owned, closeDelay, world } from '../../support/collect/world.ts';
+import type { World } from '../../support/collect/world.ts';
 
 const rich = { userNetwork: { ipAddress: '192.0.2.7' }, userEmailAddress: 'a@example.com' };
 const everything = { from: 0, to: Number.MAX_SAFE_INTEGER };

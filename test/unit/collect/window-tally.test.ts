@@ -4,7 +4,7 @@ import type { Answer } from '../../../src/collect/requester.ts';
 import { WindowTally } from '../../../src/collect/window-tally.ts';
 import type { Step } from '../../../src/collect/window-tally.ts';
 import { base, second } from '../../support/records.ts';
-import { span } from './world.ts';
+import { span } from '../../support/collect/world.ts';
 
 const window = span(0, 60);
 

@@ -14,7 +14,7 @@ import {
 } from '../../../src/collect/windows.ts';
 import type { Window } from '../../../src/model/ledger.ts';
 import { base, between, day, hour, minute, second, seeded } from '../../support/records.ts';
-import { ages, closeDelay, span } from './world.ts';
+import { ages, closeDelay, span } from '../../support/collect/world.ts';
 
 const at = (text: string): number => Date.parse(`${text}Z`) * 1000;
 

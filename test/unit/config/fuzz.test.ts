@@ -5,7 +5,7 @@
  */
 import { expect, test } from 'vitest';
 import { stringify } from 'yaml';
-import { problemsOf } from './loading.ts';
+import { problemsOf } from '../../support/config/loading.ts';
 import { sized } from '../../support/long-run.ts';
 
 const seed = Number(process.env['WAYBILL_SEED'] ?? 20261121);

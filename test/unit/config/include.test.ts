@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
 import type { Loaded } from '../../../src/config/load.ts';
 import { WaybillError } from '../../../src/errors.ts';
-import { temporaryDirectory, valid } from './loading.ts';
+import { temporaryDirectory, valid } from '../../support/config/loading.ts';
 
 const sourceOf = (id: string, more = ''): string => `sources:
   - id: ${id}

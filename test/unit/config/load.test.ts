@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
 import { outcomeCodes } from '../../../src/normalize/outcomes.ts';
 import { sinks } from '../../../src/sink/index.ts';
-import { load, problemsOf, temporaryDirectory, valid } from './loading.ts';
+import { load, problemsOf, temporaryDirectory, valid } from '../../support/config/loading.ts';
 import { sized } from '../../support/long-run.ts';
 
 const at = 'sources.production';

@@ -5,8 +5,8 @@ import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { configJsonSchema } from '../../../src/config/json-schema.ts';
 import { sinks } from '../../../src/sink/index.ts';
-import { load, problemsOf, temporaryDirectory, valid } from './loading.ts';
-import { type Setting, settings } from './settings-table.ts';
+import { load, problemsOf, temporaryDirectory, valid } from '../../support/config/loading.ts';
+import { type Setting, settings } from '../../support/config/settings-table.ts';
 
 const read = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
 const accepts = new Ajv2020({ strict: false, allErrors: true }).compile(configJsonSchema(sinks));

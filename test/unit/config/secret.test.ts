@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { PemFiles } from '../../../src/settings/pem.ts';
 import { parseTemplate } from '../../../src/settings/reference.ts';
 import type { Secret } from '../../../src/settings/secret.ts';
-import { load, problemsOf, temporaryDirectory, valid } from './loading.ts';
+import { load, problemsOf, temporaryDirectory, valid } from '../../support/config/loading.ts';
 
 const read = (text: string, environment: Record<string, string> = {}): string => {
   const template = parseTemplate(text, environment);

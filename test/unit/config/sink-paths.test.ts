@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
 import type { WaybillError } from '../../../src/errors.ts';
-import { now, problemsOf, temporaryDirectory, valid } from './loading.ts';
+import { now, problemsOf, temporaryDirectory, valid } from '../../support/config/loading.ts';
 
 /** The errors about file sinks at these paths, without the place: `sinks.s0.path: …`. */
 async function problemsAt(dataDir: string, ...paths: readonly string[]): Promise<readonly string[]> {

@@ -1,6 +1,6 @@
 /** Settings of sinks that conflict: a shared location of their positions. */
 import { expect, test } from 'vitest';
-import { problemsOf, valid } from './loading.ts';
+import { problemsOf, valid } from '../../support/config/loading.ts';
 
 /** The errors about sinks of the type `kafka`, without the place. */
 async function problemsWith(...sinks: readonly string[]): Promise<readonly string[]> {

@@ -1,15 +1,15 @@
 /** docs/denials.md: its outcomes match the specification, and its queries find the promised events. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { rows } from '../normalize/records.ts';
-import type { Row } from './events.ts';
-import { eventOf, recordFor, start } from './events.ts';
-import { esql } from './esql.ts';
-import { kql } from './kql.ts';
-import { mappedFields } from './mapped-fields.ts';
-import { basesOf, matchesOf, sigmaRule, sigmaRules } from './sigma.ts';
-import { cefEventOf } from './splunk-app.ts';
-import { spl } from './spl.ts';
+import { rows } from '../../support/normalize/records.ts';
+import type { Row } from '../../support/content/events.ts';
+import { eventOf, recordFor, start } from '../../support/content/events.ts';
+import { esql } from '../../support/content/esql.ts';
+import { kql } from '../../support/content/kql.ts';
+import { mappedFields } from '../../support/content/mapped-fields.ts';
+import { basesOf, matchesOf, sigmaRule, sigmaRules } from '../../support/content/sigma.ts';
+import { cefEventOf } from '../../support/content/splunk-app.ts';
+import { spl } from '../../support/content/spl.ts';
 
 const page = readFileSync(new URL('../../../docs/denials.md', import.meta.url), 'utf8');
 const blocks = (language: string): readonly string[] =>

@@ -9,9 +9,9 @@ import { elasticsearchSettings } from '../../../src/sink/elasticsearch/settings.
 import { stepsFor } from '../../../src/sink/elasticsearch/templates.ts';
 import type { ServerFacts } from '../../../src/sink/elasticsearch/templates.ts';
 import ecs from '../../fixtures/ecs-9.4.0-fields.json' with { type: 'json' };
-import { recordOf, settings, shapes } from '../normalize/records.ts';
-import { encoder } from '../encode/texts.ts';
-import { ledgerEvents } from './ledger-events.ts';
+import { recordOf, settings, shapes } from '../../support/normalize/records.ts';
+import { encoder } from '../../support/encode/texts.ts';
+import { ledgerEvents } from '../../support/content/ledger-events.ts';
 
 interface Field {
   readonly type?: string;

@@ -5,9 +5,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { documented, failures, ledgerEvent as written, ledgerEvents as events } from './ledger-events.ts';
-import type { LedgerEvent } from './ledger-events.ts';
-import { columnsOf, dashboardPanels, lensPanels, shippedObjects } from './lens.ts';
+import { documented, failures, ledgerEvent as written, ledgerEvents as events } from '../../support/content/ledger-events.ts';
+import type { LedgerEvent } from '../../support/content/ledger-events.ts';
+import { columnsOf, dashboardPanels, lensPanels, shippedObjects } from '../../support/content/lens.ts';
 
 /** Attributes of a rule of the detection engine, as `_import` reads them. */
 const ruleCommon = {

@@ -4,14 +4,14 @@
  */
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { rows } from '../normalize/records.ts';
-import { eventOf, flat, recordFor } from './events.ts';
-import { savedObjects } from './kibana-objects.ts';
-import { kql } from './kql.ts';
-import { ledgerEvents } from './ledger-events.ts';
-import { columnsOf, dashboardPanels, lensPanels, readSavedObjects, shippedObjects } from './lens.ts';
-import type { PanelJson, Reference, SavedObject } from './lens.ts';
-import { mappedFields } from './mapped-fields.ts';
+import { rows } from '../../support/normalize/records.ts';
+import { eventOf, flat, recordFor } from '../../support/content/events.ts';
+import { savedObjects } from '../../support/content/kibana-objects.ts';
+import { kql } from '../../support/content/kql.ts';
+import { ledgerEvents } from '../../support/content/ledger-events.ts';
+import { columnsOf, dashboardPanels, lensPanels, readSavedObjects, shippedObjects } from '../../support/content/lens.ts';
+import type { PanelJson, Reference, SavedObject } from '../../support/content/lens.ts';
+import { mappedFields } from '../../support/content/mapped-fields.ts';
 
 const path = fileURLToPath(new URL('../../../content/kibana/saved-objects.ndjson', import.meta.url));
 

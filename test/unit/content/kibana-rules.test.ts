@@ -5,15 +5,15 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { poorest } from '../normalize/records.ts';
-import { eql } from './eql.ts';
-import type { Happening, Row } from './events.ts';
-import { eventOf, recordFor, start } from './events.ts';
-import { esql } from './esql.ts';
-import { auditPattern, detectionRules, thresholdRules } from './kibana-rules.ts';
-import { kql } from './kql.ts';
-import { mappedFields } from './mapped-fields.ts';
-import { allCodes, bursts, burstSequences, deniedThenAllowed, singleEvents, spread } from './sequences.ts';
+import { poorest } from '../../support/normalize/records.ts';
+import { eql } from '../../support/content/eql.ts';
+import type { Happening, Row } from '../../support/content/events.ts';
+import { eventOf, recordFor, start } from '../../support/content/events.ts';
+import { esql } from '../../support/content/esql.ts';
+import { auditPattern, detectionRules, thresholdRules } from '../../support/content/kibana-rules.ts';
+import { kql } from '../../support/content/kql.ts';
+import { mappedFields } from '../../support/content/mapped-fields.ts';
+import { allCodes, bursts, burstSequences, deniedThenAllowed, singleEvents, spread } from '../../support/content/sequences.ts';
 
 /**
  * Attributes of a rule, written after elastic/kibana 9.x, x-pack/solutions/security/plugins/security_solution/common/api/detection_engine/

@@ -1,8 +1,8 @@
 /** content/README.md names every file, and its counts match the files. */
 import { globSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { detectionRules } from './kibana-rules.ts';
-import { sigmaRules } from './sigma.ts';
+import { detectionRules } from '../../support/content/kibana-rules.ts';
+import { sigmaRules } from '../../support/content/sigma.ts';
 
 const folder = new URL('../../../content/', import.meta.url);
 const readme = readFileSync(new URL('README.md', folder), 'utf8');

@@ -8,11 +8,11 @@ import { describe, expect, test } from 'vitest';
 import { encoder } from '../../../src/encode/index.ts';
 import { normalizer } from '../../../src/normalize/normalizer.ts';
 import { fieldPaths } from '../../../src/record/fields.ts';
-import { fullest, recordOf, rows, settings } from '../normalize/records.ts';
-import { recordFor } from './events.ts';
-import { mappedFields } from './mapped-fields.ts';
-import { allCodes, bursts, burstSequences, deniedThenAllowed, singleEvents } from './sequences.ts';
-import { basesOf, fieldsOf, matchesOf, readSigma, sigmaRule, sigmaRules } from './sigma.ts';
+import { fullest, recordOf, rows, settings } from '../../support/normalize/records.ts';
+import { recordFor } from '../../support/content/events.ts';
+import { mappedFields } from '../../support/content/mapped-fields.ts';
+import { allCodes, bursts, burstSequences, deniedThenAllowed, singleEvents } from '../../support/content/sequences.ts';
+import { basesOf, fieldsOf, matchesOf, readSigma, sigmaRule, sigmaRules } from '../../support/content/sigma.ts';
 
 const schema = (name: string): object => {
   const document = JSON.parse(readFileSync(new URL(`../../fixtures/${name}`, import.meta.url), 'utf8')) as {

@@ -1,10 +1,10 @@
 /** content/splunk: scheduled searches neither miss an event that arrives late, nor repeat an alert, nor fire for a backfill. */
 import { describe, expect, test } from 'vitest';
-import type { Row } from './events.ts';
-import { eventOf, recordFor, start } from './events.ts';
-import { bursts, deniedThenAllowed, singleEvents, spread } from './sequences.ts';
-import { conf, savedSearch } from './splunk-app.ts';
-import { spl } from './spl.ts';
+import type { Row } from '../../support/content/events.ts';
+import { eventOf, recordFor, start } from '../../support/content/events.ts';
+import { bursts, deniedThenAllowed, singleEvents, spread } from '../../support/content/sequences.ts';
+import { conf, savedSearch } from '../../support/content/splunk-app.ts';
+import { spl } from '../../support/content/spl.ts';
 
 const alerts = [...conf('savedsearches')].filter(([, keys]) => keys.has('cron_schedule'));
 const [minute, hour, day] = [60_000, 3600_000, 86_400_000];

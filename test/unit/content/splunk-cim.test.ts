@@ -1,10 +1,10 @@
 /** content/splunk: an event has the fields and tags of Splunk's Common Information Model, in both source types. */
 import { describe, expect, test } from 'vitest';
-import { fullest, poorest, rows } from '../normalize/records.ts';
-import type { Row } from './events.ts';
-import { eventOf } from './events.ts';
-import { atSearchTime, cefEventOf, conf } from './splunk-app.ts';
-import { spl } from './spl.ts';
+import { fullest, poorest, rows } from '../../support/normalize/records.ts';
+import type { Row } from '../../support/content/events.ts';
+import { eventOf } from '../../support/content/events.ts';
+import { atSearchTime, cefEventOf, conf } from '../../support/content/splunk-app.ts';
+import { spl } from '../../support/content/spl.ts';
 
 const forms = [
   ['dpas:audit', (record: object): Row => atSearchTime('dpas:audit', eventOf(record))],

@@ -4,19 +4,19 @@
  */
 import { globSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { fullest, poorest, recordOf, rows, settings } from '../normalize/records.ts';
-import type { Happening, Row } from './events.ts';
-import { eventOf, flat, recordFor, start } from './events.ts';
-import { detectionRules as kibanaRules } from './kibana-rules.ts';
-import { failures, ledgerEvent, ledgerEvents } from './ledger-events.ts';
-import { mappedFields } from './mapped-fields.ts';
+import { fullest, poorest, recordOf, rows, settings } from '../../support/normalize/records.ts';
+import type { Happening, Row } from '../../support/content/events.ts';
+import { eventOf, flat, recordFor, start } from '../../support/content/events.ts';
+import { detectionRules as kibanaRules } from '../../support/content/kibana-rules.ts';
+import { failures, ledgerEvent, ledgerEvents } from '../../support/content/ledger-events.ts';
+import { mappedFields } from '../../support/content/mapped-fields.ts';
 import { encoder } from '../../../src/encode/index.ts';
 import { normalizer } from '../../../src/normalize/normalizer.ts';
-import { parseCef } from '../encode/cef-parser.ts';
-import { allCodes, bursts, burstSequences, deniedThenAllowed, singleEvents, spread } from './sequences.ts';
-import { sigmaRules } from './sigma.ts';
-import { app, cefEventOf, conf, csv, encodeCef, expanded, normalize, read, savedSearch } from './splunk-app.ts';
-import { spl } from './spl.ts';
+import { parseCef } from '../../support/encode/cef-parser.ts';
+import { allCodes, bursts, burstSequences, deniedThenAllowed, singleEvents, spread } from '../../support/content/sequences.ts';
+import { sigmaRules } from '../../support/content/sigma.ts';
+import { app, cefEventOf, conf, csv, encodeCef, expanded, normalize, read, savedSearch } from '../../support/content/splunk-app.ts';
+import { spl } from '../../support/content/spl.ts';
 
 const detectionRules = kibanaRules
   .trimEnd()

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import type { Config } from '../../../src/config/load.ts';
 import { changesBetween, isEmpty } from '../../../src/daemon/reload/changes.ts';
 import type { Changes } from '../../../src/daemon/reload/changes.ts';
-import { load, temporaryDirectory } from '../config/loading.ts';
+import { load, temporaryDirectory } from '../../support/config/loading.ts';
 
 interface Parts {
   readonly top?: string;

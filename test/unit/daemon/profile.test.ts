@@ -8,8 +8,8 @@ import type { Calibration } from '../../../src/source/calibrate.ts';
 import { ServerClock } from '../../../src/source/server-clock.ts';
 import { base, day, hour, minute } from '../../support/records.ts';
 import type { WindowQuery } from '../../../src/model/source.ts';
-import { Lines } from '../collect/world.ts';
-import { opened, source } from '../journal/opening.ts';
+import { Lines } from '../../support/collect/world.ts';
+import { opened, source } from '../../support/journal/opening.ts';
 import { WaybillError } from '../../../src/errors.ts';
 import { Delays } from '../../../src/telemetry/delays.ts';
 

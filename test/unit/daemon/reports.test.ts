@@ -21,7 +21,7 @@ import { outputOf } from '../../support/command-io.ts';
 import { ledgerReport, running } from '../../support/ledger-report.ts';
 import { base, collected, day, minute } from '../../support/records.ts';
 import { service } from '../../support/offline-check.ts';
-import { gap, lastAge, opened, pageOf, proven, source, span, temporary } from '../journal/opening.ts';
+import { gap, lastAge, opened, pageOf, proven, source, span, temporary } from '../../support/journal/opening.ts';
 
 const options = { by: 'day', tz: 'Europe/Berlin', version: '0.1.0' } as const;
 const query = { now: base + day, sinkSources: new Map([['siem', [source]]]), recountAges: new Map([[source, [3_600_000]]]) };

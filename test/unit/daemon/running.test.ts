@@ -9,9 +9,9 @@ import type { PageRequest } from '../../../src/model/source.ts';
 import type { ComponentLog } from '../../../src/telemetry/log.ts';
 import { ModelSource } from '../../support/model-source.ts';
 import { uncounted } from '../../support/uncounted.ts';
-import { Lines } from '../collect/world.ts';
-import { load, valid } from '../config/loading.ts';
-import { opened } from '../journal/opening.ts';
+import { Lines } from '../../support/collect/world.ts';
+import { load, valid } from '../../support/config/loading.ts';
+import { opened } from '../../support/journal/opening.ts';
 
 class ComponentLines extends Lines implements ComponentLog {
   child(): ComponentLog {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Config, SinkConfig } from '../../../src/config/load.ts';
 import { factsOf, settingsOf, settingsOfRemoved } from '../../../src/daemon/source/service-facts.ts';
-import { load, valid } from '../config/loading.ts';
+import { load, valid } from '../../support/config/loading.ts';
 
 const key = 'a key of sixteen or more';
 const rule = (action: string): string => `rules: [{ fields: [userEmailAddress], action: ${action} }]`;

@@ -7,8 +7,8 @@ import { perform } from '../../../src/daemon/operations/perform.ts';
 import type { OperationResult, ConfiguredSinks } from '../../../src/daemon/operations/requests.ts';
 import { WaybillError } from '../../../src/errors.ts';
 import { append, committed, deadLetters } from '../../support/model-journal.ts';
-import { Rig } from '../deliver/rig.ts';
-import type { Loop } from '../deliver/rig.ts';
+import { Rig } from '../../support/deliver/rig.ts';
+import type { Loop } from '../../support/deliver/rig.ts';
 
 const actor = 'j.doe';
 

@@ -17,9 +17,9 @@ import { statusText } from '../../../src/report/status-text.ts';
 import { Budgets } from '../../../src/source/limits.ts';
 import { ModelSource } from '../../support/model-source.ts';
 import { base, day, hour, minute, second } from '../../support/records.ts';
-import { Lines } from '../collect/world.ts';
-import { load, valid } from '../config/loading.ts';
-import { opened } from '../journal/opening.ts';
+import { Lines } from '../../support/collect/world.ts';
+import { load, valid } from '../../support/config/loading.ts';
+import { opened } from '../../support/journal/opening.ts';
 import { sized } from '../../support/long-run.ts';
 
 class RoomLines extends Lines implements ComponentLog {

@@ -2,7 +2,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { lastReadableTokens } from '../../../src/daemon/admin/tokens.ts';
-import { load, temporaryDirectory, valid } from '../config/loading.ts';
+import { load, temporaryDirectory, valid } from '../../support/config/loading.ts';
 
 test('a token whose file is missing or empty keeps its last value', async () => {
   using directory = temporaryDirectory();

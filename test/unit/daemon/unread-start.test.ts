@@ -6,7 +6,7 @@ import { WaybillError } from '../../../src/errors.ts';
 import { unreadOf } from '../../../src/journal/backfills.ts';
 import type { Micros } from '../../../src/model/time.ts';
 import { base, hour, second } from '../../support/records.ts';
-import { opened, source } from '../journal/opening.ts';
+import { opened, source } from '../../support/journal/opening.ts';
 
 const never = new AbortController().signal;
 const act = { actor: 'j.doe', reason: undefined };

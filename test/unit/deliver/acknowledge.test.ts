@@ -8,7 +8,7 @@ import type { Acknowledgement, DeadLetter, DeliverJournal } from '../../../src/m
 import type { DeliveryResult } from '../../../src/model/sink.ts';
 import { append, committed, copyState, deadLetters, numberOf, range } from '../../support/model-journal.ts';
 import { quiet } from '../../support/delivery-clock.ts';
-import { Rig } from './rig.ts';
+import { Rig } from '../../support/deliver/rig.ts';
 
 describe('an acknowledgement', () => {
   test('of a sink that cannot report its position is committed before the next send', async () => {

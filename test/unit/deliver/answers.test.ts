@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
 import type { Batch, DeliveryResult } from '../../../src/model/sink.ts';
 import { append, committed, deadLetters, numberOf, range, record } from '../../support/model-journal.ts';
-import { Rig } from './rig.ts';
+import { Rig } from '../../support/deliver/rig.ts';
 
 const again = (retryAfterMs?: number) => new WaybillError('sink_unavailable', 'busy', { retryAfterMs });
 const blocked = () => new WaybillError('sink_blocked', 'the key is not accepted');

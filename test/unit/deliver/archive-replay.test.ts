@@ -8,8 +8,8 @@ import { WaybillError } from '../../../src/errors.ts';
 import type { ArchivedRecords, ArchiveReplay, Entry } from '../../../src/model/journal.ts';
 import { append, committed, copyState, deadLetters, numberOf, range, record, source } from '../../support/model-journal.ts';
 import type { ModelReceiver } from '../../support/model-sink.ts';
-import { Rig } from './rig.ts';
-import type { Loop, Wish } from './rig.ts';
+import { Rig } from '../../support/deliver/rig.ts';
+import type { Loop, Wish } from '../../support/deliver/rig.ts';
 
 /** Record `n` is on line 2n: the other lines are ledger entries. */
 const archived = range(101, 115);

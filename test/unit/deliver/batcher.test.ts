@@ -5,8 +5,8 @@
 import { describe, expect, test } from 'vitest';
 import type { Pipeline } from '../../../src/deliver/pipeline.ts';
 import { append, committed, numberOf, range } from '../../support/model-journal.ts';
-import { plain, Rig } from './rig.ts';
-import type { Loop } from './rig.ts';
+import { plain, Rig } from '../../support/deliver/rig.ts';
+import type { Loop } from '../../support/deliver/rig.ts';
 
 const batchesOf = ({ receiver }: Loop): number[][] => receiver.attempts.map(({ batch }) => batch.messages.map(numberOf));
 

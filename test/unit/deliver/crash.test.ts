@@ -10,8 +10,8 @@ import { WaybillError } from '../../../src/errors.ts';
 import type { DeliverJournal } from '../../../src/model/journal.ts';
 import { append, committed, copyState, deadLetters, numberOf, range, record } from '../../support/model-journal.ts';
 import type { ModelReceiver } from '../../support/model-sink.ts';
-import { plain, Rig } from './rig.ts';
-import type { Wish } from './rig.ts';
+import { plain, Rig } from '../../support/deliver/rig.ts';
+import type { Wish } from '../../support/deliver/rig.ts';
 import { sized } from '../../support/long-run.ts';
 
 interface Scenario {

@@ -7,8 +7,8 @@ import { codeOf, WaybillError } from '../../../src/errors.ts';
 import type { Entry, Operation } from '../../../src/model/journal.ts';
 import type { Batch } from '../../../src/model/sink.ts';
 import { append, committed, deadLetters, numberOf, range } from '../../support/model-journal.ts';
-import { plain, Rig } from './rig.ts';
-import type { Loop } from './rig.ts';
+import { plain, Rig } from '../../support/deliver/rig.ts';
+import type { Loop } from '../../support/deliver/rig.ts';
 
 const operation: Operation = { at: 7, actor: 'j.doe', operation: 'dead-letters retry', detail: { reason: 'repaired' } };
 const operations = ({ journal }: Rig): { operation: string; detail: unknown }[] =>

@@ -11,7 +11,7 @@ import type { Position, Window } from '../../../src/model/ledger.ts';
 import type { Batch } from '../../../src/model/sink.ts';
 import type { Log, Meters } from '../../../src/model/telemetry.ts';
 import { DeliveryClock } from '../../support/delivery-clock.ts';
-import { plain } from './rig.ts';
+import { plain } from '../../support/deliver/rig.ts';
 
 const perSecond = 200;
 const pollMs = 1_000;

@@ -10,8 +10,8 @@ import type { ReceivedRecord } from '../../../src/record/event.ts';
 import { fieldNumbers } from '../../../src/record/fields.ts';
 import { readRecord } from '../../../src/record/read.ts';
 import { append, committed, deadLetters, numberOf, range, record, source } from '../../support/model-journal.ts';
-import { settings } from '../normalize/records.ts';
-import { Rig } from './rig.ts';
+import { settings } from '../../support/normalize/records.ts';
+import { Rig } from '../../support/deliver/rig.ts';
 
 const encodeRaw = raw.encoder({ includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } });
 

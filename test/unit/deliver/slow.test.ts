@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
 import type { Batch, OnProgress, Sink, DeliveryResult } from '../../../src/model/sink.ts';
 import { append, committed, numberOf, range } from '../../support/model-journal.ts';
-import { Rig } from './rig.ts';
+import { Rig } from '../../support/deliver/rig.ts';
 
 /**
  * A receiver that accepts one message after the other, each in so many ms, and reports each one if

@@ -4,8 +4,8 @@ import { WaybillError } from '../../../src/errors.ts';
 import { snapshotOf } from '../../../src/journal/queries/snapshot.ts';
 import type { SinkSnapshot } from '../../../src/model/snapshot.ts';
 import { append } from '../../support/model-journal.ts';
-import { plain, Rig } from './rig.ts';
-import type { Loop } from './rig.ts';
+import { plain, Rig } from '../../support/deliver/rig.ts';
+import type { Loop } from '../../support/deliver/rig.ts';
 
 /** The sink as `status` and the metrics show it. */
 function shown({ journal, clock }: Rig, { delivery }: Loop): SinkSnapshot | undefined {

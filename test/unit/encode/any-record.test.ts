@@ -9,15 +9,15 @@ import { normalizer } from '../../../src/normalize/normalizer.ts';
 import { droppedFields, type Privacy } from '../../../src/normalize/privacy.ts';
 import { sized } from '../../support/long-run.ts';
 import { inTimeZone, timeZones } from '../../support/time-zones.ts';
-import { documentOf } from '../normalize/ecs-document.ts';
-import { recordOf, settings } from '../normalize/records.ts';
-import { readStrictly } from './cef-strict.ts';
-import { ecsText } from './ecs-oracle.ts';
-import { recordText } from './hostile-records.ts';
-import { parseLeef } from './leef-parser.ts';
-import { cefValues, leefValues } from './line-values.ts';
-import { faultsOf } from './ocsf-schema.ts';
-import { encoder, shortener } from './texts.ts';
+import { documentOf } from '../../support/normalize/ecs-document.ts';
+import { recordOf, settings } from '../../support/normalize/records.ts';
+import { readStrictly } from '../../support/encode/cef-strict.ts';
+import { ecsText } from '../../support/encode/ecs-oracle.ts';
+import { recordText } from '../../support/encode/hostile-records.ts';
+import { parseLeef } from '../../support/encode/leef-parser.ts';
+import { cefValues, leefValues } from '../../support/encode/line-values.ts';
+import { faultsOf } from '../../support/encode/ocsf-schema.ts';
+import { encoder, shortener } from '../../support/encode/texts.ts';
 
 /** SEED repeats a failure; RECORDS increases the number. */
 const seed = Number(process.env['SEED'] ?? 20241121);

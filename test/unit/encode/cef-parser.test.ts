@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import vectors from '../../fixtures/cef-vectors-graylog.json' with { type: 'json' };
-import { parseCef } from './cef-parser.ts';
+import { parseCef } from '../../support/encode/cef-parser.ts';
 
 test('there are 252 vectors', () => {
   expect(vectors.length).toBe(252);

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import type { CefSettings } from '../../../src/encode/settings.ts';
 import { normalizer, type NormalizeSettings } from '../../../src/normalize/normalizer.ts';
-import { fullest, recordOf, settings, shapes } from '../normalize/records.ts';
-import { parseCef } from './cef-parser.ts';
-import { readStrictly } from './cef-strict.ts';
-import { encoder } from './texts.ts';
+import { fullest, recordOf, settings, shapes } from '../../support/normalize/records.ts';
+import { parseCef } from '../../support/encode/cef-parser.ts';
+import { readStrictly } from '../../support/encode/cef-strict.ts';
+import { encoder } from '../../support/encode/texts.ts';
 
 function lineOf(record: unknown, cef: CefSettings = { ipv6: 'c6a2', geo: 'cfp' }, over: Partial<NormalizeSettings> = {}): string {
   const text = typeof record === 'string' ? record : JSON.stringify(record);

@@ -9,8 +9,8 @@ import { codeOf } from '../../../src/errors.ts';
 import type { Clock } from '../../../src/model/time.ts';
 import { identify } from '../../../src/record/identity.ts';
 import { readText } from '../../../src/record/read.ts';
-import { fullest, rows } from '../normalize/records.ts';
-import { readStrictly } from './cef-strict.ts';
+import { fullest, rows } from '../../support/normalize/records.ts';
+import { readStrictly } from '../../support/encode/cef-strict.ts';
 
 const at = Date.parse('2024-05-01T12:35:10.000Z');
 const clock: Clock = {

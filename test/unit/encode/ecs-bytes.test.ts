@@ -1,9 +1,9 @@
 /** The bytes of ECS messages: values of every length, huge messages, and retained events. */
 import { describe, expect, test } from 'vitest';
 import { normalizer } from '../../../src/normalize/normalizer.ts';
-import { fullest, recordOf, settings } from '../normalize/records.ts';
-import { ecsText } from './ecs-oracle.ts';
-import { encoder } from './texts.ts';
+import { fullest, recordOf, settings } from '../../support/normalize/records.ts';
+import { ecsText } from '../../support/encode/ecs-oracle.ts';
+import { encoder } from '../../support/encode/texts.ts';
 import { sized } from '../../support/long-run.ts';
 
 const normalize = normalizer(settings);

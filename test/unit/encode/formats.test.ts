@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest';
 import { acceptedFormats, formatOf, formats, isFormat } from '../../../src/encode/index.ts';
 import { normalizer } from '../../../src/normalize/normalizer.ts';
 import { sinks } from '../../../src/sink/index.ts';
-import { fullest, recordOf, settings } from '../normalize/records.ts';
-import { fileNameIn } from './read-back.ts';
-import { encoder, shortener } from './texts.ts';
+import { fullest, recordOf, settings } from '../../support/normalize/records.ts';
+import { fileNameIn } from '../../support/encode/read-back.ts';
+import { encoder, shortener } from '../../support/encode/texts.ts';
 
 /** Longer than 64 characters, the shortest length that truncation leaves. */
 const payloadName = `${'report '.repeat(20)}.pdf`;

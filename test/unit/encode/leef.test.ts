@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { normalizer, type NormalizeSettings } from '../../../src/normalize/normalizer.ts';
-import { fullest, network, recordOf, settings, shapes } from '../normalize/records.ts';
-import { parseLeef } from './leef-parser.ts';
-import { encoder } from './texts.ts';
+import { fullest, network, recordOf, settings, shapes } from '../../support/normalize/records.ts';
+import { parseLeef } from '../../support/encode/leef-parser.ts';
+import { encoder } from '../../support/encode/texts.ts';
 
 /** The predefined keys of LEEF 2.0 in use, with their formats; written by hand. */
 const predefined: Readonly<Record<string, RegExp>> = {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { normalizer, type NormalizeSettings } from '../../../src/normalize/normalizer.ts';
-import { fullest, network, poorest, recordOf, settings, shapes } from '../normalize/records.ts';
-import { faultsOf } from './ocsf-schema.ts';
-import { encoder } from './texts.ts';
+import { fullest, network, poorest, recordOf, settings, shapes } from '../../support/normalize/records.ts';
+import { faultsOf } from '../../support/encode/ocsf-schema.ts';
+import { encoder } from '../../support/encode/texts.ts';
 
 interface Event {
   readonly [name: string]: unknown;

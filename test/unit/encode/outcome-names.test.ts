@@ -2,10 +2,10 @@
 import { expect, test } from 'vitest';
 import { type Format, formats } from '../../../src/encode/index.ts';
 import { normalizer } from '../../../src/normalize/normalizer.ts';
-import { fullest, recordOf, rows, settings } from '../normalize/records.ts';
-import { readStrictly } from './cef-strict.ts';
-import { faultsOf } from './ocsf-schema.ts';
-import { encoder } from './texts.ts';
+import { fullest, recordOf, rows, settings } from '../../support/normalize/records.ts';
+import { readStrictly } from '../../support/encode/cef-strict.ts';
+import { faultsOf } from '../../support/encode/ocsf-schema.ts';
+import { encoder } from '../../support/encode/texts.ts';
 
 const opened = 'Decrypt:AccessGranted:Success';
 

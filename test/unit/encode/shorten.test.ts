@@ -6,10 +6,10 @@ import { describe, expect, test } from 'vitest';
 import { shorten } from '../../../src/encode/shorten.ts';
 import { normalizer } from '../../../src/normalize/normalizer.ts';
 import { encoder as bytesEncoder } from '../../../src/encode/index.ts';
-import { documentOf } from '../normalize/ecs-document.ts';
-import { fullest, network, recordOf, settings } from '../normalize/records.ts';
-import { readStrictly } from './cef-strict.ts';
-import { encoder, shortener } from './texts.ts';
+import { documentOf } from '../../support/normalize/ecs-document.ts';
+import { fullest, network, recordOf, settings } from '../../support/normalize/records.ts';
+import { readStrictly } from '../../support/encode/cef-strict.ts';
+import { encoder, shortener } from '../../support/encode/texts.ts';
 
 const written = { includeOriginal: true, cef: { ipv6: 'c6a2', geo: 'cfp' } } as const;
 const normalize = normalizer(settings);

@@ -4,7 +4,7 @@ import type { CefSettings } from '../../../src/encode/settings.ts';
 import { normalizer } from '../../../src/normalize/normalizer.ts';
 import { privacySettings } from '../../../src/normalize/settings.ts';
 import { readText } from '../../../src/record/read.ts';
-import { encoder } from './texts.ts';
+import { encoder } from '../../support/encode/texts.ts';
 
 const { settings } = examples;
 const cef = settings.cef as CefSettings;

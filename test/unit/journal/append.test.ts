@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { base, between, collected, day, hour, minute, second, seeded } from '../../support/records.ts';
-import { beside, gap, lastAge, opened, pageOf, proven, source, span } from './opening.ts';
-import { faultsOf, seenFaults } from './recompute.ts';
+import { beside, gap, lastAge, opened, pageOf, proven, source, span } from '../../support/journal/opening.ts';
+import { faultsOf, seenFaults } from '../../support/journal/recompute.ts';
 
 test('each record of a page is fresh, known or outside, and received is their sum', async () => {
   const { journal } = await opened();

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { uncovered } from '../../../src/journal/sources.ts';
 import { backfillsOf, operationsOf, sourcesOf } from '../../../src/journal/backfills.ts';
 import { base, collected, day, hour, minute, second } from '../../support/records.ts';
-import { gap, lastAge, opened, pageOf, proven, source } from './opening.ts';
+import { gap, lastAge, opened, pageOf, proven, source } from '../../support/journal/opening.ts';
 
 const operation = { actor: 'j.doe', reason: 'ticket 4711' };
 

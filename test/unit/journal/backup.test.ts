@@ -5,8 +5,8 @@ import { systemClock } from '../../../src/clock.ts';
 import { WaybillError } from '../../../src/errors.ts';
 import { backUp } from '../../../src/journal/backup.ts';
 import { base, collected, second } from '../../support/records.ts';
-import { lastAge, opened, pageOf, proven, source, span, temporary } from './opening.ts';
-import type { Opened } from './opening.ts';
+import { lastAge, opened, pageOf, proven, source, span, temporary } from '../../support/journal/opening.ts';
+import type { Opened } from '../../support/journal/opening.ts';
 
 async function used(): Promise<Opened> {
   const it = await opened();

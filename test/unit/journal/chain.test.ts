@@ -5,8 +5,8 @@ import { zstdDecompressSync } from 'node:zlib';
 import { afterAll, expect, test } from 'vitest';
 import type { Position } from '../../../src/model/ledger.ts';
 import { base, between, collected, hour, seeded } from '../../support/records.ts';
-import { beside, gap, lastAge, opened, pageOf, proven, source, span, temporary } from './opening.ts';
-import { faultsOf, seenFaults, tilingFaults } from './recompute.ts';
+import { beside, gap, lastAge, opened, pageOf, proven, source, span, temporary } from '../../support/journal/opening.ts';
+import { faultsOf, seenFaults, tilingFaults } from '../../support/journal/recompute.ts';
 
 const original = mkdtempSync(join(tmpdir(), 'waybill-chain-'));
 afterAll(() => rmSync(original, { recursive: true, force: true }));

@@ -11,7 +11,7 @@ import type { Coverage } from '../../../src/model/snapshot.ts';
 import type { Micros } from '../../../src/model/time.ts';
 import { ledgerReport } from '../../support/ledger-report.ts';
 import { base, collected, hour, second } from '../../support/records.ts';
-import { opened, pageOf, source } from './opening.ts';
+import { opened, pageOf, source } from '../../support/journal/opening.ts';
 
 const width = 10 * second;
 

@@ -15,7 +15,7 @@ import { randomOf } from '../../../src/reference/random.ts';
 import { ledgerReport } from '../../support/ledger-report.ts';
 import { sized } from '../../support/long-run.ts';
 import { base, collected, day, second } from '../../support/records.ts';
-import { gap, lastAge, opened, pageOf, proven, source, span, temporary } from './opening.ts';
+import { gap, lastAge, opened, pageOf, proven, source, span, temporary } from '../../support/journal/opening.ts';
 
 const seed = process.env['WAYBILL_SEED'] ?? 'damage';
 const position = { seq: 0, chain: new Uint8Array(32) };

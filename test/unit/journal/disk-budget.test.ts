@@ -6,8 +6,8 @@ import { expect, test } from 'vitest';
 import { diskBudgetOf } from '../../../src/journal/disk-budget.ts';
 import { snapshotOf } from '../../../src/journal/queries/snapshot.ts';
 import { base, collected } from '../../support/records.ts';
-import { beside, opened, pageOf } from './opening.ts';
-import type { Opened } from './opening.ts';
+import { beside, opened, pageOf } from '../../support/journal/opening.ts';
+import type { Opened } from '../../support/journal/opening.ts';
 
 const mebi = 2 ** 20;
 const maxSize = 16 * mebi;

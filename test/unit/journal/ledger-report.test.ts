@@ -10,8 +10,8 @@ import type { LedgerReport, LedgerReportSource } from '../../../src/model/ledger
 import { byPeriod } from '../../../src/report/ledger/periods.ts';
 import { ledgerReport } from '../../support/ledger-report.ts';
 import { base, between, collected, day, hour, minute, second, seeded } from '../../support/records.ts';
-import { ages, world } from '../collect/world.ts';
-import { gap, lastAge, opened, pageOf, proven, source as sourceId, span } from './opening.ts';
+import { ages, world } from '../../support/collect/world.ts';
+import { gap, lastAge, opened, pageOf, proven, source as sourceId, span } from '../../support/journal/opening.ts';
 
 interface Raw {
   readonly seq: number;

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { base, between, day, hour, second, seeded } from '../../support/records.ts';
-import { gap, lastAge, opened, proven, source, span } from './opening.ts';
-import { faultsOf, tilingFaults } from './recompute.ts';
+import { gap, lastAge, opened, proven, source, span } from '../../support/journal/opening.ts';
+import { faultsOf, tilingFaults } from '../../support/journal/recompute.ts';
 
 test('a gap stops the frontier while closedUntil advances, and its proof moves the frontier past both', async () => {
   const { journal } = await opened();

@@ -9,7 +9,7 @@ import { verdict } from '../../../src/report/headline.ts';
 import { statusJson } from '../../../src/report/status-json.ts';
 import { ledgerReport } from '../../support/ledger-report.ts';
 import { base, collected, second } from '../../support/records.ts';
-import { lastAge, opened, pageOf, proven, source, span } from './opening.ts';
+import { lastAge, opened, pageOf, proven, source, span } from '../../support/journal/opening.ts';
 
 /** Three windows of ten seconds with a record each, all delivered to both sinks. */
 async function delivered() {

@@ -3,9 +3,9 @@ import { expect, test } from 'vitest';
 import type { Suspension } from '../../../src/model/ledger.ts';
 import { base, collected, day, hour, second } from '../../support/records.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
-import { gap, lastAge, opened, pageOf, proven, source, span } from './opening.ts';
-import type { Opened } from './opening.ts';
-import { faultsOf, tilingFaults } from './recompute.ts';
+import { gap, lastAge, opened, pageOf, proven, source, span } from '../../support/journal/opening.ts';
+import type { Opened } from '../../support/journal/opening.ts';
+import { faultsOf, tilingFaults } from '../../support/journal/recompute.ts';
 
 const request = { at: base + 3 * day, actor: 'j.doe', reason: 'service outage, ticket 4711', evidence: 'ab'.repeat(32) };
 

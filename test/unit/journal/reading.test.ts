@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Entry } from '../../../src/model/journal.ts';
 import { base, between, collected, second, seeded } from '../../support/records.ts';
-import { lastAge, opened, pageOf, proven, source, span } from './opening.ts';
+import { lastAge, opened, pageOf, proven, source, span } from '../../support/journal/opening.ts';
 
 test('entries are read as appended, byte for byte, across segments and a restart, with any limit', async () => {
   const random = seeded(31);

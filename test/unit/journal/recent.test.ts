@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { progressOf, recentWindows } from '../../../src/journal/queries/recent.ts';
 import { base, collected, day, second } from '../../support/records.ts';
-import { gap, lastAge, opened, pageOf, proven, source, span } from './opening.ts';
+import { gap, lastAge, opened, pageOf, proven, source, span } from '../../support/journal/opening.ts';
 
 test('the newest windows come oldest first, in the states of the report', async () => {
   const { journal } = await opened();

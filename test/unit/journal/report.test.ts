@@ -3,8 +3,8 @@ import { expect, test } from 'vitest';
 import { snapshotOf } from '../../../src/journal/queries/snapshot.ts';
 import type { Snapshot } from '../../../src/model/snapshot.ts';
 import { base, collected, second } from '../../support/records.ts';
-import { opened, pageOf, source } from './opening.ts';
-import type { Opened } from './opening.ts';
+import { opened, pageOf, source } from '../../support/journal/opening.ts';
+import type { Opened } from '../../support/journal/opening.ts';
 
 function stopped({ beside }: Opened): Snapshot {
   const live = {

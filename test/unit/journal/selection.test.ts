@@ -7,7 +7,7 @@ import type { Journal } from '../../../src/journal/journal.ts';
 import type { Selection } from '../../../src/journal/selection.ts';
 import { ledgerReport } from '../../support/ledger-report.ts';
 import { base, collected, second } from '../../support/records.ts';
-import { lastAge, opened, pageOf, proven, source, span } from './opening.ts';
+import { lastAge, opened, pageOf, proven, source, span } from '../../support/journal/opening.ts';
 
 const denied = { result: ['AccessDenied'] };
 

@@ -1,8 +1,8 @@
 import type { Database } from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { base, collected, day, hour, second } from '../../support/records.ts';
-import { gap, lastAge, opened, pageOf, proven, source, span } from './opening.ts';
-import type { Opened } from './opening.ts';
+import { gap, lastAge, opened, pageOf, proven, source, span } from '../../support/journal/opening.ts';
+import type { Opened } from '../../support/journal/opening.ts';
 
 /**
  * A state with records, known and late ones, windows of all kinds, a suspension, an operation, a

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import { codeOf } from '../../../src/errors.ts';
 import type { Journal } from '../../../src/journal/journal.ts';
 import { base, between, collected, second, seeded } from '../../support/records.ts';
-import { lastAge, opened, pageOf, proven, source, span } from './opening.ts';
-import { faultsOf, seenFaults } from './recompute.ts';
+import { lastAge, opened, pageOf, proven, source, span } from '../../support/journal/opening.ts';
+import { faultsOf, seenFaults } from '../../support/journal/recompute.ts';
 
 test('sources that store in the same turn share one transaction, and each has its own result', async () => {
   const { journal, beside } = await opened();

@@ -4,8 +4,8 @@ import type { Journal } from '../../../src/journal/journal.ts';
 import type { DeadLetter } from '../../../src/model/journal.ts';
 import type { Position } from '../../../src/model/ledger.ts';
 import { base, collected, second } from '../../support/records.ts';
-import { beside, lastAge, opened, pageOf, proven, source, span, temporary } from './opening.ts';
-import { faultsOf, seenFaults } from './recompute.ts';
+import { beside, lastAge, opened, pageOf, proven, source, span, temporary } from '../../support/journal/opening.ts';
+import { faultsOf, seenFaults } from '../../support/journal/recompute.ts';
 
 const beginning: Position = { seq: 0, chain: new Uint8Array(32) };
 

@@ -5,8 +5,8 @@ import { afterEach, expect, test } from 'vitest';
 import { openReadOnly } from '../../../src/journal/state.ts';
 import { base, collected, second } from '../../support/records.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
-import { beside, lastAge, opened, pageOf, proven, source, span, temporary } from './opening.ts';
-import { faultsOf } from './recompute.ts';
+import { beside, lastAge, opened, pageOf, proven, source, span, temporary } from '../../support/journal/opening.ts';
+import { faultsOf } from '../../support/journal/recompute.ts';
 
 let umask: number | undefined;
 afterEach(() => {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { mayBeForgotten } from '../../../src/journal/uid-retention.ts';
 import { bucketMicros } from '../../../src/journal/seen-uids.ts';
 import { base, collected, day, hour, second } from '../../support/records.ts';
-import { beside, gap, lastAge, opened, pageOf, proven, source, temporary } from './opening.ts';
+import { beside, gap, lastAge, opened, pageOf, proven, source, temporary } from '../../support/journal/opening.ts';
 
 const at = (days: number): number => base + days * day;
 

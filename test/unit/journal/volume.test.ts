@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { volumeOf } from '../../../src/journal/queries/volume.ts';
 import { base, collected, second } from '../../support/records.ts';
-import { gap, lastAge, opened, pageOf, proven, source, span } from './opening.ts';
+import { gap, lastAge, opened, pageOf, proven, source, span } from '../../support/journal/opening.ts';
 
 test('the rate counts proven windows up to the frontier, the sizes the records in the journal', async () => {
   const { journal, beside } = await opened();

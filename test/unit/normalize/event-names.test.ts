@@ -5,8 +5,8 @@
 import { expect, test } from 'vitest';
 import { recordFields } from '../../../src/normalize/event-names.ts';
 import { normalizer } from '../../../src/normalize/normalizer.ts';
-import { documentOf } from './ecs-document.ts';
-import { fullest, recordOf, settings } from './records.ts';
+import { documentOf } from '../../support/normalize/ecs-document.ts';
+import { fullest, recordOf, settings } from '../../support/normalize/records.ts';
 
 const others: Readonly<Record<string, unknown>> = {
   ...{ logId: 7, actionAttempted: 'Encrypt', result: 'AccessDenied', resultReason: 'GeoValidationCountryExclusionFailed' },

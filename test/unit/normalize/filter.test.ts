@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { mappingSettings, observerSettings, whereSettings } from '../../../src/normalize/settings.ts';
 import { compileWhere } from '../../../src/normalize/filter.ts';
 import { readText } from '../../../src/record/read.ts';
-import { fullest } from './records.ts';
+import { fullest } from '../../support/normalize/records.ts';
 
 const wants = (where: unknown, record: unknown = fullest) => compileWhere(whereSettings.parse(where))(readText(JSON.stringify(record)));
 

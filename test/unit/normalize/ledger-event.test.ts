@@ -9,13 +9,13 @@ import ecs from '../../fixtures/ecs-9.4.0-fields.json' with { type: 'json' };
 import type { Entry } from '../../../src/model/journal.ts';
 import { ledgerNormalizer } from '../../../src/normalize/ledger-event.ts';
 import { base, day } from '../../support/records.ts';
-import { faultsOf } from '../encode/ocsf-schema.ts';
-import { gap, lastAge, opened, proven, source, span } from '../journal/opening.ts';
-import { settings } from './records.ts';
+import { faultsOf } from '../../support/encode/ocsf-schema.ts';
+import { gap, lastAge, opened, proven, source, span } from '../../support/journal/opening.ts';
+import { settings } from '../../support/normalize/records.ts';
 import type { LedgerEvent } from '../../../src/record/event.ts';
 import { readRecord, readText } from '../../../src/record/read.ts';
-import { encoder } from '../encode/texts.ts';
-import { documentOf } from './ecs-document.ts';
+import { encoder } from '../../support/encode/texts.ts';
+import { documentOf } from '../../support/normalize/ecs-document.ts';
 
 const normalizeLedger = ledgerNormalizer(settings);
 const normalize = ({ bytes, uid, received }: Entry): LedgerEvent => normalizeLedger({ record: readRecord(bytes), uid, received });

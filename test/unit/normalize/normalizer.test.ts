@@ -6,8 +6,8 @@ import ecs from '../../fixtures/ecs-9.4.0-fields.json' with { type: 'json' };
 import type { EcsEvent } from '../../../src/record/event.ts';
 import { normalizer, type NormalizeSettings } from '../../../src/normalize/normalizer.ts';
 import { outcomeCodes } from '../../../src/normalize/outcomes.ts';
-import { documentOf, type EcsDocument } from './ecs-document.ts';
-import { fullest, poorest, received, recordOf, rows, settings, shapes } from './records.ts';
+import { documentOf, type EcsDocument } from '../../support/normalize/ecs-document.ts';
+import { fullest, poorest, received, recordOf, rows, settings, shapes } from '../../support/normalize/records.ts';
 
 const normalize = normalizer(settings);
 const eventOf = (record: unknown, over: Partial<NormalizeSettings> = {}): EcsEvent =>

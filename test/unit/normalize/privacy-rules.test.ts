@@ -11,9 +11,9 @@ import { normalizer } from '../../../src/normalize/normalizer.ts';
 import type { Privacy, PrivacyAction } from '../../../src/normalize/privacy.ts';
 import type { FieldPath } from '../../../src/record/fields.ts';
 import { sized } from '../../support/long-run.ts';
-import { encoder } from '../encode/texts.ts';
-import { documentOf } from './ecs-document.ts';
-import { fullest, recordOf, settings } from './records.ts';
+import { encoder } from '../../support/encode/texts.ts';
+import { documentOf } from '../../support/normalize/ecs-document.ts';
+import { fullest, recordOf, settings } from '../../support/normalize/records.ts';
 
 const seed = Number(process.env['SEED'] ?? 20261123);
 const numRuns = Number(process.env['RECORDS'] ?? sized(150, 8_000));

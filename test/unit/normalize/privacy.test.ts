@@ -5,10 +5,10 @@ import { normalizer } from '../../../src/normalize/normalizer.ts';
 import { keyMissing, type Privacy, type PrivacyAction } from '../../../src/normalize/privacy.ts';
 import { privacySettings } from '../../../src/normalize/settings.ts';
 import type { FieldPath } from '../../../src/record/fields.ts';
-import { fullest, recordOf, settings } from './records.ts';
+import { fullest, recordOf, settings } from '../../support/normalize/records.ts';
 import type { EcsEvent } from '../../../src/record/event.ts';
-import { encoder } from '../encode/texts.ts';
-import { documentOf, type EcsDocument } from './ecs-document.ts';
+import { encoder } from '../../support/encode/texts.ts';
+import { documentOf, type EcsDocument } from '../../support/normalize/ecs-document.ts';
 
 const key = 'a key of the tests, 32 characters';
 const actions: readonly PrivacyAction[] = ['drop', 'mask', 'pseudonymize'];

@@ -4,7 +4,7 @@ import { fieldPaths } from '../../../src/record/fields.ts';
 import { readRecord, readText } from '../../../src/record/read.ts';
 import { kinds } from '../../../src/record/walk.ts';
 import { sized } from '../../support/long-run.ts';
-import { fullest } from '../normalize/records.ts';
+import { fullest } from '../../support/normalize/records.ts';
 
 type Reviver = (key: string, value: unknown, context: { readonly source?: string }) => unknown;
 const parse = JSON.parse as (text: string, reviver: Reviver) => unknown;

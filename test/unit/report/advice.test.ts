@@ -4,7 +4,7 @@ import { worst } from '../../../src/report/advice.ts';
 import { presentOf } from '../../../src/report/completeness.ts';
 import { verdict } from '../../../src/report/headline.ts';
 import { statusJson } from '../../../src/report/status-json.ts';
-import { coverage, sink, snapshot, source } from './snapshots.ts';
+import { coverage, sink, snapshot, source } from '../../support/report/snapshots.ts';
 
 const loss = { loss: '"a.ndjson" was truncated: entries 3 to 9 may be lost', lostEntries: { first: 1, last: 9 } };
 const short = { id: 'siem', windows: 4, lacking: 4, lost: 4, ...loss, deadLetters: 0 };

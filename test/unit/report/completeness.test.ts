@@ -8,7 +8,7 @@ import { completeness, dueAfterSeconds } from '../../../src/report/completeness.
 import { statusVerdict } from '../../../src/report/headline.ts';
 import { summaryOf } from '../../../src/report/verdict.ts';
 import type { Facts } from '../../../src/report/completeness.ts';
-import { coverage as sound, now as snapshotNow, sink, snapshot, source } from './snapshots.ts';
+import { coverage as sound, now as snapshotNow, sink, snapshot, source } from '../../support/report/snapshots.ts';
 
 /** µs of a time of day on 20 November 2026. */
 function at(clock: string): number {

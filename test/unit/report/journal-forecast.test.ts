@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { Snapshot } from '../../../src/model/snapshot.ts';
 import { journalForecast } from '../../../src/report/journal-forecast.ts';
 import { statusJson } from '../../../src/report/status-json.ts';
-import { sink, snapshot } from './snapshots.ts';
+import { sink, snapshot } from '../../support/report/snapshots.ts';
 
 const mib = 2 ** 20;
 const journal = (change: Partial<Snapshot['journal']> = {}): Snapshot['journal'] => ({

@@ -5,7 +5,7 @@ import { ledgerCsv as csvPieces, reportDigest } from '../../../src/report/ledger
 import { ledgerHtmlPolicy } from '../../../src/report/ledger/html-style.ts';
 import { ledgerHtml as htmlPieces } from '../../../src/report/ledger/html.ts';
 import { delayText } from '../../../src/report/ledger/sentences.ts';
-import { mixed, reportOf, reportSource, window, withLoss } from './reports.ts';
+import { mixed, reportOf, reportSource, window, withLoss } from '../../support/report/reports.ts';
 
 const ledgerCsv = (...given: Parameters<typeof csvPieces>): string => [...csvPieces(...given)].join('');
 const ledgerHtml = (...given: Parameters<typeof htmlPieces>): string => [...htmlPieces(...given)].join('');

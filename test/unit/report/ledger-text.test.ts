@@ -4,7 +4,7 @@ import { ledgerCsv as csvPieces } from '../../../src/report/ledger/csv.ts';
 import { ledgerHtml as htmlPieces } from '../../../src/report/ledger/html.ts';
 import type { LedgerReport } from '../../../src/model/ledger-report.ts';
 import { byPeriod } from '../../../src/report/ledger/periods.ts';
-import { mixed as report, reportOf, reportSource, window, withLoss } from './reports.ts';
+import { mixed as report, reportOf, reportSource, window, withLoss } from '../../support/report/reports.ts';
 
 const ledgerCsv = (...given: Parameters<typeof csvPieces>): string => [...csvPieces(...given)].join('');
 const ledgerHtml = (...given: Parameters<typeof htmlPieces>): string => [...htmlPieces(...given)].join('');

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { SinkSnapshot } from '../../../src/model/snapshot.ts';
 import { isFailing, sinkNeedsYou } from '../../../src/report/sink-health.ts';
-import { sink } from './snapshots.ts';
+import { sink } from '../../support/report/snapshots.ts';
 
 // The rule: a sink that never delivered, or whose last three attempts failed, fails.
 test.each([

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { statusText, type StatusTextOptions } from '../../../src/report/status-text.ts';
 import type { Snapshot, SourceSnapshot } from '../../../src/model/snapshot.ts';
-import { coverage, delayCounts, micros, now, sink, snapshot, source } from './snapshots.ts';
+import { coverage, delayCounts, micros, now, sink, snapshot, source } from '../../support/report/snapshots.ts';
 
 const plain: StatusTextOptions = { color: false, tz: 'UTC', width: 80 };
 

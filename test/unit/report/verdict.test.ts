@@ -3,7 +3,7 @@ import type { Snapshot, SourceSnapshot } from '../../../src/model/snapshot.ts';
 import { rfc3339, span } from '../../../src/report/format-time.ts';
 import { verdict } from '../../../src/report/headline.ts';
 import { statusJson } from '../../../src/report/status-json.ts';
-import { coverage, delayCounts, micros, now, sink, snapshot, source } from './snapshots.ts';
+import { coverage, delayCounts, micros, now, sink, snapshot, source } from '../../support/report/snapshots.ts';
 
 /** A source that is closed up to a time of 20 November. */
 function readTo(clock: string, change: Partial<SourceSnapshot> = {}): SourceSnapshot {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { keyed, murmur2, partitionFor, rounds } from '../../../src/sink/kafka/messages.ts';
 import type { KafkaRecord } from '../../../src/sink/kafka/messages.ts';
-import { message } from '../../contract/sink-batches.ts';
+import { message } from '../../support/sinks/sink-batches.ts';
 
 /** Apache Kafka, clients/src/test/java/org/apache/kafka/common/utils/UtilsTest.java, testMurmur2. */
 test.each([

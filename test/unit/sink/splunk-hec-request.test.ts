@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { requestsOf } from '../../../src/sink/splunk-hec/request.ts';
 import { metadataOf, splunkHecSettings } from '../../../src/sink/splunk-hec/settings.ts';
-import { message, messages } from '../../contract/sink-batches.ts';
+import { message, messages } from '../../support/sinks/sink-batches.ts';
 
 const url = 'https://splunk.example:8088';
 const settings = splunkHecSettings.parse({ url, token: 'x', host: 'gateway-1', source: 'waybill/{source}', index: 'dpas_{source}' });

@@ -6,10 +6,10 @@ import { deepEqual, equal } from 'node:assert/strict';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { facilities, type Facility, frame, Header, type HeaderSettings } from '../../../src/sink/syslog/message.ts';
-import { readFrames, readSyslog } from '../../contract/sinks/syslog-reader.ts';
+import { readFrames, readSyslog } from '../../support/sinks/syslog-reader.ts';
 import { sized } from '../../support/long-run.ts';
 import { inTimeZone, timeZones } from '../../support/time-zones.ts';
-import { hostileText } from '../encode/hostile-records.ts';
+import { hostileText } from '../../support/encode/hostile-records.ts';
 
 const seed = Number(process.env['SEED'] ?? 20261123);
 const runs = Number(process.env['RECORDS'] ?? sized(1_000, 100_000));

@@ -6,7 +6,7 @@ import type { Log } from '../../../src/model/telemetry.ts';
 import type { Micros } from '../../../src/model/time.ts';
 import { ServerClock } from '../../../src/source/server-clock.ts';
 import type { ClockProfile } from '../../../src/source/server-clock.ts';
-import { VirtualClock } from './virtual-clock.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -35,7 +35,7 @@ function answer(ahead: number | undefined, more: { age?: number; newest?: Micros
 function answers(count: number, ahead: number, everyMs: number): string[] {
   return Array.from({ length: count }, () => {
     const verdict = answer(ahead);
-    clock.advance(everyMs);
+    clock.skip(everyMs);
     return verdict;
   });
 }
@@ -43,7 +43,7 @@ function answers(count: number, ahead: number, everyMs: number): string[] {
 const boundMs = (): number => (server.now() ?? Number.NaN) / 1000 - clock.now();
 
 beforeEach(() => {
-  clock = new VirtualClock();
+  clock = new VirtualClock(Date.UTC(2026, 10, 21, 12), 'manual');
   warnings = [];
   server = make();
 });
@@ -56,9 +56,9 @@ describe('while being measured', () => {
   test('the bound is the Date minus a second, and advances with the monotonic clock', () => {
     answer(0);
     expect(boundMs()).toBe(-1_000);
-    clock.advance(7_500);
+    clock.skip(7_500);
     expect(boundMs()).toBe(-1_000);
-    clock.jump(hour);
+    clock.wall += hour;
     expect(boundMs()).toBe(-1_000 - hour);
   });
 
@@ -71,9 +71,9 @@ describe('while being measured', () => {
     server = make();
     answers(20, 0, 1_000);
     expect([server.established(), server.missing(), server.remainingMs()]).toEqual([false, 0, 280_000]);
-    clock.advance(279_999);
+    clock.skip(279_999);
     expect(server.established()).toBe(false);
-    clock.advance(1);
+    clock.skip(1);
     expect(server.established()).toBe(true);
   });
 
@@ -92,7 +92,7 @@ describe('while being measured', () => {
   test('one node with a wrong clock does not lead it: the minimum counts', () => {
     for (let n = 0; n < 30; n += 1) {
       answer(n % 3 === 0 ? 30 * minute : 0);
-      clock.advance(15_000);
+      clock.skip(15_000);
     }
     expect(server.established()).toBe(true);
     expect(boundMs()).toBe(-1_000);
@@ -109,10 +109,10 @@ describe('established', () => {
     const before = server.now() ?? 0;
     answer(-4_000);
     expect(server.now()).toBeGreaterThanOrEqual(before);
-    clock.advance(3_000);
+    clock.skip(3_000);
     // The response 4 s behind counts now: the bound waits for it.
     expect(server.now()).toBe(before);
-    clock.advance(2_000);
+    clock.skip(2_000);
     expect(server.now()).toBe(before + 1_000_000);
   });
 
@@ -131,11 +131,11 @@ describe('established', () => {
   test('a late response limits it for five minutes, not longer', () => {
     answer(-4_000);
     for (let n = 0; n < 30; n += 1) {
-      clock.advance(10_000);
+      clock.skip(10_000);
       answer(0);
     }
     expect(boundMs()).toBe(-5_000);
-    clock.advance(10_000);
+    clock.skip(10_000);
     answer(0);
     expect(boundMs()).toBe(-1_000);
   });
@@ -143,11 +143,11 @@ describe('established', () => {
   test('with few responses, the last twenty count however old they are', () => {
     answer(-4_000);
     for (let n = 0; n < 19; n += 1) {
-      clock.advance(10 * minute);
+      clock.skip(10 * minute);
       answer(0);
     }
     expect(boundMs()).toBe(-5_000);
-    clock.advance(10 * minute);
+    clock.skip(10 * minute);
     answer(0);
     expect(boundMs()).toBe(-1_000);
   });
@@ -156,7 +156,7 @@ describe('established', () => {
     let refused = 0;
     while (answer(-hour) === 'cached') {
       refused += 1;
-      clock.advance(5_000);
+      clock.skip(5_000);
     }
     // The last twenty always count; earlier ones are older than five minutes when the twenty-first
     // refusal arrives, or nearly.
@@ -173,7 +173,7 @@ describe('established', () => {
   test('rare refusals have no effect', () => {
     for (let n = 0; n < 500; n += 1) {
       expect(answer(n % 4 === 3 ? -hour : 0)).toBe(n % 4 === 3 ? 'cached' : 'accepted');
-      clock.advance(5_000);
+      clock.skip(5_000);
     }
     expect(warnings).toEqual([]);
     expect(boundMs()).toBe(-1_000);
@@ -181,8 +181,8 @@ describe('established', () => {
 
   test('a jump of the local wall clock changes nothing', () => {
     const before = server.now() ?? 0;
-    clock.jump(-30 * minute);
-    clock.advance(1_000);
+    clock.wall -= 30 * minute;
+    clock.skip(1_000);
     expect(server.now()).toBe(before + 1_000_000);
   });
 });
@@ -245,7 +245,7 @@ describe('without a Date header', () => {
     expect(server.now()).toBeUndefined();
     answer(undefined, { newest: us(clock.now() - 30_000) });
     expect(boundMs()).toBe(-30_000);
-    clock.advance(10_000);
+    clock.skip(10_000);
     answer(undefined, { newest: us(clock.now() - hour) });
     expect(boundMs()).toBe(-30_000);
     // A record dated next year.
@@ -256,11 +256,11 @@ describe('without a Date header', () => {
   test('it is established like the other, does not go back, and the profile states its kind', () => {
     for (let n = 0; n < 31; n += 1) {
       answer(undefined, { newest: us(clock.now() - 5_000) });
-      clock.advance(10_000);
+      clock.skip(10_000);
     }
     expect([server.established(), server.profile()]).toEqual([true, { offsetMs: -5_000, dated: false, bound: server.now() }]);
     const before = server.now();
-    clock.jump(-hour);
+    clock.wall -= hour;
     expect(server.now()).toBe(before);
   });
 });
@@ -275,11 +275,11 @@ describe('without a Date header, over a restart', () => {
     for (let n = 0; n < 3; n += 1) {
       expect(server.established()).toBe(false);
       answer(undefined, { newest: old() });
-      clock.advance(1_000);
+      clock.skip(1_000);
     }
     expect([server.established(), server.now()]).toEqual([true, bound + us(3_000)]);
     // The local clock cannot tell how long the daemon was stopped; a newer record can.
-    clock.jump(hour);
+    clock.wall += hour;
     expect(server.now()).toBe(bound + us(3_000));
     answer(undefined, { newest: bound + us(50_000) });
     expect(server.now()).toBe(bound + us(50_000));
@@ -313,15 +313,15 @@ describe('the time that both clocks have reached', () => {
   test('a jump of the local clock changes nothing while it was correct before; a clock that was behind is followed', () => {
     answers(31, 0, 10_000);
     const before = server.agreed();
-    clock.jump(-30 * minute);
+    clock.wall -= 30 * minute;
     expect(server.agreed()).toBe(before);
-    clock.jump(2 * hour);
+    clock.wall += 2 * hour;
     expect(server.agreed()).toBe(before);
 
     server = make();
     answers(31, 20 * minute, 10_000);
     expect(agreedMs()).toBe(0);
-    clock.jump(15 * minute);
+    clock.wall += 15 * minute;
     expect(agreedMs()).toBe(0);
   });
 });
@@ -333,7 +333,7 @@ describe('a stopped service clock', () => {
     const date = clock.now();
     for (let n = 0; n < count; n += 1) {
       answer(date - clock.now());
-      clock.advance(everyMs);
+      clock.skip(everyMs);
     }
   };
 
@@ -367,14 +367,14 @@ describe('a stopped service clock', () => {
     const date = clock.now();
     for (let n = 0; n < 300; n += 1) {
       answer(n % 2 === 0 ? date - clock.now() : 0);
-      clock.advance(2_000);
+      clock.skip(2_000);
     }
     expect(expectedMs()).toBe(-1_000);
   });
 
   test('the absence of responses is not such a clock', () => {
     answers(60, 0, 10_000);
-    clock.advance(2 * hour);
+    clock.skip(2 * hour);
     expect([expectedMs(), server.stoodSince()]).toEqual([-1_000, undefined]);
   });
 
@@ -383,7 +383,7 @@ describe('a stopped service clock', () => {
     const date = clock.now() - 20 * minute;
     for (let n = 0; n < 180; n += 1) {
       answer(date - clock.now());
-      clock.advance(10_000);
+      clock.skip(10_000);
     }
     expect([expectedMs(), server.profile()]).toEqual([-1_000, undefined]);
   });
@@ -393,12 +393,12 @@ describe('the local clock jumps by hours while the process runs', () => {
   test.each([-7, -25, 9])('by %i h: the service does not count as ahead, and the time that both have reached advances', (hours) => {
     answers(31, 0, 10_000);
     const before = server.agreed() ?? 0;
-    clock.jump(hours * hour);
+    clock.wall += hours * hour;
     expect(server.ahead()).toBe(false);
     // The service's clock has not jumped.
     for (let n = 0; n < 60; n += 1) {
       answer(-hours * hour);
-      clock.advance(10_000);
+      clock.skip(10_000);
     }
     expect(server.ahead()).toBe(false);
     expect(server.agreed()).toBe(before + 600_000_000);
@@ -408,18 +408,18 @@ describe('the local clock jumps by hours while the process runs', () => {
     const newest = (): Micros => clock.now() * 1000;
     for (let n = 0; n < 31; n += 1) {
       answer(undefined, { newest: newest() });
-      clock.advance(10_000);
+      clock.skip(10_000);
     }
     const before = server.now() ?? 0;
-    clock.jump(-7 * hour);
-    clock.advance(60_000);
+    clock.wall -= 7 * hour;
+    clock.skip(60_000);
     expect(server.now()).toBe(before + 60_000_000);
   });
 
   test('a clock that was wrong from the start is reported until it is corrected', () => {
     answers(31, 7 * hour, 10_000);
     expect(server.ahead()).toBe(true);
-    clock.jump(7 * hour);
+    clock.wall += 7 * hour;
     expect(server.ahead()).toBe(false);
   });
 });

@@ -7,7 +7,7 @@ import { UnboundedQuery } from '../../../src/source/unbounded-query.ts';
 import { ModelSource } from '../../support/model-source.ts';
 import { base, day, hour } from '../../support/records.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
-import { Lines } from '../collect/world.ts';
+import { Lines } from '../../support/collect/world.ts';
 
 const never = new AbortController().signal;
 const refused = new WaybillError('page_refused', '400 startTime is required');

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { closeDelayAdvice } from '../../../src/report/close-delay-advice.ts';
 import { delayBounds, Delays, samples, seenLater, seenWithin } from '../../../src/telemetry/delays.ts';
 import { between, seeded } from '../../support/records.ts';
-import { now } from '../report/snapshots.ts';
+import { now } from '../../support/report/snapshots.ts';
 
 const second = 1e6;
 const week = 7 * 86_400 * second;

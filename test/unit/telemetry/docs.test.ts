@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { metricTable, unitOf } from '../../../src/telemetry/metric-table.ts';
 import type { Metric } from '../../../src/telemetry/metric-table.ts';
-import { documentWith } from './generated-document.ts';
+import { documentWith } from '../../support/telemetry/generated-document.ts';
 
 const read = (path: string): string => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
 

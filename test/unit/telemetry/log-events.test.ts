@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { logEvents } from '../../../src/model/log-events.ts';
 import type { Log } from '../../../src/model/telemetry.ts';
 import { presentable } from '../../../src/telemetry/log-fields.ts';
-import { documentWith } from './generated-document.ts';
+import { documentWith } from '../../support/telemetry/generated-document.ts';
 
 const root = new URL('../../../', import.meta.url);
 const sources = readdirSync(new URL('src/', root), { recursive: true, encoding: 'utf8' })

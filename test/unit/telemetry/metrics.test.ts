@@ -4,8 +4,8 @@ import type { Meters } from '../../../src/model/telemetry.ts';
 import { metricTable, unitOf } from '../../../src/telemetry/metric-table.ts';
 import type { Metric } from '../../../src/telemetry/metric-table.ts';
 import { createMetrics, type Metrics } from '../../../src/telemetry/metrics.ts';
-import { parseExposition, type Exposition } from './exposition.ts';
-import { micros, sink, snapshot, source } from '../report/snapshots.ts';
+import { parseExposition, type Exposition } from '../../support/telemetry/exposition.ts';
+import { micros, sink, snapshot, source } from '../../support/report/snapshots.ts';
 
 let metrics: Metrics | undefined;
 afterEach(async () => {

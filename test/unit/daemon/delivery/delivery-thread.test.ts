@@ -15,8 +15,8 @@ import type { ComponentLog } from '../../../../src/telemetry/log.ts';
 import { append, openJournal, temporary } from '../../../support/model-journal.ts';
 import { uncounted } from '../../../support/uncounted.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
-import { Lines } from '../../collect/world.ts';
-import { load, valid } from '../../config/loading.ts';
+import { Lines } from '../../../support/collect/world.ts';
+import { load, valid } from '../../../support/config/loading.ts';
 
 class ComponentLines extends Lines implements ComponentLog {
   child(): ComponentLog {

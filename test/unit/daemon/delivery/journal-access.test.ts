@@ -11,7 +11,7 @@ import type { Journal } from '../../../../src/journal/journal.ts';
 import { quiet } from '../../../support/delivery-clock.ts';
 import { memoryPorts } from '../../../support/memory-ports.ts';
 import { append, committed, deadLetters, numberOf, range } from '../../../support/model-journal.ts';
-import { Rig } from '../../deliver/rig.ts';
+import { Rig } from '../../../support/deliver/rig.ts';
 
 function across(journal: Journal): ReturnType<typeof remoteJournal> {
   const unexpected = (thrown: unknown): never => {

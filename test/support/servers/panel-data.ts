@@ -1,10 +1,10 @@
 /** The data of a panel of a Kibana dashboard: the results of its aggregation or search on a real Elasticsearch. */
 import { expect } from 'vitest';
-import type { BarsData, MapData, PanelPicture, TableData } from '../unit/content/dashboard-svg.ts';
-import { kql } from '../unit/content/kql.ts';
-import type { Bucket, DashboardPanel, LensPanel, MapPanel, SearchPanel } from '../unit/content/lens.ts';
-import { aggregationsOf, clustersOf, columnsOf, valueIn } from '../unit/content/lens.ts';
-import { mappedFields } from '../unit/content/mapped-fields.ts';
+import type { BarsData, MapData, PanelPicture, TableData } from '../content/dashboard-svg.ts';
+import { kql } from '../content/kql.ts';
+import type { Bucket, DashboardPanel, LensPanel, MapPanel, SearchPanel } from '../content/lens.ts';
+import { aggregationsOf, clustersOf, columnsOf, valueIn } from '../content/lens.ts';
+import { mappedFields } from '../content/mapped-fields.ts';
 import type { Elasticsearch } from './elasticsearch.ts';
 
 /** The time picker, ms, and the interval that Kibana chooses for it. */

@@ -9,9 +9,9 @@ import { readFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { Agent, request } from 'undici';
 import { inject } from 'vitest';
-import { optionsOf } from '../../src/reference/options.ts';
-import { serve } from '../../src/reference/serve.ts';
-import { referenceProgram } from '../support/programs.ts';
+import { optionsOf } from '../../../src/reference/options.ts';
+import { serve } from '../../../src/reference/serve.ts';
+import { referenceProgram } from '../programs.ts';
 import { Description } from './description.ts';
 import type { Told } from './description.ts';
 

@@ -3,9 +3,9 @@
  * reports each commit. It runs until it is killed.
  */
 import { flushCompileCache } from 'node:module';
-import { systemClock } from '../../src/clock.ts';
-import { Journal } from '../../src/journal/journal.ts';
-import { base, collected, second } from '../support/records.ts';
+import { systemClock } from '../../../src/clock.ts';
+import { Journal } from '../../../src/journal/journal.ts';
+import { base, collected, second } from '../records.ts';
 
 // Node writes its compile cache at exit, and this process is killed.
 flushCompileCache();

@@ -10,7 +10,7 @@ import type { CollectJournal } from '../../../src/model/journal.ts';
 import type { PageRequest } from '../../../src/model/source.ts';
 import type { Meters } from '../../../src/model/telemetry.ts';
 import { ServerClock } from '../../../src/source/server-clock.ts';
-import { minute, uidOfRecord } from '../../support/records.ts';
+import { minute, uidOfRecord } from '../records.ts';
 import { source as sourceId } from '../journal/opening.ts';
 import { ages, Lines, world } from './world.ts';
 import type { Options, World } from './world.ts';

@@ -13,8 +13,8 @@ import type { JournalOptions } from '../../../src/journal/journal.ts';
 import type { CollectedPage, CollectedRecord } from '../../../src/model/journal.ts';
 import type { WindowStep, Verdict, Window } from '../../../src/model/ledger.ts';
 import type { Micros } from '../../../src/model/time.ts';
-import { base, day, second } from '../../support/records.ts';
-import { VirtualClock } from '../../support/virtual-clock.ts';
+import { base, day, second } from '../records.ts';
+import { VirtualClock } from '../virtual-clock.ts';
 
 export const source = 'production';
 export const lastAge = 30 * day;

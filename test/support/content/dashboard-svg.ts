@@ -2,7 +2,7 @@
  * Draws a dashboard as an SVG that follows the colour scheme of its viewer. The layout is Kibana's:
  * 48 columns, rows of 20 pixels.
  */
-import { worldMap } from '../../support/world-map.ts';
+import { worldMap } from '../world-map.ts';
 
 /** Counts per time bucket, one list for each series. */
 export interface BarsData {

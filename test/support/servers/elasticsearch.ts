@@ -10,9 +10,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Agent, request } from 'undici';
 import type { Dispatcher } from 'undici';
-import { createAuthority } from '../support/certificates.ts';
-import type { Authority, CertificateWish } from '../support/certificates.ts';
-import { until } from '../support/e2e-place.ts';
+import { createAuthority } from '../certificates.ts';
+import type { Authority, CertificateWish } from '../certificates.ts';
+import { until } from '../e2e-place.ts';
 import { freePort } from './ports.ts';
 import { cacheFolder } from './programs.ts';
 

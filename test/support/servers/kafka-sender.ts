@@ -3,8 +3,8 @@
  * state, and sends batches up to a number. `node kafka-sender.ts BROKER TOPIC THROUGH SIZE`; prints
  * `open` and then a dot for each accepted batch.
  */
-import { kafka } from '../../src/sink/kafka/index.ts';
-import { batchOf, contextOf, messages, ModelKept } from '../contract/sink-batches.ts';
+import { kafka } from '../../../src/sink/kafka/index.ts';
+import { batchOf, contextOf, messages, ModelKept } from '../sinks/sink-batches.ts';
 
 const [, , broker = '', topic = '', through = '0', size = '100'] = process.argv;
 const never = new AbortController().signal;

@@ -5,7 +5,7 @@
 import { flushCompileCache } from 'node:module';
 import type { Batch, Sink } from '../../../src/model/sink.ts';
 import { stdout } from '../../../src/sink/stdout.ts';
-import { contextOf, ModelKept } from '../sink-batches.ts';
+import { contextOf, ModelKept } from './sink-batches.ts';
 
 export type Order =
   | { readonly id: number; readonly what: 'open' | 'close' | 'abort' }

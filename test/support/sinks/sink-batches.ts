@@ -2,12 +2,12 @@
  * Numbered messages, batches of them, and a model of a sink's resume point in the journal, for the
  * tests of every sink.
  */
-import { systemClock } from '../../src/clock.ts';
-import type { SinkLoss } from '../../src/model/sink.ts';
-import type { Position } from '../../src/model/ledger.ts';
-import type { Batch, ResumePoint, Message } from '../../src/model/sink.ts';
-import type { Log } from '../../src/model/telemetry.ts';
-import type { SinkContext } from '../../src/sink/define.ts';
+import { systemClock } from '../../../src/clock.ts';
+import type { SinkLoss } from '../../../src/model/sink.ts';
+import type { Position } from '../../../src/model/ledger.ts';
+import type { Batch, ResumePoint, Message } from '../../../src/model/sink.ts';
+import type { Log } from '../../../src/model/telemetry.ts';
+import type { SinkContext } from '../../../src/sink/define.ts';
 
 const silent = (): void => undefined;
 const silentLog: Log = { write: silent };

@@ -13,9 +13,9 @@ import type { DeliverJournal, Entry } from '../../../src/model/journal.ts';
 import type { Message, Sink } from '../../../src/model/sink.ts';
 import type { Log, Meters } from '../../../src/model/telemetry.ts';
 import type { Random } from '../../../src/model/time.ts';
-import { DeliveryClock, quiet } from '../../support/delivery-clock.ts';
-import { openJournal, registerSink, temporary } from '../../support/model-journal.ts';
-import { ModelReceiver } from '../../support/model-sink.ts';
+import { DeliveryClock, quiet } from '../delivery-clock.ts';
+import { openJournal, registerSink, temporary } from '../model-journal.ts';
+import { ModelReceiver } from '../model-sink.ts';
 
 interface Line {
   readonly level: string;

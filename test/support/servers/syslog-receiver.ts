@@ -9,9 +9,9 @@ import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createAuthority } from '../support/certificates.ts';
-import type { Authority, KeyPair } from '../support/certificates.ts';
-import { until } from '../support/e2e-place.ts';
+import { createAuthority } from '../certificates.ts';
+import type { Authority, KeyPair } from '../certificates.ts';
+import { until } from '../e2e-place.ts';
 import { freePort } from './ports.ts';
 
 export type Way = 'tcp' | 'tls' | 'udp' | 'relp' | 'relp+tls';

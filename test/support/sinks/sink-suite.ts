@@ -4,15 +4,15 @@
  * fault that an adapter cannot inject is skipped under its name.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Format } from '../../src/encode/index.ts';
-import { codeOf, WaybillError, messageOf } from '../../src/errors.ts';
-import type { Batch, ResumePoint, Message, Sink } from '../../src/model/sink.ts';
-import { normalizer } from '../../src/normalize/normalizer.ts';
-import { fileNameIn } from '../unit/encode/read-back.ts';
-import { poorest, recordOf, settings } from '../unit/normalize/records.ts';
-import { isLong } from '../support/long-run.ts';
+import type { Format } from '../../../src/encode/index.ts';
+import { codeOf, WaybillError, messageOf } from '../../../src/errors.ts';
+import type { Batch, ResumePoint, Message, Sink } from '../../../src/model/sink.ts';
+import { normalizer } from '../../../src/normalize/normalizer.ts';
+import { fileNameIn } from '../encode/read-back.ts';
+import { poorest, recordOf, settings } from '../normalize/records.ts';
+import { isLong } from '../long-run.ts';
 import { batchOf, message, messages, ModelKept, textOf } from './sink-batches.ts';
-import { encoder } from '../unit/encode/texts.ts';
+import { encoder } from '../encode/texts.ts';
 
 /** A new, empty receiver for one test. */
 export interface Place extends AsyncDisposable {

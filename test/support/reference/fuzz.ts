@@ -1,5 +1,5 @@
 /**
- * A schema-driven fuzzer against the service's own description: `node test/reference/fuzz.ts
+ * A schema-driven fuzzer against the service's own description: `node test/support/reference/fuzz.ts
  * [EXAMPLES] [SEED]`. Starts the service with a Super Administrator's token and runs Schemathesis
  * (Python: `pip install schemathesis`; SCHEMATHESIS names the program if it is not on the PATH)
  * with every check except one: a request that matches the schemas need not succeed, because a file

@@ -3,8 +3,8 @@
  * may do everything.
  */
 import kafkajs from 'kafkajs';
-import { quietTimers } from '../../src/sink/kafka/timers.ts';
-import { until } from '../support/e2e-place.ts';
+import { quietTimers } from '../../../src/sink/kafka/timers.ts';
+import { until } from '../e2e-place.ts';
 import type { KafkaBroker } from './kafka-broker.ts';
 
 export async function administer<Result>(broker: KafkaBroker, work: (admin: kafkajs.Admin) => Promise<Result>): Promise<Result> {

@@ -23,10 +23,10 @@ import type { Log } from '../../../src/model/telemetry.ts';
 import { logEvents } from '../../../src/model/log-events.ts';
 import type { LogEventCode } from '../../../src/model/log-events.ts';
 import type { Micros } from '../../../src/model/time.ts';
-import { ModelSource } from '../../support/model-source.ts';
-import type { Served, Switches } from '../../support/model-source.ts';
-import { base, day, hour, minute, second, uidOf, uidOfRecord } from '../../support/records.ts';
-import { VirtualClock } from '../../support/virtual-clock.ts';
+import { ModelSource } from '../model-source.ts';
+import type { Served, Switches } from '../model-source.ts';
+import { base, day, hour, minute, second, uidOf, uidOfRecord } from '../records.ts';
+import { VirtualClock } from '../virtual-clock.ts';
 import { opened, source as sourceId } from '../journal/opening.ts';
 
 export const ages: readonly Micros[] = [hour, 6 * hour, day, 3 * day, 7 * day, 14 * day, 30 * day];

@@ -10,9 +10,9 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
-import { createAuthority } from '../support/certificates.ts';
-import type { Authority } from '../support/certificates.ts';
-import { until } from '../support/e2e-place.ts';
+import { createAuthority } from '../certificates.ts';
+import type { Authority } from '../certificates.ts';
+import { until } from '../e2e-place.ts';
 import { freePort } from './ports.ts';
 import { cacheFolder } from './programs.ts';
 

@@ -4,12 +4,12 @@
  * records of the service.
  */
 import { writeFileSync } from 'node:fs';
-import { configure, sourceOf } from '../support/e2e-daemon.ts';
-import type { Daemon, Settings } from '../support/e2e-daemon.ts';
-import { compare, exactlyOnce, linesOf, originalOf } from '../support/e2e-oracle.ts';
-import type { Difference } from '../support/e2e-oracle.ts';
-import type { Place } from '../support/e2e-place.ts';
-import type { Service } from '../support/e2e-service.ts';
+import { configure, sourceOf } from '../e2e-daemon.ts';
+import type { Daemon, Settings } from '../e2e-daemon.ts';
+import { compare, exactlyOnce, linesOf, originalOf } from '../e2e-oracle.ts';
+import type { Difference } from '../e2e-oracle.ts';
+import type { Place } from '../e2e-place.ts';
+import type { Service } from '../e2e-service.ts';
 import { password as administratorPassword } from './elasticsearch.ts';
 import type { Elasticsearch } from './elasticsearch.ts';
 import { allow, createTopic } from './kafka-admin.ts';

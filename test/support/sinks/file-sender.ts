@@ -9,14 +9,14 @@ import { logEvents } from '../../../src/model/log-events.ts';
 import { flushCompileCache } from 'node:module';
 import { systemClock, systemRandom } from '../../../src/clock.ts';
 import { Delivery } from '../../../src/deliver/delivery.ts';
-import { contextOf } from '../sink-batches.ts';
+import { contextOf } from './sink-batches.ts';
 import type { ResumePoint } from '../../../src/model/sink.ts';
 import type { Log, Meters } from '../../../src/model/telemetry.ts';
 import { archive } from '../../../src/sink/archive/index.ts';
 import { file } from '../../../src/sink/file/index.ts';
 import { Secret } from '../../../src/settings/secret.ts';
-import { keyFrom } from '../../support/archive.ts';
-import { append, openJournal, source } from '../../support/model-journal.ts';
+import { keyFrom } from '../archive.ts';
+import { append, openJournal, source } from '../model-journal.ts';
 
 const [directory = '', path = '', size, end] = process.argv.slice(2);
 const silent = (): void => undefined;
