@@ -41,6 +41,10 @@ export class Header {
   readonly #settings: HeaderSettings;
   readonly #fixed: string;
   #sequence: number;
+  /** The second of the last message: most messages share it with the one before. */
+  #second = NaN;
+  /** `YYYY-MM-DDTHH:MM:SS.`; undefined for a year that RFC 5424 does not allow. */
+  #secondText: string | undefined;
 
   constructor(settings: HeaderSettings, sequence = 0) {
     const { format, hostname, appName, processId } = settings;
@@ -62,7 +66,20 @@ export class Header {
       enterpriseId === undefined
         ? ''
         : `[waybill@${enterpriseId} id="${uid}"${number === undefined ? '' : ` number="${number}"`} source="${source}"]`;
-    return `<${priority}>1 ${timestamp(time)} ${this.#fixed} ${field(action, 32)} [meta sequenceId="${this.#sequence}"]${own} `;
+    return `<${priority}>1 ${this.#timestamp(time)} ${this.#fixed} ${field(action, 32)} [meta sequenceId="${this.#sequence}"]${own} `;
+  }
+
+  /** Three fraction digits: more than six are an error (RFC 5424 section 6.2.3), and some receivers read only three. */
+  #timestamp(micros: number): string {
+    const ms = Math.floor(micros / 1_000);
+    const second = Math.floor(ms / 1_000);
+    if (second !== this.#second) {
+      const text = new Date(ms).toISOString();
+      this.#second = second;
+      // RFC 5424 allows only years of four digits.
+      this.#secondText = text.length === 24 ? text.slice(0, 20) : undefined;
+    }
+    return this.#secondText === undefined ? '-' : `${this.#secondText}${String(ms - second * 1_000).padStart(3, '0')}Z`;
   }
 }
 
@@ -82,13 +99,6 @@ function severityOf(severity: number): number {
   return severity <= 3 ? 6 : severity <= 6 ? 5 : severity <= 8 ? 4 : 2;
 }
 
-/** Three fraction digits: more than six are an error (RFC 5424 section 6.2.3), and some receivers read only three. */
-function timestamp(micros: number): string {
-  const text = new Date(Math.floor(micros / 1_000)).toISOString();
-  // RFC 5424 allows only years of four digits.
-  return text.length === 24 ? text : '-';
-}
-
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 
 /** `Mmm dd hh:mm:ss` in UTC: RFC 3164 section 4.1.2 has no year, no fraction and no zone. */
@@ -103,8 +113,11 @@ function tag(appName: string, processId: number): string {
   return program === '' ? '' : `${program}[${processId}]: `;
 }
 
+const visible = /^[\x21-\x7e]+$/;
+
 /** A field of the header: printable US-ASCII without blanks, `-` when nothing is left. */
 function field(text: string, max: number): string {
+  if (text.length <= max && visible.test(text)) return text;
   const clean = text.replace(/[^\x21-\x7e]/g, '').slice(0, max);
   return clean === '' ? '-' : clean;
 }

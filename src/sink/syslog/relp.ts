@@ -6,7 +6,7 @@ import { codeOf, WaybillError, messageOf } from '../../errors.ts';
 import type { Batch, OnProgress, Message, Rejection, Sink, DeliveryResult } from '../../model/sink.ts';
 import type { Clock } from '../../model/time.ts';
 import type { SinkContext } from '../define.ts';
-import { frame, Header } from './message.ts';
+import { Header } from './message.ts';
 import { firstLine, RelpSession } from './session.ts';
 import { dialerOf, headerOf, type SyslogSettings } from './settings.ts';
 import { hangUp, type Line } from './socket.ts';
@@ -58,8 +58,8 @@ export class RelpSink implements Sink {
 
   async send({ messages }: Batch, signal: AbortSignal, onProgress: OnProgress = () => undefined): Promise<DeliveryResult> {
     using _listener = addAbortListener(signal, () => hangUp(this.#line));
-    const frames = messages.map((message) => frame('datagram', this.#header.of(message), message.bytes));
-    return this.#resultOf(messages, await this.#session.send(frames, onProgress));
+    const data = messages.map((message) => ({ header: this.#header.of(message), bytes: message.bytes }));
+    return this.#resultOf(messages, await this.#session.send(data, onProgress));
   }
 
   /** The result of a fully answered batch: the loop sends rejected messages again. */

@@ -23,6 +23,13 @@ interface Answer {
   readonly message: string;
 }
 
+/** The data of a command. */
+interface Data {
+  /** ASCII; precedes the bytes. */
+  readonly header: string;
+  readonly bytes: Uint8Array;
+}
+
 /** A command without its response. */
 interface Waiting {
   readonly answered: (answer: Answer) => void;
@@ -65,7 +72,7 @@ export class RelpSession {
    */
   async open(): Promise<void> {
     const offers = `relp_version=0\nrelp_software=waybill,${version},https://github.com/waybill/waybill\ncommands=syslog`;
-    const { code, message } = await this.#command('open', Buffer.from(offers));
+    const { code, message } = await this.#command('open', offers);
     if (code === 200 && /^relp_version=0\r?$/m.test(message) && /^commands=(?:[^\n]*,)?syslog(?:,|\r?$)/m.test(message)) return;
     throw new WaybillError(
       'sink_blocked',
@@ -77,7 +84,7 @@ export class RelpSession {
    * Sends all messages, at most 128 unanswered. Resolves with the responses in the order of the messages.
    * @param onProgress  called for each response with the number of messages before the first message that is not yet accepted
    */
-  async send(messages: readonly Uint8Array[], onProgress: (certain: number) => void = () => undefined): Promise<Answer[]> {
+  async send(messages: readonly Data[], onProgress: (certain: number) => void = () => undefined): Promise<Answer[]> {
     const answers: Answer[] = [];
     const delivered = new Set<number>();
     let certain = 0;
@@ -112,27 +119,28 @@ export class RelpSession {
 
   /** Closes the session; the receiver responds when it has closed its side. */
   async close(): Promise<void> {
-    await this.#command('close', new Uint8Array());
+    await this.#command('close', '');
   }
 
-  #command(name: 'open' | 'close', data: Uint8Array): Promise<Answer> {
-    return new Promise((resolve, reject) => this.#write(name, data, { answered: resolve, failed: reject }));
+  #command(name: 'open' | 'close', header: string): Promise<Answer> {
+    return new Promise((resolve, reject) => this.#write(name, { header, bytes: new Uint8Array() }, { answered: resolve, failed: reject }));
   }
 
-  #write(name: 'open' | 'syslog' | 'close', data: Uint8Array, waiting: Waiting): void {
+  #write(name: 'open' | 'syslog' | 'close', { header, bytes }: Data, waiting: Waiting): void {
     if (this.#failure) {
       waiting.failed(this.#failure);
       return;
     }
     const number = this.#number;
     this.#number = number === maxNumber ? 1 : number + 1;
-    const head = `${number} ${name} ${data.length}${data.length > 0 ? ' ' : ''}`;
-    const bytes = Buffer.allocUnsafe(head.length + data.length + 1);
-    bytes.write(head, 'latin1');
-    bytes.set(data, head.length);
-    bytes[bytes.length - 1] = lineFeed;
+    const length = header.length + bytes.length;
+    const head = `${number} ${name} ${length}${length > 0 ? ' ' : ''}${header}`;
+    const frame = Buffer.allocUnsafe(head.length + bytes.length + 1);
+    frame.write(head, 'latin1');
+    frame.set(bytes, head.length);
+    frame[frame.length - 1] = lineFeed;
     this.#waiting.set(number, waiting);
-    this.#socket.write(bytes);
+    this.#socket.write(frame);
   }
 
   #take(bytes: Buffer): void {

@@ -639,7 +639,7 @@ describe('RELP', () => {
     await once(socket, 'connect');
     const session = new RelpSession(socket, server, 999_999_998);
     await session.open();
-    const frames = messages(1, 4).map(({ bytes }) => Buffer.concat([Buffer.from('<134>1 - h a p m - '), bytes]));
+    const frames = messages(1, 4).map(({ bytes }) => ({ header: '<134>1 - h a p m - ', bytes }));
     expect((await session.send(frames)).map(({ code }) => code)).toEqual([200, 200, 200, 200]);
     expect(receiver.numbers).toEqual([999_999_998, 999_999_999, 1, 2, 3]);
     expect(receiver.errors).toEqual([]);
@@ -659,7 +659,7 @@ describe('RELP', () => {
       together.push(chunks.length);
       writev?.(chunks, done);
     };
-    await session.send(messages(1, 100).map(({ bytes }) => Buffer.concat([Buffer.from('<134>1 - h a p m - '), bytes])));
+    await session.send(messages(1, 100).map(({ bytes }) => ({ header: '<134>1 - h a p m - ', bytes })));
     expect(together).toEqual([100]);
     expect(receiver.errors).toEqual([]);
     await session.close();
