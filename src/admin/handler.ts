@@ -92,7 +92,8 @@ const origin = /^https?:\/\/[^/?#]*/i;
 function targetOf(url: string): { readonly path: string; readonly query: URLSearchParams } | undefined {
   const [, path = '', query = ''] = /^([^?#]*)\??([^#]*)/.exec(url.replace(origin, '')) ?? [];
   try {
-    return { path: decodeURIComponent(path), query: new URLSearchParams(query) };
+    // RFC 9110 section 4.2.3: after a host, an empty path is "/".
+    return { path: decodeURIComponent(path || '/'), query: new URLSearchParams(query) };
   } catch {
     // The path has a percent sign without two hex digits, or encodes bytes that are not UTF-8.
     return undefined;
