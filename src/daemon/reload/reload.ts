@@ -22,8 +22,12 @@ interface ReloadParts {
 
 export async function followConfig({ configSource, running, journal, log, result }: ReloadParts, signal: AbortSignal): Promise<void> {
   let refused: readonly string[] = [];
+  let isStart = true;
   for (;;) {
     const { changed } = await configSource.due(signal);
+    // The first check after the start reports a change even if no file has changed.
+    const isSilent = isStart && changed;
+    isStart = false;
     const read = await loadApplicable(configSource, running, journal);
     if ('problems' in read) {
       const { problems } = read;
@@ -36,7 +40,7 @@ export async function followConfig({ configSource, running, journal, log, result
     const { config, warnings, file, changes } = read;
     refused = [];
     if (isEmpty(changes)) {
-      log.write('config.unchanged', { file });
+      if (!isSilent) log.write('config.unchanged', { file });
     } else {
       // From here on an error is fatal: the loops of the earlier configuration have ended.
       await running.change(config, changes, signal);
