@@ -3,7 +3,7 @@
  * that the writes of a running daemon neither appear in the copy nor restart it. VACUUM INTO gives
  * the same content, but reports no progress and cannot be cancelled.
  */
-import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, statfsSync } from 'node:fs';
+import { closeSync, fsyncSync, mkdirSync, openSync, realpathSync, renameSync, rmSync, statfsSync } from 'node:fs';
 import { dirname, join, resolve, sep } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Database } from 'better-sqlite3';
@@ -47,7 +47,7 @@ const stepPages = 1_024;
 export async function backUp(from: string, to: string, options: BackupOptions): Promise<Backup> {
   const source = openReadOnly(from);
   try {
-    if (resolve(to).startsWith(resolve(from) + sep))
+    if (`${realpathSync(dirname(resolve(to)))}${sep}`.startsWith(`${realpathSync(from)}${sep}`))
       throw new WaybillError('usage', `cannot back up to "${to}": it is inside the state directory "${from}"`);
     createTarget(to);
     try {

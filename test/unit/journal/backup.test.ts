@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
@@ -54,10 +54,17 @@ test('an existing directory is refused and not changed', async () => {
   expect(statSync(join(to, 'waybill.db')).size).toBe(4);
 });
 
-test('a directory inside the state is refused', async () => {
+test('a directory inside the state is refused, also through a symlink', async () => {
   const it = await used();
   const before = readdirSync(it.directory);
-  await expect(backUp(it.directory, join(it.directory, 'copy'), idle)).rejects.toMatchObject({ code: 'usage' });
+  const link = target();
+  symlinkSync(it.directory, link);
+  for (const [from, parent] of [
+    [it.directory, it.directory],
+    [it.directory, link],
+    [link, it.directory],
+  ] as const)
+    await expect(backUp(from, join(parent, 'copy'), idle)).rejects.toMatchObject({ code: 'usage' });
   expect(readdirSync(it.directory)).toEqual(before);
 });
 
