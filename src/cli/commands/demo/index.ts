@@ -4,7 +4,7 @@
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
-import { accessSync, constants, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -31,7 +31,7 @@ recounted after 6 and 12 s. Ctrl-C ends it, and verifies the archive.`,
   options: {
     port: withDefault(parsed('N', 'port of the admin server; default any free port', 'a port', portOf), '0'),
     for: parsed('DURATION', 'end after this time', 'a duration such as 30s, 5m', parseDuration),
-    dir: text('DIR', 'directory for configuration, state and events; default a new temporary directory'),
+    dir: text('DIR', 'new directory for configuration, state and events; default a temporary one'),
   },
   examples: ['waybill demo', 'waybill demo --for 30s --dir ./demo'],
   run,
@@ -111,11 +111,14 @@ function createDirectory(given: string | undefined): string {
     if (given === undefined) return mkdtempSync(join(tmpdir(), 'waybill-demo-'));
     mkdirSync(resolve(given), { recursive: true, mode: 0o700 });
     accessSync(given, constants.W_OK | constants.X_OK);
-    return resolve(given);
   } catch (thrown) {
     const what = given === undefined ? `a directory for the demo in "${tmpdir()}", so name one with --dir` : `"${given}" (--dir)`;
     throw new WaybillError('usage', `cannot create ${what}: ${messageOf(thrown)}`, { cause: thrown });
   }
+  // Each demo has another service and another key: an earlier state and archive do not continue.
+  if (existsSync(join(given, 'waybill.yaml')))
+    throw new WaybillError('usage', `cannot run the demo in "${given}" (--dir): it has a waybill.yaml already; name a new directory`);
+  return resolve(given);
 }
 
 /** The reason of `AbortSignal.timeout`. */
