@@ -134,7 +134,7 @@ function faultOf(root: Root, document: Document, issue: Issue, path: Path): read
   const expected = expectation(types);
   if (value === undefined) return [{ path, message: `is missing: expected ${expected}` }];
   if (value === null) return [{ path, message: `has no value: expected ${expected}` }];
-  const names = types.flatMap(({ schema }) => choicesOf(schema));
+  const names = [...new Set(types.flatMap(({ schema }) => choicesOf(schema)))];
   if (typeof value === 'string' && names.length > 8) return [{ path, message: `${shown} is not known; ${nearestOrAll(value, names)}` }];
   return [{ path, message: `${shown} is not ${expected}` }];
 }
@@ -192,7 +192,9 @@ function plainKey(key: string): string {
 
 /** The expected value, as it follows "is not": `a duration such as 10s, 5m, 2h`. */
 export function expectation(types: readonly Found[]): string {
-  const choices = types.flatMap(({ schema, facts }) => (facts.expects === undefined && isChoice(schema) ? choicesOf(schema) : []));
+  const choices = [
+    ...new Set(types.flatMap(({ schema, facts }) => (facts.expects === undefined && isChoice(schema) ? choicesOf(schema) : []))),
+  ];
   const kinds = types.flatMap(({ schema, facts }) =>
     facts.expects !== undefined || !isChoice(schema) ? [facts.expects ?? kindOf(schema)] : [],
   );

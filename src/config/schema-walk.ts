@@ -27,10 +27,11 @@ export function typesAt(root: z.core.$ZodType, path: Path, value: unknown): read
 
 /** The settings allowed in the group at a path. */
 export function keysAt(root: z.core.$ZodType, path: Path, value: unknown): readonly string[] {
-  return typesAt(root, path, value).flatMap(({ schema }) => {
+  const keys = typesAt(root, path, value).flatMap(({ schema }) => {
     if (schema instanceof z.ZodRecord) return schema.keyType instanceof z.ZodEnum ? schema.keyType.options.map(String) : [];
     return schema instanceof z.ZodObject ? Object.keys(schema.shape) : [];
   });
+  return [...new Set(keys)];
 }
 
 export function isSecretAt(root: z.core.$ZodType, path: Path, value: unknown): boolean {

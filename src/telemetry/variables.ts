@@ -17,10 +17,13 @@ const samplers = ['always_on', 'always_off', 'traceidratio'] as const;
 const sampler = 'OTEL_TRACES_SAMPLER';
 const ratio = 'OTEL_TRACES_SAMPLER_ARG';
 
-/** A number above 0; undefined if the variable is not set or wrong. */
+/** Of a timer in Node, ms: a longer one would end after 1 ms. */
+const maxNumber = 2 ** 31 - 1;
+
+/** A number from 1 to 2147483647; undefined if the variable is not set or wrong. */
 export function positive(name: NumberName, environment: Variables = process.env): number | undefined {
   const value = Number(textOf(name, environment));
-  return value > 0 && Number.isFinite(value) ? value : undefined;
+  return value >= 1 && value <= maxNumber ? value : undefined;
 }
 
 /** No span has a remote parent, so `parentbased_x` decides as `x` does: both decide by the trace id, which the children share. */
@@ -45,7 +48,9 @@ export function ignoredVariables(environment: Variables): readonly string[] {
     ...protocols
       .filter((name) => isSet(name) && textOf(name, environment) !== 'http/protobuf')
       .map((name) => `${name}: "${textOf(name, environment).slice(0, 80)}" is not supported; Waybill sends http/protobuf`),
-    ...numbers.filter((name) => isSet(name) && positive(name, environment) === undefined).map((name) => wrong(name, 'a number above 0')),
+    ...numbers
+      .filter((name) => isSet(name) && positive(name, environment) === undefined)
+      .map((name) => wrong(name, `a number from 1 to ${maxNumber}`)),
     ...(isSet(sampler) && samplerName(environment) === undefined
       ? [wrong(sampler, `one of ${samplers.join(', ')}, or one of them after parentbased_`)]
       : []),

@@ -525,15 +525,25 @@ test('a sink of unknown type also reports the settings that are wrong for every 
   ]);
 });
 
+test('an error of a sink of unknown type lists what the types allow once each', async () => {
+  const sink = 'format: 7\nbatch: { unit: 1 }\nprivacy: { rules: [{ fields: [userId], action: hide }] }';
+  const problems = await problemsOf(valid({ sink }).replace('type: stdout', 'type: fle'));
+  expect(problems.slice(1)).toEqual([
+    'sinks.out.format (line 15): 7 is not one of raw, ecs, cef, leef, ocsf',
+    'sinks.out.batch.unit (line 16): is not a setting; there are maxRecords, maxBytes, maxWait',
+    'sinks.out.privacy.rules[0].action (line 17): "hide" is not one of drop, mask, pseudonymize',
+  ]);
+});
+
 // OpenTelemetry specification, "Environment Variable Specification": a wrong number or name is a warning, and ignored.
 test('a wrong OTEL_ variable is a warning; an unset or correct one is not', async () => {
   const told = async (environment: Record<string, string>): Promise<readonly string[]> =>
     (await load(valid(), environment)).warnings.filter((line) => line.startsWith('OTEL_'));
-  const number = 'a number above 0; the default applies';
+  const number = 'a number from 1 to 2147483647; the default applies';
   expect(
     await told({
       ...{ OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc', OTEL_EXPORTER_OTLP_TIMEOUT: '5s', OTEL_METRIC_EXPORT_INTERVAL: '0' },
-      ...{ OTEL_BSP_SCHEDULE_DELAY: '-1', OTEL_BSP_MAX_QUEUE_SIZE: 'Infinity' },
+      ...{ OTEL_BSP_SCHEDULE_DELAY: '-1', OTEL_BSP_MAX_QUEUE_SIZE: 'Infinity', OTEL_BSP_EXPORT_TIMEOUT: '2147483648' },
       ...{ OTEL_TRACES_SAMPLER: 'always', OTEL_TRACES_SAMPLER_ARG: '1.1' },
     }),
   ).toEqual([
@@ -542,6 +552,7 @@ test('a wrong OTEL_ variable is a warning; an unset or correct one is not', asyn
     `OTEL_METRIC_EXPORT_INTERVAL: "0" is not ${number}`,
     `OTEL_BSP_SCHEDULE_DELAY: "-1" is not ${number}`,
     `OTEL_BSP_MAX_QUEUE_SIZE: "Infinity" is not ${number}`,
+    `OTEL_BSP_EXPORT_TIMEOUT: "2147483648" is not ${number}`,
     'OTEL_TRACES_SAMPLER: "always" is not one of always_on, always_off, traceidratio, or one of them after parentbased_; the default applies',
     'OTEL_TRACES_SAMPLER_ARG: "1.1" is not a number from 0 to 1; the default applies',
   ]);
