@@ -1,8 +1,8 @@
-import { mkdirSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, expect, test } from 'vitest';
-import { openReadOnly } from '../../../src/journal/state.ts';
+import { openReadOnly, StateReader } from '../../../src/journal/state.ts';
 import { base, collected, second } from '../../support/records.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { beside, lastAge, opened, pageOf, proven, source, span, temporary } from '../../support/journal/opening.ts';
@@ -225,4 +225,31 @@ test('concurrent readers see complete transactions and block no other process', 
   expect(faultsOf(reader)).toEqual([]);
   reader.close();
   expect(() => openReadOnly(join(directory, 'other'))).toThrow(/cannot find a state/);
+});
+
+test('a reader that stays open reads a replaced file, reports a removed one, and holds back neither checkpoint nor shutdown', async () => {
+  const [one, other] = [await opened(), await opened()];
+  const newestIn = (db: Database.Database): unknown => db.prepare('SELECT max(seq) FROM segments').pluck().get();
+  for (const at of [1, 2, 3, 4]) await other.journal.append(pageOf([collected(at, base + at * second)]));
+  const replaced = newestIn(other.journal.db);
+  using reader = new StateReader(one.directory);
+  const newest = (): unknown => reader.read(newestIn);
+  await one.journal.append(pageOf([collected(1, base)]));
+  const own = newest();
+  await one.journal.append(pageOf([collected(2, base + second)]));
+  expect(newest()).toBeGreaterThan(own as number);
+  expect(one.journal.db.pragma('wal_checkpoint(TRUNCATE)')).toEqual([{ busy: 0, log: 0, checkpointed: 0 }]);
+
+  const [file, away] = ['waybill.db', 'away.db'].map((name) => join(one.directory, name)) as [string, string];
+  renameSync(file, away);
+  expect(newest).toThrow(expect.objectContaining({ code: 'state_missing' }) as Error);
+  await other.close();
+  renameSync(join(other.directory, 'waybill.db'), file);
+  expect(newest()).toBe(replaced);
+  renameSync(away, file);
+  expect(newest()).toBe(newestIn(one.journal.db));
+
+  reader[Symbol.dispose]();
+  await one.close();
+  expect(readdirSync(one.directory).toSorted()).toEqual(['lock.db', 'waybill.db']);
 });
