@@ -152,6 +152,21 @@ test('the address of the admin server must be free, unless a daemon runs with th
   daemon.close();
 });
 
+test('an error of admin.tls names its own setting', async () => {
+  const tls = { cert: join(temporary(), 'missing.pem'), key: 'also-missing.pem' };
+  expect(await adminLines({ dataDir: temporary(), admin: { listen: ['127.0.0.1:0'], tls } })).toMatchObject([
+    { level: 'error', setting: 'admin.tls.cert' },
+  ]);
+});
+
+test.skipIf(process.getuid?.() !== 0)('the state of another user, whose daemon may run: no line of the admin server', () => {
+  const dataDir = temporary();
+  const module = new URL('../../../src/cli/commands/check/admin.ts', import.meta.url).href;
+  const config = JSON.stringify({ dataDir, admin: { listen: '127.0.0.1:0' } });
+  const program = `process.setgid(65534); process.setuid(65534); console.log((await (await import('${module}')).adminLines(${config})).length)`;
+  expect(execFileSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8' })).toBe('0\n');
+});
+
 async function listening(options: ListenOptions): Promise<Server> {
   const server = createServer().listen(options);
   await once(server, 'listening');
