@@ -32,7 +32,7 @@ const records = Number(values.records);
 const rounds = Number(values.rounds);
 /** For one run of the daemon or of the bare client. */
 const timeoutMs = 900_000;
-/** A snapshot reads the ledger: twenty a second were a third of a core. */
+/** A snapshot reads the ledger, at the cost of the measured program: twenty a second were a fifth of its CPU. */
 const snapshotMs = 500;
 const sentence = machine();
 const root = fileURLToPath(new URL('..', import.meta.url));

@@ -27,7 +27,7 @@ const files = ['one', 'two'].map((name) => join(directory, `${name}.ndjson`));
 // The log ends a while ago, so that all of it is history.
 const beginMs = Math.floor(Date.now() / 1000) * 1000 - Math.ceil(records / perSecond) * 1000 - 600_000;
 const timeoutMs = 3_600_000;
-/** A snapshot reads the ledger: ten a second would cost more than the records. */
+/** A snapshot reads the ledger, at the cost of the measured program. */
 const snapshotMs = 1_000;
 
 interface Sample {

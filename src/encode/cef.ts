@@ -6,7 +6,7 @@ import { ecsNumbers as ecs } from '../record/ecs.ts';
 import type { EcsEvent, EcsObserver, Encode } from '../record/event.ts';
 import { cut } from '../record/text.ts';
 import { defineFormat, type EncodeSettings } from './define.ts';
-import { LineWriter, pairOf, type Part, partOf } from './line-writer.ts';
+import { headers, LineWriter, pairOf, partOf } from './line-writer.ts';
 import type { CefSettings } from './settings.ts';
 
 /** Length limits by key, in UTF-16 code units before escaping (CEF implementation standard v27). */
@@ -28,17 +28,12 @@ export const cef = defineFormat('cef', {
 
 function encodeCef(settings: EncodeSettings): Encode {
   const line = new LineWriter({ isUsual: (character) => character !== '\\' && character !== '=', clean: extensionValue });
-  const headers = new WeakMap<EcsObserver, Part>();
+  const header = headers(headerOf);
   return (event) => {
     const { document, observer } = event;
-    let header = headers.get(observer);
-    if (header === undefined) {
-      header = partOf(headerOf(observer));
-      headers.set(observer, header);
-    }
     const code = headerField(document.text(ecs['event.code']) ?? '', 1023);
     line.begin(document);
-    line.part(header);
+    line.part(header(observer));
     line.text(`${code}|${headerField(event.name, nameMax)}|${event.severity}|`);
     writeExtension(line, event, settings.cef);
     return line.end();

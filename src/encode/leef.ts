@@ -6,7 +6,7 @@ import { ecsNumbers as ecs } from '../record/ecs.ts';
 import type { EcsEvent, EcsObserver, Encode } from '../record/event.ts';
 import { cut } from '../record/text.ts';
 import { defineFormat } from './define.ts';
-import { LineWriter, pairOf, type Part, partOf } from './line-writer.ts';
+import { headers, LineWriter, pairOf } from './line-writer.ts';
 
 /** Length limits in UTF-16 code units; the LEEF standard limits `usrName` and the EventID. */
 const textMax = 1023;
@@ -21,16 +21,11 @@ export const leef = defineFormat('leef', {
 
 function encodeLeef(): Encode {
   const line = new LineWriter({ isUsual: () => true, clean });
-  const headers = new WeakMap<EcsObserver, Part>();
+  const header = headers(headerOf);
   return (event) => {
     const { document, observer } = event;
-    let header = headers.get(observer);
-    if (header === undefined) {
-      header = partOf(headerOf(observer));
-      headers.set(observer, header);
-    }
     line.begin(document);
-    line.part(header);
+    line.part(header(observer));
     line.text(`${headerField(document.text(ecs['event.code']) ?? '')}|x09|`);
     writeAttributes(line, event);
     return line.end();

@@ -4,6 +4,7 @@
  */
 import { firstConstant, type EcsDocument } from '../record/document.ts';
 import { ecsNumbers, type EcsPath } from '../record/ecs.ts';
+import type { EcsObserver } from '../record/event.ts';
 import type { RecordFields } from '../record/read.ts';
 import { kinds } from '../record/walk.ts';
 import { copyBytes, slack, viewOf } from './copy-bytes.ts';
@@ -18,7 +19,7 @@ interface LineRules {
 }
 
 /** A text that is written as it is, such as a key with the separator before it. */
-export interface Part {
+interface Part {
   readonly view: DataView;
   readonly length: number;
 }
@@ -36,7 +37,7 @@ interface Pair {
 /** UTF-8 needs at most three bytes for a UTF-16 code unit. */
 const maxBytesPerUnit = 3;
 const space = 0x20;
-/** What a value without escapes may have besides spaces: ASCII, except what JSON escapes. */
+/** The codes of the ASCII characters, besides the space, that a JSON string may contain without an escape (RFC 8259 section 7). */
 const unescaped = Array.from({ length: 0x7f - space }, (_, i) => i + space + 1).filter((code) => code !== 0x22 && code !== 0x5c);
 
 export function partOf(text: string): Part {
@@ -45,6 +46,19 @@ export function partOf(text: string): Part {
 
 export function pairOf(key: string, path: EcsPath, max: number, label?: string): Pair {
   return { key: partOf(key), field: ecsNumbers[path], max, label: label === undefined ? undefined : partOf(label) };
+}
+
+/** Returns the header of the lines of an observer, which is written once: it is constant for a source. */
+export function headers(write: (observer: EcsObserver) => string): (observer: EcsObserver) => Part {
+  const known = new WeakMap<EcsObserver, Part>();
+  return (observer) => {
+    let header = known.get(observer);
+    if (header === undefined) {
+      header = partOf(write(observer));
+      known.set(observer, header);
+    }
+    return header;
+  };
 }
 
 export class LineWriter {

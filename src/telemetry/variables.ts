@@ -41,13 +41,13 @@ export function samplerRatio(environment: Variables = process.env): number | und
 
 /** @returns a line for each variable whose value is ignored */
 export function ignoredVariables(environment: Variables): readonly string[] {
-  const wrong = (name: string, expected: string): string =>
-    `${name}: "${textOf(name, environment).slice(0, 80)}" is not ${expected}; the default applies`;
+  const shown = (name: string): string => JSON.stringify(textOf(name, environment).slice(0, 80));
+  const wrong = (name: string, expected: string): string => `${name}: ${shown(name)} is not ${expected}; the default applies`;
   const isSet = (name: string): boolean => textOf(name, environment) !== '';
   return [
     ...protocols
       .filter((name) => isSet(name) && textOf(name, environment) !== 'http/protobuf')
-      .map((name) => `${name}: "${textOf(name, environment).slice(0, 80)}" is not supported; Waybill sends http/protobuf`),
+      .map((name) => `${name}: ${shown(name)} is not supported; Waybill sends http/protobuf`),
     ...numbers
       .filter((name) => isSet(name) && positive(name, environment) === undefined)
       .map((name) => wrong(name, `a number from 1 to ${maxNumber}`)),

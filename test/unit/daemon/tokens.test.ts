@@ -20,7 +20,7 @@ test('a token whose file is missing or empty keeps its last value', async () => 
   expect([token('token'), token('readToken')]).toEqual(['the second', 'reader']);
 });
 
-test('a token that is not configured is empty; one that cannot be read at the start prevents it', async () => {
+test('without a setting the token is empty; a missing file at the start is an error', async () => {
   using directory = temporaryDirectory();
   const path = join(directory.path, 'token');
   writeFileSync(path, 'first');
