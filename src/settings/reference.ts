@@ -110,7 +110,7 @@ export function file(path: string): Template {
       } catch (thrown) {
         throw new WaybillError('secret_missing', `file "${path}" cannot be read: ${messageOf(thrown)}`, { cause: thrown });
       }
-      if (kept.text === '') throw new WaybillError('secret_missing', `file "${path}" is empty`);
+      if (kept.text.trim() === '') throw new WaybillError('secret_missing', `file "${path}" is empty or blank`);
       return kept.text;
     },
     refresh() {

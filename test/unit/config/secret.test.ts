@@ -63,8 +63,10 @@ test('a file that is missing, empty or not text is an error that names the setti
   expect(await problemsOf(text)).toEqual([
     `sources.production.auth.clientSecret (line 10): file "${path}" cannot be read: ENOENT: no such file or directory, stat '${path}'`,
   ]);
-  writeFileSync(path, '\n');
-  expect(await problemsOf(text)).toEqual([`sources.production.auth.clientSecret (line 10): file "${path}" is empty`]);
+  for (const blank of ['', '\n', ' \t\r\n\n']) {
+    writeFileSync(path, blank);
+    expect(await problemsOf(text)).toEqual([`sources.production.auth.clientSecret (line 10): file "${path}" is empty or blank`]);
+  }
   writeFileSync(path, Uint8Array.of(0x61, 0xff));
   const [problem = ''] = await problemsOf(text);
   expect(problem.startsWith(`sources.production.auth.clientSecret (line 10): file "${path}" cannot be read: `)).toBe(true);
@@ -98,7 +100,7 @@ test('the error for a deleted secret file names setting and file', async () => {
   expect(secret.describe()).toBe(`sources.production.auth.clientSecret (file ${path})`);
   expect(secret.files).toEqual([path]);
   writeFileSync(path, '');
-  expect(() => secret.read()).toThrow(`cannot read "sources.production.auth.clientSecret": file "${path}" is empty`);
+  expect(() => secret.read()).toThrow(`cannot read "sources.production.auth.clientSecret": file "${path}" is empty or blank`);
 });
 
 test('a secret of the environment is read from the environment each time', async () => {
