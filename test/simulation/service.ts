@@ -74,6 +74,8 @@ export class Service {
    * itself, and whether more records follow.
    */
   #under: { query: string; matching: number; page: number; isMore: boolean; items: readonly Truth[] } | undefined;
+  /** The query and number of the last page that lacked a field. */
+  #lacking = '';
 
   constructor(world: World, environment: Environment, truths: readonly Truth[], sometimes: Sometimes) {
     this.#world = world;
@@ -128,8 +130,8 @@ export class Service {
     const items = served.slice(index * size, (index + 1) * size).filter((truth) => !this.isHidden(truth));
     const total = this.#total(query, matching, now);
     const date = this.#date();
-    if (age === 0) this.#remember(request, matching, served, items, index, size, total);
     const lacksField = this.isShrunk && this.#environment.rights === 'fields';
+    if (age === 0) this.#remember(request, matching, served, items, index, size, total, lacksField);
     this.#countReferenceRecord(request, items);
     if (lacksField && this.#environment.returns && pageSize > 1 && items.some(({ poor }) => poor !== undefined)) {
       this.isShrunk = false;
@@ -157,6 +159,7 @@ export class Service {
   /** The client has gone: no pass continues. */
   forget(): void {
     this.#under = undefined;
+    this.#lacking = '';
     this.asked.livePoll = undefined;
   }
 
@@ -313,6 +316,7 @@ export class Service {
     index: number,
     size: number,
     total: number | undefined,
+    lacksField: boolean,
   ): void {
     const text = JSON.stringify(query);
     if (query.endTime === undefined) {
@@ -341,11 +345,17 @@ export class Service {
     // A page with the same records as the page before it also ends a pass: in the meantime, a page of new
     // records became visible before them.
     const isSame = under?.query === text && under.items.length === items.length && under.items.every((item, i) => item === items[i]);
+    // The program requests a page again that lacked a field. If it has the field now, the program gives the
+    // pass up, and may begin the next one with a count.
+    const page = `${text} ${index}`;
+    const isGivenUp = !lacksField && this.#lacking === page;
+    if (lacksField) this.#lacking = page;
+    else if (isGivenUp) this.#lacking = '';
     this.#under = {
       query: text,
       matching: matching.length,
       page: index,
-      isMore: items.length === pageSize && served.length > (index + 1) * size && !isSame,
+      isMore: items.length === pageSize && served.length > (index + 1) * size && !isSame && !isGivenUp,
       items,
     };
     const [last, next] = [items.at(-1), served[(index + 1) * size]];
