@@ -31,6 +31,12 @@ export function explanation(code: string, operations: string): string {
   throw new WaybillError('usage', `cannot explain "${code}": no error code, log event or incident; ${hint}`);
 }
 
+/** The codes that `explanation` knows, without the headings of several words. */
+export function codesIn(operations: string): readonly string[] {
+  const headings = sectionsOf(operations).map(({ heading }) => heading);
+  return [...headings.filter((heading) => /^[a-z_]+$/.test(heading)), ...Object.keys(logEvents)];
+}
+
 /** The sections that have a text below their heading, without those below a deeper heading. */
 function sectionsOf(operations: string): Section[] {
   return [...operations.matchAll(/^#{2,} (.+)\n([^]*?)(?=^#{2,} |(?![^]))/gm)]

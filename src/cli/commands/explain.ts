@@ -1,8 +1,10 @@
 /** `waybill explain`: the meaning of a code, without a network. */
 import { readFileSync } from 'node:fs';
 import { packageFile } from '../../files.ts';
-import { explanation } from '../../report/explain.ts';
+import { codesIn, explanation } from '../../report/explain.ts';
 import { defineCommand } from '../command.ts';
+
+const operations = readFileSync(packageFile('docs/operations.md'), 'utf8');
 
 export const command = defineCommand({
   name: 'explain',
@@ -10,10 +12,9 @@ export const command = defineCommand({
   description:
     'Prints the explanation of a code from the documents of this release. CODE is an error code, a log event or a heading of docs/operations.md.',
   options: {},
-  positionals: { name: 'CODE', help: 'such as source_forbidden, window.shrunk or "disk full"', min: 1 },
+  positionals: { name: 'CODE', help: 'such as source_forbidden, window.shrunk or "disk full"', choices: codesIn(operations), min: 1 },
   examples: ['waybill explain sink_blocked', 'waybill explain source.suspended'],
   run: (_values, io, words) => {
-    const operations = readFileSync(packageFile('docs/operations.md'), 'utf8');
     io.stdout.write(explanation(words.join(' '), operations));
     return 0;
   },

@@ -30,6 +30,8 @@ test('bash completes commands, subcommands, options and values', async () => {
   expect(await offered('status', '--config', '/etc/pass')).toContain('/etc/passwd');
   expect(await offered('replay', '--sink', '')).toEqual([]);
   expect(await offered('init', 's')).toEqual(['syslog', 'splunk']);
+  expect(await offered('explain', 'sink_bl')).toEqual(['sink_blocked']);
+  expect(await offered('explain', 'window.shr')).toEqual(['window.shrunk']);
 });
 
 test.each(['zsh', 'fish'])('%s: the script names every command, subcommand and option', async (shell) => {
