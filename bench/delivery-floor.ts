@@ -6,6 +6,8 @@
  */
 import { open } from 'node:fs/promises';
 import { connect } from 'node:net';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
 import kafkajs from 'kafkajs';
 import type { Format } from '../src/encode/index.ts';
 import { partitionFor } from '../src/sink/kafka/messages.ts';
@@ -94,7 +96,9 @@ async function toRelp(): Promise<FloorResult> {
   return result;
 }
 
+/** A client that compresses as the sink does, and as Filebeat does by default. */
 async function toElasticsearch(): Promise<FloorResult> {
+  const pack = promisify(gzip);
   const stream = order.target.split('/').at(-1) ?? '';
   const bodies = [...batches()].map((batch) =>
     Buffer.from(batch.map((i) => `{"create":{"_index":"${stream}","_id":"bare-${i}"}}\n${message(i)}\n`).join('')),
@@ -103,8 +107,8 @@ async function toElasticsearch(): Promise<FloorResult> {
   for (const body of bodies) {
     const answer = await fetch(new URL('/_bulk', order.target), {
       method: 'POST',
-      body,
-      headers: { 'content-type': 'application/x-ndjson' },
+      body: await pack(body, { level: 1 }),
+      headers: { 'content-type': 'application/x-ndjson', 'content-encoding': 'gzip' },
     });
     const { errors } = (await answer.json()) as { errors: boolean };
     if (errors) throw new Error('an item was refused');
