@@ -37,7 +37,7 @@ interface Pair {
 /** UTF-8 needs at most three bytes for a UTF-16 code unit. */
 const maxBytesPerUnit = 3;
 const space = 0x20;
-/** The codes of the ASCII characters, besides the space, that a JSON string may contain without an escape (RFC 8259 section 7). */
+/** ASCII characters that need no escape in a JSON string (RFC 8259, section 7), without the space. */
 const unescaped = Array.from({ length: 0x7f - space }, (_, i) => i + space + 1).filter((code) => code !== 0x22 && code !== 0x5c);
 
 export function partOf(text: string): Part {
@@ -65,7 +65,7 @@ export class LineWriter {
   readonly #clean: LineRules['clean'];
   /** By code: 1 for a character that is written as it is. */
   readonly #usual = new Uint8Array(0x80);
-  /** Characters that a value without escapes may have, and that the format changes. */
+  /** Characters that need no escape in JSON, but that the format escapes or removes. */
   readonly #changed: readonly number[];
   #out: Buffer = Buffer.alloc(0);
   #outView = viewOf(this.#out);
