@@ -6,6 +6,7 @@
  */
 import type { WindowQuery } from '../model/source.ts';
 import type { Log } from '../model/telemetry.ts';
+import type { Handoff } from './handoff.ts';
 import type { Paging } from './page-cursor.ts';
 import { pass } from './read-pages.ts';
 import type { Requester } from './requester.ts';
@@ -14,6 +15,7 @@ interface Access {
   readonly requester: Requester;
   readonly paging: Paging;
   readonly log: Log;
+  readonly handoff: Pick<Handoff, 'offer'>;
 }
 
 /**
@@ -28,7 +30,7 @@ export async function identityCollisions(access: Access, query: WindowQuery, sig
 }
 
 async function collisionsIn(
-  { requester, paging, log }: Access,
+  { requester, paging, log, handoff }: Access,
   query: WindowQuery,
   size: number,
   signal: AbortSignal,
@@ -54,6 +56,7 @@ async function collisionsIn(
       inAnswer.add(uid);
       texts.set(uid, text);
     }
+    await handoff.offer();
   }
   return { collisions, isRepeated };
 }
