@@ -4,8 +4,12 @@
  */
 
 const intervalMs = 30_000;
-/** Each collection also discards compiled code: at a low rate of records, one every 30 s would cost more CPU than the records. */
-const maxPause = 20;
+/**
+ * The longest pause between two collections, in intervals. Each collection also discards compiled code: at 100 records a second, one every four
+ * minutes took a tenth of the CPU.
+ */
+const maxPause = 64;
+const pauseGrowth = 4;
 /** A thread that uses less than this share of a core is idle. */
 const idleShare = 0.05;
 /**
@@ -22,7 +26,7 @@ export function collectWhenIdle(everyMs = intervalMs): void {
   if (!gc) return;
   let before = process.threadCpuUsage();
   let kept = 0;
-  // Intervals between two collections, doubled until the thread works again, and how many of them are left.
+  // Intervals between two collections, longer each time until the thread works again, and how many of them are left.
   let pause = 1;
   let left = 0;
   setInterval(() => {
@@ -36,6 +40,6 @@ export function collectWhenIdle(everyMs = intervalMs): void {
     gc({ type: 'major', execution: 'sync', flavor: 'last-resort' });
     kept = process.memoryUsage().heapTotal;
     left = pause;
-    pause = Math.min(2 * pause, maxPause);
+    pause = Math.min(pauseGrowth * pause, maxPause);
   }, everyMs).unref();
 }

@@ -67,10 +67,10 @@ test('collects only while it rests, and only when the heap has grown', () => {
   expect(collects(600, 20), 'work').toBe(false);
   expect(collects(100, 0), 'rest').toBe(true);
   expect(collects(0, 0), 'nothing new').toBe(false);
-  // The heap grows in each interval: the pause doubles up to 20 intervals.
+  // The heap grows in each interval: each pause is four times as long as the one before, up to 64 intervals.
   expect(collects(600, 0), 'work').toBe(false);
-  const steady = Array.from({ length: 100 }, (_, i) => i).filter(() => collects(100, 12));
-  expect(steady).toEqual([0, 1, 3, 7, 15, 31, 51, 71, 91]);
+  const steady = Array.from({ length: 160 }, (_, i) => i).filter(() => collects(100, 12));
+  expect(steady).toEqual([0, 1, 5, 21, 85, 149]);
 });
 
 test('without its option of V8 it does nothing', () => {
