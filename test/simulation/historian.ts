@@ -49,6 +49,11 @@ export class Historian {
     this.#isCalm = true;
   }
 
+  /** The operator has performed every operation. */
+  get isDone(): boolean {
+    return this.#plan.length === 0;
+  }
+
   async #act(what: Act): Promise<void> {
     const life = this.#life();
     const isThere = life?.journal?.hasSource(source) === true && !life.isDead;

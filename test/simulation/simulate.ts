@@ -323,7 +323,7 @@ class Simulation {
       if (this.#hasFailed()) return true;
       if (this.#world.ms < lookAt) return false;
       lookAt = this.#world.ms + 5_000;
-      return this.#every((oracle) => oracle.isIdle());
+      return this.#historian?.isDone !== false && this.#every((oracle) => oracle.isIdle());
     };
     for (let accepted = -1; accepted < this.#accepted;) {
       accepted = this.#accepted;
