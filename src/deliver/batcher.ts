@@ -18,10 +18,10 @@ export const maxUncertain = 10_000;
 /** Entries per read. */
 const maxRead = 1_000;
 /**
- * Encoded between two turns of the event loop, about a millisecond. With whole batches, a receiver
- * that has answered would wait for the next bytes of the batch in flight.
+ * Encoded between two turns of the event loop, less than a millisecond. While the loop encodes, a
+ * receiver that has answered waits for the next bytes of the batch in flight.
  */
-const entriesPerTurn = 64;
+const entriesPerTurn = 16;
 /** The batch in flight is never abandoned by an error of the batch after it. */
 const unstoppable = new AbortController().signal;
 
