@@ -30,11 +30,10 @@ const depthMax = 64;
  * @throws SyntaxError when the text is not JSON
  */
 export function parseRecord(text: string): JsonValue {
-  const keys: string[] = [];
-  const renamed = text.includes('\\') ? withoutEscapedKeys(text, keys) : text;
-  if (keys.length === 0) return parseExactly(text) ?? text;
+  const renamed = text.includes('\\') ? withoutEscapedKeys(text) : text;
   const value = parseExactly(renamed);
-  return value === undefined ? text : withKeys(value, keys);
+  if (value === undefined) return text;
+  return renamed === text ? value : withKeys(value);
 }
 
 /** Undefined for a text that is nested too deep. */
@@ -51,29 +50,32 @@ function parseExactly(text: string): JsonValue | undefined {
 }
 
 const stringOrKey = /"[^"\\]*(?:\\.[^"\\]*)*"([ \t\r\n]*:)?/gs;
+/** What a key must escape in JSON, and the mark that replaces the escape. */
+const escapedInKeys = /["\\%\0-\x1f]/g;
+const markInKeys = /%(..)/g;
 
 /**
- * Renames every key, so that none has an escape: `#0` is the first of `keys`, `_a` is the key `a`.
- * V8 13.6 (Node 24) reads `{"k":0,"\t":1}` with the key `\` if it has read an object with the keys
- * `k` and `\` before: it compares the key that it expects with the escaped text. The value of a
- * record, and so its identity, would depend on other records.
- * @param keys  receives the keys that have an escape
+ * Writes every key without a backslash: `%09` in place of a tab, `%25` in place of a percent sign.
+ * Equal keys stay equal, so the last of them counts. V8 13.6 (Node 24) reads `{"k":0,"\t":1}` with
+ * the key `\` if it has read an object with the keys `k` and `\` before: it compares the key that it
+ * expects with the escaped text. The value of a record, and so its identity, would depend on other
+ * records.
  */
-function withoutEscapedKeys(text: string, keys: string[]): string {
+function withoutEscapedKeys(text: string): string {
   return text.replace(stringOrKey, (string, colon: string | undefined) => {
-    if (colon === undefined) return string;
-    if (!string.includes('\\')) return `"_${string.slice(1)}`;
-    return `"#${keys.push(JSON.parse(string.slice(0, -colon.length)) as string) - 1}":`;
+    if (colon === undefined || !/[\\%]/.test(string)) return string;
+    const key = JSON.parse(string.slice(0, -colon.length)) as string;
+    return `"${key.replace(escapedInKeys, (character) => `%${character.charCodeAt(0).toString(16).padStart(2, '0')}`)}":`;
   });
 }
 
-/** The value with the keys that `withoutEscapedKeys` renamed. */
-function withKeys(value: JsonValue, keys: readonly string[]): JsonValue {
-  if (Array.isArray(value)) return (value as readonly JsonValue[]).map((item) => withKeys(item, keys));
+/** The value with the keys that `withoutEscapedKeys` replaced. */
+function withKeys(value: JsonValue): JsonValue {
+  if (Array.isArray(value)) return (value as readonly JsonValue[]).map(withKeys);
   const object = objectOf(value);
   if (object === undefined) return value;
-  const keyOf = (name: string): string => (name.startsWith('#') ? keys[Number(name.slice(1))] : undefined) ?? name.slice(1);
-  return Object.fromEntries(Object.entries(object).map(([name, item]) => [keyOf(name), withKeys(item, keys)]));
+  const keyOf = (name: string): string => name.replace(markInKeys, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)));
+  return Object.fromEntries(Object.entries(object).map(([name, item]) => [keyOf(name), withKeys(item)]));
 }
 
 /** True for a number that kept its digits. */

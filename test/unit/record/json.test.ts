@@ -12,8 +12,14 @@ describe('parseRecord', () => {
     }
   });
 
-  test('the last of two equal keys counts, however each is written', () => {
-    expect(parseRecord('{"A":1,"\\u0041":2,"b\\/":{"_":3,"#0":4}}')).toEqual({ A: 2, 'b/': { _: 3, '#0': 4 } });
+  test.each([
+    '{"A":1,"\\u0041":2,"b\\/":{"_":3,"%20":4}}',
+    '{"A":1,"\\u0041":2,"A":3}',
+    '{"\\u0041":1,"A":2,"\\u0041":3}',
+    '{"a":{"A":1,"\\u0041":2,"A":3}}',
+    '{"%09":1,"\\t":2,"%2509":3,"\\u00259":4,"%":5,"__proto__":{"\\u005f":6},"\\u0031":7,"1":8}',
+  ])('the last of equal keys counts, however each is written: %s', (text) => {
+    expect(JSON.stringify(parseRecord(text))).toBe(JSON.stringify(JSON.parse(text)));
   });
 
   test.each([
