@@ -19,11 +19,12 @@ const timeouts = {
 export const sendingOperations: ReadonlySet<OperationRequest['operation']> = new Set(['sinks test', 'dead-letters retry', 'replay']);
 
 /**
- * The snapshot of the running daemon; undefined when none runs, or it does not own the state yet.
+ * The snapshot of the running daemon; undefined when none runs.
+ * @throws WaybillError `state_unusable` when the daemon does not respond
  */
 export async function liveSnapshot(dataDir: string): Promise<Snapshot | undefined> {
   const answer = await ask(dataDir, '/snapshot', timeouts.snapshot);
-  return answer?.status === 200 ? (JSON.parse(answer.body) as Snapshot) : undefined;
+  return answer && resultOf<Snapshot>(answer);
 }
 
 export async function liveSink(dataDir: string, id: string): Promise<SinkSnapshot | undefined> {
@@ -46,11 +47,14 @@ export async function setLogLevel(dataDir: string, request: LogLevelRequest): Pr
 
 async function post(dataDir: string, request: OperationRequest | LogLevelRequest, timeoutMs: number): Promise<OperationResult | undefined> {
   const answer = await ask(dataDir, '/operations', timeoutMs, JSON.stringify(request));
-  if (answer === undefined) return undefined;
-  const result = JSON.parse(answer.body) as OperationResult & { readonly error?: string; readonly code?: ErrorCode };
-  if (answer.status !== 200)
-    throw new WaybillError(result.code ?? 'state_unusable', result.error ?? `the running daemon responded with status ${answer.status}`);
-  return result;
+  return answer && resultOf<OperationResult>(answer);
+}
+
+/** @throws the error in an answer with another status than 200 */
+function resultOf<Result extends object>({ status, body }: Answer): Result {
+  const result = JSON.parse(body) as Result & { readonly error?: string; readonly code?: ErrorCode };
+  if (status === 200) return result;
+  throw new WaybillError(result.code ?? 'state_unusable', result.error ?? `the running daemon responded with status ${status}`);
 }
 
 /** @returns undefined when no daemon runs. @param body  JSON; makes the request a POST */

@@ -90,8 +90,14 @@ inString.fill(1, 0, 0x20);
 inString[quotation] = inString[backslash] = 1;
 inString.fill(2, 0x80);
 
-const hex = /^[0-9A-Fa-f]{4}$/;
-const escapes = '"\\/bfnrt';
+/** The letter after a backslash: the length of its escape; 0 for no escape. */
+const escapeLength = new Uint8Array(256);
+for (const letter of Buffer.from('"\\/bfnrt')) escapeLength[letter] = 2;
+const unicodeEscape = 6;
+escapeLength[0x75] = unicodeEscape;
+/** 1 for a hexadecimal digit. */
+const isHex = new Uint8Array(256);
+for (const digit of Buffer.from('0123456789ABCDEFabcdef')) isHex[digit] = 1;
 
 const nothing = new Uint8Array();
 /** How many numbers are reserved at once. Each record keeps its part of them, so no part is used again. */
@@ -369,12 +375,13 @@ export class Walk {
     const bytes = this.#bytes;
     this.#mark(this.#at);
     this.#at += 1;
-    const letter = String.fromCharCode(bytes[this.#at] ?? 0);
-    if (letter === '"' || letter === '\\') this.#mark(this.#at);
-    if (escapes.includes(letter)) return 2;
-    const digits = String.fromCharCode(...bytes.subarray(this.#at + 1, this.#at + 5));
-    if (letter !== 'u' || !hex.test(digits)) throw this.#unexpected();
-    return 6;
+    const letter = bytes[this.#at] ?? 0;
+    if (letter === quotation || letter === backslash) this.#mark(this.#at);
+    const length = escapeLength[letter] ?? 0;
+    if (length === 0) throw this.#unexpected();
+    if (length === unicodeEscape)
+      for (let at = this.#at + 1; at <= this.#at + 4; at += 1) if (isHex[bytes[at] ?? 0] === 0) throw this.#unexpected();
+    return length;
   }
 
   /** Steps over a number: `-`, an integer without leading zeros, a fraction, an exponent. */

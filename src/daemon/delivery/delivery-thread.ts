@@ -7,6 +7,7 @@ import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { systemClock } from '../../clock.ts';
 import type { SinkLoop } from '../../deliver/sink-loop.ts';
+import { within } from '../../deadline.ts';
 import { codeOf, messageOf, WaybillError } from '../../errors.ts';
 import { programFile } from '../../files.ts';
 import type { Journal } from '../../journal/journal.ts';
@@ -21,6 +22,9 @@ const program = programFile('daemon/delivery/thread');
 
 /** For JournalOptions: with the default, collection would wait for this thread after each page. */
 export const threadHandOver = 8 * 1024 * 1024;
+
+/** How long the thread may take to respond once a batch is abandoned. With the default `shutdownTimeout`, a container then ends within 30 s. */
+const responseMs = 5_000;
 
 /** A second thread needs a second core. It uses the system clock, so a simulation runs without it. */
 export function usesDeliveryThread({ config, clock }: Pick<DaemonOptions, 'config' | 'clock'>): boolean {
@@ -65,12 +69,22 @@ export class DeliveryThread implements AsyncDisposable {
       .catch(() => undefined);
   }
 
+  /** A thread that does not respond never abandons its batch: the shutdown would wait for it without end. */
+  async #endUnlessResponding(): Promise<void> {
+    await within(
+      () => this.#ping(),
+      responseMs,
+      () => failure(new Error(`no response within ${responseMs / 1000} s`)),
+      systemClock,
+    ).catch((thrown: unknown) => this.#running?.channel.close(thrown as Error));
+  }
+
   #start() {
     const worker = new Worker(program, { name: 'deliver' });
     const channel = new Channel(portOf(worker), (thrown) => channel.close(failure(thrown)));
     worker.once('error', (thrown) => channel.close(failure(thrown)));
     worker.once('exit', (code) => channel.close(failure(new Error(`exit code ${code}`))));
-    return { worker, channel, loops: new RemoteLoops(channel, this.#journal) };
+    return { worker, channel, loops: new RemoteLoops(channel, this.#journal, () => void this.#endUnlessResponding()) };
   }
 }
 

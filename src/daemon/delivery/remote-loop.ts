@@ -18,12 +18,15 @@ import { reportService } from './reports.ts';
 export class RemoteLoops {
   readonly #channel: Channel;
   readonly #journal: Journal;
+  readonly #abandoned: () => void;
   readonly #loops = new Map<string, Notified<LoopService>>();
   #isClosed = false;
 
-  constructor(channel: Channel, journal: Journal) {
+  /** @param abandoned  called when a loop was told to abandon its batch */
+  constructor(channel: Channel, journal: Journal, abandoned: () => void = () => undefined) {
     this.#channel = channel;
     this.#journal = journal;
+    this.#abandoned = abandoned;
     void this.#follow();
   }
 
@@ -47,7 +50,7 @@ export class RemoteLoops {
       ...{ id, type: plan.sink.type, state: 'active', acknowledged },
       ...{ trouble: undefined, lastSuccess: undefined, lastError: undefined },
     };
-    return new RemoteLoop(channel.remote<LoopService>(`loop/${id}`), notified, { created, ended, first });
+    return new RemoteLoop(channel.remote<LoopService>(`loop/${id}`), notified, { created, ended, first, abandoned: this.#abandoned });
   }
 
   /** Call before the journal closes: ends the reads of the journal. */
@@ -70,6 +73,8 @@ interface RemoteLoopParts {
   readonly created: Promise<void>;
   /** Called when the loop has ended. */
   readonly ended: () => void;
+  /** Called when the loop was told to abandon its batch. */
+  readonly abandoned: () => void;
   /** The view until the loop is created, while the other thread starts. */
   readonly first: LoopView;
 }
@@ -97,7 +102,10 @@ class RemoteLoop implements SinkLoop {
 
   async run(stop: AbortSignal, abandon: AbortSignal): Promise<void> {
     using _stopped = addAbortListener(stop, () => this.#notified.stop(messageOf(stop.reason)));
-    using _abandoned = addAbortListener(abandon, () => this.#notified.abandon(messageOf(abandon.reason)));
+    using _abandoned = addAbortListener(abandon, () => {
+      this.#notified.abandon(messageOf(abandon.reason));
+      this.#parts.abandoned();
+    });
     try {
       await this.#parts.created;
       await this.#loop.run();
