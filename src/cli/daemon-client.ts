@@ -24,7 +24,7 @@ export const sendingOperations: ReadonlySet<OperationRequest['operation']> = new
  */
 export async function liveSnapshot(dataDir: string): Promise<Snapshot | undefined> {
   const answer = await ask(dataDir, '/snapshot', timeouts.snapshot);
-  return answer && resultOf<Snapshot>(answer);
+  return answer && (resultOf(answer) as Snapshot);
 }
 
 export async function liveSink(dataDir: string, id: string): Promise<SinkSnapshot | undefined> {
@@ -47,12 +47,12 @@ export async function setLogLevel(dataDir: string, request: LogLevelRequest): Pr
 
 async function post(dataDir: string, request: OperationRequest | LogLevelRequest, timeoutMs: number): Promise<OperationResult | undefined> {
   const answer = await ask(dataDir, '/operations', timeoutMs, JSON.stringify(request));
-  return answer && resultOf<OperationResult>(answer);
+  return answer && (resultOf(answer) as OperationResult);
 }
 
 /** @throws the error in an answer with another status than 200 */
-function resultOf<Result extends object>({ status, body }: Answer): Result {
-  const result = JSON.parse(body) as Result & { readonly error?: string; readonly code?: ErrorCode };
+function resultOf({ status, body }: Answer): unknown {
+  const result = JSON.parse(body) as { readonly error?: string; readonly code?: ErrorCode };
   if (status === 200) return result;
   throw new WaybillError(result.code ?? 'state_unusable', result.error ?? `the running daemon responded with status ${status}`);
 }
