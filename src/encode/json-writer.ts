@@ -23,6 +23,10 @@ const closeList = 0x5d;
 /** `",` as an integer, little-endian. */
 const endOfText = 0x2c22;
 
+/** UTF-16 code units of a pair, or of half of one. */
+const firstSurrogate = 0xd800;
+const lastSurrogate = 0xdfff;
+
 /** ASCII characters that need no escape in a JSON string. */
 const isPlain = new Uint8Array(128).fill(1, 0x20, 0x7f);
 isPlain[0x22] = isPlain[backslash] = 0;
@@ -192,12 +196,31 @@ export class JsonWriter {
 function writeText(text: string, out: Buffer, begin: number): number {
   const { length } = text;
   if (length >= longText && plainText.test(text)) return begin + out.write(text, begin, 'latin1');
+  let at = begin;
   for (let i = 0; i < length; i += 1) {
     const code = text.charCodeAt(i);
-    if (code > 0x7f || isPlain[code] === 0) return begin + out.write(JSON.stringify(text.toWellFormed()).slice(1, -1), begin);
-    out[begin + i] = code;
+    if (code < 0x80) {
+      if (isPlain[code] === 0) return writeStringified(text, out, begin);
+      out[at] = code;
+      at += 1;
+    } else if (code < 0x800) {
+      out[at] = 0xc0 | (code >> 6);
+      out[at + 1] = 0x80 | (code & 0x3f);
+      at += 2;
+    } else {
+      if (code >= firstSurrogate && code <= lastSurrogate) return writeStringified(text, out, begin);
+      out[at] = 0xe0 | (code >> 12);
+      out[at + 1] = 0x80 | ((code >> 6) & 0x3f);
+      out[at + 2] = 0x80 | (code & 0x3f);
+      at += 3;
+    }
   }
-  return begin + length;
+  return at;
+}
+
+/** The same for a text that has an escape or a surrogate. */
+function writeStringified(text: string, out: Buffer, begin: number): number {
+  return begin + out.write(JSON.stringify(text.toWellFormed()).slice(1, -1), begin);
 }
 
 /** Compiles paths to steps. */

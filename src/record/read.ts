@@ -16,6 +16,13 @@ const usualDepth = 64;
 const walk = new Walk();
 
 /**
+ * 1 for a first byte of UTF-8 with which no white space begins. U+0085 and U+00A0 begin with 0xc2, the others beyond
+ * ASCII with 0xe1, 0xe2, 0xe3 or 0xef (ECMA-262, String.prototype.trim).
+ */
+const visibleStart = new Uint8Array(256).fill(1, 0x21, 0x7f).fill(1, 0xc3);
+for (const byte of [0xe1, 0xe2, 0xe3, 0xef]) visibleStart[byte] = 0;
+
+/**
  * @param received  UTF-8; an invalid sequence is read as U+FFFD
  * @param notes  of an earlier reading of the same bytes, which is not repeated
  * @throws UnexpectedByte when the bytes are not JSON
@@ -97,7 +104,7 @@ export class RecordFields {
   /** True for a field that is missing, null, or a string of nothing but white space. */
   isAbsent(field: number): boolean {
     const kind = this.kind(field);
-    if (kind === kinds.plain && this.#hasVisibleStart(field)) return false;
+    if ((kind === kinds.plain || kind === kinds.unescaped) && this.#hasVisibleStart(field)) return false;
     return isString(kind) ? isBlank(this.#string(field)) : kind === kinds.absent;
   }
 
@@ -110,11 +117,10 @@ export class RecordFields {
     return kind === kinds.integer || ((kind === kinds.plain || kind === kinds.unescaped) && this.#hasVisibleStart(field));
   }
 
-  /** True if the text starts with a visible ASCII character, as nearly every text does. */
+  /** True if the text certainly starts with a visible character, as nearly every text does. */
   #hasVisibleStart(field: number): boolean {
     const from = this.from(field);
-    const first = this.bytes[from] ?? 0;
-    return first > 0x20 && first < 0x7f && this.to(field) > from;
+    return visibleStart[this.bytes[from] ?? 0] === 1 && this.to(field) > from;
   }
 
   /**

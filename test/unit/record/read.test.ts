@@ -243,3 +243,20 @@ function seeded(seed: number): () => number {
     return state / 2 ** 32;
   };
 }
+
+test('a text of any one character is absent if String.prototype.trim removes it; JSON writes the others with their bytes', () => {
+  const field = fieldPaths.indexOf('payloadName');
+  for (let code = 0x20; code < 0x10_100; code += 1) {
+    // White space is in neither of the two large ranges: ideographs, and half pairs with private use.
+    if (code === 0x3100) code = 0xf800;
+    const character = String.fromCodePoint(code);
+    // Other tests read escapes. Half of a pair has no bytes in UTF-8.
+    if (character === '"' || character === '\\' || !character.isWellFormed()) continue;
+    for (const text of [character, `${character}x`]) {
+      const record = readText(`{"payloadName":"${text}"}`);
+      const isBlank = text.trim() === '';
+      if (record.isAbsent(field) !== isBlank) throw new Error(`U+${code.toString(16)} is read as ${isBlank ? 'text' : 'absent'}`);
+      if (record.isJsonText(field) && isBlank) throw new Error(`the bytes of U+${code.toString(16)} would be copied`);
+    }
+  }
+});
