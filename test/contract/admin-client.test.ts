@@ -24,6 +24,10 @@ import { now, sink, snapshot } from '../support/report/snapshots.ts';
 const token = 'read-only-token-4711';
 const silent = { write: () => undefined };
 
+const neverAsked = (): never => {
+  throw new Error('a daemon that does not respond was asked');
+};
+
 const waybill = (env: NodeJS.ProcessEnv, ...argv: string[]): Promise<Output> => outputOf(dispatch, argv, { env });
 
 interface Served {
@@ -145,6 +149,27 @@ test('the token never appears in a message, even if the server returns it', asyn
   expect(code).toBe(1);
   expect(stderr).toContain('it responded with status 500');
   expect(stderr).not.toContain(token);
+});
+
+test('status and sinks list report a running daemon that does not respond, in place of the state alone', async () => {
+  const { directory, close } = await opened();
+  await close();
+  const stalled = 'the daemon has not responded for 12 s';
+  const reports = { ledger: neverAsked, gaps: neverAsked, operations: neverAsked };
+  const admin = await startAdmin(
+    { listen: [] },
+    {
+      ...{ ...reports, snapshot: neverAsked, metricsText: async () => '', log: silent, clock: systemClock },
+      ...{ stalled: () => stalled, socketPath: join(directory, 'waybill.sock') },
+    },
+  );
+  onTestFinished(() => admin[Symbol.asyncDispose]());
+  for (const command of [['status'], ['sinks', 'list']])
+    expect(await waybill({}, ...command, '--data-dir', directory)).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringContaining(`${stalled}\n`) as string,
+    });
 });
 
 test('status truncates no line if its output is not a terminal', async () => {
