@@ -6,20 +6,23 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import type { PartResult } from './archive-part.ts';
 import { diskBytes, proofPrograms, proofRuns, signedLines, type ProofRuns } from './archive-proof.ts';
+import { flag, options, positiveInteger } from './options.ts';
 import { start } from './process.ts';
 import { machine, publish } from './publish.ts';
 import { digits, rangeOf, rangeText } from './result.ts';
 
-const { values } = parseArgs({
-  options: {
-    records: { type: 'string', default: '200000' },
-    rounds: { type: 'string', default: '5' },
-    'proof-records': { type: 'string', default: '10000000' },
-    save: { type: 'boolean', default: false },
-  },
+const {
+  records,
+  rounds: roundCount,
+  'proof-records': proofRecords,
+  save,
+} = options({
+  records: positiveInteger(200_000),
+  rounds: positiveInteger(5),
+  'proof-records': positiveInteger(10_000_000),
+  save: flag,
 });
 const sentence = machine();
 const directory = mkdtempSync(join(tmpdir(), 'waybill-archive-'));
@@ -27,17 +30,18 @@ process.on('exit', () => rmSync(directory, { recursive: true, force: true }));
 
 const names = ['write', 'write-floor', 'verify', 'verify-floor'] as const;
 const rounds: Record<(typeof names)[number], PartResult>[] = [];
-for (let round = 0; round < Number(values.rounds); round += 1) {
-  rmSync(join(directory, 'archive'), { recursive: true, force: true });
+for (let round = 0; round < roundCount; round += 1) {
+  // The kernel frees the blocks of a deleted archive later, at the cost of what then runs.
+  const folder = mkdtempSync(join(directory, 'round-'));
   const found: Partial<(typeof rounds)[number]> = {};
-  for (const name of names) found[name] = await run(name);
+  for (const name of names) found[name] = await run(name, folder, records);
   rounds.push(found as (typeof rounds)[number]);
   process.stderr.write(
     `round ${round + 1}: ${names.map((name) => `${name} ${digits(found[name]?.cpuSeconds ?? NaN)} s`).join(', ')} of CPU\n`,
   );
 }
 
-const large = await largeArchive(Number(values['proof-records']));
+const large = await largeArchive(proofRecords);
 
 /** The floors count the bytes of the lines. */
 const bytes = rounds[0]?.['verify-floor'].bytes ?? NaN;
@@ -56,10 +60,10 @@ publish(
   'archive',
   {
     title: 'Archiving and verifying',
-    command: `npm run bench -- archive --records ${values.records} --rounds ${values.rounds} --proof-records ${values['proof-records']}`,
+    command: `npm run bench -- archive --records ${records} --rounds ${roundCount} --proof-records ${proofRecords}`,
     text: [
       sentence,
-      `${Number(values.records).toLocaleString('en-US')} records in lines of ${digits(bytes / Number(values.records))} bytes, segments of 10,000 lines; median (lowest–highest) of ${values.rounds} interleaved rounds.`,
+      `${records.toLocaleString('en-US')} records in lines of ${digits(bytes / records)} bytes, segments of 10,000 lines; median (lowest–highest) of ${roundCount} interleaved rounds.`,
       large.text,
     ],
     tables: [
@@ -97,24 +101,25 @@ publish(
       ),
     ],
   },
-  values.save,
+  save,
 );
 
 /** Archives many small records, and proves some of them. */
-async function largeArchive(records: number): Promise<{ readonly records: string; readonly text: string; readonly runs: ProofRuns }> {
-  const archive = join(directory, 'archive');
-  rmSync(archive, { recursive: true, force: true });
-  const { seconds, cpuSeconds } = await run('write', [String(records), 'small']);
-  const count = records.toLocaleString('en-US');
+async function largeArchive(count: number): Promise<{ readonly records: string; readonly text: string; readonly runs: ProofRuns }> {
+  const folder = mkdtempSync(join(directory, 'large-'));
+  const archive = join(folder, 'archive');
+  const { seconds, cpuSeconds } = await run('write', folder, count, 'small');
+  const name = count.toLocaleString('en-US');
   return {
-    records: count,
-    text: `The archive of ${count} small records: ${signedLines(archive).toLocaleString('en-US')} lines, written in ${digits(seconds)} s (${digits(cpuSeconds)} s of CPU), ${digits(diskBytes(archive) / 1e9)} GB on disk.`,
-    runs: proofRuns(archive, records, Number(values.rounds)),
+    records: name,
+    text: `The archive of ${name} small records: ${signedLines(archive).toLocaleString('en-US')} lines, written in ${digits(seconds)} s (${digits(cpuSeconds)} s of CPU), ${digits(diskBytes(archive) / 1e9)} GB on disk.`,
+    runs: proofRuns(archive, count, roundCount),
   };
 }
 
-async function run(part: string, args: readonly string[] = [values.records]): Promise<PartResult> {
-  await using program = start(process.execPath, ['--expose-gc', join(import.meta.dirname, 'archive-part.ts'), part, directory, ...args]);
+async function run(part: string, folder: string, count: number, ...more: readonly string[]): Promise<PartResult> {
+  const args = [join(import.meta.dirname, 'archive-part.ts'), part, folder, String(count), ...more];
+  await using program = start(process.execPath, ['--expose-gc', ...args]);
   const result = JSON.parse(await program.firstLine) as PartResult;
   await program.ended;
   return result;

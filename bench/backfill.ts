@@ -8,23 +8,16 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import type { Snapshot } from '../src/model/snapshot.ts';
 import { configuration } from './configuration.ts';
+import { flag, options, positiveInteger } from './options.ts';
 import { ask, cpuSeconds, memoryMiB, sleep, start } from './process.ts';
 import type { Program } from './process.ts';
 import { waybill } from './program.ts';
 import { perSecond } from './record.ts';
 
-const { values } = parseArgs({
-  options: {
-    records: { type: 'string', default: '2000000' },
-    /** Also delivers to a file of raw records. */
-    file: { type: 'boolean', default: false },
-    json: { type: 'boolean', default: false },
-  },
-});
-const records = Number(values.records);
+/** `file`: also delivers to a file of raw records. */
+const { records, file, json } = options({ records: positiveInteger(2_000_000), file: flag, json: flag });
 const root = fileURLToPath(new URL('..', import.meta.url));
 const program = waybill();
 const directory = mkdtempSync(join(tmpdir(), 'waybill-bench-backfill-'));
@@ -52,7 +45,7 @@ const memory: number[] = [];
 const server = start(process.execPath, [join(root, 'bench/server.ts'), String(records), String(beginMs)]);
 try {
   const { port } = JSON.parse(await server.firstLine) as { port: number };
-  const sinks = values.file ? [{ id: 'file', type: 'file', path: join(work, 'records.ndjson'), format: 'raw' }] : [];
+  const sinks = file ? [{ id: 'file', type: 'file', path: join(work, 'records.ndjson'), format: 'raw' }] : [];
   writeFileSync(config, configuration(port, endMs, sinks));
   const phases: Phase[] = [];
   let daemon = run();
@@ -80,7 +73,7 @@ try {
   const spent = phases.reduce((sum, each) => sum + each.seconds, 0);
   const result = {
     records,
-    file: values.file,
+    file,
     recordsPerSecond: Math.round(collectedIn(phases) / spent),
     cpuPer100k: (phases.reduce((sum, each) => sum + each.cpuSeconds, 0) / records) * 100_000,
     secondsUntilItGoesOn: (begun - killed) / 1000,
@@ -88,7 +81,7 @@ try {
     memory,
     windows: source.windows.proven,
   };
-  if (values.json) process.stdout.write(`${JSON.stringify(result)}\n`);
+  if (json) process.stdout.write(`${JSON.stringify(result)}\n`);
   else say(JSON.stringify(result, null, 2));
 } finally {
   await server[Symbol.asyncDispose]();

@@ -1,54 +1,24 @@
 /**
- * `npm run bench -- flood`: collects and delivers 1,000 records a second while the admin server is
- * flooded. Prints for each flood the rates before, during and after it, the highest latency of
- * `/healthz`, and resident memory; finally SIGTERM in the middle of a flood. Exits 1 if a bound is
- * missed.
+ * `npm run bench -- flood [--rate 1000] [--rest 10] [--seconds 20] [--only TEXT] [--json]`: collects
+ * and delivers 1,000 records a second while the admin server is flooded. Prints for each flood the
+ * rates before, during and after it, the highest latency of `/healthz`, and resident memory; finally
+ * SIGTERM in the middle of a flood. Exits 1 if a bound is missed.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import Database from 'better-sqlite3';
 import type { Flood, Flooded } from './flood-client.ts';
 import { Lines, Meter, Prober } from './flood-meter.ts';
 import type { Health, Rates } from './flood-meter.ts';
+import { flag, options, positiveInteger, positiveNumber, text } from './options.ts';
 import { memoryMiB, sleep, start } from './process.ts';
 import { table } from './table.ts';
 
-const { values } = parseArgs({
-  options: {
-    /** Records per second. */
-    rate: { type: 'string', default: '1000' },
-    /** Duration of the measurements before and after each flood, seconds. */
-    rest: { type: 'string', default: '10' },
-    /** Duration of a flood, seconds; up to three times as long until its requests are sent. */
-    seconds: { type: 'string', default: '20' },
-    /** Runs floods whose name contains this text. */
-    only: { type: 'string' },
-    json: { type: 'boolean', default: false },
-    help: { type: 'boolean', default: false },
-  },
-});
-if (values.help) {
-  process.stdout.write(`npm run bench -- flood [options]
-
-  --rate N         records a second that the service makes; default 1000
-  --rest SECONDS   how long before and after each flood is measured; default 10
-  --seconds N      how long a flood lasts; default 20
-  --only TEXT      floods whose name holds this text
-  --json           as JSON
-`);
-  process.exit();
-}
-const rate = Number(values.rate);
-const restMs = Number(values.rest) * 1000;
-const seconds = Number(values.seconds);
 const shutdownTimeoutMs = 10_000;
 const token = 'flood-token';
 const root = fileURLToPath(new URL('..', import.meta.url));
-const directory = mkdtempSync(join(tmpdir(), 'waybill-flood-'));
-const out = join(directory, 'events.ndjson');
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
 
 type Named = Omit<Flood, 'port' | 'seconds'> & { readonly name: string };
@@ -76,6 +46,22 @@ const floods: readonly Named[] = [
   { name: 'GET /readyz with 10 MB, 300 on 12', kind: 'bodies', request: 'GET /readyz', total: 300, connections: 12 },
 ]; // prettier-ignore
 
+const { rate, rest, seconds, only, json } = options({
+  /** Records per second. */
+  rate: positiveInteger(1_000),
+  /** Duration of the measurements before and after each flood, seconds. */
+  rest: positiveNumber(10),
+  /** Duration of a flood, seconds; up to three times as long until its requests are sent. */
+  seconds: positiveNumber(20),
+  /** Runs floods whose name contains this text. */
+  only: text(`a part of one of these names: ${floods.map(({ name }) => name).join('; ')}`, (part) =>
+    floods.some(({ name }) => name.includes(part)),
+  ),
+  json: flag,
+});
+const directory = mkdtempSync(join(tmpdir(), 'waybill-flood-'));
+const out = join(directory, 'events.ndjson');
+
 interface Row {
   readonly name: string;
   readonly flooded: Flooded;
@@ -101,7 +87,7 @@ try {
   failed.catch(() => undefined);
   const db = new Database(join(directory, 'state/waybill.db'), { readonly: true });
   const rows: Row[] = [];
-  for (const flood of floods.filter(({ name }) => values.only === undefined || name.includes(values.only)))
+  for (const flood of floods.filter(({ name }) => only === undefined || name.includes(only)))
     rows.push(await measured(flood, port, daemon.pid, db, lines));
   db.close();
   const { ended } = await stopped(port, daemon);
@@ -114,7 +100,7 @@ try {
 async function measured({ name, ...flood }: Named, port: number, pid: number, db: Database.Database, lines: Lines): Promise<Row> {
   say(name);
   const meter = new Meter(pid, db, lines);
-  await sleep(restMs);
+  await sleep(rest * 1000);
   const before = meter.rates();
   const memoryBefore = memoryMiB(pid).now;
   const health = new Prober(port, pid);
@@ -123,7 +109,7 @@ async function measured({ name, ...flood }: Named, port: number, pid: number, db
   const during = meter.rates();
   const { memoryMost, ...asked } = await health.end();
   await client.ended;
-  await sleep(restMs);
+  await sleep(rest * 1000);
   return { name, flooded, before, during, after: meter.rates(), health: asked, memory: { before: memoryBefore, most: memoryMost } };
 }
 
@@ -149,7 +135,7 @@ function report(rows: readonly Row[], endedMs: number): void {
     ...(health.failed > 0 || health.slowestMs > 1_000 ? [`${name}: /healthz did not answer within a second`] : []),
   ]);
   if (endedMs > shutdownTimeoutMs) faults.push(`SIGTERM took ${Math.round(endedMs)} ms of ${shutdownTimeoutMs}`);
-  if (values.json) process.stdout.write(`${JSON.stringify({ rows, endedMs, faults }, null, 2)}\n`);
+  if (json) process.stdout.write(`${JSON.stringify({ rows, endedMs, faults }, null, 2)}\n`);
   else {
     const whole = (number: number): string => Math.round(number).toLocaleString('en');
     const rates = (of: Rates): string => `${whole(of.collected)} / ${whole(of.delivered)}`;

@@ -11,25 +11,22 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import { randomOf } from '../src/reference/random.ts';
 import { Client, type StartLine } from './logs-client.ts';
 import { Truth, type Expected } from './logs-truth.ts';
+import { flag, integerFromZero, options, positiveInteger } from './options.ts';
 import { cpuSeconds, mainThreadMs, start, type Program } from './process.ts';
 import { table } from './table.ts';
 
-const { values } = parseArgs({
-  options: {
-    records: { type: 'string', default: '1000000' },
-    /** Duration of the load for each page size; 0: none. */
-    seconds: { type: 'string', default: '10' },
-    connections: { type: 'string', default: '8' },
-    /** Number of sequential requests of each kind; 0: none. */
-    windows: { type: 'string', default: '300' },
-    json: { type: 'boolean', default: false },
-  },
+const { records, seconds, connections, windows, json } = options({
+  records: positiveInteger(1_000_000),
+  /** Duration of the load for each page size; 0: none. */
+  seconds: integerFromZero(10),
+  connections: positiveInteger(8),
+  /** Number of sequential requests of each kind; 0: none. */
+  windows: integerFromZero(300),
+  json: flag,
 });
-const [seconds, connections, windows] = [Number(values.seconds), Number(values.connections), Number(values.windows)];
 const pageSizes = [100, 1000];
 const warmSeconds = 3;
 /** The number of planned requests per second, more than any machine can serve. */
@@ -69,7 +66,7 @@ const folder = mkdtempSync(join(tmpdir(), 'waybill-bench-logs-'));
 const tlsFolder = join(folder, 'tls');
 const random = randomOf('bench');
 const main = path('../src/reference/main.ts');
-const service = start(process.execPath, [main, '--json', '--records', values.records, '--span', '1d', '--tls-dir', tlsFolder]);
+const service = start(process.execPath, [main, '--json', '--records', String(records), '--span', '1d', '--tls-dir', tlsFolder]);
 try {
   const line = JSON.parse(await service.firstLine) as StartLine;
   await using client = await Client.of(line);
@@ -101,7 +98,7 @@ try {
     say(`${served.load.pages} pages of ${pageSize}: every total, number of items and length right; ${checkedPages} compared id by id`);
   }
   const times = windows === 0 ? [] : await timesOf(client, truth);
-  if (values.json) process.stdout.write(`${JSON.stringify({ records: truth.records, rates, times })}\n`);
+  if (json) process.stdout.write(`${JSON.stringify({ records: truth.records, rates, times })}\n`);
   else print(rates, times);
 } finally {
   await service[Symbol.asyncDispose]();

@@ -4,10 +4,9 @@
  * `--file` measures other records.
  */
 import { createHash } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { systemClock } from '../src/clock.ts';
 import { encoder, formats } from '../src/encode/index.ts';
@@ -16,16 +15,17 @@ import type { CollectedRecord } from '../src/model/journal.ts';
 import { identify } from '../src/record/identity.ts';
 import { readText } from '../src/record/read.ts';
 import { normalize } from './encoding.ts';
+import { options, positiveInteger, text } from './options.ts';
 import { recordText } from './record.ts';
 import { table } from './table.ts';
 
-const { values } = parseArgs({ options: { records: { type: 'string', default: '100000' }, file: { type: 'string' } } });
+const { records: count, file } = options({ records: positiveInteger(100_000), file: text('a file that exists', existsSync) });
 const source = 'bench';
 const beginMs = Date.parse('2026-11-20T00:00:00Z');
 const texts =
-  values.file === undefined
-    ? Array.from({ length: Number(values.records) }, (_, i) => recordText(i, beginMs))
-    : readFileSync(values.file, 'utf8')
+  file === undefined
+    ? Array.from({ length: count }, (_, i) => recordText(i, beginMs))
+    : readFileSync(file, 'utf8')
         .split('\n')
         .filter((line) => line !== '');
 /** The number of ages in the default of `recountAfter`; windows are a quarter of an hour wide. */
