@@ -1,31 +1,32 @@
 /**
- * `npm run bench -- collection`: the rate of the daemon and its cost, next to a floor measured in
- * the same run. The daemon is the real one, in a separate process with the default rules: padding,
- * totals, proofs, synchronous=FULL. Machines are shared: quote ratios.
+ * `npm run bench -- collection [--records 1000000] [--only journal|file]
+ * [--characters ascii|utf-8|escaped] [--dir DIRECTORY] [--json]`: the rate of the daemon and its
+ * cost, next to a floor measured in the same run. The daemon is the real one, in a separate process
+ * with the default rules: padding, totals, proofs, synchronous=FULL. `--characters utf-8` puts names
+ * that are not ASCII into the records; `escaped` sends the same names as `\uXXXX`, as `json.dumps`
+ * of Python does. Machines are shared: quote ratios.
  */
 import { closeSync, fdatasyncSync, mkdirSync, mkdtempSync, openSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import type { Snapshot } from '../src/model/snapshot.ts';
 import { configuration } from './configuration.ts';
+import { flag, oneOf, options, positiveInteger, text } from './options.ts';
 import { ask, cpuSeconds, memoryMiB, sleep, start } from './process.ts';
 import { waybill } from './program.ts';
-import { perSecond } from './record.ts';
+import { characterSets, perSecond } from './record.ts';
 import { table } from './table.ts';
 
-const { values } = parseArgs({
-  options: {
-    records: { type: 'string', default: '1000000' },
-    json: { type: 'boolean', default: false },
-    dir: { type: 'string' },
-    only: { type: 'string' },
-  },
+const { records, json, dir, only, characters } = options({
+  records: positiveInteger(1_000_000),
+  json: flag,
+  dir: text('a directory'),
+  only: oneOf(['journal', 'file'], undefined),
+  characters: oneOf(characterSets, 'ascii'),
 });
-const records = Number(values.records);
 const root = fileURLToPath(new URL('..', import.meta.url));
-const directory = values.dir ?? mkdtempSync(join(tmpdir(), 'waybill-bench-'));
+const directory = dir ?? mkdtempSync(join(tmpdir(), 'waybill-bench-'));
 mkdirSync(directory, { recursive: true });
 
 interface Row {
@@ -44,17 +45,17 @@ const say = (line: string): void => void process.stderr.write(`${line}\n`);
 const rows: Row[] = [];
 const syncMs = measureSync();
 say(
-  `${records} records of the last ${(records / perSecond / 3600).toFixed(1)} h, 30 a second; one synced write of 4 KiB takes ${syncMs.toFixed(2)} ms here`,
+  `${records} records of the last ${(records / perSecond / 3600).toFixed(1)} h, 30 a second, ${characters}; one synced write of 4 KiB takes ${syncMs.toFixed(2)} ms here`,
 );
 
 // The log ends a while ago, so that live polls find no records and every window is history.
 const beginMs = Math.floor(Date.now() / 1000) * 1000 - Math.ceil(records / perSecond) * 1000 - 600_000;
 const endMs = beginMs + Math.ceil(records / perSecond) * 1000;
-const server = start(process.execPath, [join(root, 'bench/server.ts'), String(records), String(beginMs)]);
+const server = start(process.execPath, [join(root, 'bench/server.ts'), String(records), String(beginMs), String(perSecond), characters]);
 try {
   const { port } = JSON.parse(await server.firstLine) as { port: number };
   const floorBefore = await floor(port);
-  const wanted = (what: string): boolean => values.only === undefined || values.only === what;
+  const wanted = (what: typeof only): boolean => only === undefined || only === what;
   if (wanted('journal')) rows.push(await collectOnly(port), await journalToFile(port));
   if (wanted('file')) rows.push(await sourceToFile(port), await sourceToFileInTwoThreads(port));
   const floorAfter = await floor(port);
@@ -66,7 +67,7 @@ try {
   });
 } finally {
   await server[Symbol.asyncDispose]();
-  if (values.dir === undefined) rmSync(directory, { recursive: true, force: true });
+  if (dir === undefined) rmSync(directory, { recursive: true, force: true });
 }
 report();
 
@@ -214,5 +215,5 @@ function report(): void {
   ]);
   process.stdout.write(`${table(columns, cells)}\n`);
   for (const row of rows) if (row.memory) process.stdout.write(`resident MiB at each tenth, ${row.what}: ${row.memory.join(' ')}\n`);
-  if (values.json) process.stdout.write(`${JSON.stringify({ records, syncMs, rows })}\n`);
+  if (json) process.stdout.write(`${JSON.stringify({ records, characters, syncMs, rows })}\n`);
 }

@@ -20,15 +20,33 @@ const outcomes = [
   ['Decrypt', 'AccessDenied', 'GeoValidationFailed'],
 ] as const;
 
-/** Record `i` of a log that starts at `beginMs`. @param rate  records per second */
+/** How names in a page are written: without, with, or with escaped characters beyond ASCII. */
+export const characterSets = ['ascii', 'utf-8', 'escaped'] as const;
+export type Characters = (typeof characterSets)[number];
+
+/** The JSON of a record with names in these characters. */
+export function inCharacters(text: string, characters: Characters): string {
+  if (characters === 'ascii') return text;
+  const named = text.replaceAll('Sample', 'Sämple').replaceAll('Person', 'Łukasz').replaceAll('Quarterly forecast', '四半期予測');
+  return characters === 'utf-8' ? named : named.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+export type LogRecord = ReturnType<typeof recordOf>;
+
+/** The JSON of record `i`. */
 export function recordText(i: number, beginMs: number, rate = perSecond): string {
+  return JSON.stringify(recordOf(i, beginMs, rate));
+}
+
+/** Record `i` of a log that starts at `beginMs`. @param rate  records per second */
+export function recordOf(i: number, beginMs: number, rate = perSecond) {
   const [action, result, reason] = outcomes[i % outcomes.length] ?? outcomes[0];
   const [latLong, address] = places[i % places.length] ?? places[0];
   const user = i % 997;
   const owner = i % 89;
   const micros = Math.floor((i * 1_000_000) / rate);
   const at = new Date(beginMs + Math.floor(micros / 1000)).toISOString().slice(0, 23);
-  return JSON.stringify({
+  return {
     logId: firstLogId + i,
     userId: `u-${user.toString().padStart(6, '0')}`,
     payloadId: `p-${(i % 5003).toString().padStart(8, '0')}`,
@@ -55,5 +73,5 @@ export function recordText(i: number, beginMs: number, rate = perSecond): string
     userEmailAddress: `person-${user.toString().padStart(4, '0')}@example.com`,
     currentOwnerLastNameFirstName: `Sample-${owner.toString().padStart(4, '0')},Owner`,
     currentOwnerEmailAddress: `owner-${owner.toString().padStart(4, '0')}@example.com`,
-  });
+  };
 }

@@ -4,12 +4,14 @@
  * of JSON when it listens, and counts and times of its requests at `/stats`, which `?reset` clears.
  */
 import { createServer } from 'node:http';
-import { perSecond, recordText } from './record.ts';
+import { inCharacters, perSecond, recordText } from './record.ts';
+import type { Characters } from './record.ts';
 
 const records = Number(process.argv[2]);
 const beginMs = Number(process.argv[3]);
 /** Records per second. */
 const rate = Number(process.argv[4] ?? perSecond);
+const characters = (process.argv[5] ?? 'ascii') as Characters;
 const chunkRecords = 100_000;
 const comma = 1;
 
@@ -18,7 +20,7 @@ const chunks: Buffer[] = [];
 const starts: Uint32Array[] = [];
 for (let from = 0; from < records; from += chunkRecords) {
   const texts = Array.from({ length: Math.min(chunkRecords, records - from) }, (_, i) =>
-    Buffer.from(`${recordText(from + i, beginMs, rate)},`),
+    Buffer.from(`${inCharacters(recordText(from + i, beginMs, rate), characters)},`),
   );
   const at = new Uint32Array(texts.length + 1);
   texts.forEach((text, i) => (at[i + 1] = (at[i] ?? 0) + text.length));
