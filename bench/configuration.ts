@@ -3,6 +3,11 @@
  * high that it causes no delay.
  */
 
+/** The tenant of each source. It is the `organization.id` of its records. */
+export function tenants(sources: number): readonly string[] {
+  return Array.from({ length: sources }, (_, i) => (i === 0 ? 'bench' : `bench-${i + 1}`));
+}
+
 /** @param start  start of the ledger, ms since 1970. @returns JSON, which is YAML */
 export function configuration(
   port: number,
@@ -17,10 +22,10 @@ export function configuration(
   const address = `http://127.0.0.1:${port}`;
   return JSON.stringify({
     dataDir: './state',
-    sources: Array.from({ length: sources }, (_, i) => ({
-      id: i === 0 ? 'bench' : `bench-${i + 1}`,
+    sources: tenants(sources).map((tenantId) => ({
+      id: tenantId,
       baseUrl: `${address}/v2/api`,
-      auth: { authUrl: address, tenantId: 'bench', clientId: 'bench', clientSecret: 'bench', scopeAddress: 'bench' },
+      auth: { authUrl: address, tenantId, clientId: 'bench', clientSecret: 'bench', scopeAddress: 'bench' },
       start: new Date(start).toISOString(),
       // Short, so that the service's clock is known within a second; windows of history do not
       // depend on it.

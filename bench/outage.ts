@@ -6,20 +6,17 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import type { Snapshot } from '../src/model/snapshot.ts';
 import { configuration } from './configuration.ts';
-import { check } from './peers/check.ts';
+import { flag, options, positiveInteger } from './options.ts';
+import { check, requireAll } from './peers/check.ts';
 import { ask, cpuSeconds, memoryMiB, sleep, start } from './process.ts';
 import { waybill } from './program.ts';
 import { machine, publish } from './publish.ts';
 import { perSecond } from './record.ts';
 import { digits } from './result.ts';
 
-const { values } = parseArgs({
-  options: { records: { type: 'string', default: '2000000' }, save: { type: 'boolean', default: false } },
-});
-const records = Number(values.records);
+const { records, save } = options({ records: positiveInteger(2_000_000), save: flag });
 const sentence = machine();
 const directory = mkdtempSync(join(tmpdir(), 'waybill-outage-'));
 process.on('exit', () => rmSync(directory, { recursive: true, force: true }));
@@ -52,10 +49,7 @@ const samples = await collect();
 const peak = memoryMiB(daemon.pid).peak;
 await daemon[Symbol.asyncDispose]();
 await server[Symbol.asyncDispose]();
-for (const file of files) {
-  const { lost, doubled, changed } = await check(file, 'ECS', { records, beginMs });
-  if (lost + doubled + changed > 0) throw new Error(`${file}: ${lost} records lost, ${doubled} doubled, ${changed} changed`);
-}
+for (const file of files) requireAll(file, await check(file, 'ECS', { records, beginMs }));
 report();
 
 async function collect(): Promise<Sample[]> {
@@ -114,6 +108,6 @@ function report(): void {
         { what: 'peak memory', unit: ' MiB', value: peak, limit: 'at most', bar: 300, goal: 220 },
       ],
     },
-    values.save,
+    save,
   );
 }

@@ -7,7 +7,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { flag, options, positiveInteger, refuse, someOf } from './options.ts';
+import { comparedFields } from './peers/check.ts';
 import type { Check } from './peers/check.ts';
 import { measure } from './peers/measure.ts';
 import type { Cost, Run } from './peers/measure.ts';
@@ -19,16 +20,15 @@ import { perSecond } from './record.ts';
 import { digits, rangeOf, rangeText } from './result.ts';
 import type { Bar, Range } from './result.ts';
 
-const { values } = parseArgs({
-  options: {
-    records: { type: 'string', default: '500000' },
-    rounds: { type: 'string', default: '5' },
-    only: { type: 'string' },
-    save: { type: 'boolean', default: false },
-  },
+const all = peers();
+const { records, rounds, only, save } = options({
+  records: positiveInteger(500_000),
+  rounds: positiveInteger(5),
+  only: someOf(all.map(({ name }) => name)),
+  save: flag,
 });
-const records = Number(values.records);
-const rounds = Number(values.rounds);
+const isPart = only.length < all.length;
+if (save && isPart) refuse('--save needs all programs: run it without --only');
 const directory = mkdtempSync(join(tmpdir(), 'waybill-peers-'));
 process.on('exit', () => rmSync(directory, { recursive: true, force: true }));
 // The log ends a while ago, so that all of it is history.
@@ -40,10 +40,9 @@ const beginMs = Math.floor(Date.now() / 1000) * 1000 - Math.ceil(records / perSe
 const maxOthers = 0.25;
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
 
-const wanted = values.only?.split(',');
 const left: string[] = [];
-const present = peers().filter((peer) => {
-  if (wanted !== undefined && !wanted.includes(peer.name)) return false;
+const present = all.filter((peer) => {
+  if (!only.includes(peer.name)) return false;
   const missing = peer.prepare?.();
   if (missing !== undefined) left.push(`${peer.name} ${peer.version} is left out: ${missing.replace(/\.$/, '')}.`);
   return missing === undefined;
@@ -136,13 +135,14 @@ function report(): void {
     'peers',
     {
       title: 'Waybill beside other collectors',
-      command: `npm run bench -- peers --records ${records} --rounds ${rounds}`,
+      command: `npm run bench -- peers --records ${records} --rounds ${rounds}${isPart ? ` --only "${only.join(',')}"` : ''}`,
       text: [
         sentence,
         `${records.toLocaleString('en-US')} records of about 790 bytes in pages of 1,000, from one page server on the same cores, to one file, until its last byte is on the disk; median (lowest–highest) of ${rounds} interleaved rounds.`,
         'CPU is user and system time of the program and all processes that it starts.',
         `Other programs of the machine used ${others.min.toFixed(2)}–${others.max.toFixed(2)} cores meanwhile (median ${others.median.toFixed(2)}).`,
-        'Each program writes the same ECS fields and `event.original`, the Collector as attributes of OTLP. Waybill also counts each window, keeps a journal on disk, and syncs the file; the configurations of the others (`bench/peers`) keep no position on disk.',
+        `Each program writes \`event.original\` and the same ${comparedFields} ECS fields, which are checked in every record, the Collector as attributes of OTLP. The table has the number of fields and bytes of a record: Waybill adds the other fields of its ECS document.`,
+        'Waybill also counts each window, keeps a journal on disk, and syncs the file; the configurations of the others (`bench/peers`) keep no position on disk.',
         ...(has('OpenTelemetry')
           ? [
               'The Collector asks for each page from the time of its newest record; the API takes hundredths of a second and includes the bound, so the last record of a page comes twice.',
@@ -154,13 +154,15 @@ function report(): void {
       tables: [
         {
           caption: 'From process start:',
-          columns: ['program', 'version', ...columns.slice(1), 'peak MiB', 'lost', 'doubled', 'changed'],
+          columns: ['program', 'version', ...columns.slice(1), 'peak MiB', 'fields', 'bytes', 'lost', 'doubled', 'changed'],
           rows: present.map((peer) => [
             peer.name,
             peer.version,
             ...row('fromStart', peer),
             digits(highest(peer.name, 'peakMiB')),
-            ...(['lost', 'doubled', 'changed'] as const).map((key) => String(highest(peer.name, key))),
+            ...(['fields', 'bytes', 'lost', 'doubled', 'changed'] as const).map((key) =>
+              Math.round(highest(peer.name, key)).toLocaleString('en-US'),
+            ),
           ]),
         },
         {
@@ -176,8 +178,8 @@ function report(): void {
         cpuPer100k: since('fromStart', name).cpu,
       })),
     },
-    values.save && others.median <= maxOthers,
+    save && others.median <= maxOthers,
   );
-  if (values.save && others.median > maxOthers)
+  if (save && others.median > maxOthers)
     throw new Error(`cannot save the result: other programs used ${others.median.toFixed(2)} cores, at most ${maxOthers} are allowed`);
 }
