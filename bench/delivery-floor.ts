@@ -1,8 +1,8 @@
 /**
  * The floors of delivery, each in a separate process: the rate of a bare client with the same
- * messages in the same batches, without positions and error handling. `file` encodes, appends and
- * syncs; a network sender prepares its bodies before the clock starts. Arguments: JSON of
- * `FloorOrder`. Prints one line of JSON.
+ * messages in the same batches, without positions and error handling. Each prepares its bodies before
+ * the clock starts; `file` appends and syncs each batch. Arguments: JSON of `FloorOrder`. Prints one
+ * line of JSON.
  */
 import { open } from 'node:fs/promises';
 import { connect } from 'node:net';
@@ -42,10 +42,11 @@ function* batches(): Generator<readonly number[]> {
 }
 
 async function toFile(): Promise<FloorResult> {
+  const bodies = [...batches()].map((batch) => Buffer.from(`${batch.map(message).join('\n')}\n`));
   const file = await open(order.target, 'w');
   const clock = started();
-  for (const batch of batches()) {
-    await file.write(`${batch.map(message).join('\n')}\n`);
+  for (const body of bodies) {
+    await file.write(body);
     await file.datasync();
   }
   const result = clock();

@@ -20,6 +20,8 @@ export interface Target extends AsyncDisposable {
   readonly bare: string;
   /** The number of messages at the receiver. */
   count(): number | Promise<number>;
+  /** The `logId` of each message at the receiver; NaN for a message without one. */
+  logIds(): readonly number[] | Promise<readonly number[]>;
 }
 
 export interface Kind {
@@ -45,7 +47,13 @@ export const kinds: readonly Kind[] = [
     async start(directory) {
       const path = join(mkdtempSync(join(directory, 'file-')), 'events.ndjson');
       const nothing = async (): Promise<void> => undefined;
-      return { sink: { type: 'file', path }, bare: path, count: () => linesOf(path), [Symbol.asyncDispose]: nothing };
+      return {
+        sink: { type: 'file', path },
+        bare: path,
+        count: () => linesOf(path),
+        logIds: () => logIdsOf(path, 'ecs'),
+        [Symbol.asyncDispose]: nothing,
+      };
     },
   },
   {
@@ -62,6 +70,7 @@ export const kinds: readonly Kind[] = [
         sink: { type: 'syslog', address, format: 'cef', hostname: 'bench', batch: { maxRecords: 500 } },
         bare: new URL(address.replace('relp:', 'http:')).port,
         count: () => linesOf(join(receiver.directory, 'relp.json')),
+        logIds: () => logIdsOf(join(receiver.directory, 'relp.json'), 'cef'),
         [Symbol.asyncDispose]: () => receiver[Symbol.asyncDispose](),
       };
     },
@@ -81,6 +90,7 @@ export const kinds: readonly Kind[] = [
         sink: { type: 'elasticsearch', nodes: node.url, namespace, templates: 'ignore' },
         bare: `${node.url}/${stream}`,
         count: () => node.count(stream),
+        logIds: () => logIdsIn(node, stream),
         [Symbol.asyncDispose]: async (): Promise<void> => undefined,
       };
     },
@@ -107,6 +117,7 @@ function kafkaKind(name: string, format: Format, batch: number): Kind {
         bare: `${server.address()}/${topic}`,
         // kcat reads with `read_committed`: the count shows lost and duplicate messages.
         count: () => server.count(topic),
+        logIds: async () => (await server.values(topic, (value) => logIdText(value, format))).map(Number),
         [Symbol.asyncDispose]: async (): Promise<void> => undefined,
       };
     },
@@ -149,4 +160,32 @@ function linesOf(path: string): number {
   let count = 0;
   for (let at = bytes.indexOf(10); at >= 0; at = bytes.indexOf(10, at + 1)) count += 1;
   return count;
+}
+
+/** The text of the `logId` in a message. */
+function logIdText(message: string, format: Format): string {
+  return (format === 'cef' ? / externalId=(\d+) / : /"event":\{[^{}]*?"id":"(\d+)"/).exec(message)?.[1] ?? 'none';
+}
+
+function logIdsOf(path: string, format: Format): number[] {
+  const lines = readFileSync(path, 'utf8').trimEnd().split('\n');
+  return lines.map((line) => Number(logIdText(line, format)));
+}
+
+async function logIdsIn(node: Elasticsearch, stream: string): Promise<number[]> {
+  const found: number[] = [];
+  for (let after: unknown; ;) {
+    const query = {
+      size: 10_000,
+      _source: false,
+      fields: ['event.id'],
+      sort: ['_index', '_seq_no'],
+      ...(after ? { search_after: after } : {}),
+    };
+    const { body } = await node.ask('POST', `/${stream}/_search`, query);
+    const { hits } = (body as { hits: { hits: { fields?: { 'event.id'?: string[] }; sort: unknown }[] } }).hits;
+    if (hits.length === 0) return found;
+    for (const { fields } of hits) found.push(Number(fields?.['event.id']?.[0]));
+    after = hits.at(-1)?.sort;
+  }
 }
