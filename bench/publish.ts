@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus, loadavg } from 'node:os';
 import { writeReport } from './report.ts';
-import { barCells, barColumns } from './result.ts';
+import { barCells, barColumns, missingFigure } from './result.ts';
 import type { Result } from './result.ts';
 import { table } from './table.ts';
 
@@ -17,6 +17,11 @@ export function publish(name: string, result: Result, isSaved: boolean): void {
   for (const { caption, columns, rows } of result.tables) process.stdout.write(`\n${caption}\n${table(columns, rows)}\n`);
   if (result.bars.length > 0) process.stdout.write(`\n${table(barColumns, result.bars.map(barCells))}\n`);
   if (!isSaved) return;
+  const missing = missingFigure(result);
+  if (missing !== undefined) {
+    process.stderr.write(`cannot save the result: ${missing}\n`);
+    process.exit(1);
+  }
   mkdirSync(resultsUrl, { recursive: true });
   writeFileSync(new URL(`${name}.json`, resultsUrl), `${JSON.stringify({ ...result, ...provenance() }, null, 2)}\n`);
   writeReport();

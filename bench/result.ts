@@ -52,6 +52,21 @@ function verdict(value: number, bound: number, limit: Bar['limit']): string {
   return missed <= 0 ? 'met' : `missed by ${Math.max(1, Math.round(missed * 100))} %`;
 }
 
+/** @returns why the result must not replace a published one: it has no rows, or a figure is missing */
+export function missingFigure({ tables, bars, chart = [] }: Result): string | undefined {
+  const empty = tables.find(({ rows }) => rows.length === 0);
+  if (tables.length === 0 || empty !== undefined) return `the table "${empty?.caption ?? ''}" has no rows`;
+  for (const { caption, columns, rows } of tables)
+    for (const row of rows) {
+      const at = columns.findIndex((_, i) => /NaN|Infinity|undefined/.test(row[i] ?? 'undefined'));
+      if (at >= 0) return `"${columns[at] ?? ''}" of "${row[0] ?? ''}" is missing in the table "${caption}"`;
+    }
+  const bar = bars.find(({ value }) => !Number.isFinite(value));
+  if (bar !== undefined) return `the value of "${bar.what}" is missing`;
+  const program = chart.find(({ recordsPerSecond, cpuPer100k }) => !Number.isFinite(recordsPerSecond.median + cpuPer100k.median));
+  return program && `the chart has no figures of "${program.name}"`;
+}
+
 /** Three significant digits. */
 export function digits(value: number): string {
   return value >= 100 ? Math.round(value).toLocaleString('en-US') : value.toPrecision(3);

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { reportFiles } from '../../../bench/report.ts';
-import { barCells, rangeOf } from '../../../bench/result.ts';
+import { barCells, missingFigure, rangeOf } from '../../../bench/result.ts';
 
 const root = resolve(import.meta.dirname, '../../..');
 
@@ -31,4 +31,29 @@ describe('a bar', () => {
 it('the median of an even count is the mean of the middle two', () => {
   expect(rangeOf([4, 1, 3, 2])).toEqual({ median: 2.5, min: 1, max: 4 });
   expect(rangeOf([3, 1, 2])).toEqual({ median: 2, min: 1, max: 3 });
+});
+
+describe('a result that would replace a published one', () => {
+  const result = {
+    title: '',
+    command: '',
+    text: [],
+    tables: [{ caption: 'Rates:', columns: ['', 'records/s'], rows: [['Waybill', '1,000']] }],
+    bars: [{ what: 'rate', value: 1, limit: 'at least', bar: 1 }],
+  } as const;
+  const [table] = result.tables;
+  const range = { median: NaN, min: NaN, max: NaN };
+
+  it('is complete', () => expect(missingFigure(result)).toBeUndefined());
+
+  it.each([
+    [{ tables: [] }, 'the table "" has no rows'],
+    [{ tables: [{ ...table, rows: [] }] }, 'the table "Rates:" has no rows'],
+    [{ tables: [{ ...table, rows: [['Waybill', 'NaN']] }] }, '"records/s" of "Waybill" is missing in the table "Rates:"'],
+    [{ tables: [{ ...table, rows: [['Waybill']] }] }, '"records/s" of "Waybill" is missing in the table "Rates:"'],
+    [{ bars: [{ ...result.bars[0], value: NaN }] }, 'the value of "rate" is missing'],
+    [{ chart: [{ name: 'Waybill', recordsPerSecond: range, cpuPer100k: range }] }, 'the chart has no figures of "Waybill"'],
+  ])('is refused with %o', (changed, message) => {
+    expect(missingFigure({ ...result, ...changed })).toBe(message);
+  });
 });
