@@ -4,6 +4,7 @@
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { chart } from './chart.ts';
+import { options } from './options.ts';
 import { barCells, barColumns } from './result.ts';
 import type { Result } from './result.ts';
 
@@ -59,7 +60,8 @@ export function writeReport(): void {
 const head = `# Results
 
 \`npm run bench -- report\` writes this file from \`bench/results\`; do not edit it. Compare the rows of one table: each table was
-measured in one run, beside a floor without any durability. Rates of different runs depend on the machine and its load.
+measured in one run, beside a floor without any durability. Absolute figures depend on the machine and its load; bars compare the figures
+of one run.
 `;
 
 function rank(name: string): number {
@@ -82,4 +84,7 @@ function markdown(columns: readonly string[], rows: readonly (readonly string[])
   return [line(columns), line(columns.map(() => '---')), ...rows.map(line)].join('\n');
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) writeReport();
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  options({});
+  writeReport();
+}
