@@ -1,6 +1,4 @@
 /** Options of the benchmarks: their values, and one clear line for each wrong one. */
-import { spawnSync } from 'node:child_process';
-import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { flag, integerFromZero, oneOf, positiveInteger, positiveNumber, readOptions, someOf, text } from '../../../bench/options.ts';
 
@@ -60,30 +58,4 @@ describe('a wrong option is refused', () => {
   ])('%j', (args, message) => {
     expect(() => readOptions({ records: positiveInteger(5), save: flag }, args)).toThrow(message);
   });
-});
-
-const run = join(resolve(import.meta.dirname, '../../..'), 'bench/run.ts');
-
-it.each([
-  [['nonsense']],
-  [['--save']],
-  [['bars', '--records', '5']],
-  [['peers', '--only', 'nonsense']],
-  [['peers', '--only', 'Waybill', '--save']],
-  [['delivery', '--to', 'nowhere']],
-  [['delivery', '--to', 'file', '--save']],
-  [['sources', '--sources', '0']],
-  [['sources', '--records', '100', '--sources', '3']],
-  [['live', '--rate', 'x']],
-  [['archive', '--rounds', '0']],
-  [['collection', '--only', 'nonsense']],
-  [['flood', '--only', 'nonsense']],
-  [['logs-endpoint', '--seconds', 'x']],
-  [['outage', 'nonsense']],
-  [['backfill', '--records', 'x']],
-  [['sizing', '--file', 'no such file']],
-  [['report', '--save']],
-])('%j ends with 2 and one line', (args) => {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [run, ...args], { encoding: 'utf8', timeout: 30_000 });
-  expect({ status, stdout, lines: stderr.trimEnd().split('\n').length }, stderr).toEqual({ status: 2, stdout: '', lines: 1 });
 });
