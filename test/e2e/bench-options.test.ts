@@ -1,11 +1,11 @@
 /** Each benchmark ends at once, with one line, if an option is wrong. */
 import { spawnSync } from 'node:child_process';
 import { join, resolve } from 'node:path';
-import { expect, it } from 'vitest';
+import { expect, test } from 'vitest';
 
 const run = join(resolve(import.meta.dirname, '../..'), 'bench/run.ts');
 
-it.each([
+test.each([
   [['nonsense']],
   [['--save']],
   [['bars', '--records', '5']],

@@ -13,6 +13,7 @@ export function sized(short: number, long: number): number {
 export const longOnly = [
   'test/e2e/archive-replay.test.ts',
   'test/e2e/backup.test.ts',
+  'test/e2e/bench-options.test.ts',
   'test/e2e/chaos.test.ts',
   'test/e2e/days.test.ts',
   'test/e2e/first-hour.test.ts',
