@@ -16,8 +16,8 @@ const usualDepth = 64;
 const walk = new Walk();
 
 /**
- * 1 for a first byte of UTF-8 with which no white space begins. U+0085 and U+00A0 begin with 0xc2, the others beyond
- * ASCII with 0xe1, 0xe2, 0xe3 or 0xef (ECMA-262, String.prototype.trim).
+ * 1 for the first byte of a visible character in UTF-8. White space beyond ASCII begins with 0xc2,
+ * 0xe1, 0xe2, 0xe3 or 0xef (ECMA-262, String.prototype.trim): these bytes decide nothing.
  */
 const visibleStart = new Uint8Array(256).fill(1, 0x21, 0x7f).fill(1, 0xc3);
 for (const byte of [0xe1, 0xe2, 0xe3, 0xef]) visibleStart[byte] = 0;
@@ -104,7 +104,7 @@ export class RecordFields {
   /** True for a field that is missing, null, or a string of nothing but white space. */
   isAbsent(field: number): boolean {
     const kind = this.kind(field);
-    if ((kind === kinds.plain || kind === kinds.unescaped) && this.#hasVisibleStart(field)) return false;
+    if (this.#isVisible(field)) return false;
     return isString(kind) ? isBlank(this.#string(field)) : kind === kinds.absent;
   }
 
@@ -113,12 +113,13 @@ export class RecordFields {
    * a text that may be blank.
    */
   isJsonText(field: number): boolean {
-    const kind = this.kind(field);
-    return kind === kinds.integer || ((kind === kinds.plain || kind === kinds.unescaped) && this.#hasVisibleStart(field));
+    return this.kind(field) === kinds.integer || this.#isVisible(field);
   }
 
-  /** True if the text certainly starts with a visible character, as nearly every text does. */
-  #hasVisibleStart(field: number): boolean {
+  /** True for a text without escapes whose first byte shows that it is not blank: nearly every text. */
+  #isVisible(field: number): boolean {
+    const kind = this.kind(field);
+    if (kind !== kinds.plain && kind !== kinds.unescaped) return false;
     const from = this.from(field);
     return visibleStart[this.bytes[from] ?? 0] === 1 && this.to(field) > from;
   }

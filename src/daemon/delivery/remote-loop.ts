@@ -22,7 +22,7 @@ export class RemoteLoops {
   readonly #loops = new Map<string, Notified<LoopService>>();
   #isClosed = false;
 
-  /** @param abandoned  called when a loop was told to abandon its batch */
+  /** @param abandoned  called at each request to a loop to abandon its batch */
   constructor(channel: Channel, journal: Journal, abandoned: () => void = () => undefined) {
     this.#channel = channel;
     this.#journal = journal;
@@ -73,7 +73,7 @@ interface RemoteLoopParts {
   readonly created: Promise<void>;
   /** Called when the loop has ended. */
   readonly ended: () => void;
-  /** Called when the loop was told to abandon its batch. */
+  /** Called after the request to the loop to abandon its batch. */
   readonly abandoned: () => void;
   /** The view until the loop is created, while the other thread starts. */
   readonly first: LoopView;

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { messagesIn } from '../../../bench/encoding.ts';
 import { check } from '../../../bench/peers/check.ts';
 
@@ -23,16 +23,16 @@ async function found(lines: readonly string[], tenants?: readonly string[]): Pro
   return { lost, doubled, changed };
 }
 
-it('every record once is right', async () => {
+test('every record once is right', async () => {
   expect(await found(right)).toEqual({ lost: 0, doubled: 0, changed: 0 });
 });
 
-it('a lost and a doubled record are counted', async () => {
+test('a lost and a doubled record are counted', async () => {
   expect(await found([...right.slice(1), right[2] ?? ''])).toEqual({ lost: 1, doubled: 1, changed: 0 });
 });
 
 describe('a changed record is counted', () => {
-  it.each([
+  test.each([
     ['its user', '"user":{"id":"u-000003"', '"user":{"id":"wrong"'],
     ['its outcome', '"outcome":"success"', '"outcome":"failure"'],
     ['its time', '"@timestamp":"2026-11-20T00:00:00.1', '"@timestamp":"2026-11-20T00:00:00.2'],
@@ -44,14 +44,14 @@ describe('a changed record is counted', () => {
     expect(await found(lines)).toEqual({ lost: 0, doubled: 0, changed: 1 });
   });
 
-  it('a line with nothing but the original', async () => {
+  test('a line with nothing but the original', async () => {
     const { event } = JSON.parse(right[3] ?? '') as { event: { original: string } };
     const line = JSON.stringify({ event: { original: event.original }, user: { id: 'wrong' } });
     expect(await found(right.with(3, line))).toEqual({ lost: 0, doubled: 0, changed: 1 });
   });
 });
 
-it('records of several sources are counted for each source', async () => {
+test('records of several sources are counted for each source', async () => {
   const [one, two] = [ofTenant(right, 'one'), ofTenant(right, 'two')];
   expect(two[0]).not.toBe(right[0]);
   expect(await found([...one, ...two], ['one', 'two'])).toEqual({ lost: 0, doubled: 0, changed: 0 });

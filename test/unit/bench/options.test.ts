@@ -1,5 +1,5 @@
 /** Options of the benchmarks: their values, and one clear line for each wrong one. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { flag, integerFromZero, oneOf, positiveInteger, positiveNumber, readOptions, someOf, text } from '../../../bench/options.ts';
 
 const table = {
@@ -12,7 +12,7 @@ const table = {
   save: flag,
 };
 
-it('has initial values, and those of the command line', () => {
+test('an option has its default, or the value of the command line', () => {
   const initial = { records: 5, seconds: 10, windows: 3, to: ['file', 'relp'], only: undefined, dir: undefined, save: false };
   expect(readOptions(table, [])).toEqual(initial);
   const args = ['--records', '20', '--seconds=0.5', '--windows', '0', '--to', 'relp', '--only', 'file', '--dir', '/tmp/x', '--save'];
@@ -28,7 +28,7 @@ it('has initial values, and those of the command line', () => {
 });
 
 describe('a wrong option is refused', () => {
-  it.each([
+  test.each([
     [['--records', '0'], '--records "0" is not a positive integer'],
     [['--records', 'x'], '--records "x" is not a positive integer'],
     [['--records', '1.5'], '--records "1.5" is not a positive integer'],
@@ -49,7 +49,7 @@ describe('a wrong option is refused', () => {
     expect(() => readOptions(table, args)).toThrow(message);
   });
 
-  it.each([
+  test.each([
     [['nonsense'], 'unexpected "nonsense"; accepted: --records (a positive integer), --save'],
     [['--nonsense', '1'], 'unknown option --nonsense; accepted: --records (a positive integer), --save'],
     [['-x'], 'unknown option -x; accepted: --records (a positive integer), --save'],

@@ -4,13 +4,13 @@
  */
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { reportFiles } from '../../../bench/report.ts';
 import { barCells, missingFigure, rangeOf } from '../../../bench/result.ts';
 
 const root = resolve(import.meta.dirname, '../../..');
 
-it.each([...reportFiles()])('%s is what `npm run bench -- report` writes', (path, text) => {
+test.each([...reportFiles()])('%s is what `npm run bench -- report` writes', (path, text) => {
   expect(readFileSync(join(root, path), 'utf8')).toBe(text);
 });
 
@@ -18,7 +18,7 @@ describe('a bar', () => {
   const rate = { what: 'rate', limit: 'at least', bar: 0.8, goal: 0.9 } as const;
   const cost = { what: 'cost', unit: ' s', limit: 'at most', bar: 8 } as const;
 
-  it.each([
+  test.each([
     [{ ...rate, value: 0.9 }, ['rate', '0.900', '≥ 0.8', 'met', '≥ 0.9', 'met']],
     [{ ...rate, value: 0.81 }, ['rate', '0.810', '≥ 0.8', 'met', '≥ 0.9', 'missed by 10 %']],
     [{ ...cost, value: 12 }, ['cost', '12.0 s', '≤ 8 s', 'missed by 50 %', '', '']],
@@ -28,7 +28,7 @@ describe('a bar', () => {
   });
 });
 
-it('the median of an even count is the mean of the middle two', () => {
+test('the median of an even count is the mean of the middle two', () => {
   expect(rangeOf([4, 1, 3, 2])).toEqual({ median: 2.5, min: 1, max: 4 });
   expect(rangeOf([3, 1, 2])).toEqual({ median: 2, min: 1, max: 3 });
 });
@@ -44,9 +44,9 @@ describe('a result that would replace a published one', () => {
   const [table] = result.tables;
   const range = { median: NaN, min: NaN, max: NaN };
 
-  it('is complete', () => expect(missingFigure(result)).toBeUndefined());
+  test('is complete', () => expect(missingFigure(result)).toBeUndefined());
 
-  it.each([
+  test.each([
     [{ tables: [] }, 'the table "" has no rows'],
     [{ tables: [{ ...table, rows: [] }] }, 'the table "Rates:" has no rows'],
     [{ tables: [{ ...table, rows: [['Waybill', 'NaN']] }] }, '"records/s" of "Waybill" is missing in the table "Rates:"'],
