@@ -27,8 +27,10 @@ interface Inflated {
 }
 
 const [pack, unpack] = [promisify(gzip), promisify(inflateRaw)];
+/** Takes less than half the CPU of level 6. Segments are 13 % larger, the archive with its tiles 6 % (measured with records of the benchmark). */
+const level = 3;
 const gzipCodec: Codec = {
-  compress: (bytes) => pack(bytes, { chunkSize: chunkSize(bytes.length / 4) }),
+  compress: (bytes) => pack(bytes, { level, chunkSize: chunkSize(bytes.length / 4) }),
   inflate: (bytes, options) => unpack(bytes, options) as Promise<unknown> as Promise<Inflated>,
 };
 /**
