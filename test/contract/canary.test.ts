@@ -33,8 +33,8 @@ import { RelpReceiver } from '../support/sinks/syslog-receivers.ts';
 
 /**
  * Only every `step`-th case is tried. 13, 97, 389 and 997 are coprime with the numbers of
- * encodings, secrets, statuses and forms, so that each of them occurs. `npm test` uses the largest
- * step.
+ * encodings, secrets, statuses and forms, so that each of them occurs. `npm run test:long`
+ * uses the largest step.
  */
 const step = Number(process.env['WAYBILL_CANARY'] ?? 997);
 /** The smallest number of cases at each place, and at places with slow cases. */

@@ -2,7 +2,6 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { sized } from '../support/long-run.ts';
 import { between, seeded } from '../support/records.ts';
 import { beside, opened, temporary } from '../support/journal/opening.ts';
 import { faultsOf, seenFaults, tilingFaults } from '../support/journal/recompute.ts';
@@ -42,7 +41,7 @@ async function killed(directory: string, reports: number, afterMs: number): Prom
     });
 }
 
-const kills = sized(3, 15);
+const kills = 15;
 
 /** Starts and kills writers of one state, one after another. */
 async function lives(lane: number): Promise<void> {

@@ -13,7 +13,6 @@ import type { Settings } from '../support/e2e-daemon.ts';
 import { inPlace, until, patience } from '../support/e2e-place.ts';
 import type { Place } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
-import { isLong } from '../support/long-run.ts';
 
 interface Case {
   readonly id: string;
@@ -101,13 +100,12 @@ const casesOf = (place: Place, service: Service, expired: { readonly port: numbe
     },
   },
 ];
-const short = ['secret', 'recipient', 'port', 'ca'];
 
 test('a wrong setting is named by check and at /readyz, and its source resumes once the setting is right', { timeout: 600_000 }, () =>
   inPlace('access', async (place) => {
     const expired = await startExpired(place);
     const service = await Service.start(place, '--records', '300', '--span', '1m');
-    const cases = casesOf(place, service, expired).filter(({ id }) => isLong || short.includes(id));
+    const cases = casesOf(place, service, expired);
     const sources = cases.map(({ id, change, role }) => {
       const source = sourceOf(service, ago(90_000), { id }, role) as Source;
       change(source);
@@ -126,7 +124,7 @@ test('a wrong setting is named by check and at /readyz, and its source resumes o
     expect(findings.filter(({ subject }) => subject === 'source sound')).toContainEqual(
       expect.objectContaining({ level: 'ok', message: counted }),
     );
-    if (isLong) await expectCounted(place, service);
+    await expectCounted(place, service);
 
     const daemon = new Daemon(place);
     const readyz = (source: string): Promise<Ready> => daemon.get(`/readyz?source=${source}`);
@@ -159,7 +157,7 @@ test('a wrong setting is named by check and at /readyz, and its source resumes o
       writeFileSync(place.path(file), text);
     }
     for (const { id } of corrected) await readyAgain(id);
-    if (isLong) await expectOutages(service, readyz, () => readyAgain('sound'));
+    await expectOutages(service, readyz, () => readyAgain('sound'));
 
     expect((await daemon.get('/healthz')).status).toBe(200);
     const outputs = [checked.stdout, (await daemon.get('/metrics')).text, (await daemon.get('/status')).text];

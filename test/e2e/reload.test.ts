@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 import { ago, Daemon, sourceOf } from '../support/e2e-daemon.ts';
 import type { LogLine, Settings } from '../support/e2e-daemon.ts';
 import { compare, delivered, exactlyOnce, linesOf, originalOf } from '../support/e2e-oracle.ts';
-import { inPlace, inPlaceIfLong, pause, seed, until, patience } from '../support/e2e-place.ts';
+import { inPlace, pause, seed, until, patience } from '../support/e2e-place.ts';
 import type { Place } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 
@@ -182,8 +182,8 @@ test('a reload adds, changes and removes sources and sinks; an invalid configura
   }),
 );
 
-test('a thousand records a second, twenty reloads and kills: each sink has each record once', { timeout: 1_500_000 }, (context) =>
-  inPlaceIfLong(context, 'reload-load', async (place) => {
+test('a thousand records a second, twenty reloads and kills: each sink has each record once', { timeout: 1_500_000 }, () =>
+  inPlace('reload-load', async (place) => {
     process.stderr.write(`reload: WAYBILL_SEED=${seed}\n`);
     const service = await Service.start(place, '--records', '1000', '--span', '1m', '--rate', '1000');
     const source = sourceOf(service, ago(90_000), quick);

@@ -8,10 +8,9 @@ import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { ago, configure, Daemon, readLedgerOf, sourceOf } from '../support/e2e-daemon.ts';
 import { compare, delivered, exactlyOnce, linesOf, originalOf } from '../support/e2e-oracle.ts';
-import { inPlace, inPlaceIfLong, patience, pause, until } from '../support/e2e-place.ts';
+import { inPlace, patience, pause, until } from '../support/e2e-place.ts';
 import type { Place } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
-import { sized } from '../support/long-run.ts';
 import { freePort } from '../support/servers/ports.ts';
 
 const records = 200;
@@ -59,7 +58,7 @@ describe.concurrent('the state', () => {
         /sinks\.siem\.type .*"kafkaa" is not one of/,
         /admin\.listen .*"nowhere"/,
       ];
-      for (const command of [['run'], ['check', '--offline'], ['check']].slice(0, sized(1, 3))) {
+      for (const command of [['run'], ['check', '--offline'], ['check']]) {
         const { code, stdout, stderr } = await place.waybill(...command, '--config', 'waybill.yaml');
         expect({ code, stdout }, command.join(' ')).toEqual({ code: 2, stdout: '' });
         for (const problem of expected) expect(stderr, command.join(' ')).toMatch(problem);
@@ -77,7 +76,7 @@ describe.concurrent('the state', () => {
         clientSecret: `\${file:${place.path('none')}}`,
       };
       configure(place, [{ id: 'production', baseUrl: 'https://service.example/v2/api', auth, start: ago(0) }], [file]);
-      for (const command of [['run'], ['check', '--offline', '--require-secrets'], ['check']].slice(0, sized(1, 3))) {
+      for (const command of [['run'], ['check', '--offline', '--require-secrets'], ['check']]) {
         const { code, stderr } = await place.waybill(...command, '--config', 'waybill.yaml');
         expect(code, command.join(' ')).toBe(2);
         expect(stderr).toMatch(/sources\.production\.auth\.clientSecret/);
@@ -114,8 +113,8 @@ describe.concurrent('the state', () => {
     }),
   );
 
-  test('a daemon that waits for the state also waits for the port of its owner', { timeout: 300_000 }, (context) =>
-    inPlaceIfLong(context, 'takeover', async (place) => {
+  test('a daemon that waits for the state also waits for the port of its owner', { timeout: 300_000 }, () =>
+    inPlace('takeover', async (place) => {
       const service = await startService(place);
       const port = await freePort();
       configure(place, [sourceOf(service, ago(150_000), quick)], [file], { admin: { listen: `127.0.0.1:${port}` } });
@@ -152,8 +151,8 @@ describe.concurrent('the state', () => {
   test(
     'only its owner may read it; a newer release is refused in one line; after its loss the file sink is blocked with a reason, and a new sink receives all records from start',
     { timeout: 300_000 },
-    (context) =>
-      inPlaceIfLong(context, 'lost', async (place) => {
+    () =>
+      inPlace('lost', async (place) => {
         const service = await startService(place);
         const source = sourceOf(service, ago(150_000), quick);
         configure(place, [source], [file]);
@@ -213,8 +212,8 @@ describe.concurrent('the state', () => {
       }),
   );
 
-  test('SIGTERM under load: exit 0 within shutdownTimeout, no torn line, and the next start continues', { timeout: 300_000 }, (context) =>
-    inPlaceIfLong(context, 'stop', async (place) => {
+  test('SIGTERM under load: exit 0 within shutdownTimeout, no torn line, and the next start continues', { timeout: 300_000 }, () =>
+    inPlace('stop', async (place) => {
       const service = await Service.start(
         place,
         '--records',
@@ -255,8 +254,8 @@ describe.concurrent('the state', () => {
   test(
     'a delivery thread that hangs: status says so, SIGTERM ends the daemon with 1, and the next start delivers each record once',
     { timeout: 300_000 },
-    (context) =>
-      inPlaceIfLong(context, 'hang', async (place) => {
+    () =>
+      inPlace('hang', async (place) => {
         const service = await startService(place);
         configure(place, [sourceOf(service, ago(150_000), quick)], [file], { deliveryThread: 'auto', shutdownTimeout: '1s' });
         writeFileSync(place.path('hang.mjs'), hangsOnRequest);
@@ -288,8 +287,8 @@ describe.concurrent('the state', () => {
   test(
     'a sink with a missing directory is blocked and other sinks continue; after a restart with the directory it receives all records',
     { timeout: 300_000 },
-    (context) =>
-      inPlaceIfLong(context, 'directory', async (place) => {
+    () =>
+      inPlace('directory', async (place) => {
         const service = await startService(place);
         const later = { id: 'later', type: 'file', path: './later/siem.ndjson', failReadinessAfter: '1s' };
         configure(place, [sourceOf(service, ago(150_000), quick)], [file, later]);

@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
 import { ago, configure, Daemon, sourceOf } from '../support/e2e-daemon.ts';
-import { inPlace, inPlaceIfLong, until, patience } from '../support/e2e-place.ts';
+import { inPlace, until, patience } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 import { OtlpReceiver } from '../support/otlp-receiver.ts';
 import type { ReceivedSpan } from '../support/otlp-receiver.ts';
@@ -98,8 +98,8 @@ test('one trace for a page, one for a batch, and the metrics of docs/metrics.md'
   });
 });
 
-test('an unreachable OTLP receiver is one log line and delays neither delivery nor shutdown', async (context) => {
-  await inPlaceIfLong(context, 'telemetry-down', async (place) => {
+test('an unreachable OTLP receiver is one log line and delays neither delivery nor shutdown', async () => {
+  await inPlace('telemetry-down', async (place) => {
     // Accepts connections and never responds.
     const silent = createServer(() => undefined);
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
@@ -126,8 +126,8 @@ test('an unreachable OTLP receiver is one log line and delays neither delivery n
   });
 });
 
-test('without an endpoint no log line has a trace id', async (context) => {
-  await inPlaceIfLong(context, 'telemetry-off', async (place) => {
+test('without an endpoint no log line has a trace id', async () => {
+  await inPlace('telemetry-off', async (place) => {
     const service = await Service.start(place, '--rate', '20');
     configure(place, [sourceOf(service, ago(5_000))], [file]);
     const daemon = new Daemon(place);

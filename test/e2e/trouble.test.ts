@@ -8,11 +8,10 @@ import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, statSyn
 import { describe, expect, test } from 'vitest';
 import { ago, configure, Daemon, ledgerOf, readLedgerOf, settled, sourceOf } from '../support/e2e-daemon.ts';
 import { compare, delivered, exactlyOnce, linesOf, originalOf, Seconds } from '../support/e2e-oracle.ts';
-import { inPlace, inPlaceIfLong, pause, until, patience } from '../support/e2e-place.ts';
+import { inPlace, pause, until, patience } from '../support/e2e-place.ts';
 import type { Place } from '../support/e2e-place.ts';
 import { mounted } from '../support/e2e-tmpfs.ts';
 import { Service } from '../support/e2e-service.ts';
-import { isLong } from '../support/long-run.ts';
 
 const quick = { closeDelay: '1s', recountAfter: [] };
 const file = { id: 'siem', type: 'file', path: './siem.ndjson' };
@@ -33,8 +32,8 @@ describe.concurrent('trouble with the state', () => {
   test(
     'with an older copy of the state the file sink is blocked and the file unchanged; with the right state delivery resumes',
     { timeout: 300_000 },
-    (context) =>
-      inPlaceIfLong(context, 'restored', async (place) => {
+    () =>
+      inPlace('restored', async (place) => {
         const service = await Service.start(place, '--records', '600', '--span', '1m');
         configure(place, [sourceOf(service, ago(90_000), quick)], [{ ...file, failReadinessAfter: '1s' }]);
         const first = new Daemon(place);
@@ -94,7 +93,7 @@ describe.concurrent('trouble with the state', () => {
       await refused('/proc/waybill/state', /^cannot use the state in "\/proc\/waybill\/state": .*ENOENT/);
       writeFileSync(place.path('plain'), '');
       await refused('./plain', /^cannot use "\.\/plain" for the state: it is not a directory/);
-      await using readOnly = isLong ? mounted(place, 'volume', 'size=1m') : undefined;
+      await using readOnly = mounted(place, 'volume', 'size=1m');
       if (readOnly) {
         expect(spawnSync('mount', ['-o', 'remount,ro', readOnly.path]).status).toBe(0);
         await refused('./volume/state', /^cannot use the state in ".\/volume\/state": .*(EROFS|read-only)/);
@@ -113,8 +112,8 @@ describe.concurrent('trouble with the state', () => {
   test(
     'a full disk pauses collection and delivery and is reported; with free space both resume, each record once',
     { timeout: 300_000 },
-    (context) =>
-      inPlaceIfLong(context, 'disk', async (place) => {
+    () =>
+      inPlace('disk', async (place) => {
         await using volume = mounted(place, 'volume', 'size=12m');
         if (!volume) return;
         const service = await Service.start(place, '--records', '200', '--span', '1m');
@@ -155,8 +154,8 @@ describe.concurrent('trouble with the state', () => {
   test(
     'at journal.maxSize collection pauses, the state stays below it, and a shutdown is clean; then collection resumes',
     { timeout: 300_000 },
-    (context) =>
-      inPlaceIfLong(context, 'quota', async (place) => {
+    () =>
+      inPlace('quota', async (place) => {
         const quota = 16 * 2 ** 20;
         interface Status {
           readonly sinks: readonly { readonly lagRecords: number }[];

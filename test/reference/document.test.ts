@@ -8,7 +8,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { isLong } from '../support/long-run.ts';
 import { oldNode } from '../support/old-node.ts';
 import { waybillProgram } from '../support/programs.ts';
 import { Service } from '../support/reference/service.ts';
@@ -113,7 +112,7 @@ describe('the client', () => {
 const older = oldNode();
 const shells: readonly (readonly [string, string])[] = [
   ...(older ? [['an older Node', older.directory] as const] : []),
-  ...(older === undefined || isLong ? [['this Node', join(process.execPath, '..')] as const] : []),
+  ['this Node', join(process.execPath, '..')],
 ];
 
 describe.each(shells)('in a shell with %s', (_, directory) => {

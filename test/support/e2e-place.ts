@@ -8,8 +8,6 @@ import type { ChildProcess } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { TestContext } from 'vitest';
-import { isLong } from './long-run.ts';
 import { waybillProgram } from './programs.ts';
 
 /** A number in [0, 1). */
@@ -115,12 +113,6 @@ export class Place implements AsyncDisposable {
 export async function inPlace(name: string, work: (place: Place) => Promise<void>): Promise<void> {
   await using place = new Place(name);
   await place.during(() => work(place));
-}
-
-/** The same, skipped except in `npm run test:long`. */
-export async function inPlaceIfLong({ skip }: TestContext, name: string, work: (place: Place) => Promise<void>): Promise<void> {
-  skip(!isLong, 'npm run test:long runs it');
-  await inPlace(name, work);
 }
 
 /** Numbers that follow from the text alone (xmur3 and mulberry32). */

@@ -9,7 +9,6 @@ import { Prover } from '../../../src/archive/prove.ts';
 import { formatVerifier, signerOf } from '../../../src/archive/signed-note.ts';
 import { keyFrom, MemoryStore, windowLines, writeArchive } from '../../support/archive.ts';
 import { hasPython, resultOf, secondProofCheck, verifyWithPython } from '../../support/second-verifier.ts';
-import { sized } from '../../support/long-run.ts';
 
 const store = new MemoryStore();
 const lines = windowLines(100, 9);
@@ -46,7 +45,7 @@ describe('a proof', () => {
   it('is refused with a bit of any byte changed', async () => {
     const bytes = Buffer.from(formatProof(await proofOf(records[400]?.uid ?? '')));
     const accepted: string[] = [];
-    for (let bit = 0; bit < bytes.length * 8; bit += sized(37, 5)) {
+    for (let bit = 0; bit < bytes.length * 8; bit += 5) {
       const changed = Buffer.from(bytes);
       changed[bit >> 3] = (changed[bit >> 3] ?? 0) ^ (1 << (bit & 7));
       const proof = parseProof(changed.toString());

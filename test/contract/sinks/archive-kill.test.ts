@@ -12,13 +12,12 @@ import { DirectoryStore } from '../../../src/archive/directory-store.ts';
 import { parseVerifier } from '../../../src/archive/signed-note.ts';
 import { verifyArchive } from '../../../src/archive/verify/verify.ts';
 import { archivedRecords, publicKeyIn } from '../../support/archive-files.ts';
-import { sized } from '../../support/long-run.ts';
 import { temporary } from '../../support/model-journal.ts';
 import { Chance } from '../../simulation/chance.ts';
 import { hasPython, resultOf, secondVerifier } from '../../support/second-verifier.ts';
 
 const program = fileURLToPath(new URL('../../support/sinks/file-sender.ts', import.meta.url));
-const kills = Number(process.env['WAYBILL_ARCHIVE_KILLS'] ?? sized(3, 15));
+const kills = Number(process.env['WAYBILL_ARCHIVE_KILLS'] ?? 15);
 const seed = Number(process.env['SEED'] ?? 20261121);
 
 const sleep = (ms: number): Promise<unknown> => new Promise((resolve) => setTimeout(resolve, ms));

@@ -14,7 +14,6 @@ import { bucketTarget } from '../../../src/sink/archive/settings.ts';
 import { Chance } from '../../simulation/chance.ts';
 import { archivedRecords } from '../../support/archive-files.ts';
 import { keyFrom, openWriter, recordLine, through } from '../../support/archive.ts';
-import { sized } from '../../support/long-run.ts';
 import { temporary } from '../../support/model-journal.ts';
 import { hasPython, resultOf, secondVerifier } from '../../support/second-verifier.ts';
 import { S3Model } from '../../support/sinks/s3-model.ts';
@@ -144,7 +143,6 @@ describe('an archive in a bucket', () => {
     await expectIntact(5);
   });
 
-  // In `npm test` one of the faults meets every second request.
   const faults = ['lost', 'dropped', 'cut', 409, 500, 503] as const;
   test.each(faults)('survives one %s answer at each of its requests', async (fault) => {
     await deliver(messages(1, 3));
@@ -153,7 +151,7 @@ describe('an archive in a bucket', () => {
     await deliver(messages(1, 300));
     const requests = model.asked.length;
     expect(requests).toBeGreaterThan(10);
-    for (let at = sized(faults.indexOf(fault), 0); at < requests; at += sized(2 * faults.length, 1)) {
+    for (let at = 0; at < requests; at += 1) {
       model.versions.clear();
       for (const [key, versions] of begun) model.versions.set(key, versions);
       kept = new ModelKept();
@@ -176,7 +174,6 @@ describe('an archive in a bucket', () => {
     };
   }
 
-  // `npm test` kills the writer after every fifth request.
   test.each([0, 3])('continues after a kill at each of its requests, and a second kill, in an archive of %i records', async (before) => {
     if (before > 0) await deliver(messages(1, before));
     const begun = new Map(model.versions);
@@ -185,7 +182,7 @@ describe('an archive in a bucket', () => {
     await deliver(messages(1, 300));
     const requests = model.asked.length;
     expect(requests).toBeGreaterThan(10);
-    for (let at = sized(3, 0); at <= requests; at += sized(5, 1)) {
+    for (let at = 0; at <= requests; at += 1) {
       model.versions.clear();
       for (const [key, versions] of begun) model.versions.set(key, versions);
       kept = new ModelKept();
@@ -213,9 +210,8 @@ describe('an archive in a bucket', () => {
     await deliver(messages(1, 300), keys);
     const requests = model.asked.length;
     expect(requests).toBeGreaterThan(10);
-    // In `npm test` one of the faults meets every fourth request.
     for (const [i, fault] of (['lost', 403] as const).entries())
-      for (let at = 1 + 3 * i; at <= requests; at += sized(8, 1)) {
+      for (let at = 1 + 3 * i; at <= requests; at += 1) {
         model.versions.clear();
         for (const [key, versions] of begun) model.versions.set(key, versions);
         kept = new ModelKept();
@@ -239,7 +235,7 @@ describe('an archive in a bucket', () => {
 
   test('holds each record once after requests that are executed long after they failed', async () => {
     const chance = new Chance(7, 'late').next;
-    for (let end = 20; end <= 200; end += sized(40, 20)) {
+    for (let end = 20; end <= 200; end += 20) {
       model.fault = ({ method }) => (method === 'PUT' && chance() < 0.3 ? 'late' : undefined);
       await deliver(messages(1, end)).catch((thrown: unknown) => expect(thrown).toMatchObject({ code: 'sink_outcome_unknown' }));
       model.fault = () => undefined;

@@ -9,11 +9,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { sized } from '../../support/long-run.ts';
 import { temporary } from '../../support/model-journal.ts';
 
 const program = fileURLToPath(new URL('../../support/sinks/file-sender.ts', import.meta.url));
-const kills = sized(2, 12);
+const kills = 12;
 const seed = Number(process.env['SEED'] ?? 20261121);
 
 /**

@@ -12,7 +12,6 @@ import { formatIndex, searchIndex } from '../../../src/archive/uid-index.ts';
 import { systemClock } from '../../../src/clock.ts';
 import { archiveSettings, bucketTarget } from '../../../src/sink/archive/settings.ts';
 import { S3Model } from '../../support/sinks/s3-model.ts';
-import { isLong } from '../../support/long-run.ts';
 import { keyFrom, MemoryStore, openWriter, recordLine, seededBytes, through, windowLines, writeArchive } from '../../support/archive.ts';
 import { temporary } from '../../support/model-journal.ts';
 
@@ -87,8 +86,7 @@ describe('the index of uids', () => {
     }
   });
 
-  it('has the file that a kill left out after the next append, in a bucket', async ({ skip }) => {
-    skip(!isLong, 'npm run test:long runs it');
+  it('has the file that a kill left out after the next append, in a bucket', async () => {
     await using model = await S3Model.start();
     const { s3 } = archiveSettings.parse({
       s3: {
