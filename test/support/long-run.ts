@@ -59,7 +59,6 @@ export const longOnly = [
   'test/reference/odd-pairs.test.ts',
   'test/reference/program.test.ts',
   'test/reference/switches.test.ts',
-  'test/simulation/simulation.test.ts',
   'test/simulation/verdicts.test.ts',
   'test/unit/archive/uid-index.test.ts',
   'test/unit/deliver/outage.test.ts',
