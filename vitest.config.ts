@@ -2,7 +2,7 @@ import { statfsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import LongFirst from './test/support/long-first.ts';
-import { isLong, longForms, longOnly } from './test/support/long-run.ts';
+import { canary, isCanary, isLong, longForms, longOnly } from './test/support/long-run.ts';
 
 // Tests start hundreds of programs. The compile cache halves the time of a start.
 process.env['NODE_COMPILE_CACHE'] ??= fileURLToPath(new URL('node_modules/.cache/node-compile', import.meta.url));
@@ -59,7 +59,7 @@ export default defineConfig({
           exclude: [
             ...folders.filter((folder) => folder.startsWith('contract/')).map((folder) => `test/${folder}/**`),
             ...(hasServers ? [] : ['test/servers/**']),
-            ...['test/browser/**', ...(isLong ? [] : longOnly)],
+            ...['test/browser/**', ...(isLong ? [] : longOnly), ...(isCanary ? [] : [canary])],
           ],
         },
       },

@@ -104,13 +104,13 @@ beforeAll(async () => {
     const daemon = new Daemon(place);
     await living;
     const end = Math.ceil(Date.now() / 1000) * 1000;
-    await settled(daemon, end, 180_000, (id) => ways.some(({ name, states }) => name === id && states !== undefined));
+    await settled(daemon, end, 600_000, (id) => ways.some(({ name, states }) => name === id && states !== undefined));
     expect(await daemon.stop()).toMatchObject({ code: 0, signal: null });
     ({ ledger } = await ledgerOf(place));
     const listed = await place.waybill('gaps', 'list', '--config', 'waybill.yaml', '--json');
     ({ gaps } = JSON.parse(listed.stdout) as { gaps: typeof gaps });
   });
-}, 400_000);
+}, 900_000);
 
 afterAll(() => place[Symbol.asyncDispose]());
 

@@ -9,13 +9,16 @@ export function sized(short: number, long: number): number {
   return isLong ? long : short;
 }
 
+/** Run by `test:canary` alone, which sets WAYBILL_CANARY. */
+export const canary = 'test/contract/canary.test.ts';
+export const isCanary = process.env['WAYBILL_CANARY'] !== undefined;
+
 /** Run by `test:long` alone: tests that end programs, need seconds of CPU, or wait for long. */
 export const longOnly = [
   'test/contract/archive/hostile-archives.test.ts',
   'test/contract/archive/prove.test.ts',
   'test/contract/archive/tampering.test.ts',
   'test/contract/archive/timestamps.test.ts',
-  'test/contract/canary.test.ts',
   'test/contract/journal-kill.test.ts',
   'test/contract/sinks/archive-kill.test.ts',
   'test/contract/sinks/archive-s3.test.ts',

@@ -3,7 +3,7 @@
  * passed only when repeated, then the failed tests. Logs are often cut at the front, so the failures come last.
  */
 import type { Reporter, SerializedError, TestModule, Vitest } from 'vitest/node';
-import { isLong, longOnly } from './long-run.ts';
+import { canary, isCanary, isLong, longOnly } from './long-run.ts';
 
 interface Reason {
   tests: number;
@@ -20,8 +20,10 @@ export default class SkipReporter implements Reporter {
 
   onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly SerializedError[]): void {
     const skipped = this.#isFiltered ? [] : skippedTests(modules);
-    if (!isLong && modules.some(({ relativeModuleId }) => relativeModuleId.startsWith('test/e2e/')))
-      skipped.push(`  npm run test:long runs ${filesInFolders(new Set(longOnly))}`);
+    if (modules.some(({ relativeModuleId }) => relativeModuleId.startsWith('test/e2e/'))) {
+      if (!isLong) skipped.push(`  npm run test:long runs ${filesInFolders(new Set(longOnly))}`);
+      if (!isCanary) skipped.push(`  npm run test:canary runs ${canary}`);
+    }
     if (skipped.length > 0) process.stdout.write(`\nskipped, by reason:\n${skipped.join('\n')}\n`);
     const repeated = modules.flatMap((module) =>
       [...module.children.allTests('passed')]
