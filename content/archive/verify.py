@@ -8,26 +8,27 @@ import argparse, base64, calendar, datetime, functools, hashlib, json, os, pathl
 TIME = re.compile(r'([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-2][0-9]:[0-9]{2}:[0-9]{2})(?:\.([0-9]+))?(Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])?')
 CHECKPOINT = re.compile('([^\n]+)\n(0|[1-9][0-9]{0,14})\n([A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=)')
 SIGNATURE = re.compile('\u2014 ([^\\s+]+) ([A-Za-z0-9+/]{7,}={0,2})')
-KNOWN = re.compile(r'(?as)checkpoint|(keys|tile)/.*|segments/\d{16}-\w{64}\.ndjson\.gz|'
-                   r'checkpoints/(?!0{10})\d{10}|timestamps/(?!0{10})\d{10}\.tsr')
+PART = re.compile('(checkpoints|segments|tile|keys|timestamps)(/|$)')
+KNOWN = re.compile(r'(?as)checkpoint|(keys|tile)/.*|segments/\d{16}-\w{64}\.ndjson\.gz|checkpoints/(?!0{10})\d{10}|timestamps/(?!0{10})\d{10}\.tsr')
 RECORD = re.compile(rb'\{"kind":"record","seq":(\d{1,15}),"uid":"([\w-]{22})","source":"([^"\\]*)","received":"[^"]*","late":[^{]*?,"record":')
 BUCKET, MAX_TEXT, MAX_FILE = 600_000_000, 1 << 28, 300_000_000
 WRONG = (LookupError, TypeError, AttributeError, ValueError, RecursionError, struct.error, zlib.error)
 
 sha256 = lambda data: hashlib.sha256(data).digest()
 
-def need(condition, reason):
+def need(condition, reason, error=ValueError):
     if not condition:
-        raise ValueError(reason)
+        raise error(reason)
 
 class Directory(type(pathlib.Path())):
     def read(self, path):  # None for anything but a regular file, and for a file that is larger than any of an archive.
         file = self / path
         return file.read_bytes() if file.is_file() and not file.is_symlink() and file.stat().st_size <= MAX_FILE else None
 
-    def list(self, folder=''):
+    def list(self, folder=''):  # No folder of an archive is a link, or lies this deep. Another one may be unreadable, such as lost+found.
         for found in os.scandir(self / folder):
-            yield from self.list(folder + found.name + '/') if found.is_dir(follow_symlinks=False) else [folder + found.name]
+            name, is_folder = folder + found.name, found.is_dir(follow_symlinks=False) and folder.count('/') < 9
+            yield from self.list(name + '/') if is_folder and (PART.match(name) or os.access(found, os.R_OK | os.X_OK)) else [name]
 
 def join(hashes):
     middle = 1 << max(len(hashes) - 1, 1).bit_length() - 1
@@ -45,10 +46,6 @@ class Log(list):  # The tree of RFC 6962 in tiles of 256 hashes (C2SP tlog-tiles
             self[level].append(found)
             found, level = None if len(self[level]) % 256 else join(self[level][-256:]), level + 1
             self += [[]] if level == len(self) else []
-
-    def cut(self, size):
-        for level, row in enumerate(self, -1):
-            del row[size // 256 ** max(level, 0):]
 
     def root(self):
         part = []
@@ -77,8 +74,7 @@ def openssl(command, at=0, **files):  # Runs openssl in a folder with these file
 @functools.cache
 def is_signed(key, text, signature):
     printed = openssl('pkeyutl -verify -pubin -keyform DER -inkey key -rawin -in text -sigfile signature', key=key, text=text, signature=signature)
-    if 'Signature Verif' not in printed:
-        raise OSError('openssl cannot check signatures of Ed25519: version 3.0 or newer is needed')
+    need('Signature Verif' in printed, 'openssl cannot check signatures of Ed25519: version 3.0 or newer is needed', OSError)
     return 'Verified Successfully' in printed
 
 def read_checkpoint(data, keys):  # Of C2SP tlog-checkpoint: origin, size, root and the known keys that signed them.
@@ -89,8 +85,7 @@ def read_checkpoint(data, keys):  # Of C2SP tlog-checkpoint: origin, size, root 
     signatures = [(line[1], unbase64(line[2])) for line in lines]
     known = [(key, signature) for name, signature in signatures for key in keys if key[:2] == (name, signature[:4].hex())]
     need(all(is_signed(key[2], (text + '\n').encode(), signature[4:]) for key, signature in known), 'a signature of a known key is invalid')
-    found = CHECKPOINT.fullmatch(text)
-    need(found, 'it is not a checkpoint')
+    need(found := CHECKPOINT.fullmatch(text), 'it is not a checkpoint')
     return found[1], int(found[2]), unbase64(found[3]), sorted(key[:2] for key, _ in known)
 
 def micros(text):  # Microseconds since 1970, cut; None for what is not a time. A leap second counts as :59.999999.
@@ -102,10 +97,9 @@ def micros(text):  # Microseconds since 1970, cut; None for what is not a time. 
     at = int(moment.timestamp()) * 1_000_000 + (999_999 if clock.endswith(':60') else int((fraction or '')[:6].ljust(6, '0')))
     return at if 0 <= at < 8_993_721_600_000_000 and clock[11:13] < '24' else None
 
-def depth(value):
-    return 1 + max(map(depth, value.values() if isinstance(value, dict) else value), default=0) if isinstance(value, (dict, list)) else 0
-
-parse = functools.partial(json.loads, parse_int=lambda digits: int(digits[:99]), parse_constant={}.__getitem__)  # JSON allows any number of digits.
+depth = lambda value: 1 + max(map(depth, value.values() if type(value) is dict else value), default=0) if type(value) in (dict, list) else 0
+whole = lambda digits: float(digits) if float(digits) % 1 else int(float(digits))  # JSON allows 1.0 for 1, and any number of digits.
+parse = functools.partial(json.loads, parse_int=lambda digits: int(digits[:99]), parse_float=whole, parse_constant={}.__getitem__)
 
 def record_time(text):  # Of logTimestamp; None for a record that is not an object, or is nested deeper than 64 levels.
     try:
@@ -114,6 +108,15 @@ def record_time(text):  # Of logTimestamp; None for a record that is not an obje
     except WRONG:
         return None
 
+FORM, FORMS = re.compile(r'(\w+):(\w+)(\??)'), {
+    'ledger': 'seq:count source:text from:time to:time state:state records:count digest:digest? reason:text?', 'operation': 'seq:count at:time',
+    'position': 'seq:count after:count journal:text chain:digest at:time completeSince:time sources:texts? filtered:flag timestamp:stamp?'}
+CHECKS = {
+    'text': lambda value: type(value) is str, 'flag': lambda value: type(value) is bool, 'time': lambda value: micros(value) is not None,
+    'texts': lambda value: type(value) is list and {str}.issuperset(map(type, value)), 'digest': re.compile('[0-9a-f]{64}').fullmatch,
+    'count': lambda value: type(value) is int and 0 <= value < 1 << 53, 'state': 'proven gap accepted suspended resumed'.split().__contains__,
+    'stamp': lambda value: CHECKS['count'](value['checkpoint']) and CHECKS['digest'](value['sha256'])}
+
 def read_line(data):
     found, uid = RECORD.match(data[:256]), bytes(16)
     if found and data.endswith(b'}'):
@@ -121,6 +124,8 @@ def read_line(data):
         line = {'kind': 'record', 'seq': int(found[1]), 'uid': uid, 'source': found[3].decode(), 'time': record_time(data[found.end():-1])}
     else:
         line = parse(data.decode('utf-8', 'replace'))
+        for name, check, is_optional in FORM.findall(FORMS[line['kind']]):
+            need(is_optional and line.get(name) is None or CHECKS[check](line[name]), 'it is not a line of an archive')
     if line['kind'] == 'ledger':
         line['name'] = '%s %s/%s' % (line['source'], line['from'], line['to'])
         line['from'], line['to'] = micros(line['from']), micros(line['to'])
@@ -137,9 +142,10 @@ def check_proof(text, keys):
     proof = parse(text)
     hashes, entry, index = list(map(unbase64, proof['hashes'])), unbase64(proof['entry']), proof['index']
     _, size, root, signers = read_checkpoint(proof['checkpoint'].encode(), keys)
-    is_of_line = len(proof) == 6 and proof['format'] == 'waybill-proof/1' and read_line(proof['line'].encode())[1] == entry
+    line = unbase64(proof['lineBase64']) if 'lineBase64' in proof else proof['line'].encode()  # A record may have bytes that are not UTF-8.
+    is_of_line = len(proof) == 6 and proof['format'] == 'waybill-proof/1' and read_line(line)[1] == entry
     need(is_of_line, 'it is not a proof, or the entry does not match the line')
-    is_leaf = type(index) in (int, float) and index % 1 == 0 and 0 <= index < size and all(len(each) == 32 for each in hashes)
+    is_leaf = CHECKS['count'](index) and index < size and all(len(each) == 32 for each in hashes)
     need(is_leaf and root_of(sha256(b'\x00' + entry), index, size, hashes) == root and not hashes, 'hashes do not lead from the entry to the root')
     return signers
 
@@ -173,8 +179,7 @@ class Verification:
         self.findings += [('note', name, 'it was not checked, and is no evidence') for name in sorted(others)]
         signed, steps, count, present, replaced, last = [(None, 0, None)], [], 0, set(), set(), 0
         for number in [int(name[12:]) for name in known('checkpoints/')] or [1]:
-            if number > last + 1:
-                steps.append(self.find('altered', 'checkpoints/%010d' % (last + 1), 'it is missing'))
+            number == last + 1 or steps.append(self.find('altered', 'checkpoints/%010d' % (last + 1), 'it is missing'))
             name, last = 'checkpoints/%010d' % number, number
             found = self.checkpoint(name, self.store.read(name))
             steps.append(found and found + (name,))
@@ -184,10 +189,8 @@ class Verification:
             elif valid:
                 signed.append(found[:3])
                 count = len(steps)
-                if present and not valid & present:
-                    self.find('unproven', name, 'no checkpoint links its key to the one before')
-                if valid - present:  # After a checkpoint with two keys, the former one signs nothing.
-                    replaced, present = replaced | present, valid - present
+                not present or valid & present or self.find('unproven', name, 'no checkpoint links its key to the one before')
+                replaced, present = (replaced | present, valid - present) if valid - present else (replaced, present)  # The former key ends.
         copy = Verification(self.store, self.keys).checkpoint('checkpoint', self.store.read('checkpoint'))
         self.copy = copy[:3] if copy and copy[3] else (None, 0, None)
         if self.copy[1] > signed[-1][1]:
@@ -203,8 +206,7 @@ class Verification:
         self.findings += [('unproven', name, reason) for name, reason in self.windows.values() if reason]
         elsewhere = self.checkpoint('--since', since) if since is not None else None
         confirmed = elsewhere[1] if elsewhere and elsewhere[:3] in signed else 0
-        if elsewhere and elsewhere[3] and not confirmed:
-            self.find('altered', '--since', 'the archive does not contain this checkpoint')
+        elsewhere and elsewhere[3] and not confirmed and self.find('altered', '--since', 'the archive does not contain this checkpoint')
         return len(self.log[0]), confirmed if elsewhere and elsewhere[3] else 0
 
     def check_stamps(self, stamps, valid=()):  # Each must be valid at its time, and when a later one covers it, or now (RFC 3161, RFC 4998).
@@ -222,8 +224,7 @@ class Verification:
             else:
                 valid += ((int(name[11:-4]), at, name, check),)
         for index, (_, at, name, check) in enumerate(valid):
-            if index and at < valid[index - 1][1]:
-                self.find('altered', name, 'its time is before the time of the one before')
+            index and at < valid[index - 1][1] and self.find('altered', name, 'its time is before the time of the one before')
             covers = [later[1] for later in valid[index + 1:] if name in self.stamped and self.stamped[name][1] <= later[0]]
             if not check((covers or [self.now])[0]):
                 self.find('unproven', name, 'its certificate ended before another time stamp covered it')
@@ -247,7 +248,7 @@ class Verification:
                     self.log.add(entry)
                 if (len(self.log[0]), self.log.root()) == step[1:3]:
                     break
-                self.log.cut(size)
+                for level, row in enumerate(self.log, -1): del row[size // 256 ** max(level, 0):]
             else:
                 named = self.segments.get(size, ['segments/%016d-…' % size])[0] if step and step[3] else step and step[4]
                 return named and self.find('altered', named, 'it is missing, or not as signed')
@@ -276,14 +277,13 @@ class Verification:
         elif before['seq'] != last['after']:
             self.find('altered', name, 'it does not continue the segment before')
         self.position, self.is_filtered = last, self.is_filtered or last['filtered']
-        if not self.selections or self.selections[-1]['sources'] != last['sources']:
-            self.selections.append(last)
-        if 'timestamp' in last:
-            self.stamped.setdefault('timestamps/%010d.tsr' % last['timestamp']['checkpoint'], (last['timestamp']['sha256'], number))
+        self.selections += [last] if not self.selections or self.selections[-1]['sources'] != last['sources'] else []
+        if stamp := last.get('timestamp'):
+            self.stamped.setdefault('timestamps/%010d.tsr' % stamp['checkpoint'], (stamp['sha256'], number))
         seq = last['after']
         for line in lines:
-            if line['seq'] < seq or line['seq'] == seq and line['kind'] != 'position':
-                self.find('altered', name, 'entry %d follows entry %d' % (line['seq'], seq))
+            is_next = line['seq'] > seq or line['seq'] == seq and line['kind'] == 'position'
+            is_next or self.find('altered', name, 'entry %d follows entry %d' % (line['seq'], seq))
             seq = line['seq']
             if line['kind'] == 'record' and line['time'] is not None:
                 self.records.setdefault((line['source'], line['time'] // BUCKET), []).append((line['time'], line['uid']))
@@ -296,10 +296,8 @@ class Verification:
         buckets = range(line['from'] // BUCKET, -(-line['to'] // BUCKET))
         rows = (row for at in buckets for row in self.records.get((line['source'], at), ()))
         uids = sorted({uid for time, uid in rows if line['from'] <= time < line['to']})
-        if len(uids) > line['records']:
-            return 'the service withdrew records'
-        if len(uids) == line['records'] and sha256(b''.join(uids)).hex() == line['digest']:
-            return None
+        if len(uids) >= line['records'] and (len(uids) > line['records'] or sha256(b''.join(uids)).hex() == line['digest']):
+            return 'the service withdrew records' if len(uids) > line['records'] else None
         begin, reason = None, 'the archive has %d of %d records, or others' % (len(uids), line['records'])
         for position in self.selections:
             begin = begin or position if line['source'] in (position['sources'] or [line['source']]) else None
@@ -310,17 +308,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     place = parser.add_mutually_exclusive_group(required=True)
     content = lambda path: argparse.FileType('rb')(path).read()
+    def key_file(path): return [read_key(line.strip()) for line in content(path).decode('utf-8-sig').splitlines() if line.strip()]
     place.add_argument('--directory', type=Directory)
-    place.add_argument('--proof', type=content)
-    parser.add_argument('--key', required=True, action='extend', type=lambda path: list(map(read_key, content(path).decode().split())))
-    parser.add_argument('--since', type=content)
-    parser.add_argument('--timestamp-ca', type=content)
+    parser.add_argument('--key', required=True, action='extend', type=key_file)
+    for group, name in ((place, '--proof'), (parser, '--since'), (parser, '--timestamp-ca')):
+        group.add_argument(name, type=content)
     options = parser.parse_args()
-    if options.directory and not options.directory.is_dir():
-        parser.error('"%s" is not a directory' % options.directory)
+    since = options.since and options.since.replace(b'\r\n', b'\n').rstrip() + b'\n'  # Mail and editors change line breaks.
+    options.directory and not options.directory.is_dir() and parser.error('"%s" is not a directory' % options.directory)
+    since is None or '\n\n\u2014 '.encode() in since or parser.error('--since is not a checkpoint with a signature')
     verification, counts = Verification(options.directory, options.key, options.timestamp_ca), (0, 0)
     try:
-        counts = verification.run(options.since) if options.directory else verification.prove(options.proof.decode('utf-8', 'replace'))
+        counts = verification.run(since) if options.directory else verification.prove(options.proof.decode('utf-8', 'replace'))
     except OSError as error:
         verification.find('unproven', options.directory, str(error))
     # Whoever may write files may give them names with control characters.

@@ -1,7 +1,7 @@
 /** An archive in a local directory. A reader never finds a part of a file, and a power cut leaves no part. */
 import { randomUUID } from 'node:crypto';
 import * as fs from 'node:fs';
-import { link, mkdir, readdir, rename, stat, unlink } from 'node:fs/promises';
+import { link, lstat, mkdir, readdir, rename, stat, unlink } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import type { WritableArchiveStore } from './store.ts';
@@ -14,6 +14,8 @@ const [fstat, fchmod, read, writeFile] = [promisify(fs.fstat), promisify(fs.fchm
 const maxFileBytes = 300_000_000;
 /** Opening a pipe does not wait for its writer. */
 const readFlags = fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK;
+/** The folders that verifiers read. */
+const archiveFolder = /^(checkpoints|segments|tile|keys|timestamps)\//;
 const createFlags = fs.constants.O_WRONLY | fs.constants.O_CREAT | fs.constants.O_EXCL | fs.constants.O_NOFOLLOW;
 
 /** The files that are being written in a folder at the same time. */
@@ -40,10 +42,28 @@ export class DirectoryStore implements WritableArchiveStore, AsyncDisposable {
   }
 
   async *list(folder: string): AsyncGenerator<string> {
-    const found = await this.#unlessAbsent(() => readdir(join(this.#root, folder), { withFileTypes: true }));
+    const found = await this.#entriesOf(folder);
+    if (!found) yield folder.slice(0, -1);
     for (const each of found ?? []) {
       if (each.isDirectory()) yield* this.list(`${folder}${each.name}/`);
       else yield `${folder}${each.name}`;
+    }
+  }
+
+  /**
+   * No folder inside an archive is a link: it could lead to any number of files.
+   * @returns undefined for a folder that cannot be read and is not part of an archive, such as `lost+found` of a volume
+   */
+  async #entriesOf(folder: string): Promise<readonly fs.Dirent[] | undefined> {
+    // With the slash at its end, a link would be followed.
+    const path = join(this.#root, folder.slice(0, -1));
+    try {
+      const isLink = folder !== '' && (await this.#unlessAbsent(() => lstat(path)))?.isSymbolicLink();
+      if (isLink) return [];
+      return (await this.#unlessAbsent(() => readdir(path, { withFileTypes: true }))) ?? [];
+    } catch (thrown) {
+      if (codeOf(thrown) === 'EACCES' && folder !== '' && !archiveFolder.test(folder)) return undefined;
+      throw thrown;
     }
   }
 

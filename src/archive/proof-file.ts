@@ -2,6 +2,7 @@
  * A proof that one record is in an archive, without any other record: the line, its entry, the path
  * to a root, and the checkpoint that signs the root. Pure.
  */
+import { isUtf8 } from 'node:buffer';
 import { z } from 'zod';
 import { parseCheckpoint } from './checkpoint.ts';
 import { formatEntry } from './entry.ts';
@@ -26,23 +27,30 @@ const base64 = z.string().transform((text, context) => {
   if (!bytes) context.addIssue({ code: 'custom', message: 'is not base64' });
   return bytes ?? z.NEVER;
 });
-const text = z.string().transform((value) => Buffer.from(value));
+const text = z
+  .string()
+  .refine((value) => value.isWellFormed())
+  .transform((value) => Buffer.from(value));
 
 /** A change of these fields needs another number in `format`. */
-const proofSchema = z.strictObject({
+const common = {
   format: z.literal('waybill-proof/1'),
-  line: text,
   entry: base64,
   index: z.int().nonnegative(),
   hashes: z.array(base64),
   checkpoint: text,
-});
+};
+/** A record may have bytes that are not UTF-8. They must not change, so such a line is in base64. */
+const proofSchema = z.union([
+  z.strictObject({ ...common, line: text }),
+  z.strictObject({ ...common, lineBase64: base64 }).transform(({ lineBase64, ...others }) => ({ ...others, line: lineBase64 })),
+]);
 
 /** One line: a file may have many proofs. */
 export function formatProof({ line, entry, index, hashes, checkpoint }: InclusionProof): string {
   const fields = {
     format: 'waybill-proof/1',
-    line: line.toString(),
+    ...(isUtf8(line) ? { line: line.toString() } : { lineBase64: line.toString('base64') }),
     entry: entry.toString('base64'),
     index,
     hashes: hashes.map((hash) => Buffer.from(hash).toString('base64')),

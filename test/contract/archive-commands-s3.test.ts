@@ -63,6 +63,19 @@ test('verify takes location and key from the configuration, and only reads', asy
   expect(new Set(model.asked.map(({ method }) => method))).toEqual(new Set(['GET']));
 });
 
+test('verify refuses a period that ends before it starts, and a file of --since that is no checkpoint', async () => {
+  const period = ['--from', '2026-07-02T00:00:00Z', '--to', '2026-07-01T00:00:00Z'];
+  await expect(archive('verify', ...period)).rejects.toMatchObject({
+    code: 'usage',
+    message: expect.stringContaining('2026-07-02') as string,
+  });
+  const since = join(folder, 'waybill.yaml');
+  await expect(archive('verify', '--since', since)).rejects.toMatchObject({
+    code: 'usage',
+    message: expect.stringContaining(since) as string,
+  });
+});
+
 test('verify reports a segment that is missing from the bucket', async () => {
   const segment = [...model.files(prefix).keys()].find((path) => path.startsWith('segments/')) ?? '';
   model.versions.delete(prefix + segment);

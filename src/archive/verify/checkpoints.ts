@@ -52,7 +52,7 @@ export async function readCheckpoints(store: ArchiveStore, verifiers: readonly V
       unknown = [];
     }
   }
-  if (last === 0) findings.altered(checkpointPath(1), 'it is missing');
+  if (last === 0) findings.altered(checkpointPath(1), 'it is missing: there is no archive, or all of its checkpoints are missing');
   return { signed, steps, last };
 }
 

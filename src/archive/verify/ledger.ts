@@ -40,6 +40,10 @@ export class LedgerCheck implements Disposable {
   readonly #records = new RecordIndex();
   /** By source, then by the start of the window. */
   readonly #windows = new Map<string, Map<Micros, Verdict>>();
+  /** Every source of the archive. */
+  readonly #sources = new Set<string>();
+  /** Windows that start before `#beginsAt`. */
+  #skipped = 0;
   /**
    * The position lines at which the sink's `sources` changed. The first is the line since which no entry of the present journal
    * is missing.
@@ -69,8 +73,9 @@ export class LedgerCheck implements Disposable {
     for (let line = 0; line < facts.lines; line += 1) {
       const other = facts.other(line);
       const time = facts.time(line);
+      if (other === undefined) this.#sources.add(facts.source(line));
       if (other === undefined && time !== undefined) this.#records.add(facts.source(line), time, facts.uids, line * uidBytes);
-      if (other?.kind === 'ledger' && other.from < other.to && this.#isInPeriod(other)) this.#check(other);
+      if (other?.kind === 'ledger' && other.from < other.to) this.#checkInPeriod(other);
     }
   }
 
@@ -87,6 +92,12 @@ export class LedgerCheck implements Disposable {
   }
 
   finish(): readonly SourceWindows[] {
+    if (this.#skipped > 0)
+      this.#findings.note(
+        'ledger',
+        `windows not checked, because retention may have removed records of them: ${this.#skipped}, all before ${microsToIso(this.#beginsAt)}`,
+      );
+    if (this.#period.from !== undefined || this.#period.to !== undefined) this.#reportSourcesWithoutWindows();
     for (const windows of this.#windows.values())
       for (const { line, open } of windows.values()) if (open !== undefined) this.#findings.unproven(nameOf(line), open);
     return [...this.#windows]
@@ -98,8 +109,18 @@ export class LedgerCheck implements Disposable {
     this.#records[Symbol.dispose]();
   }
 
-  #isInPeriod({ from, to }: LedgerFacts): boolean {
-    return from >= this.#beginsAt && to > (this.#period.from ?? -Infinity) && from < (this.#period.to ?? Infinity);
+  #checkInPeriod(line: LedgerFacts): void {
+    this.#sources.add(line.source);
+    if (line.to <= (this.#period.from ?? -Infinity) || line.from >= (this.#period.to ?? Infinity)) return;
+    if (line.from < this.#beginsAt) this.#skipped += 1;
+    else this.#check(line);
+  }
+
+  /** In the period that the caller gave. */
+  #reportSourcesWithoutWindows(): void {
+    const silent = [...this.#sources].filter((source) => !this.#windows.has(source)).sort();
+    for (const source of silent) this.#findings.unproven(source, 'no window lies in the period');
+    if (this.#sources.size === 0) this.#findings.unproven('ledger', 'no window lies in the period');
   }
 
   #check(line: LedgerFacts): void {

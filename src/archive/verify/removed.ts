@@ -44,12 +44,16 @@ export class RemovedSegments {
   }
 }
 
+/** Clocks of collectors and services differ less. A record with a later time has a wrong one. */
+const maxClockDifference = 2 * 86_400_000_000;
+
 /** By the clock of the service. The clock of the collector, which dates position lines, may be behind it. */
 function newestTime(facts: SegmentFacts, archivedAt: Micros): Micros {
   let newest = archivedAt;
   for (let line = 0; line < facts.lines; line += 1) {
     const other = facts.other(line);
-    newest = Math.max(newest, (other?.kind === 'ledger' ? other.from : facts.time(line)) ?? 0);
+    const time = other?.kind === 'ledger' ? other.from : facts.time(line);
+    if (time !== undefined && time < archivedAt + maxClockDifference) newest = Math.max(newest, time);
   }
   return newest;
 }

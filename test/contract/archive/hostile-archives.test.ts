@@ -2,9 +2,9 @@
  * Hostile records, and files that someone with the storage plants in an archive: `verifyArchive` and
  * content/archive/verify.py end with the same result, and in bounded time.
  */
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { crc32, deflateRawSync, gunzipSync, gzipSync } from 'node:zlib';
@@ -27,7 +27,7 @@ import {
   windowLines,
   writeArchive,
 } from '../../support/archive.ts';
-import { hasPython, resultOf, secondProofCheck, secondVerifier, verifyWithPython } from '../../support/second-verifier.ts';
+import { hasPython, resultOf, secondProofCheck, secondVerifier, verifyProgram, verifyWithPython } from '../../support/second-verifier.ts';
 
 const originOf = ({ files }: MemoryStore): string => files.get('checkpoints/0000000001')?.toString().split('\n')[0] ?? '';
 const keyText = (store: MemoryStore, seed = 1): string => formatVerifier(signerOf(originOf(store), keyFrom(seed)));
@@ -247,6 +247,9 @@ describe.skipIf(!hasPython)('a directory', () => {
         writeFileSync(at('checkpoints'), '');
       },
     ],
+    ['a link in place of the segments', 'altered', 1, () => linkFolder('segments')],
+    ['a link in place of the checkpoints', 'altered', 1, () => linkFolder('checkpoints')],
+    ['1,200 planted folders, each within the other', 'intact', 0, () => mkdirSync(at('a/'.repeat(1_200)), { recursive: true })],
     ['a planted pipe', 'intact', 0, () => execFileSync('mkfifo', [at('segments/pipe')])],
     ['a planted link to a folder', 'intact', 0, () => symlinkSync('/', at('segments/root'))],
     ['a planted segment of 10 TB', 'intact', 0, () => plantEmpty()],
@@ -261,6 +264,34 @@ describe.skipIf(!hasPython)('a directory', () => {
     expect(run.text.split('\n').at(-2)).toMatch(new RegExp(`^${result}: `));
     expect(run.text).not.toMatch(/Traceback|\u001b|\nintact: 9/);
   });
+
+  // As in a volume that only its owner, root, may read. The other user is `nobody`.
+  it.runIf(process.getuid?.() === 0)('with an unreadable folder beside the archive is intact, and within it unproven', () => {
+    chmodSync(folder, 0o755);
+    const judgements = (): unknown[] => {
+      const args = ['--directory', join(folder, 'archive'), '--key', join(folder, 'key')];
+      const runs = [
+        [process.execPath, join(process.env['WAYBILL_TEST_PROGRAM'] ?? '', 'bin/waybill.js'), 'archive', 'verify', ...args],
+        ['python3', verifyProgram, ...args],
+      ].map(([program = '', ...given]) => spawnSync(program, given, { uid: 65_534, gid: 65_534, encoding: 'utf8' }));
+      return runs.map(({ status, stdout }) => [status, /^ *note +lost\+found\b/m.test(stdout)]);
+    };
+    mkdirSync(at('lost+found'), { mode: 0o700 });
+    expect(judgements()).toEqual([
+      [0, true],
+      [0, true],
+    ]);
+    chmodSync(at('segments'), 0o700);
+    expect(judgements()).toEqual([
+      [3, true],
+      [3, false],
+    ]);
+  });
+
+  function linkFolder(name: string): void {
+    renameSync(at(name), join(folder, name));
+    symlinkSync(join(folder, name), at(name));
+  }
 
   function replaceBy(create: () => void): void {
     rmSync(at(newest));

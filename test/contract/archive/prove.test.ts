@@ -7,7 +7,7 @@ import { checkProof, checkProofs, formatProof, parseProof } from '../../../src/a
 import type { InclusionProof } from '../../../src/archive/proof-file.ts';
 import { Prover } from '../../../src/archive/prove.ts';
 import { formatVerifier, signerOf } from '../../../src/archive/signed-note.ts';
-import { keyFrom, MemoryStore, windowLines, writeArchive } from '../../support/archive.ts';
+import { keyFrom, MemoryStore, recordLine, start, windowLines, writeArchive } from '../../support/archive.ts';
 import { hasPython, resultOf, secondProofCheck, verifyWithPython } from '../../support/second-verifier.ts';
 
 const store = new MemoryStore();
@@ -128,6 +128,26 @@ describe('a proof', () => {
     }
   });
 
+  it('has the bytes of a line that is not UTF-8, which verify.py reads too', async () => {
+    const record = Buffer.from('{"logId":1,"userName":"\xff\xed\xa0\x80"}', 'latin1');
+    const line = { ...recordLine(1, start), record };
+    const archive = new MemoryStore();
+    await writeArchive(archive, [line], 1);
+    const proof = await (await Prover.open(archive)).record(line.uid);
+    if (!proof) throw new Error('expected a proof');
+    const text = formatProof(proof);
+    expect(Buffer.from((JSON.parse(text) as { lineBase64: string }).lineBase64, 'base64').includes(record)).toBe(true);
+    const key = signerOf(archive.files.get('checkpoint')?.toString().split('\n')[0] ?? '', keyFrom(1));
+    for (const [changed, result] of [
+      [text, 'intact'],
+      [text.replace(/"lineBase64":"./, '"lineBase64":"A'), 'altered'],
+      [text.replace('"lineBase64"', '"line":"","lineBase64"'), 'altered'],
+    ] as const) {
+      expect(checkProofs(changed, [key]).map((each) => each.result)).toEqual([result]);
+      if (hasPython) expect(resultOf(await secondProofCheck(changed, formatVerifier(key)))).toBe(result);
+    }
+  });
+
   it.skipIf(!hasPython)('has the same result in verify.py after any change', async () => {
     const proof = await proofOf(records[400]?.uid ?? '');
     const other = await proofOf(records[500]?.uid ?? '');
@@ -136,6 +156,8 @@ describe('a proof', () => {
       ...[{}, { index: other.index }, { index: 0 }, { hashes: rest }, { hashes: [...proof.hashes, ...rest] }, { line: other.line }],
       ...[{ entry: other.entry }, { hashes: [Buffer.alloc(31), ...rest] }, { checkpoint: Buffer.from('no checkpoint') }],
       ...['', '{}', '[]', 'text', formatProof(proof).replace('waybill-proof/1', 'waybill-proof/2'), formatProof(proof).repeat(3)],
+      // Half of a character in place of U+FFFD, which an encoder would put in its place.
+      formatProof({ ...proof, line: Buffer.from(`${proof.line.toString().slice(0, -1)}\ufffd}`) }).replace('\ufffd', String.raw`\ud800`),
       formatProof(proof) + formatProof({ ...proof, index: 7 }),
     ];
     for (const [seed, accepted] of [

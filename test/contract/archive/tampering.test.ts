@@ -182,7 +182,16 @@ describe.skipIf(!hasPython)('both verifiers', () => {
       const run = (...args: string[]): number | null =>
         verifyWithPython('--directory', join(folder, 'archive'), '--key', join(folder, 'key'), ...args).code;
       expect(run('--since', join(folder, 'archive/checkpoint'))).toBe(0);
-      expect(run('--since', join(folder, 'key'))).toBe(1);
+      const since = (text: string): number | null => {
+        writeFileSync(join(folder, 'since'), text);
+        return run('--since', join(folder, 'since'));
+      };
+      // As an editor, `jq -r` and mail store it.
+      const note = readFileSync(join(folder, 'archive/checkpoint'), 'utf8');
+      for (const text of [note.trimEnd(), `${note}\n`, note.replaceAll('\n', '\r\n')]) expect(since(text), JSON.stringify(text)).toBe(0);
+      expect(since(note.replace(/=/, 'A'))).toBe(1);
+      for (const text of ['', 'text\n', note.slice(0, note.indexOf('\u2014'))]) expect(since(text), JSON.stringify(text)).toBe(2);
+      expect(run('--since', join(folder, 'key'))).toBe(2);
       expect(run('--key', join(folder, 'missing'))).toBe(2);
       writeFileSync(join(folder, 'key'), `${formatVerifier(signerOf('waybill/other', keyFrom(1)))}\n`);
       expect(run()).toBe(3);

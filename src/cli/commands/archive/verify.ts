@@ -7,7 +7,7 @@ import { verifyArchive, type VerifyReport } from '../../../archive/verify/verify
 import { WaybillError, codeOf, messageOf } from '../../../errors.ts';
 import { counted, grouped, rfc3339 } from '../../../report/format-time.ts';
 import { parseDuration } from '../../../settings/units.ts';
-import { parsePeriod } from '../../../settings/period.ts';
+import { assertForward, parsePeriod } from '../../../settings/period.ts';
 import { subcommand } from '../../command.ts';
 import { printJson, readInput, type Io } from '../../io.ts';
 import { jsonOption, parsed, text, timeOptions, type ValuesOf } from '../../option.ts';
@@ -40,9 +40,11 @@ async function run(values: Values, io: Io): Promise<number> {
   const now = systemClock.now() * 1_000;
   const progress = new Progress(io.stderr);
   const findings = new Findings();
+  const period = parsePeriod(values, now);
+  assertForward('verify', period.from, period.to, values);
   const options = {
-    ...parsePeriod(values, now),
-    since: values.since === undefined ? undefined : readInput(values.since, '--since'),
+    ...period,
+    since: values.since === undefined ? undefined : checkpointIn(values.since),
     timeStamps: values['timestamp-ca'] === undefined ? undefined : { roots: await rootsIn(values['timestamp-ca']), now },
     removedBefore: values.retention === undefined ? undefined : now - values.retention * 1_000,
     signal: io.signal,
@@ -73,6 +75,14 @@ function unreadable(name: string, thrown: unknown, findings: Findings): VerifyRe
     confirmed: 0,
     timeStamps: undefined,
   };
+}
+
+/** Mail and editors change the line breaks at the end of a text: the signed lines do not depend on them. */
+function checkpointIn(file: string): Buffer {
+  const note = `${readInput(file, '--since').toString('utf8').replaceAll('\r\n', '\n').trimEnd()}\n`;
+  if (!note.includes('\n\n\u2014 '))
+    throw new WaybillError('usage', `cannot use --since "${file}": it is not a checkpoint with a signature`);
+  return Buffer.from(note);
 }
 
 async function rootsIn(file: string): Promise<readonly X509Certificate[]> {
