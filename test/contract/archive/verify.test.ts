@@ -5,7 +5,6 @@ import type { Verifier } from '../../../src/archive/signed-note.ts';
 import type { Finding } from '../../../src/archive/verify/findings.ts';
 import { verifyArchive } from '../../../src/archive/verify/verify.ts';
 import type { VerifyOptions, VerifyReport } from '../../../src/archive/verify/verify.ts';
-import type { Through } from '../../../src/archive/writer.ts';
 import {
   keyFrom,
   MemoryStore,
