@@ -286,15 +286,15 @@ class Verification:
             is_next or self.find('altered', name, 'entry %d follows entry %d' % (line['seq'], seq))
             seq = line['seq']
             if line['kind'] == 'record' and line['time'] is not None:
-                self.records.setdefault((line['source'], line['time'] // BUCKET), []).append((line['time'], line['uid']))
+                self.records.setdefault(line['source'], {}).setdefault(line['time'] // BUCKET, []).append((line['time'], line['uid']))
             elif line['kind'] == 'ledger' and line['from'] < line['to']:
                 self.windows[line['source'], line['from']] = line['name'], self.count(line)
 
     def count(self, line):  # Returns what the window leaves open.
         if line['state'] != 'proven' or line['reason'] is not None:
             return 'it is a gap, an accepted gap, or a proof that a later count did not confirm'
-        buckets = range(line['from'] // BUCKET, -(-line['to'] // BUCKET))
-        rows = (row for at in buckets for row in self.records.get((line['source'], at), ()))
+        found, buckets = self.records.get(line['source'], {}), range(line['from'] // BUCKET, -(-line['to'] // BUCKET))
+        rows = (row for at in (buckets if len(buckets) < len(found) else filter(buckets.__contains__, found)) for row in found.get(at, ()))
         uids = sorted({uid for time, uid in rows if line['from'] <= time < line['to']})
         if len(uids) >= line['records'] and (len(uids) > line['records'] or sha256(b''.join(uids)).hex() == line['digest']):
             return 'the service withdrew records' if len(uids) > line['records'] else None

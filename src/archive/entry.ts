@@ -6,7 +6,7 @@ import { writeSha256 } from './merkle.ts';
 export const entryBytes = 57;
 /** An entry in a bundle stands after its length in two bytes. */
 export const bundleStep = 2 + entryBytes;
-const uidBytes = 16;
+export const uidBytes = 16;
 
 const kinds = { record: 1, ledger: 2, operation: 3, position: 4 } as const;
 

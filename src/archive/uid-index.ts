@@ -2,13 +2,13 @@
  * The index of an archive: the uid of each record to its leaf, one file for each 65,536 leaves. It makes a search fast and is no evidence: entries
  * contain the same, so a file that is missing or wrong can be computed again.
  */
-import { bundleStep, entryAt, isBundle, isRecordAt } from './entry.ts';
+import { bundleStep, entryAt, isBundle, isRecordAt, uidBytes } from './entry.ts';
 import type { ArchiveStore } from './store.ts';
 import { bundlePath, tileWidth } from './tiles.ts';
+import { sortByUid } from './uid-order.ts';
 
 /** Leaves of a file. */
 export const indexWidth = 65_536;
-const uidBytes = 16;
 /** The uid, and the number of the leaf in the file (2 bytes, big-endian). */
 const rowBytes = uidBytes + 2;
 
@@ -34,30 +34,18 @@ export async function computeIndex(read: ArchiveStore['read'], number: number): 
 
 /** @param bundle  the entries of the leaves, in order. @returns rows in the order of their uids, bytewise */
 export function formatIndex(bundle: Buffer): Buffer {
-  const keys = new Float64Array(bundle.length / bundleStep);
+  const leaves = new Float64Array(bundle.length / bundleStep);
   let records = 0;
-  for (let leaf = 0; leaf < keys.length; leaf += 1) {
-    const at = entryAt(leaf);
-    // Numbers sort many times faster than comparisons; few uids begin with the same four bytes.
-    if (isRecordAt(bundle, at)) keys[records++] = bundle.readUInt32BE(at + 1) * indexWidth + leaf;
-  }
+  for (let leaf = 0; leaf < leaves.length; leaf += 1) if (isRecordAt(bundle, entryAt(leaf))) leaves[records++] = leaf;
+  const sorted = leaves.subarray(0, records);
+  sortByUid(sorted, bundle, uidAt);
   const rows = Buffer.alloc(records * rowBytes);
-  const sorted = keys.subarray(0, records).sort();
-  let before = -1;
-  for (let i = 0; i < records; i += 1) {
-    const key = sorted[i] as number;
-    const beginning = Math.floor(key / indexWidth);
-    const leaf = key - beginning * indexWidth;
-    const uid = entryAt(leaf) + 1;
-    let at = i * rowBytes;
-    while (beginning === before && at > 0 && rows.compare(bundle, uid, uid + uidBytes, at - rowBytes, at - rowBytes + uidBytes) > 0) {
-      rows.copyWithin(at, at - rowBytes, at);
-      at -= rowBytes;
-    }
-    before = beginning;
-    writeRow(rows, at, bundle, uid, leaf);
-  }
+  for (const [i, leaf] of sorted.entries()) writeRow(rows, i * rowBytes, bundle, uidAt(leaf), leaf);
   return rows;
+}
+
+function uidAt(leaf: number): number {
+  return entryAt(leaf) + 1;
 }
 
 /** By hand: calls out of JavaScript cost more for so few bytes. */

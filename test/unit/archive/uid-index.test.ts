@@ -100,6 +100,24 @@ describe('the index of uids', () => {
     await expectCompleted(bucket);
   });
 
+  // An insertion sort would move half of the rows for each row.
+  it.each([0, 4, 8, 12])(
+    'has rows in order for 65,536 uids in descending order that differ only from byte %i on',
+    { timeout: 60_000 },
+    (at) => {
+      const uids = Array.from({ length: 65_536 }, (_, i) => {
+        const uid = Buffer.alloc(16, 7);
+        uid.writeUInt32BE(65_536 - i, at);
+        return uid;
+      });
+      const bundle = Buffer.alloc(uids.length * bundleStep);
+      for (const [i, uid] of uids.entries())
+        writeToBundle(bundle, i, formatEntry({ kind: 'record', seq: i, uid: uid.toString('base64url') }, Buffer.alloc(0)));
+      const row = (leaf: number): string => `${uids[leaf]?.toString('hex')}${leaf.toString(16).padStart(4, '0')}`;
+      expect(formatIndex(bundle).toString('hex')).toBe(Array.from({ length: 65_536 }, (_, i) => row(65_535 - i)).join(''));
+    },
+  );
+
   it('tells uids with the same beginning apart', () => {
     const uids = Array.from({ length: 300 }, (_, i) =>
       Buffer.concat([Buffer.alloc(4, 7), createHash('md5').update(`${i}`).digest()]).subarray(0, 16),
