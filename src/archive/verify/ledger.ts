@@ -4,11 +4,13 @@
  */
 import type { Micros } from '../../model/time.ts';
 import { microsToIso } from '../../record/timestamp.ts';
+import { uidBytes } from '../entry.ts';
 import type { PositionLine } from '../line.ts';
 import { sha256 } from '../merkle.ts';
 import type { LedgerFacts } from '../parse-line.ts';
+import type { Breath } from './breath.ts';
 import type { Findings } from './findings.ts';
-import { RecordIndex, uidBytes } from './record-index.ts';
+import { RecordIndex, rowBytes } from './record-index.ts';
 import type { SegmentFacts } from './segment-facts.ts';
 
 interface Period {
@@ -36,6 +38,7 @@ interface Verdict {
 export class LedgerCheck implements Disposable {
   readonly #findings: Findings;
   readonly #period: Period;
+  readonly #breath: Breath;
   #beginsAt = -Infinity;
   readonly #records = new RecordIndex();
   /** By source, then by the start of the window. */
@@ -54,13 +57,14 @@ export class LedgerCheck implements Disposable {
   #isFiltered = false;
   #lacksLines = false;
 
-  constructor(findings: Findings, period: Period) {
+  constructor(findings: Findings, period: Period, breath: Breath) {
     this.#findings = findings;
     this.#period = period;
+    this.#breath = breath;
   }
 
   /** The lines of the next segment. */
-  add(facts: SegmentFacts): void {
+  async add(facts: SegmentFacts): Promise<void> {
     const { position } = facts;
     if (position) {
       const before = this.#selections.at(-1);
@@ -75,7 +79,7 @@ export class LedgerCheck implements Disposable {
       const time = facts.time(line);
       if (other === undefined) this.#sources.add(facts.source(line));
       if (other === undefined && time !== undefined) this.#records.add(facts.source(line), time, facts.uids, line * uidBytes);
-      if (other?.kind === 'ledger' && other.from < other.to) this.#checkInPeriod(other);
+      if (other?.kind === 'ledger' && other.from < other.to) await this.#checkInPeriod(other);
     }
   }
 
@@ -109,11 +113,11 @@ export class LedgerCheck implements Disposable {
     this.#records[Symbol.dispose]();
   }
 
-  #checkInPeriod(line: LedgerFacts): void {
+  async #checkInPeriod(line: LedgerFacts): Promise<void> {
     this.#sources.add(line.source);
     if (line.to <= (this.#period.from ?? -Infinity) || line.from >= (this.#period.to ?? Infinity)) return;
     if (line.from < this.#beginsAt) this.#skipped += 1;
-    else this.#check(line);
+    else await this.#check(line);
   }
 
   /** In the period that the caller gave. */
@@ -123,18 +127,19 @@ export class LedgerCheck implements Disposable {
     if (this.#sources.size === 0) this.#findings.unproven('ledger', 'no window lies in the period');
   }
 
-  #check(line: LedgerFacts): void {
+  async #check(line: LedgerFacts): Promise<void> {
     const windows = this.#windows.get(line.source) ?? new Map<Micros, Verdict>();
     this.#windows.set(line.source, windows);
     const around = this.#records.countAround(line.source, line.from, line.to);
+    if (this.#breath.isDue(around * rowBytes)) await this.#breath.take();
     const before = windows.get(line.from);
     const isCounted = before?.open === undefined && before?.around === around && isSameProof(before.line, line);
-    windows.set(line.from, { line, around, open: openReason(line) ?? (isCounted ? undefined : this.#count(line)) });
+    windows.set(line.from, { line, around, open: openReason(line) ?? (isCounted ? undefined : await this.#count(line)) });
   }
 
   /** @returns the reason why the count does not prove the window */
-  #count(line: LedgerFacts): string | undefined {
-    const uids = this.#records.uidsIn(line.source, line.from, line.to);
+  async #count(line: LedgerFacts): Promise<string | undefined> {
+    const uids = await this.#records.uidsIn(line.source, line.from, line.to, this.#breath);
     const count = uids.length / uidBytes;
     if (count > line.records) return `the archive has ${count} records, and the service counted ${line.records}: it withdrew records`;
     if (count === line.records && sha256(uids).toString('hex') === line.digest) return undefined;

@@ -7,15 +7,18 @@ import { closeSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Micros } from '../../model/time.ts';
+import { uidBytes } from '../entry.ts';
+import { sortByUid } from '../uid-order.ts';
+import type { Breath } from './breath.ts';
 
 /** Ten minutes: of 1,000 records a second a bucket has 14 MB. */
 const bucketMicros = 600_000_000;
 /** Time as a double, and the uid. */
-export const uidBytes = 16;
-const rowBytes = 8 + uidBytes;
+export const rowBytes = 8 + uidBytes;
 const defaultMemory = 64 * 1024 * 1024;
 
 interface Bucket {
+  readonly number: number;
   /** Rows in memory, with room for more. */
   rows: Buffer;
   used: number;
@@ -25,9 +28,11 @@ interface Bucket {
 
 export class RecordIndex implements Disposable {
   readonly #maxMemory: number;
-  /** By source, then by number; the least recently used first. */
-  readonly #buckets = new Map<string, Bucket>();
-  #last: { readonly source: string; readonly number: number; readonly bucket: Bucket } | undefined;
+  /** By source, then by number. */
+  readonly #buckets = new Map<string, Map<number, Bucket>>();
+  /** The buckets with rows in memory, the least recently used first. */
+  readonly #inMemory = new Set<Bucket>();
+  #last: { readonly source: string; readonly bucket: Bucket } | undefined;
   #memory = 0;
   #file: number | undefined;
   #fileLength = 0;
@@ -49,36 +54,41 @@ export class RecordIndex implements Disposable {
   /** Records that the proof of a window depends on: while the number stays, so does the result of `uidsIn`. */
   countAround(source: string, from: Micros, to: Micros): number {
     let rows = 0;
-    for (const [, { used, stored }] of this.#within(source, from, to))
+    for (const { used, stored } of this.#within(source, from, to))
       rows += used / rowBytes + stored.reduce((sum, { length }) => sum + length / rowBytes, 0);
     return rows;
   }
 
   /** The distinct uids of the records with a time in [from, to), sorted bytewise, one after another. */
-  uidsIn(source: string, from: Micros, to: Micros): Buffer {
+  async uidsIn(source: string, from: Micros, to: Micros, breath: Breath): Promise<Buffer> {
     const found = Buffer.allocUnsafe(this.countAround(source, from, to) * uidBytes);
     let end = 0;
-    for (const [key, bucket] of this.#within(source, from, to)) {
-      this.#touch(key, bucket);
-      for (const rows of [bucket.rows.subarray(0, bucket.used), ...bucket.stored.map((part) => this.#readBack(part))])
+    for (const bucket of this.#within(source, from, to)) {
+      if (bucket.used > 0) this.#touch(bucket);
+      for (const part of [undefined, ...bucket.stored]) {
+        const rows = part ? this.#readBack(part) : bucket.rows.subarray(0, bucket.used);
+        if (breath.isDue(rows.length)) await breath.take();
         for (let at = 0; at < rows.length; at += rowBytes) {
           const time = rows.readDoubleBE(at);
           if (time < from || time >= to) continue;
           copyUid(found, end, rows, at + 8);
           end += uidBytes;
         }
+      }
     }
-    return sortedUids(found.subarray(0, end));
+    return sortedUids(found.subarray(0, end), breath);
   }
 
   /** Remembers the last bucket: most records belong to the same bucket as the record before. */
   #bucketOf(source: string, number: number): Bucket {
     const last = this.#last;
-    if (last?.source === source && last.number === number) return last.bucket;
-    const key = keyOf(source, number);
-    const bucket = this.#buckets.get(key) ?? { rows: Buffer.alloc(0), used: 0, stored: [] };
-    this.#touch(key, bucket);
-    this.#last = { source, number, bucket };
+    if (last?.source === source && last.bucket.number === number) return last.bucket;
+    const buckets = this.#buckets.get(source) ?? new Map<number, Bucket>();
+    this.#buckets.set(source, buckets);
+    const bucket = buckets.get(number) ?? { number, rows: Buffer.alloc(0), used: 0, stored: [] };
+    buckets.set(number, bucket);
+    this.#touch(bucket);
+    this.#last = { source, bucket };
     return bucket;
   }
 
@@ -87,18 +97,23 @@ export class RecordIndex implements Disposable {
     this.#file = undefined;
   }
 
-  *#within(source: string, from: Micros, to: Micros): Generator<readonly [string, Bucket]> {
-    const last = Math.ceil(to / bucketMicros);
-    for (let number = Math.floor(from / bucketMicros); number < last; number += 1) {
-      const key = keyOf(source, number);
-      const bucket = this.#buckets.get(key);
-      if (bucket) yield [key, bucket];
+  /** A window may be far longer than the time that has records. */
+  *#within(source: string, from: Micros, to: Micros): Generator<Bucket> {
+    const buckets = this.#buckets.get(source) ?? new Map<number, Bucket>();
+    const [first, end] = [Math.floor(from / bucketMicros), Math.ceil(to / bucketMicros)];
+    if (end - first > buckets.size) {
+      for (const bucket of buckets.values()) if (bucket.number >= first && bucket.number < end) yield bucket;
+      return;
+    }
+    for (let number = first; number < end; number += 1) {
+      const bucket = buckets.get(number);
+      if (bucket) yield bucket;
     }
   }
 
-  #touch(key: string, bucket: Bucket): void {
-    this.#buckets.delete(key);
-    this.#buckets.set(key, bucket);
+  #touch(bucket: Bucket): void {
+    this.#inMemory.delete(bucket);
+    this.#inMemory.add(bucket);
   }
 
   #widen(bucket: Bucket): void {
@@ -106,9 +121,10 @@ export class RecordIndex implements Disposable {
     bucket.rows.copy(wider, 0, 0, bucket.used);
     this.#memory += wider.length - bucket.rows.length;
     bucket.rows = wider;
-    for (const other of this.#buckets.values()) {
+    this.#inMemory.add(bucket);
+    for (const other of this.#inMemory) {
       if (this.#memory <= this.#maxMemory) return;
-      if (other !== bucket && other.used > 0) this.#store(other);
+      if (other !== bucket) this.#store(other);
     }
   }
 
@@ -120,6 +136,7 @@ export class RecordIndex implements Disposable {
     this.#memory -= bucket.rows.length;
     bucket.rows = Buffer.alloc(0);
     bucket.used = 0;
+    this.#inMemory.delete(bucket);
   }
 
   #readBack({ at, length }: { readonly at: number; readonly length: number }): Buffer {
@@ -129,36 +146,24 @@ export class RecordIndex implements Disposable {
   }
 }
 
-function keyOf(source: string, number: number): string {
-  return `${source} ${number}`;
-}
-
-/** Sorts by the first bytes as numbers, which is many times faster than by comparisons; few uids have the same. */
-function sortedUids(uids: Buffer): Buffer {
+/** The distinct uids, sorted bytewise. */
+async function sortedUids(uids: Buffer, breath: Breath): Promise<Buffer> {
   const order = new Float64Array(uids.length / uidBytes);
-  // A number holds 53 bits: an index of 21 bits or more, and up to 32 bits of the uid.
-  const indexBits = Math.max(21, Math.ceil(Math.log2(order.length + 1)));
-  const indexes = 2 ** indexBits;
-  for (let i = 0; i < order.length; i += 1) order[i] = (uids.readUInt32BE(i * uidBytes) >>> (indexBits - 21)) * indexes + i;
-  order.sort();
+  for (let row = 0; row < order.length; row += 1) order[row] = row;
+  sortByUid(order, uids, (row) => row * uidBytes);
   const sorted = Buffer.allocUnsafe(uids.length);
   let end = 0;
-  let before = -1;
-  for (const key of order) {
-    const beginning = Math.floor(key / indexes);
-    const from = (key - beginning * indexes) * uidBytes;
-    let at = end;
-    let difference = 1;
-    // Uids with the same first bytes keep the order of their rows.
-    if (beginning === before)
-      while (at > 0 && (difference = uids.compare(sorted, at - uidBytes, at, from, from + uidBytes)) < 0) at -= uidBytes;
-    before = beginning;
-    if (difference === 0) continue;
-    if (at < end) sorted.copyWithin(at + uidBytes, at, end);
-    copyUid(sorted, at, uids, from);
-    end += uidBytes;
+  for (let i = 0; i < order.length; i += 1) {
+    if (breath.isDue(uidBytes)) await breath.take();
+    copyUid(sorted, end, uids, (order[i] as number) * uidBytes);
+    if (end === 0 || !isSameUid(sorted, end - uidBytes, end)) end += uidBytes;
   }
   return sorted.subarray(0, end);
+}
+
+function isSameUid(uids: Buffer, a: number, b: number): boolean {
+  for (let i = 0; i < uidBytes; i += 1) if (uids[a + i] !== uids[b + i]) return false;
+  return true;
 }
 
 /** A call out of JavaScript costs more for so few bytes. */

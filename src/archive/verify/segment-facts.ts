@@ -4,9 +4,9 @@
  */
 import type { Micros } from '../../model/time.ts';
 import { writeBytes } from '../base64url.ts';
+import { uidBytes } from '../entry.ts';
 import type { PositionLine } from '../line.ts';
 import type { LineFacts } from '../parse-line.ts';
-import { uidBytes } from './record-index.ts';
 
 type OtherFacts = Exclude<LineFacts, { readonly kind: 'record' }>;
 

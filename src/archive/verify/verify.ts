@@ -9,6 +9,7 @@ import type { Growth } from '../entry-log.ts';
 import { equal } from '../merkle.ts';
 import type { Verifier } from '../signed-note.ts';
 import type { ArchiveStore } from '../store.ts';
+import { Breath } from './breath.ts';
 import { compareCopy, compareKeys, noteOthers, openCheckpoint, readCheckpoints } from './checkpoints.ts';
 import type { SignedCheckpoint } from './checkpoints.ts';
 import { Findings } from './findings.ts';
@@ -62,11 +63,12 @@ export async function verifyArchive(
   const isPublished = await compareCopy(store, checkpoints, verifiers, findings);
   await compareKeys(store, verifiers, findings);
   await noteOthers(store, findings);
-  const segments = await Segments.list(store, findings);
+  const breath = new Breath(options.signal);
+  const segments = await Segments.list(store, findings, breath);
   const order = new Order(findings);
   const removed = new RemovedSegments(findings, options.removedBefore);
   const timeStamps = new TimeStampCheck(store, findings);
-  using ledger = new LedgerCheck(findings, options);
+  using ledger = new LedgerCheck(findings, options, breath);
   const newest = signed.at(-1);
   let log = new EntryLog();
   let records = 0;
@@ -85,7 +87,7 @@ export async function verifyArchive(
         if (beginsAt !== undefined) ledger.beginAt(beginsAt);
         order.add(segment.path, segment.facts);
         timeStamps.add(segment.path, segment.facts, checkpoint);
-        ledger.add(segment.facts);
+        await ledger.add(segment.facts);
         records += segment.facts.records;
       } else if (lost) {
         order.lacksLines();

@@ -81,6 +81,30 @@ describe.skipIf(!hasPython)('a hostile record', () => {
   });
 });
 
+// Without a limit, each takes minutes in one of the verifiers.
+describe.skipIf(!hasPython)('signed lines', () => {
+  it('of many windows of 280 years are verified', { timeout: 60_000 }, async () => {
+    const store = new MemoryStore();
+    const writer = await openWriter(store, 'wide');
+    const record = recordLine(1, start);
+    const windows = Array.from({ length: 50 }, (_, i) => provenLine(i + 2, i, Date.UTC(2250, 0) * 1_000, [record]));
+    await writer.append([record, ...windows], through(51));
+    expect(await judged(store)).toEqual(['intact', '', '']);
+  });
+
+  it('of 100,000 uids with the same beginning, in descending order, are verified', { timeout: 120_000 }, async () => {
+    const store = new MemoryStore();
+    const writer = await openWriter(store, 'uids');
+    const records = Array.from({ length: 100_000 }, (_, i) => {
+      const uid = Buffer.alloc(16);
+      uid.writeUInt32BE(100_000 - i, 8);
+      return { ...recordLine(i + 1, start), uid: uid.toString('base64url') };
+    });
+    await writer.append([...records, provenLine(100_001, start, start + minute, records)], through(100_001));
+    expect(await judged(store)).toEqual(['intact', '', '']);
+  });
+});
+
 describe.skipIf(!hasPython)('an archive', () => {
   let store: MemoryStore;
   beforeEach(async () => {

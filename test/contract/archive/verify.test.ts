@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import type { EntryLine } from '../../../src/archive/line.ts';
 import { formatVerifier, openNote, parseVerifier, signerOf, signNote } from '../../../src/archive/signed-note.ts';
 import type { Verifier } from '../../../src/archive/signed-note.ts';
+import { Findings } from '../../../src/archive/verify/findings.ts';
 import type { Finding } from '../../../src/archive/verify/findings.ts';
 import { verifyArchive } from '../../../src/archive/verify/verify.ts';
 import type { VerifyOptions, VerifyReport } from '../../../src/archive/verify/verify.ts';
@@ -106,6 +107,26 @@ describe('an archive', () => {
     const report = await verify(files);
     expect(report).toMatchObject({ result: 'altered', lines: 604, checkpoints: 3 });
     expect(summaries(report)).toEqual(['altered checkpoints/0000000002']);
+  });
+});
+
+describe('a stop', () => {
+  const records = Array.from({ length: 3_000 }, (_, i) => recordLine(i + 1, start));
+  // Each line counts every record: minutes of work.
+  const windows = Array.from({ length: 6_000 }, (_, i) =>
+    provenLine(records.length + i + 1, start - i - 1, start + minute, [], { digest: '0'.repeat(64) }),
+  );
+
+  it('ends the verification while it counts the windows of one segment', { timeout: 60_000 }, async () => {
+    const store = await archiveOf([...records, ...windows.map((line) => ({ ...line, records: 1, total: 1 }))]);
+    const [stop, findings, reason] = [new AbortController(), new Findings(), new Error('stopped')];
+    const read = store.read.bind(store);
+    store.read = (path) => {
+      if (path.startsWith('segments/')) setTimeout(() => stop.abort(reason), 0);
+      return read(path);
+    };
+    await expect(verifyArchive(store, [verifierOf(store)], { signal: stop.signal }, findings)).rejects.toBe(reason);
+    expect(findings.all.length).toBeLessThan(windows.length / 2);
   });
 });
 
