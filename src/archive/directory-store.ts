@@ -4,14 +4,13 @@ import * as fs from 'node:fs';
 import { link, lstat, mkdir, readdir, rename, stat, unlink } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
+import { maxObjectBytes } from './store.ts';
 import type { WritableArchiveStore } from './store.ts';
 
 /** A `FileHandle` takes twice the CPU for each call. A segment has more than 80 files. */
 const [open, close, fsync] = [promisify(fs.open), promisify(fs.close), promisify(fs.fsync)];
 const [fstat, fchmod, read, writeFile] = [promisify(fs.fstat), promisify(fs.fchmod), promisify(fs.read), promisify(fs.writeFile)];
 
-/** More than any file of an archive has: a segment unpacks to 256 MiB or less. */
-const maxFileBytes = 300_000_000;
 /** Opening a pipe does not wait for its writer. */
 const readFlags = fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK;
 /** The folders that verifiers read. */
@@ -28,20 +27,25 @@ interface Writes {
 
 export class DirectoryStore implements WritableArchiveStore, AsyncDisposable {
   readonly #root: string;
+  readonly #signal: AbortSignal | undefined;
   /** Folders that this store created or found. Their names are on disk when the promise resolves. */
   readonly #folders = new Map<string, Promise<void>>();
   /** By folder: the files that are being written. */
   readonly #writes = new Map<string, Writes>();
 
-  constructor(root: string) {
+  /** @param signal  ends reading: `read` and `list` then throw its reason */
+  constructor(root: string, signal?: AbortSignal) {
     this.#root = resolve(root);
+    this.#signal = signal;
   }
 
   async read(path: string): Promise<Buffer | undefined> {
+    this.#signal?.throwIfAborted();
     return this.#unlessAbsent(() => readFile(join(this.#root, path)));
   }
 
   async *list(folder: string): AsyncGenerator<string> {
+    this.#signal?.throwIfAborted();
     const found = await this.#entriesOf(folder);
     if (!found) yield folder.slice(0, -1);
     for (const each of found ?? []) {
@@ -174,12 +178,12 @@ async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/** @returns undefined for anything but a regular file of at most `maxFileBytes` */
+/** @returns undefined for anything but a regular file of at most `maxObjectBytes` */
 async function readFile(path: string): Promise<Buffer | undefined> {
   const file = await open(path, readFlags);
   try {
     const found = await fstat(file);
-    return found.isFile() && found.size <= maxFileBytes ? await readFully(file, found.size) : undefined;
+    return found.isFile() && found.size <= maxObjectBytes ? await readFully(file, found.size) : undefined;
   } finally {
     await close(file);
   }

@@ -3,11 +3,17 @@
  * archive: `checkpoints/0000000001`.
  */
 export interface ArchiveStore {
-  /** @returns undefined when there is no such object */
+  /** @returns undefined when there is no such object, or a larger one than an archive has */
   read(path: string): Promise<Buffer | undefined>;
   /** The paths that begin with a folder such as `segments/`, in any order; '' lists all. */
   list(folder: string): AsyncIterable<string>;
 }
+
+/**
+ * More than any object of an archive has: a segment unpacks to 256 MiB or less. For a reader, a larger
+ * object does not exist.
+ */
+export const maxObjectBytes = 300_000_000;
 
 /** An archive that can be written. Both methods return when the object survives a power cut. */
 export interface WritableArchiveStore extends ArchiveStore {

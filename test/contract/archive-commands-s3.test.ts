@@ -40,20 +40,30 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-async function archive(name: string, ...args: string[]): Promise<{ readonly code: number; readonly stdout: string }> {
+/** @param signal  ends the command */
+async function run(signal: AbortSignal, name: string, ...args: string[]): Promise<{ readonly code: number; readonly stdout: string }> {
   const stdout = new PassThrough({ highWaterMark: 2 ** 24 });
-  const io = commandIo({ stdout });
+  const io = commandIo({ stdout, signal });
   const code = await command.run([name, ...args, '--config', join(folder, 'waybill.yaml'), '--sink', 'out'], io);
   return { code, stdout: (stdout.read() as Buffer | null)?.toString() ?? '' };
 }
 
+function archive(name: string, ...args: string[]): Promise<{ readonly code: number; readonly stdout: string }> {
+  return run(new AbortController().signal, name, ...args);
+}
+
+/** A file with the public key. */
+function keyFile(): string {
+  const [, bytes] = [...model.files(prefix)].find(([path]) => path.startsWith('keys/')) ?? [];
+  writeFileSync(join(folder, 'archive.pub'), bytes ?? '');
+  return join(folder, 'archive.pub');
+}
+
 /** Checks proofs with the public key alone. */
 async function checked(proof: string): Promise<number> {
-  const [proofs, key] = [join(folder, 'proofs'), join(folder, 'archive.pub')];
+  const proofs = join(folder, 'proofs');
   writeFileSync(proofs, proof);
-  const [, bytes] = [...model.files(prefix)].find(([path]) => path.startsWith('keys/')) ?? [];
-  writeFileSync(key, bytes ?? '');
-  return command.run(['verify', '--proof', proofs, '--key', key], commandIo());
+  return command.run(['verify', '--proof', proofs, '--key', keyFile()], commandIo());
 }
 
 test('verify takes location and key from the configuration, and only reads', async () => {
@@ -90,6 +100,82 @@ test('verify reports a segment that is missing from the bucket', async () => {
 test('verify reports no result for a bucket that refuses every request', async () => {
   model.fault = () => 403;
   await expect(archive('verify')).rejects.toMatchObject({ code: 'sink_blocked' });
+});
+
+test(
+  'verify reports an object without an end like a missing one, and reads no more of it than an archive has',
+  { timeout: 60_000 },
+  async () => {
+    model.fault = ({ key }) => (key.startsWith(`${prefix}checkpoints/0000000002`) ? 'endless' : undefined);
+    const { code, stdout } = await archive('verify', '--json');
+    expect(code).toBe(1);
+    const { findings } = JSON.parse(stdout) as { findings: { severity: string; object: string; message: string }[] };
+    expect(findings).toContainEqual({ severity: 'altered', object: 'checkpoints/0000000002', message: 'it is missing' });
+    // Buffers of both ends included.
+    expect(model.sent).toBeLessThan(50_000_000);
+  },
+);
+
+test('verify reads a segment of at most 300 MB', { timeout: 120_000 }, async () => {
+  model.fault = ({ key }) => (key.startsWith(`${prefix}segments/0000000000000000`) ? 'endless' : undefined);
+  const { code, stdout } = await archive('verify', '--json');
+  expect(code).toBe(1);
+  expect(stdout).toContain('segments/0000000000000000');
+  expect(model.sent).toBeGreaterThanOrEqual(300_000_000);
+  expect(model.sent).toBeLessThan(700_000_000);
+});
+
+test('verify reports a list without an end, and names the bucket', { timeout: 60_000 }, async () => {
+  model.fault = ({ key }) => (key === '' ? 'endless' : undefined);
+  const { code, stdout } = await archive('verify', '--key', keyFile(), '--json');
+  expect(code).toBe(3);
+  expect(stdout).toContain('the response has more than 16000000 bytes');
+  expect(stdout).toContain('s3://audit/audit/production/');
+});
+
+test('verify reports a list whose pages repeat a token, and names the bucket', { timeout: 60_000 }, async () => {
+  model.fault = ({ key }) => (key === '' ? 'repeated' : undefined);
+  const { code, stdout } = await archive('verify', '--key', keyFile(), '--json');
+  expect(code).toBe(3);
+  const { findings } = JSON.parse(stdout) as { findings: { severity: string; object: string; message: string }[] };
+  expect(findings).toEqual([
+    {
+      severity: 'unproven',
+      object: 's3://audit/audit/production',
+      message:
+        'cannot read the whole archive: cannot list "s3://audit/audit/production/checkpoints/" (sinks.out.s3): the server repeats a continuation token, so the list would not end',
+    },
+  ]);
+  expect(model.asked.length).toBeLessThan(10);
+});
+
+/** Without a stop, a request takes 20 seconds, and is repeated three times. */
+const uid = recordLine(7, 0).uid;
+test.each([
+  ...(['stalled', 'halted', 503] as const).flatMap((fault) =>
+    [['verify'], ['prove', '--uid', uid], ['export']].map((args) => [args.join(' '), fault] as const),
+  ),
+])('%s ends when it is stopped while every answer is %s', { timeout: 30_000 }, async (args, fault) => {
+  const stop = new AbortController();
+  const reason = new Error('stopped');
+  model.fault = () => {
+    // The request is on its way, or a pause before the next one.
+    setTimeout(() => stop.abort(reason), 20);
+    return fault;
+  };
+  await expect(run(stop.signal, ...(args.split(' ') as [string]))).rejects.toBe(reason);
+  expect(model.asked).toHaveLength(1);
+});
+
+test.each(['verify', 'export'])('%s ends when it is stopped between two requests', async (name) => {
+  const stop = new AbortController();
+  const reason = new Error('stopped');
+  model.fault = () => {
+    if (model.asked.length === 5) stop.abort(reason);
+    return undefined;
+  };
+  await expect(run(stop.signal, name)).rejects.toBe(reason);
+  expect(model.asked.length).toBeLessThanOrEqual(16 + 5);
 });
 
 test('prove proves one record', async () => {

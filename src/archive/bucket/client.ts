@@ -8,6 +8,7 @@ import type { S3ClientConfig } from '@aws-sdk/client-s3';
 import { Connection } from '../../connect/connection.ts';
 import type { ProxySettings } from '../../connect/proxy.ts';
 import type { Pem, Secret, Shown, TlsSettings } from '../../connect/trust.ts';
+import { WaybillError } from '../../errors.ts';
 import type { Clock } from '../../model/time.ts';
 
 export interface BucketTarget {
@@ -39,6 +40,8 @@ export interface BucketContext {
   readonly shown?: Shown | undefined;
   /** Time limit of one request, ms. */
   readonly requestMs?: number;
+  /** Ends requests, and the pauses between them: the caller then throws its reason. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 const requestMs = 20_000;
@@ -46,6 +49,28 @@ const requestMs = 20_000;
 const connections = 16;
 /** The SDK calls the provider again when credentials end within five minutes, so a replaced secret applies to the next request. */
 const credentialsMs = 60_000;
+
+/** A page of a list has 1,000 keys of at most 1,024 bytes, and XML may need six times as many. */
+const maxAnswerBytes = 16_000_000;
+
+/** A response is longer than the limit of its request. */
+export class LongAnswerError extends WaybillError {
+  constructor(bytes: number) {
+    super('sink_blocked', `the response has more than ${bytes} bytes`);
+  }
+}
+
+interface SendOptions {
+  /** Of the response; default `maxAnswerBytes`. */
+  readonly maxBytes?: number;
+  /** An option of the SDK. */
+  readonly abortSignal?: AbortSignal;
+}
+
+/** The options of a command whose response has at most this number of bytes. */
+export function answeredWithin(maxBytes: number): SendOptions {
+  return { maxBytes };
+}
 
 type Handler = Extract<NonNullable<S3ClientConfig['requestHandler']>, { readonly handle: unknown }>;
 /** A signed request of the SDK. */
@@ -66,12 +91,14 @@ export class BucketClient implements AsyncDisposable {
   readonly s3: S3Client;
   readonly #clock: Clock;
   readonly #requestMs: number;
+  readonly #signal: AbortSignal | undefined;
   /** How far the clock of the server is ahead of the local one, ms. */
   #ahead = 0;
 
   constructor(target: BucketTarget, context: BucketContext) {
     this.#clock = context.clock;
     this.#requestMs = context.requestMs ?? requestMs;
+    this.#signal = context.signal;
     this.connection = new Connection({
       setting: context.setting,
       url: target.endpoint,
@@ -91,7 +118,10 @@ export class BucketClient implements AsyncDisposable {
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
       expectContinueHeader: false,
-      requestHandler: { handle: (request: Sent) => this.#handle(request), metadata: { handlerProtocol: 'http/1.1' } } as Handler,
+      requestHandler: {
+        handle: (request: Sent, options?: SendOptions) => this.#handle(request, options?.maxBytes),
+        metadata: { handlerProtocol: 'http/1.1' },
+      } as Handler,
       ...(target.credentials && { credentials: () => Promise.resolve(this.#credentials(target.credentials)) }),
     });
   }
@@ -114,7 +144,8 @@ export class BucketClient implements AsyncDisposable {
     };
   }
 
-  async #handle({ protocol, hostname, port, path, query, headers, method, body }: Sent) {
+  async #handle({ protocol, hostname, port, path, query, headers, method, body }: Sent, maxBytes = maxAnswerBytes) {
+    const timeout = AbortSignal.timeout(this.#requestMs);
     const origin = `${protocol}//${hostname}${port === undefined ? '' : `:${port}`}`;
     const answer = await this.connection.dispatcher.request({
       origin,
@@ -122,13 +153,25 @@ export class BucketClient implements AsyncDisposable {
       method: method,
       headers,
       body: body ?? null,
-      signal: AbortSignal.timeout(this.#requestMs),
+      signal: this.#signal ? AbortSignal.any([timeout, this.#signal]) : timeout,
     });
-    const bytes = Buffer.from(await answer.body.arrayBuffer());
+    const bytes = await bytesOf(answer.body, maxBytes);
     const date = Date.parse(String(answer.headers['date']));
     if (!Number.isNaN(date)) this.#ahead = date - this.#clock.now();
     return { response: { statusCode: answer.statusCode, headers: flat(answer.headers), body: Readable.from([bytes]) } };
   }
+}
+
+/** @throws LongAnswerError; the connection is closed, and the rest is not read */
+async function bytesOf(body: AsyncIterable<Buffer>, maxBytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of body) {
+    length += chunk.length;
+    if (length > maxBytes) throw new LongAnswerError(maxBytes);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
 }
 
 function queryText(query: Sent['query'] = {}): string {

@@ -9,11 +9,14 @@ import { GetObjectCommand, ListObjectsV2Command, PutObjectCommand } from '@aws-s
 import type { PutObjectCommandInput, S3Client } from '@aws-sdk/client-s3';
 import { WaybillError } from '../../errors.ts';
 import type { Clock } from '../../model/time.ts';
+import { maxObjectBytes } from '../store.ts';
 import type { WritableArchiveStore } from '../store.ts';
-import { BucketClient } from './client.ts';
+import { answeredWithin, BucketClient, LongAnswerError } from './client.ts';
 import type { BucketContext, BucketTarget } from './client.ts';
 import { failureOf, statusOf } from './failure.ts';
 
+/** Of everything but a segment. A file of the index has 1.2 MB, and the others are smaller. */
+const maxSmallBytes = 2_000_000;
 /** Pauses before the second and each further attempt, ms. */
 const pauses = [200, 1_000, 3_000];
 
@@ -24,6 +27,7 @@ export class BucketStore implements WritableArchiveStore, AsyncDisposable {
   readonly #target: BucketTarget;
   readonly #setting: string;
   readonly #clock: Clock;
+  readonly #signal: AbortSignal;
   #isConditional = false;
 
   constructor(target: BucketTarget, context: BucketContext) {
@@ -32,15 +36,17 @@ export class BucketStore implements WritableArchiveStore, AsyncDisposable {
     this.#target = target;
     this.#setting = context.setting;
     this.#clock = context.clock;
+    this.#signal = context.signal ?? new AbortController().signal;
   }
 
   async read(path: string): Promise<Buffer | undefined> {
     return this.#attempt('read', path, async (s3) => {
       try {
-        const { Body } = await s3.send(new GetObjectCommand(this.#object(path)));
+        const limit = answeredWithin(path.startsWith('segments/') ? maxObjectBytes : maxSmallBytes);
+        const { Body } = await s3.send(new GetObjectCommand(this.#object(path)), limit);
         return Buffer.from((await Body?.transformToByteArray()) ?? []);
       } catch (thrown) {
-        if (thrown instanceof Error && thrown.name === 'NoSuchKey') return undefined;
+        if (thrown instanceof LongAnswerError || (thrown instanceof Error && thrown.name === 'NoSuchKey')) return undefined;
         throw thrown;
       }
     });
@@ -48,12 +54,22 @@ export class BucketStore implements WritableArchiveStore, AsyncDisposable {
 
   async *list(folder: string): AsyncGenerator<string> {
     const { bucket, prefix } = this.#target;
+    let earlier: string | undefined;
+    let pages = 0;
     for (let token: string | undefined, isLast = false; !isLast;) {
       const input = { Bucket: bucket, Prefix: `${prefix}${folder}`, ContinuationToken: token };
       const page = await this.#attempt('list', folder, (s3) => s3.send(new ListObjectsV2Command(input)));
       for (const { Key = '' } of page.Contents ?? []) yield Key.slice(prefix.length);
       token = page.NextContinuationToken;
       isLast = token === undefined;
+      if (!isLast && token === earlier)
+        throw new WaybillError(
+          'sink_blocked',
+          `cannot list "${this.name}${folder}" (${this.#setting}): the server repeats a continuation token, so the list would not end`,
+        );
+      // Compares with the tokens of pages 1, 2, 4, 8 and so on: that finds every cycle, and needs no memory for each page.
+      pages += 1;
+      if (Number.isInteger(Math.log2(pages))) earlier = token;
     }
   }
 
@@ -114,14 +130,13 @@ export class BucketStore implements WritableArchiveStore, AsyncDisposable {
       try {
         return await work(this.client.s3);
       } catch (thrown) {
+        this.#signal.throwIfAborted();
         const action = `cannot ${verb} "${this.name}${path}" (${this.#setting})`;
         const { error, isTransient } = failureOf(thrown, action, this.client.connection);
         const pause = pauses[attempt];
         if (!isTransient || pause === undefined) throw error;
-        await this.#clock.sleep(pause, never);
+        await this.#clock.sleep(pause, this.#signal);
       }
     }
   }
 }
-
-const never = new AbortController().signal;

@@ -4,12 +4,16 @@ import type { WritableArchiveStore } from '../../archive/store.ts';
 import type { SinkContext } from '../define.ts';
 import { bucketTarget, type ArchiveSettings } from './settings.ts';
 
-/** Loads the client of S3 only for an archive in a bucket. */
+/**
+ * Loads the client of S3 only for an archive in a bucket.
+ * @param signal  ends reading, also while a server does not answer
+ */
 export async function openStore(
   { directory = '', s3 }: Pick<ArchiveSettings, 'directory' | 's3'>,
   context: Pick<SinkContext, 'id' | 'clock' | 'ca' | 'proxy' | 'shown'>,
+  signal?: AbortSignal,
 ): Promise<WritableArchiveStore & AsyncDisposable> {
-  if (s3 === undefined) return new DirectoryStore(directory);
+  if (s3 === undefined) return new DirectoryStore(directory, signal);
   const { BucketStore } = await import('../../archive/bucket/store.ts');
-  return new BucketStore(bucketTarget(s3, context), { ...context, setting: `sinks.${context.id}.s3` });
+  return new BucketStore(bucketTarget(s3, context), { ...context, signal, setting: `sinks.${context.id}.s3` });
 }

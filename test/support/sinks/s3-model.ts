@@ -7,6 +7,7 @@ import { createServer } from 'node:http';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { once } from 'node:events';
+import { pipeline, Readable } from 'node:stream';
 
 interface Version {
   readonly bytes: Buffer;
@@ -16,9 +17,11 @@ interface Version {
 /**
  * `lost`: executed, and the connection ends without a response. `dropped`: not executed, no response.
  * `cut`: a response that ends before its length. `late`: the response is an error, and the request is
- * executed when `runLate` is called. A number: a response with this status, not executed.
+ * executed when `runLate` is called. `stalled`: no response, and the connection stays open. `halted`: the
+ * beginning of a response, and nothing after it. `endless`: a response without an end. `repeated`: a page of a list that continues with the same token as every
+ * other page. A number: a response with this status, not executed.
  */
-type Fault = 'lost' | 'dropped' | 'cut' | 'late' | 'stalled' | number;
+type Fault = 'lost' | 'dropped' | 'cut' | 'late' | 'stalled' | 'halted' | 'endless' | 'repeated' | number;
 
 interface Asked {
   readonly method: string;
@@ -32,6 +35,8 @@ export class S3Model implements AsyncDisposable {
   /** The fault of a request; undefined: none. */
   fault: (asked: Asked) => Fault | undefined = () => undefined;
   readonly asked: Asked[] = [];
+  /** Bytes of endless responses. */
+  sent = 0;
   isVersioned = true;
   hasLock = true;
   isConditional = true;
@@ -89,7 +94,13 @@ export class S3Model implements AsyncDisposable {
     const fault = this.fault(asked);
     if (fault === 'dropped') return void request.socket.destroy();
     if (fault === 'stalled') return;
-    const run = (): Answer => this.#answer(request, { ...asked, bucket: bucket ?? '' }, searchParams, Buffer.concat(chunks));
+    if (fault === 'halted') return void response.writeHead(200).write('x');
+    if (fault === 'endless') {
+      this.#sendForever(response);
+      return;
+    }
+    const run = (): Answer =>
+      fault === 'repeated' ? endlessPage : this.#answer(request, { ...asked, bucket: bucket ?? '' }, searchParams, Buffer.concat(chunks));
     if (fault === 'late') this.#late.push(run);
     const answer =
       fault === 'late' ? refusal(500, 'InternalError') : typeof fault === 'number' ? refusal(fault, namesOf[fault] ?? 'Refused') : run();
@@ -104,6 +115,18 @@ export class S3Model implements AsyncDisposable {
       response.write(body.subarray(0, body.length >> 1));
       setImmediate(() => request.socket.destroy());
     } else response.end(body);
+  }
+
+  #sendForever(response: ServerResponse): void {
+    const chunk = Buffer.alloc(1_048_576, 'x');
+    const send = function* (this: S3Model): Generator<Buffer> {
+      for (;;) {
+        this.sent += chunk.length;
+        yield chunk;
+      }
+    };
+    // The client closes the connection.
+    pipeline(Readable.from(send.call(this)), response, () => undefined);
   }
 
   #answer(request: IncomingMessage, { method, key, bucket }: Asked & { bucket: string }, query: URLSearchParams, bytes: Buffer): Answer {
@@ -178,6 +201,10 @@ function xml(body: string, status = 200): Answer {
 function refusal(status: number, code: string): Answer {
   return xml(`<Error><Code>${code}</Code><Message>the model refuses this</Message><RequestId>1</RequestId></Error>`, status);
 }
+
+const endlessPage = xml(
+  '<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>again</NextContinuationToken></ListBucketResult>',
+);
 
 /** `20261123T101500Z` */
 function signedAt(given: string | string[] | undefined): number {

@@ -35,7 +35,7 @@ interface Place {
 }
 
 /** @throws WaybillError `usage` unless the options name one archive that exists */
-export async function placeOf(values: PlaceValues, { env }: Pick<Io, 'env'>): Promise<Place> {
+export async function placeOf(values: PlaceValues, { env, signal }: Pick<Io, 'env' | 'signal'>): Promise<Place> {
   const { directory, sink } = values;
   if ((directory === undefined) === (sink === undefined))
     throw new WaybillError('usage', 'cannot find the archive: pass either --directory DIR, or --sink ID of the configuration');
@@ -45,7 +45,7 @@ export async function placeOf(values: PlaceValues, { env }: Pick<Io, 'env'>): Pr
   if (settings.s3 === undefined && statSync(name, { throwIfNoEntry: false })?.isDirectory() !== true)
     throw new WaybillError('usage', `cannot read the archive "${name}": it is not a directory`);
   const context = found?.context ?? { id: 'archive', clock: systemClock };
-  return { store: await openStore(settings, context), name, settings: found?.settings, sink };
+  return { store: await openStore(settings, context, signal), name, settings: found?.settings, sink };
 }
 
 async function configured(
