@@ -8,7 +8,7 @@ import { uidBytes } from '../entry.ts';
 import type { PositionLine } from '../line.ts';
 import { sha256 } from '../merkle.ts';
 import type { LedgerFacts } from '../parse-line.ts';
-import type { Breath } from './breath.ts';
+import type { Turns } from './turns.ts';
 import type { Findings } from './findings.ts';
 import { RecordIndex, rowBytes } from './record-index.ts';
 import type { SegmentFacts } from './segment-facts.ts';
@@ -38,7 +38,7 @@ interface Verdict {
 export class LedgerCheck implements Disposable {
   readonly #findings: Findings;
   readonly #period: Period;
-  readonly #breath: Breath;
+  readonly #turns: Turns;
   #beginsAt = -Infinity;
   readonly #records = new RecordIndex();
   /** By source, then by the start of the window. */
@@ -57,10 +57,10 @@ export class LedgerCheck implements Disposable {
   #isFiltered = false;
   #lacksLines = false;
 
-  constructor(findings: Findings, period: Period, breath: Breath) {
+  constructor(findings: Findings, period: Period, turns: Turns) {
     this.#findings = findings;
     this.#period = period;
-    this.#breath = breath;
+    this.#turns = turns;
   }
 
   /** The lines of the next segment. */
@@ -131,7 +131,7 @@ export class LedgerCheck implements Disposable {
     const windows = this.#windows.get(line.source) ?? new Map<Micros, Verdict>();
     this.#windows.set(line.source, windows);
     const around = this.#records.countAround(line.source, line.from, line.to);
-    if (this.#breath.isDue(around * rowBytes)) await this.#breath.take();
+    if (this.#turns.isDue(around * rowBytes)) await this.#turns.next();
     const before = windows.get(line.from);
     const isCounted = before?.open === undefined && before?.around === around && isSameProof(before.line, line);
     windows.set(line.from, { line, around, open: openReason(line) ?? (isCounted ? undefined : await this.#count(line)) });
@@ -139,7 +139,7 @@ export class LedgerCheck implements Disposable {
 
   /** @returns the reason why the count does not prove the window */
   async #count(line: LedgerFacts): Promise<string | undefined> {
-    const uids = await this.#records.uidsIn(line.source, line.from, line.to, this.#breath);
+    const uids = await this.#records.uidsIn(line.source, line.from, line.to, this.#turns);
     const count = uids.length / uidBytes;
     if (count > line.records) return `the archive has ${count} records, and the service counted ${line.records}: it withdrew records`;
     if (count === line.records && sha256(uids).toString('hex') === line.digest) return undefined;

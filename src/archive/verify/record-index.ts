@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import type { Micros } from '../../model/time.ts';
 import { uidBytes } from '../entry.ts';
 import { sortByUid } from '../uid-order.ts';
-import type { Breath } from './breath.ts';
+import type { Turns } from './turns.ts';
 
 /** Ten minutes: of 1,000 records a second a bucket has 14 MB. */
 const bucketMicros = 600_000_000;
@@ -60,14 +60,14 @@ export class RecordIndex implements Disposable {
   }
 
   /** The distinct uids of the records with a time in [from, to), sorted bytewise, one after another. */
-  async uidsIn(source: string, from: Micros, to: Micros, breath: Breath): Promise<Buffer> {
+  async uidsIn(source: string, from: Micros, to: Micros, turns: Turns): Promise<Buffer> {
     const found = Buffer.allocUnsafe(this.countAround(source, from, to) * uidBytes);
     let end = 0;
     for (const bucket of this.#within(source, from, to)) {
       if (bucket.used > 0) this.#touch(bucket);
       for (const part of [undefined, ...bucket.stored]) {
         const rows = part ? this.#readBack(part) : bucket.rows.subarray(0, bucket.used);
-        if (breath.isDue(rows.length)) await breath.take();
+        if (turns.isDue(rows.length)) await turns.next();
         for (let at = 0; at < rows.length; at += rowBytes) {
           const time = rows.readDoubleBE(at);
           if (time < from || time >= to) continue;
@@ -76,7 +76,7 @@ export class RecordIndex implements Disposable {
         }
       }
     }
-    return sortedUids(found.subarray(0, end), breath);
+    return sortedUids(found.subarray(0, end), turns);
   }
 
   /** Remembers the last bucket: most records belong to the same bucket as the record before. */
@@ -147,14 +147,14 @@ export class RecordIndex implements Disposable {
 }
 
 /** The distinct uids, sorted bytewise. */
-async function sortedUids(uids: Buffer, breath: Breath): Promise<Buffer> {
+async function sortedUids(uids: Buffer, turns: Turns): Promise<Buffer> {
   const order = new Float64Array(uids.length / uidBytes);
   for (let row = 0; row < order.length; row += 1) order[row] = row;
   sortByUid(order, uids, (row) => row * uidBytes);
   const sorted = Buffer.allocUnsafe(uids.length);
   let end = 0;
   for (let i = 0; i < order.length; i += 1) {
-    if (breath.isDue(uidBytes)) await breath.take();
+    if (turns.isDue(uidBytes)) await turns.next();
     copyUid(sorted, end, uids, (order[i] as number) * uidBytes);
     if (end === 0 || !isSameUid(sorted, end - uidBytes, end)) end += uidBytes;
   }

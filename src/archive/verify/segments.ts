@@ -12,7 +12,7 @@ import { linesOf, parseSegmentPath, SegmentError, unpackSegment } from '../segme
 import type { SegmentName } from '../segment.ts';
 import type { ArchiveStore } from '../store.ts';
 import { bundlePath, tileAt, tileWidth } from '../tiles.ts';
-import type { Breath } from './breath.ts';
+import type { Turns } from './turns.ts';
 import type { SignedCheckpoint } from './checkpoints.ts';
 import type { Findings } from './findings.ts';
 import { SegmentFacts } from './segment-facts.ts';
@@ -40,7 +40,7 @@ const maxTries = 10_000;
 export class Segments {
   readonly #store: ArchiveStore;
   readonly #findings: Findings;
-  readonly #breath: Breath;
+  readonly #turns: Turns;
   readonly #byLeaf: ReadonlyMap<number, readonly SegmentName[]>;
   readonly #committed = new Set<string>();
   /** Files that may still be read between two checkpoints. */
@@ -48,20 +48,20 @@ export class Segments {
   /** The next segment, read and unpacked in advance. */
   #prepared: { readonly path: string; readonly texts: Promise<LineTexts | undefined> } | undefined;
 
-  private constructor(store: ArchiveStore, findings: Findings, breath: Breath, byLeaf: ReadonlyMap<number, readonly SegmentName[]>) {
+  private constructor(store: ArchiveStore, findings: Findings, turns: Turns, byLeaf: ReadonlyMap<number, readonly SegmentName[]>) {
     this.#store = store;
     this.#findings = findings;
-    this.#breath = breath;
+    this.#turns = turns;
     this.#byLeaf = byLeaf;
   }
 
-  static async list(store: ArchiveStore, findings: Findings, breath: Breath): Promise<Segments> {
+  static async list(store: ArchiveStore, findings: Findings, turns: Turns): Promise<Segments> {
     const byLeaf = new Map<number, SegmentName[]>();
     for await (const path of store.list('segments/')) {
       const name = parseSegmentPath(path);
       if (name) byLeaf.set(name.firstLeaf, [...(byLeaf.get(name.firstLeaf) ?? []), name]);
     }
-    return new Segments(store, findings, breath, byLeaf);
+    return new Segments(store, findings, turns, byLeaf);
   }
 
   /**
@@ -128,7 +128,7 @@ export class Segments {
         if (!fact) throw new SegmentError(`line ${facts.lines + 1} is not a line of an archive`);
         facts.add(fact);
         log.append(fact, line);
-        if (this.#breath.isDue(line.length)) await this.#breath.take();
+        if (this.#turns.isDue(line.length)) await this.#turns.next();
       }
     } catch (thrown) {
       if (!(thrown instanceof SegmentError)) throw thrown;

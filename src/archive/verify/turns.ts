@@ -7,7 +7,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 /** Verified in a tenth of a second. */
 const bytesEach = 4 * 1024 * 1024;
 
-export class Breath {
+export class Turns {
   readonly #signal: AbortSignal | undefined;
   #bytes = 0;
 
@@ -17,7 +17,7 @@ export class Breath {
 
   /**
    * @param bytes  worked on since the last call
-   * @returns true after every 4 MiB: the caller then awaits `take`
+   * @returns true after every 4 MiB: the caller then awaits `next`
    */
   isDue(bytes: number): boolean {
     this.#bytes += bytes;
@@ -28,7 +28,7 @@ export class Breath {
    * Waits for the next turn of the event loop.
    * @throws the reason of the signal when it is aborted
    */
-  async take(): Promise<void> {
+  async next(): Promise<void> {
     this.#bytes = 0;
     await nextTurn();
     this.#signal?.throwIfAborted();
