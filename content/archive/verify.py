@@ -240,12 +240,12 @@ class Verification:
                 data, unpacker = self.store.read(name) or b'', zlib.decompressobj(31)
                 try:
                     text = unpacker.decompress(data, MAX_TEXT)
+                    need(text.count(b'\n') * 40 <= len(text), 'its lines are too short')
                     lines = list(map(read_line, text[:-1].split(b'\n')))
                 except WRONG:
                     continue
                 is_whole = data[:4] == b'\x1f\x8b\x08\x00' and unpacker.eof and not unpacker.unused_data and text[-1:] == b'\n'
-                for _, entry in lines if is_whole and sha256(data).hex() == name[26:90] else ():
-                    self.log.add(entry)
+                for _, entry in lines if is_whole and sha256(data).hex() == name[26:90] else (): self.log.add(entry)
                 if (len(self.log[0]), self.log.root()) == step[1:3]:
                     break
                 for level, row in enumerate(self.log, -1): del row[size // 256 ** max(level, 0):]

@@ -42,6 +42,8 @@ const [headerBytes, trailerBytes] = [10, 8];
 const lineFeed = 0x0a;
 /** Far more than a segment of the writer contains. */
 const maxBytes = 256 * 1024 * 1024;
+/** The shortest line, of an operation, has more. */
+const minLineBytes = 40;
 /** The lines of a usual segment have 10 MB. */
 const maxChunk = 32 * 1024 * 1024;
 const namePattern = /^segments\/(\d{16})-([0-9a-f]{64})\.ndjson\.gz$/;
@@ -77,12 +79,16 @@ export class SegmentError extends Error {}
 /**
  * The lines of a segment.
  * @throws SegmentError for a file that is not one member of gzip, unpacks to more than 256 MiB, has
- * no line, or has a last line without a line break
+ * no line or too short lines, or has a last line without a line break
  */
 export async function unpackSegment(bytes: Uint8Array, codec = gzipCodec): Promise<LineTexts> {
   const text = await unpacked(bytes, codec);
   const ends: number[] = [];
-  for (let at = text.indexOf(lineFeed); at >= 0; at = text.indexOf(lineFeed, at + 1)) ends.push(at + 1);
+  for (let at = text.indexOf(lineFeed); at >= 0; at = text.indexOf(lineFeed, at + 1)) {
+    ends.push(at + 1);
+    // A planted file of line breaks alone would fill the memory.
+    if (ends.length * minLineBytes > text.length) throw new SegmentError('its lines are too short for lines of an archive');
+  }
   if ((ends.at(-1) ?? 0) < text.length) throw new SegmentError('the last line has no line break');
   if (ends.length === 0) throw new SegmentError('it has no line');
   return { text, ends };

@@ -129,6 +129,11 @@ describe.skipIf(!hasPython)('an archive', () => {
     expect(await judged(store)).toEqual(['intact', '', '']);
   });
 
+  it('with a planted segment of 250 million line breaks is intact', async () => {
+    plant(0, gzipSync(Buffer.alloc(250_000_000, 0x0a), { level: 1 }));
+    expect(await judged(store)).toEqual(['intact', '', '']);
+  });
+
   it('is altered by a planted checkpoint with a high number', async () => {
     store.files.set('checkpoints/9999999999', Buffer.from('text'));
     expect(await judged(store)).toEqual(['altered', checkpoint(4), checkpoint(4)]);

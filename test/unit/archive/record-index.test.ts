@@ -90,7 +90,7 @@ it('stores the records of 120,000 buckets in little memory', { timeout: 60_000 }
   expect([found.length / 16, found.readUInt32BE(12), found.readUInt32BE(found.length - 4)]).toEqual([buckets, 0, buckets - 1]);
 });
 
-/** A turns that counts the calls, and of which each is due. */
+/** Counts the turns, each of which is due. */
 class CountedTurns extends Turns {
   taken = 0;
   override isDue(): boolean {
