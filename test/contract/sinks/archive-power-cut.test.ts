@@ -147,6 +147,10 @@ vi.mock('node:fs/promises', () => ({
     disk.folder(dirname(path)).now.delete(nameOf(path));
     return Promise.resolve();
   },
+  lstat: async (path: string) => {
+    disk.folder(path);
+    return Promise.resolve({ isSymbolicLink: () => false });
+  },
   readdir: async (path: string) =>
     Promise.resolve([...disk.folder(path).now].map(([name, inode]) => ({ name, isDirectory: () => inode instanceof Folder }))),
 }));
