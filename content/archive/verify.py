@@ -309,10 +309,10 @@ def main():
     place = parser.add_mutually_exclusive_group(required=True)
     content = lambda path: argparse.FileType('rb')(path).read()
     def key_file(path): return [read_key(line.strip()) for line in content(path).decode('utf-8-sig').splitlines() if line.strip()]
-    place.add_argument('--directory', type=Directory)
+    def certificate_file(path): return re.search(b'(?s).*-----BEGIN CERTIFICATE-----.*', content(path))[0]
     parser.add_argument('--key', required=True, action='extend', type=key_file)
-    for group, name in ((place, '--proof'), (parser, '--since'), (parser, '--timestamp-ca')):
-        group.add_argument(name, type=content)
+    files = (place, '--directory', Directory), (place, '--proof', content), (parser, '--since', content), (parser, '--timestamp-ca', certificate_file)
+    for group, name, read in files: group.add_argument(name, type=read)
     options = parser.parse_args()
     since = options.since and options.since.replace(b'\r\n', b'\n').rstrip() + b'\n'  # Mail and editors change line breaks.
     options.directory and not options.directory.is_dir() and parser.error('"%s" is not a directory' % options.directory)

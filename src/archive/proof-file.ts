@@ -1,6 +1,6 @@
 /**
  * A proof that one record is in an archive, without any other record: the line, its entry, the path
- * to a root, and the checkpoint that signs the root. Pure.
+ * to a root, and the checkpoint that signs the root.
  */
 import { isUtf8 } from 'node:buffer';
 import { z } from 'zod';
@@ -10,6 +10,7 @@ import { equal, leafHash, provesInclusion } from './merkle.ts';
 import { parseLine } from './parse-line.ts';
 import { decodeBase64, openNote } from './signed-note.ts';
 import type { Verifier } from './signed-note.ts';
+import { Turns } from './verify/turns.ts';
 
 export interface InclusionProof {
   /** Exactly as in its segment, without the line break. */
@@ -69,15 +70,21 @@ export function parseProof(json: string): InclusionProof | undefined {
   }
 }
 
-/** Checks a file of `archive prove` or `archive export`, line by line. */
-export function checkProofs(text: string, verifiers: readonly Verifier[]): readonly ProofResult[] {
-  return text
-    .replace(/\n$/, '')
-    .split('\n')
-    .map((line) => {
-      const proof = parseProof(line);
-      return proof ? checkProof(proof, verifiers) : { result: 'altered', message: 'it is not a proof' };
-    });
+/** An empty line takes as long as so many bytes. */
+const minWork = 1_024;
+
+/**
+ * Checks a file of `archive prove` or `archive export`, line by line.
+ * @throws the reason of the signal of `turns` when it is aborted
+ */
+export async function checkProofs(text: string, verifiers: readonly Verifier[], turns = new Turns()): Promise<readonly ProofResult[]> {
+  const results: ProofResult[] = [];
+  for (const line of text.replace(/\n$/, '').split('\n')) {
+    const proof = parseProof(line);
+    results.push(proof ? checkProof(proof, verifiers) : { result: 'altered', message: 'it is not a proof' });
+    if (turns.isDue(Math.max(line.length, minWork))) await turns.next();
+  }
+  return results;
 }
 
 /** The result of a proof: `unproven` if no known key signed its checkpoint. */

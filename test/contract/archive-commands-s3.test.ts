@@ -73,17 +73,18 @@ test('verify takes location and key from the configuration, and only reads', asy
   expect(new Set(model.asked.map(({ method }) => method))).toEqual(new Set(['GET']));
 });
 
-test('verify refuses a period that ends before it starts, and a file of --since that is no checkpoint', async () => {
+test('verify refuses a period that ends before it starts, and a file of --since or --timestamp-ca that has no such content', async () => {
   const period = ['--from', '2026-07-02T00:00:00Z', '--to', '2026-07-01T00:00:00Z'];
   await expect(archive('verify', ...period)).rejects.toMatchObject({
     code: 'usage',
     message: expect.stringContaining('2026-07-02') as string,
   });
-  const since = join(folder, 'waybill.yaml');
-  await expect(archive('verify', '--since', since)).rejects.toMatchObject({
-    code: 'usage',
-    message: expect.stringContaining(since) as string,
-  });
+  const other = join(folder, 'waybill.yaml');
+  for (const option of ['--since', '--timestamp-ca'])
+    await expect(archive('verify', option, other)).rejects.toMatchObject({
+      code: 'usage',
+      message: expect.stringContaining(`cannot use ${option} "${other}"`) as string,
+    });
 });
 
 test('verify reports a segment that is missing from the bucket', async () => {

@@ -7,6 +7,7 @@ import { checkProof, checkProofs, formatProof, parseProof } from '../../../src/a
 import type { InclusionProof } from '../../../src/archive/proof-file.ts';
 import { Prover } from '../../../src/archive/prove.ts';
 import { formatVerifier, signerOf } from '../../../src/archive/signed-note.ts';
+import { Turns } from '../../../src/archive/verify/turns.ts';
 import { keyFrom, MemoryStore, recordLine, start, windowLines, writeArchive } from '../../support/archive.ts';
 import { hasPython, resultOf, secondProofCheck, verifyWithPython } from '../../support/second-verifier.ts';
 
@@ -143,9 +144,15 @@ describe('a proof', () => {
       [text.replace(/"lineBase64":"./, '"lineBase64":"A'), 'altered'],
       [text.replace('"lineBase64"', '"line":"","lineBase64"'), 'altered'],
     ] as const) {
-      expect(checkProofs(changed, [key]).map((each) => each.result)).toEqual([result]);
+      expect((await checkProofs(changed, [key])).map((each) => each.result)).toEqual([result]);
       if (hasPython) expect(resultOf(await secondProofCheck(changed, formatVerifier(key)))).toBe(result);
     }
+  });
+
+  it('is checked until a signal ends it', async () => {
+    const reason = new Error('stopped');
+    const turns = new Turns(AbortSignal.abort(reason));
+    await expect(checkProofs('\n'.repeat(5_000), [verifier(1)], turns)).rejects.toBe(reason);
   });
 
   it.skipIf(!hasPython)('has the same result in verify.py after any change', async () => {
@@ -167,7 +174,7 @@ describe('a proof', () => {
       const results: string[] = [];
       for (const change of changes) {
         const text = typeof change === 'string' ? change : formatProof({ ...proof, ...change });
-        const ours = checkProofs(text, [verifier(seed)]).map(({ result }) => result);
+        const ours = (await checkProofs(text, [verifier(seed)])).map(({ result }) => result);
         const worst = (['altered', 'unproven', 'intact'] as const).find((result) => ours.includes(result)) ?? 'altered';
         expect(resultOf(await secondProofCheck(text, formatVerifier(verifier(seed)))), text).toBe(worst);
         results.push(worst);

@@ -192,6 +192,7 @@ describe.skipIf(!hasPython)('both verifiers', () => {
       expect(since(note.replace(/=/, 'A'))).toBe(1);
       for (const text of ['', 'text\n', note.slice(0, note.indexOf('\u2014'))]) expect(since(text), JSON.stringify(text)).toBe(2);
       expect(run('--since', join(folder, 'key'))).toBe(2);
+      expect(run('--timestamp-ca', join(folder, 'key'))).toBe(2);
       expect(run('--key', join(folder, 'missing'))).toBe(2);
       writeFileSync(join(folder, 'key'), `${formatVerifier(signerOf('waybill/other', keyFrom(1)))}\n`);
       expect(run()).toBe(3);

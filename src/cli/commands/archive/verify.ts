@@ -3,6 +3,7 @@ import type { X509Certificate } from 'node:crypto';
 import { systemClock } from '../../../clock.ts';
 import { checkProofs } from '../../../archive/proof-file.ts';
 import { Findings } from '../../../archive/verify/findings.ts';
+import { Turns } from '../../../archive/verify/turns.ts';
 import { verifyArchive, type VerifyReport } from '../../../archive/verify/verify.ts';
 import { WaybillError, codeOf, messageOf } from '../../../errors.ts';
 import { counted, grouped, rfc3339 } from '../../../report/format-time.ts';
@@ -109,7 +110,7 @@ async function verifyProofs(file: string, values: Values, io: Io): Promise<numbe
   );
   if (given !== undefined) throw new WaybillError('usage', `cannot use --${given} with --proof: a proof is checked without the archive`);
   const verifiers = await keysOf(values.key);
-  const proofs = checkProofs(readInput(file, '--proof').toString('utf8'), verifiers);
+  const proofs = await checkProofs(readInput(file, '--proof').toString('utf8'), verifiers, new Turns(io.signal));
   const failed = proofs.map((proof, i) => ({ number: i + 1, ...proof })).filter((proof) => proof.result !== 'intact');
   const result = failed.some((proof) => proof.result === 'altered') ? 'altered' : failed.length > 0 ? 'unproven' : 'intact';
   if (values.json) printJson(io, { result, proofs });
