@@ -36,11 +36,14 @@ function speed({ text, tables: [table], measuredAt }: Saved): string {
   const shown = ['program', 'version', 'records/s', 'CPU s per 100,000', 'lost', 'doubled'];
   const columns = shown.filter((name) => table?.columns.includes(name));
   const rows = table?.rows.map((row) => columns.map((name) => row[table.columns.indexOf(name)] ?? '')) ?? [];
-  const [machine = '', what = ''] = text;
+  const [machine = '', what = '', , others = ''] = text;
+  const programs = rows.flatMap(([name = '']) => (name.startsWith('Waybill ') ? [] : [name]));
   return [
     '## Speed',
-    '![Records per second and CPU of Waybill, other collectors and a plain Node pipeline](docs/images/peers.svg)',
-    wrapped(`${what} Measured ${measuredAt} on ${machine}`),
+    `![Records per second and CPU of ${programs.join(', ')}](docs/images/peers.svg)`,
+    wrapped(
+      `${what} Measured ${measuredAt} on ${machine} ${others}${programs.includes('Benthos') ? ' Benthos is the engine of Redpanda Connect.' : ''}`,
+    ),
     markdown(columns, rows),
     wrapped(
       '`npm run bench -- peers --save` repeats this on a quiet machine and renews the figures. [bench/RESULTS.md](bench/RESULTS.md) has what each program does, and the other measurements with their bars.',

@@ -170,9 +170,9 @@ class Verification:
                 check_proof(line, self.keys) or self.find('unproven', 'proof %d' % count, 'no key of --key signed its checkpoint')
             except WRONG as error:
                 self.find('altered', 'proof %d' % count, str(error))
-        return count, 0
+        return '%d proof%s' % (count, 's'[count == 1:]), 0
 
-    def run(self, since=None):  # Returns the number of lines, and how many the checkpoint from elsewhere confirms.
+    def run(self, since=None):  # Returns what it checked, and how many lines the checkpoint from elsewhere confirms.
         names = sorted(self.store.list())
         known = lambda folder: [name for name in names if name.startswith(folder) and KNOWN.fullmatch(name)]
         others = {re.sub('^index/.*', 'index/', name) for name in names if not KNOWN.fullmatch(name)}
@@ -207,7 +207,7 @@ class Verification:
         elsewhere = self.checkpoint('--since', since) if since is not None else None
         confirmed = elsewhere[1] if elsewhere and elsewhere[:3] in signed else 0
         elsewhere and elsewhere[3] and not confirmed and self.find('altered', '--since', 'the archive does not contain this checkpoint')
-        return len(self.log[0]), confirmed if elsewhere and elsewhere[3] else 0
+        return '%d lines' % len(self.log[0]), confirmed if elsewhere and elsewhere[3] else 0
 
     def check_stamps(self, stamps, valid=()):  # Each must be valid at its time, and when a later one covers it, or now (RFC 3161, RFC 4998).
         for name, (digest, _) in self.stamped.items():
@@ -317,7 +317,7 @@ def main():
     since = options.since and options.since.replace(b'\r\n', b'\n').rstrip() + b'\n'  # Mail and editors change line breaks.
     options.directory and not options.directory.is_dir() and parser.error('"%s" is not a directory' % options.directory)
     since is None or '\n\n\u2014 '.encode() in since or parser.error('--since is not a checkpoint with a signature')
-    verification, counts = Verification(options.directory, options.key, options.timestamp_ca), (0, 0)
+    verification, counts = Verification(options.directory, options.key, options.timestamp_ca), ('0 lines', 0)
     try:
         counts = verification.run(since) if options.directory else verification.prove(options.proof.decode('utf-8', 'replace'))
     except OSError as error:
@@ -325,7 +325,7 @@ def main():
     # Whoever may write files may give them names with control characters.
     sys.stdout.writelines(ascii('%s %s: %s' % finding)[1:-1] + '\n' for finding in verification.findings)
     result = next((each for each in ('altered', 'unproven') if each in [finding[0] for finding in verification.findings]), 'intact')
-    print('%s: %d lines, of which a checkpoint from elsewhere confirms %d' % (result, *counts))
+    print('%s: %s checked; confirmed by a checkpoint from elsewhere (--since): %s' % (result, counts[0], counts[1] if since else 'none given'))
     return {'intact': 0, 'altered': 1, 'unproven': 3}[result]
 
 if __name__ == '__main__':

@@ -4,7 +4,7 @@
  */
 
 /** Last column at which a description starts; after a longer name it starts on the next line. */
-const descriptionMost = 22;
+const maxDescriptionColumn = 22;
 
 /** @param width  columns of the terminal; no line is longer, unless one word is */
 export function fitted(text: string, width = 80): string {
@@ -21,12 +21,17 @@ function fittedBlock(block: string, isSynopsis: boolean, width: number): string 
   const items: string[] = [];
   for (const line of lines) {
     const isMore = items.length > 0 && (/^\S/.test(line) ? /^\S/.test(items.at(-1) ?? '') : /^ {10,}/.test(line));
-    if (isMore) items.push(`${items.pop() ?? ''} ${line.trim()}`);
-    else items.push(line);
+    if (!isMore) {
+      items.push(line);
+      continue;
+    }
+    const item = items.pop() ?? '';
+    const isLongOption = /^ *-/.test(item) && !optionOf(item);
+    items.push(`${item}${isLongOption ? '  ' : ' '}${line.trim()}`);
   }
-  const names = items.map((item) => (optionOf(item)?.name.length ?? 0) + 2);
-  const column = Math.max(...names.filter((length) => length <= descriptionMost));
-  return items.flatMap((item) => fittedItem(item, width, column)).join('\n');
+  const columns = items.flatMap((item) => optionOf(item)?.name.length ?? []).map((length) => length + 2);
+  const column = Math.max(...columns.filter((each) => each <= maxDescriptionColumn));
+  return items.flatMap((item) => fittedItem(item, width, Number.isFinite(column) ? column : maxDescriptionColumn)).join('\n');
 }
 
 function fittedItem(item: string, width: number, column: number): string[] {

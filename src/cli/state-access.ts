@@ -10,7 +10,7 @@ import { readState as readStateIn } from '../journal/state.ts';
 import type { Io } from './io.ts';
 import { configOption, text, type ValuesOf } from './option.ts';
 
-export const stateOptions = { ...configOption, 'data-dir': text('DIR', 'read this state directory, without a configuration') };
+export const stateOptions = { ...configOption, 'data-dir': text('DIR', 'the state directory; then no configuration is needed') };
 
 export type StateValues = ValuesOf<typeof stateOptions>;
 

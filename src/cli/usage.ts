@@ -50,11 +50,14 @@ function positionalItems(forms: readonly Form[]): string[] {
 function optionItems(forms: readonly Form[]): string[] {
   const all = new Map<string, Option<unknown>>(forms.flatMap(({ options }) => Object.entries(options)));
   return [...all].map(([name, { value, help }]) => {
-    const owners = forms.filter(({ options }) => Object.hasOwn(options, name));
-    const scope =
-      owners.length === forms.length ? '' : `${owners.map(({ subcommand }) => subcommand ?? 'without subcommand').join(', ')}: `;
-    return item(`--${name}${value === undefined ? '' : ` ${value}`}`, `${scope}${help}`);
+    const { has = [], lacks = [] } = Object.groupBy(forms, ({ options }) => (Object.hasOwn(options, name) ? 'has' : 'lacks'));
+    const scope = lacks.length === 0 ? '' : lacks.length < has.length ? ` (not: ${namesOf(lacks)})` : ` (only: ${namesOf(has)})`;
+    return item(`--${name}${value === undefined ? '' : ` ${value}`}`, `${help}${scope}`);
   });
+}
+
+function namesOf(forms: readonly Form[]): string {
+  return forms.map(({ subcommand }) => subcommand ?? 'without subcommand').join(', ');
 }
 
 function item(name: string, text: string): string {

@@ -76,7 +76,7 @@ export class PageCursor {
   #tooLarge = 0;
   #tooLargeAt: number | undefined;
   /** The smallest page size to request: the service may refuse smaller ones. */
-  #least = 1;
+  #minSize = 1;
   /** The last answer that could not be read. */
   #malformed: { readonly offset: number; readonly size: number; readonly thrown: unknown } | undefined;
   /** The uids received since the pass began or restarted; and the largest number of them. */
@@ -215,8 +215,8 @@ export class PageCursor {
     const code = codeOf(thrown);
     const larger = this.#largerAnswered(code);
     if (larger) {
-      this.#least = this.#size = larger.size;
-      this.#granted = Math.max(this.#granted, this.#least);
+      this.#minSize = this.#size = larger.size;
+      this.#granted = Math.max(this.#granted, this.#minSize);
     }
     // The service answered earlier pages of this size and refuses this one: it does not page so deep.
     // Smaller pages read up to that depth.
@@ -244,7 +244,7 @@ export class PageCursor {
 
   /** Requests fewer records at the same place, or skips the place if fewer cannot be requested. */
   #narrow(thrown: unknown, isTooDeep: boolean): FailureStep {
-    if (this.#size === this.#least) {
+    if (this.#size === this.#minSize) {
       const unreadable = { kind: 'unreadable', ...this.next, thrown } as const;
       if (isTooDeep) return { ...unreadable, isEnd: true };
       this.#offset += this.#size;

@@ -26,7 +26,7 @@ export class Widths {
   /** @returns at most `widest` */
   requestWidth(widest: Micros): Micros {
     const width = Math.min(this.#width, widest);
-    return this.#refused.forbids(width) ? Math.max(secondMicros, wholeSecond(this.#refused.least / 2)) : width;
+    return this.#refused.forbids(width) ? Math.max(secondMicros, wholeSecond(this.#refused.smallest / 2)) : width;
   }
 
   /** A window of that width was refused, and narrower ones are answered. */
@@ -44,7 +44,7 @@ export class Widths {
    * @param width  the actual width: the window may have ended earlier, at an edge of the clock
    */
   read(requested: Micros, width: Micros, records: number): void {
-    if (width >= this.#refused.least) this.#refused.lift();
+    if (width >= this.#refused.smallest) this.#refused.lift();
     this.#refused.passed();
     this.#crowded.passed();
     const next = nextWidth(requested, records, width);
@@ -54,18 +54,18 @@ export class Widths {
 
 /** A limit that holds for a number of windows. */
 class Bound {
-  least = Number.MAX_SAFE_INTEGER;
+  smallest = Number.MAX_SAFE_INTEGER;
   #left = 0;
   #wait = 0;
 
   forbids(value: number): boolean {
-    return value >= this.least && this.#left > 0;
+    return value >= this.smallest && this.#left > 0;
   }
 
   met(value: number): void {
     const isConfirmed = this.#left === 0;
     if (isConfirmed) this.#wait = this.#wait === 0 ? windowsFirst : Math.min(maxWindows, this.#wait * 2);
-    this.least = isConfirmed ? value : Math.min(this.least, value);
+    this.smallest = isConfirmed ? value : Math.min(this.smallest, value);
     this.#left = this.#wait;
   }
 
@@ -74,7 +74,7 @@ class Bound {
   }
 
   lift(): void {
-    this.least = Number.MAX_SAFE_INTEGER;
+    this.smallest = Number.MAX_SAFE_INTEGER;
     this.#left = 0;
     this.#wait = 0;
   }

@@ -99,9 +99,12 @@ export async function loadConfig(path: string | undefined, environment: Environm
   return { ...readConfig(text, file, environment, sinks, options), file };
 }
 
-export function refusal(file: string, problems: readonly string[]): WaybillError {
+/** @param warnings  listed after the problems */
+export function refusal(file: string, problems: readonly string[], warnings: readonly string[] = []): WaybillError {
   const count = problems.length === 1 ? 'one problem' : `${problems.length} problems`;
-  return new WaybillError('config_invalid', `cannot use the configuration "${file}": ${count}`, { problems });
+  return new WaybillError('config_invalid', `cannot use the configuration "${file}": ${count}`, {
+    problems: [...problems, ...warnings.map((warning) => `warning: ${warning}`)],
+  });
 }
 
 function readConfig(
@@ -111,14 +114,10 @@ function readConfig(
   sinks: readonly SinkDefinition[],
   { requireSecrets = true, now = Infinity, reads }: LoadOptions,
 ): Omit<Loaded, 'file'> {
-  const refuse = (problems: readonly string[]): never => {
-    throw refusal(file, problems);
-  };
-
   const { document, included, patterns, warnings } = withIncluded(parse(text, environment), file, (name) => parse(name, environment));
   const watched = { files: [file, ...referredBy(document), ...included], patterns, directory: dirname(file) };
   reads?.(watched);
-  if (document.errors.length > 0) return refuse(document.errors);
+  if (document.errors.length > 0) throw refusal(file, document.errors);
 
   const schema = configSchema(sinks);
   const tolerated = (fault: Fault) => !requireSecrets && fault.missing === true && isSecretAt(schema, fault.path, document.value);
@@ -131,9 +130,9 @@ function readConfig(
   ];
   faults.sort((a, b) => orderOf(document, a.path) - orderOf(document, b.path));
   const problems = [...faults.map((fault) => problem(document, fault)), ...environmentProblems(environment)];
-  if (!result.success || problems.length > 0) return refuse([...new Set(problems)]);
-
   const absent = document.faults.filter(tolerated).map((fault) => problem(document, fault));
+  if (!result.success || problems.length > 0) throw refusal(file, [...new Set(problems)], absent);
+
   return {
     config: complete(result.data, document, sinks, environment),
     warnings: [...absent, ...warnings, ...settingWarnings(schema, result.data, document, now), ...ignoredVariables(environment)],

@@ -155,7 +155,7 @@ export class Trust {
       return `${tls}.ca: ${whose}, or an issuer in its chain, ${state}${about}; ${clock}`;
     }
     if (untrusted.test(code)) {
-      return `${tls}.ca: ${whose} is not trusted; trusted here: ${this.#trusted}${about}; to trust its issuer, set ${tls}.ca: /path/to/ca.pem`;
+      return `${tls}.ca: ${whose} is not trusted; trusted here: ${this.#trusted}${about}; to trust its issuer, set ${tls}.ca to a PEM file with it`;
     }
     if (/UNSUPPORTED_PROTOCOL|PROTOCOL_VERSION|VERSION_TOO_LOW/.test(code)) {
       return `${tls}: ${host} does not speak TLS 1.2 or later`;

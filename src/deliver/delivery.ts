@@ -90,7 +90,7 @@ export class Delivery implements SinkLoop {
       openArchive,
     }));
     this.#opener = new Opener({ ...shared, open, sender, onDemand });
-    this.#batches = new Batches((after, most) => journal.read(after, most), pipeline, limit, clock, acknowledger.acknowledged);
+    this.#batches = new Batches((after, max) => journal.read(after, max), pipeline, limit, clock, acknowledger.acknowledged);
   }
 
   /**

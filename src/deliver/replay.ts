@@ -62,7 +62,7 @@ export class Replay {
     this.#rejected = archiveReplay?.rejected ?? 0;
     const isRequested = (entry: Entry): boolean => this.#isInTime(entry) && !deadLetters.has(entry.seq);
     const requested: Pipeline = (entry, put) => (isRequested(entry) ? pipeline(entry, put) : undefined);
-    this.#batches = new Batches((after, most) => this.#read(after, most), requested, limit, clock, this.#at);
+    this.#batches = new Batches((after, max) => this.#read(after, max), requested, limit, clock, this.#at);
   }
 
   get isRunning(): boolean {

@@ -37,30 +37,30 @@ const textFields = ecsPaths.filter((path) => ecsTable[path] !== 'number').map((p
 const minUnits = 64;
 
 /**
- * @param most  limit in bytes of UTF-8
+ * @param maxBytes  limit in bytes of UTF-8
  * @returns undefined when a message within the limit would lose what identifies the event
  */
-export function shorten(format: ShortenKind, event: EcsEvent, encode: Encode, most: number): Buffer | undefined {
-  if (format === 'record') return shortenRecord(event, encode, most);
+export function shorten(format: ShortenKind, event: EcsEvent, encode: Encode, maxBytes: number): Buffer | undefined {
+  if (format === 'record') return shortenRecord(event, encode, maxBytes);
   const document = event.document.copy();
   const render = (): Buffer => encode({ ...event, document });
   const textOf = (field: number): Text => ({ whole: document.text(field) ?? '', set: (text) => document.set(field, text) });
   if (format === 'document') {
     // A document omits the record's text first; the hash stays.
     document.setOriginal(undefined);
-    if (render().length <= most) return render();
+    if (render().length <= maxBytes) return render();
   } else {
     for (const field of lineOrder) {
       if (document.text(field) === undefined) continue;
-      cutToFit(textOf(field), 0, render, most);
-      if (render().length <= most) return render();
+      cutToFit(textOf(field), 0, render, maxBytes);
+      if (render().length <= maxBytes) return render();
     }
   }
-  return shortenLongest(textFields.map(textOf), render, most);
+  return shortenLongest(textFields.map(textOf), render, maxBytes);
 }
 
 /** Parses the record, cuts long texts only, and serializes it again. */
-function shortenRecord(event: EcsEvent, encode: Encode, most: number): Buffer | undefined {
+function shortenRecord(event: EcsEvent, encode: Encode, maxBytes: number): Buffer | undefined {
   const root = { value: event.document.original?.tree() };
   const document = event.document.copy();
   const render = (): Buffer => {
@@ -70,15 +70,15 @@ function shortenRecord(event: EcsEvent, encode: Encode, most: number): Buffer | 
   const texts = textsOf(root);
   // Lower bound of the message's size, one byte a code unit: rejects an impossible limit without encoding.
   const minBytes = texts.reduce((sum, { whole }) => sum + Math.min(whole.length, minUnits - 1), 0);
-  return minBytes > most ? undefined : shortenLongest(texts, render, most);
+  return minBytes > maxBytes ? undefined : shortenLongest(texts, render, maxBytes);
 }
 
 /** Cuts the longest texts until the message fits; a binary search finds how many, since a record may have thousands. */
-function shortenLongest(texts: readonly Text[], render: () => Buffer, most: number): Buffer | undefined {
+function shortenLongest(texts: readonly Text[], render: () => Buffer, maxBytes: number): Buffer | undefined {
   const longest = texts.filter(({ whole }) => whole.length > minUnits).sort((one, other) => other.whole.length - one.whole.length);
   const fitsWithFirstCut = (count: number): boolean => {
     for (const [i, { whole, set }] of longest.entries()) set(i < count ? cut(whole, minUnits) : whole);
-    return render().length <= most;
+    return render().length <= maxBytes;
   };
   let [low, high] = [1, longest.length];
   if (high === 0 || !fitsWithFirstCut(high)) return undefined;
@@ -89,20 +89,20 @@ function shortenLongest(texts: readonly Text[], render: () => Buffer, most: numb
   }
   fitsWithFirstCut(low - 1);
   const last = longest[low - 1];
-  if (last) cutToFit(last, minUnits, render, most);
+  if (last) cutToFit(last, minUnits, render, maxBytes);
   return render();
 }
 
-/** Cuts one text to the longest prefix that fits, but not below `least` code units; with `least` 0 it is removed if need be. */
-function cutToFit({ whole, set }: Text, least: number, render: () => Buffer, most: number): void {
+/** Cuts one text to the longest prefix that fits, but not below `min` code units; with `min` 0 it is removed if need be. */
+function cutToFit({ whole, set }: Text, min: number, render: () => Buffer, maxBytes: number): void {
   const cutTo = (units: number): void => set(units === 0 ? undefined : cut(whole, units));
-  cutTo(least);
-  if (render().length > most) return;
-  let [low, high] = [least, whole.length];
+  cutTo(min);
+  if (render().length > maxBytes) return;
+  let [low, high] = [min, whole.length];
   while (low < high) {
     const middle = Math.ceil((low + high) / 2);
     cutTo(middle);
-    if (render().length <= most) low = middle;
+    if (render().length <= maxBytes) low = middle;
     else high = middle - 1;
   }
   cutTo(low);

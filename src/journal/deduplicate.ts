@@ -109,7 +109,7 @@ export class Deduplicator {
    */
   #timeless(source: SourceState, page: CollectedPage, record: CollectedRecord, deduplicated: Mutable, here: Set<string>): void {
     const n = source.row.n;
-    const closedUntil = source.ranges.reduce((most, range) => Math.max(most, range.closedUntil), 0);
+    const closedUntil = source.ranges.reduce((max, range) => Math.max(max, range.closedUntil), 0);
     const bucket = negativeBucketOf(Math.max(page.serverNow, closedUntil));
     const today = this.#seen.bucket(n, bucket);
     if (here.has(record.uid) || today.has(record.uid)) {

@@ -27,7 +27,7 @@ import type {
 import type { SinkLoss } from '../model/sink.ts';
 import type { Backfill, GapPart, Suspension, LedgerWindow, Position, Remark, SourceProgress, WindowStep, Window } from '../model/ledger.ts';
 import type { Clock, Micros } from '../model/time.ts';
-import { History } from './backfills.ts';
+import { History } from './history.ts';
 import { SelfCheck } from './self-check.ts';
 import { Deduplicator } from './deduplicate.ts';
 import type { Deduplicated } from './deduplicate.ts';
@@ -243,14 +243,14 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     return this.#ledger.window(this.#sources.get(sourceId).row.n, from);
   }
 
-  async richest(sourceId: string, since: Micros, most: number): Promise<readonly LedgerWindow[]> {
+  async richest(sourceId: string, since: Micros, limit: number): Promise<readonly LedgerWindow[]> {
     const { live } = this.#sources.progress(sourceId);
-    return this.#ledger.richest(this.#sources.get(sourceId).row.n, Math.max(since, live.from), live.closedUntil, most);
+    return this.#ledger.richest(this.#sources.get(sourceId).row.n, Math.max(since, live.from), live.closedUntil, limit);
   }
 
-  async latest(sourceId: string, most: number): Promise<readonly LedgerWindow[]> {
+  async latest(sourceId: string, limit: number): Promise<readonly LedgerWindow[]> {
     const { live } = this.#sources.progress(sourceId);
-    return this.#ledger.latest(this.#sources.get(sourceId).row.n, live.from, live.closedUntil, most);
+    return this.#ledger.latest(this.#sources.get(sourceId).row.n, live.from, live.closedUntil, limit);
   }
 
   async closedSince(sourceId: string, since: Micros): Promise<readonly LedgerWindow[]> {

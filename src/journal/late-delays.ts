@@ -29,7 +29,7 @@ export function withLate(text: string | null, delays: readonly Micros[]): string
     const place = at < 0 ? lateBounds.length : at;
     counts[place] = (counts[place] ?? 0) + 1;
   }
-  return JSON.stringify({ longest: delays.reduce((most, delay) => Math.max(most, delay), longest), within: counts } satisfies LateDelays);
+  return JSON.stringify({ longest: delays.reduce((max, delay) => Math.max(max, delay), longest), within: counts } satisfies LateDelays);
 }
 
 export function sumLate(parts: readonly LateDelays[]): LateDelays {

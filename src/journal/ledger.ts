@@ -66,16 +66,16 @@ export class Ledger {
    * Proven windows with records in [since, to), the most records first. A window in doubt counts only
    * if a recount of it is pending.
    */
-  richest(source: number, since: Micros, to: Micros, most: number): LedgerWindow[] {
-    return this.#rows.richest(source, since, to, most).map(readable);
+  richest(source: number, since: Micros, to: Micros, limit: number): LedgerWindow[] {
+    return this.#rows.richest(source, since, to, limit).map(readable);
   }
 
   closedSince(source: number, since: Micros): LedgerWindow[] {
     return this.#rows.closedSince(source, since).map(readable);
   }
 
-  latest(source: number, since: Micros, to: Micros, most: number): LedgerWindow[] {
-    return this.#rows.latest(source, since, to, most).map(readable);
+  latest(source: number, since: Micros, to: Micros, limit: number): LedgerWindow[] {
+    return this.#rows.latest(source, since, to, limit).map(readable);
   }
 
   /** Within a transaction: adds late records, given by their delays, to a closed window. */

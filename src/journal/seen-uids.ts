@@ -39,7 +39,7 @@ export class SeenUids {
   readonly #count: Statement<[number, number], { n: number }>;
   readonly #negative: Statement<[number], { bucket: number }>;
   readonly #insert: Statement<[number, number, number, Buffer]>;
-  readonly #least: Statement<[number, number], { seq: number | null }>;
+  readonly #minSeq: Statement<[number, number], { seq: number | null }>;
   readonly #timeless: Statement<[number], { n: number }>;
   readonly #oldest: Statement<[number], { bucket: number | null }>;
   readonly #older: Statement<[number, number], { bucket: number }>;
@@ -59,7 +59,7 @@ export class SeenUids {
     this.#count = db.prepare('SELECT coalesce(sum(length(uids)), 0) / 16 AS n FROM seen WHERE source = ? AND bucket = ?');
     this.#negative = db.prepare('SELECT DISTINCT bucket FROM seen WHERE source = ? AND bucket < 0');
     this.#insert = db.prepare('INSERT INTO seen (source, bucket, seq, uids) VALUES (?, ?, ?, ?)');
-    this.#least = db.prepare('SELECT min(seq) AS seq FROM seen WHERE source = ? AND bucket = ?');
+    this.#minSeq = db.prepare('SELECT min(seq) AS seq FROM seen WHERE source = ? AND bucket = ?');
     this.#timeless = db.prepare('SELECT coalesce(sum(length(uids)), 0) / 16 AS n FROM seen WHERE source = ? AND bucket < 0');
     this.#oldest = db.prepare('SELECT min(bucket) AS bucket FROM seen WHERE source = ? AND bucket >= 0');
     this.#older = db.prepare('SELECT DISTINCT bucket FROM seen WHERE source = ? AND bucket >= 0 AND bucket < ?');
@@ -129,7 +129,7 @@ export class SeenUids {
     const bytes = Buffer.allocUnsafe(uids.length * 16);
     uids.forEach((uid, i) => bytes.write(uid, i * 16, 16, 'base64url'));
     // Rows are never rewritten. Rows without a segment count down from 0.
-    this.#insert.run(source, bucket, seq ?? Math.min(0, this.#least.get(source, bucket)?.seq ?? 0) - 1, bytes);
+    this.#insert.run(source, bucket, seq ?? Math.min(0, this.#minSeq.get(source, bucket)?.seq ?? 0) - 1, bytes);
   }
 
   /** Called after COMMIT. Evicts the least recently used buckets, but none of `added`. */

@@ -231,13 +231,13 @@ export class Segments {
    * `before`.
    * @returns the number of deleted entries
    */
-  prune(through: number, before: Micros, most: number): number {
+  prune(through: number, before: Micros, limit: number): number {
     const { db } = this.#store;
     const rows = db
       .prepare<[number, number, number], { seq: number; n: number; chain: Buffer }>(
         'SELECT seq, n, chain FROM segments WHERE seq + n - 1 <= ? AND received_us < ? ORDER BY seq LIMIT ?',
       )
-      .all(through, before, most);
+      .all(through, before, limit);
     const last = rows.at(-1);
     if (!last) return 0;
     this.#store.transaction(() => {

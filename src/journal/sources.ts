@@ -98,7 +98,7 @@ export class Sources {
     const collected = source.collected + fresh.length;
     const late = source.late + lateCount;
     const lastRecord = fresh.reduce<number | undefined>(
-      (most, { time }) => (time === undefined ? most : Math.max(most ?? time, time)),
+      (max, { time }) => (time === undefined ? max : Math.max(max ?? time, time)),
       source.lastRecord,
     );
     this.#setCounts.run(collected, late, lastRecord ?? null, source.row.n);

@@ -69,12 +69,12 @@ export class WindowRows {
     return this.#sql.closedSince.all(source, since);
   }
 
-  latest(source: number, since: Micros, to: Micros, most: number): WindowDbRow[] {
-    return this.#sql.latest.all(source, since, to, most);
+  latest(source: number, since: Micros, to: Micros, limit: number): WindowDbRow[] {
+    return this.#sql.latest.all(source, since, to, limit);
   }
 
-  richest(source: number, since: Micros, to: Micros, most: number): WindowDbRow[] {
-    return this.#sql.richest.all(source, since, to, most);
+  richest(source: number, since: Micros, to: Micros, limit: number): WindowDbRow[] {
+    return this.#sql.richest.all(source, since, to, limit);
   }
 
   /**

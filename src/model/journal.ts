@@ -110,11 +110,11 @@ export interface CollectJournal {
    * Proven windows of the live range with records, without a remark, that end after `since`; those
    * with the most records first.
    */
-  richest(source: string, since: Micros, most: number): Promise<readonly LedgerWindow[]>;
+  richest(source: string, since: Micros, limit: number): Promise<readonly LedgerWindow[]>;
   /** Proven windows without a remark that were closed at or after `since`, server time. */
   closedSince(source: string, since: Micros): Promise<readonly LedgerWindow[]>;
   /** The last windows of the live range, newest first. */
-  latest(source: string, most: number): Promise<readonly LedgerWindow[]>;
+  latest(source: string, limit: number): Promise<readonly LedgerWindow[]>;
   /**
    * Stores a recount that differs from the proven total: a remark, and when to recount. `lastAge` in
    * µs.

@@ -6,7 +6,7 @@ import type { WindowQuery } from './source.ts';
  * never `total`, which includes padding.
  */
 export interface LedgerReport<Windows extends LedgerReportWindows = readonly LedgerReportWindow[]> extends LedgerTables<Windows> {
-  /** The verdict as text, and its parts (src/report/verdict.ts). */
+  /** The summary as text, and its parts (src/report/summary.ts). */
   readonly summary: string;
   readonly complete: boolean;
   readonly delivered: boolean;
@@ -25,7 +25,7 @@ interface LedgerReportHole {
   readonly message: string;
 }
 
-/** The lists of the report, without the verdict. */
+/** The lists of the report, without the summary. */
 export interface LedgerTables<Windows extends LedgerReportWindows = readonly LedgerReportWindow[]> {
   /**
    * The time of the report, and the requested period. Null: from the start of the ledger, or up to

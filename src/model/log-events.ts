@@ -50,7 +50,7 @@ export const logEvents = {
   },
   'daemon.not_started': {
     level: 'error',
-    message: 'daemon ended with an error',
+    message: 'daemon did not start, or ended with an error',
     fields: 'code error stack',
     meaning: 'The daemon could not start, or ended with an error. Look up `code` in operations.md.',
   },
@@ -529,7 +529,7 @@ export const logEvents = {
   'sink.delivery_resumed': { level: 'info', message: 'delivery resumed', fields: 'sink', meaning: 'The sink accepts messages again.' },
   'sink.dead_letter': {
     level: 'error',
-    message: 'record rejected for good, stored as a dead letter',
+    message: 'record rejected permanently, stored as a dead letter',
     fields: 'sink seq code',
     meaning: '`waybill dead-letters list` shows the reason, and `waybill dead-letters retry` sends the record again.',
   },
@@ -595,7 +595,7 @@ export const logEvents = {
   },
   'sink.archive_record_rejected': {
     level: 'error',
-    message: 'record of the archive rejected for good',
+    message: 'record of the archive rejected permanently',
     fields: 'sink uid code',
     meaning: 'The sink rejected a record of a replay from an archive. It is no dead letter: the archive keeps it.',
   },

@@ -50,7 +50,7 @@ export interface Batch {
   readonly onDemand?: 'retry' | 'replay' | 'test' | undefined;
 }
 
-/** A message that the sink rejected for good, with the error of the sink. */
+/** A message that the sink rejected permanently, with the error of the sink. */
 export interface Rejection {
   readonly seq: number;
   readonly code: string;
@@ -95,7 +95,7 @@ export interface DeliveryResult {
   readonly rejections: readonly Rejection[];
   /**
    * Messages that the sink did not accept and may accept in a later attempt. All others of the
-   * batch are resolved: accepted, or rejected for good.
+   * batch are resolved: accepted, or rejected permanently.
    */
   readonly retryable?: RetryableRejection | undefined;
   /** Messages that the sink already held. */

@@ -73,7 +73,7 @@ export interface SourceSnapshot {
   readonly uncalibrated?: string | undefined;
   /** Retired sources only. */
   readonly retiredAt?: Micros | undefined;
-  /** Coverage of the whole ledger; only when a verdict was requested. */
+  /** Coverage of the whole ledger; only when a summary was requested. */
   readonly coverage?: Coverage | undefined;
 }
 
@@ -106,7 +106,7 @@ export interface SinkSnapshot {
 }
 
 /**
- * The part of a source's ledger in one period: with server time, the input of the verdict. Times in
+ * The part of a source's ledger in one period: with server time, the input of the summary. Times in
  * µs.
  */
 export interface Coverage {

@@ -78,7 +78,7 @@ export function helpText(): string {
     option.length < helpWidth ? `  ${option.padEnd(helpWidth)} ${meaning}` : `  ${option}\n  ${''.padEnd(helpWidth)} ${meaning}`;
   const rows = describeSwitches();
   return [
-    'usage: waybill reference [options]',
+    'waybill reference [options]',
     '',
     'Runs a service that implements the interface specification, over HTTPS on 127.0.0.1, with people, credentials and audit records.',
     '',
@@ -102,9 +102,9 @@ export function helpText(): string {
   ].join('\n');
 }
 
-function wholeOf(given: ReadonlyMap<string, string>, name: string, most: number): number {
+function wholeOf(given: ReadonlyMap<string, string>, name: string, max: number): number {
   const text = given.get(name) ?? '0';
-  if (!/^\d{1,9}$/.test(text) || Number(text) > most) throw new BadValue(`--${name}: "${text}" is not a whole number from 0 to ${most}`);
+  if (!/^\d{1,9}$/.test(text) || Number(text) > max) throw new BadValue(`--${name}: "${text}" is not a whole number from 0 to ${max}`);
   return Number(text);
 }
 

@@ -28,7 +28,7 @@ import { openApiOf } from './http/openapi.ts';
 import { Limits } from './http/limits.ts';
 import { Logs } from './logs/logs.ts';
 import type { Options } from './options.ts';
-import { organisationOf, type Organisation } from './people/organisation.ts';
+import { organizationOf, type Organization } from './people/organization.ts';
 import { ServiceServer } from './http/server.ts';
 import { Stats } from './http/stats.ts';
 import { Store } from './logs/store.ts';
@@ -52,13 +52,13 @@ export async function serve(options: Options, signal: AbortSignal, print: (text:
   const folder = mkdtempSync(join(tmpdir(), 'reference-service-'));
   release.defer(() => rmSync(folder, { recursive: true, force: true }));
 
-  const organisation = organisationOf(options.seed);
+  const organization = organizationOf(options.seed);
   const data = new DataFile(options.data ?? join(folder, 'data.db'), options.data !== undefined);
   release.defer(() => data.close());
   checkSeed(data, options);
-  const users = new Users(data, organisation, options.seed);
+  const users = new Users(data, organization, options.seed);
   const store = new Store(data);
-  const feed = new Feed(clock, data, store, values, organisation, options.seed);
+  const feed = new Feed(clock, data, store, values, organization, options.seed);
   if (store.isEmpty() && options.records > 0) await feed.fill(options.records, options.spanMs, progressOf(options.records), signal);
 
   await store.load(signal);
@@ -68,7 +68,7 @@ export async function serve(options: Options, signal: AbortSignal, print: (text:
   const port = await naming('port', server.listen(options.port));
   release.defer(() => server.close());
   const authUrl = `https://127.0.0.1:${port}`;
-  const provider = new IdentityProvider(clock, organisation, data, users, values, authUrl);
+  const provider = new IdentityProvider(clock, organization, data, users, values, authUrl);
   const logs = new Logs(clock, store, values, options.seed);
   const stats = new Stats();
   const parts = { data, payloads: new Payloads(data, users), policies: new Policies(data), feed };
@@ -78,33 +78,33 @@ export async function serve(options: Options, signal: AbortSignal, print: (text:
     ...peopleEndpoints(users),
     ...logsEndpoints(logs),
   ];
-  const api = new Api({ organisation, provider, limits: new Limits(clock, values), values, endpoints });
+  const api = new Api({ organization, provider, limits: new Limits(clock, values), values, endpoints });
   const description = Buffer.from(JSON.stringify(openApiOf(endpoints, apiRoot)));
   server.open({ provider, api, faults: new Faults(values, options.seed), stats, values, description });
 
-  const control = new ControlServer({ clock, switches: options.switches, organisation, users, provider, logs, feed, stats });
+  const control = new ControlServer({ clock, switches: options.switches, organization, users, provider, logs, feed, stats });
   const controlPort = await naming('control-port', control.listen(options.controlPort));
   release.defer(() => control.close());
   feed.start();
   release.defer(() => feed.stop());
 
-  const people = new Activity(values, users, clientsView(organisation, authUrl, certificates.caFile), options.seed);
+  const people = new Activity(values, users, clientsView(organization, authUrl, certificates.caFile), options.seed);
   people.start();
   release.defer(() => people.stop());
 
   const addresses = { baseUrl: authUrl + apiRoot, authUrl, ca: certificates.caFile, control: `http://127.0.0.1:${controlPort}` };
-  print(options.json ? startLine(addresses, organisation) : startText(addresses, organisation, logs.counts().visible));
+  print(options.json ? startLine(addresses, organization) : startText(addresses, organization, logs.counts().visible));
   if (!signal.aborted) await once(signal, 'abort');
 }
 
 /** The service as its clients see it. */
-function clientsView(organisation: Organisation, authUrl: string, caFile: string): ClientsView {
+function clientsView(organization: Organization, authUrl: string, caFile: string): ClientsView {
   return {
     baseUrl: authUrl + apiRoot,
-    tokenUrl: `${authUrl}/${organisation.tenantId}/oauth2/v2.0/token`,
-    scope: `api://${organisation.scopeAddress}/access_as_user`,
-    clientId: organisation.publicClientId,
-    subscriptionKey: organisation.subscriptionKey,
+    tokenUrl: `${authUrl}/${organization.tenantId}/oauth2/v2.0/token`,
+    scope: `api://${organization.scopeAddress}/access_as_user`,
+    clientId: organization.publicClientId,
+    subscriptionKey: organization.subscriptionKey,
     agent: new Agent({ ca: readFileSync(caFile, 'utf8'), keepAlive: true }),
   };
 }
@@ -132,8 +132,8 @@ function progressOf(count: number): (done: number) => void {
   };
 }
 
-function startLine(addresses: Addresses, organisation: Organisation): string {
-  const { tenantId, scopeAddress, subscriptionKey, publicClientId } = organisation;
+function startLine(addresses: Addresses, organization: Organization): string {
+  const { tenantId, scopeAddress, subscriptionKey, publicClientId } = organization;
   const line = {
     baseUrl: addresses.baseUrl,
     authUrl: addresses.authUrl,
@@ -142,26 +142,26 @@ function startLine(addresses: Addresses, organisation: Organisation): string {
     subscriptionKey,
     ca: addresses.ca,
     control: addresses.control,
-    clients: organisation.clients.map(({ clientId, clientSecret, person }) => {
+    clients: organization.clients.map(({ clientId, clientSecret, person }) => {
       return { clientId, clientSecret, userId: person.userId, roles: person.roles };
     }),
-    users: organisation.accounts.map(({ username, password, person }) => {
+    users: organization.accounts.map(({ username, password, person }) => {
       return { userId: person.userId, username, password, clientId: publicClientId, roles: person.roles };
     }),
   };
   return `${JSON.stringify(line)}\n`;
 }
 
-function startText(addresses: Addresses, organisation: Organisation, visible: number): string {
-  const auditor = organisation.clients.find((client) => client.person.roles.includes('Security Administrator'));
+function startText(addresses: Addresses, organization: Organization, visible: number): string {
+  const auditor = organization.clients.find((client) => client.person.roles.includes('Security Administrator'));
   return [
     `The reference service is listening, with ${visible} audit records`,
     '',
     `  base address      ${addresses.baseUrl}`,
-    `  token endpoint    ${addresses.authUrl}/${organisation.tenantId}/oauth2/v2.0/token`,
-    `  tenant id         ${organisation.tenantId}`,
-    `  scope address     ${organisation.scopeAddress}`,
-    `  subscription key  ${organisation.subscriptionKey}`,
+    `  token endpoint    ${addresses.authUrl}/${organization.tenantId}/oauth2/v2.0/token`,
+    `  tenant id         ${organization.tenantId}`,
+    `  scope address     ${organization.scopeAddress}`,
+    `  subscription key  ${organization.subscriptionKey}`,
     `  authority         ${addresses.ca}`,
     `  control           ${addresses.control}`,
     `  client            ${auditor?.clientId ?? ''} (Security Administrator), secret ${auditor?.clientSecret ?? ''}`,

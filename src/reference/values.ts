@@ -32,11 +32,11 @@ const longest = 36_500 * 86_400_000;
 const longestWait = 24 * 86_400_000;
 
 /** Parses a duration such as `250ms`, `10s`, `1.5h`, `30d` to ms. */
-export function durationOf(given: unknown, most = longest): number {
+export function durationOf(given: unknown, max = longest): number {
   const match = typeof given === 'string' ? /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(given) : null;
   const ms = Number(match?.[1]) * (unitMs[match?.[2] ?? ''] ?? Number.NaN);
   if (!Number.isFinite(ms)) throw new BadValue(`${quoted(given)} is not a duration such as 250ms, 10s, 5m, 2h, 30d`);
-  if (ms > most) throw new BadValue(`${quoted(given)} is longer than ${durationText(most)}`);
+  if (ms > max) throw new BadValue(`${quoted(given)} is longer than ${durationText(max)}`);
   return ms;
 }
 
@@ -58,13 +58,13 @@ export function choice<T extends string>(...allowed: readonly T[]): Kind<T> {
   };
 }
 
-export function whole(least: number, most: number): Kind<number> {
+export function whole(min: number, max: number): Kind<number> {
   return {
     placeholder: 'N',
     read(given) {
       const value = numberOf(given);
-      if (!Number.isInteger(value) || value < least || value > most) {
-        throw new BadValue(`${quoted(given)} is not a whole number from ${least} to ${most}`);
+      if (!Number.isInteger(value) || value < min || value > max) {
+        throw new BadValue(`${quoted(given)} is not a whole number from ${min} to ${max}`);
       }
       return value;
     },
@@ -72,13 +72,13 @@ export function whole(least: number, most: number): Kind<number> {
   };
 }
 
-/** A number from 0 to `most`, by default a share from 0 to 1. */
-export function share(most = 1): Kind<number> {
+/** A number from 0 to `max`, by default a share from 0 to 1. */
+export function share(max = 1): Kind<number> {
   return {
-    placeholder: most === 1 ? 'SHARE' : 'N',
+    placeholder: max === 1 ? 'SHARE' : 'N',
     read(given) {
       const value = numberOf(given);
-      if (!(value >= 0 && value <= most)) throw new BadValue(`${quoted(given)} is not a number from 0 to ${most}`);
+      if (!(value >= 0 && value <= max)) throw new BadValue(`${quoted(given)} is not a number from 0 to ${max}`);
       return value;
     },
     show: (value) => value,

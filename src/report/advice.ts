@@ -8,7 +8,7 @@ import { unreadCommand } from './backfills.ts';
 import { isFailing } from './sink-health.ts';
 import { size } from './format-size.ts';
 import { ago, counted, rfc3339, span } from './format-time.ts';
-import { isLate } from './headline.ts';
+import { isLate } from './status-summary.ts';
 
 interface Advice {
   readonly what: string;
@@ -123,7 +123,7 @@ const rules: readonly Rule[] = [
   firstSink(
     (sink) => sink.deadLetters > 0 && !isRetired(sink),
     ({ id, deadLetters }) => ({
-      what: `Sink ${id} rejected ${counted(deadLetters, 'record')} for good.`,
+      what: `Sink ${id} rejected ${counted(deadLetters, 'record')} permanently.`,
       lost: 'Nothing is lost: each record is kept with the message of the receiver.',
       operation: `waybill dead-letters show --all --sink ${id}; then "retry" after fixing the cause, or "discard"`,
     }),

@@ -19,14 +19,14 @@ export function* joined(parts: Iterable<Chunks>, separator: string): Generator<s
 }
 
 /**
- * The same text in chunks of at least `least` characters, except the last: each chunk has a fixed
+ * The same text in chunks of at least `minLength` characters, except the last: each chunk has a fixed
  * cost.
  */
-export function* gathered(chunks: Iterable<string>, least: number): Generator<string, void, void> {
+export function* gathered(chunks: Iterable<string>, minLength: number): Generator<string, void, void> {
   let held = '';
   for (const chunk of chunks) {
     held += chunk;
-    if (held.length < least) continue;
+    if (held.length < minLength) continue;
     yield held;
     held = '';
   }

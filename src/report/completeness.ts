@@ -8,7 +8,7 @@ import { cut } from '../record/text.ts';
 import type { Coverage, SinkCoverage, SinkSnapshot, Snapshot, SourceSnapshot } from '../model/snapshot.ts';
 import type { Micros } from '../model/time.ts';
 
-/** Characters of the last error of a source in a verdict, which is one line. */
+/** Characters of the last error of a source in a summary, which is one line. */
 const maxTroubleLength = 160;
 
 type SourceFacts = Pick<
@@ -16,7 +16,7 @@ type SourceFacts = Pick<
   'id' | 'state' | 'closeDelaySeconds' | 'serverNow' | 'trouble' | 'held' | 'clock' | 'nextProof' | 'undated' | 'retiredAt'
 >;
 
-/** The current facts that a verdict depends on. */
+/** The current facts that a summary depends on. */
 export interface Present {
   /** Set when no daemon runs. */
   readonly stopped: Snapshot['stopped'];
@@ -27,7 +27,7 @@ export interface Present {
 }
 
 /**
- * The facts for the verdict on a period: the period, the current state, and the parts of the period
+ * The facts for the summary of a period: the period, the current state, and the parts of the period
  * that the ledger covers. Times in µs.
  */
 export interface Facts extends Present {
@@ -106,7 +106,7 @@ export function dueAfterSeconds(closeDelaySeconds: number): number {
   return 2 * closeDelaySeconds + steadyWidth(closeDelaySeconds * secondMicros) / secondMicros;
 }
 
-/** Every verdict comes from this function. */
+/** Every summary comes from this function. */
 export function completeness(facts: Facts): Completeness {
   const all = facts.sources.map((source) => examine(source, facts));
   const taking = all.filter(({ takesPart }) => takesPart);

@@ -1,4 +1,4 @@
-/** Decides which sinks fail, for the headline, tables and advice of `status`. Pure. */
+/** Decides which sinks fail, for the summary, tables and advice of `status`. Pure. */
 import type { SinkSnapshot } from '../model/snapshot.ts';
 
 type Facts = Pick<SinkSnapshot, 'state' | 'hasDelivered' | 'attempts' | 'trouble' | 'lagSeconds'>;
@@ -23,7 +23,7 @@ export function isFailing({ state, hasDelivered, attempts = 0, lagSeconds }: Fac
 }
 
 /** True if an operator must act: the sink is blocked, unconfigured or not ready, or it fails. */
-export function sinkNeedsYou(sink: Facts): boolean {
+export function sinkNeedsAttention(sink: Facts): boolean {
   const { state, trouble } = sink;
   if (state === 'retired') return false;
   return state === 'blocked' || state === 'unconfigured' || trouble !== undefined || isFailing(sink);

@@ -8,7 +8,7 @@ import { samples, seenWithin } from '../telemetry/delays.ts';
 import { rfc3339 } from './format-time.ts';
 import { journalForecast } from './journal-forecast.ts';
 import type { JournalForecast } from './journal-forecast.ts';
-import { begun, serverTime, statusVerdict, verdict } from './headline.ts';
+import { begun, serverTime, statusCompleteness, statusSummary } from './status-summary.ts';
 
 interface StatusJson {
   readonly summary: string;
@@ -82,10 +82,10 @@ interface StatusJson {
 }
 
 export function statusJson(snapshot: Snapshot): StatusJson {
-  const found = statusVerdict(snapshot);
+  const found = statusCompleteness(snapshot);
   const { bytes, maxSize, head } = snapshot.journal;
   return {
-    summary: verdict(snapshot),
+    summary: statusSummary(snapshot),
     complete: found?.complete ?? false,
     delivered: found?.delivered ?? false,
     version: snapshot.version,

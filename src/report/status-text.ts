@@ -1,5 +1,5 @@
 /**
- * `waybill status` as text: the verdict, tables of sources and sinks, the journal, and advice on
+ * `waybill status` as text: the summary, tables of sources and sinks, the journal, and advice on
  * the most urgent problem. At most 24 lines: rows with problems come first, and rows that do not
  * fit are counted.
  */
@@ -11,12 +11,12 @@ import { backfillLines } from './backfills.ts';
 import { samples, seenWithin } from '../telemetry/delays.ts';
 import { bound } from './close-delay-advice.ts';
 import { size } from './format-size.ts';
-import { isFailing, sinkNeedsYou } from './sink-health.ts';
+import { isFailing, sinkNeedsAttention } from './sink-health.ts';
 import { printable } from '../escape.ts';
 import { cut, right, table, wrapped } from './text-table.ts';
 import { ago, counted, grouped, span, zoned } from './format-time.ts';
-import { completeUntil, serverTime, sourceNeedsYou, verdict } from './headline.ts';
-import { whenDue } from './verdict.ts';
+import { completeUntil, serverTime, sourceNeedsAttention, statusSummary } from './status-summary.ts';
+import { whenDue } from './summary.ts';
 
 export interface StatusTextOptions {
   /** The caller checks the terminal and NO_COLOR. */
@@ -37,7 +37,7 @@ const stampsMax = 2;
 
 export function statusText(snapshot: Snapshot, { color, tz, width }: StatusTextOptions): string {
   const advice = worst(snapshot);
-  const head = wrapped(verdict(snapshot, tz), width, Infinity, '  ');
+  const head = wrapped(statusSummary(snapshot, tz), width, Infinity, '  ');
   const tail = advice
     ? [
         ...wrapped(advice.what, width, adviceMax - 4, '  '),
@@ -174,12 +174,12 @@ function rowsOf<Item extends { readonly id: string }>(
 
 export function sourceTrouble(source: SourceSnapshot): number {
   if (source.state === 'retired') return -1;
-  return sourceNeedsYou(source) ? 2 : source.gaps > 0 || source.recountsOverdue > 0 ? 1 : 0;
+  return sourceNeedsAttention(source) ? 2 : source.gaps > 0 || source.recountsOverdue > 0 ? 1 : 0;
 }
 
 export function sinkTrouble(sink: SinkSnapshot): number {
   if (sink.state === 'retired') return -1;
-  if (sinkNeedsYou(sink)) return 2;
+  if (sinkNeedsAttention(sink)) return 2;
   return sink.deadLetters > 0 || !sink.hasDelivered ? 1 : 0;
 }
 

@@ -12,10 +12,11 @@ export function nearest(given: string, names: readonly string[]): string | undef
   return best && best.distance <= Math.floor(Math.max(requested.length, best.name.length) / 3) ? best.name : undefined;
 }
 
-/** Follows an error message: `the nearest is "a"`, else `there are a, b`. */
+/** Follows an error message: `the nearest is "a"`, else `expected one of a, b`. */
 export function nearestOrAll(given: string, names: readonly string[]): string {
   const found = nearest(given, names);
-  return found === undefined ? `there are ${names.join(', ')}` : `the nearest is "${found}"`;
+  if (found !== undefined) return `the nearest is "${found}"`;
+  return `expected ${names.length === 1 ? '' : 'one of '}${names.join(', ')}`;
 }
 
 /** Optimal string alignment, row by row. */

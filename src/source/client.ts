@@ -88,7 +88,7 @@ class HttpSource implements ServiceSource {
   }
 
   async page(request: PageRequest, signal: AbortSignal): Promise<Page> {
-    const what = `page ${request.page ?? '(first)'} of ${this.#setting}`;
+    const what = `${request.page === undefined ? 'the first page' : `page ${request.page}`} of ${this.#setting}`;
     const refused = await this.#attempt(request, what, signal);
     if ('items' in refused) return refused;
     // The service may have renewed the token or the subscription key: both are read again, and the page
@@ -200,7 +200,7 @@ class HttpSource implements ServiceSource {
         receivedMonotonic,
       };
     }
-    const message = saidBy(answer);
+    const message = statusText(answer);
     if (answer.status === 401) return { token, message };
     throw this.#refusal(answer, message, what, date ?? now);
   }
@@ -277,19 +277,19 @@ interface Unauthorized {
  * The status with the error text of the body: a problem (RFC 9457), an error of an API gateway, or
  * the start of plain text. Other JSON is not shown, as it may hold records.
  */
-function saidBy(answer: Answer): string {
+function statusText(answer: Answer): string {
   const text = new TextDecoder().decode(answer.body);
-  let said: unknown;
+  let shown: unknown;
   try {
     const value: unknown = JSON.parse(text);
     const error = member(value, 'error');
     const parts = [member(value, 'title'), member(value, 'detail'), member(value, 'message'), member(error, 'message'), error];
     const message = parts.filter((part): part is string => typeof part === 'string' && part !== '');
-    said = message.join(': ');
+    shown = message.join(': ');
   } catch {
-    said = text;
+    shown = text;
   }
-  const message = quote(String(said), 200);
+  const message = quote(String(shown), 200);
   return message === '' ? String(answer.status) : `${answer.status} ${message}`;
 }
 

@@ -200,16 +200,16 @@ export class TokenStore implements AsyncDisposable {
     }
     if (answer.status === 200) return answer;
 
-    const said = readRefusal(answer);
-    const message = [said.error, said.description].filter(Boolean).join(': ') || `status ${answer.status}`;
-    if (said.error === '' || answer.status === 429 || answer.status >= 500 || transient.has(said.error)) {
+    const refusal = readRefusal(answer);
+    const message = [refusal.error, refusal.description].filter(Boolean).join(': ') || `status ${answer.status}`;
+    if (refusal.error === '' || answer.status === 429 || answer.status >= 500 || transient.has(refusal.error)) {
       const now = this.#clock.now();
       const retryAfterMs = parseRetryAfter(answer.headers['retry-after'], parseHttpDate(answer.headers['date'], now) ?? now);
       const status = answer.status >= 300 && answer.status < 400 ? `status ${answer.status}, redirects are not followed` : message;
       // The tenant is a part of the path.
       throw this.#unreachable(status, retryAfterMs, answer.status === 404 ? `authUrl and ${this.#setting}.tenantId` : 'authUrl');
     }
-    throw new WaybillError('token_refused', `${this.#begin()}: ${message}; see ${this.#setting}.${this.#at(said)}`);
+    throw new WaybillError('token_refused', `${this.#begin()}: ${message}; see ${this.#setting}.${this.#at(refusal)}`);
   }
 
   #unreachable(message: string, retryAfterMs?: number, at = 'authUrl'): WaybillError {

@@ -133,7 +133,7 @@ export const metricTable = {
     note: 'A file was truncated or deleted.',
   },
   waybill_messages_truncated_total: { type: 'counter', labels: 'sink', help: 'Messages truncated to the maximum size of the receiver' },
-  waybill_dead_letters: { type: 'gauge', labels: 'sink', help: 'Records that the sink rejected for good' },
+  waybill_dead_letters: { type: 'gauge', labels: 'sink', help: 'Records that the sink rejected permanently' },
 } as const satisfies Readonly<Record<string, Metric>>;
 
 /** `seconds`, `bytes`, or empty for a number. */

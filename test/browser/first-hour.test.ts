@@ -29,7 +29,7 @@ test('shows in the first hour what the daemon waits for, and until when', async 
     const { page, faults } = await watchedPage(browser, `${addresses[0] ?? ''}/`);
     await says(page, '#summary', /^NOTHING DUE YET/);
     await says(page, '#summary-rest', /^First proof about [\d:]+ UTC/);
-    // The tile shows the time of the verdict.
+    // The tile shows the time of the summary.
     const [due = ''] = /[\d:]+ UTC/.exec(await page.locator('#summary-rest').innerText()) ?? [];
     await says(page, '#waits', /production waits: the clock of the service is being measured.*next window proven about/);
     await says(

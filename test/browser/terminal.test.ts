@@ -18,7 +18,7 @@ test('the demo prints denials as they arrive, then a ledger whose windows are pr
     let printed = '';
     for await (const chunk of demo.stdout) {
       printed += String(chunk);
-      if (/^Lifetime: .*$/m.test(printed)) break;
+      if (/^Collected since the ledger started: .*$/m.test(printed)) break;
     }
     demo.kill('SIGINT');
     await once(demo, 'exit');

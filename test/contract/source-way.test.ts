@@ -93,7 +93,7 @@ describe('trust', () => {
     [
       'an unknown issuer',
       () => other.issue({ name: 'service', hosts: ['127.0.0.1'] }),
-      /^sources\.production\.tls\.ca: certificate of 127\.0\.0\.1 issued by 'Other Root' is not trusted; trusted here: built-in roots, 'Test Root' \(until \d{4}\); subject 'service', valid from \d{4}-\d\d-\d\d to \d{4}-\d\d-\d\d; to trust its issuer, set sources\.production\.tls\.ca: \/path\/to\/ca\.pem$/,
+      /^sources\.production\.tls\.ca: certificate of 127\.0\.0\.1 issued by 'Other Root' is not trusted; trusted here: built-in roots, 'Test Root' \(until \d{4}\); subject 'service', valid from \d{4}-\d\d-\d\d to \d{4}-\d\d-\d\d; to trust its issuer, set sources\.production\.tls\.ca to a PEM file with it$/,
     ],
     [
       'a self-signed certificate',

@@ -90,10 +90,11 @@ test('an archive has each record once after kills, and its ledger proves every w
     expect(commands).toHaveLength(10);
     const outputs = commands.map((each) => run(place.directory, each, environment));
     expect(outputs[0]).toBe(readFileSync(place.path('archive.pub'), 'utf8'));
-    expect(outputs[2]).toMatch(/^intact: \d+ lines, of which a checkpoint from elsewhere confirms [1-9]\d*$/m);
+    expect(outputs[2]).toMatch(/^intact: \d+ lines checked; confirmed by a checkpoint from elsewhere \(--since\): [1-9]\d*$/m);
     for (const i of [3, 4]) expect(outputs[i]).toContain('INTACT');
     expect(outputs[5]).toBe('no gaps\n');
-    expect(outputs[8]).toContain('intact: 1 lines');
+    expect(outputs[6]).toBe('no operations\n');
+    expect(outputs[8]).toContain('intact: 1 proof checked');
     const exported = readFileSync(place.path('period.ndjson'), 'utf8').trimEnd().split('\n');
     expect(exported.length).toBeGreaterThan(proven.length);
     expect(verifyWithPython('--proof', place.path('period.ndjson'), '--key', place.path('archive.pub'))).toMatchObject({ code: 0 });

@@ -132,7 +132,7 @@ test('the report, a manual count of a day, and the comparison with a SIEM agree 
     ]);
     expect(gone).toMatchObject({ code: 0, stderr: '' });
     expect(gone.stdout).toContain(`${inWindows.length.toLocaleString('en')} records`);
-    expect(never).toMatchObject({ code: 2, stdout: '', stderr: 'cannot find the source "nobody": there are other, production\n' });
+    expect(never).toMatchObject({ code: 2, stdout: '', stderr: 'cannot find the source "nobody": expected one of other, production\n' });
     expect(beyond.code).toBe(3);
     expect(beyond.stdout).toMatch(/^(COMPLETE SO FAR AND DELIVERED|INCOMPLETE: not covered: .*, the daemon is not running)\n/);
     expect([csv.code, html]).toEqual([0, { code: 0, stdout: '', stderr: '' }]);

@@ -10,7 +10,7 @@ import { ServiceClock } from '../../src/reference/clock.ts';
 import { DataFile } from '../../src/reference/data-file.ts';
 import { Feed } from '../../src/reference/logs/feed.ts';
 import { Store } from '../../src/reference/logs/store.ts';
-import { organisationOf } from '../../src/reference/people/organisation.ts';
+import { organizationOf } from '../../src/reference/people/organization.ts';
 import { Switches } from '../../src/reference/switches.ts';
 import { logOf, opens, places, policy, protect, type Protected } from '../support/reference/files.ts';
 import { Service } from '../support/reference/service.ts';
@@ -64,7 +64,7 @@ test('records and the id of the next one are written together or not at all, at 
   onTestFinished(() => data.close());
   const store = new Store(data);
   const switches = new Switches();
-  const feed = new Feed(new ServiceClock('system'), data, store, switches.values, organisationOf('1'), '1');
+  const feed = new Feed(new ServiceClock('system'), data, store, switches.values, organizationOf('1'), '1');
   data.setFact = () => {
     throw new Error('the disk is full');
   };

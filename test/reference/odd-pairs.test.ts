@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ServiceClock } from '../../src/reference/clock.ts';
 import { DataFile } from '../../src/reference/data-file.ts';
 import { Feed } from '../../src/reference/logs/feed.ts';
-import { organisationOf } from '../../src/reference/people/organisation.ts';
+import { organizationOf } from '../../src/reference/people/organization.ts';
 import { Store } from '../../src/reference/logs/store.ts';
 import { switchNames, Switches } from '../../src/reference/switches.ts';
 
@@ -30,7 +30,7 @@ async function texts(odd: readonly string[], share: number, count: number): Prom
   const data = new DataFile(join(folder, `${odd.join('-')}.db`), false);
   const store = new Store(data);
   try {
-    const feed = new Feed(new ServiceClock('system'), data, store, switches.values, organisationOf('1'), odd.join());
+    const feed = new Feed(new ServiceClock('system'), data, store, switches.values, organizationOf('1'), odd.join());
     await feed.fill(count, 3_600_000, () => undefined, neverAborted);
     return [...store.all(everything)].flat();
   } finally {

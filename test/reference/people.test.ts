@@ -173,7 +173,7 @@ describe('roles assigned and removed', () => {
     expect((await service.call(caller, 'GET', '/logs/full-payload')).status).toBe(403);
   });
 
-  test('leave each user at least one, and the organisation its one Super Administrator', async () => {
+  test('leave each user at least one, and the organization its one Super Administrator', async () => {
     const role = async (method: string, userId: string, roleName: string): Promise<number> =>
       method === 'POST'
         ? (await service.call(administrator, 'POST', `/users/${userId}`, { roleName })).status

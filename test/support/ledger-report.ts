@@ -6,7 +6,7 @@ import type { Database } from 'better-sqlite3';
 import { openLedgerReport } from '../../src/journal/queries/ledger.ts';
 import type { ReportQuery } from '../../src/journal/queries/ledger.ts';
 import type { LedgerReport } from '../../src/model/ledger-report.ts';
-import { assessed } from '../../src/report/verdict.ts';
+import { assessed } from '../../src/report/summary.ts';
 import type { Present } from '../../src/report/completeness.ts';
 
 /** A running daemon without any known problem. */

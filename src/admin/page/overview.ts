@@ -9,10 +9,10 @@ import type { Micros } from '../../model/time.ts';
 import { WaybillError } from '../../errors.ts';
 import { worst } from '../../report/advice.ts';
 import { rfc3339 } from '../../report/format-time.ts';
-import { sinkNeedsYou } from '../../report/sink-health.ts';
+import { sinkNeedsAttention } from '../../report/sink-health.ts';
 import { byTrouble, sinkTrouble, sourceTrouble, waitLines } from '../../report/status-text.ts';
 import { dueAfterSeconds } from '../../report/completeness.ts';
-import { begun, serverTime, sourceNeedsYou, statusVerdict } from '../../report/headline.ts';
+import { begun, serverTime, sourceNeedsAttention, statusCompleteness } from '../../report/status-summary.ts';
 import { statusJson } from '../../report/status-json.ts';
 import type { History } from './history.ts';
 
@@ -79,7 +79,7 @@ export function overviewOf(snapshot: Snapshot, windows: ReadonlyMap<string, read
 
 function commonOf(snapshot: Snapshot) {
   const { version, summary, complete, delivered, journal } = statusJson(snapshot);
-  const found = statusVerdict(snapshot);
+  const found = statusCompleteness(snapshot);
   const firstProof = found?.nothingDue?.firstProof;
   return {
     generatedAt: rfc3339(snapshot.now),
@@ -96,10 +96,10 @@ function commonOf(snapshot: Snapshot) {
 }
 
 /**
- * The color of the headline: nothing to do, nothing due yet, attention needed, or a part of the
+ * The color of the summary: nothing to do, nothing due yet, attention needed, or a part of the
  * ledger is not proven.
  */
-function toneOf(found: ReturnType<typeof statusVerdict>, snapshot: Snapshot): 'good' | 'waiting' | 'warning' | 'bad' {
+function toneOf(found: ReturnType<typeof statusCompleteness>, snapshot: Snapshot): 'good' | 'waiting' | 'warning' | 'bad' {
   const isAdvised = worst(snapshot) !== undefined;
   if (!found) return 'warning';
   if (found.nothingDue) return isAdvised ? 'warning' : 'waiting';
@@ -112,7 +112,7 @@ function sourceJson(source: SourceSnapshot, snapshot: Snapshot, windows: readonl
   return {
     id,
     state: snapshot.stopped && state === 'active' ? 'stopped' : state,
-    needsAttention: sourceNeedsYou(source),
+    needsAttention: sourceNeedsAttention(source),
     message: held?.message ?? trouble ?? null,
     lastError: lastError ?? null,
     frontier: begun(source) ? rfc3339(frontier) : null,
@@ -130,7 +130,7 @@ function sinkJson(sink: SinkSnapshot, history: History) {
   const { id, type, state, lagRecords, lagSeconds, deadLetters, lastSuccess, lastError, trouble, hasDelivered, attempts, nextAttempt } =
     sink;
   return {
-    ...{ id, type, state, needsAttention: sinkNeedsYou(sink), lagRecords, lagSeconds, deadLetters, hasDelivered },
+    ...{ id, type, state, needsAttention: sinkNeedsAttention(sink), lagRecords, lagSeconds, deadLetters, hasDelivered },
     perSecond: history.sinkRate(id) ?? null,
     message: trouble ?? null,
     // After a recovery, `isFailing` is false and `lastError` stays.

@@ -36,10 +36,10 @@ const advice: Readonly<Record<string, string>> = {
 export function failureOf(thrown: unknown, action: string, connection: Connection): Failure {
   if (!(thrown instanceof S3ServiceException)) return unanswered(thrown, action, connection);
   const status = thrown.$metadata.httpStatusCode ?? 0;
-  const words = `${status} ${thrown.name}: ${quote(thrown.message, 300)}`;
+  const detail = `${status} ${thrown.name}: ${quote(thrown.message, 300)}`;
   const isTransient = (status >= 500 && status !== 501) || status === 429 || transientErrors.has(thrown.name);
   const hint = advice[thrown.name];
-  const message = `${action}: ${hint === undefined ? '' : `${hint}: `}${words}`;
+  const message = `${action}: ${hint === undefined ? '' : `${hint}: `}${detail}`;
   return { isTransient, error: new WaybillError(isTransient ? 'sink_unavailable' : 'sink_blocked', message, { cause: thrown }) };
 }
 

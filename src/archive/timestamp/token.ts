@@ -222,8 +222,8 @@ export function leadsTo(roots: readonly X509Certificate[], { signer, certificate
 function permits({ raw }: X509Certificate, between: number): boolean {
   const extensions = extensionsOf(raw);
   const basic = extensions.find(({ identifier }) => identifier === oid.basicConstraints);
-  const most = basic && AsnConvert.parse(plain(octetsIn(basic.value)), BasicConstraints).pathLenConstraint;
-  if (most !== undefined && between > most) return false;
+  const maxBetween = basic && AsnConvert.parse(plain(octetsIn(basic.value)), BasicConstraints).pathLenConstraint;
+  if (maxBetween !== undefined && between > maxBetween) return false;
   return extensions.every(
     ({ identifier, isCritical }) => identifier !== oid.nameConstraints && (!isCritical || permittedExtensions.includes(identifier)),
   );

@@ -165,22 +165,22 @@ export class LedgerCheck implements Disposable {
   /** Also reports the times that no window covers. */
   #summarize(source: string, verdicts: readonly Verdict[]): SourceWindows {
     const lines = verdicts.map(({ line }) => line).sort((a, b) => a.from - b.from);
-    let to = this.#period.from ?? lines[0]?.from ?? 0;
+    let covered = this.#period.from ?? lines[0]?.from ?? 0;
     const end = this.#period.to ?? 0;
     for (const window of [...lines, { from: end, to: end }]) {
-      if (window.from > to) {
-        const object = `${source} ${microsToIso(to)}/${microsToIso(window.from)}`;
+      if (window.from > covered) {
+        const object = `${source} ${microsToIso(covered)}/${microsToIso(window.from)}`;
         if (this.#period.from === undefined) this.#findings.note(object, 'no window covers this time');
         else this.#findings.unproven(object, 'no window covers this time');
       }
-      to = Math.max(to, window.to);
+      covered = Math.max(covered, window.to);
     }
     return {
       source,
       windows: lines.length,
       proven: verdicts.filter(({ open }) => open === undefined).length,
       from: lines[0]?.from ?? 0,
-      to,
+      to: lines.reduce((latest, line) => Math.max(latest, line.to), 0),
     };
   }
 }

@@ -101,7 +101,7 @@ function list(deadLetters: readonly DeadLetterRow[], json: boolean, io: Io): voi
   if (json) printJson(io, { deadLetters: deadLetters.map(facts) });
   else if (deadLetters.length === 0) io.stdout.write('no dead letters\n');
   else {
-    const columns = ['sink', right('entry'), 'source', 'record time', 'rejected', 'code', right('attempts'), 'state'];
+    const columns = ['SINK', right('ENTRY'), 'SOURCE', 'RECORD TIME', 'REJECTED', 'CODE', right('ATTEMPTS'), 'STATE'];
     const rows = deadLetters.map(({ sink, seq, source, time, at, code, attempts, state }) => [
       ...[sink, String(seq), source, time === undefined ? '-' : rfc3339(time), rfc3339(at), codeText(code), String(attempts), state],
     ]);

@@ -148,7 +148,7 @@ async function list(values: ValuesOf<typeof listOptions>, io: Io): Promise<numbe
   else if (gaps.length === 0) io.stdout.write('no gaps\n');
   else {
     const rows = gaps.map((gap) => [gap.source, gap.from, gap.to, gap.state, gap.nextTry ?? '-', reasonText(gap)]);
-    printTable(io, ['source', 'from', 'to', 'state', 'next retry', 'reason'], rows);
+    printTable(io, ['SOURCE', 'FROM', 'TO', 'STATE', 'NEXT RETRY', 'REASON'], rows);
   }
   return 0;
 }

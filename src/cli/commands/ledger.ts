@@ -12,7 +12,7 @@ import { ledgerDocument, zoneOfWords } from '../../report/ledger/document.ts';
 import { gathered, joined } from '../../report/chunks.ts';
 import { rfc3339 } from '../../report/format-time.ts';
 import { presentOf } from '../../report/completeness.ts';
-import { assessed } from '../../report/verdict.ts';
+import { assessed } from '../../report/summary.ts';
 import { version } from '../../version.ts';
 import type { LedgerReport, LongLedgerReport } from '../../model/ledger-report.ts';
 import type { Micros } from '../../model/time.ts';

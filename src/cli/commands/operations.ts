@@ -14,7 +14,7 @@ import { readState, settingsFor, stateOptions, type StateValues } from '../state
 
 export const command = defineCommand({
   name: 'operations',
-  summary: 'lists every change that an operator made',
+  summary: 'lists every change to the state that an operator made',
   description: `Lists every change that an operator made to the state: time, actor (not authenticated), operation, source or sink, and outcome. The text
 combines consecutive operations of the same kind, on several windows or records, into one row; --json lists each.`,
   subcommands: {
@@ -60,7 +60,7 @@ function printOperations(found: readonly OperationItem[], io: Io): void {
     if (last && isTogether(last.at(-1), item)) last.push(item);
     else groups.push([item]);
   }
-  const columns = ['time', 'actor (not authenticated)', 'operation', 'source or sink', right('count'), 'outcome', 'reason', 'detail'];
+  const columns = ['TIME', 'ACTOR (NOT AUTHENTICATED)', 'OPERATION', 'SOURCE OR SINK', right('COUNT'), 'OUTCOME', 'REASON', 'DETAIL'];
   const rows = groups.map((group) => {
     const [first] = group;
     if (!first) return [];
@@ -100,7 +100,7 @@ function sum(counts: readonly number[]): number {
 function outcomeOf(group: readonly OperationItem[]): string {
   const outcomes = group.map(({ operation: what, detail: { outcome, delivered } }) => {
     if (typeof outcome === 'string') return outcome;
-    if (what === 'dead-letters retry' && typeof delivered === 'boolean') return delivered ? 'accepted' : 'rejected';
+    if (what === 'dead-letters retry' && typeof delivered === 'boolean') return delivered ? 'delivered' : 'rejected';
     if (what === 'sinks test') return 'unknown';
     return what === 'replay' ? 'requested' : 'done';
   });

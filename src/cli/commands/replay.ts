@@ -19,7 +19,7 @@ const timeOrPosition = 'a time, a date, -7d, or the number of an entry';
 const options = {
   sink: required(text('ID', 'sink')),
   archive: text('ID', 'send the records of this archive sink instead of records of the journal'),
-  from: text('T|POSITION', `${timeOrPosition}; a time leaves out records without a readable one; required without --archive`),
+  from: text('T|POSITION', `${timeOrPosition}; with a time, records without a readable time are left out; required without --archive`),
   to: text('T|POSITION', `${timeOrPosition}; default everything that the sink received`),
   ...operationOptions,
 };

@@ -109,12 +109,12 @@ function list(
     printJson(io, { sinks: listed });
   } else if (known.length === 0) io.stdout.write('no sinks: the daemon has not run yet\n');
   else {
-    const numbers = [right('entry'), right('lag'), right('dead letters')];
+    const numbers = [right('ENTRY'), right('LAG'), right('DEAD LETTERS')];
     const rows = known.map(({ id, type, state, destination, acknowledged, lag, deadLetters, since, orders }) => [
       ...[id, type, orders.adopt === true ? `${state}, adoption pending` : state, isConfigured(id) ? 'yes' : 'no'],
       ...[since === 0 ? 'the start' : rfc3339(since), String(acknowledged), grouped(lag), grouped(deadLetters), destination],
     ]);
-    printTable(io, ['sink', 'type', 'state', 'configured', 'since', ...numbers, 'destination'], rows);
+    printTable(io, ['SINK', 'TYPE', 'STATE', 'CONFIGURED', 'SINCE', ...numbers, 'DESTINATION'], rows);
   }
 }
 

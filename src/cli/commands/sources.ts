@@ -1,7 +1,7 @@
 /** `waybill sources`: the sources of the state, and the retirement of one. */
 import { loadConfig } from '../../config/load.ts';
 import { WaybillError } from '../../errors.ts';
-import { sourcesOf } from '../../journal/backfills.ts';
+import { sourcesOf } from '../../journal/queries/stored.ts';
 import { right } from '../../report/text-table.ts';
 import { grouped, rfc3339 } from '../../report/format-time.ts';
 import { defineCommand, subcommand } from '../command.ts';
@@ -45,7 +45,7 @@ async function list(values: StateValues & { readonly json: boolean }, io: Io): P
       // A frontier at the start of the live range has passed no window yet.
       ...[frontier > liveFrom ? rfc3339(frontier) : 'not yet', rfc3339(closedUntil), grouped(records)],
     ]);
-    printTable(io, ['source', 'state', 'configured', 'starts at', 'complete until', 'closed until', right('records')], rows);
+    printTable(io, ['SOURCE', 'STATE', 'CONFIGURED', 'STARTS AT', 'COMPLETE UNTIL', 'CLOSED UNTIL', right('RECORDS')], rows);
   }
   return 0;
 }

@@ -13,7 +13,7 @@ import type { Micros } from '../../model/time.ts';
 import { ledgerDocument, zoneOfWords } from '../../report/ledger/document.ts';
 import type { LedgerDocument, LedgerDocumentOptions, LedgerFormat } from '../../report/ledger/document.ts';
 import { gathered, jsonChunks, joined } from '../../report/chunks.ts';
-import { assessed } from '../../report/verdict.ts';
+import { assessed } from '../../report/summary.ts';
 import type { Present } from '../../report/completeness.ts';
 
 export type ReportOrder = {

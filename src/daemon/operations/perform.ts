@@ -39,7 +39,7 @@ export async function perform(
       const known = [...journal.sinkPositions.sinks()].map((sink) => sink.id);
       const unknown = sinks?.filter((sink) => !known.includes(sink)) ?? [];
       if (unknown.length > 0)
-        throw new WaybillError('usage', `cannot find the sink "${unknown.join('", "')}" in the state: there are ${known.join(', ')}`);
+        throw new WaybillError('usage', `cannot find the sink "${unknown.join('", "')}" in the state; it has ${known.join(', ')}`);
       return { added: history.add(source, { from, to }, { rate, sinks, expected }, operation) };
     }
     case 'backfill pause':

@@ -115,7 +115,7 @@ async function sendTest(
     throw thrown;
   });
   const delivered = count - rejected.length;
-  await journal.writeOutcome(written, rejected.length === 0 ? 'accepted' : `${delivered} accepted, ${rejected.length} rejected`);
+  await journal.writeOutcome(written, rejected.length === 0 ? 'delivered' : `${delivered} delivered, ${rejected.length} rejected`);
   return { sent: { delivered, rejected } };
 }
 

@@ -5,7 +5,7 @@
 import { wholeSecond } from '../../collect/windows.ts';
 import type { SourceConfig } from '../../config/load.ts';
 import { codeOf } from '../../errors.ts';
-import { unreadOf } from '../../journal/backfills.ts';
+import { unreadOf } from '../../journal/queries/backfills.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { RequestedStart } from '../../model/snapshot.ts';
 import type { Log } from '../../model/telemetry.ts';

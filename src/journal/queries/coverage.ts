@@ -1,5 +1,5 @@
 /**
- * Reads the coverage of a period from the state: the facts for the verdict of the report and of
+ * Reads the coverage of a period from the state: the facts for the summary of the report and of
  * `status`. Read-only.
  */
 import type { Database } from 'better-sqlite3';

@@ -1,7 +1,7 @@
 /** The windows that are not proven, as `gaps list --json` prints them. Reads only the database. */
 import type { Database } from 'better-sqlite3';
 import { parseTimestamp } from '../../record/timestamp.ts';
-import { suspendedTogether } from '../backfills.ts';
+import { suspendedTogether } from './suspensions.ts';
 import { openLedgerReport } from './ledger.ts';
 
 /** Times are RFC 3339. */
@@ -34,7 +34,7 @@ export function gapsOf(db: Database, source?: string): Gap[] {
       const together = isSuspended(id, from) && state !== 'accepted' && reason !== 'shrunk';
       if (state !== 'gap' && state !== 'accepted' && reason !== 'reread' && !together) continue;
       gaps.push({
-        ...{ source: id, from, to, state, reason: together ? 'reread' : reason, message: message, total, received, inWindow },
+        ...{ source: id, from, to, state, reason: together ? 'reread' : reason, message, total, received, inWindow },
         ...{ nextTry: together ? null : nextRecount, together },
       });
     }

@@ -23,7 +23,7 @@ import type { Micros } from '../../model/time.ts';
 import { coverageOf, within } from './coverage.ts';
 import { historyOf, isFiltered, owedStretches, owingSinks, rangesOf, takingSinks, type CoverageQuery, type SinkDbRow } from './owed.ts';
 import { unacknowledged } from './sink-coverage.ts';
-import { suspendedTogether } from '../backfills.ts';
+import { suspendedTogether } from './suspensions.ts';
 import { readLate } from '../late-delays.ts';
 import type { WindowDbRow } from '../window-rows.ts';
 import { WindowCopy } from './window-copy.ts';
@@ -46,7 +46,7 @@ export interface ReportQuery extends CoverageQuery {
 }
 
 /**
- * The tables of a report, and the coverage by source. The verdict also needs the present
+ * The tables of a report, and the coverage by source. The summary also needs the present
  * (src/report/).
  */
 interface LedgerReading extends LedgerTables<LedgerReportWindows>, Disposable {

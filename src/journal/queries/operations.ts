@@ -1,9 +1,18 @@
 /** Operator actions, as `operations list --json` prints them. Reads only the database. */
 import type { Database } from 'better-sqlite3';
 import type { Micros } from '../../model/time.ts';
-import { operationsOf } from '../backfills.ts';
 import { detailOf, instant, withTimes } from '../operation-detail.ts';
 import type { Detail } from '../operation-detail.ts';
+
+/** One row of `operations`. */
+interface OperationRow {
+  readonly n: number;
+  readonly at: Micros;
+  readonly actor: string | null;
+  readonly operation: string;
+  /** JSON. */
+  readonly detail: string | null;
+}
 
 export interface OperationItem {
   readonly n: number;
@@ -24,4 +33,13 @@ export function operationList(db: Database, from: Micros, to: Micros): Operation
     const { source = null, sink = null, reason = null, ...rest } = detailOf(detail);
     return { n, at: instant(at), actor, operation, source, sink, reason, detail: withTimes(rest) };
   });
+}
+
+/** Operator actions in [from, to), oldest first; times in µs. */
+export function operationsOf(db: Database, from: Micros, to: Micros): OperationRow[] {
+  return db
+    .prepare<[number, number], OperationRow>(
+      'SELECT operation_no AS n, at_us AS at, actor, operation, detail FROM operations WHERE at_us >= ? AND at_us < ? ORDER BY operation_no',
+    )
+    .all(from, to);
 }

@@ -2,7 +2,7 @@
 import type { Database } from 'better-sqlite3';
 import type { LedgerReportState } from '../../model/ledger-report.ts';
 import type { Micros } from '../../model/time.ts';
-import { suspendedTogether } from '../backfills.ts';
+import { suspendedTogether } from './suspensions.ts';
 import { stateOf } from './ledger.ts';
 import type { WindowDbRow } from '../window-rows.ts';
 import { lagSeconds, sinkRows, sourceRows } from './snapshot.ts';

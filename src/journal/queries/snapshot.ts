@@ -10,7 +10,8 @@ import type { DelayMeasure } from '../../model/telemetry.ts';
 import type { Micros } from '../../model/time.ts';
 import { coverageOf } from './coverage.ts';
 import { owingSinks, type CoverageQuery } from './owed.ts';
-import { backfillsOf, suspendedTogether, unreadOf } from '../backfills.ts';
+import { backfillsOf, unreadOf } from './backfills.ts';
+import { suspendedTogether } from './suspensions.ts';
 import type { ReportQuery } from './ledger.ts';
 import { diskBudgetOf, setAsideBytes, usedBytes } from '../disk-budget.ts';
 import { createdAt } from '../schema.ts';
@@ -190,7 +191,7 @@ function sinkSnapshots(db: Database, head: number, now: Micros, live: LiveFacts)
 }
 
 /**
- * Adds to the snapshot, for the verdict, which times the whole ledger of each source covers.
+ * Adds to the snapshot, for the summary, which times the whole ledger of each source covers.
  * @param query `configured` gives the start of a source that is not in the state yet
  */
 export function withCoverage(db: Database, snapshot: Snapshot, query: Pick<ReportQuery, keyof CoverageQuery | 'configured'>): Snapshot {

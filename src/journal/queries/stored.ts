@@ -1,5 +1,6 @@
 /** Short reads of a state for commands, on a read-only connection. */
 import type { Database } from 'better-sqlite3';
+import type { Micros } from '../../model/time.ts';
 
 interface StoredSource {
   readonly id: string;
@@ -7,6 +8,19 @@ interface StoredSource {
   readonly destination: string | null;
   /** JSON; null before the first calibration. */
   readonly profile: string | null;
+}
+
+/** A source in the state, for lists. */
+interface KnownSource {
+  readonly id: string;
+  readonly state: string;
+  /** Start, frontier and end of its ledger. */
+  readonly startsAt: Micros;
+  /** Start of the live range. */
+  readonly liveFrom: Micros;
+  readonly frontier: Micros;
+  readonly closedUntil: Micros;
+  readonly records: number;
 }
 
 export interface StoredSink {
@@ -17,6 +31,16 @@ export interface StoredSink {
 
 export function storedSources(db: Database): StoredSource[] {
   return db.prepare<[], StoredSource>('SELECT id, state, destination, profile FROM sources ORDER BY id').all();
+}
+
+export function sourcesOf(db: Database): KnownSource[] {
+  return db
+    .prepare<[], KnownSource>(
+      `SELECT id, state, (SELECT min(from_us) FROM ranges WHERE source = source_no) AS startsAt, from_us AS liveFrom, frontier_us AS frontier,
+              closed_until_us AS closedUntil, collected AS records
+       FROM sources JOIN ranges ON source = source_no AND to_us IS NULL ORDER BY id`,
+    )
+    .all();
 }
 
 export function storedSinks(db: Database): StoredSink[] {

@@ -33,7 +33,7 @@ const subjects = ['Budget', 'Contract', 'Blueprint', 'Payroll', 'Minutes', 'Road
 const types = ['.docx', '.xlsx', '.pdf', '.pptx', '.txt'];
 /** The travel destination in `excludedCountry`. */
 const excludedPlace = 1;
-/** Excluded at the start, unless the organisation already excludes countries. */
+/** Excluded at the start, unless the organization already excludes countries. */
 const excludedCountry = 'NZ';
 
 export class Activity {
@@ -112,7 +112,7 @@ export class Activity {
   }
 
   /**
-   * Selects the people who can sign in and open files, and excludes a country for the organisation.
+   * Selects the people who can sign in and open files, and excludes a country for the organization.
    */
   async #gather(): Promise<void> {
     const personOf = (account: Account): Person[] => {

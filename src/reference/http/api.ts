@@ -7,7 +7,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { IdentityProvider } from '../people/identity-provider.ts';
-import type { Organisation } from '../people/organisation.ts';
+import type { Organization } from '../people/organization.ts';
 import { allows } from '../people/roles.ts';
 import type { User } from '../people/users.ts';
 import type { SwitchValues } from '../switches.ts';
@@ -21,7 +21,7 @@ import { Problem } from './problem.ts';
 import { Routes, type Route } from './routes.ts';
 
 interface ApiParts {
-  readonly organisation: Organisation;
+  readonly organization: Organization;
   readonly provider: IdentityProvider;
   readonly limits: Limits;
   readonly values: SwitchValues;
@@ -61,10 +61,10 @@ export class Api {
 
   /** @throws Problem for a refused request */
   async answer(request: IncomingMessage, path: string, queryText: string): Promise<Answer> {
-    const { limits, organisation } = this.#parts;
+    const { limits, organization } = this.#parts;
     limits.take();
     const key = request.headers['ocp-apim-subscription-key'];
-    if (key !== organisation.subscriptionKey) {
+    if (key !== organization.subscriptionKey) {
       const parameter = 'Ocp-Apim-Subscription-Key';
       throw new Problem(401, `The subscription key is ${key === undefined ? 'missing' : 'not valid'}: header ${parameter}`, { parameter });
     }

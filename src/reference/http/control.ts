@@ -12,7 +12,7 @@ import { BadLine, type Feed } from '../logs/feed.ts';
 import type { Logs } from '../logs/logs.ts';
 import { Problem } from './problem.ts';
 import type { IdentityProvider } from '../people/identity-provider.ts';
-import type { Organisation } from '../people/organisation.ts';
+import type { Organization } from '../people/organization.ts';
 import type { Users } from '../people/users.ts';
 import type { Stats } from './stats.ts';
 import type { Switches } from '../switches.ts';
@@ -20,7 +20,7 @@ import { BadValue, durationOf } from '../values.ts';
 
 interface ControlParts {
   readonly clock: ServiceClock;
-  readonly organisation: Organisation;
+  readonly organization: Organization;
   readonly users: Users;
   readonly provider: IdentityProvider;
   readonly switches: Switches;
@@ -80,7 +80,7 @@ export class ControlServer {
   }
 
   async #answer(endpoint: string, query: URLSearchParams, request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { clock, switches, provider, logs, feed, stats, users, organisation } = this.#parts;
+    const { clock, switches, provider, logs, feed, stats, users, organization } = this.#parts;
     switch (endpoint) {
       case 'GET /truth':
         response.writeHead(200, { 'content-type': 'application/x-ndjson' });
@@ -93,7 +93,7 @@ export class ControlServer {
         // The public client application through which people sign in.
         sendJson(
           response,
-          users.accounts().map((account) => ({ ...account, clientId: organisation.publicClientId })),
+          users.accounts().map((account) => ({ ...account, clientId: organization.publicClientId })),
         );
         return;
       }

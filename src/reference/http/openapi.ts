@@ -30,7 +30,7 @@ const refused: Readonly<Record<number, string>> = {
   403: 'Permission is missing, or a policy denies access for the reason that is named',
   404: 'The path or the body names something that does not exist',
   408: 'The body did not arrive in time',
-  409: 'A rule of the organisation forbids it',
+  409: 'A rule of the organization forbids it',
   413: 'The body or the file is too large',
   415: 'The body is of another media type or encoding',
   429: 'The rate limit is exceeded',

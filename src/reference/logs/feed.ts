@@ -8,7 +8,7 @@ import type { ServiceClock } from '../clock.ts';
 import { instantOf } from '../instant.ts';
 import { idOf, makeOdd } from './oddities.ts';
 import type { DataFile } from '../data-file.ts';
-import type { Organisation } from '../people/organisation.ts';
+import type { Organization } from '../people/organization.ts';
 import { below, randomOf, type Random } from '../random.ts';
 import type { Arrival, Store, StoredRecord } from './store.ts';
 import type { SwitchValues } from '../switches.ts';
@@ -44,13 +44,13 @@ export class Feed {
   #lastTick = 0n;
   #owed = 0;
 
-  constructor(clock: ServiceClock, data: DataFile, store: Store, values: SwitchValues, organisation: Organisation, seed: string) {
+  constructor(clock: ServiceClock, data: DataFile, store: Store, values: SwitchValues, organization: Organization, seed: string) {
     this.#clock = clock;
     const firstId = Number(data.fact('nextLogId') ?? firstLogId);
     this.#data = data;
     this.#store = store;
     this.#values = values;
-    this.#generator = new RecordGenerator(organisation.people, seed, firstId);
+    this.#generator = new RecordGenerator(organization.people, seed, firstId);
     this.#random = randomOf(`${seed}/arrival/${firstId}`);
     this.#randomOfCalls = randomOf(`${seed}/calls/${firstId}`);
   }

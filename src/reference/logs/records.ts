@@ -1,10 +1,10 @@
 /**
- * Generates log records of the people of the organisation: every combination of specification 2.8,
+ * Generates log records of the people of the organization: every combination of specification 2.8,
  * payloads with changing owners, users with their devices. Until it is stored, a record is a list
  * of fields with JSON texts, in the order of specification 2.7.
  */
 import { combinations, type Combination } from './combinations.ts';
-import type { Person } from '../people/organisation.ts';
+import type { Person } from '../people/organization.ts';
 import { networkOf, type UserNetwork } from './network.ts';
 import { below, oneOf, randomOf, uuidOf, type Random } from '../random.ts';
 import type { StoredRecord } from './store.ts';

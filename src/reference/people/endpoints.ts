@@ -18,7 +18,7 @@ function userEndpoints(users: Users): Endpoint[] {
     endpoint({
       method: 'GET',
       path: '/users',
-      summary: 'The users of the organisation',
+      summary: 'The users of the organization',
       permissions: ['users.read', 'users.read.all'],
       query: queryOf(z.object({ expand: z.enum(['true', 'false']).optional(), page: pageNumber.optional() })),
       answers: { 200: usersPage },
@@ -85,7 +85,7 @@ function groupsEndpoint(users: Users): Endpoint {
   return endpoint({
     method: 'GET',
     path: '/groups',
-    summary: 'The groups of the organisation',
+    summary: 'The groups of the organization',
     permissions: ['groups.read', 'groups.read.all'],
     query: queryOf(z.object({ page: pageNumber.optional() })),
     answers: { 200: groupsPage },

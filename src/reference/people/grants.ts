@@ -1,6 +1,6 @@
 /** The grants of the token endpoint: checks client, user and scope of a request, and gives the claims of its tokens (RFC 6749). */
 import { createHash, timingSafeEqual } from 'node:crypto';
-import type { Organisation } from './organisation.ts';
+import type { Organization } from './organization.ts';
 import type { User, Users } from './users.ts';
 
 interface Grant {
@@ -34,16 +34,16 @@ export class OAuthError extends Error {
 }
 
 export class Grants {
-  readonly #organisation: Organisation;
+  readonly #organization: Organization;
   readonly #users: Users;
 
-  constructor(organisation: Organisation, users: Users) {
-    this.#organisation = organisation;
+  constructor(organization: Organization, users: Users) {
+    this.#organization = organization;
     this.#users = users;
   }
 
   get audience(): string {
-    return `api://${this.#organisation.scopeAddress}`;
+    return `api://${this.#organization.scopeAddress}`;
   }
 
   /** @throws OAuthError */
@@ -62,8 +62,8 @@ export class Grants {
     const basic = basicOf(authorization);
     const clientId = basic?.name ?? field('client_id');
     const secret = basic?.secret ?? form.get('client_secret') ?? '';
-    const client = this.#organisation.clients.find((each) => each.clientId === clientId);
-    const isPublic = clientId === this.#organisation.publicClientId;
+    const client = this.#organization.clients.find((each) => each.clientId === clientId);
+    const isPublic = clientId === this.#organization.publicClientId;
     if (!client && !isPublic) throw new OAuthError('invalid_client', 'The client is not known', 401);
     if (client && !same(client.clientSecret, secret)) throw new OAuthError('invalid_client', 'The client secret is wrong', 401);
 
@@ -106,7 +106,7 @@ export class Grants {
     const name = { name: `${user.firstName} ${user.lastName}`, given_name: user.firstName, family_name: user.lastName };
     return {
       oid: user.userId,
-      tid: this.#organisation.tenantId,
+      tid: this.#organization.tenantId,
       ver: '2.0',
       ...(scopes.includes('profile') && { ...name, preferred_username: username }),
       ...(scopes.includes('email') && { email: user.email }),
@@ -120,7 +120,7 @@ export class Grants {
   }
 
   #claims(user: User, clientId: string, more: Record<string, unknown>): Record<string, unknown> {
-    return { oid: user.userId, azp: clientId, tid: this.#organisation.tenantId, ver: '2.0', ...more };
+    return { oid: user.userId, azp: clientId, tid: this.#organization.tenantId, ver: '2.0', ...more };
   }
 }
 

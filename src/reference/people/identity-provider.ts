@@ -10,7 +10,7 @@ import type { DataFile } from '../data-file.ts';
 import { wholeOf } from '../http/body.ts';
 import { Problem } from '../http/problem.ts';
 import { Grants, OAuthError, openIdScopes } from './grants.ts';
-import type { Organisation } from './organisation.ts';
+import type { Organization } from './organization.ts';
 import { algorithm, SigningKeys, type SigningKey } from './signing-keys.ts';
 import type { SwitchValues } from '../switches.ts';
 import type { User, Users } from './users.ts';
@@ -31,7 +31,7 @@ const rememberedMax = 10_000;
 
 export class IdentityProvider {
   readonly #clock: ServiceClock;
-  readonly #organisation: Organisation;
+  readonly #organization: Organization;
   readonly #data: DataFile;
   readonly #users: Users;
   readonly #values: SwitchValues;
@@ -49,15 +49,15 @@ export class IdentityProvider {
    * Rotations and revocations of earlier processes with this data file continue to apply.
    * @param authUrl  the address below which the tenant's endpoints are, without a slash at the end
    */
-  constructor(clock: ServiceClock, organisation: Organisation, data: DataFile, users: Users, values: SwitchValues, authUrl: string) {
+  constructor(clock: ServiceClock, organization: Organization, data: DataFile, users: Users, values: SwitchValues, authUrl: string) {
     this.#clock = clock;
-    this.#organisation = organisation;
+    this.#organization = organization;
     this.#data = data;
     this.#users = users;
     this.#values = values;
     this.#authUrl = authUrl;
     this.#keys = new SigningKeys(data);
-    this.#grants = new Grants(organisation, users);
+    this.#grants = new Grants(organization, users);
     for (const name of countedSwitches) values[name] += Number(data.fact(name) ?? 0);
     this.keepCounts();
   }
@@ -73,15 +73,15 @@ export class IdentityProvider {
   }
 
   get issuer(): string {
-    return `${this.#authUrl}/${this.#organisation.tenantId}/v2.0`;
+    return `${this.#authUrl}/${this.#organization.tenantId}/v2.0`;
   }
 
   owns(path: string): boolean {
-    return path.startsWith(`/${this.#organisation.tenantId}/`);
+    return path.startsWith(`/${this.#organization.tenantId}/`);
   }
 
   async serve(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
-    const endpoint = path.slice(this.#organisation.tenantId.length + 2);
+    const endpoint = path.slice(this.#organization.tenantId.length + 2);
     if (endpoint === 'oauth2/v2.0/token') return this.#token(request, response);
     const document = this.#documents.get(endpoint);
     if (!document) answer(response, 404, { error: 'not_found' });
@@ -169,7 +169,7 @@ export class IdentityProvider {
   }
 
   #discovery(): unknown {
-    const tenant = `${this.#authUrl}/${this.#organisation.tenantId}`;
+    const tenant = `${this.#authUrl}/${this.#organization.tenantId}`;
     return {
       issuer: this.issuer,
       token_endpoint: `${tenant}/oauth2/v2.0/token`,

@@ -1,6 +1,6 @@
 /**
  * The roles of specification section 5 with their permissions, verbatim. Where that table says "not
- * shown" (Policy Administrator, and the two permissions of the organisation policies),
+ * shown" (Policy Administrator, and the two permissions of the organization policies),
  * docs/reference-service.md states the choice and its reason.
  */
 

@@ -1,10 +1,10 @@
 /**
- * The stored people of the organisation: users, roles, groups and credentials. The seed determines
+ * The stored people of the organization: users, roles, groups and credentials. The seed determines
  * the initial ones; calls change them. Constraints of the tables enforce the invariants.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { DataFile } from '../data-file.ts';
-import { nameOf, passwordOf, type Organisation, type Person } from './organisation.ts';
+import { nameOf, passwordOf, type Organization, type Person } from './organization.ts';
 import { roles as everyRole, type Role } from './roles.ts';
 
 /** A user with all fields of user management. */
@@ -45,7 +45,7 @@ interface Row {
   readonly groups: string;
 }
 
-/** A change that would violate a rule of the organisation, which the text names. */
+/** A change that would violate a rule of the organization, which the text names. */
 export class Conflict extends Error {
   override readonly name = 'Conflict';
 }
@@ -68,10 +68,10 @@ export class Users {
   readonly #data: DataFile;
 
   /** Creates the tables, and the people of the seed if there are none. */
-  constructor(data: DataFile, organisation: Organisation, seed: string) {
+  constructor(data: DataFile, organization: Organization, seed: string) {
     this.#data = data;
     data.exec(tables);
-    if (this.count() === 0) data.transaction(() => this.#settle(organisation, seed));
+    if (this.count() === 0) data.transaction(() => this.#settle(organization, seed));
   }
 
   count(): number {
@@ -156,13 +156,13 @@ export class Users {
     return this.#known(userId);
   }
 
-  #settle(organisation: Organisation, seed: string): void {
-    for (const person of organisation.people) {
-      const account = organisation.accounts.find((each) => each.person.userId === person.userId);
+  #settle(organization: Organization, seed: string): void {
+    for (const person of organization.people) {
+      const account = organization.accounts.find((each) => each.person.userId === person.userId);
       this.#insert(person, person.email, account?.password ?? passwordOf(seed, person.userId));
       for (const role of person.roles) this.giveRole(person.userId, role);
     }
-    for (const { groupId, name, members } of organisation.groups) {
+    for (const { groupId, name, members } of organization.groups) {
       this.#data.prepared('INSERT INTO groups (id, name) VALUES (?, ?)').run(groupId, name);
       for (const { userId } of members) this.#data.prepared('INSERT INTO group_members VALUES (?, ?)').run(groupId, userId);
     }

@@ -210,7 +210,7 @@ function excludedCountries({ policies }: PayloadParts): Endpoint[] {
     endpoint({
       method: 'GET',
       path,
-      summary: 'The countries in which nobody of the organisation may protect or open',
+      summary: 'The countries in which nobody of the organization may protect or open',
       permissions: ['organization.read'],
       answers: { 200: shapes.excludedCountries },
       answer: () => json(200, { excludedCountries: policies.excludedCountries() }),
@@ -218,7 +218,7 @@ function excludedCountries({ policies }: PayloadParts): Endpoint[] {
     endpoint({
       method: 'POST',
       path,
-      summary: 'Sets the countries in which nobody of the organisation may protect or open',
+      summary: 'Sets the countries in which nobody of the organization may protect or open',
       permissions: ['organization.update'],
       body: shapes.excludedCountries,
       answers: { 200: shapes.excludedCountries },

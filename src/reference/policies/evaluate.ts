@@ -1,5 +1,5 @@
 /**
- * Evaluates policies in a fixed order: the rule of the organisation; the access of the user, so
+ * Evaluates policies in a fixed order: the rule of the organization; the access of the user, so
  * that others learn nothing about the rules of a payload; time; place. The first failed rule is the
  * reason (specification 2.8). Pure.
  */

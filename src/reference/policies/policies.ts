@@ -1,6 +1,6 @@
 /** The stored policies: access to payloads by user, time and place, and the excluded countries. */
 import type { DataFile } from '../data-file.ts';
-import { nameOf } from '../people/organisation.ts';
+import { nameOf } from '../people/organization.ts';
 import type { Payload } from '../payloads/payloads.ts';
 import type { AccessLevel, Rules } from './shapes.ts';
 

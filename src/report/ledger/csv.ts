@@ -1,7 +1,7 @@
 /**
- * The completeness report as CSV (RFC 4180, without sums): a comment line with the verdict, a
+ * The completeness report as CSV (RFC 4180, without sums): a comment line with the summary, a
  * header, rows. The digest of a report covers the header and the rows by window, which are the same
- * bytes as long as the ledger is the same. It excludes the verdict, which changes with time.
+ * bytes as long as the ledger is the same. It excludes the summary, which changes with time.
  */
 import { createHash } from 'node:crypto';
 import type { LongLedgerReport, LongLedgerReportSource } from '../../model/ledger-report.ts';

@@ -8,7 +8,7 @@ import { jsonChunks } from '../chunks.ts';
 
 export type LedgerFormat = 'json' | 'csv' | 'html';
 
-/** The zone of the times in the verdict; csv and json use UTC everywhere. */
+/** The zone of the times in the summary; csv and json use UTC everywhere. */
 export function zoneOfWords(format: LedgerFormat | 'text', tz: string): string {
   return format === 'csv' || format === 'json' ? 'UTC' : tz;
 }

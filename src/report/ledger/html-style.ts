@@ -11,7 +11,7 @@ h2 { font-size: 1.25rem; margin: 2.25rem 0 .5rem; padding-top: 1rem; border-top:
 h3 { font-size: 1.05rem; margin: 1.5rem 0 .25rem; }
 p, li { max-width: 60rem; }
 .meta, .note, caption { color: var(--soft); font-size: .9rem; }
-.verdict { display: inline-block; margin: .75rem 0 0; padding: .15rem .7rem; border: 2px solid currentColor; border-radius: .3rem; font-weight: 700; }
+.summary { display: inline-block; margin: .75rem 0 0; padding: .15rem .7rem; border: 2px solid currentColor; border-radius: .3rem; font-weight: 700; }
 .good { color: var(--good); } .bad { color: var(--bad); } .warn { color: var(--warn); }
 blockquote { margin: .75rem 0; padding: .25rem 1rem; border-left: .25rem solid var(--line); font-size: 1.05rem; }
 .scroll { overflow-x: auto; margin: .5rem 0 1rem; }

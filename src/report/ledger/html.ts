@@ -45,7 +45,7 @@ export function* ledgerHtml(report: LongLedgerReport, options: LedgerHtmlOptions
     markup`<header>`,
     markup`<h1>Completeness of the audit trail</h1>`,
     markup`<p class="meta">Generated ${local(report.generatedAt, tz)} (${tz}) by Waybill ${version} from its ledger.</p>`,
-    markup`<p class="verdict ${toneOf(report)}">${report.summary}</p>`,
+    markup`<p class="summary ${toneOf(report)}">${report.summary}</p>`,
     ...(report.complete
       ? [markup`<p class="meta">${report.final ? 'Final: every recount is done.' : 'Not final: recounts are pending.'}</p>`]
       : []),
@@ -127,7 +127,7 @@ function serviceText(service: ReportedService | undefined): string {
 }
 
 function lifetimeText({ lifetime }: LongLedgerReportSource): string {
-  return `Collected since its ledger started: ${grouped(lifetime.collected)} = ${grouped(lifetime.inWindows)} in windows + ${grouped(lifetime.outside)} outside of them.`;
+  return `Collected since the ledger started: ${grouped(lifetime.collected)} records = ${grouped(lifetime.inWindows)} in windows + ${grouped(lifetime.outside)} outside of them.`;
 }
 
 function operationsPart({ operations }: LongLedgerReport, tz: string): Html {
@@ -174,7 +174,7 @@ const glossary: readonly (readonly [word: string, meaning: string])[] = [
   ],
   ['Frontier', 'The time before which every window is proven or accepted.'],
   ['Lost', 'The sink reported the loss of delivered records that may belong to this window. The window counts as not delivered.'],
-  ['Dead letter', 'A record that a sink rejected for good. It counts as not delivered.'],
+  ['Dead letter', 'A record that a sink rejected permanently. It counts as not delivered.'],
 ];
 
 function glossaryPart(): Html {

@@ -160,12 +160,12 @@ function deliveredSentences({ sinks }: LongLedgerReportSource): string[] {
 export function unproven(report: LongLedgerReport, source: LongLedgerReportSource, { open, lastDue }: LedgerTally, tz: string): string[] {
   const filtered = source.sinks.filter((sink) => sink.filtered).map(({ id }) => id);
   return [
-    'Records that the service never shows to these credentials, and totals that are always wrong.',
-    'Records that become visible after the last recount of their window: Waybill no longer looks for them.',
+    'Records that the service never shows to these credentials are unknown to Waybill. If its totals are always wrong, a proof is wrong too.',
+    'Records that become visible after the last recount of their window are not found.',
     ...(open === 0
       ? []
       : [
-          `${counted(open, 'window')} ${open === 1 ? 'is' : 'are'} proven but not final: recounts are pending${lastDue === 0 ? '' : `, the last of the next ones at ${local(new Date(lastDue).toISOString(), tz)} (${tz})`}.`,
+          `${counted(open, 'window')} ${open === 1 ? 'is' : 'are'} proven but not final: recounts are pending${lastDue === 0 ? '' : `; the next recount of the last of these windows is at ${local(new Date(lastDue).toISOString(), tz)} (${tz})`}.`,
         ]),
     ...holesOf(report, source.id, tz).map((hole) => `Time not covered: ${hole}.`),
     ...(source.lifetime.outside > 0
@@ -173,10 +173,8 @@ export function unproven(report: LongLedgerReport, source: LongLedgerReportSourc
           `${counted(source.lifetime.outside, 'collected record')} ${source.lifetime.outside === 1 ? 'is' : 'are'} outside the counts of windows: the window is not closed yet, the record was found after the last count, or it has no readable time. Such records are delivered like all others.`,
         ]
       : []),
-    ...(filtered.length === 0
-      ? []
-      : [`The number of records that match the filter of ${filtered.join(', ')}: the ledger does not count them.`]),
-    ...(report.operations.some(({ actor }) => actor !== null) ? ['The identity of operators: their names are not authenticated.'] : []),
+    ...(filtered.length === 0 ? [] : [`The ledger does not count the records that match the filter of ${filtered.join(', ')}.`]),
+    ...(report.operations.some(({ actor }) => actor !== null) ? ['The names of operators are not authenticated.'] : []),
   ];
 }
 

@@ -1,5 +1,5 @@
 /**
- * `waybill ledger` as text: the verdict on the period, then for each source a table by window, day
+ * `waybill ledger` as text: the summary of the period, then for each source a table by window, day
  * or month, and sums. It has the same numbers as the JSON.
  */
 import type { LongLedgerReport, LongLedgerReportSource } from '../../model/ledger-report.ts';
@@ -52,7 +52,7 @@ export function* ledgerText(report: LongLedgerReport, options: LedgerTextOptions
     )}, shown by ${by}; --by window lists each one.`;
 }
 
-/** A line with the verdict, then the counts of windows, records, gaps and late records. */
+/** A line with the summary, then the counts of windows, records, gaps and late records. */
 function paragraph(report: LongLedgerReport, tallies: readonly LedgerTally[], tz: string, color: boolean): string {
   const sum = (of: (tally: LedgerTally) => number): number => tallies.reduce((total, tally) => total + of(tally), 0);
   const windows = sum((tally) => tally.windows);
@@ -115,7 +115,7 @@ function notes(report: LongLedgerReport, source: LongLedgerReportSource, tz: str
       : [
           `Late: ${delays.map(([within, count]) => `${grouped(count)} ${within === 'later' ? 'later' : `within ${within}`}`).join(', ')}; the longest by ${delayText(lateDelays.longestSeconds ?? 0)}`,
         ]),
-    `Lifetime: ${counted(lifetime.collected, 'record')} = ${grouped(lifetime.inWindows)} in windows + ${grouped(lifetime.outside)} outside (window not closed yet, found after the last count, or without a readable time)`,
+    `Collected since the ledger started: ${counted(lifetime.collected, 'record')} = ${grouped(lifetime.inWindows)} in windows + ${grouped(lifetime.outside)} outside (window not closed yet, found after the last count, or without a readable time)`,
     ...holesOf(report, source.id, tz).map((hole) => printable(`Not covered: ${hole}`)),
     ...suspensions.map((suspension) =>
       printable(

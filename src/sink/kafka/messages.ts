@@ -92,10 +92,10 @@ const batchOverhead = 68;
  * `max.message.bytes` with the compressed batch.
  * @param compressed  the value as the batch would contain it
  */
-export function isTooLong({ key, value, headers }: KafkaRecord, most: number, compressed: (value: Uint8Array) => Uint8Array): boolean {
+export function isTooLong({ key, value, headers }: KafkaRecord, maxBytes: number, compressed: (value: Uint8Array) => Uint8Array): boolean {
   let size = batchOverhead + (key === null ? 0 : Buffer.byteLength(key));
   for (const name in headers) size += 2 + name.length + Buffer.byteLength(headers[name] ?? '');
-  return size + value.length > most && batchOverhead + compressed(value).length > most;
+  return size + value.length > maxBytes && batchOverhead + compressed(value).length > maxBytes;
 }
 
 function sizeOf({ key, value, headers }: KafkaRecord): number {

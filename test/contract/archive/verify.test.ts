@@ -467,6 +467,8 @@ describe('the ledger of an archive', () => {
     expect(await verify(store, { from: start, to: start + 3 * minute })).toMatchObject({ result: 'unproven' });
     expect(await verify(store, { from: start, to: start + minute })).toMatchObject({ result: 'intact', findings: [] });
     expect(await verify(store, { from: start - 1, to: start + minute })).toMatchObject({ result: 'unproven' });
-    expect(await verify(store, { from: start + 2 * minute, to: start + 4 * minute })).toMatchObject({ result: 'unproven' });
+    expect(await verify(store, { from: start + 2 * minute, to: start + 4 * minute })).toMatchObject({
+      ...{ result: 'unproven', sources: [{ from: start + 2 * minute, to: start + 3 * minute }] },
+    });
   });
 });

@@ -4,7 +4,7 @@
  */
 import { cut, RecordGenerator, storedFrom } from '../../../src/reference/logs/records.ts';
 import { networkOf } from '../../../src/reference/logs/network.ts';
-import { organisationOf } from '../../../src/reference/people/organisation.ts';
+import { organizationOf } from '../../../src/reference/people/organization.ts';
 import { oneOf, randomOf, uuidOf, type Random } from '../../../src/reference/random.ts';
 
 const day = 86_400_000;
@@ -15,12 +15,12 @@ export const weekEnd = weekStart + 7 * day;
 export function weekOfRecords(): readonly string[] {
   const seed = '1';
   const random = randomOf(`${seed}/week`);
-  const { people } = organisationOf(seed);
+  const { people } = organizationOf(seed);
   const generator = new RecordGenerator(people, seed, 1_000_001);
   const usual = Array.from({ length: 1500 }, () => generator.next(nanos(workingTime(random))));
 
   const [searcher, ...owners] = people.slice(-20);
-  if (!searcher) throw new Error('the organisation has no people');
+  if (!searcher) throw new Error('the organization has no people');
   const network = networkOf(random, 7);
   const begin = weekStart + 3 * day + 21 * 3_600_000;
   const search = Array.from({ length: 38 }, (_, index) => {

@@ -5,7 +5,7 @@ import { overviewOf, windowsWanted } from '../../../src/admin/page/overview.ts';
 import type { OverviewJson } from '../../../src/admin/page/overview.ts';
 import type { Snapshot } from '../../../src/model/snapshot.ts';
 import { statusText } from '../../../src/report/status-text.ts';
-import { verdict } from '../../../src/report/headline.ts';
+import { statusSummary } from '../../../src/report/status-summary.ts';
 import { coverage, micros, now, sink, snapshot, source } from '../../support/report/snapshots.ts';
 
 const window = { from: micros('2026-11-20T02:30:00Z'), to: micros('2026-11-20T02:45:00Z'), records: 38, total: 41 };
@@ -39,7 +39,7 @@ describe('the tone', () => {
   ])('is %s for "%s"', (tone, words, given) => {
     const made = json(given);
     expect(made.tone).toBe(tone);
-    expect(made.summary).toBe(verdict(given));
+    expect(made.summary).toBe(statusSummary(given));
     expect(made.summary.startsWith(words)).toBe(true);
   });
 });

@@ -82,11 +82,11 @@ Lists and sends parcels.
   send                sends parcels
 
   PARCEL…             number of a parcel
-  --json              list: as JSON
-  --to T              list: end
-  --sink ID           send: sink
-  --port N            send: port
-  --speed SPEED       send: speed
+  --json              as JSON (only: list)
+  --to T              end (only: list)
+  --sink ID           sink (only: send)
+  --port N            port (only: send)
+  --speed SPEED       speed (only: send)
 
 Examples:
   waybill parcels list

@@ -52,7 +52,7 @@ describe('ids of an export', () => {
   test('an error names its line', async () => {
     await expect(ids('{"event":{"id":"1"}}\n{"event":')).rejects.toThrow('cannot read line 2 of --ids: it is not JSON');
     await expect(ids('4711\n4712 4713')).rejects.toThrow('cannot read line 2 of --ids: it is neither one id');
-    await expect(ids('time,id\n1,2')).rejects.toThrow('cannot find the column "event.id" in the header of --ids: there are time, id');
+    await expect(ids('time,id\n1,2')).rejects.toThrow('cannot find the column "event.id" in the header of --ids; its columns: time, id');
     await expect(ids('time,event.id\n1,2\n1,2,3')).rejects.toThrow('cannot read line 3 of --ids: it has 3 cells, the header has 2');
     await expect(ids('time,event.id\n"1,2\n')).rejects.toThrow('cannot read line 2 of --ids: a quoted cell does not end');
   });

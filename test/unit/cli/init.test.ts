@@ -115,7 +115,7 @@ test.each([
     'cannot create a configuration for "stdout": start from "waybill init file", and replace its sink with { id: out, type: stdout }',
   ],
   [['flie'], 'cannot create a configuration for "flie": the nearest is "file"'],
-  [['__proto__'], 'cannot create a configuration for "__proto__": there are archive, elasticsearch, file, kafka, syslog, splunk'],
+  [['__proto__'], 'cannot create a configuration for "__proto__": expected one of archive, elasticsearch, file, kafka, syslog, splunk'],
 ])('init %j is rejected', async (args, message) => {
   await expect(init(args)).rejects.toMatchObject({ code: 'usage', message });
 });

@@ -79,7 +79,7 @@ test('the text has an outcome, one row for several windows of one command, and a
   const failed = await journal.operate(test);
   await journal.writeOutcome(failed, 'failed: sink_blocked');
   const taken = await journal.operate({ ...test, at: base + 3 * day });
-  await journal.writeOutcome(taken, 'accepted');
+  await journal.writeOutcome(taken, 'delivered');
   await journal.operate({ ...test, at: base + 4 * day });
   const replay = { actor: 'j.doe', operation: 'replay' };
   await journal.operate({ ...replay, at: base + 5 * day, detail: { sink: 'siem', first: 2347, last: 2484 } });
@@ -91,7 +91,7 @@ test('the text has an outcome, one row for several windows of one command, and a
   expect(rows).toHaveLength(6);
   const cell = (row: string, from: string, to?: string): string =>
     row.slice(head.indexOf(from), to === undefined ? undefined : head.indexOf(to)).trim();
-  expect(rows.map((row) => cell(row, 'time', 'actor'))).toEqual([
+  expect(rows.map((row) => cell(row, 'TIME', 'ACTOR'))).toEqual([
     '2026-11-21T02:00:00.000Z',
     '2026-11-22T02:00:00.000Z',
     '2026-11-23T02:00:00.000Z',
@@ -99,7 +99,7 @@ test('the text has an outcome, one row for several windows of one command, and a
     '2026-11-25T02:00:00.000Z',
     '2026-11-25T02:00:13.000Z',
   ]);
-  expect(rows.map((row) => cell(row, 'source or sink', 'outcome').replace(/ +/, ' '))).toEqual([
+  expect(rows.map((row) => cell(row, 'SOURCE OR SINK', 'OUTCOME').replace(/ +/, ' '))).toEqual([
     `${source} 3`,
     'siem 3',
     'siem 3',
@@ -107,15 +107,15 @@ test('the text has an outcome, one row for several windows of one command, and a
     'siem 1',
     'siem 1',
   ]);
-  expect(rows.map((row) => cell(row, 'outcome', 'reason'))).toEqual([
+  expect(rows.map((row) => cell(row, 'OUTCOME', 'REASON'))).toEqual([
     'done',
     'failed: sink_blocked',
-    'accepted',
+    'delivered',
     'unknown',
     'requested',
     'requested',
   ]);
-  expect(rows.slice(4).map((row) => cell(row, 'detail'))).toEqual(['first 2347, last 2484', 'first 1, last 2346']);
-  expect(cell(rows[0] ?? '', 'detail')).toBe('between 2026-11-20T02:00:00Z and 2026-11-20T05:00:00Z');
+  expect(rows.slice(4).map((row) => cell(row, 'DETAIL'))).toEqual(['first 2347, last 2484', 'first 1, last 2346']);
+  expect(cell(rows[0] ?? '', 'DETAIL')).toBe('between 2026-11-20T02:00:00Z and 2026-11-20T05:00:00Z');
   expect(rows.join()).not.toContain('reason count');
 });

@@ -88,7 +88,7 @@ test('an unknown argument is refused', async () => {
 
 test.each([
   [['--sink', 'siem'], /--yes/],
-  [['--sink', 'other'], /there are siem/],
+  [['--sink', 'other'], /this command needs a sink of type elasticsearch/],
   [['--sink', 'siem', '--ilm'], /--retention/],
   [['--sink', 'siem', '--retention', 'soon'], /365d/],
 ])('%j is rejected', async (args, message) => {

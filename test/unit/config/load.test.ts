@@ -10,7 +10,7 @@ import { sized } from '../../support/long-run.ts';
 const at = 'sources.production';
 
 const topSettings =
-  'there are dataDir, journal, tls, proxy, sources, privacy, mapping, sinks, deliveryThread, shutdownTimeout, admin, log, include, telemetry';
+  'expected one of dataDir, journal, tls, proxy, sources, privacy, mapping, sinks, deliveryThread, shutdownTimeout, admin, log, include, telemetry';
 
 /**
  * A configuration and all its errors. Lines: `top` is on 1 and moves the rest; `auth` on 10;
@@ -52,7 +52,7 @@ const wrong: readonly (readonly [string, Parameters<typeof valid>[0], readonly s
     'a key of a sink',
     { sink: 'pathh: x' },
     [
-      'sinks.out.pathh (line 15): is not a setting; there are id, sources, format, ledger, start, batch, failReadinessAfter, type, includeOriginal, filter, cef, privacy',
+      'sinks.out.pathh (line 15): is not a setting; expected one of id, sources, format, ledger, start, batch, failReadinessAfter, type, includeOriginal, filter, cef, privacy',
     ],
   ],
   ['a key with odd characters', { top: '"a b\\n": 1' }, [`"a b\\n" (line 1): is not a setting; ${topSettings}`]],
@@ -143,7 +143,7 @@ const wrong: readonly (readonly [string, Parameters<typeof valid>[0], readonly s
   [
     'a severity of an unknown outcome',
     { top: 'mapping: { severity: { "Decrypt:Denied": 3 } }' },
-    [`mapping.severity.Decrypt:Denied (line 1): is not a setting; there are ${outcomeCodes.join(', ')}`],
+    [`mapping.severity.Decrypt:Denied (line 1): is not a setting; expected one of ${outcomeCodes.join(', ')}`],
   ],
   [
     'a name of an unknown outcome',
@@ -384,7 +384,7 @@ test('the secret in a variable or at a wrong place is not repeated', async () =>
     `${at}.auth.password (line 13): is not used: it belongs to grantType password`,
     `${at}.subscriptionKey (line 14): its value (not shown) is not text`,
     `${at}.pollInterval (line 15): the value of environment variable SECRET is not a duration such as 10s, 5m, 2h`,
-    `${at}.canary (line 16): is not a setting; there are id, baseUrl, endpoint, auth, subscriptionKey, tls, proxy, start, pollInterval, closeDelay, recountAfter, pageSize, requests, privacy, observer`,
+    `${at}.canary (line 16): is not a setting; expected one of id, baseUrl, endpoint, auth, subscriptionKey, tls, proxy, start, pollInterval, closeDelay, recountAfter, pageSize, requests, privacy, observer`,
   ]);
   expect(problems.join('\n')).not.toMatch(/canary\d/);
 });
@@ -530,7 +530,7 @@ test('an error of a sink of unknown type lists what the types allow once each', 
   const problems = await problemsOf(valid({ sink }).replace('type: stdout', 'type: fle'));
   expect(problems.slice(1)).toEqual([
     'sinks.out.format (line 15): 7 is not one of raw, ecs, cef, leef, ocsf',
-    'sinks.out.batch.unit (line 16): is not a setting; there are maxRecords, maxBytes, maxWait',
+    'sinks.out.batch.unit (line 16): is not a setting; expected one of maxRecords, maxBytes, maxWait',
     'sinks.out.privacy.rules[0].action (line 17): "hide" is not one of drop, mask, pseudonymize',
   ]);
 });

@@ -19,7 +19,7 @@ test.each([
 });
 
 test('without a near name all are listed', () => {
-  expect(nearestOrAll('b', ['production', 'eu'])).toBe('there are production, eu');
+  expect(nearestOrAll('b', ['production', 'eu'])).toBe('expected one of production, eu');
   expect(nearestOrAll('prodction', ['production', 'b'])).toBe('the nearest is "production"');
   expect(nearest('x', [])).toBeUndefined();
 });

@@ -115,7 +115,7 @@ describe('a file sink is refused at the files of the configuration', () => {
     const auth = { auth: `clientSecret: \${file:${at('secret')}}` };
     for (const name of ['secret', 'secret-1']) expect(await problemsWith(directory.path, at(name), auth)).toEqual([wordsOf(at('secret'))]);
     // Together with other errors.
-    expect(await problemsWith(directory.path, at('secret'), { ...auth, top: 'grace: soon' })).toHaveLength(2);
+    expect(await problemsWith(directory.path, at('secret'), { ...auth, top: 'shutdownTimeout: soon' })).toHaveLength(2);
     expect(await problemsWith(directory.path, at('ca.pem'), { top: `tls: { ca: ${at('ca.pem')} }` })).toEqual([wordsOf(at('ca.pem'))]);
   });
 });

@@ -73,7 +73,7 @@ test('the requesting thread is not blocked, a long report arrives in chunks, and
   expect(turns).toBeGreaterThan(5);
   expect(Math.max(...sizes)).toBeLessThanOrEqual(65_536);
   expect(sizes.length).toBeGreaterThan(10);
-  // 50 hours of windows start on three days in Berlin. The verdict, the column names, the days, and
+  // 50 hours of windows start on three days in Berlin. The summary, the column names, the days, and
   // the text after the last line break.
   expect(rows).toHaveLength(1 + 1 + 3 + 1);
 });

@@ -8,7 +8,7 @@ import { runSource } from '../../../src/daemon/source/run.ts';
 import { LiveStatus } from '../../../src/daemon/live-status.ts';
 import type { SourceConfig } from '../../../src/config/load.ts';
 import { WaybillError } from '../../../src/errors.ts';
-import { sourcesOf } from '../../../src/journal/backfills.ts';
+import { sourcesOf } from '../../../src/journal/queries/stored.ts';
 import { snapshotOf } from '../../../src/journal/queries/snapshot.ts';
 import type { Snapshot } from '../../../src/model/snapshot.ts';
 import type { PageRequest } from '../../../src/model/source.ts';

@@ -195,10 +195,10 @@ describe('invalid use', () => {
     [[], 'cannot run "encode": missing --format or --sink; see waybill help encode'],
     [['--format', 'ecs', '--config', 'waybill.yaml'], 'cannot use --config without --sink'],
     [['--format', 'ecs', '--sink', 'siem'], 'cannot use --format with --sink: the configuration has the format of the sink'],
-    [['--format', 'xml'], 'cannot use --format "xml": there are ecs, cef, leef, ocsf, raw'],
-    [['--format', 'toString'], 'cannot use --format "toString": there are ecs, cef, leef, ocsf, raw'],
+    [['--format', 'xml'], 'cannot use --format "xml": expected one of ecs, cef, leef, ocsf, raw'],
+    [['--format', 'toString'], 'cannot use --format "toString": expected one of ecs, cef, leef, ocsf, raw'],
     [['--format', 'ecs', '--source', 'A B'], 'cannot use --source "A B": not 1 to 32 of a-z, 0-9 and hyphen, no hyphen first'],
-    [['--format', 'ecs', '--example', 'x'], 'cannot use --example "x": there are all, Encrypt:AccessGranted:Success, '],
+    [['--format', 'ecs', '--example', 'x'], 'cannot use --example "x": expected one of all, Encrypt:AccessGranted:Success, '],
   ])('%j', async (args, words) => {
     const thrown: unknown = await encode(args).then(
       () => undefined,

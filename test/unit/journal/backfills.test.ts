@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { uncovered } from '../../../src/journal/sources.ts';
-import { backfillsOf, operationsOf, sourcesOf } from '../../../src/journal/backfills.ts';
+import { backfillsOf } from '../../../src/journal/queries/backfills.ts';
+import { operationsOf } from '../../../src/journal/queries/operations.ts';
+import { sourcesOf } from '../../../src/journal/queries/stored.ts';
 import { base, collected, day, hour, minute, second } from '../../support/records.ts';
 import { gap, lastAge, opened, pageOf, proven, source } from '../../support/journal/opening.ts';
 

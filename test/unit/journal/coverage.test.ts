@@ -152,7 +152,7 @@ test('a sink that starts at an instant owes no window before it, not even of req
   // An hour of history in six windows, requested after the sink started.
   range.run(base - hour, base, base, JSON.stringify({ asked: at(20), paused: false }));
   for (let i = 0; i < 6; i += 1) window.run(base - hour + (i * hour) / 6, base - hour + ((i + 1) * hour) / 6);
-  // Both the coverage, for verdict and status, and the tables of the report.
+  // Both the coverage, for summary and status, and the tables of the report.
   const owed = (begun: Micros, from: Micros | null): unknown => {
     db.prepare("UPDATE sinks SET begun_us = ?, from_us = ? WHERE id = 'siem'").run(begun, from);
     const counts = [of().sinks, ledgerReport(db).sources[0]?.sinks ?? []].map((sinks) => sinks.find(({ id }) => id === 'siem')?.windows);

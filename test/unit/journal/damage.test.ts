@@ -8,7 +8,8 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
-import { operationsOf, sourcesOf } from '../../../src/journal/backfills.ts';
+import { operationsOf } from '../../../src/journal/queries/operations.ts';
+import { sourcesOf } from '../../../src/journal/queries/stored.ts';
 import { snapshotOf } from '../../../src/journal/queries/snapshot.ts';
 import { openReadOnly } from '../../../src/journal/state.ts';
 import { randomOf } from '../../../src/reference/random.ts';
@@ -33,7 +34,10 @@ async function stopped(): Promise<string> {
   }
   for (let i = 0; i < 100; i += 1) await journal.close(source, span(i * 10, i * 10 + 10), i % 20 === 7 ? gap() : proven(10), lastAge);
   await journal.operate({ at: base, actor: 'root', operation: 'replay', detail: {} });
-  await journal.setProfile(source, JSON.stringify({ delays: { count: 7, p50: 1, p90: 2, p99: 3, most: 4 } }));
+  await journal.setProfile(
+    source,
+    JSON.stringify({ delays: { since: base, to: base + 10 * second, recent: [4, 3], before: [], longest: 4 } }),
+  );
   await close();
   return directory;
 }

@@ -5,7 +5,7 @@
 import { expect, test } from 'vitest';
 import { snapshotOf, withCoverage } from '../../../src/journal/queries/snapshot.ts';
 import { presentOf } from '../../../src/report/completeness.ts';
-import { verdict } from '../../../src/report/headline.ts';
+import { statusSummary } from '../../../src/report/status-summary.ts';
 import { statusJson } from '../../../src/report/status-json.ts';
 import { ledgerReport } from '../../support/ledger-report.ts';
 import { base, collected, second } from '../../support/records.ts';
@@ -68,7 +68,7 @@ test('status and the report agree about a sink that lost records', async () => {
     const report = ledgerReport(journal.db, { now }, presentOf(snapshot));
     const { complete, delivered: isDelivered } = statusJson(snapshot);
     expect({ complete, delivered: isDelivered }).toEqual({ complete: report.complete, delivered: report.delivered });
-    expect(verdict(snapshot).startsWith(`${report.summary}, proven up to `)).toBe(true);
+    expect(statusSummary(snapshot).startsWith(`${report.summary}, proven up to `)).toBe(true);
     return [report.summary, report.sources[0]?.sinks.map(({ id, windows, complete: all, lost }) => [id, windows, all, lost])];
   };
   expect(both()).toEqual([

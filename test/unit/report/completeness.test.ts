@@ -1,12 +1,12 @@
 /**
- * The verdict on a period, case by case: collected time, due time, delivered entries, in numbers
+ * The summary of a period, case by case: collected time, due time, delivered entries, in numbers
  * that a reader can follow.
  */
 import { describe, expect, test } from 'vitest';
 import type { Coverage, SinkCoverage } from '../../../src/model/snapshot.ts';
 import { completeness, dueAfterSeconds } from '../../../src/report/completeness.ts';
-import { statusVerdict } from '../../../src/report/headline.ts';
-import { summaryOf } from '../../../src/report/verdict.ts';
+import { statusCompleteness } from '../../../src/report/status-summary.ts';
+import { summaryOf } from '../../../src/report/summary.ts';
 import type { Facts } from '../../../src/report/completeness.ts';
 import { coverage as sound, now as snapshotNow, sink, snapshot, source } from '../../support/report/snapshots.ts';
 
@@ -206,7 +206,7 @@ test('a period that ends before the ledger starts names that start', () => {
   expect(said(before)).toBe('INCOMPLETE: nothing is proven; the ledger starts after this period, at 2026-11-20 00:00:00 UTC');
 });
 
-test('a long error of the source is shortened in the verdict', () => {
+test('a long error of the source is shortened in the summary', () => {
   const failing = facts(covered('09:00:00'), { sources: [polled({ trouble: 'x'.repeat(500) })] });
   expect(said(failing)).toMatch(/, the source fails: x{160}…$/);
 });
@@ -373,14 +373,16 @@ test('final: every window is, and no time of the period is outside the ledger or
 
 test('status covers the whole ledger until now, and the sources in the report', () => {
   const behind = sound({ read: [{ from: sound().startsAt ?? 0, to: snapshotNow - 3_600_000_000 }] });
-  expect(statusVerdict(snapshot())).toMatchObject({ complete: true, soFar: true, delivered: true });
-  expect(statusVerdict(snapshot({ sources: [source({ coverage: behind })] }))).toMatchObject({ complete: false });
+  expect(statusCompleteness(snapshot())).toMatchObject({ complete: true, soFar: true, delivered: true });
+  expect(statusCompleteness(snapshot({ sources: [source({ coverage: behind })] }))).toMatchObject({ complete: false });
   for (const mode of ['unconfigured', 'retired'])
-    expect(statusVerdict(snapshot({ sources: [source(), source({ id: 'old', state: mode, coverage: behind })] }))?.complete).toBe(false);
-  expect(statusVerdict(snapshot({ sources: [] }))).toBeUndefined();
+    expect(statusCompleteness(snapshot({ sources: [source(), source({ id: 'old', state: mode, coverage: behind })] }))?.complete).toBe(
+      false,
+    );
+  expect(statusCompleteness(snapshot({ sources: [] }))).toBeUndefined();
   const short = sound({ sinks: [lacking('siem', 412, 1)] });
   expect(
-    statusVerdict(snapshot({ sources: [source({ coverage: short })], sinks: [sink({ state: 'retrying', lastError: 'busy' })] }))
+    statusCompleteness(snapshot({ sources: [source({ coverage: short })], sinks: [sink({ state: 'retrying', lastError: 'busy' })] }))
       ?.shortfalls,
   ).toMatchObject([{ id: 'siem', lacking: 1, lastError: 'busy' }]);
 });

@@ -137,14 +137,14 @@ test('csv: with any separator, no cell of a report is a formula', () => {
   }
 });
 
-test('csv: the verdict is a comment before the header, on one line', () => {
+test('csv: the summary is a comment before the header, on one line', () => {
   const summary = 'COMPLETE, NOT ALL DELIVERED: siem lacks 1 of 4 windows (503 "busy"\nretry)';
   const [first, second] = ledgerCsv({ ...mixed, summary }, 'window', 'UTC').split('\r\n');
   expect(first).toBe('# COMPLETE, NOT ALL DELIVERED: siem lacks 1 of 4 windows (503 "busy"\\u000aretry)');
   expect(second?.startsWith('source,from,to,state,')).toBe(true);
 });
 
-test('the digest is that of the csv without the verdict, independent of time and command', () => {
+test('the digest is that of the csv without the summary, independent of time and command', () => {
   const csv = ledgerCsv(mixed, 'window', 'UTC').replace(/^.*\r\n/, '');
   expect(csv.startsWith('source,')).toBe(true);
   expect(reportDigest({ ...mixed, summary: 'another moment' })).toBe(createHash('sha256').update(csv).digest('hex'));
@@ -170,7 +170,9 @@ test('the page starts with a quotable paragraph and ends with the limits of the 
   const end = html.slice(html.indexOf('Limits of this report'));
   expect(end).not.toContain('<table>');
   expect(end).toContain('Records that the service never shows to these credentials');
-  expect(end).toContain('1 window is proven but not final: recounts are pending, the last of the next ones at 2026-11-20 06:00:01 (UTC).');
+  expect(end).toContain(
+    '1 window is proven but not final: recounts are pending; the next recount of the last of these windows is at 2026-11-20 06:00:01 (UTC).',
+  );
   expect(end).toContain('3,569 collected records are outside the counts of windows');
 });
 
@@ -210,13 +212,13 @@ test('the word proven is defined only if a window is proven; a window in doubt i
   expect(quoteOf({ state: 'proven', reason: 'shrunk' })).toContain('All of 1 window is proven. Proven means:');
 });
 
-test('the badge shows the verdict: green only if everything is delivered too', () => {
+test('the badge shows the summary: green only if everything is delivered too', () => {
   const badge = (complete: boolean, delivered: boolean): string =>
-    /<p class="(verdict \w+">[^<]*)</.exec(ledgerHtml(reportOf([], { summary: 'S & T', complete, delivered }), options))?.[1] ?? '';
+    /<p class="(summary \w+">[^<]*)</.exec(ledgerHtml(reportOf([], { summary: 'S & T', complete, delivered }), options))?.[1] ?? '';
   expect([badge(true, true), badge(true, false), badge(false, true)]).toEqual([
-    'verdict good">S &#38; T',
-    'verdict warn">S &#38; T',
-    'verdict bad">S &#38; T',
+    'summary good">S &#38; T',
+    'summary warn">S &#38; T',
+    'summary bad">S &#38; T',
   ]);
 });
 

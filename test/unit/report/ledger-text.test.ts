@@ -25,7 +25,7 @@ test('by window: a paragraph, an aligned table, sums over the records of the win
     '2026-11-20 00:00  00:00:01          proven                3         3        2  3 (6 h 12 min)  not yet, 1 dead letter  -              1    2 of 7  2026-11-20 06:00:01',
     'Sum: 4 windows, 1,431 records, 3 late; siem has 3 of 4 windows, without 3 dead letters; lake has each of 3 windows that it owes',
     'Late: 2 within 1h, 1 within 1d; the longest by 6 h 12 min',
-    'Lifetime: 5,000 records = 1,431 in windows + 3,569 outside (window not closed yet, found after the last count, or without a readable time)',
+    'Collected since the ledger started: 5,000 records = 1,431 in windows + 3,569 outside (window not closed yet, found after the last count, or without a readable time)',
   ]);
 });
 

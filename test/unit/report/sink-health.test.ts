@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { SinkSnapshot } from '../../../src/model/snapshot.ts';
-import { isFailing, sinkNeedsYou } from '../../../src/report/sink-health.ts';
+import { isFailing, sinkNeedsAttention } from '../../../src/report/sink-health.ts';
 import { sink } from '../../support/report/snapshots.ts';
 
 // The rule: a sink that never delivered, or whose last three attempts failed, fails.
@@ -34,5 +34,5 @@ test.each<[string, Partial<SinkSnapshot>, boolean]>([
   ['of a stopped daemon, whose attempts are not known', { hasDelivered: false, state: 'stopped', lagSeconds: 900 }, false],
   ['in trouble', { trouble: 'no answer for 15 min' }, true],
 ])('a sink %s needs attention or not', (_, change, needs) => {
-  expect(sinkNeedsYou(sink(change))).toBe(needs);
+  expect(sinkNeedsAttention(sink(change))).toBe(needs);
 });

@@ -16,7 +16,7 @@ function block(all: readonly string[], head: string): string[] {
   return rest.slice(0, rest.indexOf(''));
 }
 
-test('verdict, sources, sinks, journal, and advice, in this order', () => {
+test('summary, sources, sinks, journal, and advice, in this order', () => {
   expect(lines({})).toEqual([
     'COMPLETE SO FAR AND DELIVERED, proven up to 02:45 UTC (18 min ago)',
     '',
@@ -245,7 +245,7 @@ test.each<[string, Partial<Snapshot>, RegExp, RegExp, string]>([
   [
     'dead letters',
     { sinks: [sink({ deadLetters: 1 })] },
-    /^Sink siem rejected 1 record for good/,
+    /^Sink siem rejected 1 record permanently/,
     /^Nothing is lost/,
     'waybill dead-letters show --all --sink siem; then "retry" after fixing the cause, or "discard"',
   ],
@@ -335,7 +335,7 @@ function firstHour(change: Partial<SourceSnapshot> = {}): SourceSnapshot {
   });
 }
 
-test('the headline and the line on the clock name the same time of the first proof', () => {
+test('the summary and the line on the clock name the same time of the first proof', () => {
   const measuring = firstHour({ clock: { remainingMs: 120_000, answersMissing: 0 }, nextProof: micros('2026-11-20T03:15:00Z') });
   const all = lines({ sources: [measuring] }, { width: 120 });
   expect(all[0]).toContain('first proof about 03:15 UTC');
@@ -389,7 +389,7 @@ test('at 80 columns a column that does not fit is omitted, and the journal is wr
   );
 });
 
-test('the verdict is never shortened', () => {
+test('the summary is never shortened', () => {
   const words = Array.from({ length: 60 }, (_, i) => `word${i}`).join(' ');
   const all = lines({ journal: { bytes: 1, maxSize: 2, head: 3, paused: words, directory: '/s' } }, { width: 40 });
   expect(all.slice(0, all.indexOf('')).join(' ').replace(/ +/g, ' ')).toContain(words);
@@ -401,10 +401,10 @@ test('texts of a server cannot control the terminal or add lines', () => {
   expect(text).not.toMatch(/[\u001b\u202e]/);
 });
 
-test('colour only on request, and only for the verdict', () => {
+test('colour only on request, and only for the summary', () => {
   expect(statusText(snapshot(), plain)).not.toContain('\u001b');
-  const [verdict, ...rest] = statusText(snapshot(), { ...plain, color: true }).split('\n');
-  expect(verdict).toBe('\u001b[32;1mCOMPLETE SO FAR AND DELIVERED, proven up to 02:45 UTC (18 min ago)\u001b[0m');
+  const [summary, ...rest] = statusText(snapshot(), { ...plain, color: true }).split('\n');
+  expect(summary).toBe('\u001b[32;1mCOMPLETE SO FAR AND DELIVERED, proven up to 02:45 UTC (18 min ago)\u001b[0m');
   expect(rest.join('')).not.toContain('\u001b');
 });
 

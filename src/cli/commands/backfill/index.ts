@@ -8,7 +8,7 @@ import { loadConfig } from '../../../config/load.ts';
 import { openSource } from '../../../daemon/open-source.ts';
 import type { Config, SourceConfig } from '../../../config/load.ts';
 import { WaybillError, messageOf } from '../../../errors.ts';
-import { backfillsOf, uncoveredOf } from '../../../journal/backfills.ts';
+import { backfillsOf, uncoveredOf } from '../../../journal/queries/backfills.ts';
 import { bytesPerRecord } from '../../../journal/queries/stored.ts';
 import type { BackfillProgress, Window } from '../../../model/ledger.ts';
 import { backfillText, shorten } from '../../../report/backfills.ts';
@@ -165,7 +165,7 @@ function list(config: { readonly dataDir: string }, values: { source?: string | 
   else if (found.length === 0) io.stdout.write('no backfills\n');
   else {
     const rows = found.map((each) => [each.source, rfc3339(each.from), rfc3339(each.to), each.state, backfillText(each)]);
-    printTable(io, ['source', 'from', 'to', 'state', 'progress'], rows);
+    printTable(io, ['SOURCE', 'FROM', 'TO', 'STATE', 'PROGRESS'], rows);
   }
   return 0;
 }

@@ -6,7 +6,7 @@ import { systemClock } from '../../../clock.ts';
 import type { Config } from '../../../config/load.ts';
 import { WaybillError } from '../../../errors.ts';
 import { endOf, recordsAimed, secondMicros, widestMicros } from '../../../collect/windows.ts';
-import { backfillsOf } from '../../../journal/backfills.ts';
+import { backfillsOf } from '../../../journal/queries/backfills.ts';
 import type { BackfillProgress, Window } from '../../../model/ledger.ts';
 import type { Micros } from '../../../model/time.ts';
 import { backfillText, secondsLeft, share } from '../../../report/backfills.ts';

@@ -11,7 +11,7 @@ import { destinationOf } from '../../../daemon/source/run.ts';
 import { requestedBy } from '../../../daemon/live-status.ts';
 import { WaybillError, messageOf } from '../../../errors.ts';
 import { storedJson } from '../../../journal/damage.ts';
-import { unreadOf } from '../../../journal/backfills.ts';
+import { unreadOf } from '../../../journal/queries/backfills.ts';
 import { storedSinks, storedSources, type StoredSink } from '../../../journal/queries/stored.ts';
 import { movedMessage } from '../../../journal/sink-positions.ts';
 import { volumeOf, type Volume } from '../../../journal/queries/volume.ts';

@@ -52,7 +52,7 @@ export async function* idsOf(lines: AsyncIterable<string>, field: string): Async
         if (columns.length > 1)
           throw new WaybillError(
             'usage',
-            `cannot find the column "${field}" in the header of --ids: there are ${columns.slice(0, 20).join(', ')}; see --field`,
+            `cannot find the column "${field}" in the header of --ids; its columns: ${columns.slice(0, 20).join(', ')}; see --field`,
           );
         read = (line, at) => idOfLine(line, at);
       }

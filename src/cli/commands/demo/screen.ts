@@ -16,7 +16,7 @@ import { snapshotOf, withCoverage } from '../../../journal/queries/snapshot.ts';
 import type { LongLedgerReport } from '../../../model/ledger-report.ts';
 import { counted } from '../../../report/format-time.ts';
 import { presentOf } from '../../../report/completeness.ts';
-import { assessed } from '../../../report/verdict.ts';
+import { assessed } from '../../../report/summary.ts';
 import { signingKeysOf } from '../../../sink/archive/key.ts';
 import { openStore } from '../../../sink/archive/open-store.ts';
 import type { ArchiveSettings } from '../../../sink/archive/settings.ts';

@@ -220,8 +220,8 @@ function countOf(body: Body): unknown {
 }
 
 /** Kibana imports each object once: with another number, another server has answered. */
-function isCount(value: unknown, most: number): boolean {
-  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= most;
+function isCount(value: unknown, max: number): boolean {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= max;
 }
 
 /** The documented fields of Kibana's errors; another server may send other JSON. */

@@ -1,45 +1,45 @@
-/** The headline of `status`, and the rules on sources that it shares with the tables. Pure. */
+/** The summary that begins `status`, and the rules on sources that it shares with the tables. Pure. */
 import type { Snapshot, SourceSnapshot } from '../model/snapshot.ts';
 import type { Micros } from '../model/time.ts';
 import { completeness, firstProofOf, presentOf } from './completeness.ts';
 import type { Completeness } from './completeness.ts';
-import { ago, clockTime, counted, span } from './format-time.ts';
-import { sinkNeedsYou } from './sink-health.ts';
-import { summaryOf, whenDue } from './verdict.ts';
+import { ago, clockTime, counted } from './format-time.ts';
+import { sinkNeedsAttention } from './sink-health.ts';
+import { summaryOf, whenDue } from './summary.ts';
 
 /**
- * The headline of `status`: the verdict on the whole ledger up to now, and what needs attention.
+ * The first line of `status`: the summary of the whole ledger up to now, and what needs attention.
  *
  * @param tz  IANA name of the time zone
  */
-export function verdict(snapshot: Snapshot, tz = 'UTC'): string {
+export function statusSummary(snapshot: Snapshot, tz = 'UTC'): string {
   const { sources, sinks, journal, now, created, stopped } = snapshot;
   const deadLetters = sinks.reduce((sum, sink) => sum + sink.deadLetters, 0);
   const isNew = now - created < hour;
   const clauses = [
-    verdictClause(snapshot, tz),
+    summaryClause(snapshot, tz),
     ...(journal.paused === undefined ? [] : [`collection is paused (${journal.paused})`]),
-    needs(sources.filter(sourceNeedsYou).length, 'source'),
-    needs(sinks.filter(sinkNeedsYou).length, 'sink'),
+    needs(sources.filter(sourceNeedsAttention).length, 'source'),
+    needs(sinks.filter(sinkNeedsAttention).length, 'sink'),
     ...(deadLetters === 0 ? [] : [counted(deadLetters, 'dead letter')]),
     // This clause is the only sign that a state was lost (docs/operations.md, "State lost").
-    ...(isNew ? [`new state since ${span((now - created) / 1e6)}`] : []),
+    ...(isNew ? [`state created ${ago(created, now)}`] : []),
   ];
   const line = clauses.filter((clause) => clause !== '').join(', ');
   return stopped ? `DAEMON NOT RUNNING since about ${clockTime(stopped.since, now, tz)} (${ago(stopped.since, now)}); ${line}` : line;
 }
 
 /**
- * The verdict of a report on every source, from its start until now; undefined without a source.
+ * The summary of a report on every source, from its start until now; undefined without a source.
  */
-export function statusVerdict(snapshot: Snapshot): Completeness | undefined {
+export function statusCompleteness(snapshot: Snapshot): Completeness | undefined {
   const { sources } = snapshot;
   if (sources.length === 0) return undefined;
   const coverage = new Map(sources.flatMap(({ id, coverage: found }) => (found ? [[id, found] as const] : [])));
   return completeness({ ...presentOf(snapshot), now: snapshot.now, from: undefined, to: undefined, coverage });
 }
 
-export function sourceNeedsYou(source: SourceSnapshot): boolean {
+export function sourceNeedsAttention(source: SourceSnapshot): boolean {
   return source.state === 'suspended' || source.state === 'unconfigured' || (source.state !== 'retired' && source.trouble !== undefined);
 }
 
@@ -62,8 +62,8 @@ export function completeUntil({ frontier, coverage }: SourceSnapshot): Micros | 
 
 const hour = 3_600 * 1e6;
 
-function verdictClause(snapshot: Snapshot, tz: string): string {
-  const found = statusVerdict(snapshot);
+function summaryClause(snapshot: Snapshot, tz: string): string {
+  const found = statusCompleteness(snapshot);
   if (!found) return 'NO SOURCE is configured';
   const polled = snapshot.sources.filter(({ state }) => state !== 'unconfigured' && state !== 'retired');
   if (polled.length === 0) return `NO SOURCE is polled; ${summaryOf(found, tz)}`;
@@ -82,14 +82,14 @@ function verdictClause(snapshot: Snapshot, tz: string): string {
 }
 
 /**
- * A failure that precedes the verdict, because a verdict on proven windows cannot show it: no newer
+ * A failure that precedes the summary, because a summary of proven windows cannot show it: no newer
  * window is closed, or none of the proven windows has a record that waits for a failing sink.
  */
 function failure({ complete, nothingDue, delivered }: Completeness, { sources, sinks, stopped }: Snapshot): string {
   const suspended = sources.filter(({ state }) => state === 'suspended');
   if (suspended.length > 0) return `COLLECTION SUSPENDED at ${nameOrCount(suspended, 'source')}; `;
   if (stopped || !delivered || !(complete || nothingDue)) return '';
-  const failing = sinks.filter((sink) => sink.state !== 'unconfigured' && sinkNeedsYou(sink));
+  const failing = sinks.filter((sink) => sink.state !== 'unconfigured' && sinkNeedsAttention(sink));
   return failing.length === 0 ? '' : `DELIVERY FAILS at ${nameOrCount(failing, 'sink')}; `;
 }
 

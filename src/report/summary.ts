@@ -1,5 +1,5 @@
 /**
- * The verdict on a period as text: the first line of every report, and `summary` of `ledger
+ * The summary of a period as text: the first line of every report, and `summary` of `ledger
  * --json`. Pure.
  */
 import type { LedgerReportWindows, LedgerTables, LongLedgerReport } from '../model/ledger-report.ts';
@@ -72,7 +72,7 @@ function named(items: readonly string[]): string {
   return rest <= 0 ? items.join('; ') : `${items.slice(0, maxNamed).join('; ')}; and ${grouped(rest)} more`;
 }
 
-/** Adds the verdict on the period to the tables of a report: the result of `ledger --json`. */
+/** Adds the summary of the period to the tables of a report: the result of `ledger --json`. */
 export function assessed(
   { generatedAt, from, to, sources, operations, coverage }: LedgerTables<LedgerReportWindows> & { readonly coverage: Facts['coverage'] },
   period: Pick<Facts, 'now' | 'from' | 'to'>,

@@ -1,12 +1,12 @@
 /**
- * The organisation of the service: people, applications and their secrets, all derived from the
+ * The organization of the service: people, applications and their secrets, all derived from the
  * seed, so that the same seed gives the same credentials. The names are obviously invented.
  */
 import { hexOf, randomOf, uuidOf, type Random } from '../random.ts';
 import { roles, type Role } from './roles.ts';
 
 /**
- * One user of the organisation; `name` is formatted as last name, comma, first name (specification
+ * One user of the organization; `name` is formatted as last name, comma, first name (specification
  * 2.4, 2.7).
  */
 export interface Person {
@@ -39,7 +39,7 @@ interface Account {
   readonly person: Person;
 }
 
-export interface Organisation {
+export interface Organization {
   readonly tenantId: string;
   readonly scopeAddress: string;
   readonly subscriptionKey: string;
@@ -61,9 +61,9 @@ const othersCount = 45;
  * in the log. There is one Super Administrator (section 5: one per organization), so its client and
  * its account are the same person.
  */
-export function organisationOf(seed: string): Organisation {
-  const random = randomOf(`${seed}/organisation`);
-  const organisation = {
+export function organizationOf(seed: string): Organization {
+  const random = randomOf(`${seed}/organization`);
+  const organization = {
     tenantId: uuidOf(random),
     scopeAddress: uuidOf(random),
     subscriptionKey: hexOf(random, 32),
@@ -88,7 +88,7 @@ export function organisationOf(seed: string): Organisation {
     const last = `${words[number % words.length] ?? ''}-Sample`;
     add(last, `Person ${number + 1}`, [number % 3 === 0 ? 'Author' : 'Recipient']);
   }
-  return { ...organisation, people, groups: groupsOf(seed, people.slice(-othersCount)), clients, accounts };
+  return { ...organization, people, groups: groupsOf(seed, people.slice(-othersCount)), clients, accounts };
 }
 
 /** Last name, comma, first name. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Snapshot, SourceSnapshot } from '../../../src/model/snapshot.ts';
 import { rfc3339, span } from '../../../src/report/format-time.ts';
-import { verdict } from '../../../src/report/headline.ts';
+import { statusSummary } from '../../../src/report/status-summary.ts';
 import { statusJson } from '../../../src/report/status-json.ts';
 import { coverage, delayCounts, micros, now, sink, snapshot, source } from '../../support/report/snapshots.ts';
 
@@ -113,7 +113,7 @@ test.each<[string, Partial<Snapshot>, string]>([
   [
     'the beginning of a new state',
     { sources: [begins], created: now - 32_000_000 },
-    'NOTHING DUE YET: first proof about 03:30 UTC, new state since 32 s',
+    'NOTHING DUE YET: first proof about 03:30 UTC, state created 32 s ago',
   ],
   [
     'before the first answer',
@@ -121,7 +121,7 @@ test.each<[string, Partial<Snapshot>, string]>([
     'INCOMPLETE: nothing is proven; nothing is known of test: its ledger has not started, waiting for the first response',
   ],
   ['a source that is added later', { sources: [source(), begins] }, `${well}, first proof due about 03:30 UTC of test`],
-  ['a state as old as 59 minutes', { created: micros('2026-11-20T02:04:00Z') }, `${well}, new state since 59 min`],
+  ['a state as old as 59 minutes', { created: micros('2026-11-20T02:04:00Z') }, `${well}, state created 59 min ago`],
   ['a state of an hour', { created: now - 3_600_000_000 }, well],
   [
     'paused',
@@ -162,15 +162,15 @@ test.each<[string, Partial<Snapshot>, string]>([
     'INCOMPLETE: nothing is proven; not covered: 2026-11-18 00:00–2026-11-20 02:18 UTC, the clock of the service is being measured, first proof due about 03:07 UTC',
   ],
 ])('%s', (_, change, sentence) => {
-  expect(verdict(snapshot(change))).toBe(sentence);
+  expect(statusSummary(snapshot(change))).toBe(sentence);
 });
 
 test('in another zone the time is in that zone, which is named', () => {
-  expect(verdict(snapshot(), 'Asia/Kolkata')).toBe('COMPLETE SO FAR AND DELIVERED, proven up to 08:15 Asia/Kolkata (18 min ago)');
+  expect(statusSummary(snapshot(), 'Asia/Kolkata')).toBe('COMPLETE SO FAR AND DELIVERED, proven up to 08:15 Asia/Kolkata (18 min ago)');
 });
 
 test('the first window is as wide as the close delay, within 10 s and 1 h', () => {
-  const at = (closeDelaySeconds: number): string => verdict(snapshot({ sources: [{ ...begins, closeDelaySeconds }] }));
+  const at = (closeDelaySeconds: number): string => statusSummary(snapshot({ sources: [{ ...begins, closeDelaySeconds }] }));
   expect(at(7_200)).toBe('NOTHING DUE YET: first proof about 06:00 UTC');
   expect(at(180)).toBe('NOTHING DUE YET: first proof about 03:06 UTC');
 });
@@ -187,7 +187,7 @@ test('status as JSON has exactly the shape of the contract', () => {
     stopped: { since: now },
   });
   expect(JSON.parse(JSON.stringify(statusJson(asked)))).toEqual({
-    summary: verdict(asked),
+    summary: statusSummary(asked),
     complete: false,
     delivered: true,
     version: '0.1.0',
