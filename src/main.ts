@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { fitted } from './cli/help-text.ts';
 import { known } from './cli/catalog.ts';
-import { exitCodeOf } from './cli/exit-code.ts';
+import { exitCodeOf, signalExitCodes, StoppedError } from './cli/exit-code.ts';
 import type { Io } from './cli/io.ts';
 import { loadCommand } from './cli/registry.ts';
 import { WaybillError, messageOf } from './errors.ts';
@@ -14,10 +14,10 @@ const lastLinesMs = 1_000;
 /** Runs the program with the arguments after its name, and sets the exit code. */
 export async function main(argv: readonly string[], run = dispatch): Promise<void> {
   const stop = new AbortController();
-  const onSignal = (signal: NodeJS.Signals): void => {
+  const onSignal = (signal: keyof typeof signalExitCodes): void => {
     // The second signal ends the process at once.
-    if (stop.signal.aborted) process.exit(signal === 'SIGINT' ? 130 : 143);
-    stop.abort(new WaybillError('aborted', `received ${signal}`));
+    if (stop.signal.aborted) process.exit(signalExitCodes[signal]);
+    stop.abort(new StoppedError(signal));
   };
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {

@@ -8,22 +8,22 @@ import argparse, base64, calendar, datetime, functools, hashlib, json, os, pathl
 TIME = re.compile(r'([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-2][0-9]:[0-9]{2}:[0-9]{2})(?:\.([0-9]+))?(Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])?')
 CHECKPOINT = re.compile('([^\n]+)\n(0|[1-9][0-9]{0,14})\n([A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=)')
 SIGNATURE = re.compile('\u2014 ([^\\s+]+) ([A-Za-z0-9+/]{7,}={0,2})')
-PART = re.compile('(checkpoints|segments|tile|keys|timestamps)(/|$)')
+PART = re.compile(r'(checkpoints|segments|tile|keys|timestamps)(/|\Z)')
 KNOWN = re.compile(r'(?as)checkpoint|(keys|tile)/.*|segments/\d{16}-\w{64}\.ndjson\.gz|checkpoints/(?!0{10})\d{10}|timestamps/(?!0{10})\d{10}\.tsr')
-RECORD = re.compile(rb'\{"kind":"record","seq":(\d{1,15}),"uid":"([\w-]{22})","source":"([^"\\]*)","received":"[^"]*","late":[^{]*?,"record":')
-BUCKET, MAX_TEXT, MAX_FILE = 600_000_000, 1 << 28, 300_000_000
+RECORD = re.compile(rb'\{"kind":"record","seq":(0|[1-9]\d{0,14}),"uid":"([\w-]{21}[AQgw])","source":"([ !#-\[\]-~]*)","received":"\d{4}-\d\d-\d\dT'
+                    rb'\d\d:\d\d:\d\d\.\d{6}Z","late":(?:true|false),"salt":"[\w-]{22}","record":')
+BUCKET, MAX_TEXT, MAX_LINE, MAX_SEGMENT, MAX_FILE = 600_000_000, 1 << 28, 1 << 20, 300_000_000, 2_000_000
 WRONG = (LookupError, TypeError, AttributeError, ValueError, RecursionError, struct.error, zlib.error)
 
 sha256 = lambda data: hashlib.sha256(data).digest()
 
 def need(condition, reason, error=ValueError):
-    if not condition:
-        raise error(reason)
+    if not condition: raise error(reason)
 
 class Directory(type(pathlib.Path())):
     def read(self, path):  # None for anything but a regular file, and for a file that is larger than any of an archive.
-        file = self / path
-        return file.read_bytes() if file.is_file() and not file.is_symlink() and file.stat().st_size <= MAX_FILE else None
+        file, most = self / path, MAX_SEGMENT if path.startswith('segments/') else MAX_FILE
+        return file.read_bytes() if file.is_file() and not file.is_symlink() and file.stat().st_size <= most else None
 
     def list(self, folder=''):  # No folder of an archive is a link, or lies this deep. Another one may be unreadable, such as lost+found.
         for found in os.scandir(self / folder):
@@ -61,14 +61,13 @@ def unbase64(text):
 def read_key(text):
     name, identity, data = text.split('+', 2)
     data = unbase64(data)
-    is_key = len(data) == 33 and data[0] == 1 and sha256(name.encode() + b'\n' + data)[:4].hex() == identity
+    is_key = name and len(data) == 33 and data[0] == 1 and sha256(name.encode() + b'\n' + data)[:4].hex() == identity
     need(is_key, '"%s" is not name+id+base64 of an Ed25519 key' % text)
     return name, identity, bytes.fromhex('302a300506032b6570032100') + data[1:], text.encode() + b'\n'
 
 def openssl(command, at=0, **files):  # Runs openssl in a folder with these files; {} stands for a time. Returns what it prints.
     with tempfile.TemporaryDirectory() as folder:
-        for name, data in files.items():
-            pathlib.Path(folder, name).write_bytes(data)
+        for name, data in files.items(): pathlib.Path(folder, name).write_bytes(data)
         return subprocess.run(['openssl', *command.format(int(at)).split()], cwd=folder, capture_output=True).stdout.decode(errors='replace')
 
 @functools.cache
@@ -108,9 +107,9 @@ def record_time(text):  # Of logTimestamp; None for a record that is not an obje
     except WRONG:
         return None
 
-FORM, FORMS = re.compile(r'(\w+):(\w+)(\??)'), {
+FORM, FORMS = re.compile(r'(\w+):(\w+)([?*]?)'), {  # ? may be null, * may be absent
     'ledger': 'seq:count source:text from:time to:time state:state records:count digest:digest? reason:text?', 'operation': 'seq:count at:time',
-    'position': 'seq:count after:count journal:text chain:digest at:time completeSince:time sources:texts? filtered:flag timestamp:stamp?'}
+    'position': 'seq:count after:count journal:text chain:digest at:time completeSince:time sources:texts? filtered:flag timestamp:stamp*'}
 CHECKS = {
     'text': lambda value: type(value) is str, 'flag': lambda value: type(value) is bool, 'time': lambda value: micros(value) is not None,
     'texts': lambda value: type(value) is list and {str}.issuperset(map(type, value)), 'digest': re.compile('[0-9a-f]{64}').fullmatch,
@@ -123,17 +122,16 @@ def read_line(data):
         uid = base64.urlsafe_b64decode(found[2] + b'==')
         line = {'kind': 'record', 'seq': int(found[1]), 'uid': uid, 'source': found[3].decode(), 'time': record_time(data[found.end():-1])}
     else:
-        line = parse(data.decode('utf-8', 'replace'))
-        for name, check, is_optional in FORM.findall(FORMS[line['kind']]):
-            need(is_optional and line.get(name) is None or CHECKS[check](line[name]), 'it is not a line of an archive')
+        line = parse(data.decode('utf-8', 'replace')) if len(data) <= MAX_LINE else {}
+        for name, check, mark in FORM.findall(FORMS[depth(line) <= 64 and line['kind']]):
+            need((name not in line if mark == '*' else mark and line[name] is None) or CHECKS[check](line[name]), 'it is not a line of an archive')
     if line['kind'] == 'ledger':
         line['name'] = '%s %s/%s' % (line['source'], line['from'], line['to'])
         line['from'], line['to'] = micros(line['from']), micros(line['to'])
     return line, struct.pack('>B16sQ32s', ['', 'record', 'ledger', 'operation', 'position'].index(line['kind']), uid, line['seq'], sha256(data))
 
 def root_of(found, index, size, hashes):  # The root of a tree by an inclusion proof (RFC 9162, section 2.1.3.2), which this takes from its end.
-    if size == 1:
-        return found
+    if size == 1: return found
     middle, sibling = 1 << (size - 1).bit_length() - 1, hashes.pop()
     inner = root_of(found, index % middle, middle if index < middle else size - middle, hashes)
     return sha256(b'\x01' + (inner + sibling if index < middle else sibling + inner))
@@ -143,7 +141,7 @@ def check_proof(text, keys):
     hashes, entry, index = list(map(unbase64, proof['hashes'])), unbase64(proof['entry']), proof['index']
     _, size, root, signers = read_checkpoint(proof['checkpoint'].encode(), keys)
     line = unbase64(proof['lineBase64']) if 'lineBase64' in proof else proof['line'].encode()  # A record may have bytes that are not UTF-8.
-    is_of_line = len(proof) == 6 and proof['format'] == 'waybill-proof/1' and read_line(line)[1] == entry
+    is_of_line = len(proof) == 6 and type(proof['hashes']) is list and proof['format'] == 'waybill-proof/1' and read_line(line)[1] == entry
     need(is_of_line, 'it is not a proof, or the entry does not match the line')
     is_leaf = CHECKS['count'](index) and index < size and all(len(each) == 32 for each in hashes)
     need(is_leaf and root_of(sha256(b'\x00' + entry), index, size, hashes) == root and not hashes, 'hashes do not lead from the entry to the root')
@@ -198,7 +196,7 @@ class Verification:
         elif self.copy != signed[-1] or not signed[1:]:
             self.find('note', 'checkpoint', 'it is not a copy of the newest checkpoint with a number')
         keys = {'keys/%s+%s' % key[:2]: key[3] for key in self.keys}
-        self.findings += [('note', name, 'it is no key of --key, no evidence') for name in known('keys/') if self.store.read(name) != keys.get(name)]
+        self.findings += [('note', name, 'no key of --key') for name in known('keys/') if name not in keys or self.store.read(name) != keys[name]]
         for name in known('segments/'):
             self.segments.setdefault(int(name[9:25]), []).append(name)
         self.follow_all(steps[:count])
@@ -209,7 +207,7 @@ class Verification:
         elsewhere and elsewhere[3] and not confirmed and self.find('altered', '--since', 'the archive does not contain this checkpoint')
         return '%d lines' % len(self.log[0]), confirmed if elsewhere and elsewhere[3] else 0
 
-    def check_stamps(self, stamps, valid=()):  # Each must be valid at its time, and when a later one covers it, or now (RFC 3161, RFC 4998).
+    def check_stamps(self, stamps, valid=()):  # Valid at its time, and when a later one covers it, or now (RFC 4998). Only TST info is signed.
         for name, (digest, _) in self.stamped.items():
             if sha256(stamps.get(name, b'')).hex() != digest:
                 self.find('altered', name, 'it is missing, or a signed line names another SHA-256')
@@ -217,7 +215,7 @@ class Verification:
         for name, stamp in sorted(stamps.items()) if self.authorities else ():
             files = {'stamp': stamp, 'content': self.store.read('checkpoints/' + name[11:-4]) or b'', 'ca': self.authorities}
             check = lambda at, files=files: 'Verification: OK' in openssl('ts -verify -in stamp -data content -CAfile ca -attime {}', at, **files)
-            text = re.search(r'^Time stamp: (.{15})[.0-9]* ([0-9]{4}) GMT$', openssl('ts -reply -text -in stamp', stamp=stamp), re.MULTILINE)
+            text = re.search(r'Time stamp: (.{15})[.\d]* (\d{4}) GMT\n', openssl('ts -reply -text -in stamp', stamp=stamp).rpartition('TST info:')[2])
             at = calendar.timegm(time.strptime(' '.join(text.groups()), '%b %d %H:%M:%S %Y')) if text else 0
             if not check(at):
                 self.find('unproven' if files['content'] else 'note', name, 'it is not a time stamp of a checkpoint that --timestamp-ca proves')
@@ -239,13 +237,14 @@ class Verification:
             for name in self.segments.get(size, []) if step else []:
                 data, unpacker = self.store.read(name) or b'', zlib.decompressobj(31)
                 try:
+                    need(sha256(data).hex() == name[26:90], 'its name has another SHA-256')
                     text = unpacker.decompress(data, MAX_TEXT)
-                    need(text.count(b'\n') * 40 <= len(text), 'its lines are too short')
+                    need(text.count(b'\n') == step[1] - size, 'it has another number of lines')
                     lines = list(map(read_line, text[:-1].split(b'\n')))
                 except WRONG:
                     continue
                 is_whole = data[:4] == b'\x1f\x8b\x08\x00' and unpacker.eof and not unpacker.unused_data and text[-1:] == b'\n'
-                for _, entry in lines if is_whole and sha256(data).hex() == name[26:90] else (): self.log.add(entry)
+                for _, entry in lines if is_whole else (): self.log.add(entry)
                 if (len(self.log[0]), self.log.root()) == step[1:3]:
                     break
                 for level, row in enumerate(self.log, -1): del row[size // 256 ** max(level, 0):]
@@ -300,7 +299,7 @@ class Verification:
             return 'the service withdrew records' if len(uids) > line['records'] else None
         begin, reason = None, 'the archive has %d of %d records, or others' % (len(uids), line['records'])
         for position in self.selections:
-            begin = begin or position if line['source'] in (position['sources'] or [line['source']]) else None
+            begin = begin or position if position['sources'] is None or line['source'] in position['sources'] else None
         is_open = self.is_filtered or begin and begin['after'] > 0 and line['from'] < micros(begin['completeSince'])
         return reason if is_open else self.find('altered', line['name'], reason)
 
@@ -308,15 +307,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     place = parser.add_mutually_exclusive_group(required=True)
     content = lambda path: argparse.FileType('rb')(path).read()
-    def key_file(path): return [read_key(line.strip()) for line in content(path).decode('utf-8-sig').splitlines() if line.strip()]
+    def key_file(path): return [read_key(line) for line in content(path).decode('utf-8-sig').split() or ['']]
     def certificate_file(path): return re.search(b'(?s).*-----BEGIN CERTIFICATE-----.*', content(path))[0]
     parser.add_argument('--key', required=True, action='extend', type=key_file)
     files = (place, '--directory', Directory), (place, '--proof', content), (parser, '--since', content), (parser, '--timestamp-ca', certificate_file)
     for group, name, read in files: group.add_argument(name, type=read)
     options = parser.parse_args()
-    since = options.since and options.since.replace(b'\r\n', b'\n').rstrip() + b'\n'  # Mail and editors change line breaks.
+    since = options.since and options.since.replace(b'\r\n', b'\n').removeprefix(b'\xef\xbb\xbf').strip() + b'\n'  # Mail and editors change them.
     options.directory and not options.directory.is_dir() and parser.error('"%s" is not a directory' % options.directory)
     since is None or '\n\n\u2014 '.encode() in since or parser.error('--since is not a checkpoint with a signature')
+    options.directory or not (since or options.timestamp_ca) or parser.error('--proof needs no archive: leave out --since and --timestamp-ca')
     verification, counts = Verification(options.directory, options.key, options.timestamp_ca), ('0 lines', 0)
     try:
         counts = verification.run(since) if options.directory else verification.prove(options.proof.decode('utf-8', 'replace'))

@@ -4,7 +4,7 @@ import * as fs from 'node:fs';
 import { link, lstat, mkdir, readdir, rename, stat, unlink } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { maxObjectBytes } from './store.ts';
+import { maxBytesOf } from './store.ts';
 import type { WritableArchiveStore } from './store.ts';
 
 /** A `FileHandle` takes twice the CPU for each call. A segment has more than 80 files. */
@@ -16,6 +16,9 @@ const readFlags = fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants
 /** The folders that verifiers read. */
 const archiveFolder = /^(checkpoints|segments|tile|keys|timestamps)\//;
 const createFlags = fs.constants.O_WRONLY | fs.constants.O_CREAT | fs.constants.O_EXCL | fs.constants.O_NOFOLLOW;
+
+/** More levels of folders than an archive has. A path must not become too long for the system. */
+const maxDepth = 9;
 
 /** The files that are being written in a folder at the same time. */
 interface Writes {
@@ -41,7 +44,7 @@ export class DirectoryStore implements WritableArchiveStore, AsyncDisposable {
 
   async read(path: string): Promise<Buffer | undefined> {
     this.#signal?.throwIfAborted();
-    return this.#unlessAbsent(() => readFile(join(this.#root, path)));
+    return this.#unlessAbsent(() => readFile(join(this.#root, path), maxBytesOf(path)));
   }
 
   async *list(folder: string): AsyncGenerator<string> {
@@ -49,7 +52,7 @@ export class DirectoryStore implements WritableArchiveStore, AsyncDisposable {
     const found = await this.#entriesOf(folder);
     if (!found) yield folder.slice(0, -1);
     for (const each of found ?? []) {
-      if (each.isDirectory()) yield* this.list(`${folder}${each.name}/`);
+      if (each.isDirectory() && depthOf(folder) < maxDepth) yield* this.list(`${folder}${each.name}/`);
       else yield `${folder}${each.name}`;
     }
   }
@@ -178,12 +181,12 @@ async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/** @returns undefined for anything but a regular file of at most `maxObjectBytes` */
-async function readFile(path: string): Promise<Buffer | undefined> {
+/** @returns undefined for anything but a regular file of at most `maxBytes` */
+async function readFile(path: string, maxBytes: number): Promise<Buffer | undefined> {
   const file = await open(path, readFlags);
   try {
     const found = await fstat(file);
-    return found.isFile() && found.size <= maxObjectBytes ? await readFully(file, found.size) : undefined;
+    return found.isFile() && found.size <= maxBytes ? await readFully(file, found.size) : undefined;
   } finally {
     await close(file);
   }
@@ -199,6 +202,11 @@ async function readFully(file: number, length: number): Promise<Buffer> {
     end += bytesRead;
   }
   return bytes.subarray(0, end);
+}
+
+/** 0 for the archive itself. @param folder  '' or ends with a slash */
+function depthOf(folder: string): number {
+  return folder.split('/').length - 1;
 }
 
 function codeOf(cause: unknown): unknown {

@@ -72,13 +72,17 @@ const otherLine = z.discriminatedUnion('kind', [
   }),
 ]);
 
+/** A line of another kind has fewer bytes: a reason has 2,000 characters, and the id of a source 32. */
+const maxOtherBytes = 1_048_576;
+
 /** @returns undefined for bytes that are no line of an archive */
 export function parseLine(line: Buffer): LineFacts | undefined {
   const usual = parseUsualLine(line);
   if (usual) return usual;
   const record = parseRecordHead(line);
   if (record) return { kind: 'record', seq: record.seq, uid: record.uid, source: record.source, time: timeOf(record.record) };
-  return otherLine.safeParse(parseJson(line.toString())).data;
+  const other = line.length > maxOtherBytes ? undefined : parseJson(line.toString());
+  return isDeep(other) ? undefined : otherLine.safeParse(other).data;
 }
 
 /** @returns undefined for another line; its texts keep the complete line in memory */
@@ -122,6 +126,19 @@ function timeOf(record: Buffer): Micros | undefined {
     if (thrown instanceof SyntaxError) return undefined;
     throw thrown;
   }
+}
+
+/** Other readers of JSON limit the depth. */
+const maxDepth = 64;
+
+function isDeep(value: unknown): boolean {
+  const isNested = (each: unknown): each is object => typeof each === 'object' && each !== null;
+  let level = [value].filter(isNested);
+  for (let depth = 0; level.length > 0; depth += 1) {
+    if (depth === maxDepth) return true;
+    level = level.flatMap((each): unknown[] => Object.values(each)).filter(isNested);
+  }
+  return false;
 }
 
 function parseJson(text: string): unknown {

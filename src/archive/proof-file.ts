@@ -74,18 +74,24 @@ export function parseProof(json: string): InclusionProof | undefined {
 const minWork = 1_024;
 
 /**
- * Checks a file of `archive prove` or `archive export`, line by line.
+ * Checks the lines of a file of `archive prove` or `archive export`. A file without a line has one result, that it is no proof.
  * @throws the reason of the signal of `turns` when it is aborted
  */
-export async function checkProofs(text: string, verifiers: readonly Verifier[], turns = new Turns()): Promise<readonly ProofResult[]> {
+export async function checkProofs(
+  lines: AsyncIterable<string> | Iterable<string>,
+  verifiers: readonly Verifier[],
+  turns = new Turns(),
+): Promise<readonly ProofResult[]> {
   const results: ProofResult[] = [];
-  for (const line of text.replace(/\n$/, '').split('\n')) {
+  for await (const line of lines) {
     const proof = parseProof(line);
-    results.push(proof ? checkProof(proof, verifiers) : { result: 'altered', message: 'it is not a proof' });
+    results.push(proof ? checkProof(proof, verifiers) : noProof);
     if (turns.isDue(Math.max(line.length, minWork))) await turns.next();
   }
-  return results;
+  return results.length === 0 ? [noProof] : results;
 }
+
+const noProof: ProofResult = { result: 'altered', message: 'it is not a proof' };
 
 /** The result of a proof: `unproven` if no known key signed its checkpoint. */
 interface ProofResult {

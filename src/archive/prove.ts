@@ -14,7 +14,7 @@ import { openNote } from './signed-note.ts';
 import type { ArchiveStore } from './store.ts';
 import { bundlePath, rangeHash, tileAt, tilePath, tilesOf, tileWidth } from './tiles.ts';
 import type { TileId } from './tiles.ts';
-import { indexPath, indexWidth, searchIndex } from './uid-index.ts';
+import { indexNumber, indexPath, indexWidth, searchIndex } from './uid-index.ts';
 
 /** Files of the index that are requested at once, 1 MiB each. */
 const indexesAtOnce = 8;
@@ -29,6 +29,8 @@ export class Prover {
   readonly #segments: readonly SegmentName[];
   /** By path. */
   readonly #tiles = new Map<string, Uint8Array>();
+  /** Why the last segment could not be read. */
+  #problem: string | undefined;
   /** The bundle that was read last: lines are proven in order. */
   #last: { readonly bundle: number; readonly entries: readonly Buffer[] } | undefined;
 
@@ -83,9 +85,11 @@ export class Prover {
 
   /** A leaf that an index names counts only with the entry of this record. */
   async #leafByIndex(uid: Uint8Array): Promise<number | undefined> {
-    for (let end = Math.floor(this.#checkpoint.size / indexWidth); end > 0; end -= indexesAtOnce) {
-      const first = Math.max(0, end - indexesAtOnce);
-      const numbers = Array.from({ length: end - first }, (_, i) => end - 1 - i);
+    // Whoever may write files may give the checkpoint any size: only files that exist are read.
+    const stored = (await Array.fromAsync(this.#store.list('index/'))).flatMap((path) => indexNumber(path) ?? []);
+    const complete = stored.filter((number) => (number + 1) * indexWidth <= this.#checkpoint.size).sort((a, b) => b - a);
+    for (let at = 0; at < complete.length; at += indexesAtOnce) {
+      const numbers = complete.slice(at, at + indexesAtOnce);
       const indexes = await Promise.all(numbers.map((number) => this.#store.read(indexPath(number))));
       for (const [i, rows] of indexes.entries()) {
         const found = rows && searchIndex(rows, uid);
@@ -109,7 +113,7 @@ export class Prover {
       }
       next += lines.length;
     }
-    if (next !== this.#checkpoint.size) throw unusable(segmentName(next), `it is missing: the lines from leaf ${next} on cannot be read`);
+    if (next !== this.#checkpoint.size) throw unusable(segmentName(next), this.#problem ?? `the lines from leaf ${next} on are missing`);
   }
 
   async #proof(index: number, entry: Buffer, line: Buffer): Promise<InclusionProof> {
@@ -149,22 +153,28 @@ export class Prover {
       const line = (await this.#read(path))[index - first];
       if (line && isOf(entry, line)) return line;
     }
-    throw unusable(segmentName(first), `it has no line for leaf ${index}`);
+    throw unusable(segmentName(first), this.#problem ?? `it has no line for leaf ${index}`);
   }
 
-  /** Empty for a segment of an unfinished attempt. */
+  /**
+   * Empty for a file that does not have the lines of the log, such as a segment of an unfinished attempt.
+   * The position as the last line shows that it is a complete segment: a part would hide the others.
+   */
   async #committedLines({ path, firstLeaf }: SegmentName): Promise<readonly Buffer[]> {
-    if (firstLeaf >= this.#checkpoint.size) return [];
     const lines = await this.#read(path);
-    const [first = Buffer.alloc(0)] = lines;
-    return isOf(await this.#entry(firstLeaf), first) ? lines : [];
+    if (lines.length === 0 || firstLeaf + lines.length > this.#checkpoint.size) return [];
+    for (const [i, line] of lines.entries()) if (!isOf(await this.#entry(firstLeaf + i), line)) return [];
+    return parseLine(lines.at(-1) ?? Buffer.alloc(0))?.kind === 'position' ? lines : [];
   }
 
+  /** Empty for a file that is not a segment. */
   async #read(path: string): Promise<readonly Buffer[]> {
     try {
       return [...linesOf(await unpackSegment(await needed(this.#store, path)))];
     } catch (thrown) {
-      throw thrown instanceof SegmentError ? unusable(path, thrown.message) : thrown;
+      if (!(thrown instanceof SegmentError)) throw thrown;
+      this.#problem = thrown.message;
+      return [];
     }
   }
 }

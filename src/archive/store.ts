@@ -9,11 +9,15 @@ export interface ArchiveStore {
   list(folder: string): AsyncIterable<string>;
 }
 
-/**
- * More than any object of an archive has: a segment unpacks to 256 MiB or less. For a reader, a larger
- * object does not exist.
- */
-export const maxObjectBytes = 300_000_000;
+/** A segment unpacks to 256 MiB or less. */
+const maxSegmentBytes = 300_000_000;
+/** A file of the index has 1.2 MB, and the others are smaller. */
+const maxOtherBytes = 2_000_000;
+
+/** More than an object of an archive with this path has. For a reader, a larger object does not exist. */
+export function maxBytesOf(path: string): number {
+  return path.startsWith('segments/') ? maxSegmentBytes : maxOtherBytes;
+}
 
 /** An archive that can be written. Both methods return when the object survives a power cut. */
 export interface WritableArchiveStore extends ArchiveStore {

@@ -16,6 +16,12 @@ export function indexPath(number: number): string {
   return `index/${String(number).padStart(10, '0')}`;
 }
 
+/** The number in the path of a file of the index; undefined for another path. */
+export function indexNumber(path: string): number | undefined {
+  const [, digits] = /^index\/(\d{10})$/.exec(path) ?? [];
+  return digits === undefined ? undefined : Number(digits);
+}
+
 /** @returns the numbers of the files that an archive of this size should have and lacks */
 export async function missingIndexes(store: ArchiveStore, size: number): Promise<readonly number[]> {
   if (size < indexWidth) return [];

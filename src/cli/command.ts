@@ -76,12 +76,23 @@ interface Table {
 function parse(table: Table, args: string[]): Given & { readonly form: Form } {
   const all: Options = Object.fromEntries(table.forms.flatMap(({ options }) => Object.entries(options)));
   const config = Object.fromEntries(
-    Object.entries(all).map(([name, { value }]) => [name, { type: value === undefined ? ('boolean' as const) : ('string' as const) }]),
+    Object.entries(all).map(([name, { value, isRepeatable = false }]) => [
+      name,
+      { type: value === undefined ? ('boolean' as const) : ('string' as const), multiple: isRepeatable },
+    ]),
   );
   const { tokens } = parseArgs({ args, options: config, strict: false, tokens: true, allowPositionals: true });
   const words = tokens.flatMap((token) => (token.kind === 'positional' ? [token.value] : []));
   const form = formFor(table, words[0]);
-  for (const token of tokens) if (token.kind === 'option') assertOption(table, form, token.rawName, all);
+  const given = new Set<string>();
+  for (const token of tokens) {
+    if (token.kind !== 'option') continue;
+    assertOption(table, form, token.rawName, all);
+    const { value, isRepeatable = false } = all[token.name] ?? {};
+    // The last value alone would count.
+    if (value !== undefined && !isRepeatable && given.has(token.name)) throw usageError(table, form, `--${token.name} is given twice`);
+    given.add(token.name);
+  }
   const { values, positionals } = strictly(table, form, () => parseArgs({ args, options: config, allowPositionals: true }));
   const rest = form.subcommand !== undefined && positionals[0] === form.subcommand ? positionals.slice(1) : positionals;
   const { min = 0, max = Infinity, name = '' } = form.positionals ?? { max: 0 };

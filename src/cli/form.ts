@@ -1,6 +1,6 @@
 /** The parts of a command that its help, completion and parser share. */
 import type { Io } from './io.ts';
-import type { Options } from './option.ts';
+import type { Argument, Options } from './option.ts';
 
 /** Arguments without a hyphen, and how many of them the command accepts. */
 export interface Positionals {
@@ -24,7 +24,7 @@ export interface Form {
 }
 
 export interface Given {
-  readonly values: Readonly<Record<string, string | boolean | undefined>>;
+  readonly values: Readonly<Record<string, Argument>>;
   readonly positionals: readonly string[];
 }
 

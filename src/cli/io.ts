@@ -1,9 +1,11 @@
 /** The streams, environment and stop signal of a command, from the process or from a test. */
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { createReadStream, readFileSync } from 'node:fs';
 import { messageOf, WaybillError } from '../errors.ts';
 import { jsonText } from '../report/chunks.ts';
 import { table, type Column } from '../report/text-table.ts';
+
+const lineFeed = 0x0a;
 
 export interface Io {
   readonly stdin: NodeJS.ReadableStream;
@@ -52,6 +54,43 @@ export function readInput(file: string, option: string): Buffer {
   } catch (cause) {
     throw new WaybillError('usage', `cannot read ${option} "${file}": ${messageOf(cause)}`, { cause });
   }
+}
+
+/** Far more than a line of any input has. */
+const maxLineBytes = 256 * 1024 * 1024;
+
+/**
+ * The lines of a file of any length, without their line feeds; '' for a line above 256 MiB.
+ * @throws WaybillError `usage`
+ */
+export async function* inputLines(file: string, option: string): AsyncGenerator<string> {
+  let parts: Buffer[] = [];
+  let length = 0;
+  const add = (part: Buffer): void => {
+    length += part.length;
+    if (length > maxLineBytes) parts = [];
+    else parts.push(part);
+  };
+  const line = (): string => {
+    const text = length > maxLineBytes ? '' : Buffer.concat(parts).toString();
+    [parts, length] = [[], 0];
+    return text;
+  };
+  try {
+    for await (const chunk of createReadStream(file) as AsyncIterable<Buffer>) {
+      let start = 0;
+      for (let end = chunk.indexOf(lineFeed); end >= 0; end = chunk.indexOf(lineFeed, start)) {
+        add(chunk.subarray(start, end));
+        yield line();
+        start = end + 1;
+      }
+      add(chunk.subarray(start));
+    }
+  } catch (cause) {
+    if (!(cause instanceof Error && 'syscall' in cause)) throw cause;
+    throw new WaybillError('usage', `cannot read ${option} "${file}": ${messageOf(cause)}`, { cause });
+  }
+  if (length > 0) yield line();
 }
 
 /**

@@ -2,15 +2,20 @@
 import { nearestOrAll } from '../settings/nearest.ts';
 import { WaybillError } from '../errors.ts';
 
+/** What the command line has for an option. */
+export type Argument = string | boolean | readonly (string | boolean)[] | undefined;
+
 export interface Option<Value> {
   /** Placeholder of the value in the help; undefined: the option is a switch. */
   readonly value?: string;
   readonly help: string;
   readonly isRequired?: boolean;
+  /** `read` then receives every value. Else a second value is an error. */
+  readonly isRepeatable?: boolean;
   /** Accepted values, for the check and for completion. */
   readonly choices?: readonly string[];
   /** @throws WaybillError `usage`, where `flag` is the name with its hyphens */
-  readonly read: (given: string | boolean | undefined, flag: string) => Value;
+  readonly read: (given: Argument, flag: string) => Value;
 }
 
 export type Options = Readonly<Record<string, Option<unknown>>>;
@@ -25,8 +30,18 @@ export function text(value: string, help: string): Option<string | undefined> {
   return { value, help, read: (given) => (typeof given === 'string' ? given : undefined) };
 }
 
+/** An option that may be given more than once. */
+export function texts(value: string, help: string): Option<readonly string[]> {
+  return {
+    value,
+    help,
+    isRepeatable: true,
+    read: (given) => (typeof given === 'object' ? given.filter((each) => typeof each === 'string') : []),
+  };
+}
+
 export function choice<const Name extends string>(value: string, choices: readonly Name[], help: string): Option<Name | undefined> {
-  const read = (given: string | boolean | undefined, flag: string): Name | undefined => {
+  const read = (given: Argument, flag: string): Name | undefined => {
     if (typeof given !== 'string') return undefined;
     const found = choices.find((name) => name === given);
     if (found === undefined) throw new WaybillError('usage', `cannot use ${flag} "${given}": ${nearestOrAll(given, choices)}`);
@@ -46,7 +61,7 @@ export function parsed<Value>(
   expected: string,
   parse: (given: string) => Value | undefined,
 ): Option<Value | undefined> {
-  const read = (given: string | boolean | undefined, flag: string): Value | undefined => {
+  const read = (given: Argument, flag: string): Value | undefined => {
     if (typeof given !== 'string') return undefined;
     const found = parse(given);
     if (found === undefined) throw new WaybillError('usage', `cannot use ${flag} "${given}": not ${expected}`);
@@ -56,7 +71,7 @@ export function parsed<Value>(
 }
 
 export function required<Value>(option: Option<Value | undefined>): Option<Value> {
-  const read = (given: string | boolean | undefined, flag: string): Value => {
+  const read = (given: Argument, flag: string): Value => {
     const found = option.read(given, flag);
     if (found === undefined) throw new WaybillError('usage', `missing ${flag}`);
     return found;

@@ -134,20 +134,31 @@ test('verify reports a list without an end, and names the bucket', { timeout: 60
   expect(stdout).toContain('s3://audit/audit/production/');
 });
 
-test('verify reports a list whose pages repeat a token, and names the bucket', { timeout: 60_000 }, async () => {
-  model.fault = ({ key }) => (key === '' ? 'repeated' : undefined);
-  const { code, stdout } = await archive('verify', '--key', keyFile(), '--json');
+test.each([
+  ['repeated', 'the server repeats a continuation token, so the list would not end'],
+  ['emptied', 'the server sends pages without objects, so the list would not end'],
+  ['outside', 'the server lists objects outside this prefix'],
+] as const)('verify reports a list that is %s, and names the bucket', { timeout: 60_000 }, async (fault, message) => {
+  const key = keyFile();
+  model.fault = ({ key: object }) => (object === '' ? fault : undefined);
+  const { code, stdout } = await archive('verify', '--key', key, '--json');
   expect(code).toBe(3);
-  const { findings } = JSON.parse(stdout) as { findings: { severity: string; object: string; message: string }[] };
+  const { findings } = JSON.parse(stdout) as { findings: unknown };
+  const place = 's3://audit/audit/production';
   expect(findings).toEqual([
     {
-      severity: 'unproven',
-      object: 's3://audit/audit/production',
-      message:
-        'cannot read the whole archive: cannot list "s3://audit/audit/production/checkpoints/" (sinks.out.s3): the server repeats a continuation token, so the list would not end',
+      ...{ severity: 'unproven', object: place },
+      message: `cannot read the whole archive: cannot list "${place}/checkpoints/" (sinks.out.s3): ${message}`,
     },
   ]);
-  expect(model.asked.length).toBeLessThan(10);
+});
+
+test('verify reports a server that does not answer as S3', async () => {
+  const key = keyFile();
+  model.fault = () => 'text';
+  const { code, stdout } = await archive('verify', '--key', key);
+  expect(code).toBe(3);
+  expect(stdout).toContain('the response is not one of S3; see endpoint');
 });
 
 /** Without a stop, a request takes 20 seconds, and is repeated three times. */

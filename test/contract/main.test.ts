@@ -7,6 +7,7 @@ import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { fitted } from '../../src/cli/help-text.ts';
 import { commands } from '../../src/cli/catalog.ts';
+import { exitCodeOf, StoppedError } from '../../src/cli/exit-code.ts';
 import { loadCommand } from '../../src/cli/registry.ts';
 import { dispatch } from '../../src/main.ts';
 import { commandIo, outputOf, type Output } from '../support/command-io.ts';
@@ -274,6 +275,21 @@ test('the first SIGINT asks the command to stop, the second ends the program imm
     });
   expect(await signalled('SIGINT')).toEqual({ code: 130, stdout: 'ready received SIGINT', stderr: '' });
   expect(await signalled('SIGTERM')).toEqual({ code: 143, stdout: 'ready received SIGTERM', stderr: '' });
+});
+
+test.each([
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const)('a command that %s ends has the exit code %i, which no result has', async (signal, code) => {
+  expect(exitCodeOf(new StoppedError(signal))).toBe(code);
+  const script = `
+    const { main } = await import(${JSON.stringify(new URL('../../src/main.ts', import.meta.url).href)});
+    process.stdout.write('ready');
+    await main(['encode', '--format', 'raw']);`;
+  const ended = await run(process.execPath, ['--input-type=module', '-e', script], (child) => {
+    child.stdout?.on('data', () => setTimeout(() => child.kill(signal), 500));
+  });
+  expect(ended).toMatchObject({ code, stderr: `received ${signal}\n` });
 });
 
 test('an unexpected error is printed with its stack and ends with 1', async () => {

@@ -1,7 +1,11 @@
 /** Small archives for tests: tests supply the lines, and the archive's writer signs them. */
 import { createHash, createPrivateKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
+import { gzipSync } from 'node:zlib';
+import { checkpointPath, formatCheckpoint } from '../../src/archive/checkpoint.ts';
+import { EntryLog } from '../../src/archive/entry-log.ts';
 import type { EntryLine, LedgerLine, RecordLine } from '../../src/archive/line.ts';
+import { signerOf, signNote } from '../../src/archive/signed-note.ts';
 import type { WritableArchiveStore } from '../../src/archive/store.ts';
 import { ArchiveWriter } from '../../src/archive/writer.ts';
 import type { Through, WriterOptions } from '../../src/archive/writer.ts';
@@ -120,4 +124,39 @@ export class MemoryStore implements WritableArchiveStore {
     this.files.set(path, Buffer.from(bytes));
     return Promise.resolve();
   }
+}
+
+/** A line as text, and the facts that its entry repeats. */
+export interface SignedLine {
+  readonly kind: 'record' | 'ledger' | 'operation' | 'position';
+  readonly seq: number;
+  readonly uid?: string;
+  readonly text: string;
+}
+
+/** An archive of any lines, signed by the key of seed 1: one segment for each list. */
+export function signedArchive(segments: readonly (readonly SignedLine[])[]): MemoryStore {
+  const store = new MemoryStore();
+  const signer = signerOf('waybill/signed', keyFrom(1));
+  const log = new EntryLog();
+  for (const [i, lines] of segments.entries()) {
+    const first = log.size;
+    for (const { text, ...facts } of lines) log.append(facts, Buffer.from(text));
+    const file = gzipSync(lines.map(({ text }) => `${text}\n`).join(''));
+    store.files.set(segmentPath(first, file), file);
+    for (const { path, bytes } of log.take().objects) store.files.set(path, Buffer.from(bytes));
+    const note = Buffer.from(signNote(formatCheckpoint({ origin: signer.name, size: log.size, root: log.root() }), [signer]));
+    store.files.set(checkpointPath(i + 1), note);
+    store.files.set('checkpoint', note);
+  }
+  return store;
+}
+
+export function segmentPath(firstLeaf: number, file: Uint8Array): string {
+  return `segments/${String(firstLeaf).padStart(16, '0')}-${createHash('sha256').update(file).digest('hex')}.ndjson.gz`;
+}
+
+/** The lines of a file of proofs. */
+export function linesIn(text: string): string[] {
+  return text.replace(/\n$/, '').split('\n');
 }

@@ -97,8 +97,11 @@ export class Authority implements Disposable {
     return readFileSync(join(this.folder, `${id}.tsr`));
   }
 
-  /** A TimeStampResp over these bytes that was signed at this time, without a nonce. */
-  responseAt(time: number, content: Uint8Array): Buffer {
+  /**
+   * A TimeStampResp over these bytes that was signed at this time, without a nonce.
+   * @param status  text of its status, which no signature covers
+   */
+  responseAt(time: number, content: Uint8Array, status?: string): Buffer {
     const id = randomBytes(8).toString('hex');
     this.#write(`${id}.data`, content);
     const digest = execFileSync('openssl', ['dgst', '-sha256', '-binary', `${id}.data`], { cwd: this.folder });
@@ -128,8 +131,9 @@ export class Authority implements Disposable {
       '-nosmimecap',
     ];
     this.#run('cms', '-sign', '-in', `${id}.info`, ...as, ...signer, '-out', `${id}.cms`);
-    const granted = Buffer.from('3003020100', 'hex');
-    return der(0x30, granted, readFileSync(join(this.folder, `${id}.cms`)));
+    const granted = Buffer.from('020100', 'hex');
+    const text = status === undefined ? [] : [der(0x30, der(0x0c, Buffer.from(status)))];
+    return der(0x30, der(0x30, granted, ...text), readFileSync(join(this.folder, `${id}.cms`)));
   }
 
   [Symbol.dispose](): void {

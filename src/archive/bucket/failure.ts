@@ -56,6 +56,12 @@ function unanswered(thrown: unknown, action: string, connection: Connection): Fa
       isTransient: false,
       error: new WaybillError('sink_blocked', `${action}: no credentials: set accessKeyId and secretAccessKey: ${messageOf(thrown)}`),
     };
+  // The SDK cannot read the response, and its text is for programmers.
+  if (thrown instanceof Error && '$response' in thrown)
+    return {
+      isTransient: false,
+      error: new WaybillError('sink_blocked', `${action}: the response is not one of S3; see endpoint`, { cause: thrown }),
+    };
   const known = connection.translate(thrown);
   const isTransient = known.code === 'source_unreachable';
   const error = new WaybillError(isTransient ? 'sink_unavailable' : 'sink_blocked', `${action}: ${messageOf(known)}`, { cause: thrown });

@@ -9,14 +9,14 @@ import { GetObjectCommand, ListObjectsV2Command, PutObjectCommand } from '@aws-s
 import type { PutObjectCommandInput, S3Client } from '@aws-sdk/client-s3';
 import { WaybillError } from '../../errors.ts';
 import type { Clock } from '../../model/time.ts';
-import { maxObjectBytes } from '../store.ts';
+import { maxBytesOf } from '../store.ts';
 import type { WritableArchiveStore } from '../store.ts';
 import { answeredWithin, BucketClient, LongAnswerError } from './client.ts';
 import type { BucketContext, BucketTarget } from './client.ts';
 import { failureOf, statusOf } from './failure.ts';
 
-/** Of everything but a segment. A file of the index has 1.2 MB, and the others are smaller. */
-const maxSmallBytes = 2_000_000;
+/** Pages without objects, one after another. A server may send some while it passes over deleted objects. */
+const maxEmptyPages = 1_000;
 /** Pauses before the second and each further attempt, ms. */
 const pauses = [200, 1_000, 3_000];
 
@@ -42,8 +42,7 @@ export class BucketStore implements WritableArchiveStore, AsyncDisposable {
   async read(path: string): Promise<Buffer | undefined> {
     return this.#attempt('read', path, async (s3) => {
       try {
-        const limit = answeredWithin(path.startsWith('segments/') ? maxObjectBytes : maxSmallBytes);
-        const { Body } = await s3.send(new GetObjectCommand(this.#object(path)), limit);
+        const { Body } = await s3.send(new GetObjectCommand(this.#object(path)), answeredWithin(maxBytesOf(path)));
         return Buffer.from((await Body?.transformToByteArray()) ?? []);
       } catch (thrown) {
         if (thrown instanceof LongAnswerError || (thrown instanceof Error && thrown.name === 'NoSuchKey')) return undefined;
@@ -55,18 +54,23 @@ export class BucketStore implements WritableArchiveStore, AsyncDisposable {
   async *list(folder: string): AsyncGenerator<string> {
     const { bucket, prefix } = this.#target;
     let earlier: string | undefined;
-    let pages = 0;
+    let [pages, emptyPages] = [0, 0];
     for (let token: string | undefined, isLast = false; !isLast;) {
       const input = { Bucket: bucket, Prefix: `${prefix}${folder}`, ContinuationToken: token };
       const page = await this.#attempt('list', folder, (s3) => s3.send(new ListObjectsV2Command(input)));
-      for (const { Key = '' } of page.Contents ?? []) yield Key.slice(prefix.length);
+      const refuse = (reason: string): never => {
+        throw new WaybillError('sink_blocked', `cannot list "${this.name}${folder}" (${this.#setting}): the server ${reason}`);
+      };
+      const keys = page.Contents ?? [];
+      for (const { Key = '' } of keys) {
+        if (!Key.startsWith(input.Prefix)) refuse('lists objects outside this prefix');
+        yield Key.slice(prefix.length);
+      }
       token = page.NextContinuationToken;
       isLast = token === undefined;
-      if (!isLast && token === earlier)
-        throw new WaybillError(
-          'sink_blocked',
-          `cannot list "${this.name}${folder}" (${this.#setting}): the server repeats a continuation token, so the list would not end`,
-        );
+      if (!isLast && token === earlier) refuse('repeats a continuation token, so the list would not end');
+      emptyPages = keys.length === 0 ? emptyPages + 1 : 0;
+      if (emptyPages > maxEmptyPages) refuse('sends pages without objects, so the list would not end');
       // Compares with the tokens of pages 1, 2, 4, 8 and so on: that finds every cycle, and needs no memory for each page.
       pages += 1;
       if (Number.isInteger(Math.log2(pages))) earlier = token;

@@ -70,7 +70,7 @@ export class LedgerCheck implements Disposable {
       const before = this.#selections.at(-1);
       const isContinued = before?.journal === position.journal && this.#through === position.after;
       if (!isContinued) this.#selections = [position];
-      else if (String(before.sources) !== String(position.sources)) this.#selections.push(position);
+      else if (JSON.stringify(before.sources) !== JSON.stringify(position.sources)) this.#selections.push(position);
       this.#through = position.seq;
       this.#isFiltered ||= position.filtered;
     }
@@ -170,7 +170,7 @@ export class LedgerCheck implements Disposable {
     for (const window of [...lines, { from: end, to: end }]) {
       if (window.from > covered) {
         const object = `${source} ${microsToIso(covered)}/${microsToIso(window.from)}`;
-        if (this.#period.from === undefined) this.#findings.note(object, 'no window covers this time');
+        if (this.#period.from === undefined && this.#period.to === undefined) this.#findings.note(object, 'no window covers this time');
         else this.#findings.unproven(object, 'no window covers this time');
       }
       covered = Math.max(covered, window.to);

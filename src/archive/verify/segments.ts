@@ -59,7 +59,10 @@ export class Segments {
     const byLeaf = new Map<number, SegmentName[]>();
     for await (const path of store.list('segments/')) {
       const name = parseSegmentPath(path);
-      if (name) byLeaf.set(name.firstLeaf, [...(byLeaf.get(name.firstLeaf) ?? []), name]);
+      if (!name) continue;
+      const names = byLeaf.get(name.firstLeaf);
+      if (names) names.push(name);
+      else byLeaf.set(name.firstLeaf, [name]);
     }
     return new Segments(store, findings, turns, byLeaf);
   }
@@ -100,8 +103,8 @@ export class Segments {
   async #lead(from: EntryLog, to: SignedCheckpoint, count: number, problems: string[]): Promise<readonly Step[] | undefined> {
     for (const name of this.#byLeaf.get(from.size) ?? []) {
       if (count > 1 && (this.#triesLeft -= 1) < 0) return undefined;
-      const step = await this.#read(name, from, problems);
-      if (!step || step.log.size > to.size) continue;
+      const step = await this.#read(name, from, to.size - from.size, count > 1, problems);
+      if (!step) continue;
       if (step.log.size < to.size) {
         const rest = count > 1 ? await this.#lead(step.log, to, count - 1, problems) : undefined;
         if (rest) return [step, ...rest];
@@ -114,12 +117,18 @@ export class Segments {
     return undefined;
   }
 
-  async #read(name: SegmentName, from: EntryLog, problems: string[]): Promise<Step | undefined> {
+  /**
+   * Lines are counted before they are read: anyone may plant a file with any number of them.
+   * @param room  the most lines that the segment may have; without `isPart` it has so many
+   */
+  async #read(name: SegmentName, from: EntryLog, room: number, isPart: boolean, problems: string[]): Promise<Step | undefined> {
     const log = from.copy();
     let facts: SegmentFacts;
     try {
       const texts = await this.#textsOf(name);
       if (!texts) return undefined;
+      const lines = texts.ends.length;
+      if (lines > room || (lines < room && !isPart)) throw new SegmentError(`it has ${lines} lines, and the checkpoint commits ${room}`);
       facts = new SegmentFacts(texts.ends.length);
       // While these lines are hashed, threads read and unpack what follows.
       this.#prepare(from.size + texts.ends.length);

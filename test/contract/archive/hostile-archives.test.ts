@@ -22,14 +22,18 @@ import {
   openWriter,
   provenLine,
   recordLine,
+  linesIn,
+  segmentPath,
+  signedArchive,
   start,
   through,
   windowLines,
   writeArchive,
 } from '../../support/archive.ts';
+import type { SignedLine } from '../../support/archive.ts';
 import { hasPython, resultOf, secondProofCheck, secondVerifier, verifyProgram, verifyWithPython } from '../../support/second-verifier.ts';
 
-const originOf = ({ files }: MemoryStore): string => files.get('checkpoints/0000000001')?.toString().split('\n')[0] ?? '';
+const originOf = ({ files }: MemoryStore): string => files.get('checkpoints/0000000001')?.toString().split('\n')[0] ?? 'waybill/unknown';
 const keyText = (store: MemoryStore, seed = 1): string => formatVerifier(signerOf(originOf(store), keyFrom(seed)));
 
 /** The result of both verifiers, and the first finding of each that is not a note. */
@@ -43,9 +47,6 @@ async function judged(store: MemoryStore, key = keyText(store)): Promise<readonl
   expect([resultOf(theirs), JSON.stringify(theirs)], JSON.stringify(findings)).toEqual([result, JSON.stringify(theirs)]);
   return [result, ...severe.map(([first]) => first?.[1] ?? '')];
 }
-
-const segmentPath = (firstLeaf: number, file: Uint8Array): string =>
-  `segments/${String(firstLeaf).padStart(16, '0')}-${createHash('sha256').update(file).digest('hex')}.ndjson.gz`;
 
 describe.skipIf(!hasPython)('a hostile record', () => {
   const time = '"logTimestamp":"2026-07-01T00:00:01"';
@@ -78,6 +79,65 @@ describe.skipIf(!hasPython)('a hostile record', () => {
     const line: RecordLine = { ...recordLine(1, start), record: Buffer.from(record) };
     await writer.append([line, provenLine(2, start, start + minute, counted === 1 ? [line] : [])], through(2));
     expect(await judged(store)).toEqual(['intact', '', '']);
+  });
+});
+
+describe.skipIf(!hasPython)('a signed line', () => {
+  const uid = 'A'.repeat(22);
+  const time = '2026-07-01T00:00:00.000000Z';
+  const digest = createHash('sha256').digest('hex');
+  const position = (after: number, seq: number, more: object = {}): SignedLine => {
+    const fields = { journal: 'j', after, seq, chain: digest, at: time, completeSince: time, sources: null, filtered: false, ...more };
+    return { kind: 'position', seq, text: JSON.stringify({ kind: 'position', ...fields }) };
+  };
+  const ledger = (more: object = {}, seq = 1): SignedLine => {
+    const window = { source: 'production', from: time, to: '2026-07-01T00:01:00Z', state: 'proven', records: 0, digest, reason: null };
+    return { kind: 'ledger', seq, text: JSON.stringify({ kind: 'ledger', seq, ...window, ...more }) };
+  };
+  const record = (from: string, to: string): SignedLine => {
+    const fields = `"kind":"record","seq":1,"uid":"${uid}","source":"a","received":"${time}","late":false,"salt":"${uid}","record":{}`;
+    expect(fields).toContain(from);
+    return { kind: 'record', seq: 1, uid, text: `{${fields.replace(from, to)}}` };
+  };
+  const operation = (detail: string): SignedLine => ({
+    ...{ kind: 'operation', seq: 1, text: `{"kind":"operation","seq":1,"at":"${time}","detail":${detail}}` },
+  });
+  const alone = (line: SignedLine): readonly (readonly SignedLine[])[] => [[line, position(0, 1)]];
+  const lacking = { records: 1, digest: 'a'.repeat(64) };
+  const early = { completeSince: '2026-08-01T00:00:00Z' };
+  it.each<[name: string, segments: readonly (readonly SignedLine[])[], result: string]>([
+    ['a usual record', alone(record('{}', '{}')), 'intact'],
+    ['a usual window', alone(ledger()), 'intact'],
+    ['a window without a digest', alone(ledger({ digest: undefined })), 'altered'],
+    ['a gap without a digest', alone(ledger({ digest: undefined, state: 'gap' })), 'altered'],
+    ['a gap with the digest null', alone(ledger({ digest: null, state: 'gap' })), 'unproven'],
+    ['a window without a reason', alone(ledger({ reason: undefined })), 'altered'],
+    ['a position without sources', [[ledger(), position(0, 1, { sources: undefined })]], 'altered'],
+    ['a position with the time stamp null', [[ledger(), position(0, 1, { timestamp: null })]], 'altered'],
+    ['a uid with unused bits', alone(record(`"uid":"${uid}"`, `"uid":"${'A'.repeat(21)}B"`)), 'altered'],
+    ['a source beyond ASCII', alone(record('"a"', '"é"')), 'altered'],
+    ['a time of receipt that is none', alone(record(`"received":"${time}"`, '"received":"x"')), 'altered'],
+    ['a record that is neither late nor in time', alone(record('false', 'null')), 'altered'],
+    ['a short salt', alone(record(`"salt":"${uid}"`, '"salt":"x"')), 'altered'],
+    ['a number with a zero before it', alone(record('"seq":1', '"seq":01')), 'altered'],
+    ['an operation of 64 levels', alone(operation(`${'['.repeat(63)}${']'.repeat(63)}`)), 'intact'],
+    ['an operation of 65 levels', alone(operation(`${'['.repeat(64)}${']'.repeat(64)}`)), 'altered'],
+    ['an operation of 100,000 levels', alone(operation(`${'['.repeat(99_999)}${']'.repeat(99_999)}`)), 'altered'],
+    ['an operation of more than 1 MiB', alone(operation(`"${'x'.repeat(1_048_576)}"`)), 'altered'],
+    [
+      'a window that lacks a record of a source that is not selected',
+      [[ledger(lacking, 5), position(4, 5, { ...early, sources: [] })]],
+      'altered',
+    ],
+    ['a window that lacks a record of before the archive', [[ledger(lacking, 5), position(4, 5, early)]], 'unproven'],
+    [
+      'a source with a name like a selection of all',
+      [[position(4, 5, { ...early, sources: ['null'] })], [ledger(lacking, 6), position(5, 6, early)]],
+      'unproven',
+    ],
+  ])('of %s has the same result in both verifiers', async (_name, segments, result) => {
+    const store = signedArchive(segments);
+    expect((await judged(store))[0]).toBe(result);
   });
 });
 
@@ -131,6 +191,28 @@ describe.skipIf(!hasPython)('an archive', () => {
 
   it('with a planted segment of 250 million line breaks is intact', async () => {
     plant(0, gzipSync(Buffer.alloc(250_000_000, 0x0a), { level: 1 }));
+    expect(await judged(store)).toEqual(['intact', '', '']);
+  });
+
+  const operation = (more: string): string => `{"kind":"operation","seq":1,"at":"2026-07-01T00:00:00Z","detail":[${more}]}\n`;
+  it.each([
+    ['of one line of 150 MB', () => operation(`${'[],'.repeat(50_000_000)}0`)],
+    [
+      'of as many lines as the real one, one of them with 50 million elements',
+      () => operation(`${'[],'.repeat(50_000_000)}0`) + operation('0').repeat(4),
+    ],
+    ['of 4 million lines', () => operation('').repeat(4_000_000)],
+  ])('with a planted segment %s is intact', { timeout: 60_000 }, async (_name, text) => {
+    plant(0, gzipSync(text(), { level: 1 }));
+    expect(await judged(store)).toEqual(['intact', '', '']);
+  });
+
+  it('with 20,000 planted segments of one leaf is intact', { timeout: 60_000 }, async () => {
+    const planted = Array.from({ length: 20_000 }, (_, i) => {
+      const digest = createHash('sha256').update(String(i)).digest('hex');
+      return [`segments/${'0'.repeat(16)}-${digest}.ndjson.gz`, Buffer.alloc(0)] as const;
+    });
+    store = new MemoryStore([...planted, ...store.files]);
     expect(await judged(store)).toEqual(['intact', '', '']);
   });
 
@@ -279,6 +361,9 @@ describe.skipIf(!hasPython)('a directory', () => {
     ['a link in place of the segments', 'altered', 1, () => linkFolder('segments')],
     ['a link in place of the checkpoints', 'altered', 1, () => linkFolder('checkpoints')],
     ['1,200 planted folders, each within the other', 'intact', 0, () => mkdirSync(at('a/'.repeat(1_200)), { recursive: true })],
+    ['40 planted folders with long names', 'intact', 0, () => makeDeep(40, 'n'.repeat(200))],
+    ['2,500 planted folders below the tiles', 'intact', 0, () => makeDeep(2_500, 'd', 'tile')],
+    ['a planted copy of 298 MB', 'intact', 0, () => writeFileSync(at('checkpoint'), 'text\n\n'.padEnd(298_000_000, 'a\n'))],
     ['a planted pipe', 'intact', 0, () => execFileSync('mkfifo', [at('segments/pipe')])],
     ['a planted link to a folder', 'intact', 0, () => symlinkSync('/', at('segments/root'))],
     ['a planted segment of 10 TB', 'intact', 0, () => plantEmpty()],
@@ -316,6 +401,13 @@ describe.skipIf(!hasPython)('a directory', () => {
       [3, false],
     ]);
   });
+
+  /** Step by step: a path of this length is too long for the system. */
+  function makeDeep(depth: number, name: string, below = ''): void {
+    const script =
+      'import os, sys\nos.chdir(sys.argv[1])\nfor _ in range(int(sys.argv[2])):\n os.mkdir(sys.argv[3])\n os.chdir(sys.argv[3])';
+    execFileSync('python3', ['-c', script, at(below), String(depth), name]);
+  }
 
   function linkFolder(name: string): void {
     renameSync(at(name), join(folder, name));
@@ -356,7 +448,7 @@ describe.skipIf(!hasPython)('a file of proofs', () => {
       empty: ['', 'altered'],
     };
     for (const [name, [text, result]] of Object.entries(cases)) {
-      const checked = await checkProofs(text, verifier ? [verifier] : []);
+      const checked = await checkProofs(linesIn(text), verifier ? [verifier] : []);
       const ours = checked.find((each) => each.result !== 'intact')?.result ?? 'intact';
       expect([name, ours, resultOf(await secondProofCheck(text, key))]).toEqual([name, result, result]);
     }

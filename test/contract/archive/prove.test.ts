@@ -1,14 +1,14 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { gzipSync } from 'node:zlib';
+import { gunzipSync, gzipSync } from 'node:zlib';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { checkProof, checkProofs, formatProof, parseProof } from '../../../src/archive/proof-file.ts';
 import type { InclusionProof } from '../../../src/archive/proof-file.ts';
 import { Prover } from '../../../src/archive/prove.ts';
 import { formatVerifier, signerOf } from '../../../src/archive/signed-note.ts';
 import { Turns } from '../../../src/archive/verify/turns.ts';
-import { keyFrom, MemoryStore, recordLine, start, windowLines, writeArchive } from '../../support/archive.ts';
+import { keyFrom, linesIn, MemoryStore, recordLine, segmentPath, start, windowLines, writeArchive } from '../../support/archive.ts';
 import { hasPython, resultOf, secondProofCheck, verifyWithPython } from '../../support/second-verifier.ts';
 
 const store = new MemoryStore();
@@ -18,6 +18,12 @@ beforeAll(() => writeArchive(store, lines, 170));
 const verifier = (seed = 1): ReturnType<typeof signerOf> =>
   signerOf(store.files.get('checkpoint')?.toString().split('\n')[0] ?? '', keyFrom(seed));
 const records = lines.flatMap((line) => (line.kind === 'record' ? [line] : []));
+
+async function small(): Promise<MemoryStore> {
+  const archive = new MemoryStore();
+  await writeArchive(archive, windowLines(3, 2), 4);
+  return archive;
+}
 
 async function proofOf(uid: string, from = store): Promise<InclusionProof> {
   const proof = await (await Prover.open(from)).record(uid);
@@ -144,15 +150,46 @@ describe('a proof', () => {
       [text.replace(/"lineBase64":"./, '"lineBase64":"A'), 'altered'],
       [text.replace('"lineBase64"', '"line":"","lineBase64"'), 'altered'],
     ] as const) {
-      expect((await checkProofs(changed, [key])).map((each) => each.result)).toEqual([result]);
+      expect((await checkProofs(linesIn(changed), [key])).map((each) => each.result)).toEqual([result]);
       if (hasPython) expect(resultOf(await secondProofCheck(changed, formatVerifier(key)))).toBe(result);
     }
+  });
+
+  it('of each line is made beside planted files that are read first', async () => {
+    const { files } = await small();
+    const [path, file] = [...files].find(([each]) => each.startsWith(`segments/${'0'.repeat(16)}`)) ?? ['', Buffer.alloc(0)];
+    const real = gunzipSync(file).toString().trimEnd().split('\n');
+    const position = real.at(-1) ?? '';
+    const planted = [[real[0], ...real.slice(1).map(() => position)], [...real.slice(0, -1), ...real], real.slice(0, 2), ['text']].map(
+      (lines) => gzipSync(`${lines.join('\n')}\n`),
+    );
+    const beside = new MemoryStore([
+      ...[...planted, Buffer.from('no gzip'), Buffer.alloc(0)].map((each) => [segmentPath(0, each), each] as const),
+      ...files,
+    ]);
+    const wanted = async (store: MemoryStore): Promise<number[]> => {
+      const found: number[] = [];
+      for await (const { index } of (await Prover.open(store)).lines(({ kind }) => kind === 'record')) found.push(index);
+      return found;
+    };
+    expect(await wanted(beside)).toEqual(await wanted(new MemoryStore(files)));
+    expect(await (await Prover.open(beside)).record(recordLine(1, start).uid)).toBeDefined();
+    beside.files.delete(path);
+    await expect(wanted(beside)).rejects.toMatchObject({ code: 'archive_broken' });
+  });
+
+  it('ends with an error beside a planted checkpoint of very many lines', async () => {
+    const { files } = await small();
+    const note = files.get('checkpoint')?.toString() ?? '';
+    files.set('checkpoint', Buffer.from(note.replace(/\n\d+\n/, '\n999999999967232\n')));
+    const prover = await Prover.open(new MemoryStore(files));
+    await expect(prover.record(recordLine(1, start).uid)).rejects.toMatchObject({ code: 'archive_broken' });
   });
 
   it('is checked until a signal ends it', async () => {
     const reason = new Error('stopped');
     const turns = new Turns(AbortSignal.abort(reason));
-    await expect(checkProofs('\n'.repeat(5_000), [verifier(1)], turns)).rejects.toBe(reason);
+    await expect(checkProofs(Array<string>(5_000).fill(''), [verifier(1)], turns)).rejects.toBe(reason);
   });
 
   it.skipIf(!hasPython)('has the same result in verify.py after any change', async () => {
@@ -174,7 +211,7 @@ describe('a proof', () => {
       const results: string[] = [];
       for (const change of changes) {
         const text = typeof change === 'string' ? change : formatProof({ ...proof, ...change });
-        const ours = (await checkProofs(text, [verifier(seed)])).map(({ result }) => result);
+        const ours = (await checkProofs(linesIn(text), [verifier(seed)])).map(({ result }) => result);
         const worst = (['altered', 'unproven', 'intact'] as const).find((result) => ours.includes(result)) ?? 'altered';
         expect(resultOf(await secondProofCheck(text, formatVerifier(verifier(seed)))), text).toBe(worst);
         results.push(worst);

@@ -182,13 +182,16 @@ describe.skipIf(!hasPython)('both verifiers', () => {
       const run = (...args: string[]): number | null =>
         verifyWithPython('--directory', join(folder, 'archive'), '--key', join(folder, 'key'), ...args).code;
       expect(run('--since', join(folder, 'archive/checkpoint'))).toBe(0);
-      const since = (text: string): number | null => {
+      const since = (text: string | Buffer): number | null => {
         writeFileSync(join(folder, 'since'), text);
         return run('--since', join(folder, 'since'));
       };
       // As an editor, `jq -r` and mail store it.
       const note = readFileSync(join(folder, 'archive/checkpoint'), 'utf8');
-      for (const text of [note.trimEnd(), `${note}\n`, note.replaceAll('\n', '\r\n')]) expect(since(text), JSON.stringify(text)).toBe(0);
+      for (const text of [note.trimEnd(), `${note}\n`, note.replaceAll('\n', '\r\n'), `\ufeff\r\n${note}\t \r\n`])
+        expect(since(text), JSON.stringify(text)).toBe(0);
+      const other = Buffer.concat([Buffer.from(`${note}\u2014 other`), Buffer.of(0xff), Buffer.from(' AAAAAAAA\n')]);
+      for (const text of [`${note}\u00a0`, other]) expect(since(text)).toBe(1);
       expect(since(note.replace(/=/, 'A'))).toBe(1);
       for (const text of ['', 'text\n', note.slice(0, note.indexOf('\u2014'))]) expect(since(text), JSON.stringify(text)).toBe(2);
       expect(run('--since', join(folder, 'key'))).toBe(2);

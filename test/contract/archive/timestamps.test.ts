@@ -31,7 +31,12 @@ describe.skipIf(!hasOpenssl || !hasPython)('time stamps', () => {
   afterAll(() => made.forEach((each) => each[Symbol.dispose]()));
 
   /** An archive of one segment a day. On these days its checkpoint is stamped, and the next segment names the time stamp. */
-  async function stampedOn(days: readonly number[], by: (day: number) => Authority = () => first, segments = 4): Promise<MemoryStore> {
+  async function stampedOn(
+    days: readonly number[],
+    by: (day: number) => Authority = () => first,
+    segments = 4,
+    status?: string,
+  ): Promise<MemoryStore> {
     const store = new MemoryStore();
     const writer = await openWriter(store, 'stamped');
     const lines = windowLines(segments, 3);
@@ -40,7 +45,7 @@ describe.skipIf(!hasOpenssl || !hasPython)('time stamps', () => {
       const batch = lines.slice(i * 4, i * 4 + 4);
       await writer.append(batch, { ...through(batch.at(-1)?.seq ?? 0), at: (noon + i * day) * 1000, timestamp });
       if (!days.includes(i)) continue;
-      const token = by(i).responseAt(noon + i * day + 60_000, checkpoint(store, i + 1));
+      const token = by(i).responseAt(noon + i * day + 60_000, checkpoint(store, i + 1), status);
       store.files.set(path(i + 1), token);
       timestamp = { checkpoint: i + 1, sha256: createHash('sha256').update(token).digest('hex') };
     }
@@ -71,6 +76,16 @@ describe.skipIf(!hasOpenssl || !hasPython)('time stamps', () => {
       ...{ result: 'intact', lines: 20, findings: [] },
       timeStamps: { count: 3, lines: 15, newest: (noon + 2 * day + 60_000) * 1000 },
     });
+  });
+
+  it('are dated by their signed part, not by the text of their status', async () => {
+    expect(await judged(await stampedOn([0], undefined, 2, 'x\nTime stamp: garbage garbage 2020 GMT\n'))).toMatchObject({
+      result: 'intact',
+    });
+    const ended = authority('Ended', { ...validity, validTo: noon + day });
+    const early = new Date(noon + day / 2).toUTCString().replace(/^\w+, (\d+) (\w+) (\d+) (.*) GMT$/, 'Time stamp: $2 $1 $4 $3 GMT');
+    const store = await stampedOn([0, 2], (at) => (at === 0 ? ended : first), 4, `x\n${early}\nTST info:\n${early}\n`);
+    expect(summaries(await judged(store, [ended, first]))).toContain(`unproven ${path(1)}`);
   });
 
   it('are mentioned when no certificate is given to check them', async () => {

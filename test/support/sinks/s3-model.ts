@@ -21,7 +21,7 @@ interface Version {
  * beginning of a response, and nothing after it. `endless`: a response without an end. `repeated`: a page of a list that continues with the same token as every
  * other page. A number: a response with this status, not executed.
  */
-type Fault = 'lost' | 'dropped' | 'cut' | 'late' | 'stalled' | 'halted' | 'endless' | 'repeated' | number;
+type Fault = 'lost' | 'dropped' | 'cut' | 'late' | 'stalled' | 'halted' | 'endless' | 'repeated' | 'emptied' | 'outside' | 'text' | number;
 
 interface Asked {
   readonly method: string;
@@ -99,8 +99,13 @@ export class S3Model implements AsyncDisposable {
       this.#sendForever(response);
       return;
     }
-    const run = (): Answer =>
-      fault === 'repeated' ? endlessPage : this.#answer(request, { ...asked, bucket: bucket ?? '' }, searchParams, Buffer.concat(chunks));
+    const run = (): Answer => {
+      if (fault === 'repeated') return endlessPage('again');
+      if (fault === 'emptied') return endlessPage(String(this.asked.length));
+      if (fault === 'outside') return xml('<ListBucketResult><Contents><Key>../../elsewhere</Key></Contents></ListBucketResult>');
+      if (fault === 'text') return { status: 200, body: 'It works!' };
+      return this.#answer(request, { ...asked, bucket: bucket ?? '' }, searchParams, Buffer.concat(chunks));
+    };
     if (fault === 'late') this.#late.push(run);
     const answer =
       fault === 'late' ? refusal(500, 'InternalError') : typeof fault === 'number' ? refusal(fault, namesOf[fault] ?? 'Refused') : run();
@@ -202,9 +207,9 @@ function refusal(status: number, code: string): Answer {
   return xml(`<Error><Code>${code}</Code><Message>the model refuses this</Message><RequestId>1</RequestId></Error>`, status);
 }
 
-const endlessPage = xml(
-  '<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>again</NextContinuationToken></ListBucketResult>',
-);
+function endlessPage(token: string): Answer {
+  return xml(`<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>${token}</NextContinuationToken></ListBucketResult>`);
+}
 
 /** `20261123T101500Z` */
 function signedAt(given: string | string[] | undefined): number {

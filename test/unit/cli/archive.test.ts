@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { DirectoryStore } from '../../../src/archive/directory-store.ts';
+import { formatVerifier, signerOf } from '../../../src/archive/signed-note.ts';
 import { command } from '../../../src/cli/commands/archive/index.ts';
 import { publicKeyPath } from '../../support/archive-files.ts';
 import { keyFrom, minute, provenLine, recordLine, start, windowLines, writeArchive } from '../../support/archive.ts';
@@ -89,9 +90,31 @@ test('verify compares a checkpoint from another place', async () => {
   const since = join(folder, 'since');
   writeFileSync(since, readFileSync(join(directory, 'checkpoints/0000000002')));
   expect(await verified('--since', since)).toMatchObject({ code: 0, report: { confirmed: 62 } });
+  // As editors and mail store it. Other bytes are not a part of a checkpoint.
+  const note = readFileSync(since, 'latin1');
+  for (const [text, code] of [
+    [`\xef\xbb\xbf\r\n${note.replaceAll('\n', '\r\n')}\t \r\n`, 0],
+    [`${note}\xc2\xa0`, 1],
+    [`${note}\xe2\x80\x94 other\xff AAAAAAAA\n`, 1],
+  ] as const) {
+    writeFileSync(since, text, 'latin1');
+    expect((await verified('--since', since)).code, JSON.stringify(text)).toBe(code);
+  }
+  writeFileSync(since, note, 'latin1');
   rmSync(directory, { recursive: true });
   await writeArchive(new DirectoryStore(directory), windowLines(2, 4), 30);
   expect(await verified('--since', since)).toMatchObject({ code: 1, report: { confirmed: 0 } });
+});
+
+test('verify takes every file of --key', async () => {
+  const other = join(folder, 'other.pub');
+  writeFileSync(other, `${formatVerifier(signerOf('waybill/other', keyFrom(9)))}\n`);
+  for (const files of [
+    [...key(), '--key', other],
+    ['--key', other, ...key()],
+  ])
+    expect((await archive('verify', ...place(), ...files)).code).toBe(0);
+  expect((await archive('verify', ...place(), '--key', other)).code).toBe(3);
 });
 
 test('verify accepts removed segments that are older than the retention', async () => {

@@ -55,6 +55,7 @@ test.each([
   [['list', '--sink', 'a'], 'cannot use --sink with "parcels list": it is an option of "parcels send"'],
   [['list', '7'], 'cannot run "parcels list": unexpected argument "7"; see waybill help parcels'],
   [['send', '--sink', 'a'], 'cannot run "parcels send": missing PARCEL…; see waybill help parcels'],
+  [['send', '7', '--sink', 'a', '--sink', 'b'], 'cannot run "parcels send": --sink is given twice; see waybill help parcels'],
   [['send', '7'], 'cannot run "parcels send": missing --sink; see waybill help parcels'],
   [['send', '7', '--sink', 'a', '--port', 'x'], 'cannot use --port "x": not a port'],
   [['send', '7', '--sink', 'a', '--speed', 'fats'], 'cannot use --speed "fats": the nearest is "fast"'],

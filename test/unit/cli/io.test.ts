@@ -1,6 +1,9 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import { widthOf } from '../../../src/cli/io.ts';
+import { inputLines, widthOf } from '../../../src/cli/io.ts';
 import { dispatch } from '../../../src/main.ts';
 import { outputOf } from '../../support/command-io.ts';
 
@@ -11,6 +14,28 @@ test.each([
   [{}, 120],
 ])('a stream with %j is %i columns wide', (properties, width) => {
   expect(widthOf(Object.assign(new PassThrough(), properties))).toBe(width);
+});
+
+test('a file of any length is read line by line', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'waybill-lines-'));
+  const file = join(folder, 'lines');
+  try {
+    // A chunk of a stream ends within a line and within a character.
+    const lines = ['', 'é'.repeat(100_000), '\r', 'x', '', '\u2028'.repeat(70_001)];
+    for (const [text, expected] of [
+      [lines.join('\n'), lines],
+      [`${lines.join('\n')}\n`, lines],
+      ['', []],
+      ['\n', ['']],
+    ] as const) {
+      writeFileSync(file, text);
+      expect(await Array.fromAsync(inputLines(file, '--proof'))).toEqual(expected);
+    }
+    const missing = Array.fromAsync(inputLines(folder, '--proof'));
+    await expect(missing).rejects.toMatchObject({ code: 'usage', message: expect.stringContaining('cannot read --proof') as string });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
 
 test('compare needs no --to: the period ends now', async () => {

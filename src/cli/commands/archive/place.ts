@@ -12,7 +12,7 @@ import { placeOf as nameOf, type ArchiveSettings } from '../../../sink/archive/s
 import type { SinkContext } from '../../../sink/define.ts';
 import { byId } from '../../not-found.ts';
 import { readInput, type Io } from '../../io.ts';
-import { configOption, text, type ValuesOf } from '../../option.ts';
+import { configOption, text, texts, type ValuesOf } from '../../option.ts';
 
 export const placeOptions = {
   directory: text('DIR', 'directory of the archive'),
@@ -20,7 +20,7 @@ export const placeOptions = {
   ...configOption,
 };
 export const keyOption = {
-  key: text('FILE', 'public keys, one name+id+base64 a line; default with --sink: the public half of its signingKey'),
+  key: texts('FILE', 'public keys, one name+id+base64 a line; may be repeated; default with --sink: the public half of its signingKey'),
 };
 
 type PlaceValues = ValuesOf<typeof placeOptions>;
@@ -65,8 +65,8 @@ async function configured(
  * The keys of `--key`; without it, the public halves of the sink's signing keys.
  * @throws WaybillError `usage` when there is none
  */
-export async function keysOf(file: string | undefined, place?: Place): Promise<readonly Verifier[]> {
-  if (file !== undefined) return keysIn(file);
+export async function keysOf(files: readonly string[], place?: Place): Promise<readonly Verifier[]> {
+  if (files.length > 0) return files.flatMap(keysIn);
   if (!place?.settings)
     throw new WaybillError('usage', 'missing --key FILE: the public key that you received from the operator of the archive');
   const origin = await originOf(place.store);
@@ -76,6 +76,7 @@ export async function keysOf(file: string | undefined, place?: Place): Promise<r
 function keysIn(file: string): readonly Verifier[] {
   const lines = readInput(file, '--key')
     .toString('utf8')
+    .replace(/^\ufeff/, '')
     .split('\n')
     .filter((line) => line.trim() !== '');
   if (lines.length === 0) throw new WaybillError('usage', `cannot use --key "${file}": it is empty`);

@@ -10,7 +10,7 @@ import { counted, grouped, rfc3339 } from '../../../report/format-time.ts';
 import { parseDuration } from '../../../settings/units.ts';
 import { assertForward, parsePeriod } from '../../../settings/period.ts';
 import { subcommand } from '../../command.ts';
-import { printJson, readInput, type Io } from '../../io.ts';
+import { inputLines, printJson, readInput, type Io } from '../../io.ts';
 import { jsonOption, parsed, text, timeOptions, type ValuesOf } from '../../option.ts';
 import { keyOption, keysOf, placeOf, placeOptions } from './place.ts';
 import { Progress } from '../../progress.ts';
@@ -78,12 +78,14 @@ function unreadable(name: string, thrown: unknown, findings: Findings): VerifyRe
   };
 }
 
-/** Mail and editors change the line breaks at the end of a text: the signed lines do not depend on them. */
+/** Mail and editors change line breaks and blanks around a text, and add a byte order mark: the signed lines do not depend on them. */
 function checkpointIn(file: string): Buffer {
-  const note = `${readInput(file, '--since').toString('utf8').replaceAll('\r\n', '\n').trimEnd()}\n`;
+  // As bytes: what is not UTF-8 must stay wrong.
+  const text = readInput(file, '--since').toString('latin1').replaceAll('\r\n', '\n');
+  const note = Buffer.from(`${text.replace(/^\xef\xbb\xbf/, '').replace(/^[ \t-\r]+|[ \t-\r]+$/g, '')}\n`, 'latin1');
   if (!note.includes('\n\n\u2014 '))
     throw new WaybillError('usage', `cannot use --since "${file}": it is not a checkpoint with a signature`);
-  return Buffer.from(note);
+  return note;
 }
 
 async function rootsIn(file: string): Promise<readonly X509Certificate[]> {
@@ -110,7 +112,7 @@ async function verifyProofs(file: string, values: Values, io: Io): Promise<numbe
   );
   if (given !== undefined) throw new WaybillError('usage', `cannot use --${given} with --proof: a proof is checked without the archive`);
   const verifiers = await keysOf(values.key);
-  const proofs = await checkProofs(readInput(file, '--proof').toString('utf8'), verifiers, new Turns(io.signal));
+  const proofs = await checkProofs(inputLines(file, '--proof'), verifiers, new Turns(io.signal));
   const failed = proofs.map((proof, i) => ({ number: i + 1, ...proof })).filter((proof) => proof.result !== 'intact');
   const result = failed.some((proof) => proof.result === 'altered') ? 'altered' : failed.length > 0 ? 'unproven' : 'intact';
   if (values.json) printJson(io, { result, proofs });
