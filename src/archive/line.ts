@@ -75,6 +75,9 @@ export type Line = EntryLine | PositionLine;
 /** A salt is random, so that a hash that outlives its line reveals nothing about it. */
 export const saltBytes = 16;
 
+/** A verifier refuses a longer line of another kind than a record: a reason has 2,000 characters, and the id of a source 32. */
+export const maxOtherBytes = 1_048_576;
+
 /** What follows the salt of a record's line, up to the received record. */
 const recordKey = Buffer.from('","record":');
 const lineFeed = 0x0a;
@@ -124,6 +127,8 @@ export class LineFormatter {
   }
 
   #add(line: string): void {
+    if (line.length * 3 > maxOtherBytes && Buffer.byteLength(line) > maxOtherBytes)
+      throw new RangeError('a line of an archive is longer than 1 MiB');
     this.#reserve(3 * line.length + 1);
     this.#end += this.#bytes.write(line, this.#end);
     this.#endLine();

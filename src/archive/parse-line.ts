@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { Micros } from '../model/time.ts';
 import { readRecord } from '../record/read.ts';
 import { parseTimestamp } from '../record/timestamp.ts';
+import { maxOtherBytes } from './line.ts';
 import type { LedgerLine, OperationLine, PositionLine, RecordLine } from './line.ts';
 
 /** A line of a record. */
@@ -71,9 +72,6 @@ const otherLine = z.discriminatedUnion('kind', [
     timestamp: z.object({ checkpoint: count, sha256: digest }).optional(),
   }),
 ]);
-
-/** A line of another kind has fewer bytes: a reason has 2,000 characters, and the id of a source 32. */
-const maxOtherBytes = 1_048_576;
 
 /** @returns undefined for bytes that are no line of an archive */
 export function parseLine(line: Buffer): LineFacts | undefined {

@@ -12,7 +12,7 @@ import { linesOf, parseSegmentPath, SegmentError, unpackSegment } from './segmen
 import type { SegmentName } from './segment.ts';
 import { openNote } from './signed-note.ts';
 import type { ArchiveStore } from './store.ts';
-import { bundlePath, rangeHash, tileAt, tilePath, tilesOf, tileWidth } from './tiles.ts';
+import { bundlePath, edgeTiles, rangeHash, tileAt, tilePath, tilesOf, tileWidth } from './tiles.ts';
 import type { TileId } from './tiles.ts';
 import { indexNumber, indexPath, indexWidth, searchIndex } from './uid-index.ts';
 
@@ -20,8 +20,14 @@ import { indexNumber, indexPath, indexWidth, searchIndex } from './uid-index.ts'
 const indexesAtOnce = 8;
 /** 8 KiB each. */
 const maxTiles = 2_048;
+/** Bundles that are requested at once, 15 KiB each. */
+const bundlesAtOnce = 16;
+/** Places before a line where its segment may begin: anyone with the storage may add files. */
+const maxPlaces = 100;
 
 export class Prover {
+  /** A newer checkpoint whose lines cannot be proven, because tiles of it are missing. */
+  readonly newer: string | undefined;
   readonly #store: ArchiveStore;
   readonly #note: Buffer;
   readonly #checkpoint: Checkpoint;
@@ -34,7 +40,8 @@ export class Prover {
   /** The bundle that was read last: lines are proven in order. */
   #last: { readonly bundle: number; readonly entries: readonly Buffer[] } | undefined;
 
-  private constructor(store: ArchiveStore, note: Buffer, checkpoint: Checkpoint, segments: readonly SegmentName[]) {
+  private constructor(store: ArchiveStore, { note, checkpoint, newer }: Newest, segments: readonly SegmentName[]) {
+    this.newer = newer;
     this.#store = store;
     this.#note = note;
     this.#checkpoint = checkpoint;
@@ -45,15 +52,11 @@ export class Prover {
    * @throws WaybillError `archive_broken`, as every method does, for a missing or altered object
    */
   static async open(store: ArchiveStore): Promise<Prover> {
-    const { path, bytes } = await newestNote(store);
-    const note = openNote(bytes, []);
-    const checkpoint = typeof note === 'string' ? undefined : parseCheckpoint(note.text);
-    if (!checkpoint) throw unusable(path, 'it is not a checkpoint');
+    const newest = await newestOf(store);
     const segments = (await Array.fromAsync(store.list('segments/'))).flatMap((each) => parseSegmentPath(each) ?? []);
     return new Prover(
       store,
-      bytes,
-      checkpoint,
+      newest,
       segments.sort((a, b) => a.firstLeaf - b.firstLeaf),
     );
   }
@@ -106,12 +109,12 @@ export class Prover {
     for (const segment of this.#segments) {
       if (segment.firstLeaf !== next) continue;
       const lines = await this.#committedLines(segment);
-      for (const [i, line] of lines.entries()) {
+      for (const [i, { line, entry }] of lines.entries()) {
         const facts = parseLine(line);
-        const index = segment.firstLeaf + i;
-        if (facts && isWanted(facts)) yield await this.#proof(index, await this.#entry(index), line);
+        if (facts && isWanted(facts)) yield await this.#proof(segment.firstLeaf + i, entry, line);
       }
       next += lines.length;
+      if (lines.length > 0) this.#problem = undefined;
     }
     if (next !== this.#checkpoint.size) throw unusable(segmentName(next), this.#problem ?? `the lines from leaf ${next} on are missing`);
   }
@@ -133,10 +136,14 @@ export class Prover {
 
   async #bundle(bundle: number): Promise<readonly Buffer[]> {
     if (this.#last?.bundle === bundle) return this.#last.entries;
+    this.#last = { bundle, entries: await this.#readBundle(bundle) };
+    return this.#last.entries;
+  }
+
+  async #readBundle(bundle: number): Promise<readonly Buffer[]> {
     const path = bundlePath(tileAt(0, bundle, this.#checkpoint.size));
     const entries = parseBundle(await needed(this.#store, path));
     if (!entries) throw unusable(path, 'it is not a bundle of entries');
-    this.#last = { bundle, entries };
     return entries;
   }
 
@@ -146,31 +153,48 @@ export class Prover {
     return entry;
   }
 
-  /** The line is in the last segment that starts at its leaf or earlier. */
+  /** The line is in the last segment of the log that starts at its leaf or earlier. A planted file may start between. */
   async #line(index: number, entry: Buffer): Promise<Buffer> {
-    const first = this.#segments.findLast(({ firstLeaf }) => firstLeaf <= index)?.firstLeaf ?? 0;
-    for (const { path } of this.#segments.filter(({ firstLeaf }) => firstLeaf === first)) {
-      const line = (await this.#read(path))[index - first];
-      if (line && isOf(entry, line)) return line;
+    const firsts = [...new Set(this.#segments.map(({ firstLeaf }) => firstLeaf))].filter((first) => first <= index).reverse();
+    for (const first of firsts.slice(0, maxPlaces)) {
+      for (const { path } of this.#segments.filter(({ firstLeaf }) => firstLeaf === first)) {
+        const line = (await this.#read(path))[index - first];
+        if (line && isOf(entry, line)) return line;
+      }
     }
-    throw unusable(segmentName(first), this.#problem ?? `it has no line for leaf ${index}`);
+    throw unusable(segmentName(firsts[0] ?? 0), this.#problem ?? `it has no line for leaf ${index}`);
   }
 
   /**
    * Empty for a file that does not have the lines of the log, such as a segment of an unfinished attempt.
    * The position as the last line shows that it is a complete segment: a part would hide the others.
    */
-  async #committedLines({ path, firstLeaf }: SegmentName): Promise<readonly Buffer[]> {
+  async #committedLines({ path, firstLeaf }: SegmentName): Promise<readonly { readonly line: Buffer; readonly entry: Buffer }[]> {
     const lines = await this.#read(path);
-    if (lines.length === 0 || firstLeaf + lines.length > this.#checkpoint.size) return [];
-    for (const [i, line] of lines.entries()) if (!isOf(await this.#entry(firstLeaf + i), line)) return [];
-    return parseLine(lines.at(-1) ?? Buffer.alloc(0))?.kind === 'position' ? lines : [];
+    const end = firstLeaf + lines.length;
+    if (lines.length === 0 || end > this.#checkpoint.size) return [];
+    const found: { line: Buffer; entry: Buffer }[] = [];
+    for (let bundle = Math.floor(firstLeaf / tileWidth); bundle * tileWidth < end; bundle += bundlesAtOnce) {
+      const numbers = Array.from({ length: bundlesAtOnce }, (_, i) => bundle + i).filter((number) => number * tileWidth < end);
+      const bundles = await Promise.all(numbers.map((number) => this.#readBundle(number)));
+      for (const entry of bundles.flat().slice(Math.max(0, firstLeaf - bundle * tileWidth), end - bundle * tileWidth)) {
+        const line = lines[found.length];
+        if (!line || !isOf(entry, line)) return [];
+        found.push({ line, entry });
+      }
+    }
+    return found.length === lines.length && parseLine(lines.at(-1) ?? Buffer.alloc(0))?.kind === 'position' ? found : [];
   }
 
   /** Empty for a file that is not a segment. */
   async #read(path: string): Promise<readonly Buffer[]> {
+    const bytes = await this.#store.read(path);
+    if (!bytes) {
+      this.#problem = 'it is missing';
+      return [];
+    }
     try {
-      return [...linesOf(await unpackSegment(await needed(this.#store, path)))];
+      return [...linesOf(await unpackSegment(bytes))];
     } catch (thrown) {
       if (!(thrown instanceof SegmentError)) throw thrown;
       this.#problem = thrown.message;
@@ -179,16 +203,45 @@ export class Prover {
   }
 }
 
+interface Newest {
+  readonly note: Buffer;
+  readonly checkpoint: Checkpoint;
+  readonly newer: string | undefined;
+}
+
 /**
- * The object `checkpoint` is a copy of the newest numbered checkpoint whose tiles are stored. When it
- * is missing, the newest numbered checkpoint is used.
+ * The newest checkpoint whose tiles are stored. A writer stores them between the numbered checkpoint and its
+ * copy `checkpoint`; a copy that someone replaced by an older one must not hide lines.
  */
-async function newestNote(store: ArchiveStore): Promise<{ readonly path: string; readonly bytes: Buffer }> {
-  const copy = await store.read('checkpoint');
-  if (copy) return { path: 'checkpoint', bytes: copy };
-  let number = 1;
+async function newestOf(store: ArchiveStore): Promise<Newest> {
+  let number = 0;
   for await (const path of store.list('checkpoints/')) number = Math.max(number, checkpointNumber(path) ?? 0);
-  return { path: checkpointPath(number), bytes: await needed(store, checkpointPath(number)) };
+  const paths = ['checkpoint', checkpointPath(number)];
+  const notes = (await Promise.all(paths.map((path) => noteAt(store, path)))).flatMap((note) => note ?? []);
+  const [largest, ...others] = notes.sort((x, y) => y.checkpoint.size - x.checkpoint.size);
+  if (!largest) throw unusable('checkpoint', 'it is missing, or not a checkpoint');
+  for (const stored of [largest, ...others])
+    if (await hasTiles(store, stored.checkpoint.size)) return { ...stored, newer: stored === largest ? undefined : largest.path };
+  return { ...largest, newer: undefined };
+}
+
+interface StoredNote extends Pick<Newest, 'note' | 'checkpoint'> {
+  readonly path: string;
+}
+
+async function noteAt(store: ArchiveStore, path: string): Promise<StoredNote | undefined> {
+  const note = await store.read(path);
+  const opened = note && openNote(note, []);
+  const checkpoint = typeof opened === 'object' ? parseCheckpoint(opened.text) : undefined;
+  return note && checkpoint && { path, note, checkpoint };
+}
+
+/** The last entries and tiles: all before them are stored earlier. */
+async function hasTiles(store: ArchiveStore, size: number): Promise<boolean> {
+  const last = tileAt(0, Math.ceil(size / tileWidth) - 1, size);
+  const paths = [bundlePath(last), ...edgeTiles(size).map(tilePath)];
+  const found = await Promise.all(paths.map((path) => store.read(path)));
+  return found.every((bytes) => bytes !== undefined);
 }
 
 function isOfUid(entry: Uint8Array, uid: Uint8Array): boolean {

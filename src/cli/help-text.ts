@@ -26,7 +26,7 @@ function fittedBlock(block: string, isSynopsis: boolean, width: number): string 
       continue;
     }
     const item = items.pop() ?? '';
-    const isLongOption = /^ *-/.test(item) && !optionOf(item);
+    const isLongOption = /^ {2,}-/.test(item) && !optionOf(item);
     items.push(`${item}${isLongOption ? '  ' : ' '}${line.trim()}`);
   }
   const columns = items.flatMap((item) => optionOf(item)?.name.length ?? []).map((length) => length + 2);

@@ -40,6 +40,6 @@ ${rows.join('')}
 waybill help COMMAND shows the options and examples of a command; waybill --version prints the release.
 Most commands accept --config FILE; default: WAYBILL_CONFIG, ./waybill.yaml, /etc/waybill/waybill.yaml.
 
-Exit codes: 0 success, 1 failure, 2 wrong usage or configuration, 3 incomplete, 75 another running process owns the state.
+Exit codes: 0 success, 1 failure, 2 wrong usage or configuration, 3 incomplete, 75 another running process owns the state, 130 and 143 ended by SIGINT or SIGTERM.
 `;
 }

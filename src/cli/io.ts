@@ -1,6 +1,9 @@
 /** The streams, environment and stop signal of a command, from the process or from a test. */
 import { once } from 'node:events';
-import { createReadStream, readFileSync } from 'node:fs';
+import { constants, createReadStream, openSync, readFileSync, statSync } from 'node:fs';
+import { Socket } from 'node:net';
+import { addAbortSignal } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { messageOf, WaybillError } from '../errors.ts';
 import { jsonText } from '../report/chunks.ts';
 import { table, type Column } from '../report/text-table.ts';
@@ -56,14 +59,20 @@ export function readInput(file: string, option: string): Buffer {
   }
 }
 
+/** A pipe is read as a socket: no signal ends a read of a file that waits. */
+function contentOf(file: string): Readable {
+  if (statSync(file, { throwIfNoEntry: false })?.isFIFO() !== true) return createReadStream(file);
+  return new Socket({ fd: openSync(file, constants.O_RDONLY | constants.O_NONBLOCK), readable: true, writable: false });
+}
+
 /** Far more than a line of any input has. */
 const maxLineBytes = 256 * 1024 * 1024;
 
 /**
  * The lines of a file of any length, without their line feeds; '' for a line above 256 MiB.
- * @throws WaybillError `usage`
+ * @throws WaybillError `usage`; the reason of the signal when it is aborted
  */
-export async function* inputLines(file: string, option: string): AsyncGenerator<string> {
+export async function* inputLines(file: string, option: string, signal: AbortSignal): AsyncGenerator<string> {
   let parts: Buffer[] = [];
   let length = 0;
   const add = (part: Buffer): void => {
@@ -77,7 +86,7 @@ export async function* inputLines(file: string, option: string): AsyncGenerator<
     return text;
   };
   try {
-    for await (const chunk of createReadStream(file) as AsyncIterable<Buffer>) {
+    for await (const chunk of addAbortSignal(signal, contentOf(file)) as AsyncIterable<Buffer>) {
       let start = 0;
       for (let end = chunk.indexOf(lineFeed); end >= 0; end = chunk.indexOf(lineFeed, start)) {
         add(chunk.subarray(start, end));
@@ -87,6 +96,7 @@ export async function* inputLines(file: string, option: string): AsyncGenerator<
       add(chunk.subarray(start));
     }
   } catch (cause) {
+    signal.throwIfAborted();
     if (!(cause instanceof Error && 'syscall' in cause)) throw cause;
     throw new WaybillError('usage', `cannot read ${option} "${file}": ${messageOf(cause)}`, { cause });
   }

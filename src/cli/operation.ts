@@ -16,6 +16,7 @@ import type { Journal } from '../journal/journal.ts';
 import type { ReplayProgress } from '../model/journal.ts';
 import { version } from '../version.ts';
 import { performLive, sendingOperations } from './daemon-client.ts';
+import { StoppedError } from './exit-code.ts';
 import { isTerminal, type Io } from './io.ts';
 import { configOption, jsonOption, text, toggle, type ValuesOf } from './option.ts';
 
@@ -52,6 +53,11 @@ export async function confirmed(plan: readonly string[], { yes }: ValuesOf<typeo
     if (/^y(es)?$/i.test(answer.trim())) return true;
     io.stderr.write('cancelled; nothing changed\n');
     return false;
+  } catch (thrown) {
+    io.signal.throwIfAborted();
+    // A terminal sends Ctrl-C as a character, not as a signal.
+    if (thrown instanceof Error && thrown.name === 'AbortError') throw new StoppedError('SIGINT');
+    throw thrown;
   } finally {
     lines.close();
   }

@@ -22,7 +22,7 @@ test('the demo prints denials as they arrive, then a ledger whose windows are pr
     }
     demo.kill('SIGINT');
     await once(demo, 'exit');
-    const shown = printed.slice(0, printed.indexOf('Lifetime:')).trimEnd();
+    const shown = printed.slice(0, printed.indexOf('Collected since')).trimEnd();
     expect(shown).toMatch(/^COMPLETE SO FAR AND DELIVERED$/m);
     expect(shown).toMatch(/ DENIED .* final /s);
 

@@ -37,10 +37,20 @@ export function failureOf(thrown: unknown, action: string, connection: Connectio
   if (!(thrown instanceof S3ServiceException)) return unanswered(thrown, action, connection);
   const status = thrown.$metadata.httpStatusCode ?? 0;
   const detail = `${status} ${thrown.name}: ${quote(thrown.message, 300)}`;
-  const isTransient = (status >= 500 && status !== 501) || status === 429 || transientErrors.has(thrown.name);
+  const isTransient = isTransientStatus(status) || transientErrors.has(thrown.name);
   const hint = advice[thrown.name];
   const message = `${action}: ${hint === undefined ? '' : `${hint}: `}${detail}`;
   return { isTransient, error: new WaybillError(isTransient ? 'sink_unavailable' : 'sink_blocked', message, { cause: thrown }) };
+}
+
+function isTransientStatus(status: number): boolean {
+  return (status >= 500 && status !== 501) || status === 429;
+}
+
+/** The status of a response that the SDK cannot read: its own error text is for programmers. */
+function foreignStatus(thrown: unknown): number | undefined {
+  const response = thrown instanceof Error && '$response' in thrown ? thrown.$response : undefined;
+  return (response as { readonly statusCode?: number } | undefined)?.statusCode;
 }
 
 /** The status of a response that is an error; undefined without a response. */
@@ -56,12 +66,13 @@ function unanswered(thrown: unknown, action: string, connection: Connection): Fa
       isTransient: false,
       error: new WaybillError('sink_blocked', `${action}: no credentials: set accessKeyId and secretAccessKey: ${messageOf(thrown)}`),
     };
-  // The SDK cannot read the response, and its text is for programmers.
-  if (thrown instanceof Error && '$response' in thrown)
-    return {
-      isTransient: false,
-      error: new WaybillError('sink_blocked', `${action}: the response is not one of S3; see endpoint`, { cause: thrown }),
-    };
+  const foreign = foreignStatus(thrown);
+  if (foreign !== undefined) {
+    // A proxy before the server also sends such responses while the server does not respond.
+    const isTransient = foreign < 400 || isTransientStatus(foreign);
+    const message = `${action}: the response is not one of S3 (status ${foreign}); see endpoint`;
+    return { isTransient, error: new WaybillError(isTransient ? 'sink_unavailable' : 'sink_blocked', message, { cause: thrown }) };
+  }
   const known = connection.translate(thrown);
   const isTransient = known.code === 'source_unreachable';
   const error = new WaybillError(isTransient ? 'sink_unavailable' : 'sink_blocked', `${action}: ${messageOf(known)}`, { cause: thrown });

@@ -7,6 +7,7 @@ import { checkProof, checkProofs, formatProof, parseProof } from '../../../src/a
 import type { InclusionProof } from '../../../src/archive/proof-file.ts';
 import { Prover } from '../../../src/archive/prove.ts';
 import { formatVerifier, signerOf } from '../../../src/archive/signed-note.ts';
+import { bundlePath, tileAt } from '../../../src/archive/tiles.ts';
 import { Turns } from '../../../src/archive/verify/turns.ts';
 import { keyFrom, linesIn, MemoryStore, recordLine, segmentPath, start, windowLines, writeArchive } from '../../support/archive.ts';
 import { hasPython, resultOf, secondProofCheck, verifyWithPython } from '../../support/second-verifier.ts';
@@ -108,7 +109,11 @@ describe('a proof', () => {
     const files = new MemoryStore(store.files);
     const before = store.files.get('checkpoints/0000000005') ?? Buffer.alloc(0);
     files.files.set('checkpoint', before);
+    const size = Number(store.files.get('checkpoints/0000000006')?.toString().split('\n')[1]);
+    const last = bundlePath(tileAt(0, Math.floor(size / 256), size));
+    expect(files.files.delete(last)).toBe(true);
     expect(await (await Prover.open(files)).record(uid)).toMatchObject({ checkpoint: before });
+    files.files.set(last, store.files.get(last) ?? Buffer.alloc(0));
     files.files.delete('checkpoint');
     expect(await (await Prover.open(files)).record(uid)).toMatchObject({ checkpoint: store.files.get('checkpoints/0000000006') });
   });
@@ -178,12 +183,47 @@ describe('a proof', () => {
     await expect(wanted(beside)).rejects.toMatchObject({ code: 'archive_broken' });
   });
 
-  it('ends with an error beside a planted checkpoint of very many lines', async () => {
+  it.each([
+    [
+      'of very many lines',
+      (files: MemoryStore['files']) =>
+        files
+          .get('checkpoint')
+          ?.toString()
+          .replace(/\n\d+\n/, '\n999999999967232\n'),
+      'checkpoint',
+    ],
+    ['of fewer lines', (files: MemoryStore['files']) => files.get('checkpoints/0000000001')?.toString(), undefined],
+    ['that is none', () => 'text', undefined],
+  ])('is of the newest lines beside a copy of the checkpoint %s', async (_name, copy, newer) => {
     const { files } = await small();
-    const note = files.get('checkpoint')?.toString() ?? '';
-    files.set('checkpoint', Buffer.from(note.replace(/\n\d+\n/, '\n999999999967232\n')));
+    files.set('checkpoint', Buffer.from(copy(files) ?? ''));
     const prover = await Prover.open(new MemoryStore(files));
-    await expect(prover.record(recordLine(1, start).uid)).rejects.toMatchObject({ code: 'archive_broken' });
+    expect(prover.newer).toBe(newer);
+    const newest = windowLines(3, 2).findLast(({ kind }) => kind === 'record') as { uid: string } | undefined;
+    expect(await prover.record(newest?.uid ?? '')).toBeDefined();
+  });
+
+  it('leaves out lines whose tiles are missing, and names their checkpoint', async () => {
+    const { files } = await small();
+    const former = files.get('checkpoints/0000000002');
+    files.set('checkpoint', former ?? Buffer.alloc(0));
+    const size = Number(files.get('checkpoints/0000000003')?.toString().split('\n')[1]);
+    expect(files.delete(bundlePath(tileAt(0, 0, size)))).toBe(true);
+    const store = new MemoryStore(files);
+    const { newer } = await Prover.open(store);
+    expect(newer).toBe('checkpoints/0000000003');
+  });
+
+  it.each<[string, (file: Buffer) => readonly [leaf: number, bytes: Buffer]]>([
+    ['that starts within a segment', () => [2, Buffer.from('x\n')]],
+    ['of other lines within a segment', (file) => [2, file]],
+  ])('of a record is made beside a planted file %s', async (_name, plant) => {
+    const { files } = await small();
+    const [, file = Buffer.alloc(0)] = [...files].find(([each]) => each.startsWith(`segments/${'0'.repeat(16)}`)) ?? [];
+    const [leaf, bytes] = plant(file);
+    files.set(segmentPath(leaf, bytes), bytes);
+    expect(await (await Prover.open(new MemoryStore(files))).record(recordLine(4, start).uid)).toBeDefined();
   });
 
   it('is checked until a signal ends it', async () => {

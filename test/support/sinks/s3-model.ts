@@ -21,7 +21,8 @@ interface Version {
  * beginning of a response, and nothing after it. `endless`: a response without an end. `repeated`: a page of a list that continues with the same token as every
  * other page. A number: a response with this status, not executed.
  */
-type Fault = 'lost' | 'dropped' | 'cut' | 'late' | 'stalled' | 'halted' | 'endless' | 'repeated' | 'emptied' | 'outside' | 'text' | number;
+type Fault =
+  'lost' | 'dropped' | 'cut' | 'late' | 'stalled' | 'halted' | 'endless' | 'repeated' | 'emptied' | 'outside' | 'text' | 'proxy' | number;
 
 interface Asked {
   readonly method: string;
@@ -104,6 +105,7 @@ export class S3Model implements AsyncDisposable {
       if (fault === 'emptied') return endlessPage(String(this.asked.length));
       if (fault === 'outside') return xml('<ListBucketResult><Contents><Key>../../elsewhere</Key></Contents></ListBucketResult>');
       if (fault === 'text') return { status: 200, body: 'It works!' };
+      if (fault === 'proxy') return { status: 503, body: '<html><body>503 Service Unavailable<br></body></html>' };
       return this.#answer(request, { ...asked, bucket: bucket ?? '' }, searchParams, Buffer.concat(chunks));
     };
     if (fault === 'late') this.#late.push(run);

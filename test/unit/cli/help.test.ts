@@ -22,7 +22,7 @@ test('the overview names every command with its summary, the order of configurat
   expect(columns).toEqual(commands.map(() => 16));
   expect(wordsOf(text).join(' ')).toContain('--config FILE; default: WAYBILL_CONFIG, ./waybill.yaml, /etc/waybill/waybill.yaml.');
   expect(wordsOf(text).join(' ')).toContain(
-    '0 success, 1 failure, 2 wrong usage or configuration, 3 incomplete, 75 another running process owns the state.',
+    '0 success, 1 failure, 2 wrong usage or configuration, 3 incomplete, 75 another running process owns the state, 130 and 143 ended by SIGINT or SIGTERM.',
   );
 });
 

@@ -16,6 +16,7 @@ test.each([
   expect(widthOf(Object.assign(new PassThrough(), properties))).toBe(width);
 });
 
+const never = new AbortController().signal;
 test('a file of any length is read line by line', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'waybill-lines-'));
   const file = join(folder, 'lines');
@@ -29,9 +30,9 @@ test('a file of any length is read line by line', async () => {
       ['\n', ['']],
     ] as const) {
       writeFileSync(file, text);
-      expect(await Array.fromAsync(inputLines(file, '--proof'))).toEqual(expected);
+      expect(await Array.fromAsync(inputLines(file, '--proof', never))).toEqual(expected);
     }
-    const missing = Array.fromAsync(inputLines(folder, '--proof'));
+    const missing = Array.fromAsync(inputLines(folder, '--proof', never));
     await expect(missing).rejects.toMatchObject({ code: 'usage', message: expect.stringContaining('cannot read --proof') as string });
   } finally {
     rmSync(folder, { recursive: true });

@@ -4,6 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import { systemClock } from '../../../clock.ts';
 import { formatProof } from '../../../archive/proof-file.ts';
 import { Prover } from '../../../archive/prove.ts';
+import type { ArchiveStore } from '../../../archive/store.ts';
 import type { LineFacts } from '../../../archive/parse-line.ts';
 import { WaybillError, messageOf } from '../../../errors.ts';
 import type { Micros } from '../../../model/time.ts';
@@ -29,14 +30,22 @@ export const prove = subcommand({
   run: async (values: ValuesOf<typeof proveOptions>, io) => {
     const { store: opened, name } = await placeOf(values, io);
     await using store = opened;
-    const proof = await (
-      await Prover.open(store)
-    ).record(values.uid, () => io.stderr.write('the index cannot locate the record: reading every line\n'));
+    const prover = await proverOf(store, io);
+    const proof = await prover.record(values.uid, () => io.stderr.write('the index cannot locate the record: reading every line\n'));
     if (!proof) throw new WaybillError('archive_broken', `cannot prove "${values.uid}": the archive "${name}" has no such record`);
     io.stdout.write(formatProof(proof));
     return 0;
   },
 });
+
+async function proverOf(store: ArchiveStore, io: Pick<Io, 'stderr'>): Promise<Prover> {
+  const prover = await Prover.open(store);
+  if (prover.newer !== undefined)
+    io.stderr.write(
+      `warning: the lines of "${prover.newer}" are left out, because tiles of it are missing; see "waybill archive verify"\n`,
+    );
+  return prover;
+}
 
 const exportOptions = {
   source: text('ID', 'only lines of this source; default all, and the operations'),
@@ -53,7 +62,7 @@ export const exportLines = subcommand({
     const now = systemClock.now() * 1_000;
     const { from = -Infinity, to = Infinity } = parsePeriod(values, now);
     assertForward('export', from, to, values);
-    const prover = await Prover.open(store);
+    const prover = await proverOf(store, io);
     let count = 0;
     async function* chunks(): AsyncGenerator<string> {
       for await (const proof of prover.lines((facts) => isWanted(facts, values.source, from, to))) {

@@ -112,7 +112,7 @@ async function verifyProofs(file: string, values: Values, io: Io): Promise<numbe
   );
   if (given !== undefined) throw new WaybillError('usage', `cannot use --${given} with --proof: a proof is checked without the archive`);
   const verifiers = await keysOf(values.key);
-  const proofs = await checkProofs(inputLines(file, '--proof'), verifiers, new Turns(io.signal));
+  const proofs = await checkProofs(inputLines(file, '--proof', io.signal), verifiers, new Turns(io.signal));
   const failed = proofs.map((proof, i) => ({ number: i + 1, ...proof })).filter((proof) => proof.result !== 'intact');
   const result = failed.some((proof) => proof.result === 'altered') ? 'altered' : failed.length > 0 ? 'unproven' : 'intact';
   if (values.json) printJson(io, { result, proofs });
