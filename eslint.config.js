@@ -28,6 +28,18 @@ export default tseslint.config(
       ],
     },
   },
+  {
+    files: ['src/**/*.ts', 'bench/**/*.ts'],
+    rules: {
+      'no-restricted-syntax': [
+        'error',
+        {
+          selector: 'ObjectExpression > SpreadElement > ObjectExpression',
+          message: 'Write its members instead: TypeScript does not find a wrong member of a literal that is spread.',
+        },
+      ],
+    },
+  },
   // The script of the status page has a project with the types of a browser.
   {
     files: ['src/admin/page/static/*.js'],

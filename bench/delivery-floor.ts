@@ -132,7 +132,9 @@ async function toKafka(): Promise<FloorResult> {
   quietTimers();
   const client = new kafkajs.Kafka({ brokers: [broker], logLevel: kafkajs.logLevel.NOTHING, retry: { initialRetryTime: 20, retries: 15 } });
   const producer = client.producer({
-    ...{ transactionalId: topic, maxInFlightRequests: 1, allowAutoTopicCreation: false },
+    transactionalId: topic,
+    maxInFlightRequests: 1,
+    allowAutoTopicCreation: false,
     createPartitioner:
       () =>
       ({ message }) =>

@@ -191,7 +191,12 @@ function configuration({ clients, ca, subscriptionKey, ...service }: ServiceLine
     sources: [
       {
         id: 'bench',
-        ...{ baseUrl, subscriptionKey, tls: { ca }, start: 'now', pollInterval: '1s', closeDelay: '10s' },
+        baseUrl,
+        subscriptionKey,
+        tls: { ca },
+        start: 'now',
+        pollInterval: '1s',
+        closeDelay: '10s',
         auth: { authUrl, tenantId, scopeAddress, clientId, clientSecret },
         requests: { perSecond: 1_000 },
       },

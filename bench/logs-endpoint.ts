@@ -247,8 +247,12 @@ function summed(what: string, asked: Asked[]): Times {
   const cpu = asked.map(({ cpuMs }) => cpuMs);
   return {
     what,
-    ...{ median: at(0.5), p95: at(0.95), p99: at(0.99), worst: at(1) },
-    ...{ cpu: cpu.reduce((sum, ms) => sum + ms, 0) / cpu.length, worstCpu: Math.max(...cpu) },
+    median: at(0.5),
+    p95: at(0.95),
+    p99: at(0.99),
+    worst: at(1),
+    cpu: cpu.reduce((sum, ms) => sum + ms, 0) / cpu.length,
+    worstCpu: Math.max(...cpu),
     worstTotal: asked.at(-1)?.total ?? 0,
   };
 }

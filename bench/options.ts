@@ -77,7 +77,11 @@ export function refuse(message: string): never {
 export function readOptions<Options extends Table>(table: Options, args: readonly string[]): Values<Options> {
   const types = Object.entries(table).map(([name, { accepts }]) => [name, { type: accepts === undefined ? 'boolean' : 'string' }] as const);
   const { tokens } = parseArgs({
-    ...{ args: [...args], options: Object.fromEntries(types), strict: false, allowPositionals: true, tokens: true },
+    args: [...args],
+    options: Object.fromEntries(types),
+    strict: false,
+    allowPositionals: true,
+    tokens: true,
   });
   const values = Object.fromEntries(Object.entries(table).map(([name, { initial }]) => [name, initial]));
   for (const token of tokens) {

@@ -64,7 +64,17 @@ export class WindowCloser {
     this.#source = sourceId;
     this.#recounter = new Recounter({
       paging: reading.paging,
-      ...{ sourceId, requester, journal, suspensions, clock, random, waits, log, meters, closeDelay, ages },
+      sourceId,
+      requester,
+      journal,
+      suspensions,
+      clock,
+      random,
+      waits,
+      log,
+      meters,
+      closeDelay,
+      ages,
       now: () => this.#serverNow(),
       reread: (window, signal) => this.#reread(window, true, signal),
     });

@@ -123,7 +123,10 @@ async function count(
   const unreadable: number[] = [];
   let isTooMuch = false as boolean;
   const pages = pass({
-    ...{ requester, query, log, signal },
+    requester,
+    query,
+    log,
+    signal,
     // A copy: the hand count must not change the page size of others.
     paging: { ...paging },
     pagesMax: maxPages,

@@ -43,7 +43,11 @@ async function collisionsIn(
   let isRepeated = false;
   const pages = pass({
     // A copy: the size that the service grants for these pages must not change the size of others.
-    ...{ requester, paging: { ...paging, size }, query, log, signal },
+    requester,
+    paging: { ...paging, size },
+    query,
+    log,
+    signal,
     pagesMax: Number.MAX_SAFE_INTEGER,
     ahead: () => false,
     unreadable: () => undefined,

@@ -102,7 +102,12 @@ export class LivePoll {
     let half: Resume | undefined;
     const markAfter = (): Micros => /* mutant: poll-progress */ Math.min(serverNow, newest ?? mark);
     const read = pass({
-      ...{ requester, paging, query, skip, log, signal },
+      requester,
+      paging,
+      query,
+      skip,
+      log,
+      signal,
       pagesMax: maxPages,
       ahead: (answer) => visibility.isPlain(answer),
       unreadable: (page, error) => {

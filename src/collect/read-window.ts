@@ -106,7 +106,11 @@ async function readPages({ reading, window, query, splitting, tally, referenceRe
   let split: Split | undefined;
   tally.beginPass();
   const answers = pass({
-    ...{ requester, paging, query, log, signal },
+    requester,
+    paging,
+    query,
+    log,
+    signal,
     pagesMax: Number.MAX_SAFE_INTEGER,
     ahead: (answer) => !handoff.isWanted && visibility.isPlain(answer),
     unreadable: (page, thrown, pageSize) => tally.unreadable(page, pageSize, messageOf(thrown)),

@@ -146,7 +146,13 @@ export class Collector {
     const polling = { sourceId, requester, paging, journal, visibility: this.#visibility, pages: this.#pages, clock, log };
     this.#poll = new LivePoll({ ...polling, closeDelay: this.#closeDelay, overlap: parts.pollOverlap ?? new PollOverlap() });
     const reading = {
-      ...{ requester, paging, pages: this.#pages, caps, clock, log, visibility: this.#visibility },
+      requester,
+      paging,
+      pages: this.#pages,
+      caps,
+      clock,
+      log,
+      visibility: this.#visibility,
       // 2 s with the default closeDelay, and in proportion to a shorter one.
       pauseMs: Math.min(2_000, Math.max(50, settings.closeDelay / 30)),
       handoff,

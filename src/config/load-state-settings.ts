@@ -49,7 +49,8 @@ export async function loadStateSettings(
 const reportKeys = new Set(['id', 'start', 'closeDelay', 'recountAfter', 'sources', 'filter']);
 const serviceKeys = { baseUrl: z.string().optional(), auth: z.object({ tenantId: z.string().optional() }).optional() };
 const reportSchema = z.object({
-  ...{ dataDir: stateDirectory, journal: journalSettings },
+  dataDir: stateDirectory,
+  journal: journalSettings,
   sources: z
     .array(sourceSettings.pick({ id: true, start: true, closeDelay: true, recountAfter: true }).extend(serviceKeys).strip())
     .default([]),

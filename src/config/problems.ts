@@ -151,8 +151,12 @@ const renamedKeys: Readonly<Record<string, Readonly<Record<string, string>>>> = 
   'sources[]': { settle: 'closeDelay', recount: 'recountAfter', poll: 'pollInterval' },
   'sources[].auth': { grant: 'grantType' },
   'sinks[]': {
-    ...{ from: 'start', unreadyAfter: 'failReadinessAfter', where: 'filter', original: 'includeOriginal' },
-    ...{ gzip: 'compression', acknowledge: 'indexerAcknowledgement' },
+    from: 'start',
+    unreadyAfter: 'failReadinessAfter',
+    where: 'filter',
+    original: 'includeOriginal',
+    gzip: 'compression',
+    acknowledge: 'indexerAcknowledgement',
   },
   'sinks[].batch': { records: 'maxRecords', bytes: 'maxBytes', wait: 'maxWait' },
 };

@@ -43,7 +43,11 @@ export function settingsText({ journal, sources, sinks }: StateSettings): string
   return JSON.stringify({
     journal: { maxSize: journal.maxSize },
     sources: sources.map(({ id, start, closeDelay, recountAfter, baseUrl, auth }) => ({
-      ...{ id, start, closeDelay, recountAfter, baseUrl },
+      id,
+      start,
+      closeDelay,
+      recountAfter,
+      baseUrl,
       auth: { tenantId: auth?.tenantId },
     })),
     sinks: sinks.map(({ id, sources: only, filter }) => ({ id, ...(only && { sources: only }), filtered: filter !== undefined })),

@@ -70,7 +70,8 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
   running.register();
   parts.open = { journal, running };
   metrics.bind(async () => ({
-    ...{ ...(await snapshot(options, journal, running)), isConfigCurrent: parts.isConfigCurrent },
+    ...(await snapshot(options, journal, running)),
+    isConfigCurrent: parts.isConfigCurrent,
     certificates: running.certificates.ends(),
   }));
   admin.opened();
@@ -99,7 +100,7 @@ function createAdmin(options: DaemonOptions, parts: Parts, metrics: Metrics): Ad
     responded: async () => parts.deliveryThread?.responded(),
     token: lastReadableTokens((name) => (parts.open?.running.config ?? config).admin[name]),
   };
-  return new AdminServer({ ...{ state: config.dataDir, version, facts, clock, log: log.child('admin') }, ...reportedOf(config) });
+  return new AdminServer({ state: config.dataDir, version, facts, clock, log: log.child('admin'), ...reportedOf(config) });
 }
 
 function reportedOf(config: Config): Reported {

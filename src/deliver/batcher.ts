@@ -107,8 +107,12 @@ export class Batches {
     if (!last) return undefined;
     const through = { seq: last.seq, chain: last.chain };
     const prepared = {
-      ...{ messages: this.#messages, through, bytes: this.#bytes },
-      ...{ entries: this.#entries, count: this.#count, unmade: this.#unmade },
+      messages: this.#messages,
+      through,
+      bytes: this.#bytes,
+      entries: this.#entries,
+      count: this.#count,
+      unmade: this.#unmade,
     };
     this.#begin();
     this.#space.next();

@@ -68,8 +68,19 @@ function ledgerMessage(parts: PipelineParts, entry: Entry, put: Put): Message | 
   const bytes = put(bytesOf(event, encode, limit));
   // `undated`: after a lost state, the new journal writes the same entry at another time.
   return {
-    ...{ seq, number: undefined, uid, source, time: received, received, late, undated: true, isLedger: true },
-    ...{ severity, action, key, bytes },
+    seq,
+    number: undefined,
+    uid,
+    source,
+    time: received,
+    received,
+    late,
+    undated: true,
+    isLedger: true,
+    severity,
+    action,
+    key,
+    bytes,
   };
 }
 

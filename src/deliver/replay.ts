@@ -126,7 +126,13 @@ export class Replay {
       state: this.isRunning ? 'running' : this.#error === undefined ? 'done' : 'failed',
       ...(archiveReplay && { archive: archiveReplay.archive }),
       ...(this.#error !== undefined && { error: this.#error }),
-      ...{ at: this.#at, passed, expected, sent: this.#sent, rejected: this.#rejected, began, ended: this.#ended },
+      at: this.#at,
+      passed,
+      expected,
+      sent: this.#sent,
+      rejected: this.#rejected,
+      began,
+      ended: this.#ended,
     };
   }
 

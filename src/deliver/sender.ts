@@ -268,8 +268,11 @@ export class Sender {
   async #attempt({ sink, abandon }: OpenSink, batch: Batch, progressed?: (certain: number) => void): Promise<DeliveryResult> {
     const { id, type, tracer } = this.#parts;
     const attributes = {
-      ...{ 'messaging.system': type, 'messaging.operation.name': 'send', 'messaging.operation.type': 'send' },
-      ...{ 'messaging.destination.name': id, 'messaging.batch.message_count': batch.messages.length },
+      'messaging.system': type,
+      'messaging.operation.name': 'send',
+      'messaging.operation.type': 'send',
+      'messaging.destination.name': id,
+      'messaging.batch.message_count': batch.messages.length,
     };
     const span = tracer.start(`send ${id}`, attributes, { kind: 'producer' });
     return traced(span, async () => {

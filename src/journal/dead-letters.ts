@@ -156,8 +156,17 @@ export function deadLettersOf(db: Database): DeadLetterRow[] {
     .prepare<[], Row>(`SELECT ${columns} ${from} ORDER BY sink, seq`)
     .all()
     .map(({ sink, seq, source, uid, time_us, received_us, at_us, code, message, attempts, state }) => ({
-      ...{ sink, seq, source, uid: uid.toString('base64url'), time: time_us ?? undefined, received: received_us, at: at_us },
-      ...{ code, message, attempts, state },
+      sink,
+      seq,
+      source,
+      uid: uid.toString('base64url'),
+      time: time_us ?? undefined,
+      received: received_us,
+      at: at_us,
+      code,
+      message,
+      attempts,
+      state,
     }));
 }
 

@@ -184,7 +184,15 @@ export class Ledger {
           from_us: part.from,
           to_us: part.to,
           query: JSON.stringify(part.query),
-          ...{ total: null, records: 0, received: 0, digest: null, proof: null, closed_us: at, next_us: at, attempts: 0, message },
+          total: null,
+          records: 0,
+          received: 0,
+          digest: null,
+          proof: null,
+          closed_us: at,
+          next_us: at,
+          attempts: 0,
+          message,
           ...(isNew ? { late: 0, late_delays: null, recounts: 0, revision: 1 } : { revision: before.revision + 1 }),
         };
         row.seq = this.#segments.writeLedgerEntry(source.n, source.id, ledgerLine(source.id, before, row), row.from_us, row.to_us, at);

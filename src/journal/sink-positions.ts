@@ -119,8 +119,18 @@ export class SinkPositions {
     const moved = known && movedMessage(known, type, destination);
     if (moved !== undefined) throw new WaybillError('config_invalid', `cannot use sinks.${id}: ${moved}`);
     const state = known ?? {
-      ...{ id, type, destination, state: 'active', acknowledged: from.seq, delivered: from, resumeNote: undefined },
-      ...{ fromTime, completeSince: fromTime ?? this.#completeAfter(from.seq), deadLetters: 0, orders, selection: undefined },
+      id,
+      type,
+      destination,
+      state: 'active',
+      acknowledged: from.seq,
+      delivered: from,
+      resumeNote: undefined,
+      fromTime,
+      completeSince: fromTime ?? this.#completeAfter(from.seq),
+      deadLetters: 0,
+      orders,
+      selection: undefined,
     };
     this.#store.transaction(() => {
       if (known?.state === 'retired') this.#begin(known, from, fromTime);

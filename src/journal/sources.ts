@@ -227,7 +227,9 @@ export class Sources {
           order: backfill === null ? undefined : (storedJson(backfill) as BackfillOrder),
           collected: newest ?? undefined,
         })),
-        ...{ collected, late, lastRecord: lastRecord ?? undefined },
+        collected,
+        late,
+        lastRecord: lastRecord ?? undefined,
       });
     }
   }

@@ -142,7 +142,14 @@ export function completeness(facts: Facts): Completeness {
       uncovered.length === 0 &&
       // Without a requested end, the open end does not make the period provisional.
       (facts.to === undefined || !soFar),
-    ...{ windows, gaps, accepted, inDoubt, uncovered, unknown, later, shortfalls },
+    windows,
+    gaps,
+    accepted,
+    inDoubt,
+    uncovered,
+    unknown,
+    later,
+    shortfalls,
     ...(isNothingDue && { nothingDue: { firstProof, now: facts.now } }),
     isOfSeveral: parts.length > 1,
     isStopped: facts.stopped !== undefined,
@@ -163,7 +170,11 @@ interface Examined {
 }
 
 const nothingCovered: Coverage = {
-  ...{ startsAt: undefined, liveFrom: undefined, history: [], read: [], sinks: [] },
+  startsAt: undefined,
+  liveFrom: undefined,
+  history: [],
+  read: [],
+  sinks: [],
   windows: { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 },
 };
 
@@ -267,7 +278,16 @@ export function presentOf({ stopped, journal, sources, sinks }: Snapshot): Prese
     stopped,
     paused: journal.paused,
     sources: sources.map(({ id, state, closeDelaySeconds, serverNow, trouble, held, clock, nextProof, undated, retiredAt }) => ({
-      ...{ id, state, closeDelaySeconds, serverNow, trouble, held, clock, nextProof, undated, retiredAt },
+      id,
+      state,
+      closeDelaySeconds,
+      serverNow,
+      trouble,
+      held,
+      clock,
+      nextProof,
+      undated,
+      retiredAt,
     })),
     // An error that no longer occurs explains nothing.
     sinks: sinks.map((sink) => ({ id: sink.id, lastError: failsNow(sink) ? sink.lastError : undefined })),

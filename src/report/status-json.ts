@@ -104,7 +104,13 @@ export function statusJson(snapshot: Snapshot): StatusJson {
     })),
     sinks: snapshot.sinks.map(
       ({ id, type, state, acknowledged, lagRecords, lagSeconds, deadLetters, lastError, hasDelivered, ...attempts }) => ({
-        ...{ id, type, state, acknowledged, lagRecords, lagSeconds, deadLetters },
+        id,
+        type,
+        state,
+        acknowledged,
+        lagRecords,
+        lagSeconds,
+        deadLetters,
         lastError: lastError ?? null,
         hasDelivered,
         failedAttempts: attempts.attempts ?? null,

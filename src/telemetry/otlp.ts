@@ -59,7 +59,8 @@ export function startOtlp(endpoint: string | undefined, version: string, log: Lo
   log.write('telemetry.started', { endpoint: endpoint ?? getStringFromEnv('OTEL_EXPORTER_OTLP_ENDPOINT'), signals });
   return {
     tracer: tracerOf(provider.getTracer('waybill', version)),
-    ...{ reader, resource },
+    reader,
+    resource,
     stop: async (metrics: AsyncDisposable): Promise<void> => {
       await bounded(Promise.all([metrics[Symbol.asyncDispose](), provider.shutdown()]), log, clock);
       diag.disable();

@@ -84,7 +84,11 @@ function commonOf(snapshot: Snapshot) {
   return {
     generatedAt: rfc3339(snapshot.now),
     created: rfc3339(snapshot.created),
-    ...{ version, summary, complete, delivered, tone: toneOf(found, snapshot) },
+    version,
+    summary,
+    complete,
+    delivered,
+    tone: toneOf(found, snapshot),
     lacking: (found?.shortfalls ?? []).map(({ id }) => id),
     /** The approximate time of the first proof, while nothing is due yet. */
     firstProof: firstProof === undefined ? null : rfc3339(firstProof),
@@ -119,7 +123,10 @@ function sourceJson(source: SourceSnapshot, snapshot: Snapshot, windows: readonl
     lagSeconds: begun(source) ? Math.max(0, (serverTime(source, snapshot) - frontier) / 1e6) : null,
     dueAfterSeconds: dueAfterSeconds(source.closeDelaySeconds),
     lastSuccess: lastSuccess === undefined ? null : rfc3339(lastSuccess),
-    ...{ collected, late, gaps, recountsOverdue },
+    collected,
+    late,
+    gaps,
+    recountsOverdue,
     recordsPerSecond: history.sourceRate(id) ?? null,
     /** One letter for each window, oldest first. */
     strip: windows.map(letterOf).join(''),
@@ -130,7 +137,14 @@ function sinkJson(sink: SinkSnapshot, history: History) {
   const { id, type, state, lagRecords, lagSeconds, deadLetters, lastSuccess, lastError, trouble, hasDelivered, attempts, nextAttempt } =
     sink;
   return {
-    ...{ id, type, state, needsAttention: sinkNeedsAttention(sink), lagRecords, lagSeconds, deadLetters, hasDelivered },
+    id,
+    type,
+    state,
+    needsAttention: sinkNeedsAttention(sink),
+    lagRecords,
+    lagSeconds,
+    deadLetters,
+    hasDelivered,
     perSecond: history.sinkRate(id) ?? null,
     message: trouble ?? null,
     // After a recovery, `isFailing` is false and `lastError` stays.

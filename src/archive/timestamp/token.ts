@@ -74,7 +74,8 @@ export function formatRequest({ imprint, nonce, policy }: Question): Buffer {
     hashedMessage: new OctetString(imprint),
   });
   const request = new TimeStampReq({
-    ...{ messageImprint, certReq: true },
+    messageImprint,
+    certReq: true,
     ...(nonce && { nonce: plain(nonce) }),
     ...(policy !== undefined && { reqPolicy: policy }),
   });

@@ -44,7 +44,8 @@ exits with 3. When a source is suspended because records are missing, accepting 
     accept: subcommand({
       summary: 'accepts gaps permanently',
       options: {
-        ...{ ...windowOptions, ...operationOptions },
+        ...windowOptions,
+        ...operationOptions,
         reason: required(operationOptions.reason),
         evidence: text('FILE', 'file that documents the reason; the ledger keeps its SHA-256'),
       },

@@ -45,7 +45,8 @@ const options = {
   out: text('FILE', 'write to this file instead of standard output'),
   'collected-only': toggle('exit with 0 when everything due is collected, even if not delivered'),
   'require-final': toggle('exit with 3 unless every recount is done and the ledger covers the whole period'),
-  ...{ ...stateOptions, ...adminOptions },
+  ...stateOptions,
+  ...adminOptions,
 };
 
 export const command = defineCommand({

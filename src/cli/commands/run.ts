@@ -58,8 +58,15 @@ async function run(values: ValuesOf<typeof options>, io: Io): Promise<number> {
     for (const message of warnings) logs.root.write('config.warning', { detail: message });
     const failure = await runDaemon(
       {
-        ...{ config, version, clock: systemClock, random: systemRandom, log: logs.root, lostLines: logs.lost, logs },
-        ...{ lockWait: values['lock-wait'], expectState: values['require-state'] },
+        config,
+        version,
+        clock: systemClock,
+        random: systemRandom,
+        log: logs.root,
+        lostLines: logs.lost,
+        logs,
+        lockWait: values['lock-wait'],
+        expectState: values['require-state'],
         configSource,
         reloaded: ({ log: { level, levels } }) => Object.assign(logSettings, { level, levels }),
       },

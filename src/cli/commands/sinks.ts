@@ -102,8 +102,16 @@ function list(
     const listed = known
       .map((sink) => ({ ...sink, state: stateOf(sink) }))
       .map(({ id, type, state, destination, acknowledged, lag, deadLetters, since, orders }) => ({
-        ...{ id, type, state, configured: isConfigured(id), destination, since: since === 0 ? null : rfc3339(since) },
-        ...{ acknowledged, lagRecords: lag, deadLetters, adopt: orders.adopt === true },
+        id,
+        type,
+        state,
+        configured: isConfigured(id),
+        destination,
+        since: since === 0 ? null : rfc3339(since),
+        acknowledged,
+        lagRecords: lag,
+        deadLetters,
+        adopt: orders.adopt === true,
         reconcile: orders.reconcile === undefined ? null : rfc3339(orders.reconcile.from),
       }));
     printJson(io, { sinks: listed });

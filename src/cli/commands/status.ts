@@ -21,7 +21,9 @@ const options = {
   source: text('PATTERN', "only these sources; * matches any text, as in 'acme-*'"),
   tz: withDefault(text('ZONE', 'time zone of the text; default UTC'), 'UTC'),
   'exit-code': toggle('exit with 3 when something needs attention: whenever the text ends with "To do"'),
-  ...{ ...jsonOption, ...stateOptions, ...adminOptions },
+  ...jsonOption,
+  ...stateOptions,
+  ...adminOptions,
 };
 
 export const command = defineCommand({

@@ -32,7 +32,11 @@ export function adminReports(
       const known = await opened(snapshot);
       assertKnown(source, known);
       return reports.make({
-        ...{ kind: 'ledger', state, query, present: presentOf(known), format },
+        kind: 'ledger',
+        state,
+        query,
+        present: presentOf(known),
+        format,
         options: { by, tz: zone, version, services },
       });
     },
@@ -42,7 +46,7 @@ export function adminReports(
     },
     operations: async (given) => {
       const { from = 0, to = Number.MAX_SAFE_INTEGER } = periodOf(given, clock.now() * 1000, 'UTC');
-      return reports.make({ ...{ kind: 'operations', state }, from, to });
+      return reports.make({ kind: 'operations', state, from, to });
     },
   };
 }

@@ -48,8 +48,13 @@ function hostService(channel: Channel, { definitionOf, environment, clock, rando
       const reports = channel.notified<ReportService>(`reports/${id}`);
       const tracer = isTraced ? new RemoteTracer(channel.notified<SpanService>(`spans/${id}`), clock) : undefined;
       const loop = createLoop(plan, {
-        ...{ definition: definitionOf(plan), journal, clock, random, tracer },
-        ...{ log: remoteLog(reports, tracer), meters: remoteMeters(reports) },
+        definition: definitionOf(plan),
+        journal,
+        clock,
+        random,
+        tracer,
+        log: remoteLog(reports, tracer),
+        meters: remoteMeters(reports),
         shown: (host, { validTo }) => reports.shown(host, validTo),
       });
       channel.serve(`loop/${id}`, loopService(loop, journal));

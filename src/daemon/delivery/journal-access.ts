@@ -77,7 +77,9 @@ export function factsOf(journal: Journal, sink: string): JournalFacts {
     return [source, windows.map(({ from, to }) => ({ from, to }))] as const;
   });
   return {
-    ...{ id: journal.id, head: journal.head().seq, withheld: new Map(withheld) },
+    id: journal.id,
+    head: journal.head().seq,
+    withheld: new Map(withheld),
     progress: { acknowledged, delivered, resumeNote, fromTime, completeSince, deadLetters, orders },
   };
 }
@@ -85,8 +87,11 @@ export function factsOf(journal: Journal, sink: string): JournalFacts {
 /** A copy that is transferred to the other thread: the journal keeps the segment for other readers. */
 function copied({ seq, n, number, received, kind, source, flags, uids, ends, body, chain }: Unpacked): Transferred<Unpacked> {
   const copies = {
-    ...{ flags: new Uint8Array(flags), uids: new Uint8Array(uids), ends: new Uint8Array(ends) },
-    ...{ body: new Uint8Array(body), chain: new Uint8Array(chain) },
+    flags: new Uint8Array(flags),
+    uids: new Uint8Array(uids),
+    ends: new Uint8Array(ends),
+    body: new Uint8Array(body),
+    chain: new Uint8Array(chain),
   };
   return new Transferred(
     { seq, n, number, received, kind, source, ...copies },

@@ -43,13 +43,22 @@ export function createLoop(plan: SinkPlan, { definition, journal, clock, random,
   });
   return new Delivery({
     settings: {
-      ...{ id, type, batch: sink.batch, deadline: definition.deadline, resolvable: definition.resolvable(settings) },
+      id,
+      type,
+      batch: sink.batch,
+      deadline: definition.deadline,
+      resolvable: definition.resolvable(settings),
       failReadinessAfter: sink.failReadinessAfter ?? Infinity,
     },
     pipeline: pipeline(pipelineParts(plan, definition, journal, meters)),
     open: (signal) => definition.open(settings, context, resumePoint, signal),
     openArchive: (replay) => archivedRecords(replay, plan, { ...context, id: replay.archive }, journal.id),
-    ...{ journal, clock, random, log, meters, ...(tracer && { tracer }) },
+    journal,
+    clock,
+    random,
+    log,
+    meters,
+    ...(tracer && { tracer }),
   });
 }
 

@@ -37,7 +37,10 @@ export function planOf({ definition, ...sink }: SinkConfig, config: Config, jour
   const normalize = normalizeSettingsOf({ definition, ...sink }, config, journal);
   const { tls, proxy, sources } = config;
   return {
-    ...{ sink, normalize, normalizeLedger: sink.ledger ? ledgerSettingsOf(sink, normalize) : new Map<string, never>(), fromTime },
+    sink,
+    normalize,
+    normalizeLedger: sink.ledger ? ledgerSettingsOf(sink, normalize) : new Map<string, never>(),
+    fromTime,
     archives: new Map(config.sinks.flatMap(({ id, type, settings }) => (type === 'archive' ? [[id, settings as ArchiveSettings]] : []))),
     secrets: secretsOf(config),
     config: { sources: sources.map(({ id }) => ({ id })), tls, proxy },

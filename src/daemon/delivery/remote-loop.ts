@@ -47,8 +47,13 @@ export class RemoteLoops {
     };
     const { acknowledged } = facts.progress;
     const first: LoopView = {
-      ...{ id, type: plan.sink.type, state: 'active', acknowledged },
-      ...{ trouble: undefined, lastSuccess: undefined, lastError: undefined },
+      id,
+      type: plan.sink.type,
+      state: 'active',
+      acknowledged,
+      trouble: undefined,
+      lastSuccess: undefined,
+      lastError: undefined,
     };
     return new RemoteLoop(channel.remote<LoopService>(`loop/${id}`), notified, { created, ended, first, abandoned: this.#abandoned });
   }

@@ -70,12 +70,24 @@ export async function runSource(
   const calibrator = calibratorOf(connection);
   const unreadStart = new UnreadStart({ settings, journal, store, earliest: (stop) => earliestOf(connection, stop), now, log }, isKnown);
   const measured = {
-    ...{ serverClock, caps, unboundedQuery: source },
+    serverClock,
+    caps,
+    unboundedQuery: source,
     visibility: () => collector.visibilityProfile(),
     delays: () => delays.measure(),
   };
   const collector: Collector = new Collector({
-    ...{ settings, access, serverClock, journal, paging, caps, clock, random, log, meters, visibility },
+    settings,
+    access,
+    serverClock,
+    journal,
+    paging,
+    caps,
+    clock,
+    random,
+    log,
+    meters,
+    visibility,
     pollOverlap: options.pollOverlap?.(),
     learned: () => store.save(measured),
     maintenance: (stop) => calibrator.whenDue(stop),
@@ -121,11 +133,28 @@ async function connect(
   const profile = await clockSince(storedClock, id, journal);
   const serverClock = new ServerClock({ source: id, closeDelay, clock, log, profile });
   const access = accessSource({
-    ...{ sourceId: id, source, uidOf: identify(id), journal, serverClock, clock, random, log, meters, tracer, closeDelay },
+    sourceId: id,
+    source,
+    uidOf: identify(id),
+    journal,
+    serverClock,
+    clock,
+    random,
+    log,
+    meters,
+    tracer,
+    closeDelay,
     lastFullVisibility: visibility?.lastFullVisibility,
   });
   return {
-    ...{ settings, source, store, serverClock, access, clock, log, meters },
+    settings,
+    source,
+    store,
+    serverClock,
+    access,
+    clock,
+    log,
+    meters,
     paging: { first: calibration?.firstPage ?? 1, size: sizeOf(settings, calibration) },
     caps: { largest: calibration?.total ?? 0 },
     now: () => serverClock.now() ?? clock.now() * 1000,
@@ -136,7 +165,13 @@ function calibratorOf({ settings, source, store, serverClock, access, paging, ca
   const { id, pageSize } = settings;
   const { requester, handoff } = access;
   return new Calibrator({
-    ...{ id, store, paging, caps, now, log, meters },
+    id,
+    store,
+    paging,
+    caps,
+    now,
+    log,
+    meters,
     calibrate: (stop) => untilAnswered(requester, (service) => calibrate(service, pageSize, stop), stop),
     calibrateOnce: async (stop) => {
       await source.widen(stop);

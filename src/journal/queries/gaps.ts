@@ -34,8 +34,17 @@ export function gapsOf(db: Database, source?: string): Gap[] {
       const together = isSuspended(id, from) && state !== 'accepted' && reason !== 'shrunk';
       if (state !== 'gap' && state !== 'accepted' && reason !== 'reread' && !together) continue;
       gaps.push({
-        ...{ source: id, from, to, state, reason: together ? 'reread' : reason, message, total, received, inWindow },
-        ...{ nextTry: together ? null : nextRecount, together },
+        source: id,
+        from,
+        to,
+        state,
+        reason: together ? 'reread' : reason,
+        message,
+        total,
+        received,
+        inWindow,
+        nextTry: together ? null : nextRecount,
+        together,
       });
     }
   }

@@ -30,7 +30,11 @@ export function recentWindows(db: Database, maxWindows: number): ReadonlyMap<str
     sourceRows(db).map(({ n, id }) => {
       const doubted = suspended.get(id);
       const windows = newest.all(n, maxWindows).map((row): RecentWindow => ({
-        ...{ from: row.from_us, to: row.to_us, state: stateOf(row), records: row.records, total: row.total },
+        from: row.from_us,
+        to: row.to_us,
+        state: stateOf(row),
+        records: row.records,
+        total: row.total,
         isInDoubt: row.state === 'proven' && (row.reason === 'reread' || (row.reason === null && doubted?.has(row.from_us) === true)),
       }));
       return [id, windows.reverse()] as const;

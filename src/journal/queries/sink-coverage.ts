@@ -57,14 +57,12 @@ export function sinkCoverage(
   const lostEntries = { first: Math.min(...found.map(({ first }) => first)), last: Math.max(...found.map(({ last }) => last)) };
   const undated = undatedLacking(db, source, sink, isFiltered, begin);
   return {
-    ...{
-      id: sink.id,
-      windows,
-      lacking,
-      lost: lost.size,
-      ...(newest ? { loss: newest.message, lostEntries } : {}),
-      deadLetters: deadLetterCount,
-    },
+    id: sink.id,
+    windows,
+    lacking,
+    lost: lost.size,
+    ...(newest ? { loss: newest.message, lostEntries } : {}),
+    deadLetters: deadLetterCount,
     ...(undated === 0 ? {} : { undated }),
     ...(windows === 0 && isWaiting ? { waits: true } : {}),
   };

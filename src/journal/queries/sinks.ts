@@ -38,8 +38,15 @@ export function sinksOf(db: Database): KnownSink[] {
     )
     .all()
     .map((row) => ({
-      ...{ id: row.id, type: row.type, state: row.state, destination: row.destination, acknowledged: row.acknowledged },
-      ...{ lag: row.head - row.acknowledged, lagRecords: row.records, deadLetters: row.deadLetters, since: row.begun_us },
+      id: row.id,
+      type: row.type,
+      state: row.state,
+      destination: row.destination,
+      acknowledged: row.acknowledged,
+      lag: row.head - row.acknowledged,
+      lagRecords: row.records,
+      deadLetters: row.deadLetters,
+      since: row.begun_us,
       orders: ordersOf(row.orders),
     }));
 }

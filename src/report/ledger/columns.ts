@@ -129,12 +129,11 @@ function recountColumns(tz: string): readonly Column<LedgerRow>[] {
     { ...number<LedgerRow>('recounts', ({ recounts }) => recounts, 'recounts'), show: recountText },
     { name: 'recounts_due', value: ({ recountsDue }) => recountsDue },
     {
-      ...{ name: 'next_recount', value: ({ nextRecount }) => nextRecount },
-      ...{
-        head: (cased) => cased('next recount'),
-        kind: 'time',
-        show: ({ nextRecount }) => (nextRecount === null ? '-' : local(nextRecount, tz)),
-      },
+      name: 'next_recount',
+      value: ({ nextRecount }) => nextRecount,
+      head: (cased) => cased('next recount'),
+      kind: 'time',
+      show: ({ nextRecount }) => (nextRecount === null ? '-' : local(nextRecount, tz)),
     },
   ];
 }

@@ -105,7 +105,10 @@ export class Sockets {
     let peer: Peer | undefined;
     const socket = connectTls(
       {
-        ...{ host, port, secureContext: this.#contextOf(trust), minVersion: 'TLSv1.2' },
+        host,
+        port,
+        secureContext: this.#contextOf(trust),
+        minVersion: 'TLSv1.2',
         ...(isIP(servername) === 0 ? { servername } : {}),
         rejectUnauthorized: true,
       },

@@ -200,8 +200,17 @@ function progressJson(each: BackfillProgress): object {
   const { from, to, closedUntil, state, windows, records, gaps, order } = each;
   const { asked, rate, sinks, expected } = order;
   return {
-    ...{ from: rfc3339(from), to: rfc3339(to), closedUntil: rfc3339(closedUntil), state, windows, records, gaps },
-    ...{ asked: rfc3339(asked), expected: expected ?? null, rate: rate ?? null, sinks: sinks ?? null },
+    from: rfc3339(from),
+    to: rfc3339(to),
+    closedUntil: rfc3339(closedUntil),
+    state,
+    windows,
+    records,
+    gaps,
+    asked: rfc3339(asked),
+    expected: expected ?? null,
+    rate: rate ?? null,
+    sinks: sinks ?? null,
   };
 }
 

@@ -113,13 +113,13 @@ function sumOf(found: readonly BackfillProgress[], perSecond: number | undefined
   const state = open.length === 0 ? 'done' : open.every((each) => each.state === 'paused') ? 'paused' : 'running';
   const expected = found.every(({ order }) => order.expected !== undefined) ? sum(({ order }) => order.expected ?? 0) : undefined;
   const whole = {
-    ...{
-      from: Math.min(...found.map(({ from }) => from)),
-      to: Math.max(...found.map(({ to }) => to)),
-      closedUntil: at.closedUntil,
-      state,
-    },
-    ...{ windows: sum(({ windows }) => windows), records: sum(({ records }) => records), gaps: sum(({ gaps }) => gaps) },
+    from: Math.min(...found.map(({ from }) => from)),
+    to: Math.max(...found.map(({ to }) => to)),
+    closedUntil: at.closedUntil,
+    state,
+    windows: sum(({ windows }) => windows),
+    records: sum(({ records }) => records),
+    gaps: sum(({ gaps }) => gaps),
     order: { ...at.order, expected },
   } satisfies BackfillProgress;
   return { ...whole, perSecond, secondsLeft: perSecond === undefined ? undefined : secondsLeft(whole, perSecond) };

@@ -39,7 +39,8 @@ const options = {
   sink: text('ID', 'only this sink'),
   offline: toggle('check only the configuration, message sizes, and certificates with their keys; a missing secret is a warning'),
   'require-secrets': toggle('with --offline: a missing secret is an error'),
-  ...{ ...jsonOption, ...configOption },
+  ...jsonOption,
+  ...configOption,
 };
 
 export const command = defineCommand({

@@ -180,7 +180,10 @@ function writeConfiguration(directory: string, service: Service, port: string): 
     sinks: [
       { id: 'siem', type: 'file', path: join(directory, 'events.ndjson'), format: 'ecs', batch: { maxWait: '200ms' } },
       {
-        ...{ id: 'archive', type: 'archive', directory: join(directory, 'archive'), batch: { maxWait: '200ms' } },
+        id: 'archive',
+        type: 'archive',
+        directory: join(directory, 'archive'),
+        batch: { maxWait: '200ms' },
         signingKey: secret(
           'archive-key.pem',
           generateKeyPairSync('ed25519').privateKey.export({ format: 'pem', type: 'pkcs8' }).toString(),
