@@ -95,7 +95,8 @@ export async function measure(peer: Peer, { server, directory, records, beginMs 
     fromStart: cost(startedAt),
     fromFirst: cost(windowAt || firstAt),
     peakMiB: peak,
-    others: (valueAt(samples, endedAt, 'others') - valueAt(samples, startedAt, 'others')) / ((endedAt - startedAt) / 1000),
+    // The kernel counts the time of all programs in steps of 10 ms, and can count less than that of these two.
+    others: Math.max(0, valueAt(samples, endedAt, 'others') - valueAt(samples, startedAt, 'others')) / ((endedAt - startedAt) / 1000),
   };
 }
 
