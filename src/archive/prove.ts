@@ -52,8 +52,8 @@ export class Prover {
    * @throws WaybillError `archive_broken`, as every method does, for a missing or altered object
    */
   static async open(store: ArchiveStore): Promise<Prover> {
-    const newest = await newestOf(store);
-    const segments = (await Array.fromAsync(store.list('segments/'))).flatMap((each) => parseSegmentPath(each) ?? []);
+    const [newest, paths] = await Promise.all([newestOf(store), Array.fromAsync(store.list('segments/'))]);
+    const segments = paths.flatMap((each) => parseSegmentPath(each) ?? []);
     return new Prover(
       store,
       newest,

@@ -150,7 +150,7 @@ describe('dead-letters', () => {
     [['retry', '--yes'], /no entry given/],
     [['show', '3', '--all'], /cannot combine --all with entries/],
     [['list', '--sink', 'other'], /cannot find the sink "other"/],
-    [['mend'], /expected one of list, show, retry, discard/],
+    [['repair'], /expected one of list, show, retry, discard/],
   ])('%j ends with 2', async (args, words) => {
     await leave([3]);
     const { code, stderr } = await waybill('dead-letters', ...args);
