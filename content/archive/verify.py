@@ -26,7 +26,7 @@ class Directory(type(pathlib.Path())):
         return file.read_bytes() if file.is_file() and not file.is_symlink() and file.stat().st_size <= most else None
 
     def list(self, folder=''):  # No folder of an archive is a link, or lies this deep. Another one may be unreadable, such as lost+found.
-        for found in os.scandir(self / folder):
+        for found in sorted(os.scandir(self / folder), key=lambda found: found.name):  # A daemon may add files: segments come after checkpoints.
             name, is_folder = folder + found.name, found.is_dir(follow_symlinks=False) and folder.count('/') < 9
             yield from self.list(name + '/') if is_folder and (PART.match(name) or os.access(found, os.R_OK | os.X_OK)) else [name]
 
@@ -171,8 +171,9 @@ class Verification:
         return '%d proof%s' % (count, 's'[count == 1:]), 0
 
     def run(self, since=None):  # Returns what it checked, and how many lines the checkpoint from elsewhere confirms.
-        names = sorted(self.store.list())
-        known = lambda folder: [name for name in names if name.startswith(folder) and KNOWN.fullmatch(name)]
+        copy, names = self.store.read('checkpoint'), {*self.store.list()}  # A daemon may add files meanwhile: a second list has what this one lacks.
+        known = lambda folder: sorted(name for name in names if name.startswith(folder) and KNOWN.fullmatch(name))
+        len(stored := known('checkpoints/')) == int('0' + ''.join(stored[-1:])[12:]) or names.update(filter(stored[-1].__gt__, self.store.list()))
         others = {re.sub('^index/.*', 'index/', name) for name in names if not KNOWN.fullmatch(name)}
         self.findings += [('note', name, 'it was not checked, and is no evidence') for name in sorted(others)]
         signed, steps, count, present, replaced, last = [(None, 0, None)], [], 0, set(), set(), 0
@@ -189,16 +190,15 @@ class Verification:
                 count = len(steps)
                 not present or valid & present or self.find('unproven', name, 'no checkpoint links its key to the one before')
                 replaced, present = (replaced | present, valid - present) if valid - present else (replaced, present)  # The former key ends.
-        copy = Verification(self.store, self.keys).checkpoint('checkpoint', self.store.read('checkpoint'))
+        copy = Verification(self.store, self.keys).checkpoint('checkpoint', copy)
         self.copy = copy[:3] if copy and copy[3] else (None, 0, None)
         if self.copy[1] > signed[-1][1]:
             self.find('altered', 'checkpoints/%010d' % (last + 1), 'it is missing: "checkpoint" is signed for more lines')
         elif self.copy != signed[-1] or not signed[1:]:
             self.find('note', 'checkpoint', 'it is not a copy of the newest checkpoint with a number')
-        keys = {'keys/%s+%s' % key[:2]: key[3] for key in self.keys}
-        self.findings += [('note', name, 'no key of --key') for name in known('keys/') if name not in keys or self.store.read(name) != keys[name]]
-        for name in known('segments/'):
-            self.segments.setdefault(int(name[9:25]), []).append(name)
+        keys = {('keys/%s+%s' % key[:2], key[3]) for key in self.keys}
+        self.findings += [('note', name, 'no key of --key') for name in known('keys/') if (name, self.store.read(name)) not in keys]
+        for name in known('segments/'): self.segments.setdefault(int(name[9:25]), []).append(name)
         self.follow_all(steps[:count])
         self.check_stamps({name: self.store.read(name) or b'' for name in known('timestamps/')})
         self.findings += [('unproven', name, reason) for name, reason in self.windows.values() if reason]

@@ -7,7 +7,7 @@ import { WaybillError } from '../errors.ts';
 import type { ArchivedRecords, Entry, Limit } from '../model/journal.ts';
 import type { Micros } from '../model/time.ts';
 import { readRecord } from '../record/read.ts';
-import { checkpointNumber, checkpointPath } from './checkpoint.ts';
+import { checkpointPath } from './checkpoint.ts';
 import type { Checkpoint } from './checkpoint.ts';
 import { formatEntry } from './entry.ts';
 import { equal, leafHash } from './merkle.ts';
@@ -15,7 +15,7 @@ import { parseLine, parseRecordLine } from './parse-line.ts';
 import type { ArchivedRecord } from './parse-line.ts';
 import { linesOf, parseSegmentPath, SegmentError, unpackSegment } from './segment.ts';
 import type { ArchiveStore } from './store.ts';
-import { readCheckpoint, readEdgeTiles } from './stored-log.ts';
+import { checkpointNumbers, readCheckpoint, readEdgeTiles } from './stored-log.ts';
 import { TiledTree } from './tiled-tree.ts';
 
 /** Entries of this journal after `seq` are left out: the sink receives them from the journal. */
@@ -74,8 +74,7 @@ export class ArchivedRecordReader implements ArchivedRecords {
    * @throws WaybillError `archive_broken`, as `read` does, for a missing or altered object
    */
   static async open(store: OpenStore, keys: readonly KeyObject[], end: JournalEnd): Promise<ArchivedRecordReader> {
-    let newest = 1;
-    for await (const path of store.list('checkpoints/')) newest = Math.max(newest, checkpointNumber(path) ?? 0);
+    const newest = (await checkpointNumbers(store)).at(-1) ?? 1;
     const { checkpoint } = await readCheckpoint(store, newest, keys, broken);
     return new ArchivedRecordReader(store, keys, end, newest, checkpoint, await Array.fromAsync(store.list('segments/')));
   }

@@ -4,7 +4,7 @@
  */
 import type { KeyObject } from 'node:crypto';
 import { WaybillError } from '../errors.ts';
-import { checkpointNumber, checkpointPath, parseCheckpoint } from './checkpoint.ts';
+import { checkpointPath, parseCheckpoint } from './checkpoint.ts';
 import type { Checkpoint } from './checkpoint.ts';
 import { parseBundle } from './entry.ts';
 import { EntryLog } from './entry-log.ts';
@@ -18,7 +18,7 @@ import { formatVerifier, keyName, openNote } from './signed-note.ts';
 import type { Verifier } from './signed-note.ts';
 import type { Codec } from './segment.ts';
 import type { ArchiveStore } from './store.ts';
-import { readCheckpoint, readEdgeTiles } from './stored-log.ts';
+import { checkpointNumbers, readCheckpoint, readEdgeTiles } from './stored-log.ts';
 import { TiledTree } from './tiled-tree.ts';
 import { bundlePath, tileAt, tileWidth } from './tiles.ts';
 
@@ -40,8 +40,9 @@ export interface Head {
  * @throws WaybillError `archive_broken`
  */
 export async function openHead(store: ArchiveStore, keys: readonly KeyObject[], newOrigin: () => string, codec?: Codec): Promise<Head> {
-  const number = await newestNumber(store);
+  // The copy is read first: a daemon that runs meanwhile must not make it newer than the listed checkpoints.
   const copy = await store.read('checkpoint');
+  const number = await newestNumber(store);
   if (number === 0) {
     assertNewest(copy, 0, 0);
     return { origin: newOrigin(), number, log: new EntryLog(), position: undefined, isKeyKnown: true, unpublished: [] };
@@ -66,12 +67,8 @@ export async function originOf(store: ArchiveStore): Promise<string | undefined>
 
 /** Checkpoints are numbered without holes. */
 async function newestNumber(store: ArchiveStore): Promise<number> {
-  const numbers: number[] = [];
-  for await (const path of store.list('checkpoints/')) {
-    const number = checkpointNumber(path);
-    if (number !== undefined) numbers.push(number);
-  }
-  const hole = numbers.sort((a, b) => a - b).findIndex((number, i) => number !== i + 1);
+  const numbers = await checkpointNumbers(store);
+  const hole = numbers.findIndex((number, i) => number !== i + 1);
   if (hole >= 0) throw broken(checkpointPath(hole + 1), 'it is missing');
   return numbers.length;
 }

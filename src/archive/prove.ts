@@ -1,7 +1,7 @@
 /** Proves that the newest checkpoint of an archive contains a line, for one record or for each of many lines. */
 import { WaybillError } from '../errors.ts';
 import { uidBytes } from '../record/identity.ts';
-import { checkpointNumber, checkpointPath, parseCheckpoint } from './checkpoint.ts';
+import { checkpointPath, parseCheckpoint } from './checkpoint.ts';
 import type { Checkpoint } from './checkpoint.ts';
 import { isRecord, parseBundle, uidOf } from './entry.ts';
 import { equal, inclusionRanges, sha256 } from './merkle.ts';
@@ -12,6 +12,7 @@ import { linesOf, parseSegmentPath, SegmentError, unpackSegment } from './segmen
 import type { SegmentName } from './segment.ts';
 import { openNote } from './signed-note.ts';
 import type { ArchiveStore } from './store.ts';
+import { checkpointNumbers } from './stored-log.ts';
 import { bundlePath, edgeTiles, rangeHash, tileAt, tilePath, tilesOf, tileWidth } from './tiles.ts';
 import type { TileId } from './tiles.ts';
 import { indexNumber, indexPath, indexWidth, searchIndex } from './uid-index.ts';
@@ -52,8 +53,9 @@ export class Prover {
    * @throws WaybillError `archive_broken`, as every method does, for a missing or altered object
    */
   static async open(store: ArchiveStore): Promise<Prover> {
-    const [newest, paths] = await Promise.all([newestOf(store), Array.fromAsync(store.list('segments/'))]);
-    const segments = paths.flatMap((each) => parseSegmentPath(each) ?? []);
+    const newest = await newestOf(store);
+    // A daemon may add segments meanwhile: those of a checkpoint are stored before it.
+    const segments = (await Array.fromAsync(store.list('segments/'))).flatMap((each) => parseSegmentPath(each) ?? []);
     return new Prover(
       store,
       newest,
@@ -214,9 +216,7 @@ interface Newest {
  * copy `checkpoint`; a copy that someone replaced by an older one must not hide lines.
  */
 async function newestOf(store: ArchiveStore): Promise<Newest> {
-  let number = 0;
-  for await (const path of store.list('checkpoints/')) number = Math.max(number, checkpointNumber(path) ?? 0);
-  const paths = ['checkpoint', checkpointPath(number)];
+  const paths = ['checkpoint', checkpointPath((await checkpointNumbers(store)).at(-1) ?? 0)];
   const notes = (await Promise.all(paths.map((path) => noteAt(store, path)))).flatMap((note) => note ?? []);
   const [largest, ...others] = notes.sort((x, y) => y.checkpoint.size - x.checkpoint.size);
   if (!largest) throw unusable('checkpoint', 'it is missing, or not a checkpoint');

@@ -1,7 +1,7 @@
 /** Reads signed checkpoints, and the last tiles of a tree, as an archive stores them. */
 import type { KeyObject } from 'node:crypto';
 import type { WaybillError } from '../errors.ts';
-import { checkpointPath, parseCheckpoint } from './checkpoint.ts';
+import { checkpointNumber, checkpointPath, parseCheckpoint } from './checkpoint.ts';
 import type { Checkpoint } from './checkpoint.ts';
 import { hashBytes } from './merkle.ts';
 import { openNote, signerOf } from './signed-note.ts';
@@ -20,6 +20,25 @@ interface StoredCheckpoint {
   readonly signedBy: readonly Verifier[];
   /** True if the first of the given keys signed it. */
   readonly isKeyKnown: boolean;
+}
+
+/**
+ * The numbers of the stored checkpoints, ascending. While a daemon adds checkpoints, a list of a folder may have a
+ * number and lack the one before it: a second list has it.
+ */
+export async function checkpointNumbers(store: ArchiveStore): Promise<readonly number[]> {
+  const numbers = await listedNumbers(store);
+  const last = numbers.at(-1) ?? 0;
+  return numbers.length === last ? numbers : (await listedNumbers(store)).filter((number) => number <= last);
+}
+
+async function listedNumbers(store: ArchiveStore): Promise<readonly number[]> {
+  const numbers: number[] = [];
+  for await (const path of store.list('checkpoints/')) {
+    const number = checkpointNumber(path);
+    if (number !== undefined) numbers.push(number);
+  }
+  return numbers.sort((a, b) => a - b);
 }
 
 /**

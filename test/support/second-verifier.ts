@@ -78,6 +78,17 @@ export function secondVerifier(
   });
 }
 
+/** What verify.py finds in a directory with the first `begin` writes, and those up to `end` from its operation `at` on. */
+export async function growingArchives(
+  writes: readonly (readonly [path: string, bytes: Buffer])[],
+  key: string,
+  cases: readonly { readonly begin: number; readonly at: number; readonly end: number }[],
+): Promise<readonly Judgement[]> {
+  const python = (driver ??= new Driver());
+  const texts = writes.map(([path, bytes]) => [path, bytes.toString('base64')]);
+  return python.inTurn(() => python.ask(cases.map(({ begin, at, end }) => ({ writes: texts, key, begin, at, end }))));
+}
+
 /** What verify.py finds in a file of proofs. */
 export async function secondProofCheck(proof: string, key: string): Promise<Judgement> {
   const python = (driver ??= new Driver());

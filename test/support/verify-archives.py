@@ -1,10 +1,11 @@
 """Runs content/archive/verify.py on many archives and proofs: one process for many tests, because its start takes longer than its work.
 
 Each line of standard input is a JSON object. {"files": {path: base64}, "key": text, "since": base64, "roots": PEM, "now": seconds}
-sets the archive and has no answer; {"changes": {path: base64 or null}} judges a changed copy of it, where "--since" is the checkpoint from elsewhere for this copy; {"proof": text, "key": text} judges a file of proofs. The answer is one line:
-the severity and object of each finding, as JSON.
+sets the archive and has no answer; {"changes": {path: base64 or null}} judges a changed copy of it, where "--since" is the checkpoint from elsewhere for this copy; {"proof": text, "key": text} judges a file of proofs. {"writes": [[path, base64]], "begin": n, "at": k, "end": m, "key": text} judges a directory
+that has the first n of these writes, and those up to m right before operation k of verify.py. The answer is one line: the severity and object of
+each finding, as JSON.
 """
-import base64, importlib.util, json, os, sys
+import base64, importlib.util, json, os, sys, tempfile
 
 path = os.path.join(os.path.dirname(__file__), '../../content/archive/verify.py')
 spec = importlib.util.spec_from_file_location('verify', path)
@@ -24,6 +25,54 @@ class Memory:
         return list(self.files)
 
 
+class Growing(verify.Directory):
+    """A directory that another process writes. A name that is added while a folder is read may be found or not."""
+    def grow(self, begin, at, end, writes):
+        self.more, self.countdown = writes[begin:end], at
+        self.store(writes[:begin])
+        return self
+
+    def store(self, writes):
+        for path, data in writes:
+            os.makedirs(os.path.dirname(self / path), exist_ok=True)
+            with open(self / path, 'wb') as file:
+                file.write(base64.b64decode(data))
+
+    def operate(self):
+        if self.countdown == 0:
+            self.store(self.more)
+        self.countdown -= 1
+
+    def read(self, path):
+        self.operate()
+        return super().read(path)
+
+    def scandir(self, folder):
+        if not isinstance(folder, Growing):
+            return scandir(folder)
+        self.operate()
+        before = list(scandir(folder))
+        self.operate()
+        names = {found.name for found in before}
+        added = sorted((found for found in scandir(folder) if found.name not in names), key=lambda found: found.name)
+        return before + (added[-1:] if str(folder).endswith('checkpoints') else [])
+
+
+scandir = os.scandir
+
+
+def judge_growing(request):
+    with tempfile.TemporaryDirectory() as folder:
+        store = Growing(folder).grow(request['begin'], request['at'], request['end'], request['writes'])
+        os.scandir = store.scandir
+        try:
+            verification = verify.Verification(store, keys_of(request))
+            verification.run()
+            return verification
+        finally:
+            os.scandir = scandir
+
+
 def decoded(files):
     return {path: data if data is None else base64.b64decode(data) for path, data in files.items()}
 
@@ -38,7 +87,9 @@ for line in sys.stdin:
         files, keys, roots, now = decoded(request['files']), keys_of(request), request.get('roots'), request.get('now')
         since = base64.b64decode(request['since']) if 'since' in request else None
         continue
-    if 'proof' in request:
+    if 'writes' in request:
+        verification = judge_growing(request)
+    elif 'proof' in request:
         verification = verify.Verification(Memory({}), keys_of(request))
         verification.prove(request['proof'])
     else:

@@ -6,6 +6,7 @@ import { parseSegmentPath } from '../segment.ts';
 import { formatVerifier, keyName, openNote } from '../signed-note.ts';
 import type { Verifier } from '../signed-note.ts';
 import type { ArchiveStore } from '../store.ts';
+import { checkpointNumbers } from '../stored-log.ts';
 import { tokenNumber } from '../timestamp/path.ts';
 import type { Findings } from './findings.ts';
 
@@ -33,7 +34,7 @@ export async function readCheckpoints(store: ArchiveStore, verifiers: readonly V
   const keys = new KeySuccession(findings);
   let unknown: SignedCheckpoint[] = [];
   let last = 0;
-  for (const number of await storedNumbers(store)) {
+  for (const number of await checkpointNumbers(store)) {
     if (number > last + 1) findings.altered(checkpointPath(last + 1), missing(number - last - 1));
     last = number;
     const path = checkpointPath(number);
@@ -108,27 +109,18 @@ class KeySuccession {
   }
 }
 
-async function storedNumbers(store: ArchiveStore): Promise<readonly number[]> {
-  const numbers: number[] = [];
-  for await (const path of store.list('checkpoints/')) {
-    const number = checkpointNumber(path);
-    if (number !== undefined) numbers.push(number);
-  }
-  return numbers.sort((a, b) => a - b);
-}
-
 /**
  * Compares the copy of the newest checkpoint. It is no evidence, unless it is signed for a larger
  * tree: then checkpoints were removed.
+ * @param bytes  read before the checkpoints were listed: a daemon may add checkpoints meanwhile
  * @returns true when it is a copy: then tiles and entries of the newest checkpoint are stored too
  */
-export async function compareCopy(
-  store: ArchiveStore,
+export function compareCopy(
+  bytes: Uint8Array | undefined,
   { signed, last }: Checkpoints,
   verifiers: readonly Verifier[],
   findings: Findings,
-): Promise<boolean> {
-  const bytes = await store.read('checkpoint');
+): boolean {
   const note = bytes && openNote(bytes, verifiers);
   const copy = typeof note === 'object' && note.signedBy.length > 0 ? parseCheckpoint(note.text) : undefined;
   const newest = signed.at(-1);

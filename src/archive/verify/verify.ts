@@ -58,9 +58,10 @@ export async function verifyArchive(
   options: VerifyOptions = {},
   findings = new Findings(),
 ): Promise<VerifyReport> {
+  const copy = await store.read('checkpoint');
   const checkpoints = await readCheckpoints(store, verifiers, findings);
   const { signed, steps: ends } = checkpoints;
-  const isPublished = await compareCopy(store, checkpoints, verifiers, findings);
+  const isPublished = compareCopy(copy, checkpoints, verifiers, findings);
   await compareKeys(store, verifiers, findings);
   await noteOthers(store, findings);
   const turns = new Turns(options.signal);
