@@ -440,10 +440,10 @@ test(
       for (let round = 0; round < rounds; round += 1) {
         while (round === rounds - 1 && !isRecorded() && performance.now() < deadline)
           await new Promise((resolve) => setTimeout(resolve, 500));
-        const before = echo.said;
+        const before = echo.responses;
         const until = performance.now() + 20_000;
-        while (echo.said < before + 25 && performance.now() < until) await new Promise((resolve) => setTimeout(resolve, 50));
-        expect(echo.said, 'answers within 20 s').toBeGreaterThan(before);
+        while (echo.responses < before + 25 && performance.now() < until) await new Promise((resolve) => setTimeout(resolve, 50));
+        expect(echo.responses, 'answers within 20 s').toBeGreaterThan(before);
         for (const args of [
           ...[['status'], ['status', '--json'], ['check'], ['ledger'], ['ledger', '--json'], ['gaps', 'list'], ['gaps', 'list', '--json']],
           ...[

@@ -138,14 +138,14 @@ test('a wrong setting is named by check and at /readyz, and its source resumes o
     for (const { id, says } of cases) {
       const message = errors.find(({ subject }) => subject === `source ${id}`)?.message ?? '';
       expect(message, 'one line').not.toMatch(/\n|\.$/);
-      for (const said of says) expect(message, id).toMatch(said);
+      for (const pattern of says) expect(message, id).toMatch(pattern);
       let last: Ready | undefined;
       await until(
         () => `/readyz of ${id} with 503 and the reason, but ${JSON.stringify(last)}`,
         patience,
         async () => {
           last = await readyz(id);
-          return last.status === 503 && says.every((said) => said.test(last?.text ?? '')) ? true : undefined;
+          return last.status === 503 && says.every((pattern) => pattern.test(last?.text ?? '')) ? true : undefined;
         },
       );
     }

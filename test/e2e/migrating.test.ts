@@ -31,13 +31,13 @@ test('Waybill starts at T, compare lists the records that the old collector lost
         (await daemon.ledger()).sources.every(({ closedUntil }) => Date.parse(closedUntil) >= Date.parse(END)) ? true : undefined,
     );
     // Delivery may still be in progress when the last window is closed.
-    let said = '';
+    let output = '';
     await until(
-      () => `delivered after T\n${said}`,
+      () => `delivered after T\n${output}`,
       patience,
       async () => {
         const { code, stdout, stderr } = await run('Check the time after T');
-        said = stdout + stderr;
+        output = stdout + stderr;
         return code === 0 ? true : undefined;
       },
     );

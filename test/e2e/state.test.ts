@@ -173,11 +173,11 @@ describe.concurrent('the state', () => {
         ])
           expect(set.run(value, key).changes, String(key)).toBe(1);
         db.close();
-        const said = /state was written by 9\.9\.9 \(schema 99, readable from 9\.0\.0 on\); this .*\. Start 9\.0\.0 or later/;
+        const expected = /state was written by 9\.9\.9 \(schema 99, readable from 9\.0\.0 on\); this .*\. Start 9\.0\.0 or later/;
         for (const command of ['run', 'ledger', 'status']) {
           const { code, stderr } = await place.waybill(command, '--config', 'waybill.yaml');
           expect(code, command).toBe(1);
-          const lines = stderr.split('\n').filter((line) => said.test(line));
+          const lines = stderr.split('\n').filter((line) => expected.test(line));
           expect(lines, `${command}: ${stderr}`).toHaveLength(1);
           // The daemon writes it in the format of its log.
           if (command === 'run')

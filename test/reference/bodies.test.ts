@@ -22,17 +22,17 @@ const path = '/payloads/protect-remote';
 const total = async (): Promise<unknown> => (await service.page('pageSize=1')).pagination.totalRecords;
 
 /** A separate connection, and all data received on it until it ends. */
-async function raw(): Promise<{ socket: TLSSocket; said: Promise<string> }> {
+async function raw(): Promise<{ socket: TLSSocket; response: Promise<string> }> {
   const { port } = new URL(service.line.baseUrl);
   const socket = connect({ port: Number(port), host: '127.0.0.1', ca: readFileSync(service.line.ca, 'utf8') });
   await once(socket, 'secureConnect');
-  const said = new Promise<string>((resolve) => {
+  const response = new Promise<string>((resolve) => {
     let text = '';
     socket.on('data', (part: Buffer) => (text += part.toString()));
     socket.once('close', () => resolve(text));
     socket.on('error', () => undefined);
   });
-  return { socket, said };
+  return { socket, response };
 }
 
 function head(length: number, caller = author, ...more: string[]): string {
@@ -108,12 +108,12 @@ describe('a file', () => {
   });
 
   test('far too large is refused before it has arrived, and the connection stays usable', async () => {
-    const { socket, said } = await raw();
+    const { socket, response } = await raw();
     socket.write(head(50_000_000));
     const [first] = (await once(socket, 'data')) as [Buffer];
     expect(first.toString()).toMatch(/^HTTP\/1\.1 413 /);
     socket.destroy();
-    await said;
+    await response;
     const { status } = await service.call(author, 'POST', path, fileOf(Buffer.alloc(5_000_000)));
     expect(status).toBe(413);
   });
@@ -133,9 +133,9 @@ describe('a client', () => {
   test('that sends its body too slowly gets 408, and nothing is written', async () => {
     await service.set({ bodyPatience: '100ms' });
     const before = await total();
-    const { socket, said } = await raw();
+    const { socket, response } = await raw();
     socket.write(`${head(500)}{"fileType":`);
-    const answer = await said;
+    const answer = await response;
     expect(answer).toMatch(/^HTTP\/1\.1 408 /);
     expect(answer).toContain('application/problem+json');
     expect(await total()).toBe(before);
@@ -159,9 +159,9 @@ describe('a client', () => {
     ['two Hosts', 'GET /openapi.json HTTP/1.1\r\nhost: a\r\nHost: a\r\nconnection: close\r\n\r\n', 400],
     ['an expectation', 'POST /openapi.json HTTP/1.1\r\nhost: a\r\nexpect: miracles\r\nconnection: close\r\n\r\n', 417],
   ])('that sends %s gets problem details', async (_, text, status) => {
-    const { socket, said } = await raw();
+    const { socket, response } = await raw();
     socket.write(text);
-    const answer = await said;
+    const answer = await response;
     expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [\\s\\S]*application/problem\\+json`));
     expect(JSON.parse(answer.slice(answer.indexOf('\r\n\r\n') + 4))).toMatchObject({ status, type: 'about:blank' });
   });
@@ -170,7 +170,7 @@ describe('a client', () => {
 test('a target in absolute form equals its path, and HEAD is GET without a body', async () => {
   const url = new URL(service.line.baseUrl);
   const asked = async (method: string, target: string): Promise<string> => {
-    const { socket, said } = await raw();
+    const { socket, response } = await raw();
     const lines = [
       `${method} ${target} HTTP/1.1`,
       `host: ${url.host}`,
@@ -180,7 +180,7 @@ test('a target in absolute form equals its path, and HEAD is GET without a body'
       '\r\n',
     ];
     socket.write(lines.join('\r\n'));
-    return said;
+    return response;
   };
   const path = `${url.pathname}/users?page=1`;
   const bodyOf = (answer: string): string => answer.slice(answer.indexOf('\r\n\r\n') + 4);
@@ -207,14 +207,14 @@ describe('permissions removed during a body', () => {
    * `meanwhile` has run.
    */
   const interrupted = async (caller: Caller, meanwhile: () => Promise<unknown>): Promise<string> => {
-    const { socket, said } = await raw();
+    const { socket, response } = await raw();
     const text = JSON.stringify(fileOf('x'));
     socket.write(head(text.length, caller, 'expect: 100-continue', 'connection: close'));
     expect(String(await once(socket, 'data'))).toMatch(/^HTTP\/1\.1 100 /);
     socket.write(text.slice(0, 5));
     await meanwhile();
     socket.write(text.slice(5));
-    return said;
+    return response;
   };
 
   test('a removed role or a revoked token fails the call, which changes and logs nothing', async () => {

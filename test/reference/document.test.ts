@@ -132,12 +132,12 @@ describe.each(shells)('in a shell with %s', (_, directory) => {
       expect([opened, title]).toEqual(['the plan', 'Reference service']);
       expect(JSON.parse(rule)).toEqual({ accessWindows: [], allowedAreas: [{ country: 'JP' }] });
       expect(JSON.parse(denied)).toMatchObject({ status: 403, reason: 'GeoValidationFailed' });
-      const told = (json: string): unknown[] =>
+      const actionsIn = (json: string): unknown[] =>
         (JSON.parse(json) as { data: Record<string, unknown>[] }).data.map(
           (record) => `${String(record['actionAttempted'])} ${String(record['result'])}`,
         );
-      expect(told(log)).toEqual(['Encrypt AccessGranted', 'Decrypt AccessGranted', 'Audit AccessWindow', 'Decrypt AccessDenied']);
-      expect(told(others).length).toBeGreaterThan(0);
+      expect(actionsIn(log)).toEqual(['Encrypt AccessGranted', 'Decrypt AccessGranted', 'Audit AccessWindow', 'Decrypt AccessDenied']);
+      expect(actionsIn(others).length).toBeGreaterThan(0);
       expect(JSON.parse(readFileSync(join(place, 'switches.json'), 'utf8'))).toMatchObject({ fault503: 0.2, lateShare: 0.1 });
     },
   );

@@ -28,13 +28,13 @@ test('a collector receives the trace of a page, the trace of a batch and the met
   await inPlace('otelcol', async (place) => {
     const port = await freePort();
     const collector = spawn(program, ['--config', configure(place, port)], { stdio: ['ignore', 'ignore', 'pipe'] });
-    let said = '';
-    collector.stderr.setEncoding('utf8').on('data', (text: string) => (said += text));
+    let output = '';
+    collector.stderr.setEncoding('utf8').on('data', (text: string) => (output += text));
     try {
       await until(
-        () => `a ready collector\n${said}`,
+        () => `a ready collector\n${output}`,
         30_000,
-        () => (said.includes('Everything is ready') ? true : undefined),
+        () => (output.includes('Everything is ready') ? true : undefined),
       );
       place.environment = {
         ...{ OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`, OTEL_EXPORTER_OTLP_COMPRESSION: 'gzip' },
@@ -45,7 +45,7 @@ test('a collector receives the trace of a page, the trace of a batch and the met
       demo.stderr?.resume();
       const ended = endOf(demo);
       const { spans, metrics } = await until(
-        () => `both traces and the gauges in the file of the collector\n${said}\n${JSON.stringify([...received(place).metrics])}`,
+        () => `both traces and the gauges in the file of the collector\n${output}\n${JSON.stringify([...received(place).metrics])}`,
         120_000,
         () => {
           const found = received(place);

@@ -16,8 +16,8 @@ test(`no record is lost or repeated, and no proof is false, in ${seeds} seeds fr
   const running = spawn(process.execPath, [main, '--seeds', seeds, '--from', from, '--workers', '1'], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  let said = '';
-  running.stdout.on('data', (text: Buffer) => (said += text.toString()));
+  let output = '';
+  running.stdout.on('data', (text: Buffer) => (output += text.toString()));
   const [code] = (await once(running, 'close')) as [number];
-  expect(code, said).toBe(0);
+  expect(code, output).toBe(0);
 });

@@ -13,8 +13,8 @@ const from = process.env['WAYBILL_SEED'] ?? '1';
 test(`matches the verdict of the oracle at each minute of eight hours, in ${seeds} seeds from ${from}`, { timeout: 600_000 }, async () => {
   const main = join(import.meta.dirname, 'verdicts.ts');
   const running = spawn(process.execPath, [main, '--seeds', seeds, '--from', from], { stdio: ['ignore', 'pipe', 'inherit'] });
-  let said = '';
-  running.stdout.on('data', (text: Buffer) => (said += text.toString()));
+  let output = '';
+  running.stdout.on('data', (text: Buffer) => (output += text.toString()));
   const [code] = (await once(running, 'close')) as [number];
-  expect(code, said).toBe(0);
+  expect(code, output).toBe(0);
 });

@@ -522,14 +522,16 @@ class Day {
     const fault = (message: string): void => void this.faults.push(`${minuteOf}, ${what}: ${message}`);
     for (const name of ['complete', 'soFar', 'delivered', 'final', 'gaps', 'accepted', 'inDoubt'] as const)
       if (found[name] !== expected[name]) fault(`${name} is ${found[name]}, and should be ${expected[name]}`);
-    const said = new Map(
+    const reported = new Map(
       found.uncovered.flatMap(({ from, to, reason }) =>
         Array.from({ length: (to - from) / 1e6 }, (_, i) => [from / 1e6 + i, reason] as const),
       ),
     );
-    if (said.size !== expected.missed.length) fault(`${said.size} seconds are not covered, and should be ${expected.missed.length}`);
-    const wrong = expected.missed.find(({ second, reasons }) => !reasons.includes(said.get(second) ?? ''));
-    if (wrong) fault(`the reason at ${wrong.second} is ${said.get(wrong.second) ?? 'none'}, and should be ${wrong.reasons.join(' or ')}`);
+    if (reported.size !== expected.missed.length)
+      fault(`${reported.size} seconds are not covered, and should be ${expected.missed.length}`);
+    const wrong = expected.missed.find(({ second, reasons }) => !reasons.includes(reported.get(second) ?? ''));
+    if (wrong)
+      fault(`the reason at ${wrong.second} is ${reported.get(wrong.second) ?? 'none'}, and should be ${wrong.reasons.join(' or ')}`);
     for (const [id, { windows, lacking, lost }] of expected.sinks) {
       const short = found.shortfalls.find((each) => each.id === id);
       if ((short?.lacking ?? 0) !== lacking) fault(`${id} lacks ${short?.lacking ?? 0}, and should lack ${lacking}`);

@@ -80,7 +80,7 @@ export function ago(ms: number): string {
 export class Daemon {
   readonly log: LogLine[] = [];
   /** Lines of standard error that are not log lines. */
-  readonly said: string[] = [];
+  readonly otherOutput: string[] = [];
   readonly ended: Promise<Ended>;
   readonly #child: ChildProcess;
   readonly #file: string;
@@ -99,7 +99,7 @@ export class Daemon {
       for (const line of lines) this.#read(line);
     });
     this.#child.stderr?.on('end', () => {
-      if (rest !== '') this.said.push(rest);
+      if (rest !== '') this.otherOutput.push(rest);
     });
   }
 
@@ -126,7 +126,7 @@ export class Daemon {
 
   /** The log as text, for error messages. */
   words(): string {
-    return [...this.log.slice(-30).map((line) => JSON.stringify(line)), ...this.said].join('\n');
+    return [...this.log.slice(-30).map((line) => JSON.stringify(line)), ...this.otherOutput].join('\n');
   }
 
   /** GET on the admin server, at the address in the log. */
@@ -189,7 +189,7 @@ export class Daemon {
   #read(line: string): void {
     appendFileSync(this.#file, `${line}\n`);
     if (line.startsWith('{')) this.log.push(JSON.parse(line) as LogLine);
-    else if (line !== '') this.said.push(line);
+    else if (line !== '') this.otherOutput.push(line);
   }
 
   #mustRun(): void {

@@ -39,15 +39,15 @@ export class Service {
   /** Starts it with these options, and resolves when it listens. */
   static async start(place: Place, ...options: string[]): Promise<Service> {
     const child = place.spawn([referenceProgram, '--json', '--tls-dir', inject('tlsDir'), ...options]);
-    let said = '';
-    child.stderr?.on('data', (part: Buffer) => (said += part.toString()));
+    let output = '';
+    child.stderr?.on('data', (part: Buffer) => (output += part.toString()));
     const line = await new Promise<string>((resolve, reject) => {
       let out = '';
       child.stdout?.on('data', (part: Buffer) => {
         out += part.toString();
         if (out.endsWith('\n')) resolve(out);
       });
-      child.once('close', (code) => reject(new Error(`the reference service ended with ${code ?? 'a signal'}: ${said}`)));
+      child.once('close', (code) => reject(new Error(`the reference service ended with ${code ?? 'a signal'}: ${output}`)));
     });
     return new Service(child, JSON.parse(line) as ServiceLine);
   }

@@ -68,7 +68,7 @@ export class EchoServer implements AsyncDisposable {
   /** The text in the response to a request; undefined: a normal response. */
   say: (question: Question) => Saying | undefined = () => undefined;
   /** Responses with such a text. */
-  said = 0;
+  responses = 0;
   readonly #token: string;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
@@ -86,7 +86,7 @@ export class EchoServer implements AsyncDisposable {
           response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(this.#sound(path)));
           return;
         }
-        this.said += 1;
+        this.responses += 1;
         const { headers, body } = answerOf(saying);
         response.writeHead(saying.status, headers).end(body);
       });
@@ -95,7 +95,7 @@ export class EchoServer implements AsyncDisposable {
     this.#server.on('connect', (request: IncomingMessage, socket: Socket) => {
       const saying = this.say({ method: 'CONNECT', path: request.url ?? '', bytes: 0 });
       const { status = 502, message: words = '' } = saying ?? {};
-      this.said += 1;
+      this.responses += 1;
       socket.on('error', () => undefined);
       socket.end(
         `HTTP/1.1 ${status} ${headerOf(words)}\r\nProxy-Authenticate: Basic realm="${headerOf(words)}"\r\nConnection: close\r\n\r\n${words}`,

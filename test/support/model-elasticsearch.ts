@@ -146,7 +146,7 @@ export class ModelElasticsearch implements AsyncDisposable {
     const body = request.headers['content-encoding'] === 'gzip' && bytes.length > 0 ? gunzipSync(bytes) : bytes;
     const {
       status,
-      body: said,
+      body: content,
       headers,
       text: raw,
     } = this.fault(request.method ?? '', path) ?? this.#reply(request, path, searchParams, body);
@@ -157,7 +157,7 @@ export class ModelElasticsearch implements AsyncDisposable {
       setImmediate(() => response.destroy());
       return;
     }
-    const text = raw ?? (said === undefined ? '' : JSON.stringify(said));
+    const text = raw ?? (content === undefined ? '' : JSON.stringify(content));
     response.writeHead(status, { ...product, 'content-type': 'application/vnd.elasticsearch+json;compatible-with=8', ...headers });
     response.end(text);
   }

@@ -32,7 +32,7 @@ interface Verdict {
 interface Ended {
   /** `null` after a signal or a timeout. */
   readonly status: number | null;
-  readonly said: string;
+  readonly output: string;
 }
 
 const running = new Set<ChildProcess>();
@@ -60,9 +60,9 @@ function run(parameters: readonly string[], cwd: string): Promise<Ended> {
       env: { ...process.env, NO_COLOR: '1', WAYBILL_TEST_PROGRAM: cwd },
     });
     running.add(child);
-    let said = '';
+    let output = '';
     const hear = (chunk: Buffer): void => {
-      said = (said + chunk.toString('utf8')).slice(-1_000_000);
+      output = (output + chunk.toString('utf8')).slice(-1_000_000);
     };
     child.stdout.on('data', hear);
     child.stderr.on('data', hear);
@@ -75,7 +75,7 @@ function run(parameters: readonly string[], cwd: string): Promise<Ended> {
     child.on('close', (status) => {
       clearTimeout(timer);
       running.delete(child);
-      done({ status: isLate ? null : status, said });
+      done({ status: isLate ? null : status, output });
     });
   });
 }
@@ -90,13 +90,13 @@ function end(child: ChildProcess): void {
 
 /** One worker takes the seeds in order, so the reported seed is always the same. */
 async function simulated(copy: string, seeds: string, from: string): Promise<Omit<Verdict, 'suite' | 'seconds'>> {
-  const { status, said } = await run(['test/simulation/main.ts', '--workers', '1', '--seeds', seeds, '--from', from], copy);
-  const failed = /^seed (\d+) failed:\n\s*(.*)$/m.exec(said);
+  const { status, output } = await run(['test/simulation/main.ts', '--workers', '1', '--seeds', seeds, '--from', from], copy);
+  const failed = /^seed (\d+) failed:\n\s*(.*)$/m.exec(output);
   if (failed) return { outcome: 'caught', by: `seed ${failed[1] ?? ''}: ${failed[2] ?? ''}` };
   // A campaign also fails if it reaches states too seldom: then all seeds ran, and none detected
   // the mutant.
-  if (status === 0 || (status === 1 && /^too seldom: /m.test(said))) return { outcome: 'alive', by: `${seeds} seeds from ${from}` };
-  return { outcome: 'stuck', by: said.slice(-600) };
+  if (status === 0 || (status === 1 && /^too seldom: /m.test(output))) return { outcome: 'alive', by: `${seeds} seeds from ${from}` };
+  return { outcome: 'stuck', by: output.slice(-600) };
 }
 
 interface VitestReport {
@@ -112,13 +112,13 @@ interface VitestReport {
 async function tested(copy: string, suite: string): Promise<Omit<Verdict, 'suite' | 'seconds'>> {
   const path = join(copy, 'report.json');
   const report = ['--reporter=json', `--outputFile=${path}`];
-  const { status, said } = await run(['node_modules/vitest/vitest.mjs', 'run', suite, '--bail=1', '--maxWorkers=1', ...report], copy);
-  if (!existsSync(path)) return { outcome: 'stuck', by: said.slice(-600) };
+  const { status, output } = await run(['node_modules/vitest/vitest.mjs', 'run', suite, '--bail=1', '--maxWorkers=1', ...report], copy);
+  if (!existsSync(path)) return { outcome: 'stuck', by: output.slice(-600) };
   const { testResults } = JSON.parse(readFileSync(path, 'utf8')) as VitestReport;
   rmSync(path);
   const failed = testResults.flatMap(({ assertionResults }) => assertionResults).find((test) => test.status === 'failed');
   if (failed) return { outcome: 'caught', by: `${failed.fullName}: ${failed.failureMessages[0] ?? ''}` };
-  return status === 0 ? { outcome: 'alive', by: 'all tests passed' } : { outcome: 'stuck', by: said.slice(-600) };
+  return status === 0 ? { outcome: 'alive', by: 'all tests passed' } : { outcome: 'stuck', by: output.slice(-600) };
 }
 
 async function judge(mutant: Mutant, seeds: string, from: string): Promise<Verdict> {

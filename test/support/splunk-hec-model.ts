@@ -64,7 +64,7 @@ const texts: Readonly<Record<number, readonly [status: number, text: string]>> =
   27: [429, 'HEC ACK channel is at capacity'],
 };
 
-function said(code: number, overrides: Readonly<Record<string, unknown>> = {}): Reply {
+function replyOf(code: number, overrides: Readonly<Record<string, unknown>> = {}): Reply {
   const [status, text] = texts[code] ?? [500, 'no such code'];
   return { status, body: { text, code, ...overrides } };
 }
@@ -167,19 +167,19 @@ export class HecModel implements AsyncDisposable {
   #reply(request: IncomingMessage, url: URL, sent: Buffer): Reply | 'cut' {
     const path = /^\/services\/collector\/(event|raw|ack|health)(?:\/1\.0)?$/.exec(url.pathname)?.[1];
     if (path === undefined) return { status: 404, body: { text: 'The requested URL was not found on this server.', code: 404 } };
-    if (path === 'health') return said(this.health);
+    if (path === 'health') return replyOf(this.health);
     const token = this.#tokenOf(request, url);
-    if (typeof token === 'number') return said(token);
+    if (typeof token === 'number') return replyOf(token);
     const given = request.headers['x-splunk-request-channel'] ?? url.searchParams.get('channel') ?? undefined;
     const channel = Array.isArray(given) ? given[0] : given;
-    if (channel !== undefined && !guid.test(channel)) return said(11);
+    if (channel !== undefined && !guid.test(channel)) return replyOf(11);
     const body = request.headers['content-encoding'] === 'gzip' ? gunzipSync(sent) : sent;
-    if (path === 'ack' && this.stranger === 'collector') return said(12);
+    if (path === 'ack' && this.stranger === 'collector') return replyOf(12);
     if (path === 'ack' && this.stranger === 'fluent-bit') return { status: 400, body: { html: 'error: invalid HTTP endpoint\n' } };
     if (path === 'ack') return this.#acknowledgements(request, token, channel, body);
-    if (body.length === 0) return said(token.acknowledges && channel === undefined ? 10 : 5);
+    if (body.length === 0) return replyOf(token.acknowledges && channel === undefined ? 10 : 5);
     if (body.length > this.limit) return { status: 413, body: { html: '<html>Content-Length is too large</html>' } };
-    if (channel === undefined && (token.acknowledges || path === 'raw')) return said(10);
+    if (channel === undefined && (token.acknowledges || path === 'raw')) return replyOf(10);
     this.requests.push({ path, bytes: body.length, sent: sent.length, channel });
     return this.#take(path, token, channel, url, body);
   }
@@ -199,20 +199,20 @@ export class HecModel implements AsyncDisposable {
   #take(path: string, token: HecToken, channel: string | undefined, url: URL, body: Buffer): Reply | 'cut' {
     const fault = this.next.shift();
     if (typeof fault === 'object' && 'status' in fault) return { status: fault.status, body: { html: fault.text } };
-    if (typeof fault === 'object') return { ...said(fault.code), headers: fault.headers };
-    if (fault !== undefined && fault !== 'cut' && ![0, 24, 25].includes(fault)) return said(fault);
+    if (typeof fault === 'object') return { ...replyOf(fault.code), headers: fault.headers };
+    if (fault !== undefined && fault !== 'cut' && ![0, 24, 25].includes(fault)) return replyOf(fault);
     const [found, code, words] = path === 'raw' ? linesOf(body, url, token) : eventsOf(body, token, this.refuses);
     this.events.push(...found);
-    if (code !== undefined) return said(code, { ...(words === undefined ? {} : { text: words }), 'invalid-event-number': found.length });
+    if (code !== undefined) return replyOf(code, { ...(words === undefined ? {} : { text: words }), 'invalid-event-number': found.length });
     if (fault === 'cut') return 'cut';
     const cookie = this.isSticky ? { headers: { 'set-cookie': 'NODE=indexer-1; Path=/; HttpOnly' } } : {};
-    if (!token.acknowledges || channel === undefined) return { ...said(fault ?? 0), ...cookie };
+    if (!token.acknowledges || channel === undefined) return { ...replyOf(fault ?? 0), ...cookie };
     const ackId = this.#nextAck;
     this.#nextAck += 1;
     const pending = this.#channels.get(channel) ?? new Map<number, Pending>();
     pending.set(ackId, { asksLeft: this.asksUntilIndexed });
     this.#channels.set(channel, pending);
-    return { ...said(fault ?? 0, { ackId }), ...cookie };
+    return { ...replyOf(fault ?? 0, { ackId }), ...cookie };
   }
 
   /**
@@ -220,8 +220,8 @@ export class HecModel implements AsyncDisposable {
    * indexed.
    */
   #acknowledgements(request: IncomingMessage, token: HecToken, channel: string | undefined, body: Buffer): Reply {
-    if (!token.acknowledges) return said(14);
-    if (channel === undefined) return said(10);
+    if (!token.acknowledges) return replyOf(14);
+    if (channel === undefined) return replyOf(10);
     const { acks } = JSON.parse(body.toString('utf8')) as { acks: number[] };
     this.asked.push(acks);
     const isElsewhere = this.isSticky && !(request.headers.cookie ?? '').includes('NODE=indexer-1');

@@ -15,21 +15,21 @@ import { offlineCheck, service } from '../../support/offline-check.ts';
 
 const maxSize = 16 * 2 ** 20;
 
-async function said(state: string, journal = { maxSize, retention: 0 }): Promise<string[]> {
+async function stateFindings(state: string, journal = { maxSize, retention: 0 }): Promise<string[]> {
   return (await writableLines({ dataDir: state, journal })).map(({ subject, level, message: words }) => `${subject} ${level} ${words}`);
 }
 
 test('a directory that exists or can be created is ok', async () => {
   const directory = temporary();
-  expect(await said(directory)).toEqual([`state ok "${directory}" is writable`]);
-  expect(await said(join(directory, 'a/b'))).toEqual([`state ok "${join(directory, 'a/b')}" can be created`]);
+  expect(await stateFindings(directory)).toEqual([`state ok "${directory}" is writable`]);
+  expect(await stateFindings(join(directory, 'a/b'))).toEqual([`state ok "${join(directory, 'a/b')}" can be created`]);
 });
 
 test('a file instead of a directory, and a path below it, is an error', async () => {
   const file = join(temporary(), 'plain');
   writeFileSync(file, '');
   for (const state of [file, join(file, 'state')])
-    expect(await said(state)).toEqual([`state error cannot use "${file}" (dataDir): it is not a directory`]);
+    expect(await stateFindings(state)).toEqual([`state error cannot use "${file}" (dataDir): it is not a directory`]);
 });
 
 test('a disk with less free space than maxSize is a warning; a full or read-only one is an error', async ({ skip }) => {
@@ -42,17 +42,19 @@ test('a disk with less free space than maxSize is a warning; a full or read-only
   try {
     const state = join(volume, 'state');
     mkdirSync(state);
-    const [line = ''] = await said(state);
+    const [line = ''] = await stateFindings(state);
     expect(line).toMatch(
       /^state warning "[^"]+" is writable, but its disk has 1 MiB free, less than the 16 MiB that journal\.maxSize permits: /,
     );
     expect(() => {
       writeFileSync(join(volume, 'plug'), Buffer.alloc(2 ** 21));
     }).toThrow('ENOSPC');
-    expect(await said(state)).toEqual([`state error cannot write to "${state}" (dataDir): its disk is full`]);
+    expect(await stateFindings(state)).toEqual([`state error cannot write to "${state}" (dataDir): its disk is full`]);
     execFileSync('mount', ['-o', 'remount,ro', volume], { stdio: 'pipe' });
     for (const each of [state, join(volume, 'later')])
-      expect(await said(each)).toEqual([expect.stringMatching(/^state error cannot write to "[^"]+" \(dataDir\): .*(EROFS|read-only)/)]);
+      expect(await stateFindings(each)).toEqual([
+        expect.stringMatching(/^state error cannot write to "[^"]+" \(dataDir\): .*(EROFS|read-only)/),
+      ]);
   } finally {
     execFileSync('umount', ['-l', volume], { stdio: 'pipe' });
   }
@@ -65,51 +67,51 @@ test('a source with a new id for the service of a removed one is reported, until
   const source = (id: string, tenantId: string) => ({
     ...{ id, baseUrl: `${service.baseUrl}/`, auth: { ...service.auth, tenantId }, start: '2026-11-20T02:00:00Z' },
   });
-  const told = async (...sources: object[]): Promise<string[]> => {
+  const findings = async (...sources: object[]): Promise<string[]> => {
     const { code, findings } = await offlineCheck({ dataDir: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] });
     expect(code).toBe(0);
     return findings
       .filter(({ message: words }) => words.includes('retire'))
       .map(({ subject, level, message: words }) => `${subject} ${level} ${words}`);
   };
-  expect(await told(source('berlin', 't'), source('paris', 'p'))).toEqual([]);
+  expect(await findings(source('berlin', 't'), source('paris', 'p'))).toEqual([]);
   // Removed without a replacement; another tenant is another service.
-  expect(await told(source('paris', 'p'), source('rome', 'r'))).toEqual([]);
+  expect(await findings(source('paris', 'p'), source('rome', 'r'))).toEqual([]);
   const renamed = [source('berlin-2', 't'), source('paris', 'p')];
   const first = /^source berlin-2 warning polls the same service as berlin, .*: waybill sources retire --source berlin$/;
-  expect(await told(...renamed)).toEqual([expect.stringMatching(first)]);
+  expect(await findings(...renamed)).toEqual([expect.stringMatching(first)]);
   journal.markSourcesUnconfigured(new Set(['berlin-2', 'paris']));
-  expect(await told(...renamed)).toEqual([expect.stringMatching(/to keep the new id: waybill sources retire --source berlin$/)]);
+  expect(await findings(...renamed)).toEqual([expect.stringMatching(/to keep the new id: waybill sources retire --source berlin$/)]);
   journal.history.retire('berlin', { actor: 'j.doe', reason: undefined });
-  expect(await told(...renamed)).toEqual([]);
+  expect(await findings(...renamed)).toEqual([]);
 });
 
 test('a start before the ledger is reported with the backfill for the range, until it is requested', async () => {
   const { journal, directory } = await opened();
   journal.registerSource('berlin', '/v2/api of tenant t', base);
-  const told = async (start: string): Promise<string[]> => {
+  const findings = async (start: string): Promise<string[]> => {
     const sources = [{ id: 'berlin', ...service, baseUrl: `${service.baseUrl}/`, start }];
     const { code, findings } = await offlineCheck({ dataDir: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] });
     expect(code).toBe(0);
     return findings.filter(({ message: words }) => words.includes('start is')).map(({ level, message: words }) => `${level} ${words}`);
   };
-  expect(await told('2026-11-20T02:00:00Z')).toEqual([]);
-  expect(await told('2026-11-18T00:00:00Z')).toEqual([
+  expect(await findings('2026-11-20T02:00:00Z')).toEqual([]);
+  expect(await findings('2026-11-18T00:00:00Z')).toEqual([
     'warning start is before 2026-11-20T02:00:00Z, where its ledger starts: waybill backfill --source berlin --from 2026-11-18T00:00:00Z --to 2026-11-20T02:00:00Z reads the earlier records',
   ]);
   // The daemon found this when it requested the earliest record.
   await journal.setProfile('berlin', JSON.stringify({ earliest: base - 3_600_000_000 }));
-  expect(await told('earliest')).toEqual([expect.stringContaining('--from 2026-11-20T01:00:00Z --to 2026-11-20T02:00:00Z')]);
-  expect(await told('now')).toEqual([]);
+  expect(await findings('earliest')).toEqual([expect.stringContaining('--from 2026-11-20T01:00:00Z --to 2026-11-20T02:00:00Z')]);
+  expect(await findings('now')).toEqual([]);
   journal.history.add('berlin', { from: base - 86_400_000_000 * 3, to: base }, {}, { actor: 'j.doe', reason: undefined });
-  expect([...(await told('2026-11-18T00:00:00Z')), ...(await told('earliest'))]).toEqual([]);
+  expect([...(await findings('2026-11-18T00:00:00Z')), ...(await findings('earliest'))]).toEqual([]);
 });
 
 test('a sink with the same id but another target is an error, as at the start', async () => {
   const { journal, directory } = await opened();
   journal.sinkPositions.register('out', 'kafka', 'audit', journal.positionFor('journal'), undefined);
   const sources = [{ id: 'berlin', ...service, start: '2026-11-20T02:00:00Z' }];
-  const told = async (sink: object): Promise<{ code: number; message: string[] }> => {
+  const findings = async (sink: object): Promise<{ code: number; message: string[] }> => {
     const { code, findings } = await offlineCheck({ dataDir: directory, sources, sinks: [{ id: 'out', ...sink }] });
     return {
       code,
@@ -117,12 +119,12 @@ test('a sink with the same id but another target is an error, as at the start', 
     };
   };
   const kafka = { type: 'kafka', brokers: ['broker.example:9092'] };
-  expect(await told({ ...kafka, topic: 'audit' })).toEqual({ code: 0, message: [] });
-  expect(await told({ ...kafka, topic: 'audit-2' })).toEqual({
+  expect(await findings({ ...kafka, topic: 'audit' })).toEqual({ code: 0, message: [] });
+  expect(await findings({ ...kafka, topic: 'audit-2' })).toEqual({
     code: 1,
     message: ['sink out: it delivered to "audit" before and would now deliver to "audit-2"; give the new destination a new id'],
   });
-  const stdout = await told({ type: 'stdout' });
+  const stdout = await findings({ type: 'stdout' });
   expect(stdout.message).toEqual([
     expect.stringMatching(/^sink out: it delivered to "audit" by kafka before and would now deliver to ".*" by stdout;/),
   ]);
@@ -137,18 +139,18 @@ test('the address of the admin server must be free, unless a daemon runs with th
   const taken = await listening({ port: 0, host: '127.0.0.1' });
   const { port } = taken.address() as AddressInfo;
   const listen = `127.0.0.1:${port}`;
-  const told = async (): Promise<string[]> =>
+  const findings = async (): Promise<string[]> =>
     (await adminLines({ dataDir, admin: { listen: ['[::1]:0', listen] } })).map(
       ({ subject, level, message: words }) => `${subject} ${level} ${words}`,
     );
-  expect(await told()).toEqual([`admin error cannot listen on admin.listen "${listen}": another process listens there already`]);
+  expect(await findings()).toEqual([`admin error cannot listen on admin.listen "${listen}": another process listens there already`]);
   taken.close();
   await once(taken, 'close');
   // Twice: the check has released the address.
-  for (let i = 0; i < 2; i += 1) expect(await told()).toEqual([`admin ok can listen on [::1]:0, ${listen}`]);
+  for (let i = 0; i < 2; i += 1) expect(await findings()).toEqual([`admin ok can listen on [::1]:0, ${listen}`]);
   const daemon = await listening({ path: join(dataDir, 'waybill.sock') });
   daemon.on('connection', (socket) => void socket.end('HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n'));
-  expect(await told()).toEqual([]);
+  expect(await findings()).toEqual([]);
   daemon.close();
 });
 

@@ -331,13 +331,13 @@ describe('elasticsearch', () => {
 
   test('an error that is only a text is not lost, and is not quoted in the log', async () => {
     const sink = await open();
-    const said = 'MapperParsingException[of a secret name]';
-    const items = [{ create: { _id: message(1).uid, status: 400, error: said } }];
+    const reason = 'MapperParsingException[of a secret name]';
+    const items = [{ create: { _id: message(1).uid, status: 400, error: reason } }];
     model.fault = (_method, path) => (path === '/_bulk' ? { status: 200, body: { items } } : undefined);
     const { retryable: again, rejections } = await send(sink, batchOf([message(1)]));
     expect([rejections, again?.code]).toEqual([[], 'sink_blocked']);
     expect(again?.message).toMatch(/400 no reason \(sinks\.siem\.nodes\)$/);
-    expect(messageOfItem(itemFrom(items[0]?.create))).toBe(said);
+    expect(messageOfItem(itemFrom(items[0]?.create))).toBe(reason);
   });
 
   test.each([

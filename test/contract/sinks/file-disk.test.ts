@@ -439,12 +439,12 @@ describe('another process', () => {
        setInterval(() => opened, 1e6);`],
       { stdio: ['ignore', 'pipe', 'inherit'] },
     ); // prettier-ignore
-    const [said] = (await once(child.stdout, 'data')) as [Buffer];
+    const [output] = (await once(child.stdout, 'data')) as [Buffer];
     const kill = async (): Promise<void> => {
       child.kill('SIGKILL');
       await once(child, 'close');
     };
-    return { said: said.toString(), kill };
+    return { output: output.toString(), kill };
   }
   const words = (id: string): string =>
     `cannot open "${path}" for sink "${id}" (sinks.${id}.path): another running process writes it and holds "${fs.realpathSync(folder)}/audit.log.lock"`;
@@ -452,7 +452,7 @@ describe('another process', () => {
   test('that writes the file blocks the sink before its first line, until that process ends in any way', async () => {
     const other = await openElsewhere('b'.repeat(32));
     try {
-      expect(other.said).toBe('open');
+      expect(other.output).toBe('open');
       await expect(openSink()).rejects.toMatchObject({ code: 'sink_blocked', message: words('siem') });
     } finally {
       await other.kill();
@@ -472,14 +472,14 @@ describe('another process', () => {
     opened.shift();
     const other = await openElsewhere(kept.journal);
     await other.kill();
-    expect(other.said).toBe(words('elsewhere'));
+    expect(other.output).toBe(words('elsewhere'));
     for (const sink of opened.splice(0)) await sink[Symbol.asyncDispose]();
     const own = kept;
     kept = new ModelKept('b'.repeat(32));
     await expect(openSink()).rejects.toThrow('belongs to another state');
     const next = await openElsewhere('c'.repeat(32));
     await next.kill();
-    expect(next.said).toContain('belongs to another state');
+    expect(next.output).toContain('belongs to another state');
     kept = own;
   });
 
@@ -489,7 +489,7 @@ describe('another process', () => {
     await openSink();
     const other = await openElsewhere('b'.repeat(32));
     await other.kill();
-    expect(other.said).toBe(words('elsewhere'));
+    expect(other.output).toBe(words('elsewhere'));
   });
 });
 

@@ -728,8 +728,8 @@ describe('kafka', () => {
       broker.create('audit.berlin', 2);
       const sources = { sources: ['berlin', 'paris'] };
       const found = await kafka.check(settingsOf(broker, { topic: 'audit.{source}' }), contextOf('siem', sources), never);
-      const said = found.map(({ level, message: words }) => `${level}: ${words}`).filter((line) => line.includes('audit.'));
-      expect(said).toEqual([
+      const lines = found.map(({ level, message: words }) => `${level}: ${words}`).filter((line) => line.includes('audit.'));
+      expect(lines).toEqual([
         expect.stringMatching(/^ok: topic "audit\.berlin" exists, with 2 partitions/),
         expect.stringMatching(/^warning: "audit\.berlin": 1 replica/),
         expect.stringMatching(/^warning: "audit\.berlin": min\.insync\.replicas is 1/),

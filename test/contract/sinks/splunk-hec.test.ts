@@ -585,11 +585,11 @@ describe('check, and the connection', () => {
 
   test('plain HTTP on a TLS port, where some servers respond in plain text, is an error; so is a receiver without acknowledgements', async () => {
     // Verbatim responses of Go's net/http and of nginx.
-    for (const said of [
+    for (const body of [
       'Client sent an HTTP request to an HTTPS server.\n',
       '<center>The plain HTTP request was sent to HTTPS port</center>',
     ]) {
-      const server = createServer((_request, response) => void response.writeHead(400).end(said)).listen(0, '127.0.0.1');
+      const server = createServer((_request, response) => void response.writeHead(400).end(body)).listen(0, '127.0.0.1');
       await once(server, 'listening');
       const { port } = server.address() as AddressInfo;
       const found = await splunkHec.check(settingsOf(`http://127.0.0.1:${port}`), contextOf('siem'), never);

@@ -45,9 +45,9 @@ export async function opens(service: Service, caller: Caller, file: Protected, l
 
 /** Changes a policy of the payload; must succeed. */
 export async function policy(service: Service, caller: Caller, { payloadId }: Protected, type: string, body: object): Promise<Told> {
-  const told = await service.call(caller, 'POST', `/payloads/${payloadId}/policies/${type}`, body);
-  if (told.status !== 200) throw new Error(JSON.stringify(told.json));
-  return told;
+  const reply = await service.call(caller, 'POST', `/payloads/${payloadId}/policies/${type}`, body);
+  if (reply.status !== 200) throw new Error(JSON.stringify(reply.json));
+  return reply;
 }
 
 /** The log of the payload, oldest first: action, result and reason of each record. */

@@ -219,10 +219,10 @@ export class Service implements AsyncDisposable {
           ? body
           : JSON.stringify(body);
     const reply = await request(this.line.baseUrl + path, { method, headers: given, body: sent, dispatcher: this.#agent });
-    const told = { status: reply.statusCode, headers: reply.headers, json: (await reply.body.json()) as Record<string, unknown> };
+    const result = { status: reply.statusCode, headers: reply.headers, json: (await reply.body.json()) as Record<string, unknown> };
     // Every response matches the description of the service.
-    (await this.description()).check(method, path, told);
-    return told;
+    (await this.description()).check(method, path, result);
+    return result;
   }
 
   async page(query = '', endpoint = 'full-payload', role?: string): Promise<Page> {

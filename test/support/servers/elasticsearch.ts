@@ -220,13 +220,13 @@ export class Elasticsearch implements AsyncDisposable {
 
 function started(child: ChildProcess): Promise<void> {
   return new Promise((resolve, reject) => {
-    let said = '';
+    let output = '';
     const hear = (bytes: Buffer): void => {
-      said = (said + bytes.toString()).slice(-20_000);
-      if (said.includes('NODE-STARTED')) resolve();
+      output = (output + bytes.toString()).slice(-20_000);
+      if (output.includes('NODE-STARTED')) resolve();
     };
     child.stdout?.on('data', hear);
     child.stderr?.on('data', hear);
-    child.once('exit', (code) => reject(new Error(`the server ended with ${code ?? 'a signal'}: ${said}`)));
+    child.once('exit', (code) => reject(new Error(`the server ended with ${code ?? 'a signal'}: ${output}`)));
   });
 }

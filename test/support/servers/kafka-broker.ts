@@ -65,7 +65,7 @@ export class KafkaBroker implements AsyncDisposable {
   readonly #version: KafkaVersion;
   readonly #ports: Readonly<Record<Listener | 'CONTROLLER', number>>;
   #child: ChildProcess | undefined;
-  #said = '';
+  #output = '';
 
   static async start(version: KafkaVersion, options: BrokerOptions = {}): Promise<KafkaBroker> {
     const authority = await createAuthority('Kafka root');
@@ -117,7 +117,7 @@ export class KafkaBroker implements AsyncDisposable {
       let tail = '';
       const hear = (chunk: Buffer): void => {
         tail = (tail + chunk.toString()).slice(-200_000);
-        this.#said = tail;
+        this.#output = tail;
         if (tail.includes('Kafka Server started')) resolve();
       };
       child.stdout.on('data', hear);
@@ -142,8 +142,8 @@ export class KafkaBroker implements AsyncDisposable {
   }
 
   /** The end of the broker's output, for failed tests. */
-  get said(): string {
-    return this.#said;
+  get output(): string {
+    return this.#output;
   }
 
   /** Runs one of Kafka's tools, which are classes in its jars. */
@@ -213,8 +213,8 @@ export class KafkaBroker implements AsyncDisposable {
   }
 
   async #end(topic: string, isolation: Isolation): Promise<string> {
-    const said = await this.#kcat(topic, isolation, ['-o', 'end'], () => undefined);
-    return [...said.matchAll(/\[\d+\] at offset \d+/g)]
+    const output = await this.#kcat(topic, isolation, ['-o', 'end'], () => undefined);
+    return [...output.matchAll(/\[\d+\] at offset \d+/g)]
       .map(([end]) => end)
       .sort()
       .join(' ');
@@ -232,12 +232,12 @@ export class KafkaBroker implements AsyncDisposable {
     const child = spawn('kcat', ['-C', '-b', this.address(), '-t', topic, '-e', ...options, ...more], {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
-    let said = '';
+    let output = '';
     child.stdout.on('data', take);
-    child.stderr.setEncoding('utf8').on('data', (chunk: string) => (said += chunk));
+    child.stderr.setEncoding('utf8').on('data', (chunk: string) => (output += chunk));
     const [code] = (await once(child, 'close')) as [number];
-    if (code !== 0) throw new Error(`kcat ended with ${code}: ${said}`);
-    return said;
+    if (code !== 0) throw new Error(`kcat ended with ${code}: ${output}`);
+    return output;
   }
 
   /** Writes records with these keys by kcat, which chooses partitions like Kafka's Java clients. */
@@ -283,7 +283,9 @@ export class KafkaBroker implements AsyncDisposable {
   #properties({ advertised, acls = false, properties = [] }: BrokerOptions): string {
     const names = Object.keys(listeners) as Listener[];
     const addresses = names.map((name) => `${name}://${this.address(name)}`);
-    const told = names.map((name) => `${name}://${name === 'PROXIED' && advertised !== undefined ? advertised : this.address(name)}`);
+    const advertisedListeners = names.map(
+      (name) => `${name}://${name === 'PROXIED' && advertised !== undefined ? advertised : this.address(name)}`,
+    );
     const tls = names
       .filter((name) => listeners[name].endsWith('SSL'))
       .flatMap((name) => {
@@ -314,7 +316,7 @@ export class KafkaBroker implements AsyncDisposable {
       `controller.quorum.voters=1@127.0.0.1:${this.#ports.CONTROLLER}`,
       'controller.listener.names=CONTROLLER',
       `listeners=${addresses.join(',')},CONTROLLER://127.0.0.1:${this.#ports.CONTROLLER}`,
-      `advertised.listeners=${told.join(',')}`,
+      `advertised.listeners=${advertisedListeners.join(',')}`,
       `listener.security.protocol.map=${names.map((name) => `${name}:${listeners[name]}`).join(',')},CONTROLLER:PLAINTEXT`,
       'inter.broker.listener.name=PLAIN',
       `log.dirs=${this.#at('data')}`,

@@ -33,11 +33,11 @@ interface Said {
 }
 
 async function waybill(name: string, ...args: string[]): Promise<Said> {
-  const said = { stdout: '', stderr: '' };
+  const output = { stdout: '', stderr: '' };
   const into = (key: 'stdout' | 'stderr'): Writable =>
     new Writable({
       write: (chunk: Buffer, _encoding, done) => {
-        said[key] += chunk.toString('utf8');
+        output[key] += chunk.toString('utf8');
         done();
       },
     });
@@ -45,10 +45,10 @@ async function waybill(name: string, ...args: string[]): Promise<Said> {
   const io = { stdin: new PassThrough(), stdout: into('stdout'), stderr: into('stderr'), env: {}, signal: new AbortController().signal };
   try {
     const code = await command.run([...args, '--config', join(directory, 'waybill.yaml')], io);
-    return { code, ...said };
+    return { code, ...output };
   } catch (thrown) {
     const { code, message } = thrown as { code?: string; message: string };
-    return { code: code === 'usage' || code === 'config_invalid' ? 2 : 1, ...said, stderr: `${said.stderr}${message}` };
+    return { code: code === 'usage' || code === 'config_invalid' ? 2 : 1, ...output, stderr: `${output.stderr}${message}` };
   }
 }
 
@@ -161,8 +161,8 @@ describe('dead-letters', () => {
 describe('replay', () => {
   test('sends a range again, by positions and by times', async () => {
     await leave([7]);
-    const said = await waybill('replay', '--sink', 'siem', '--from', '5', '--to', '8', '--yes');
-    expect([said.code, said.stdout], said.stderr).toEqual([0, 'replay to siem finished: 3 records sent\n']);
+    const output = await waybill('replay', '--sink', 'siem', '--from', '5', '--to', '8', '--yes');
+    expect([output.code, output.stdout], output.stderr).toEqual([0, 'replay to siem finished: 3 records sent\n']);
     expect(numbers()).toEqual([5, 6, 8]);
     const done = await json('replay', '--sink', 'siem', '--from', '2026-11-20T00:00:10Z', '--to', '2026-11-20T00:00:12Z', '--yes');
     expect(done).toMatchObject({ state: 'done', sent: 2, refused: 0 });
@@ -202,9 +202,9 @@ describe('sinks', () => {
       await append(journal, 5);
     });
     expect((await waybill('sinks', 'retire', '--sink', 'siem', '--yes')).stderr).toContain('it is configured');
-    const said = await waybill('sinks', 'retire', '--sink', 'old', '--yes', '--reason', 'replaced');
-    expect([said.code, said.stdout]).toEqual([0, 'done\n']);
-    expect(said.stderr).toContain('5 records after that will not be sent');
+    const output = await waybill('sinks', 'retire', '--sink', 'old', '--yes', '--reason', 'replaced');
+    expect([output.code, output.stdout]).toEqual([0, 'done\n']);
+    expect(output.stderr).toContain('5 records after that will not be sent');
     expect((await json<{ sinks: unknown[] }>('sinks', 'list')).sinks[0]).toMatchObject({ id: 'old', state: 'retired' });
     expect(await operations()).toMatchObject([
       { operation: 'sinks retire', sink: 'old', reason: 'replaced', detail: { acknowledged: 20 } },
@@ -226,7 +226,7 @@ describe('sinks', () => {
   test('test sends recognizable test events in the format of the sink', async () => {
     writeFileSync(join(directory, 'waybill.yaml'), configuration().replace('raw', 'ecs'));
     await leave([]);
-    const said = await waybill(
+    const output = await waybill(
       'sinks',
       'test',
       '--sink',
@@ -237,7 +237,7 @@ describe('sinks', () => {
       'Decrypt:AccessDenied:TimeEmbargoFailed',
       '--yes',
     );
-    expect([said.code, said.stdout], said.stderr).toEqual([0, '2 events delivered\n']);
+    expect([output.code, output.stdout], output.stderr).toEqual([0, '2 events delivered\n']);
     const events = lines().map(
       (line) => JSON.parse(line) as { tags: string[]; source: { ip: string }; dpas: { uid: string; result_reason: string } },
     );
@@ -268,9 +268,9 @@ describe('sinks', () => {
     await leave([3]);
     const blocked = await waybill('dead-letters', 'retry', '--all', '--yes');
     expect([blocked.code, blocked.stderr]).toEqual([1, expect.stringMatching(/another state.*sinks adopt/s)]);
-    const said = await waybill('sinks', 'adopt', '--sink', 'siem', '--yes', '--reason', 'volume lost');
-    expect([said.code, said.stdout], said.stderr).toEqual([0, 'done\n']);
-    expect(said.stderr).toContain('0 records after entry 20, and records still to be collected, may be delivered twice');
+    const output = await waybill('sinks', 'adopt', '--sink', 'siem', '--yes', '--reason', 'volume lost');
+    expect([output.code, output.stdout], output.stderr).toEqual([0, 'done\n']);
+    expect(output.stderr).toContain('0 records after entry 20, and records still to be collected, may be delivered twice');
     expect((await waybill('sinks', 'list')).stdout).toContain('adoption pending');
     expect(await waybill('dead-letters', 'retry', '--all', '--yes')).toMatchObject({ code: 0 });
     expect(lines().map((line, i) => (i === 1 ? line : (JSON.parse(line) as { logId: number }).logId))).toEqual([7, '{"logId":', 3]);

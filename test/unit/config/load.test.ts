@@ -537,11 +537,11 @@ test('an error of a sink of unknown type lists what the types allow once each', 
 
 // OpenTelemetry specification, "Environment Variable Specification": a wrong number or name is a warning, and ignored.
 test('a wrong OTEL_ variable is a warning; an unset or correct one is not', async () => {
-  const told = async (environment: Record<string, string>): Promise<readonly string[]> =>
+  const messagesOf = async (environment: Record<string, string>): Promise<readonly string[]> =>
     (await load(valid(), environment)).warnings.filter((line) => line.startsWith('OTEL_'));
   const number = 'a number from 1 to 2147483647; the default applies';
   expect(
-    await told({
+    await messagesOf({
       ...{ OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc', OTEL_EXPORTER_OTLP_TIMEOUT: '5s', OTEL_METRIC_EXPORT_INTERVAL: '0' },
       ...{ OTEL_BSP_SCHEDULE_DELAY: '-1', OTEL_BSP_MAX_QUEUE_SIZE: 'Infinity', OTEL_BSP_EXPORT_TIMEOUT: '2147483648' },
       ...{ OTEL_TRACES_SAMPLER: 'always', OTEL_TRACES_SAMPLER_ARG: '1.1' },
@@ -557,21 +557,25 @@ test('a wrong OTEL_ variable is a warning; an unset or correct one is not', asyn
     'OTEL_TRACES_SAMPLER_ARG: "1.1" is not a number from 0 to 1; the default applies',
   ]);
   for (const sampler of ['always_on', 'always_off', 'traceidratio', 'parentbased_traceidratio'])
-    expect(await told({ OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: '0', OTEL_METRIC_EXPORT_INTERVAL: ' 500 ' })).toEqual([]);
-  expect(await told({ OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf', OTEL_TRACES_SAMPLER: '', OTEL_BSP_EXPORT_TIMEOUT: '' })).toEqual([]);
+    expect(await messagesOf({ OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: '0', OTEL_METRIC_EXPORT_INTERVAL: ' 500 ' })).toEqual(
+      [],
+    );
+  expect(await messagesOf({ OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf', OTEL_TRACES_SAMPLER: '', OTEL_BSP_EXPORT_TIMEOUT: '' })).toEqual(
+    [],
+  );
 });
 
 test('a warning for tokens that can be guessed, and for equal ones', async () => {
-  const told = async (admin: string, environment: Record<string, string> = {}): Promise<readonly string[]> =>
+  const messagesOf = async (admin: string, environment: Record<string, string> = {}): Promise<readonly string[]> =>
     (await load(valid({ top: `admin: ${admin}` }), environment)).warnings.filter((line) =>
       /^admin\.(readT|t)oken.*(fewer|equals)/.test(line),
     );
   const long = { A: 'a'.repeat(16), B: 'b'.repeat(16), SHORT: 'c'.repeat(15) };
-  expect(await told('{ token: !env A, readToken: !env B }', long)).toEqual([]);
-  expect(await told('{ readToken: !env SHORT }', long)).toEqual([
+  expect(await messagesOf('{ token: !env A, readToken: !env B }', long)).toEqual([]);
+  expect(await messagesOf('{ readToken: !env SHORT }', long)).toEqual([
     'admin.readToken (line 1): has fewer than 16 characters and may be guessed; create one with "openssl rand -hex 32"',
   ]);
-  expect(await told('{ token: !env A, readToken: !env A }', long)).toEqual([
+  expect(await messagesOf('{ token: !env A, readToken: !env A }', long)).toEqual([
     'admin.readToken (line 1): equals admin.token: its holders may also perform operations',
   ]);
 });

@@ -212,8 +212,8 @@ describe('retry for some messages of a batch', () => {
     loop.receiver.answer = (batch, _signal, attempt) => {
       const left = batch.messages.map(({ seq }) => seq).filter((seq) => (seq === 2 && attempt < 3) || seq === 3);
       loop.receiver.has.push(...batch.messages.filter(({ seq }) => !left.includes(seq)));
-      const said = [{ seq: 3, code: '500', message: `disk full, ${attempt}` }];
-      return { rejections: [], retryable: { code: 'sink_unavailable', seqs: left, message: 'busy', attempts: 3, reasons: said } };
+      const reasons = [{ seq: 3, code: '500', message: `disk full, ${attempt}` }];
+      return { rejections: [], retryable: { code: 'sink_unavailable', seqs: left, message: 'busy', attempts: 3, reasons } };
     };
     await append(rig.journal, 4);
     loop.run();
@@ -508,18 +508,18 @@ describe('no response', () => {
   test('within the deadline is an unknown outcome too: the call is aborted, the sink closed, and the batch resent in halves', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 3, deadline: 30_000 });
-    let told: unknown;
+    let reason: unknown;
     loop.receiver.answer = (batch, signal, attempt) => {
       if (attempt > 1) return loop.receiver.take(batch);
-      signal.addEventListener('abort', () => (told = signal.reason as unknown));
+      signal.addEventListener('abort', () => (reason = signal.reason as unknown));
       return new Promise<DeliveryResult>(() => undefined);
     };
     await append(rig.journal, 3);
     loop.run();
     await rig.clock.advance(29_999);
-    expect([loop.receiver.closes, told]).toEqual([0, undefined]);
+    expect([loop.receiver.closes, reason]).toEqual([0, undefined]);
     await rig.clock.until(() => loop.receiver.has.length === 3, 2_000);
-    expect(told).toBeInstanceOf(Error);
+    expect(reason).toBeInstanceOf(Error);
     expect([loop.receiver.opens, loop.receiver.closes]).toEqual([2, 1]);
     expect(loop.delivery.view().lastError).toContain('did not answer within 30 s');
   });

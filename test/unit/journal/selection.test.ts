@@ -28,13 +28,13 @@ async function changed(before: Selection | undefined, after: Selection) {
   if (before) journal.sinkPositions.select('siem', before);
   await window(journal, 0);
   await window(journal, 10);
-  const said = journal.sinkPositions.select('siem', after);
+  const selected = journal.sinkPositions.select('siem', after);
   await window(journal, 20);
   await window(journal, 30);
   const report = ledgerReport(journal.db);
   const [sink] = report.sources[0]?.sinks ?? [];
   const owed = report.sources[0]?.windows.map(({ sinks }) => 'siem' in sinks);
-  return { said, owed, since: sink?.since, claimed: sink && [sink.windows, sink.complete, sink.records], filtered: sink?.filtered };
+  return { selected, owed, since: sink?.since, claimed: sink && [sink.windows, sink.complete, sink.records], filtered: sink?.filtered };
 }
 
 const here = new Date((base + 20 * second) / 1000).toISOString().slice(0, 19);
@@ -44,8 +44,8 @@ test.each<[string, Selection, Selection]>([
   ['a source is added', { sources: ['another'] }, {}],
   ['a source is added by name', { sources: ['another'] }, { sources: ['another', source] }],
 ])('when %s, the sink owes and reports later windows', async (_, before, after) => {
-  const { said, owed, since, claimed, filtered } = await changed(before, after);
-  expect(said).toEqual({ isChanged: true, widened: [source] });
+  const { selected, owed, since, claimed, filtered } = await changed(before, after);
+  expect(selected).toEqual({ isChanged: true, widened: [source] });
   expect(owed).toEqual([false, false, true, true]);
   expect(claimed).toEqual([2, 2, 2]);
   expect(since?.startsWith(here)).toBe(true);
@@ -53,8 +53,8 @@ test.each<[string, Selection, Selection]>([
 });
 
 test('with another filter the sink owes later windows, without a number of records', async () => {
-  const { said, owed, claimed, filtered } = await changed({ filter: denied }, { filter: { result: ['Failed'] } });
-  expect(said).toEqual({ isChanged: true, widened: [source] });
+  const { selected, owed, claimed, filtered } = await changed({ filter: denied }, { filter: { result: ['Failed'] } });
+  expect(selected).toEqual({ isChanged: true, widened: [source] });
   expect([owed, claimed, filtered]).toEqual([[false, false, true, true], [2, 2, null], true]);
 });
 
@@ -65,8 +65,8 @@ test.each<[string, Selection | undefined, Selection, boolean]>([
   ['the list names sources that were selected before', {}, { sources: [source] }, true],
   ['the selection before is not known', undefined, {}, false],
 ])('when %s, the sink owes the same windows as before', async (_, before, after, isChanged) => {
-  const { said, owed, since } = await changed(before, after);
-  expect(said).toEqual({ isChanged, widened: [] });
+  const { selected, owed, since } = await changed(before, after);
+  expect(selected).toEqual({ isChanged, widened: [] });
   expect(owed).toEqual([true, true, true, true]);
   expect(since).toBeNull();
 });

@@ -32,8 +32,8 @@ test.each([
 });
 
 test('missing records without a window are named', () => {
-  const said = (change: object): string =>
+  const summaryOf = (change: object): string =>
     statusSummary(snapshot({ sources: [source({ coverage: coverage({ sinks: [{ ...short, lacking: 0, lost: 0, ...change }] }) })] }));
-  expect(said({ undated: 2 })).toContain('NOT ALL DELIVERED: siem lacks 2 records without a readable time, proven');
-  expect(said({ waits: true })).toContain('NOT ALL DELIVERED: siem lacks records that are waiting (delivery is in progress), proven');
+  expect(summaryOf({ undated: 2 })).toContain('NOT ALL DELIVERED: siem lacks 2 records without a readable time, proven');
+  expect(summaryOf({ waits: true })).toContain('NOT ALL DELIVERED: siem lacks records that are waiting (delivery is in progress), proven');
 });

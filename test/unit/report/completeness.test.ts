@@ -50,7 +50,7 @@ function facts(coverage: Coverage, change: Partial<Facts> = {}): Facts {
   };
 }
 
-function said(given: Facts): string {
+function textOf(given: Facts): string {
   return summaryOf(completeness(given), 'UTC');
 }
 
@@ -59,16 +59,16 @@ function lacking(id: string, windows: number, missing: number, deadLetters = 0, 
 }
 
 test('a ledger read up to the due time is complete so far, and complete for a period that it covers', () => {
-  expect(said(facts(covered('11:15:00')))).toBe('COMPLETE SO FAR AND DELIVERED');
-  expect(said(facts(covered('11:15:00'), { to: at('11:15:00') }))).toBe('COMPLETE AND DELIVERED');
-  expect(said(facts(covered('11:15:00'), { to: at('11:15:01') }))).toBe('COMPLETE SO FAR AND DELIVERED');
+  expect(textOf(facts(covered('11:15:00')))).toBe('COMPLETE SO FAR AND DELIVERED');
+  expect(textOf(facts(covered('11:15:00'), { to: at('11:15:00') }))).toBe('COMPLETE AND DELIVERED');
+  expect(textOf(facts(covered('11:15:00'), { to: at('11:15:01') }))).toBe('COMPLETE SO FAR AND DELIVERED');
   // Time proven before it is due counts as proven.
-  expect(said(facts(covered('11:30:00'), { to: at('11:30:00') }))).toBe('COMPLETE AND DELIVERED');
+  expect(textOf(facts(covered('11:30:00'), { to: at('11:30:00') }))).toBe('COMPLETE AND DELIVERED');
 });
 
 test('time is due after two close delays and a window, which is 10 s to 1 h wide', () => {
   expect([0, 5, 10, 300, 900, 3_600, 7_200].map(dueAfterSeconds)).toEqual([10, 20, 30, 900, 2_700, 10_800, 18_000]);
-  expect(said(facts(covered('11:14:59')))).toBe('INCOMPLETE: not covered: 2026-11-20 11:14:59–11:15 UTC, collection is behind');
+  expect(textOf(facts(covered('11:14:59')))).toBe('INCOMPLETE: not covered: 2026-11-20 11:14:59–11:15 UTC, collection is behind');
   // The clock that is behind applies, as for closing windows.
   const behind = facts(covered('11:14:59'), { sources: [polled({ serverNow: at('11:59:59') })] });
   expect(completeness(behind)).toMatchObject({ complete: true, uncovered: [], soFar: true });
@@ -160,7 +160,7 @@ test.each<[string, Partial<Facts>, Partial<Coverage>, string]>([
   ],
 ])('due but unproven time is named with its reason: %s', (_, change, part, hole) => {
   const given = facts(covered('11:15:00', part), change);
-  expect(said(given)).toBe(`INCOMPLETE: not covered: ${hole}`);
+  expect(textOf(given)).toBe(`INCOMPLETE: not covered: ${hole}`);
   expect(completeness(given)).toMatchObject({ complete: false, delivered: true, final: false });
 });
 
@@ -175,7 +175,7 @@ test('adjacent holes with one reason are merged, and more than three are counted
     [at('07:30:00'), at('09:00:00')],
     [at('09:30:00'), at('10:00:00')],
   ]);
-  expect(said(given)).toMatch(/; 2026-11-20 05:30–07:00 UTC, no backfill was requested; and 2 more$/);
+  expect(textOf(given)).toMatch(/; 2026-11-20 05:30–07:00 UTC, no backfill was requested; and 2 more$/);
   const twoRanges = [
     { from: at('00:00:00'), to: at('01:00:00'), paused: false },
     { from: at('01:00:00'), to: at('02:00:00'), paused: false },
@@ -203,18 +203,18 @@ test('time is divided where its reason changes: at the start of the ledger, and 
 test('a period that ends before the ledger starts names that start', () => {
   const none = { windows: { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 }, read: [] };
   const before = facts(covered('11:15:00', none), { to: at('00:00:00') - 3_600_000_000 });
-  expect(said(before)).toBe('INCOMPLETE: nothing is proven; the ledger starts after this period, at 2026-11-20 00:00:00 UTC');
+  expect(textOf(before)).toBe('INCOMPLETE: nothing is proven; the ledger starts after this period, at 2026-11-20 00:00:00 UTC');
 });
 
 test('a long error of the source is shortened in the summary', () => {
   const failing = facts(covered('09:00:00'), { sources: [polled({ trouble: 'x'.repeat(500) })] });
-  expect(said(failing)).toMatch(/, the source fails: x{160}…$/);
+  expect(textOf(failing)).toMatch(/, the source fails: x{160}…$/);
 });
 
 test('a period without due time states when the first proof is due, and is not complete', () => {
   const none = { windows: { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 } };
   const of = (from: string, to: string | undefined, change: Partial<SourceFacts> = {}): string =>
-    said(facts(covered('11:15:00', none), { from: at(from), to: to === undefined ? undefined : at(to), sources: [polled(change)] }));
+    textOf(facts(covered('11:15:00', none), { from: at(from), to: to === undefined ? undefined : at(to), sources: [polled(change)] }));
   expect(of('11:30:00', undefined)).toBe('NOTHING DUE YET: first proof now');
   expect(of('11:59:40', undefined)).toBe('NOTHING DUE YET: first proof about 12:15 UTC');
   expect(of('11:30:00', undefined, { nextProof: at('12:04:00') })).toBe('NOTHING DUE YET: first proof about 12:04 UTC');
@@ -230,18 +230,18 @@ test('a period without due time states when the first proof is due, and is not c
 
 test('a gap, an accepted gap and a window in doubt each make it incomplete', () => {
   const of = (windows: Partial<Coverage['windows']>): string =>
-    said(facts(covered('11:15:00', { windows: { all: 45, final: 0, gaps: 0, accepted: 0, inDoubt: 0, ...windows } })));
+    textOf(facts(covered('11:15:00', { windows: { all: 45, final: 0, gaps: 0, accepted: 0, inDoubt: 0, ...windows } })));
   expect(of({ gaps: 1 })).toBe('INCOMPLETE: 1 gap');
   expect(of({ accepted: 2 })).toBe('INCOMPLETE: 2 accepted gaps');
   expect(of({ inDoubt: 1 })).toBe('INCOMPLETE: 1 window in doubt');
   expect(of({ gaps: 6, accepted: 1, inDoubt: 2 })).toBe('INCOMPLETE: 6 gaps, 1 accepted gap, 2 windows in doubt');
   expect(of({ all: 0 })).toBe('INCOMPLETE: nothing is proven');
   const all = { windows: { all: 45, final: 0, gaps: 1, accepted: 0, inDoubt: 0 }, read: [{ from: at('00:00:00'), to: at('09:00:00') }] };
-  expect(said(facts(covered('09:00:00', all)))).toBe('INCOMPLETE: 1 gap; not covered: 2026-11-20 09:00–11:15 UTC, collection is behind');
+  expect(textOf(facts(covered('09:00:00', all)))).toBe('INCOMPLETE: 1 gap; not covered: 2026-11-20 09:00–11:15 UTC, collection is behind');
 });
 
 test('missing entries of sinks are named with the last error and the dead letters', () => {
-  const of = (sinks: readonly SinkCoverage[], change: Partial<Facts> = {}): string => said(facts(covered('11:15:00', { sinks }), change));
+  const of = (sinks: readonly SinkCoverage[], change: Partial<Facts> = {}): string => textOf(facts(covered('11:15:00', { sinks }), change));
   const errors = {
     sinks: [
       { id: 'splunk', lastError: '503 code 9 Server is busy' },
@@ -264,11 +264,11 @@ test('missing entries of sinks are named with the last error and the dead letter
   expect(of(['a', 'b', 'c', 'd', 'e'].map((id) => lacking(id, 1, 1)))).toMatch(/; c lacks 1 of 1 window \([^)]*\); and 2 more$/);
   const incomplete = facts(covered('09:00:00', { sinks: [lacking('lake', 2, 1)] }));
   expect(completeness(incomplete)).toMatchObject({ complete: false, delivered: false });
-  expect(said(incomplete)).toMatch(/^INCOMPLETE: not covered/);
+  expect(textOf(incomplete)).toMatch(/^INCOMPLETE: not covered/);
 });
 
 test('lost windows of a sink are named before its other problems, with the reason', () => {
-  const of = (...sinks: SinkCoverage[]): string => said(facts(covered('11:15:00', { sinks }), { to: at('11:15:00') }));
+  const of = (...sinks: SinkCoverage[]): string => textOf(facts(covered('11:15:00', { sinks }), { to: at('11:15:00') }));
   const loss = '"siem.ndjson" was truncated from 900 to 0 bytes';
   expect(of(lacking('siem', 96, 3, 0, { lost: 3, loss }))).toBe(
     `COMPLETE, NOT ALL DELIVERED: siem lacks 3 of 96 windows (lost 3: ${loss})`,
@@ -287,19 +287,19 @@ describe('several sources', () => {
   });
 
   test('all must be complete; missing time names its source, and sinks are summed', () => {
-    expect(said(two(covered('11:15:00'), covered('11:15:00')))).toBe('COMPLETE SO FAR AND DELIVERED');
-    expect(said(two(covered('11:15:00'), covered('11:00:00')))).toBe(
+    expect(textOf(two(covered('11:15:00'), covered('11:15:00')))).toBe('COMPLETE SO FAR AND DELIVERED');
+    expect(textOf(two(covered('11:15:00'), covered('11:00:00')))).toBe(
       'INCOMPLETE: not covered: test 2026-11-20 11:00–11:15 UTC, collection is behind',
     );
     const siem = { sinks: [lacking('siem', 10, 1, 1)] };
-    expect(said(two(covered('11:15:00', siem), covered('11:15:00', { sinks: [lacking('siem', 20, 2)] })))).toBe(
+    expect(textOf(two(covered('11:15:00', siem), covered('11:15:00', { sinks: [lacking('siem', 20, 2)] })))).toBe(
       'COMPLETE SO FAR, NOT ALL DELIVERED: siem lacks 3 of 30 windows (1 dead letter)',
     );
     const lost = { sinks: [lacking('siem', 10, 4, 0, { lost: 4, loss: 'was deleted' })] };
     const more = { sinks: [lacking('siem', 20, 2, 0, { lost: 1, loss: 'was emptied' })] };
     const none = { sinks: [lacking('siem', 5, 0)] };
-    expect(said(two(covered('11:15:00', lost), covered('11:15:00', more)))).toContain('siem lacks 6 of 30 windows (lost 5: was emptied)');
-    expect(said(two(covered('11:15:00', lost), covered('11:15:00', none)))).toContain('siem lacks 4 of 15 windows (lost 4: was deleted)');
+    expect(textOf(two(covered('11:15:00', lost), covered('11:15:00', more)))).toContain('siem lacks 6 of 30 windows (lost 5: was emptied)');
+    expect(textOf(two(covered('11:15:00', lost), covered('11:15:00', none)))).toContain('siem lacks 4 of 15 windows (lost 4: was deleted)');
   });
 
   test('a source whose ledger starts after the period, or that was retired before it, is not part of it', () => {
@@ -309,8 +309,8 @@ describe('several sources', () => {
       read: [],
       windows: { ...sound().windows, all: 0 },
     });
-    expect(said(two(covered('11:15:00'), late, { to: at('10:00:00') }))).toBe('COMPLETE AND DELIVERED');
-    expect(said(two(covered('11:15:00'), late, { to: at('10:00:01') }))).toBe(
+    expect(textOf(two(covered('11:15:00'), late, { to: at('10:00:00') }))).toBe('COMPLETE AND DELIVERED');
+    expect(textOf(two(covered('11:15:00'), late, { to: at('10:00:01') }))).toBe(
       'INCOMPLETE: not covered: test 2026-11-20 10:00–10:00:01 UTC, collection is behind',
     );
     // A source that started in the period must cover all of it. A period that ends where the source started can be final.
@@ -319,38 +319,38 @@ describe('several sources', () => {
       liveFrom: at('10:00:00'),
       read: [{ from: at('10:00:00'), to: at('11:15:00') }],
     });
-    expect(said(two(covered('11:15:00'), begun, { from: at('09:00:00'), to: at('11:00:00') }))).toBe(
+    expect(textOf(two(covered('11:15:00'), begun, { from: at('09:00:00'), to: at('11:00:00') }))).toBe(
       'INCOMPLETE: not covered: test 2026-11-20 09:00–10:00 UTC, before the start of the ledger',
     );
     const final = covered('11:15:00', { windows: { all: 45, final: 45, gaps: 0, accepted: 0, inDoubt: 0 } });
     expect(completeness(two(final, late, { to: at('10:00:00') })).final).toBe(true);
     const retired = { sources: [polled(), polled({ id: 'test', state: 'retired', retiredAt: at('05:00:00') })] };
     const old = covered('05:00:00');
-    expect(said(two(covered('11:15:00'), old, { ...retired, from: at('05:00:00'), to: at('06:00:00') }))).toBe('COMPLETE AND DELIVERED');
-    expect(said(two(covered('11:15:00'), old, { ...retired, from: at('04:59:59'), to: at('06:00:00') }))).toBe('COMPLETE AND DELIVERED');
+    expect(textOf(two(covered('11:15:00'), old, { ...retired, from: at('05:00:00'), to: at('06:00:00') }))).toBe('COMPLETE AND DELIVERED');
+    expect(textOf(two(covered('11:15:00'), old, { ...retired, from: at('04:59:59'), to: at('06:00:00') }))).toBe('COMPLETE AND DELIVERED');
     // The time from the last proven window to the retirement stays uncovered, also in a part of it.
     const failed = { sources: [polled(), polled({ id: 'test', state: 'retired', retiredAt: at('07:00:00') })] };
-    const within = (from: string, to: string): string => said(two(covered('11:15:00'), old, { ...failed, from: at(from), to: at(to) }));
+    const within = (from: string, to: string): string => textOf(two(covered('11:15:00'), old, { ...failed, from: at(from), to: at(to) }));
     expect(within('05:30:00', '06:00:00')).toBe('INCOMPLETE: not covered: test 2026-11-20 05:30–06:00 UTC, the source was retired');
     expect(within('06:30:00', '08:00:00')).toBe('INCOMPLETE: not covered: test 2026-11-20 06:30–07:00 UTC, the source was retired');
     expect(within('07:00:00', '08:00:00')).toBe('COMPLETE AND DELIVERED');
     // If no source has a ledger in the period, nothing is proven.
     const none = { ...late, windows: { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 } };
-    expect(said(facts(none, { from: at('01:00:00'), to: at('02:00:00') }))).toBe(
+    expect(textOf(facts(none, { from: at('01:00:00'), to: at('02:00:00') }))).toBe(
       'INCOMPLETE: nothing is proven; not covered: 2026-11-20 01:00–02:00 UTC, before the start of the ledger',
     );
   });
 
   test('a source that has not started is named; if its start is known it owes the time from there', () => {
-    expect(said(two(covered('11:15:00'), undefined))).toBe('INCOMPLETE: nothing is known of test: its ledger has not started');
+    expect(textOf(two(covered('11:15:00'), undefined))).toBe('INCOMPLETE: nothing is known of test: its ledger has not started');
     const nothing = { liveFrom: undefined, read: [], windows: { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 } };
-    expect(said(two(covered('11:15:00'), covered('11:15:00', { ...nothing, startsAt: at('11:30:00') })))).toBe(
+    expect(textOf(two(covered('11:15:00'), covered('11:15:00', { ...nothing, startsAt: at('11:30:00') })))).toBe(
       'COMPLETE SO FAR AND DELIVERED',
     );
-    expect(said(two(covered('11:15:00'), covered('11:15:00', { ...nothing, startsAt: at('11:00:00') })))).toBe(
+    expect(textOf(two(covered('11:15:00'), covered('11:15:00', { ...nothing, startsAt: at('11:00:00') })))).toBe(
       'INCOMPLETE: not covered: test 2026-11-20 11:00–11:15 UTC, collection is behind',
     );
-    expect(said(two(covered('11:15:00'), undefined, { from: at('11:00:00') }))).toBe(
+    expect(textOf(two(covered('11:15:00'), undefined, { from: at('11:00:00') }))).toBe(
       'INCOMPLETE: not covered: test 2026-11-20 11:00–11:15 UTC, collection is behind',
     );
   });
