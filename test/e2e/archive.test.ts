@@ -15,10 +15,10 @@ import { Service } from '../support/e2e-service.ts';
 import { waybillProgram } from '../support/programs.ts';
 import { hasPython, verifyWithPython } from '../support/second-verifier.ts';
 
-/** The commands of docs/evidence.md. */
+/** The commands of docs/evidence.md, section "Ten commands". */
 function documented(): string[] {
   const text = readFileSync(new URL('../../docs/evidence.md', import.meta.url), 'utf8');
-  return /```sh\n([^]*?)```/.exec(text)?.[1]?.trimEnd().split('\n') ?? [];
+  return /^## Ten commands$[^]*?```sh\n([^]*?)```/m.exec(text)?.[1]?.trimEnd().split('\n') ?? [];
 }
 
 /** @throws when the command fails, with what it printed */
