@@ -136,8 +136,8 @@ def root_of(found, index, size, hashes):  # The root of a tree by an inclusion p
     inner = root_of(found, index % middle, middle if index < middle else size - middle, hashes)
     return sha256(b'\x01' + (inner + sibling if index < middle else sibling + inner))
 
-def check_proof(text, keys):
-    proof = parse(text)
+def check_proof(data, keys):
+    proof = parse(data.decode('utf-8', 'replace') if len(data) < MAX_TEXT else '')
     hashes, entry, index = list(map(unbase64, proof['hashes'])), unbase64(proof['entry']), proof['index']
     _, size, root, signers = read_checkpoint(proof['checkpoint'].encode(), keys)
     line = unbase64(proof['lineBase64']) if 'lineBase64' in proof else proof['line'].encode()  # A record may have bytes that are not UTF-8.
@@ -162,12 +162,14 @@ class Verification:
         except ValueError as error:
             return self.find('altered', name, str(error))
 
-    def prove(self, text):
-        for count, line in enumerate(re.sub('\n\\Z', '', text).split('\n'), 1):
+    def prove(self, file):
+        count, lines = 0, iter(functools.partial(file.readline, MAX_TEXT), b'')
+        for count, line in enumerate(lines, 1):
             try:
                 check_proof(line, self.keys) or self.find('unproven', 'proof %d' % count, 'no key of --key signed its checkpoint')
             except WRONG as error:
                 self.find('altered', 'proof %d' % count, str(error))
+        count or self.find('unproven', '--proof', 'it has no proof')
         return '%d proof%s' % (count, 's'[count == 1:]), 0
 
     def run(self, since=None):  # Returns what it checked, and how many lines the checkpoint from elsewhere confirms.
@@ -277,12 +279,10 @@ class Verification:
             self.find('altered', name, 'it does not continue the segment before')
         self.position, self.is_filtered = last, self.is_filtered or last['filtered']
         self.selections += [last] if not self.selections or self.selections[-1]['sources'] != last['sources'] else []
-        if stamp := last.get('timestamp'):
-            self.stamped.setdefault('timestamps/%010d.tsr' % stamp['checkpoint'], (stamp['sha256'], number))
+        (stamp := last.get('timestamp')) and self.stamped.setdefault('timestamps/%010d.tsr' % stamp['checkpoint'], (stamp['sha256'], number))
         seq = last['after']
         for line in lines:
-            is_next = line['seq'] > seq or line['seq'] == seq and line['kind'] == 'position'
-            is_next or self.find('altered', name, 'entry %d follows entry %d' % (line['seq'], seq))
+            line['seq'] >= seq + (line['kind'] != 'position') or self.find('altered', name, 'entry %d follows entry %d' % (line['seq'], seq))
             seq = line['seq']
             if line['kind'] == 'record' and line['time'] is not None:
                 self.records.setdefault(line['source'], {}).setdefault(line['time'] // BUCKET, []).append((line['time'], line['uid']))
@@ -306,11 +306,11 @@ class Verification:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     place = parser.add_mutually_exclusive_group(required=True)
-    content = lambda path: argparse.FileType('rb')(path).read()
+    binary, content = argparse.FileType('rb'), lambda path: binary(path).read()
     def key_file(path): return [read_key(line) for line in content(path).decode('utf-8-sig').split() or ['']]
     def certificate_file(path): return re.search(b'(?s).*-----BEGIN CERTIFICATE-----.*', content(path))[0]
     parser.add_argument('--key', required=True, action='extend', type=key_file)
-    files = (place, '--directory', Directory), (place, '--proof', content), (parser, '--since', content), (parser, '--timestamp-ca', certificate_file)
+    files = (place, '--directory', Directory), (place, '--proof', binary), (parser, '--since', content), (parser, '--timestamp-ca', certificate_file)
     for group, name, read in files: group.add_argument(name, type=read)
     options = parser.parse_args()
     since = options.since and options.since.replace(b'\r\n', b'\n').removeprefix(b'\xef\xbb\xbf').strip() + b'\n'  # Mail and editors change them.
@@ -319,9 +319,9 @@ def main():
     options.directory or not (since or options.timestamp_ca) or parser.error('--proof needs no archive: leave out --since and --timestamp-ca')
     verification, counts = Verification(options.directory, options.key, options.timestamp_ca), ('0 lines', 0)
     try:
-        counts = verification.run(since) if options.directory else verification.prove(options.proof.decode('utf-8', 'replace'))
+        counts = verification.run(since) if options.directory else verification.prove(options.proof)
     except OSError as error:
-        verification.find('unproven', options.directory, str(error))
+        verification.find('unproven', options.directory or '--proof', str(error))
     # Whoever may write files may give them names with control characters.
     sys.stdout.writelines(ascii('%s %s: %s' % finding)[1:-1] + '\n' for finding in verification.findings)
     result = next((each for each in ('altered', 'unproven') if each in [finding[0] for finding in verification.findings]), 'intact')

@@ -59,10 +59,28 @@ export function readInput(file: string, option: string): Buffer {
   }
 }
 
+/**
+ * The same, without waiting for a pipe that nobody writes when the signal is aborted.
+ * @throws WaybillError `usage`; the reason of the signal when it is aborted
+ */
+export async function readAbortable(file: string, option: string, signal: AbortSignal): Promise<Buffer> {
+  return Buffer.concat(await Array.fromAsync(chunksOf(file, option, signal)));
+}
+
 /** A pipe is read as a socket: no signal ends a read of a file that waits. */
 function contentOf(file: string): Readable {
   if (statSync(file, { throwIfNoEntry: false })?.isFIFO() !== true) return createReadStream(file);
   return new Socket({ fd: openSync(file, constants.O_RDONLY | constants.O_NONBLOCK), readable: true, writable: false });
+}
+
+async function* chunksOf(file: string, option: string, signal: AbortSignal): AsyncGenerator<Buffer> {
+  try {
+    yield* addAbortSignal(signal, contentOf(file)) as AsyncIterable<Buffer>;
+  } catch (cause) {
+    signal.throwIfAborted();
+    if (!(cause instanceof Error && 'syscall' in cause)) throw cause;
+    throw new WaybillError('usage', `cannot read ${option} "${file}": ${messageOf(cause)}`, { cause });
+  }
 }
 
 /** Far more than a line of any input has. */
@@ -85,20 +103,14 @@ export async function* inputLines(file: string, option: string, signal: AbortSig
     [parts, length] = [[], 0];
     return text;
   };
-  try {
-    for await (const chunk of addAbortSignal(signal, contentOf(file)) as AsyncIterable<Buffer>) {
-      let start = 0;
-      for (let end = chunk.indexOf(lineFeed); end >= 0; end = chunk.indexOf(lineFeed, start)) {
-        add(chunk.subarray(start, end));
-        yield line();
-        start = end + 1;
-      }
-      add(chunk.subarray(start));
+  for await (const chunk of chunksOf(file, option, signal)) {
+    let start = 0;
+    for (let end = chunk.indexOf(lineFeed); end >= 0; end = chunk.indexOf(lineFeed, start)) {
+      add(chunk.subarray(start, end));
+      yield line();
+      start = end + 1;
     }
-  } catch (cause) {
-    signal.throwIfAborted();
-    if (!(cause instanceof Error && 'syscall' in cause)) throw cause;
-    throw new WaybillError('usage', `cannot read ${option} "${file}": ${messageOf(cause)}`, { cause });
+    add(chunk.subarray(start));
   }
   if (length > 0) yield line();
 }

@@ -158,5 +158,5 @@ export function segmentPath(firstLeaf: number, file: Uint8Array): string {
 
 /** The lines of a file of proofs. */
 export function linesIn(text: string): string[] {
-  return text.replace(/\n$/, '').split('\n');
+  return text === '' ? [] : text.replace(/\n$/, '').split('\n');
 }

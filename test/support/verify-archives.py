@@ -5,7 +5,7 @@ sets the archive and has no answer; {"changes": {path: base64 or null}} judges a
 that has the first n of these writes, and those up to m right before operation k of verify.py. The answer is one line: the severity and object of
 each finding, as JSON.
 """
-import base64, importlib.util, json, os, sys, tempfile
+import base64, importlib.util, io, json, os, sys, tempfile
 
 path = os.path.join(os.path.dirname(__file__), '../../content/archive/verify.py')
 spec = importlib.util.spec_from_file_location('verify', path)
@@ -91,7 +91,7 @@ for line in sys.stdin:
         verification = judge_growing(request)
     elif 'proof' in request:
         verification = verify.Verification(Memory({}), keys_of(request))
-        verification.prove(request['proof'])
+        verification.prove(io.BytesIO(request['proof'].encode()))
     else:
         changed = {path: data for path, data in {**files, **decoded(request['changes'])}.items() if data is not None}
         elsewhere = changed.pop('--since', since)

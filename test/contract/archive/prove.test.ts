@@ -1,16 +1,17 @@
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { checkProof, checkProofs, formatProof, parseProof } from '../../../src/archive/proof-file.ts';
+import { checkProof, checkProofs, formatProof, parseProof, worstOf } from '../../../src/archive/proof-file.ts';
 import type { InclusionProof } from '../../../src/archive/proof-file.ts';
 import { Prover } from '../../../src/archive/prove.ts';
 import { formatVerifier, signerOf } from '../../../src/archive/signed-note.ts';
 import { bundlePath, tileAt } from '../../../src/archive/tiles.ts';
 import { Turns } from '../../../src/archive/verify/turns.ts';
 import { keyFrom, linesIn, MemoryStore, recordLine, segmentPath, start, windowLines, writeArchive } from '../../support/archive.ts';
-import { hasPython, resultOf, secondProofCheck, verifyWithPython } from '../../support/second-verifier.ts';
+import { hasPython, resultOf, secondProofCheck, verifyProgram, verifyWithPython } from '../../support/second-verifier.ts';
 
 const store = new MemoryStore();
 const lines = windowLines(100, 9);
@@ -226,6 +227,17 @@ describe('a proof', () => {
     expect(await (await Prover.open(new MemoryStore(files))).record(recordLine(4, start).uid)).toBeDefined();
   });
 
+  it('is checked with its own checkpoint, whichever the one before had', async () => {
+    const proof = await proofOf(records[0]?.uid ?? '');
+    const forged = { ...proof, checkpoint: Buffer.from(proof.checkpoint.toString().replace(/.{9}\n$/, 'AAAAAAA=\n')) };
+    const unsigned = { ...proof, checkpoint: Buffer.from(proof.checkpoint.toString().replace(/\u2014 \S+/, '\u2014 other')) };
+    const results = await checkProofs(
+      [proof, proof, forged, unsigned, unsigned, proof].map((each) => formatProof(each)),
+      [verifier()],
+    );
+    expect(results.map(({ result }) => result)).toEqual(['intact', 'intact', 'altered', 'unproven', 'unproven', 'intact']);
+  });
+
   it('is checked until a signal ends it', async () => {
     const reason = new Error('stopped');
     const turns = new Turns(AbortSignal.abort(reason));
@@ -239,24 +251,24 @@ describe('a proof', () => {
     const changes: readonly (Partial<InclusionProof> | string)[] = [
       ...[{}, { index: other.index }, { index: 0 }, { hashes: rest }, { hashes: [...proof.hashes, ...rest] }, { line: other.line }],
       ...[{ entry: other.entry }, { hashes: [Buffer.alloc(31), ...rest] }, { checkpoint: Buffer.from('no checkpoint') }],
-      ...['', '{}', '[]', 'text', formatProof(proof).replace('waybill-proof/1', 'waybill-proof/2'), formatProof(proof).repeat(3)],
+      ...['', '\n', '{}', '[]', 'text', formatProof(proof).replace('waybill-proof/1', 'waybill-proof/2'), formatProof(proof).repeat(3)],
       // Half of a character in place of U+FFFD, which an encoder would put in its place.
       formatProof({ ...proof, line: Buffer.from(`${proof.line.toString().slice(0, -1)}\ufffd}`) }).replace('\ufffd', String.raw`\ud800`),
       formatProof(proof) + formatProof({ ...proof, index: 7 }),
     ];
-    for (const [seed, accepted] of [
-      [1, 'intact'],
-      [2, 'unproven'],
+    for (const [seed, accepted, count] of [
+      [1, 'intact', 2],
+      // A text without a proof is unproven with any key.
+      [2, 'unproven', 3],
     ] as const) {
       const results: string[] = [];
       for (const change of changes) {
         const text = typeof change === 'string' ? change : formatProof({ ...proof, ...change });
-        const ours = (await checkProofs(linesIn(text), [verifier(seed)])).map(({ result }) => result);
-        const worst = (['altered', 'unproven', 'intact'] as const).find((result) => ours.includes(result)) ?? 'altered';
+        const worst = worstOf(await checkProofs(linesIn(text), [verifier(seed)]));
         expect(resultOf(await secondProofCheck(text, formatVerifier(verifier(seed)))), text).toBe(worst);
         results.push(worst);
       }
-      expect(results.filter((result) => result === accepted)).toHaveLength(2);
+      expect(results.filter((result) => result === accepted)).toHaveLength(count);
     }
   });
 
@@ -268,10 +280,13 @@ describe('a proof', () => {
         [1, text, 0],
         [1, text.replace('waybill-proof/1', 'waybill-proof/2'), 1],
         [2, text, 3],
+        [1, '', 3],
       ] as const) {
         writeFileSync(join(folder, 'key'), formatVerifier(verifier(seed)));
         writeFileSync(join(folder, 'proof'), content);
         expect(verifyWithPython('--proof', join(folder, 'proof'), '--key', join(folder, 'key')).code, content).toBe(code);
+        const piped = `cat "$1/proof" | python3 "$0" --proof /dev/stdin --key "$1/key"`;
+        expect(spawnSync('bash', ['-c', piped, verifyProgram, folder]).status, content).toBe(code);
       }
     } finally {
       rmSync(folder, { recursive: true });

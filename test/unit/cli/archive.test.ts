@@ -1,4 +1,5 @@
 /** `waybill archive`: exit codes and output of verify, prove and export, on archives in a directory. */
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -178,6 +179,28 @@ test('export gives the lines of a period and a source, each with its proof', asy
   expect((await archive('export', ...place(), '--source', 'other')).stdout).toBe('');
 });
 
+test('verify proves nothing from a file without a proof', async () => {
+  const empty = join(folder, 'empty');
+  writeFileSync(empty, '');
+  expect(await archive('verify', '--proof', empty, ...key())).toMatchObject({
+    code: 3,
+    stdout: expect.stringContaining(`UNPROVEN: "${empty}" has no proof`) as string,
+  });
+  const { code, stdout } = await archive('verify', '--proof', empty, ...key(), '--json');
+  expect([code, JSON.parse(stdout)]).toEqual([3, { result: 'unproven', proofs: [] }]);
+});
+
+test.each(['--key', '--since', '--timestamp-ca'])('a signal ends verify while %s is a pipe that nobody writes', async (option) => {
+  const pipe = join(folder, 'pipe');
+  execFileSync('mkfifo', [pipe]);
+  const stop = new AbortController();
+  const reason = new Error('stopped');
+  setTimeout(() => stop.abort(reason), 20);
+  const given = option === '--key' ? [] : key();
+  const ended = outputOf((args, io) => command.run(args, io), ['verify', ...place(), ...given, option, pipe], { signal: stop.signal });
+  await expect(ended).rejects.toBe(reason);
+});
+
 test.each<[string, () => string[]]>([
   ['no place', () => ['verify', ...key()]],
   ['two places', () => ['verify', ...place(), '--sink', 'archive', ...key()]],
@@ -185,6 +208,7 @@ test.each<[string, () => string[]]>([
   ['a directory that does not exist', () => ['verify', '--directory', join(folder, 'none'), ...key()]],
   ['an invalid key', () => ['verify', ...place(), '--key', join(directory, 'checkpoint')]],
   ['a proof and a place', () => ['verify', ...place(), ...key(), '--proof', 'x']],
+  ['a proof and a configuration', () => ['verify', ...key(), '--proof', 'x', '--config', 'waybill.yaml']],
   ['a uid of another length', () => ['prove', ...place(), '--uid', 'x']],
 ])('%s is wrong usage', async (_name, args) => {
   await expect(archive(...args())).rejects.toMatchObject({ code: 'usage' });

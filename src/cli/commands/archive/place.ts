@@ -11,7 +11,7 @@ import { openStore } from '../../../sink/archive/open-store.ts';
 import { placeOf as nameOf, type ArchiveSettings } from '../../../sink/archive/settings.ts';
 import type { SinkContext } from '../../../sink/define.ts';
 import { byId } from '../../not-found.ts';
-import { readInput, type Io } from '../../io.ts';
+import { readAbortable, type Io } from '../../io.ts';
 import { configOption, text, texts, type ValuesOf } from '../../option.ts';
 
 export const placeOptions = {
@@ -65,16 +65,20 @@ async function configured(
  * The keys of `--key`; without it, the public halves of the sink's signing keys.
  * @throws WaybillError `usage` when there is none
  */
-export async function keysOf(files: readonly string[], place?: Place): Promise<readonly Verifier[]> {
-  if (files.length > 0) return files.flatMap(keysIn);
+export async function keysOf(files: readonly string[], signal: AbortSignal, place?: Place): Promise<readonly Verifier[]> {
+  if (files.length > 0) {
+    const keys: Verifier[] = [];
+    for (const file of files) keys.push(...(await keysIn(file, signal)));
+    return keys;
+  }
   if (!place?.settings)
     throw new WaybillError('usage', 'missing --key FILE: the public key that you received from the operator of the archive');
   const origin = await originOf(place.store);
   return origin === undefined ? [] : signingKeysOf(place.settings, place.sink ?? '').map((key) => signerOf(origin, key));
 }
 
-function keysIn(file: string): readonly Verifier[] {
-  const lines = readInput(file, '--key')
+async function keysIn(file: string, signal: AbortSignal): Promise<readonly Verifier[]> {
+  const lines = (await readAbortable(file, '--key', signal))
     .toString('utf8')
     .replace(/^\ufeff/, '')
     .split('\n')

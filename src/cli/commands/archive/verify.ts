@@ -1,7 +1,7 @@
 /** `waybill archive verify`: checks an archive, or proofs of single lines, against public keys. */
 import type { X509Certificate } from 'node:crypto';
 import { systemClock } from '../../../clock.ts';
-import { checkProofs } from '../../../archive/proof-file.ts';
+import { checkProofs, worstOf } from '../../../archive/proof-file.ts';
 import { Findings } from '../../../archive/verify/findings.ts';
 import { Turns } from '../../../archive/verify/turns.ts';
 import { verifyArchive, type VerifyReport } from '../../../archive/verify/verify.ts';
@@ -10,7 +10,7 @@ import { counted, grouped, rfc3339 } from '../../../report/format-time.ts';
 import { parseDuration } from '../../../settings/units.ts';
 import { assertForward, parsePeriod } from '../../../settings/period.ts';
 import { subcommand } from '../../command.ts';
-import { inputLines, printJson, readInput, type Io } from '../../io.ts';
+import { inputLines, printJson, readAbortable, type Io } from '../../io.ts';
 import { jsonOption, parsed, text, timeOptions, type ValuesOf } from '../../option.ts';
 import { keyOption, keysOf, placeOf, placeOptions } from './place.ts';
 import { Progress } from '../../progress.ts';
@@ -37,7 +37,7 @@ async function run(values: Values, io: Io): Promise<number> {
   if (values.proof !== undefined) return verifyProofs(values.proof, values, io);
   const place = await placeOf(values, io);
   await using store = place.store;
-  const verifiers = await keysOf(values.key, place);
+  const verifiers = await keysOf(values.key, io.signal, place);
   const now = systemClock.now() * 1_000;
   const progress = new Progress(io.stderr);
   const findings = new Findings();
@@ -45,8 +45,8 @@ async function run(values: Values, io: Io): Promise<number> {
   assertForward('verify', period.from, period.to, values);
   const options = {
     ...period,
-    since: values.since === undefined ? undefined : checkpointIn(values.since),
-    timeStamps: values['timestamp-ca'] === undefined ? undefined : { roots: await rootsIn(values['timestamp-ca']), now },
+    since: values.since === undefined ? undefined : await checkpointIn(values.since, io.signal),
+    timeStamps: values['timestamp-ca'] === undefined ? undefined : { roots: await rootsIn(values['timestamp-ca'], io.signal), now },
     removedBefore: values.retention === undefined ? undefined : now - values.retention * 1_000,
     signal: io.signal,
     onProgress: ({ lines, of }: { readonly lines: number; readonly of: number }) =>
@@ -79,21 +79,21 @@ function unreadable(name: string, thrown: unknown, findings: Findings): VerifyRe
 }
 
 /** Mail and editors change line breaks and blanks around a text, and add a byte order mark: the signed lines do not depend on them. */
-function checkpointIn(file: string): Buffer {
+async function checkpointIn(file: string, signal: AbortSignal): Promise<Buffer> {
   // As bytes: what is not UTF-8 must stay wrong.
-  const text = readInput(file, '--since').toString('latin1').replaceAll('\r\n', '\n');
+  const text = (await readAbortable(file, '--since', signal)).toString('latin1').replaceAll('\r\n', '\n');
   const note = Buffer.from(`${text.replace(/^\xef\xbb\xbf/, '').replace(/^[ \t-\r]+|[ \t-\r]+$/g, '')}\n`, 'latin1');
   if (!note.includes('\n\n\u2014 '))
     throw new WaybillError('usage', `cannot use --since "${file}": it is not a checkpoint with a signature`);
   return note;
 }
 
-async function rootsIn(file: string): Promise<readonly X509Certificate[]> {
+async function rootsIn(file: string, signal: AbortSignal): Promise<readonly X509Certificate[]> {
+  const text = (await readAbortable(file, '--timestamp-ca', signal)).toString('utf8');
   const { certificatesIn } = await import('../../../archive/timestamp/token.ts');
   try {
-    return certificatesIn(readInput(file, '--timestamp-ca').toString('utf8'));
+    return certificatesIn(text);
   } catch (cause) {
-    if (cause instanceof WaybillError) throw cause;
     throw new WaybillError('usage', `cannot use --timestamp-ca "${file}": ${messageOf(cause)}`, { cause });
   }
 }
@@ -107,15 +107,16 @@ function reportJson({ sources, timeStamps, ...report }: VerifyReport): object {
 }
 
 async function verifyProofs(file: string, values: Values, io: Io): Promise<number> {
-  const given = (['directory', 'sink', 'from', 'to', 'since', 'retention', 'timestamp-ca'] as const).find(
+  const given = (['directory', 'sink', 'config', 'from', 'to', 'since', 'retention', 'timestamp-ca'] as const).find(
     (name) => values[name] !== undefined,
   );
   if (given !== undefined) throw new WaybillError('usage', `cannot use --${given} with --proof: a proof is checked without the archive`);
-  const verifiers = await keysOf(values.key);
+  const verifiers = await keysOf(values.key, io.signal);
   const proofs = await checkProofs(inputLines(file, '--proof', io.signal), verifiers, new Turns(io.signal));
   const failed = proofs.map((proof, i) => ({ number: i + 1, ...proof })).filter((proof) => proof.result !== 'intact');
-  const result = failed.some((proof) => proof.result === 'altered') ? 'altered' : failed.length > 0 ? 'unproven' : 'intact';
+  const result = worstOf(proofs);
   if (values.json) printJson(io, { result, proofs });
+  else if (proofs.length === 0) io.stdout.write(`UNPROVEN: "${file}" has no proof\n`);
   else {
     for (const { number, message } of failed) io.stdout.write(`proof ${number}: ${message ?? ''}\n`);
     const count = counted(proofs.length - failed.length, 'line is', 'lines are');
