@@ -4,7 +4,8 @@ import { uidBytes } from '../record/identity.ts';
 import { checkpointPath, parseCheckpoint } from './checkpoint.ts';
 import type { Checkpoint } from './checkpoint.ts';
 import { isRecord, parseBundle, uidOf } from './entry.ts';
-import { equal, inclusionRanges, sha256 } from './merkle.ts';
+import { equal, hashBytes, inclusionRanges, leafHash, sha256 } from './merkle.ts';
+import type { LeafRange } from './merkle.ts';
 import { parseLine } from './parse-line.ts';
 import type { LineFacts } from './parse-line.ts';
 import type { InclusionProof } from './proof-file.ts';
@@ -13,8 +14,9 @@ import type { SegmentName } from './segment.ts';
 import { openNote } from './signed-note.ts';
 import type { ArchiveStore } from './store.ts';
 import { checkpointNumbers } from './stored-log.ts';
-import { bundlePath, edgeTiles, rangeHash, tileAt, tilePath, tilesOf, tileWidth } from './tiles.ts';
-import type { TileId } from './tiles.ts';
+import { TiledTree } from './tiled-tree.ts';
+import { bundlePath, completeRoot, edgeTiles, rangeHash, tileAt, tilePath, tilesOf, tileWidth } from './tiles.ts';
+import type { Tile, TileId } from './tiles.ts';
 import { indexNumber, indexPath, indexWidth, searchIndex } from './uid-index.ts';
 
 /** Files of the index that are requested at once, 1 MiB each. */
@@ -26,26 +28,42 @@ const bundlesAtOnce = 16;
 /** Places before a line where its segment may begin: anyone with the storage may add files. */
 const maxPlaces = 100;
 
+/** Lines whose segments cannot be read. */
+export interface LeftOut extends LeafRange {
+  /**
+   * `removed`: the oldest segments are missing, as retention leaves an archive. `missing`: other segments are.
+   * `altered`: files have their names, but not the lines of the log.
+   */
+  readonly result: 'removed' | 'missing' | 'altered';
+  /** What is wrong with the first of these files. */
+  readonly problem: string | undefined;
+}
+
 export class Prover {
-  /** A newer checkpoint whose lines cannot be proven, because tiles of it are missing. */
+  /** A newer checkpoint whose lines cannot be proven, because tiles of it are missing or do not have its root. */
   readonly newer: string | undefined;
   readonly #store: ArchiveStore;
   readonly #note: Buffer;
   readonly #checkpoint: Checkpoint;
   /** In the order of their first leaves. */
   readonly #segments: readonly SegmentName[];
-  /** By path. */
-  readonly #tiles = new Map<string, Uint8Array>();
-  /** Why the last segment could not be read. */
+  /** The last tile of each level, by path: the signed root proves them. */
+  readonly #edge: ReadonlyMap<string, Uint8Array>;
+  /** Other tiles, by path. */
+  readonly #tiles = new Map<string, Promise<Uint8Array>>();
+  /** The hash that was computed last for each place of a proof, from its end: most ranges of neighbouring lines are equal. */
+  readonly #hashes = new Map<number, { readonly range: LeafRange; readonly hash: Uint8Array }>();
+  /** Why the first segment since it was reset could not be used. */
   #problem: string | undefined;
   /** The bundle that was read last: lines are proven in order. */
   #last: { readonly bundle: number; readonly entries: readonly Buffer[] } | undefined;
 
-  private constructor(store: ArchiveStore, { note, checkpoint, newer }: Newest, segments: readonly SegmentName[]) {
+  private constructor(store: ArchiveStore, { note, checkpoint, edge, newer }: Newest, segments: readonly SegmentName[]) {
     this.newer = newer;
     this.#store = store;
     this.#note = note;
     this.#checkpoint = checkpoint;
+    this.#edge = new Map(edge.map((tile) => [tilePath(tile), tile.hashes]));
     this.#segments = segments;
   }
 
@@ -105,35 +123,74 @@ export class Prover {
     return undefined;
   }
 
-  /** The lines of the archive that `isWanted` selects, in order. Memory does not grow with their number. */
-  async *lines(isWanted: (facts: LineFacts) => boolean): AsyncGenerator<InclusionProof> {
+  /**
+   * The lines of the archive that `isWanted` selects, in order. Memory does not grow with their number.
+   * @param onLeftOut  called, in order, for the lines between those of the segments that are there
+   */
+  async *lines(isWanted: (facts: LineFacts) => boolean, onLeftOut: (part: LeftOut) => void): AsyncGenerator<InclusionProof> {
+    const { size } = this.#checkpoint;
     let next = 0;
+    const leaveOut = (to: number): void => {
+      const absent = next === 0 && to < size ? 'removed' : 'missing';
+      if (next < to) onLeftOut({ from: next, to, result: this.#problem === undefined ? absent : 'altered', problem: this.#problem });
+      this.#problem = undefined;
+    };
     for (const segment of this.#segments) {
-      if (segment.firstLeaf !== next) continue;
+      // A committed segment ends where another begins: none begins before `next` and ends after it.
+      if (segment.firstLeaf < next || segment.firstLeaf >= size) continue;
       const lines = await this.#committedLines(segment);
+      if (lines.length === 0) continue;
+      leaveOut(segment.firstLeaf);
       for (const [i, { line, entry }] of lines.entries()) {
         const facts = parseLine(line);
         if (facts && isWanted(facts)) yield await this.#proof(segment.firstLeaf + i, entry, line);
       }
-      next += lines.length;
-      if (lines.length > 0) this.#problem = undefined;
+      next = segment.firstLeaf + lines.length;
     }
-    if (next !== this.#checkpoint.size) throw unusable(segmentName(next), this.#problem ?? `the lines from leaf ${next} on are missing`);
+    leaveOut(size);
   }
 
   async #proof(index: number, entry: Buffer, line: Buffer): Promise<InclusionProof> {
-    const { size } = this.#checkpoint;
-    const ranges = inclusionRanges(index, size);
-    for (const tile of ranges.flatMap((range) => tilesOf(range, size))) await this.#load(tile);
-    const hashes = ranges.map((range) => rangeHash(range, size, (tile) => this.#tiles.get(tilePath(tile)) ?? new Uint8Array()));
-    if (this.#tiles.size > maxTiles) this.#tiles.clear();
+    const ranges = inclusionRanges(index, this.#checkpoint.size);
+    const hashes: Uint8Array[] = [];
+    for (const [i, range] of ranges.entries())
+      hashes.push(this.#known(range, ranges.length - i) ?? (await this.#hash(range, ranges.length - i)));
     return { line, entry, index, hashes, checkpoint: this.#note };
   }
 
-  async #load(tile: TileId): Promise<void> {
+  #known({ from, to }: LeafRange, place: number): Uint8Array | undefined {
+    const last = this.#hashes.get(place);
+    return last?.range.from === from && last.range.to === to ? last.hash : undefined;
+  }
+
+  async #hash(range: LeafRange, place: number): Promise<Uint8Array> {
+    const { size } = this.#checkpoint;
+    const tiles = new Map<string, Uint8Array>();
+    for (const tile of tilesOf(range, size)) tiles.set(tilePath(tile), await this.#tile(tile));
+    const hash = rangeHash(range, size, (tile) => tiles.get(tilePath(tile)) ?? new Uint8Array());
+    this.#hashes.set(place, { range, hash });
+    return hash;
+  }
+
+  /** The hashes of a tile that lead to the signed root. */
+  async #tile(tile: TileId): Promise<Uint8Array> {
     const path = tilePath(tile);
-    if (this.#tiles.has(path)) return;
-    this.#tiles.set(path, await needed(this.#store, path));
+    const edge = this.#edge.get(path);
+    if (edge) return edge;
+    if (this.#tiles.size >= maxTiles) this.#tiles.clear();
+    const read = this.#tiles.get(path) ?? this.#readTile(tile, path);
+    this.#tiles.set(path, read);
+    return read;
+  }
+
+  /** A complete tile. */
+  async #readTile({ level, index }: TileId, path: string): Promise<Uint8Array> {
+    const parent = await this.#tile(tileAt(level + 1, Math.floor(index / tileWidth), this.#checkpoint.size));
+    const hashes = await needed(this.#store, path);
+    const root = hashAt(parent, index % tileWidth);
+    if (hashes.length !== tileWidth * hashBytes || !equal(completeRoot(hashes), root))
+      throw unusable(path, 'it does not lead to the signed root');
+    return hashes;
   }
 
   async #bundle(bundle: number): Promise<readonly Buffer[]> {
@@ -146,6 +203,15 @@ export class Prover {
     const path = bundlePath(tileAt(0, bundle, this.#checkpoint.size));
     const entries = parseBundle(await needed(this.#store, path));
     if (!entries) throw unusable(path, 'it is not a bundle of entries');
+    return entries;
+  }
+
+  /** Whoever may write files may change entries and segments alike: the tile shows it. */
+  async #signedEntries(bundle: number): Promise<readonly Buffer[]> {
+    const tile = tileAt(0, bundle, this.#checkpoint.size);
+    const [entries, hashes] = await Promise.all([this.#readBundle(bundle), this.#tile(tile)]);
+    if (entries.length !== tile.width || entries.some((entry, i) => !equal(leafHash(entry), hashAt(hashes, i))))
+      throw unusable(bundlePath(tile), 'its entries do not lead to the signed root');
     return entries;
   }
 
@@ -164,50 +230,61 @@ export class Prover {
         if (line && isOf(entry, line)) return line;
       }
     }
-    throw unusable(segmentName(firsts[0] ?? 0), this.#problem ?? `it has no line for leaf ${index}`);
+    throw unusable(segmentName(firsts[0] ?? 0), this.#problem ?? `it is missing, or has no line for leaf ${index}`);
   }
 
   /**
    * Empty for a file that does not have the lines of the log, such as a segment of an unfinished attempt.
    * The position as the last line shows that it is a complete segment: a part would hide the others.
    */
-  async #committedLines({ path, firstLeaf }: SegmentName): Promise<readonly { readonly line: Buffer; readonly entry: Buffer }[]> {
-    const lines = await this.#read(path);
-    const end = firstLeaf + lines.length;
-    if (lines.length === 0 || end > this.#checkpoint.size) return [];
-    const found: { line: Buffer; entry: Buffer }[] = [];
+  async #committedLines(segment: SegmentName): Promise<readonly CommittedLine[]> {
+    const lines = await this.#read(segment.path);
+    if (lines.length === 0) return [];
+    const found = await this.#withEntries(lines, segment.firstLeaf);
+    if (found.length === lines.length && parseLine(lines.at(-1) ?? Buffer.alloc(0))?.kind === 'position') return found;
+    this.#problem ??= `"${segment.path}" does not have the signed lines`;
+    return [];
+  }
+
+  /** Ends before the first line that is not the one of its leaf. */
+  async #withEntries(lines: readonly Buffer[], firstLeaf: number): Promise<readonly CommittedLine[]> {
+    const found: CommittedLine[] = [];
+    const end = Math.min(firstLeaf + lines.length, this.#checkpoint.size);
     for (let bundle = Math.floor(firstLeaf / tileWidth); bundle * tileWidth < end; bundle += bundlesAtOnce) {
       const numbers = Array.from({ length: bundlesAtOnce }, (_, i) => bundle + i).filter((number) => number * tileWidth < end);
-      const bundles = await Promise.all(numbers.map((number) => this.#readBundle(number)));
+      const bundles = await Promise.all(numbers.map((number) => this.#signedEntries(number)));
       for (const entry of bundles.flat().slice(Math.max(0, firstLeaf - bundle * tileWidth), end - bundle * tileWidth)) {
         const line = lines[found.length];
-        if (!line || !isOf(entry, line)) return [];
+        if (!line || !isOf(entry, line)) return found;
         found.push({ line, entry });
       }
     }
-    return found.length === lines.length && parseLine(lines.at(-1) ?? Buffer.alloc(0))?.kind === 'position' ? found : [];
+    return found;
   }
 
   /** Empty for a file that is not a segment. */
   async #read(path: string): Promise<readonly Buffer[]> {
     const bytes = await this.#store.read(path);
-    if (!bytes) {
-      this.#problem = 'it is missing';
-      return [];
-    }
+    if (!bytes) return [];
     try {
       return [...linesOf(await unpackSegment(bytes))];
     } catch (thrown) {
       if (!(thrown instanceof SegmentError)) throw thrown;
-      this.#problem = thrown.message;
+      this.#problem ??= `"${path}" is not a segment: ${thrown.message}`;
       return [];
     }
   }
 }
 
+interface CommittedLine {
+  readonly line: Buffer;
+  readonly entry: Buffer;
+}
+
 interface Newest {
   readonly note: Buffer;
   readonly checkpoint: Checkpoint;
+  readonly edge: readonly Tile[];
   readonly newer: string | undefined;
 }
 
@@ -220,9 +297,11 @@ async function newestOf(store: ArchiveStore): Promise<Newest> {
   const notes = (await Promise.all(paths.map((path) => noteAt(store, path)))).flatMap((note) => note ?? []);
   const [largest, ...others] = notes.sort((x, y) => y.checkpoint.size - x.checkpoint.size);
   if (!largest) throw unusable('checkpoint', 'it is missing, or not a checkpoint');
-  for (const stored of [largest, ...others])
-    if (await hasTiles(store, stored.checkpoint.size)) return { ...stored, newer: stored === largest ? undefined : largest.path };
-  return { ...largest, newer: undefined };
+  for (const { note, checkpoint, path } of [largest, ...others]) {
+    const edge = await edgeOf(store, checkpoint);
+    if (edge) return { note, checkpoint, edge, newer: path === largest.path ? undefined : largest.path };
+  }
+  throw unusable(largest.path, 'tiles of it are missing, or do not have its root');
 }
 
 interface StoredNote extends Pick<Newest, 'note' | 'checkpoint'> {
@@ -236,12 +315,16 @@ async function noteAt(store: ArchiveStore, path: string): Promise<StoredNote | u
   return note && checkpoint && { path, note, checkpoint };
 }
 
-/** The last entries and tiles: all before them are stored earlier. */
-async function hasTiles(store: ArchiveStore, size: number): Promise<boolean> {
-  const last = tileAt(0, Math.ceil(size / tileWidth) - 1, size);
-  const paths = [bundlePath(last), ...edgeTiles(size).map(tilePath)];
-  const found = await Promise.all(paths.map((path) => store.read(path)));
-  return found.every((bytes) => bytes !== undefined);
+/**
+ * The last tile of each level of the tree of a checkpoint. All before them, and before the last entries, are stored earlier.
+ * @returns undefined if one of them is missing, or if they do not have the signed root
+ */
+async function edgeOf(store: ArchiveStore, { size, root }: Checkpoint): Promise<readonly Tile[] | undefined> {
+  const tiles = edgeTiles(size);
+  const paths = [bundlePath(tileAt(0, Math.ceil(size / tileWidth) - 1, size)), ...tiles.map(tilePath)];
+  const [entries, ...found] = await Promise.all(paths.map((path) => store.read(path)));
+  const edge = tiles.flatMap((tile, i) => (found[i]?.length === tile.width * hashBytes ? { ...tile, hashes: found[i] } : []));
+  return entries && edge.length === tiles.length && equal(TiledTree.from(size, edge).root(), root) ? edge : undefined;
 }
 
 function isOfUid(entry: Uint8Array, uid: Uint8Array): boolean {
@@ -251,6 +334,10 @@ function isOfUid(entry: Uint8Array, uid: Uint8Array): boolean {
 /** An entry ends with the SHA-256 of its line. */
 function isOf(entry: Buffer, line: Uint8Array): boolean {
   return equal(sha256(line), entry.subarray(25));
+}
+
+function hashAt(hashes: Uint8Array, i: number): Uint8Array {
+  return hashes.subarray(i * hashBytes, (i + 1) * hashBytes);
 }
 
 async function needed(store: ArchiveStore, path: string): Promise<Buffer> {

@@ -6,7 +6,11 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { checkProof, checkProofs, formatProof, parseProof, worstOf } from '../../../src/archive/proof-file.ts';
 import type { InclusionProof } from '../../../src/archive/proof-file.ts';
+import { formatEntry } from '../../../src/archive/entry.ts';
+import { leafHash } from '../../../src/archive/merkle.ts';
+import { parseLine } from '../../../src/archive/parse-line.ts';
 import { Prover } from '../../../src/archive/prove.ts';
+import type { LeftOut } from '../../../src/archive/prove.ts';
 import { formatVerifier, signerOf } from '../../../src/archive/signed-note.ts';
 import { bundlePath, tileAt } from '../../../src/archive/tiles.ts';
 import { Turns } from '../../../src/archive/verify/turns.ts';
@@ -38,6 +42,33 @@ function parsed(text: string): InclusionProof {
   if (!proof) throw new Error('expected a proof');
   return proof;
 }
+
+const none = ({ from }: LeftOut): void => expect.fail(`leaf ${from} is left out`);
+
+/** All lines of an archive, and what is left out. Every proof is checked. */
+async function exported(from: MemoryStore): Promise<{ readonly indexes: readonly number[]; readonly leftOut: readonly LeftOut[] }> {
+  const leftOut: LeftOut[] = [];
+  const indexes: number[] = [];
+  const key = signerOf(from.files.get('checkpoint')?.toString().split('\n')[0] ?? '', keyFrom(1));
+  const prover = await Prover.open(from);
+  const texts: string[] = [];
+  for await (const proof of prover.lines(
+    () => true,
+    (part) => leftOut.push(part),
+  )) {
+    texts.push(formatProof(proof));
+    indexes.push(proof.index);
+  }
+  expect((await checkProofs(texts, [key])).filter(({ result }) => result !== 'intact')).toEqual([]);
+  return { indexes, leftOut };
+}
+
+function segmentsOf({ files }: MemoryStore): readonly string[] {
+  return [...files.keys()].filter((path) => path.startsWith('segments/')).sort();
+}
+
+const leafOf = (path: string): number => Number(path.slice(9, 25));
+const flipped = (bytes: Buffer): Buffer => Buffer.concat([bytes.subarray(0, -1), Buffer.of((bytes.at(-1) ?? 0) ^ 1)]);
 
 describe('a proof', () => {
   it('proves that a record is in the archive, and reveals no other record', async () => {
@@ -121,25 +152,105 @@ describe('a proof', () => {
 
   it('is returned for each requested line, in order', async () => {
     const prover = await Prover.open(store);
-    const proofs = await Array.fromAsync(prover.lines(({ kind, seq }) => kind === 'ledger' || seq % 50 === 1));
+    const proofs = await Array.fromAsync(prover.lines(({ kind, seq }) => kind === 'ledger' || seq % 50 === 1, none));
     const seqs = proofs.map(({ line }) => (JSON.parse(line.toString()) as { seq: number }).seq);
     expect(seqs).toEqual(lines.filter(({ kind, seq }) => kind === 'ledger' || seq % 50 === 1).map(({ seq }) => seq));
     expect(seqs.length).toBeGreaterThan(100);
     for (const proof of proofs) expect(checkProof(proof, [verifier()])).toMatchObject({ result: 'intact' });
   });
 
-  it('skips the segment of an unfinished attempt, and refuses an archive that lacks one', async () => {
-    const paths = [...store.files.keys()].filter((path) => path.startsWith('segments/')).sort();
-    const [first = '', second = ''] = paths;
-    const attempt = new MemoryStore(store.files);
-    attempt.files.set(second.replace(/-[0-9a-f]{2}/, '-00'), gzipSync('{"kind":"operation","seq":171}\n'));
-    const all = async (from: MemoryStore): Promise<number> => (await Array.fromAsync((await Prover.open(from)).lines(() => true))).length;
-    expect(await all(attempt)).toBe(await all(store));
-    for (const path of [first, second, paths.at(-1) ?? '']) {
-      const lacking = new MemoryStore([...store.files].filter(([each]) => each !== path));
-      await expect(all(lacking), path).rejects.toMatchObject({ code: 'archive_broken' });
+  it('is made for the lines of the present segments, and the others are named', async () => {
+    const paths = segmentsOf(store);
+    const [, second = 0, third = 0] = paths.map(leafOf);
+    const last = leafOf(paths.at(-1) ?? '');
+    const size = (await exported(store)).indexes.length;
+    const [first, next, end, every] = [paths.slice(0, 1), paths.slice(1, 2), paths.slice(-1), paths];
+    for (const [name, lost, leftOut] of [
+      ['the oldest one', first, [{ from: 0, to: second, result: 'removed', problem: undefined }]],
+      ['the two oldest', [...first, ...next], [{ from: 0, to: third, result: 'removed', problem: undefined }]],
+      ['one between others', next, [{ from: second, to: third, result: 'missing', problem: undefined }]],
+      ['the newest one', end, [{ from: last, to: size, result: 'missing', problem: undefined }]],
+      [
+        'the first and the last',
+        [...first, ...end],
+        [
+          { from: 0, to: second, result: 'removed' },
+          { from: last, to: size, result: 'missing' },
+        ],
+      ],
+      ['all', every, [{ from: 0, to: size, result: 'missing', problem: undefined }]],
+    ] as const) {
+      const found = await exported(new MemoryStore([...store.files].filter(([path]) => !lost.includes(path))));
+      expect(found.leftOut, name).toMatchObject(leftOut);
+      const expected = Array.from({ length: size }, (_, i) => i).filter((i) => !leftOut.some(({ from, to }) => from <= i && i < to));
+      expect(found.indexes, name).toEqual(expected);
     }
   });
+
+  it('is made beside the segment of an unfinished attempt', async () => {
+    const attempt = new MemoryStore(store.files);
+    attempt.files.set((segmentsOf(store)[1] ?? '').replace(/-[0-9a-f]{2}/, '-00'), gzipSync('{"kind":"operation","seq":171}\n'));
+    expect(await exported(attempt)).toEqual(await exported(store));
+  });
+
+  it('is not made for the lines of an altered segment, and a planted file never makes lines look removed', async () => {
+    const [first = '', second = ''] = segmentsOf(store);
+    const file = store.files.get(first) ?? Buffer.alloc(0);
+    const text = gunzipSync(file).toString();
+    const without = [...store.files].filter(([path]) => path !== first);
+    for (const [name, path, bytes] of [
+      ['another line', first, gzipSync(text.replace('"seq":1,', '"seq":2,'))],
+      ['no gzip', first, Buffer.from('text')],
+      ['a segment under the number of a line within it', segmentPath(5, file), file],
+      ['a file within it', segmentPath(leafOf(second) - 1, Buffer.from('x')), Buffer.from('x')],
+    ] as const) {
+      const { leftOut, indexes } = await exported(new MemoryStore([...without, [path, bytes]]));
+      expect(leftOut, name).toMatchObject([
+        { from: 0, to: leafOf(second), result: 'altered', problem: expect.stringContaining(`"${path}"`) as string },
+      ]);
+      expect(indexes[0], name).toBe(leafOf(second));
+    }
+    // No line of the log: not a part of what is left out.
+    const size = Number(store.files.get('checkpoint')?.toString().split('\n')[1]);
+    const after = new MemoryStore([...without, [segmentPath(size, Buffer.from('x')), Buffer.from('x')]]);
+    expect((await exported(after)).leftOut).toMatchObject([{ result: 'removed' }]);
+  });
+
+  it.each<[string, (files: MemoryStore['files'], forged: Buffer, last: number) => void]>([
+    ['entries', () => undefined],
+    [
+      'entries and hashes',
+      (files, forged) => {
+        const [path, tile] = [...files].findLast(([each]) => each.startsWith('tile/0/')) ?? ['', Buffer.alloc(0)];
+        files.set(path, Buffer.concat([leafHash(forged), tile.subarray(32)]));
+      },
+    ],
+  ])('is refused with forged lines beside forged %s: they would hide others', async (_name, forge) => {
+    const { files } = await small();
+    const [path = ''] = segmentsOf(new MemoryStore(files));
+    const [first = '', ...others] = gunzipSync(files.get(path) ?? Buffer.alloc(0))
+      .toString()
+      .split('\n');
+    const line = first.replace('"source":"production"', '"source":"other"');
+    const facts = parseLine(Buffer.from(line));
+    if (facts?.kind !== 'record') throw new Error('expected a record');
+    const entry = formatEntry(facts, Buffer.from(line));
+    files.delete(path);
+    const segment = gzipSync([line, ...others].join('\n'));
+    files.set(segmentPath(0, segment), segment);
+    const [bundle, bytes] = [...files].findLast(([each]) => each.startsWith('tile/entries/')) ?? ['', Buffer.alloc(0)];
+    files.set(bundle, Buffer.concat([bytes.subarray(0, 2), entry, bytes.subarray(2 + entry.length)]));
+    forge(files, entry, 0);
+    await expect(exported(new MemoryStore(files))).rejects.toMatchObject({ code: 'archive_broken' });
+  });
+
+  it.each([/^tile\/0\/000$/, /^tile\/0\/001$/, /^tile\/1\/000/, /^tile\/0\/.*\.p/, /^tile\/entries\/001$/])(
+    'of each line is refused with a changed byte in %s',
+    async (name) => {
+      const files = new MemoryStore([...store.files].map(([path, bytes]) => [path, name.test(path) ? flipped(bytes) : bytes]));
+      await expect(exported(files)).rejects.toMatchObject({ code: 'archive_broken' });
+    },
+  );
 
   it('has the bytes of a line that is not UTF-8, which verify.py reads too', async () => {
     const record = Buffer.from('{"logId":1,"userName":"\xff\xed\xa0\x80"}', 'latin1');
@@ -173,15 +284,10 @@ describe('a proof', () => {
       ...[...planted, Buffer.from('no gzip'), Buffer.alloc(0)].map((each) => [segmentPath(0, each), each] as const),
       ...files,
     ]);
-    const wanted = async (store: MemoryStore): Promise<number[]> => {
-      const found: number[] = [];
-      for await (const { index } of (await Prover.open(store)).lines(({ kind }) => kind === 'record')) found.push(index);
-      return found;
-    };
-    expect(await wanted(beside)).toEqual(await wanted(new MemoryStore(files)));
+    expect(await exported(beside)).toEqual(await exported(new MemoryStore(files)));
     expect(await (await Prover.open(beside)).record(recordLine(1, start).uid)).toBeDefined();
     beside.files.delete(path);
-    await expect(wanted(beside)).rejects.toMatchObject({ code: 'archive_broken' });
+    expect((await exported(beside)).leftOut).toMatchObject([{ from: 0, result: 'altered' }]);
   });
 
   it.each([

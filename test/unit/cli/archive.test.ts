@@ -1,12 +1,13 @@
 /** `waybill archive`: exit codes and output of verify, prove and export, on archives in a directory. */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { DirectoryStore } from '../../../src/archive/directory-store.ts';
 import { formatVerifier, signerOf } from '../../../src/archive/signed-note.ts';
+import { WaybillError } from '../../../src/errors.ts';
 import { command } from '../../../src/cli/commands/archive/index.ts';
 import { publicKeyPath } from '../../support/archive-files.ts';
 import { keyFrom, minute, provenLine, recordLine, start, windowLines, writeArchive } from '../../support/archive.ts';
@@ -176,7 +177,90 @@ test('export gives the lines of a period and a source, each with its proof', asy
   expect(await archive('verify', '--proof', out, ...key())).toMatchObject({ code: 0 });
   expect(await archive('verify', '--proof', out, ...key(), '--json')).toMatchObject({ code: 0 });
   await expect(archive('export', ...place(), '--out', out)).rejects.toMatchObject({ code: 'usage' });
-  expect((await archive('export', ...place(), '--source', 'other')).stdout).toBe('');
+});
+
+const segments = async (): Promise<string[]> => (await Array.fromAsync(new DirectoryStore(directory).list('segments/'))).sort();
+
+test('export after retention has the lines that are there, and says how many are not', async () => {
+  const [first = '', second = '', third = ''] = await segments();
+  const lines = (text: string): number => text.split('\n').length - 1;
+  rmSync(join(directory, first));
+  const after = await archive('export', ...place());
+  expect(after).toMatchObject({ code: 0, stderr: expect.stringMatching(/^warning: 31 lines are left out, leaf 0 to leaf 30: /) as string });
+  // Each segment has a position, which is not exported.
+  expect(lines(after.stdout)).toBe(70);
+  writeFileSync(join(folder, 'proofs'), after.stdout);
+  expect(await archive('verify', '--proof', join(folder, 'proofs'), ...key())).toMatchObject({ code: 0 });
+  expect(await archive('export', ...place(), '--from', '2026-07-01T00:10:00Z')).toMatchObject({ code: 0 });
+  rmSync(join(directory, third));
+  const out = join(folder, 'out');
+  const hole = await archive('export', ...place(), '--out', out);
+  expect(hole).toMatchObject({ code: 3, stderr: expect.stringContaining('31 lines are left out, leaf 62 to leaf 92: ') as string });
+  expect(lines(readFileSync(out, 'utf8'))).toBe(40);
+  rmSync(join(directory, second));
+  writeFileSync(join(directory, second), 'text');
+  const altered = await archive('export', ...place());
+  expect(altered).toMatchObject({ code: 1, stderr: expect.stringContaining(`"${second}" is not a segment`) as string });
+});
+
+test('export of a period without a line proves nothing, and an unknown source is wrong usage', async () => {
+  const period = ['--from', '2026-08-01', '--to', '2026-08-02'];
+  expect(await archive('export', ...place(), ...period)).toMatchObject({
+    code: 3,
+    stdout: '',
+    stderr: expect.stringContaining('has none of this period') as string,
+  });
+  const out = join(folder, 'out');
+  for (const more of [[], period, ['--out', out]])
+    await expect(archive('export', ...place(), '--source', 'produktion', ...more)).rejects.toMatchObject({
+      code: 'usage',
+      message: expect.stringMatching(/"produktion".*"production"/) as string,
+    });
+  expect(existsSync(out)).toBe(false);
+});
+
+test('export leaves no part of a file', async () => {
+  const out = join(folder, 'out');
+  const read = DirectoryStore.prototype.read.bind(new DirectoryStore(directory));
+  const [, last = ''] = (await segments()).slice(2);
+  vi.spyOn(DirectoryStore.prototype, 'read').mockImplementation((path) =>
+    path === last ? Promise.reject(new WaybillError('sink_unavailable', 'no answer')) : read(path),
+  );
+  await expect(archive('export', ...place(), '--out', out)).rejects.toMatchObject({ code: 'sink_unavailable' });
+  vi.restoreAllMocks();
+  expect(existsSync(out)).toBe(false);
+  writeFileSync(out, 'other');
+  await expect(archive('export', ...place(), '--out', out)).rejects.toMatchObject({ code: 'usage' });
+  expect(readFileSync(out, 'utf8')).toBe('other');
+});
+
+test('export ends with a signal, and leaves no part of a file', async () => {
+  const out = join(folder, 'out');
+  for (const more of [[], ['--from', '2026-08-01']]) {
+    const stop = new AbortController();
+    const reason = new Error('stopped');
+    const read = DirectoryStore.prototype.read.bind(new DirectoryStore(directory));
+    vi.spyOn(DirectoryStore.prototype, 'read').mockImplementation((path) => {
+      if (path.startsWith('segments/')) stop.abort(reason);
+      return read(path);
+    });
+    const ended = outputOf((given, io) => command.run(given, io), ['export', ...place(), '--out', out, ...more], { signal: stop.signal });
+    await expect(ended).rejects.toBe(reason);
+    vi.restoreAllMocks();
+    expect(existsSync(out)).toBe(false);
+  }
+});
+
+test('prove and export say that tiles of the newest checkpoint may be about to be written', async () => {
+  const numbered = join(directory, 'checkpoints');
+  const [newest = '', before = ''] = readdirSync(numbered).sort().reverse();
+  rmSync(join(directory, 'checkpoint'));
+  writeFileSync(join(directory, 'checkpoint'), readFileSync(join(numbered, before)));
+  rmSync(join(directory, 'tile/entries/000.p/104'));
+  const { code, stderr } = await archive('export', ...place());
+  expect(code).toBe(0);
+  expect(stderr).toContain(`"checkpoints/${newest}"`);
+  expect(stderr).toContain('at this moment');
 });
 
 test('verify proves nothing from a file without a proof', async () => {

@@ -1,17 +1,18 @@
 /** `waybill archive prove` and `waybill archive export`: proofs that lines are in an archive. */
-import { createWriteStream } from 'node:fs';
+import { open, rm } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { systemClock } from '../../../clock.ts';
 import { formatProof } from '../../../archive/proof-file.ts';
-import { Prover } from '../../../archive/prove.ts';
+import { Prover, type LeftOut } from '../../../archive/prove.ts';
 import type { ArchiveStore } from '../../../archive/store.ts';
 import type { LineFacts } from '../../../archive/parse-line.ts';
 import { WaybillError, messageOf } from '../../../errors.ts';
 import type { Micros } from '../../../model/time.ts';
-import { counted } from '../../../report/format-time.ts';
+import { counted, grouped } from '../../../report/format-time.ts';
 import { assertForward, parsePeriod } from '../../../settings/period.ts';
 import { subcommand } from '../../command.ts';
 import { writeResult, type Io } from '../../io.ts';
+import { notFound } from '../../not-found.ts';
 import { parsed, required, text, timeOptions, type ValuesOf } from '../../option.ts';
 import { placeOf, placeOptions } from './place.ts';
 
@@ -42,7 +43,8 @@ async function proverOf(store: ArchiveStore, io: Pick<Io, 'stderr'>): Promise<Pr
   const prover = await Prover.open(store);
   if (prover.newer !== undefined)
     io.stderr.write(
-      `warning: the lines of "${prover.newer}" are left out, because tiles of it are missing; see "waybill archive verify"\n`,
+      `warning: the lines of "${prover.newer}" are left out: a daemon may be writing its tiles at this moment; ` +
+        'if the warning stays, see "waybill archive verify"\n',
     );
   return prover;
 }
@@ -58,25 +60,48 @@ export const exportLines = subcommand({
   summary: 'prints the lines of a period, each with a proof that the archive contains it, one a line',
   options: exportOptions,
   run: async (values: ValuesOf<typeof exportOptions>, io) => {
-    await using store = (await placeOf(values, io)).store;
+    const { store: opened, name } = await placeOf(values, io);
+    await using store = opened;
     const now = systemClock.now() * 1_000;
     const { from = -Infinity, to = Infinity } = parsePeriod(values, now);
     assertForward('export', from, to, values);
     const prover = await proverOf(store, io);
+    const [sources, results] = [new Set<string>(), new Set<LeftOut['result']>()];
     let count = 0;
+    const select = (facts: LineFacts): boolean => {
+      io.signal.throwIfAborted();
+      if ('source' in facts) sources.add(facts.source);
+      return isWanted(facts, values.source, from, to);
+    };
+    const leaveOut = (part: LeftOut): void => {
+      results.add(part.result);
+      io.stderr.write(leftOutText(part));
+    };
     async function* chunks(): AsyncGenerator<string> {
-      for await (const proof of prover.lines((facts) => isWanted(facts, values.source, from, to))) {
-        io.signal.throwIfAborted();
+      for await (const proof of prover.lines(select, leaveOut)) {
         count += 1;
         yield formatProof(proof);
       }
+      const isComplete = !results.has('altered') && !results.has('missing');
+      if (values.source !== undefined && !sources.has(values.source) && isComplete) throw notFound('source', values.source, [...sources]);
     }
     if (values.out === undefined) for await (const chunk of chunks()) await writeResult(io, [chunk]);
     else await writeNew(values.out, chunks(), io);
-    io.stderr.write(`exported ${counted(count, 'line')}\n`);
-    return 0;
+    const none = `no line: the archive "${name}" has none of this ${values.source === undefined ? 'period' : 'source and period'}`;
+    io.stderr.write(`exported ${count > 0 ? counted(count, 'line') : none}\n`);
+    if (results.has('altered')) return 1;
+    return count === 0 || results.has('missing') ? 3 : 0;
   },
 });
+
+function leftOutText({ from, to, result, problem }: LeftOut): string {
+  const reason = {
+    removed: 'their segments are missing, as retention leaves an archive; see "waybill archive verify --retention"',
+    missing: 'their segments are missing; see "waybill archive verify"',
+    altered: `${problem ?? ''}; see "waybill archive verify"`,
+  };
+  return `warning: ${counted(to - from, 'line is', 'lines are')} left out, leaf ${grouped(from)} to leaf ${grouped(to - 1)}: ${reason[result]}\n`;
+}
 
 /** True for a record or an operation whose time is in the period, and for a window that overlaps it. */
 function isWanted(facts: LineFacts, source: string | undefined, from: Micros, to: Micros): boolean {
@@ -88,12 +113,17 @@ function isWanted(facts: LineFacts, source: string | undefined, from: Micros, to
   return facts.time === undefined ? from === -Infinity && to === Infinity : from <= facts.time && facts.time < to;
 }
 
+/** A part of a result must not pass for it, and would be in the way of the next attempt. */
 async function writeNew(file: string, chunks: AsyncIterable<string>, { signal }: Io): Promise<void> {
+  const failed = (cause: unknown): WaybillError => new WaybillError('usage', `cannot write to "${file}": ${messageOf(cause)}`, { cause });
+  const handle = await open(file, 'wx', 0o600).catch((cause: unknown) => {
+    throw failed(cause);
+  });
   try {
-    await pipeline(chunks, createWriteStream(file, { flags: 'wx', mode: 0o600 }), { signal });
+    await pipeline(chunks, handle.createWriteStream(), { signal });
   } catch (cause) {
-    if (cause instanceof WaybillError) throw cause;
+    await rm(file, { force: true });
     signal.throwIfAborted();
-    throw new WaybillError('usage', `cannot write to "${file}": ${messageOf(cause)}`, { cause });
+    throw cause instanceof WaybillError ? cause : failed(cause);
   }
 }
