@@ -550,7 +550,7 @@ export const logEvents = {
     message: 'cannot stamp the newest checkpoint, retrying',
     fields: 'sink retryInMs error',
     meaning:
-      'The time-stamping authority did not answer, or its response is not valid. The archive continues without the time stamp of this day.',
+      'The authority did not answer, or its token is not valid or is from before the previous one. The archive continues without one for this day.',
   },
   'sink.adopted': {
     level: 'info',

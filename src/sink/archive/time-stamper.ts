@@ -28,12 +28,11 @@ interface StamperParts {
   readonly log: Log;
 }
 
-interface StoredToken {
-  readonly checkpoint: number;
-  /** Hash of the file, in hexadecimal. */
-  readonly sha256: string;
-  /** Undefined for a file that is not a token. */
-  readonly time: Micros | undefined;
+/** When the newest readable token was signed. */
+interface Signed {
+  readonly time: Micros;
+  /** The monotonic clock at this time, ms; undefined for a token of an earlier run. */
+  readonly at: number | undefined;
 }
 
 const dayUs = 86_400_000_000;
@@ -43,7 +42,8 @@ const [firstPause, lastPause] = [60_000, 3_600_000];
 export class TimeStamper implements AsyncDisposable {
   readonly #parts: StamperParts;
   readonly #stop = new AbortController();
-  #newest: StoredToken | undefined;
+  #newest: PositionLine['timestamp'];
+  #signed: Signed | undefined;
   #lastError: string | undefined;
   #checkpoint = 0;
   #work: Promise<void> | undefined;
@@ -60,11 +60,11 @@ export class TimeStamper implements AsyncDisposable {
 
   /** The newest token, for the next position line. */
   get newest(): PositionLine['timestamp'] {
-    return this.#newest && { checkpoint: this.#newest.checkpoint, sha256: this.#newest.sha256 };
+    return this.#newest;
   }
 
   get state(): TimeStampState {
-    return { newest: this.#newest?.time, lastError: this.#lastError };
+    return { newest: this.#signed?.time, lastError: this.#lastError };
   }
 
   /** Stamps the newest checkpoint if a time stamp is due. @param position  the last line that the checkpoint signs */
@@ -82,8 +82,16 @@ export class TimeStamper implements AsyncDisposable {
     await this.#parts.authority[Symbol.asyncDispose]();
   }
 
+  /**
+   * The clock of the authority counts: the local one may be wrong by days. After a restart only the local one is known; a wrong one
+   * then costs one more token.
+   */
   #isDue(): boolean {
-    return this.#newest?.time === undefined || dayOf(this.#newest.time) < dayOf(this.#parts.clock.now() * 1_000);
+    const { clock } = this.#parts;
+    if (!this.#signed) return true;
+    const { time, at } = this.#signed;
+    const now = at === undefined ? clock.now() * 1_000 : time + (clock.monotonic() - at) * 1_000;
+    return dayOf(now) !== dayOf(time);
   }
 
   /** Retries until the authority grants a token, or the sink is closed. */
@@ -104,38 +112,58 @@ export class TimeStamper implements AsyncDisposable {
   }
 
   async #stamp(signal: AbortSignal): Promise<void> {
-    const { id, store, authority, log } = this.#parts;
+    const { id, store, authority, clock, log } = this.#parts;
     const checkpoint = this.#checkpoint;
     const content = await store.read(checkpointPath(checkpoint));
     if (!content) throw new WaybillError('archive_broken', `cannot stamp "${checkpointPath(checkpoint)}": it is missing`);
     const { bytes, time } = await authority.stamp(content, signal);
+    this.#assertInOrder(time);
     const path = tokenPath(checkpoint);
-    if (!(await store.create(path, bytes))) await this.#readNewest();
-    else this.#newest = { checkpoint, sha256: digestOf(bytes), time };
+    if (await store.create(path, bytes)) {
+      this.#newest = { checkpoint, sha256: digestOf(bytes) };
+      this.#signed = { time, at: clock.monotonic() };
+    } else await this.#readNewest();
     this.#lastError = undefined;
     log.write('archive.time_stamped', { sink: id, path });
   }
 
-  /** Treats an unreadable token as missing: the next token is for another checkpoint. */
+  /** For verifiers, a token from before the previous one is an alteration, and a stored one stays. */
+  #assertInOrder(time: Micros): void {
+    if (!this.#signed || time >= this.#signed.time) return;
+    throw new WaybillError(
+      'sink_unavailable',
+      `cannot store the time stamp of the authority (sinks.${this.#parts.id}.timestamp): its time ${iso(time)} is before ` +
+        `${iso(this.#signed.time)}, the time of the one before`,
+    );
+  }
+
+  /** Treats an unreadable token as missing: the next token is for another checkpoint, and is after the newest readable one. */
   async #readNewest(): Promise<void> {
     const { store, authority } = this.#parts;
-    let newest = 0;
-    for await (const path of store.list('timestamps/')) newest = Math.max(newest, tokenNumber(path) ?? 0);
-    if (newest === 0) return;
-    const [token, content] = [await store.read(tokenPath(newest)), await store.read(checkpointPath(newest))];
-    if (!token || !content) return;
-    let time: Micros | undefined;
-    try {
-      time = authority.timeOf(token, content);
-    } catch (thrown) {
-      this.#lastError = `cannot read "${tokenPath(newest)}": ${messageOf(thrown)}`;
+    const numbers: number[] = [];
+    for await (const path of store.list('timestamps/')) numbers.push(tokenNumber(path) ?? 0);
+    let newest: PositionLine['timestamp'];
+    for (const checkpoint of numbers.sort((a, b) => b - a)) {
+      const content = await store.read(checkpointPath(checkpoint));
+      const token = content && (await store.read(tokenPath(checkpoint)));
+      if (!token) continue;
+      this.#newest = newest ??= { checkpoint, sha256: digestOf(token) };
+      try {
+        this.#signed = { time: authority.timeOf(token, content), at: undefined };
+        return;
+      } catch (thrown) {
+        this.#lastError = `cannot read "${tokenPath(checkpoint)}": ${messageOf(thrown)}`;
+      }
     }
-    this.#newest = { checkpoint: newest, sha256: digestOf(token), time };
   }
 }
 
 function dayOf(time: Micros): number {
   return Math.floor(time / dayUs);
+}
+
+function iso(time: Micros): string {
+  return new Date(time / 1_000).toISOString();
 }
 
 function digestOf(bytes: Uint8Array): string {

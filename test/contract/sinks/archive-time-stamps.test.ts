@@ -12,7 +12,7 @@ import { Secret } from '../../../src/settings/secret.ts';
 import { archive } from '../../../src/sink/archive/index.ts';
 import { publicKeyIn, publicKeyPath } from '../../support/archive-files.ts';
 import { temporary } from '../../support/model-journal.ts';
-import { hasPython, verifyWithPython } from '../../support/second-verifier.ts';
+import { hasPython, resultOf, secondVerifier, verifyWithPython } from '../../support/second-verifier.ts';
 import { readResponse } from '../../../src/archive/timestamp/token.ts';
 import type { WritableArchiveStore } from '../../../src/archive/store.ts';
 import type { Log } from '../../../src/model/telemetry.ts';
@@ -25,17 +25,22 @@ import { batchOf, contextOf, messages, ModelKept } from '../../support/sinks/sin
 
 const never = new AbortController().signal;
 const hour = 3_600_000;
+const day = 24 * hour;
+const startOf = Date.parse('2026-11-20T22:00:00Z');
 const digest = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
 describe.skipIf(!hasOpenssl || !hasPython)('time stamps of an archive', () => {
   /** An authority with the clock of the test. Its tokens are signed by `openssl cms`. */
-  const openssl = hasOpenssl ? new Authority() : (undefined as never);
+  const validity = { validFrom: startOf - day, validTo: startOf + 36_500 * day };
+  const openssl = hasOpenssl ? new Authority('Example', validity) : (undefined as never);
 
   afterAll(() => openssl[Symbol.dispose]());
 
   class Rig {
     readonly store: WritableArchiveStore & MemoryStore;
-    readonly clock = new VirtualClock(Date.parse('2026-11-20T22:00:00Z'), 'manual');
+    readonly clock = new VirtualClock(startOf, 'manual');
+    /** Clock of the authority at the start, ms. */
+    authority = startOf;
     readonly kept = new ModelKept();
     readonly events: string[] = [];
     /** Set: the authority does not answer. */
@@ -51,8 +56,8 @@ describe.skipIf(!hasOpenssl || !hasPython)('time stamps of an archive', () => {
         stamp: async (content) => {
           this.requests += 1;
           if (this.outage !== undefined) throw new Error(this.outage);
-          const bytes = openssl.responseAt(this.clock.now(), content);
-          return { bytes, time: Math.floor(this.clock.now() / 1000) * 1e6 };
+          const now = this.authority + this.clock.monotonic();
+          return { bytes: openssl.responseAt(now, content), time: Math.floor(now / 1000) * 1e6 };
         },
         timeOf: (token, content) => readResponse(token, { imprint: createHash('sha256').update(content).digest() }).time,
         [Symbol.asyncDispose]: () => Promise.resolve(),
@@ -66,6 +71,18 @@ describe.skipIf(!hasOpenssl || !hasPython)('time stamps of an archive', () => {
       const batch = batchOf(messages(seq, seq));
       this.kept.acknowledge(batch, (await sink.send(batch, never)).resumeNote);
       await settled();
+    }
+
+    /** The result of both verifiers. */
+    async judged(): Promise<readonly [string, string]> {
+      const key = [...this.store.files].find(([path]) => path.startsWith('keys/'))?.[1].toString() ?? '';
+      const verifier = parseVerifier(key.trim());
+      const now = this.clock.now();
+      const timeStamps = { roots: [new X509Certificate(openssl.root)], now: now * 1000 };
+      const { result } = await verifyArchive(this.store, verifier ? [verifier] : [], { timeStamps });
+      const options = { key, roots: openssl.root, now: Math.floor(now / 1000) };
+      const [judgement = []] = await secondVerifier(this.store.files, options);
+      return [result, resultOf(judgement)];
     }
 
     tokens(): string[] {
@@ -174,6 +191,101 @@ describe.skipIf(!hasOpenssl || !hasPython)('time stamps of an archive', () => {
       if (!life.isDead) break;
       expect(steps).toBeLessThan(60);
     }
+  });
+
+  test.each(['', ' after a restart', ' after a restart, also with files that are no tokens'])(
+    'with a time before that of the previous one are refused%s',
+    async (when) => {
+      const rig = new Rig();
+      let sink = await rig.open();
+      await rig.send(sink, 1);
+      await rig.send(sink, 2);
+      if (when !== '') {
+        await sink[Symbol.asyncDispose]();
+        if (when.includes('files'))
+          for (const number of ['0000000002', '9999999999']) rig.store.files.set(`timestamps/${number}.tsr`, Buffer.from('not a token'));
+        sink = await rig.open();
+      }
+      const before = rig.tokens();
+      rig.authority -= 4 * hour;
+      await rig.clock.advance(3 * hour);
+      await rig.send(sink, 3);
+      expect(rig.tokens()).toEqual(before);
+      expect(sink.timeStamp).toEqual({
+        newest: startOf * 1000,
+        lastError:
+          'cannot store the time stamp of the authority (sinks.archive.timestamp): its time 2026-11-20T21:00:00.000Z is before 2026-11-20T22:00:00.000Z, the time of the one before',
+      });
+      expect(rig.events).toEqual(['archive.time_stamped', 'archive.time_stamp_failed']);
+      rig.authority += 4 * hour;
+      await rig.clock.advance(60_000);
+      await settled();
+      expect(rig.tokens()).toContain('timestamps/0000000003.tsr');
+      expect(sink.timeStamp).toEqual({ newest: Date.parse('2026-11-21T01:01:00Z') * 1000, lastError: undefined });
+      if (!when.includes('files')) expect(await rig.judged()).toEqual(['intact', 'intact']);
+      await sink[Symbol.asyncDispose]();
+    },
+  );
+
+  // Days between the clock of the collector and the clock of the authority.
+  test.each([0, 1, -1, 400, -400])('are requested once a day of the authority with a clock that is %i days ahead', async (ahead) => {
+    const rig = new Rig();
+    rig.clock.wall += ahead * day;
+    let sink = await rig.open();
+    let [seq, counted] = [0, 0];
+    /** Archives every ten minutes for an hour. @returns the requests since the last call */
+    const requestsOfHour = async (): Promise<number> => {
+      for (let i = 0; i < 6; i += 1) {
+        await rig.send(sink, (seq += 1));
+        await rig.clock.advance(hour / 6);
+      }
+      const before = counted;
+      counted = rig.requests;
+      return counted - before;
+    };
+    const expectOneADay = async (): Promise<void> => {
+      for (let i = 0; i < 3; i += 1) {
+        expect(await requestsOfHour()).toBe(1);
+        await rig.clock.advance(23 * hour);
+      }
+    };
+    const restart = async (): Promise<void> => {
+      await sink[Symbol.asyncDispose]();
+      sink = await rig.open();
+      await settled();
+    };
+    await expectOneADay();
+    // After a restart the clock of the authority is unknown. For a clock that is a day behind, it is still the day of the last token.
+    await restart();
+    expect(await requestsOfHour()).toBe(ahead === -1 ? 0 : 1);
+    await rig.clock.advance(23 * hour);
+    await expectOneADay();
+    expect(await requestsOfHour()).toBe(1);
+    // For another wrong clock, that day is over: the authority is asked once more.
+    await restart();
+    expect(await requestsOfHour()).toBe(ahead === 0 ? 0 : 1);
+    await rig.clock.advance(22 * hour);
+    // The clock is set right.
+    rig.clock.wall -= ahead * day;
+    await expectOneADay();
+    expect(await rig.judged()).toEqual(['intact', 'intact']);
+    await sink[Symbol.asyncDispose]();
+  });
+
+  test('of two servers with clocks seconds apart, around midnight, are in order', async () => {
+    const rig = new Rig();
+    await using sink = await rig.open();
+    await rig.clock.advance(2 * hour);
+    for (let i = 0; i < 8; i += 1) {
+      // The collector is 2 s ahead of the first server, and 4 s ahead of the second.
+      rig.authority = startOf - (rig.requests % 2 === 0 ? 2_000 : 4_000);
+      await rig.send(sink, i + 1);
+      await rig.clock.advance(1_000);
+    }
+    await rig.clock.advance(60_000);
+    await settled();
+    expect(rig.requests).toBeLessThanOrEqual(3);
+    expect(await rig.judged()).toEqual(['intact', 'intact']);
   });
 
   test('of the configured authority are in the directory, where openssl and the verifier accept them', async () => {
