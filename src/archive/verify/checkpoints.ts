@@ -136,23 +136,18 @@ export async function compareKeys(store: ArchiveStore, verifiers: readonly Verif
   for await (const path of store.list('keys/')) {
     const verifier = verifiers.find((each) => path === `keys/${keyName(each)}`);
     const isSame = verifier !== undefined && (await store.read(path))?.toString() === `${formatVerifier(verifier)}\n`;
-    if (!isSame) findings.note(path, 'it is not one of the keys of --key, and no evidence');
+    if (!isSame) findings.noteFile(path, 'it is not one of the keys of --key, and no evidence');
   }
 }
-
-/** Anyone with the storage may add files, in any number. */
-const maxNotes = 10_000;
 
 /** Files that no verifier reads. The files of the index are one finding. */
 export async function noteOthers(store: ArchiveStore, findings: Findings): Promise<void> {
   let isIndexed = false;
-  let others = 0;
   for await (const path of store.list('')) {
     const isKnown =
       path === 'checkpoint' || /^(?:keys|tile)\//.test(path) || checkpointNumber(path) || tokenNumber(path) || parseSegmentPath(path);
     if (path.startsWith('index/')) isIndexed = true;
-    else if (!isKnown && (others += 1) <= maxNotes) findings.note(path, 'it is not a file of an archive, and no evidence');
+    else if (!isKnown) findings.noteFile(path, 'it is not a file of an archive, and no evidence');
   }
-  if (others > maxNotes) findings.note('other files', `${others - maxNotes} more are not files of an archive, and no evidence`);
   if (isIndexed) findings.note('index/', 'it was not checked, and is no evidence');
 }

@@ -14,24 +14,43 @@ export interface Finding {
   readonly message: string;
 }
 
+/** Anyone with the storage may add files, in any number. */
+const maxFiles = 10_000;
+
 export class Findings {
-  readonly all: Finding[] = [];
+  readonly #found: Finding[] = [];
+  /** How many files have each message. */
+  readonly #files = new Map<string, number>();
+
+  get all(): readonly Finding[] {
+    const all = [...this.#found];
+    for (const [message, count] of this.#files)
+      if (count > maxFiles) all.push({ severity: 'note', object: 'other files', message: `${count - maxFiles} more: ${message}` });
+    return all;
+  }
 
   altered(object: string, message: string): void {
-    this.all.push({ severity: 'altered', object, message });
+    this.#found.push({ severity: 'altered', object, message });
   }
 
   unproven(object: string, message: string): void {
-    this.all.push({ severity: 'unproven', object, message });
+    this.#found.push({ severity: 'unproven', object, message });
   }
 
   note(object: string, message: string): void {
-    this.all.push({ severity: 'note', object, message });
+    this.#found.push({ severity: 'note', object, message });
+  }
+
+  /** A note for a file that is no evidence: more than 10,000 with the same message are only counted. */
+  noteFile(path: string, message: string): void {
+    const count = (this.#files.get(message) ?? 0) + 1;
+    this.#files.set(message, count);
+    if (count <= maxFiles) this.note(path, message);
   }
 
   /** One altered object outweighs every unproven one. */
   get result(): 'intact' | 'altered' | 'unproven' {
-    const has = (severity: Severity): boolean => this.all.some((finding) => finding.severity === severity);
+    const has = (severity: Severity): boolean => this.#found.some((finding) => finding.severity === severity);
     return has('altered') ? 'altered' : has('unproven') ? 'unproven' : 'intact';
   }
 }

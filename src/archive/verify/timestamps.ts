@@ -71,13 +71,13 @@ export class TimeStampCheck {
 
   /** @param options  undefined: only the hashes are checked */
   async finish(signed: readonly SignedCheckpoint[], options: TimeStampOptions | undefined): Promise<TimeStampReport | undefined> {
-    const tokens = await this.#tokens();
     if (!options) {
-      if (tokens.size > 0) this.#findings.note('timestamps/', `${tokens.size} time stamps were not checked (--timestamp-ca FILE)`);
+      const unchecked = await this.#unchecked();
+      if (unchecked > 0) this.#findings.note('timestamps/', `${unchecked} time stamps were not checked (--timestamp-ca FILE)`);
       return undefined;
     }
     const { roots, now } = options;
-    const valid = await this.#valid(tokens, signed, roots);
+    const valid = await this.#valid(signed, roots);
     const { leadsTo } = await import('../timestamp/token.ts');
     for (const [i, { path, number, token }] of valid.entries()) {
       const before = valid[i - 1];
@@ -98,35 +98,44 @@ export class TimeStampCheck {
     return last && { count: valid.length, lines: last.lines, newest: last.token.time };
   }
 
-  /** The files that contradict no signed line, by the number of their checkpoint. */
-  async #tokens(): Promise<ReadonlyMap<number, Buffer>> {
-    const found = new Map<number, Buffer>();
+  /** The checkpoints of all time stamps that are stored or named, in order. */
+  async #numbers(): Promise<readonly number[]> {
+    const numbers = new Set(this.#named.keys());
     for await (const path of this.#store.list('timestamps/')) {
       const number = tokenNumber(path);
-      if (number !== undefined) found.set(number, (await this.#store.read(path)) ?? Buffer.alloc(0));
+      if (number !== undefined) numbers.add(number);
     }
-    for (const [number, { sha256: named, segment }] of this.#named) {
-      const bytes = found.get(number);
-      if (bytes && sha256(bytes).toString('hex') === named) continue;
-      this.#findings.altered(tokenPath(number), bytes ? `"${segment}" names another SHA-256` : `it is missing, and "${segment}" names it`);
-      found.delete(number);
-    }
-    return new Map([...found].sort(([a], [b]) => a - b));
+    return [...numbers].sort((a, b) => a - b);
   }
 
-  async #valid(
-    tokens: ReadonlyMap<number, Buffer>,
-    signed: readonly SignedCheckpoint[],
-    roots: readonly X509Certificate[],
-  ): Promise<readonly Valid[]> {
+  /** @returns undefined, with a finding, for a file that contradicts a signed line; no bytes for one that cannot be a time stamp */
+  async #read(number: number): Promise<Buffer | undefined> {
+    const path = tokenPath(number);
+    const bytes = await this.#store.read(path);
+    const named = this.#named.get(number);
+    if (!named || (bytes && sha256(bytes).toString('hex') === named.sha256)) return bytes ?? Buffer.alloc(0);
+    this.#findings.altered(path, bytes ? `"${named.segment}" names another SHA-256` : `it is missing, and "${named.segment}" names it`);
+    return undefined;
+  }
+
+  async #unchecked(): Promise<number> {
+    let count = 0;
+    for (const number of await this.#numbers()) if (await this.#read(number)) count += 1;
+    return count;
+  }
+
+  async #valid(signed: readonly SignedCheckpoint[], roots: readonly X509Certificate[]): Promise<readonly Valid[]> {
     const { leadsTo, readResponse, TokenError } = await import('../timestamp/token.ts');
+    const checkpoints = new Map(signed.map((each) => [each.path, each]));
     const valid: Valid[] = [];
-    for (const [number, bytes] of tokens) {
+    for (const number of await this.#numbers()) {
+      const bytes = await this.#read(number);
+      if (!bytes) continue;
       const path = tokenPath(number);
-      const checkpoint = signed.find((each) => each.path === checkpointPath(number));
+      const checkpoint = checkpoints.get(checkpointPath(number));
       const content = checkpoint && (await this.#store.read(checkpoint.path));
       if (!content) {
-        this.#findings.note(path, 'the archive has no such checkpoint: it is no evidence');
+        this.#findings.noteFile(path, 'the archive has no such checkpoint: it is no evidence');
         continue;
       }
       try {

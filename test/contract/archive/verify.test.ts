@@ -110,6 +110,28 @@ describe('an archive', () => {
   });
 });
 
+describe('planted files', () => {
+  it('are named up to 10,000 of a kind, and counted beyond', async () => {
+    const store = await archiveOf([recordLine(1, start)]);
+    const planted = 10_002;
+    for (let i = 0; i < planted; i += 1) {
+      for (const path of [`keys/planted${i}`, `planted${i}`, `timestamps/${String(i + 100).padStart(10, '0')}.tsr`])
+        store.files.set(path, Buffer.alloc(0));
+    }
+    const { findings } = await verifyArchive(store, [verifierOf(store)], { timeStamps: { roots: [], now: start } });
+    const notes = findings.filter(({ severity }) => severity === 'note');
+    for (const kind of ['keys/planted', 'planted', 'timestamps/0'])
+      expect(notes.filter(({ object }) => object.startsWith(kind))).toHaveLength(10_000);
+    expect(notes.slice(-3)).toEqual(
+      [
+        'it is not one of the keys of --key, and no evidence',
+        'it is not a file of an archive, and no evidence',
+        'the archive has no such checkpoint: it is no evidence',
+      ].map((reason) => ({ severity: 'note', object: 'other files', message: `2 more: ${reason}` })),
+    );
+  });
+});
+
 describe('a stop', () => {
   const records = Array.from({ length: 3_000 }, (_, i) => recordLine(i + 1, start));
   // Each line counts every record: minutes of work.
