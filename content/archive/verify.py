@@ -3,7 +3,7 @@
 one key a line: name+id+base64 (C2SP signed-note). --since is a checkpoint that was stored elsewhere. --timestamp-ca has the roots of time-stamping
 authorities in PEM. --proof is a file of "waybill archive prove" or "export", checked without the archive. It ends at the first altered
 checkpoint or segment. Exit codes: 0 intact; 1 altered or missing; 2 wrong usage; 3 something cannot be proven."""
-import argparse, base64, calendar, datetime, functools, hashlib, json, os, pathlib, re, struct, subprocess, sys, tempfile, time, zlib
+import argparse, base64, calendar, datetime, functools, hashlib, json, math, os, pathlib, re, struct, subprocess, sys, tempfile, time, zlib
 
 TIME = re.compile(r'([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-2][0-9]:[0-9]{2}:[0-9]{2})(?:\.([0-9]+))?(Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])?')
 CHECKPOINT = re.compile('([^\n]+)\n(0|[1-9][0-9]{0,14})\n([A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=)')
@@ -12,7 +12,7 @@ PART = re.compile(r'(checkpoints|segments|tile|keys|timestamps)(/|\Z)')
 KNOWN = re.compile(r'(?as)checkpoint|(keys|tile)/.*|segments/\d{16}-\w{64}\.ndjson\.gz|checkpoints/(?!0{10})\d{10}|timestamps/(?!0{10})\d{10}\.tsr')
 RECORD = re.compile(rb'\{"kind":"record","seq":(0|[1-9]\d{0,14}),"uid":"([\w-]{21}[AQgw])","source":"([ !#-\[\]-~]*)","received":"\d{4}-\d\d-\d\dT'
                     rb'\d\d:\d\d:\d\d\.\d{6}Z","late":(?:true|false),"salt":"[\w-]{22}","record":')
-BUCKET, MAX_TEXT, MAX_LINE, MAX_SEGMENT, MAX_FILE = 600_000_000, 1 << 28, 1 << 20, 300_000_000, 2_000_000
+BUCKET, MAX_TEXT, MAX_LINE, MAX_FILE, MAX_FILES = 600_000_000, 1 << 28, 1 << 20, 2_000_000, {'segments': 300_000_000, 'timestamps': 1 << 16}
 WRONG = (LookupError, TypeError, AttributeError, ValueError, RecursionError, struct.error, zlib.error)
 
 sha256 = lambda data: hashlib.sha256(data).digest()
@@ -22,7 +22,7 @@ def need(condition, reason, error=ValueError):
 
 class Directory(type(pathlib.Path())):
     def read(self, path):  # None for anything but a regular file, and for a file that is larger than any of an archive.
-        file, most = self / path, MAX_SEGMENT if path.startswith('segments/') else MAX_FILE
+        file, most = self / path, MAX_FILES.get(path.partition('/')[0], MAX_FILE)
         return file.read_bytes() if file.is_file() and not file.is_symlink() and file.stat().st_size <= most else None
 
     def list(self, folder=''):  # No folder of an archive is a link, or lies this deep. Another one may be unreadable, such as lost+found.
@@ -202,35 +202,34 @@ class Verification:
         self.findings += [('note', name, 'no key of --key') for name in known('keys/') if (name, self.store.read(name)) not in keys]
         for name in known('segments/'): self.segments.setdefault(int(name[9:25]), []).append(name)
         self.follow_all(steps[:count])
-        self.check_stamps({name: self.store.read(name) or b'' for name in known('timestamps/')})
+        self.check_stamps({*known('timestamps/'), *self.stamped})
         self.findings += [('unproven', name, reason) for name, reason in self.windows.values() if reason]
         elsewhere = self.checkpoint('--since', since) if since is not None else None
         confirmed = elsewhere[1] if elsewhere and elsewhere[:3] in signed else 0
         elsewhere and elsewhere[3] and not confirmed and self.find('altered', '--since', 'the archive does not contain this checkpoint')
         return '%d lines' % len(self.log[0]), confirmed if elsewhere and elsewhere[3] else 0
 
-    def check_stamps(self, stamps, valid=()):  # Valid at its time, and when a later one covers it, or now (RFC 4998). Only TST info is signed.
-        for name, (digest, _) in self.stamped.items():
-            if sha256(stamps.get(name, b'')).hex() != digest:
-                self.find('altered', name, 'it is missing, or a signed line names another SHA-256')
-                stamps.pop(name, None)
-        for name, stamp in sorted(stamps.items()) if self.authorities else ():
-            files = {'stamp': stamp, 'content': self.store.read('checkpoints/' + name[11:-4]) or b'', 'ca': self.authorities}
+    def check_stamps(self, names, later=()):  # Valid at its time, and when a later one covers it, or now (RFC 4998). Only TST info is signed.
+        for name in sorted(names, reverse=True):
+            digest = (stamp := self.store.read(name)) is not None and sha256(stamp).hex()
+            named, signed = self.stamped.get(name, (digest, math.inf))
+            named == digest or self.find('altered', name, 'it is missing, or a signed line names another SHA-256')
+            if named != digest or not self.authorities: continue
+            files = {'stamp': stamp or b'', 'content': self.store.read('checkpoints/' + name[11:-4]) or b'', 'ca': self.authorities}
             check = lambda at, files=files: 'Verification: OK' in openssl('ts -verify -in stamp -data content -CAfile ca -attime {}', at, **files)
-            text = re.search(r'Time stamp: (.{15})[.\d]* (\d{4}) GMT\n', openssl('ts -reply -text -in stamp', stamp=stamp).rpartition('TST info:')[2])
+            text = re.search(r'Time stamp: (.{15})[.\d]* (\d{4}) GMT\n', openssl('ts -reply -text -in stamp', **files).rpartition('TST info:')[2])
             at = calendar.timegm(time.strptime(' '.join(text.groups()), '%b %d %H:%M:%S %Y')) if text else 0
             if not check(at):
                 self.find('unproven' if files['content'] else 'note', name, 'it is not a time stamp of a checkpoint that --timestamp-ca proves')
-            else:
-                valid += ((int(name[11:-4]), at, name, check),)
-        for index, (_, at, name, check) in enumerate(valid):
-            index and at < valid[index - 1][1] and self.find('altered', name, 'its time is before the time of the one before')
-            covers = [later[1] for later in valid[index + 1:] if name in self.stamped and self.stamped[name][1] <= later[0]]
+                continue
+            later and later[0][1] < at and self.find('altered', later[0][2], 'its time is before the time of the one before')
+            covers = [other for number, other, _ in later if signed <= number]
             if not check((covers or [self.now])[0]):
                 self.find('unproven', name, 'its certificate ended before another time stamp covered it')
             elif not covers and not check(self.now + 30 * 86400):
                 self.find('note', name, 'its certificate ends within 30 days: another one must cover it before')
-        valid or self.authorities is None or self.find('unproven', 'timestamps/', 'no time stamp is valid')
+            later = ((int(name[11:-4]), at, name), *later)
+        later or self.authorities is None or self.find('unproven', 'timestamps/', 'no time stamp is valid')
 
     def follow_all(self, steps):
         uncommitted = {name for names in self.segments.values() for name in names}

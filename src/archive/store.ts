@@ -11,12 +11,15 @@ export interface ArchiveStore {
 
 /** A segment unpacks to 256 MiB or less. */
 const maxSegmentBytes = 300_000_000;
+/** Of a time stamp: an answer of an authority with more bytes is not stored. */
+export const maxTokenBytes = 65_536;
 /** A file of the index has 1.2 MB, and the others are smaller. */
 const maxOtherBytes = 2_000_000;
 
 /** More than an object of an archive with this path has. For a reader, a larger object does not exist. */
 export function maxBytesOf(path: string): number {
-  return path.startsWith('segments/') ? maxSegmentBytes : maxOtherBytes;
+  if (path.startsWith('segments/')) return maxSegmentBytes;
+  return path.startsWith('timestamps/') ? maxTokenBytes : maxOtherBytes;
 }
 
 /** An archive that can be written. Both methods return when the object survives a power cut. */

@@ -7,6 +7,7 @@ import { messageOf, WaybillError } from '../../errors.ts';
 import type { Micros } from '../../model/time.ts';
 import { quote } from '../../quote.ts';
 import { sha256 } from '../merkle.ts';
+import { maxTokenBytes } from '../store.ts';
 import { certificatesIn, formatRequest, leadsTo, readResponse } from './token.ts';
 import type { Token } from './token.ts';
 
@@ -37,7 +38,6 @@ interface Stamp extends Token {
 }
 
 const requestMs = 30_000;
-const maxBytes = 64 * 1024;
 
 export class TimeStampAuthority implements AsyncDisposable {
   readonly connection: Connection;
@@ -90,7 +90,7 @@ export class TimeStampAuthority implements AsyncDisposable {
       let length = 0;
       for await (const chunk of answer.body as AsyncIterable<Buffer>) {
         length += chunk.length;
-        if (length > maxBytes) throw new Error(`the response has more than ${maxBytes} bytes`);
+        if (length > maxTokenBytes) throw new Error(`the response has more than ${maxTokenBytes} bytes`);
         chunks.push(chunk);
       }
       const type = String(answer.headers['content-type'] ?? 'no media type');

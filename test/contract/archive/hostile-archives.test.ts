@@ -379,6 +379,30 @@ describe.skipIf(!hasPython)('a directory', () => {
     expect(run.text).not.toMatch(/Traceback|\u001b|\nintact: 9/);
   });
 
+  // The largest answer of an authority that Waybill stores has 64 KiB.
+  it.each([
+    [65_536, 'intact'],
+    [65_537, 'altered'],
+  ])('with a time stamp of %i bytes that a signed line names is %s', async (length, result) => {
+    const store = new DirectoryStore(join(folder, 'stamped'));
+    const writer = await openWriter(store, 'stamped');
+    const [stamp, path] = [Buffer.alloc(length), 'timestamps/0000000001.tsr'];
+    await writer.append([recordLine(1, start)], through(1));
+    await store.create(path, stamp);
+    await writer.append([recordLine(2, start)], {
+      ...through(2),
+      timestamp: { checkpoint: 1, sha256: createHash('sha256').update(stamp).digest('hex') },
+    });
+    const verifier = formatVerifier(signerOf(writer.origin, keyFrom(1)));
+    writeFileSync(join(folder, 'key'), `${verifier}\n`);
+    const parsed = parseVerifier(verifier);
+    const report = await verifyArchive(store, parsed ? [parsed] : []);
+    const run = verifyWithPython('--directory', join(folder, 'stamped'), '--key', join(folder, 'key'));
+    expect([report.result, run.text.split('\n').at(-2)?.split(':')[0]]).toEqual([result, result]);
+    const altered = report.findings.filter(({ severity }) => severity === 'altered').map(({ object }) => object);
+    expect(altered).toEqual(result === 'altered' ? [path] : []);
+  });
+
   // As in a volume that only its owner, root, may read. The other user is `nobody`.
   it.runIf(process.getuid?.() === 0)('with an unreadable folder beside the archive is intact, and within it unproven', () => {
     chmodSync(folder, 0o755);
