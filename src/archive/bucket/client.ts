@@ -60,6 +60,16 @@ export class LongAnswerError extends WaybillError {
   }
 }
 
+/** A success that lacks what S3 sends with it. A proxy before the server sends such pages. */
+export class ForeignAnswerError extends Error {
+  readonly status: number;
+
+  constructor(reason: string, status = 200) {
+    super(reason);
+    this.status = status;
+  }
+}
+
 interface SendOptions {
   /** Of the response; default `maxAnswerBytes`. */
   readonly maxBytes?: number;
@@ -156,6 +166,9 @@ export class BucketClient implements AsyncDisposable {
       signal: this.#signal ? AbortSignal.any([timeout, this.#signal]) : timeout,
     });
     const bytes = await bytesOf(answer.body, maxBytes);
+    const isStored = answer.statusCode === 200 && answer.headers['etag'] !== undefined && bytes.length === 0;
+    if (method === 'PUT' && answer.statusCode < 300 && !isStored)
+      throw new ForeignAnswerError('it has no ETag, or a body', answer.statusCode);
     const date = Date.parse(String(answer.headers['date']));
     if (!Number.isNaN(date)) this.#ahead = date - this.#clock.now();
     return { response: { statusCode: answer.statusCode, headers: flat(answer.headers), body: Readable.from([bytes]) } };

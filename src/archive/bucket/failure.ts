@@ -3,6 +3,7 @@ import { S3ServiceException } from '@aws-sdk/client-s3';
 import type { Connection } from '../../connect/connection.ts';
 import { messageOf, WaybillError } from '../../errors.ts';
 import { quote } from '../../quote.ts';
+import { ForeignAnswerError } from './client.ts';
 
 interface Failure {
   readonly error: WaybillError;
@@ -47,8 +48,9 @@ function isTransientStatus(status: number): boolean {
   return (status >= 500 && status !== 501) || status === 429;
 }
 
-/** The status of a response that the SDK cannot read: its own error text is for programmers. */
+/** The status of a response that is not of S3. If the SDK cannot read it, its own error text is for programmers. */
 function foreignStatus(thrown: unknown): number | undefined {
+  if (thrown instanceof ForeignAnswerError) return thrown.status;
   const response = thrown instanceof Error && '$response' in thrown ? thrown.$response : undefined;
   return (response as { readonly statusCode?: number } | undefined)?.statusCode;
 }

@@ -11,7 +11,7 @@ import { WaybillError } from '../../errors.ts';
 import type { Clock } from '../../model/time.ts';
 import { maxBytesOf } from '../store.ts';
 import type { WritableArchiveStore } from '../store.ts';
-import { answeredWithin, BucketClient, LongAnswerError } from './client.ts';
+import { answeredWithin, BucketClient, ForeignAnswerError, LongAnswerError } from './client.ts';
 import type { BucketContext, BucketTarget } from './client.ts';
 import { failureOf, statusOf } from './failure.ts';
 
@@ -42,7 +42,9 @@ export class BucketStore implements WritableArchiveStore, AsyncDisposable {
   async read(path: string): Promise<Buffer | undefined> {
     return this.#attempt('read', path, async (s3) => {
       try {
-        const { Body } = await s3.send(new GetObjectCommand(this.#object(path)), answeredWithin(maxBytesOf(path)));
+        const { Body, ETag, $metadata } = await s3.send(new GetObjectCommand(this.#object(path)), answeredWithin(maxBytesOf(path)));
+        // A gateway to a folder has no ETag of a file that was copied there, but sends the request id of S3.
+        if (ETag === undefined && $metadata.requestId === undefined) throw new ForeignAnswerError('it has no ETag');
         return Buffer.from((await Body?.transformToByteArray()) ?? []);
       } catch (thrown) {
         if (thrown instanceof LongAnswerError || (thrown instanceof Error && thrown.name === 'NoSuchKey')) return undefined;
@@ -57,7 +59,12 @@ export class BucketStore implements WritableArchiveStore, AsyncDisposable {
     let [pages, emptyPages] = [0, 0];
     for (let token: string | undefined, isLast = false; !isLast;) {
       const input = { Bucket: bucket, Prefix: `${prefix}${folder}`, ContinuationToken: token };
-      const page = await this.#attempt('list', folder, (s3) => s3.send(new ListObjectsV2Command(input)));
+      const page = await this.#attempt('list', folder, async (s3) => {
+        const answer = await s3.send(new ListObjectsV2Command(input));
+        if (answer.IsTruncated === undefined) throw new ForeignAnswerError('it has no IsTruncated');
+        if (answer.IsTruncated && !answer.NextContinuationToken) throw new ForeignAnswerError('it has no NextContinuationToken');
+        return answer;
+      });
       const refuse = (reason: string): never => {
         throw new WaybillError('sink_blocked', `cannot list "${this.name}${folder}" (${this.#setting}): the server ${reason}`);
       };
@@ -85,14 +92,14 @@ export class BucketStore implements WritableArchiveStore, AsyncDisposable {
   }
 
   async replace(path: string, bytes: Uint8Array): Promise<void> {
-    await this.#attempt('write', path, (s3) => s3.send(new PutObjectCommand(this.#content(path, bytes))));
+    await this.#attempt('write', path, (s3) => put(s3, this.#content(path, bytes)));
   }
 
   /** @returns false when the object exists, with whatever content */
   createNew(path: string, bytes: Uint8Array): Promise<boolean> {
     return this.#attempt('write', path, async (s3) => {
       try {
-        await s3.send(new PutObjectCommand({ ...this.#content(path, bytes), ...this.#lock(), IfNoneMatch: '*' }));
+        await put(s3, { ...this.#content(path, bytes), ...this.#lock(), IfNoneMatch: '*' });
         return true;
       } catch (thrown) {
         if (statusOf(thrown) === 412) return false;
@@ -143,4 +150,10 @@ export class BucketStore implements WritableArchiveStore, AsyncDisposable {
       }
     }
   }
+}
+
+/** Some servers do not return the checksum of what they stored. */
+async function put(s3: S3Client, content: PutObjectCommandInput): Promise<void> {
+  const { ChecksumSHA256: stored = content.ChecksumSHA256 } = await s3.send(new PutObjectCommand(content));
+  if (stored !== content.ChecksumSHA256) throw new ForeignAnswerError('it has another checksum');
 }

@@ -143,7 +143,7 @@ describe('an archive in a bucket', () => {
     await expectIntact(5);
   });
 
-  const faults = ['lost', 'dropped', 'cut', 409, 500, 503] as const;
+  const faults = ['lost', 'dropped', 'cut', 'text', 'xhtml', 409, 500, 503] as const;
   test.each(faults)('survives one %s answer at each of its requests', async (fault) => {
     await deliver(messages(1, 3));
     const begun = new Map(model.versions);
@@ -322,6 +322,11 @@ describe('check of a bucket', () => {
     const before = new Map(model.versions);
     expect(await levels()).toEqual([]);
     expect(model.versions).toEqual(before);
+  });
+
+  test('names the response of a proxy to a write', async () => {
+    model.fault = ({ method }) => (method === 'PUT' ? 'text' : undefined);
+    expect(await levels()).toEqual([expect.stringMatching(/^error cannot write .*the response is not one of S3 \(status 200\)/)]);
   });
 
   test.each<[string, (model: S3Model) => void, object, RegExp]>([

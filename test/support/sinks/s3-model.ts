@@ -15,14 +15,19 @@ interface Version {
 }
 
 /**
- * `lost`: executed, and the connection ends without a response. `dropped`: not executed, no response.
- * `cut`: a response that ends before its length. `late`: the response is an error, and the request is
- * executed when `runLate` is called. `stalled`: no response, and the connection stays open. `halted`: the
- * beginning of a response, and nothing after it. `endless`: a response without an end. `repeated`: a page of a list that continues with the same token as every
- * other page. A number: a response with this status, not executed.
+ * `lost`: executed, and the connection ends without a response. `dropped`: not executed, no response. `cut`: a
+ * response that ends before its length. `late`: the response is an error, and the request is executed when `runLate`
+ * is called. `stalled`: no response, and the connection stays open. `halted`: the beginning of a response, and
+ * nothing after it. `endless`: a response without an end. `repeated`: a page of a list that continues with the same
+ * token as every other page. `text`, `xhtml`, `tagged`, `blank`: a response of a proxy with status 200, as text, as
+ * XML, with an ETag, or without a body, not executed. `unequal`: the ETag and checksum of other bytes, not executed.
+ * `created`: status 201, as of a WebDAV server, not executed. `untokened`: an incomplete page of a list, and no token
+ * to continue with. A number: a response with this status, not executed.
  */
 type Fault =
-  'lost' | 'dropped' | 'cut' | 'late' | 'stalled' | 'halted' | 'endless' | 'repeated' | 'emptied' | 'outside' | 'text' | 'proxy' | number;
+  | ('lost' | 'dropped' | 'cut' | 'late' | 'stalled' | 'halted' | 'endless' | 'repeated' | 'emptied' | 'outside' | 'untokened')
+  | ('text' | 'xhtml' | 'tagged' | 'blank' | 'created' | 'unequal' | 'proxy')
+  | number;
 
 interface Asked {
   readonly method: string;
@@ -44,6 +49,8 @@ export class S3Model implements AsyncDisposable {
   checksChecksums = true;
   /** ms by which its clock is ahead. */
   ahead = 0;
+  /** False: objects were put into the server's storage without its help, so it knows no ETag of them. */
+  hasTags = true;
   defaultDays: number | undefined;
   denied: readonly string[] = [];
   mayDelete = false;
@@ -103,8 +110,15 @@ export class S3Model implements AsyncDisposable {
     const run = (): Answer => {
       if (fault === 'repeated') return endlessPage('again');
       if (fault === 'emptied') return endlessPage(String(this.asked.length));
-      if (fault === 'outside') return xml('<ListBucketResult><Contents><Key>../../elsewhere</Key></Contents></ListBucketResult>');
+      if (fault === 'outside')
+        return xml('<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>../../elsewhere</Key></Contents></ListBucketResult>');
+      if (fault === 'untokened') return xml('<ListBucketResult><IsTruncated>true</IsTruncated><KeyCount>0</KeyCount></ListBucketResult>');
       if (fault === 'text') return { status: 200, body: 'It works!' };
+      if (fault === 'xhtml') return xml('<html xmlns="http://www.w3.org/1999/xhtml"><body><p>Back soon</p></body></html>');
+      if (fault === 'tagged') return { status: 200, headers: { etag: '"2aa6-5d"' }, body: 'It works!' };
+      if (fault === 'blank') return { status: 200 };
+      if (fault === 'created') return { status: 201, headers: { etag: '"2aa6-5d"' } };
+      if (fault === 'unequal') return { status: 200, headers: proofOf(Buffer.from('other bytes')) };
       if (fault === 'proxy') return { status: 503, body: '<html><body>503 Service Unavailable<br></body></html>' };
       return this.#answer(request, { ...asked, bucket: bucket ?? '' }, searchParams, Buffer.concat(chunks));
     };
@@ -147,7 +161,9 @@ export class S3Model implements AsyncDisposable {
     if (method === 'DELETE') return this.mayDelete ? { status: 204 } : refusal(403, 'AccessDenied');
     if (key !== '') {
       const found = this.versions.get(key)?.at(-1);
-      return found ? { status: 200, body: found.bytes } : refusal(404, 'NoSuchKey');
+      if (!found) return refusal(404, 'NoSuchKey');
+      const headers = { 'x-amz-request-id': String(this.asked.length), ...(this.hasTags && { etag: etagOf(found.bytes) }) };
+      return { status: 200, headers, body: found.bytes };
     }
     if (query.has('versioning'))
       return xml(`<VersioningConfiguration>${this.isVersioned ? '<Status>Enabled</Status>' : ''}</VersioningConfiguration>`);
@@ -158,15 +174,15 @@ export class S3Model implements AsyncDisposable {
   #put(key: string, headers: IncomingMessage['headers'], bytes: Buffer): Answer {
     const stored = this.versions.get(key) ?? [];
     if (this.isConditional && headers['if-none-match'] === '*' && stored.length > 0) return refusal(412, 'PreconditionFailed');
-    const digest = createHash('sha256').update(bytes).digest('base64');
-    const isWrong = headers['x-amz-checksum-sha256'] !== digest;
+    const proof = proofOf(bytes);
+    const isWrong = headers['x-amz-checksum-sha256'] !== proof['x-amz-checksum-sha256'];
     if (this.checksChecksums && isWrong) return refusal(400, 'BadDigest');
     const until = headers['x-amz-object-lock-retain-until-date'];
     if (until !== undefined && !this.hasLock) return refusal(400, 'InvalidRequest');
     const lockedUntil = until === undefined ? undefined : Date.parse(String(until));
     if (lockedUntil !== undefined && lockedUntil <= Date.now() + this.ahead) return refusal(400, 'InvalidArgument');
     this.versions.set(key, [...stored, { bytes, lockedUntil }]);
-    return { status: 200, headers: { etag: '"00000000000000000000000000000000"' } };
+    return { status: 200, headers: proof };
   }
 
   #lockConfiguration(): Answer {
@@ -183,7 +199,10 @@ export class S3Model implements AsyncDisposable {
     const page = keys.slice(0, 3);
     const next = keys.length > page.length ? `<NextContinuationToken>${page.at(-1) ?? ''}</NextContinuationToken>` : '';
     const contents = page.map((key) => `<Contents><Key>${key}</Key></Contents>`).join('');
-    return xml(`<ListBucketResult><IsTruncated>${next !== ''}</IsTruncated>${next}${contents}</ListBucketResult>`);
+    const count = `<KeyCount>${page.length}</KeyCount>`;
+    return xml(
+      `<ListBucketResult><Name>audit</Name>${count}<IsTruncated>${next !== ''}</IsTruncated>${next}${contents}</ListBucketResult>`,
+    );
   }
 }
 
@@ -200,6 +219,15 @@ const namesOf: Readonly<Record<number, string>> = {
   501: 'NotImplemented',
   503: 'SlowDown',
 };
+
+function etagOf(bytes: Buffer): string {
+  return `"${createHash('md5').update(bytes).digest('hex')}"`;
+}
+
+/** The headers of a response to a write. */
+function proofOf(bytes: Buffer) {
+  return { etag: etagOf(bytes), 'x-amz-checksum-sha256': createHash('sha256').update(bytes).digest('base64') };
+}
 
 function xml(body: string, status = 200): Answer {
   return { status, headers: { 'content-type': 'application/xml' }, body: `<?xml version="1.0" encoding="UTF-8"?>\n${body}` };
