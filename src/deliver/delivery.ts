@@ -88,6 +88,7 @@ export class Delivery implements SinkLoop {
       archiveReplays,
       pauses,
       openArchive,
+      archiveRetries: new RetryPolicy(clock, random),
     }));
     this.#opener = new Opener({ ...shared, open, sender, onDemand });
     this.#batches = new Batches((after, max) => journal.read(after, max), pipeline, limit, clock, acknowledger.acknowledged);
@@ -192,10 +193,11 @@ export class Delivery implements SinkLoop {
         // Fully caught up: no failed send is left to retry.
         if (this.#retryPolicy.state !== 'active') this.#retryPolicy.recovered();
       }
+      this.onDemand.continueWhenDue();
       if (this.onDemand.isWaiting) await this.onDemand.step(open);
       await this.#acknowledger.flushWhenDue(stop);
       if (isDue || this.onDemand.isWaiting) continue;
-      const dueAt = Math.min(this.#acknowledger.flushAt, this.#dueAt());
+      const dueAt = Math.min(this.#acknowledger.flushAt, this.#dueAt(), this.onDemand.continueAt);
       await this.#pauses.rest(Math.max(1, dueAt - clock.monotonic()), stop, changed);
     }
   }

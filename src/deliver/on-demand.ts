@@ -9,6 +9,7 @@ import { batchOf, type Prepared } from './batcher.ts';
 import type { Pauses } from './pauses.ts';
 import type { Pipeline } from './pipeline.ts';
 import { ArchiveSource, JournalSource, Replay } from './replay.ts';
+import type { RetryPolicy } from './retry-policy.ts';
 import type { OnDemandResult, OnDemandSend, SendQueue } from './send-queue.ts';
 import type { OpenSink, Sender } from './sender.ts';
 
@@ -26,7 +27,12 @@ interface OnDemandParts {
   readonly archiveReplays: { readonly sender: Sender; readonly acknowledger: Acknowledging };
   readonly pauses: Pauses;
   readonly openArchive: OpenArchive;
+  /** Of reading an archive: the sink itself does not fail. */
+  readonly archiveRetries: RetryPolicy;
 }
+
+/** The state of an ended replay can be read for this long. */
+const minEndMs = 5_000;
 
 /** Opens the archive of a replay, to read its records. */
 export type OpenArchive = (replay: ArchiveReplay) => Promise<ArchivedRecords>;
@@ -36,6 +42,8 @@ export class OnDemand {
   /** Dead letters delivered since this loop started, or that the sink reported as delivered when it was opened. */
   readonly #delivered = new Set<number>();
   #replay: Replay | undefined;
+  /** Monotonic clock: when to continue the replay from an archive that the state stores. */
+  #continueAt = Infinity;
 
   constructor(parts: OnDemandParts) {
     this.#parts = parts;
@@ -43,6 +51,10 @@ export class OnDemand {
 
   get isWaiting(): boolean {
     return !this.#parts.sends.isEmpty || this.#replay?.isRunning === true;
+  }
+
+  get continueAt(): number {
+    return this.#continueAt;
   }
 
   /** The replay under way, or the last one. */
@@ -114,9 +126,8 @@ export class OnDemand {
    * @throws WaybillError `usage` while another replay runs, `sink_unavailable` when the loop has ended
    */
   replay(range: ReplayRange, expected: number, deadLetters: ReadonlySet<number>): void {
-    if (this.#replay?.isRunning) throw new WaybillError('usage', 'cannot start a replay: a replay to this sink is already running');
-    const { journal, pipeline, limit, clock, acknowledger, pauses, sends } = this.#parts;
-    if (sends.closed) throw sends.closed;
+    this.#assertNoReplay();
+    const { journal, pipeline, limit, clock, acknowledger, pauses } = this.#parts;
     const last = Math.min(range.last, acknowledger.acknowledged);
     const source = new JournalSource(journal, { ...range, last }, expected);
     this.#replay = new Replay({ source, pipeline, limit, clock, deadLetters, began: clock.now() });
@@ -125,12 +136,17 @@ export class OnDemand {
 
   /** Starts a replay from an archive, or continues it. Throws like `replay`. */
   replayArchive(replay: ArchiveReplay): void {
-    if (this.#replay?.isRunning) throw new WaybillError('usage', 'cannot start a replay: a replay to this sink is already running');
-    const { pipeline, limit, clock, pauses, sends, openArchive } = this.#parts;
-    if (sends.closed) throw sends.closed;
+    this.#assertNoReplay();
+    const { pipeline, limit, clock, pauses, openArchive } = this.#parts;
     const source = new ArchiveSource(replay, openArchive);
     this.#replay = new Replay({ source, pipeline, limit, clock, deadLetters: new Set(), began: replay.began });
+    this.#continueAt = Infinity;
     pauses.wake();
+  }
+
+  #assertNoReplay(): void {
+    if (this.#replay?.isRunning) throw new WaybillError('usage', 'cannot start a replay: a replay to this sink is already running');
+    if (this.#parts.sends.closed) throw this.#parts.sends.closed;
   }
 
   /** Continues a replay from an archive that the state stores. */
@@ -138,6 +154,14 @@ export class OnDemand {
     const { id, journal } = this.#parts;
     const { archiveReplay } = journal.sinkProgress(id).orders;
     if (archiveReplay) this.replayArchive(archiveReplay);
+  }
+
+  /** Continues a replay whose archive could not be read, when it is due. */
+  continueWhenDue(): void {
+    if (this.#parts.clock.monotonic() < this.#continueAt || this.#replay?.isRunning) return;
+    this.#continueAt = Infinity;
+    if (this.#replay?.isEnded === false) this.#replay.retry();
+    else this.resume();
   }
 
   /** Closes the archive of a replay that did not end. */
@@ -150,7 +174,7 @@ export class OnDemand {
     const { id, log, sends } = this.#parts;
     sends.close(cause);
     // A replay from an archive continues when the loop starts again.
-    if (this.#replay?.isRunning !== true || this.#replay.stored()) return;
+    if (this.#replay?.isEnded !== false || this.#replay.stored()) return;
     const { at, last, sent, rejected } = this.#replay.progress();
     log.write('sink.replay_interrupted', { sink: id, from: at + 1, through: last, sent, rejected });
   }
@@ -211,11 +235,13 @@ export class OnDemand {
       prepared = await replay.next();
     } catch (thrown) {
       if (!replay.stored()) throw thrown;
-      // Delivery of new records continues. The state stores the replay: the next start continues it.
-      replay.fail(clock.now(), messageOf(thrown));
+      // Delivery of new records continues meanwhile.
+      const waitMs = this.#parts.archiveRetries.failed(thrown);
+      this.#continueAt = clock.monotonic() + waitMs;
+      await replay.pause(messageOf(thrown));
       const { archive, at } = replay.progress();
-      log.write('sink.archive_replay_failed', { sink: id, archive, at, code: codeOf(thrown), error: thrown });
-      await replay[Symbol.asyncDispose]();
+      const fields = { sink: id, archive, at, code: codeOf(thrown), retryInMs: Math.round(waitMs), error: thrown };
+      log.write('sink.archive_replay_failed', fields);
       return;
     }
     if (!prepared) return this.#completeReplay(replay, open);
@@ -228,6 +254,7 @@ export class OnDemand {
       rejected = await sender.deliver(open, replay.batchOf(prepared, journal.sinkProgress(id).delivered), entries);
     } else await clock.sleep(0, open.stop);
     replay.acknowledged(prepared, rejected);
+    if (replay.stored()) this.#parts.archiveRetries.recovered();
     const stored = replay.stored();
     if (stored) await this.#parts.acknowledger.commit(() => journal.archiveReplayed(id, stored), open.stop);
   }
@@ -237,6 +264,8 @@ export class OnDemand {
     await acknowledger.commit(() => (replay.stored() ? journal.archiveReplayed(id, undefined) : journal.resent(id, replay.resent())), stop);
     await replay[Symbol.asyncDispose]();
     replay.end(clock.now());
+    // The command that started this replay reads its end before another one continues.
+    this.#continueAt = Math.max(this.#continueAt, clock.monotonic() + minEndMs);
     const { archive, first, last, sent, rejected } = replay.progress();
     if (archive === undefined) log.write('sink.replay_completed', { sink: id, from: first, through: last, sent, rejected });
     else log.write('sink.archive_replay_completed', { sink: id, archive, sent, rejected });

@@ -50,6 +50,8 @@ export class Replay {
   #sent: number;
   #rejected: number;
   #ended: number | undefined;
+  #isPaused = false;
+  /** Why the archive could not be read; until a batch of it is acknowledged again. */
   #error: string | undefined;
 
   constructor(parts: ReplayParts) {
@@ -65,8 +67,13 @@ export class Replay {
     this.#batches = new Batches((after, max) => this.#read(after, max), requested, limit, clock, this.#at);
   }
 
+  /** False also while a failed replay waits for its next attempt. */
   get isRunning(): boolean {
-    return this.#ended === undefined;
+    return !this.#isPaused && !this.isEnded;
+  }
+
+  get isEnded(): boolean {
+    return this.#ended !== undefined;
   }
 
   /** @returns the next batch, or the same one until it is acknowledged; undefined when the range is complete */
@@ -83,6 +90,7 @@ export class Replay {
 
   acknowledged({ messages, through, count }: Prepared, rejected: number): void {
     this.#at = through.seq;
+    this.#error = undefined;
     this.#passed += count;
     // A rejected entry has no message if it could not be encoded.
     this.#sent += Math.max(0, messages.length - rejected);
@@ -93,9 +101,15 @@ export class Replay {
     this.#ended = now;
   }
 
-  fail(now: number, error: string): void {
+  /** Closes the archive, which could not be read, until `retry`. */
+  async pause(error: string): Promise<void> {
     this.#error = error;
-    this.end(now);
+    this.#isPaused = true;
+    await this[Symbol.asyncDispose]();
+  }
+
+  retry(): void {
+    this.#isPaused = false;
   }
 
   /** Closes the archive. */
@@ -123,7 +137,7 @@ export class Replay {
     const passed = archiveReplay ? this.#at : this.#passed;
     return {
       ...range,
-      state: this.isRunning ? 'running' : this.#error === undefined ? 'done' : 'failed',
+      state: this.isEnded ? 'done' : this.#error === undefined ? 'running' : 'failed',
       ...(archiveReplay && { archive: archiveReplay.archive }),
       ...(this.#error !== undefined && { error: this.#error }),
       at: this.#at,
@@ -168,15 +182,19 @@ export class JournalSource implements ReplaySource {
   }
 }
 
-/** The records of an archive. The first read opens it. */
+/** The records of an archive. The first read opens it, also after it was closed. */
 export class ArchiveSource implements ReplaySource {
   readonly #replay: ArchiveReplay;
   readonly #open: (replay: ArchiveReplay) => Promise<ArchivedRecords>;
   #records: ArchivedRecords | undefined;
+  #origin: string | undefined;
+  #lines: number;
 
   constructor(replay: ArchiveReplay, open: (replay: ArchiveReplay) => Promise<ArchivedRecords>) {
     this.#replay = replay;
     this.#open = open;
+    this.#origin = replay.origin;
+    this.#lines = replay.at;
   }
 
   get range(): ReplayRange {
@@ -184,26 +202,30 @@ export class ArchiveSource implements ReplaySource {
   }
 
   get expected(): number {
-    return this.#records?.lines ?? this.#replay.at;
+    return this.#lines;
   }
 
   get archiveReplay(): ArchiveReplay {
-    return { ...this.#replay, origin: this.#records?.origin ?? this.#replay.origin };
+    return { ...this.#replay, origin: this.#origin };
   }
 
   /** @throws WaybillError `archive_broken` when an object is missing, does not match its signature, or belongs to another archive than before */
   async read(after: number, limit: Limit): Promise<{ readonly after: number; readonly entries: readonly Entry[] }> {
     this.#records ??= await this.#open(this.#replay);
-    const { origin = this.#records.origin, archive } = this.#replay;
-    if (this.#records.origin !== origin || this.#records.lines < after)
+    const { origin, lines } = this.#records;
+    this.#origin ??= origin;
+    if (this.#origin !== origin || lines < after)
       throw new WaybillError(
         'archive_broken',
-        `cannot continue the replay from "${archive}" after line ${after} of "${origin}": the archive is now "${this.#records.origin}" with ${this.#records.lines} lines`,
+        `cannot continue the replay from "${this.#replay.archive}" after line ${after} of "${this.#origin}": the archive is now "${origin}" with ${lines} lines`,
       );
+    this.#lines = lines;
     return { after, entries: await this.#records.read(after, limit) };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#records?.[Symbol.asyncDispose]();
+    const records = this.#records;
+    this.#records = undefined;
+    await records?.[Symbol.asyncDispose]();
   }
 }

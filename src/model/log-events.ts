@@ -587,11 +587,11 @@ export const logEvents = {
   },
   'sink.archive_replay_failed': {
     level: 'error',
-    message: 'replay from the archive stopped',
-    fields: 'sink archive at code error',
+    message: 'replay from the archive failed',
+    fields: 'sink archive at code retryInMs error',
     meaning:
       'The archive cannot be read after line `at`, or was altered: see `waybill archive verify`. New records are delivered. ' +
-      'The replay continues at the next start of the daemon, or when you run the same `waybill replay` again.',
+      'The daemon tries again after `retryInMs`, and continues after line `at`.',
   },
   'sink.archive_record_rejected': {
     level: 'error',

@@ -5,7 +5,7 @@
 import type { SuspensionReason } from '../model/ledger.ts';
 import type { SinkSnapshot, Snapshot, SourceSnapshot } from '../model/snapshot.ts';
 import { unreadCommand } from './backfills.ts';
-import { isFailing } from './sink-health.ts';
+import { isFailing, replayFails } from './sink-health.ts';
 import { size } from './format-size.ts';
 import { ago, counted, rfc3339, span } from './format-time.ts';
 import { isLate } from './status-summary.ts';
@@ -120,6 +120,11 @@ const rules: readonly Rule[] = [
     operation: `waybill sinks retire --sink ${id} if it was removed on purpose; else restore sinks.${id} in the configuration`,
   })),
   sinkLostRecords,
+  firstSink(replayFails, ({ id, replay: { archive = '', error = '', sent = 0 } = {} }) => ({
+    what: `Sink ${id}: the replay from the archive ${archive} failed after ${counted(sent, 'record')}: ${error}.`,
+    lost: 'Nothing is lost: the archive keeps its records, and new ones are delivered. Attempts continue.',
+    operation: `waybill check --sink ${archive}; then waybill archive verify --sink ${archive} --key FILE`,
+  })),
   firstSink(
     (sink) => sink.deadLetters > 0 && !isRetired(sink),
     ({ id, deadLetters }) => ({

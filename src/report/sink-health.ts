@@ -1,7 +1,7 @@
 /** Decides which sinks fail, for the summary, tables and advice of `status`. Pure. */
 import type { SinkSnapshot } from '../model/snapshot.ts';
 
-type Facts = Pick<SinkSnapshot, 'state' | 'hasDelivered' | 'attempts' | 'trouble' | 'lagSeconds'>;
+type Facts = Pick<SinkSnapshot, 'state' | 'hasDelivered' | 'attempts' | 'trouble' | 'lagSeconds' | 'replay'>;
 
 /**
  * A single failure is usually a restart of the receiver. If the sink has never delivered, its
@@ -22,9 +22,14 @@ export function isFailing({ state, hasDelivered, attempts = 0, lagSeconds }: Fac
   return attempts > 0 || lagSeconds >= firstDeliverySeconds;
 }
 
-/** True if an operator must act: the sink is blocked, unconfigured or not ready, or it fails. */
+/** True if an operator must act: the sink is blocked, unconfigured or not ready, or it fails, or a replay from an archive does. */
 export function sinkNeedsAttention(sink: Facts): boolean {
   const { state, trouble } = sink;
   if (state === 'retired') return false;
-  return state === 'blocked' || state === 'unconfigured' || trouble !== undefined || isFailing(sink);
+  return state === 'blocked' || state === 'unconfigured' || trouble !== undefined || isFailing(sink) || replayFails(sink);
+}
+
+/** True while the archive of a replay to this sink cannot be read. */
+export function replayFails({ replay }: Pick<SinkSnapshot, 'replay'>): boolean {
+  return replay?.state === 'failed';
 }

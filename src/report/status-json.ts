@@ -1,6 +1,7 @@
 /**
  * `waybill status --json` and `GET /status` (contract: docs/operations.md, "JSON of status"). Pure.
  */
+import type { ReplayProgress } from '../model/journal.ts';
 import type { BackfillProgress } from '../model/ledger.ts';
 import type { Snapshot, SourceSnapshot } from '../model/snapshot.ts';
 import type { Micros } from '../model/time.ts';
@@ -76,6 +77,14 @@ interface StatusJson {
     readonly nextAttempt: string | null;
     /** Of an archive with time stamps; omitted otherwise. */
     readonly timeStamp?: { readonly newest: string | null; readonly lastError: string | null };
+    /** The replay that runs, or the last ended replay; omitted without one. `error`: the archive cannot be read. */
+    readonly replay?: {
+      readonly archive: string | null;
+      readonly state: ReplayProgress['state'];
+      readonly sent: number;
+      readonly rejected: number;
+      readonly error: string | null;
+    };
   }[];
   /** The approximate end of the daemon; null while one runs. */
   readonly stoppedSince: string | null;
@@ -119,10 +128,15 @@ export function statusJson(snapshot: Snapshot): StatusJson {
         ...(attempts.timeStamp && {
           timeStamp: { newest: instant(attempts.timeStamp.newest ?? 0), lastError: attempts.timeStamp.lastError ?? null },
         }),
+        ...(attempts.replay && { replay: replayJson(attempts.replay) }),
       }),
     ),
     stoppedSince: snapshot.stopped ? rfc3339(snapshot.stopped.since) : null,
   };
+}
+
+function replayJson({ archive, state, sent, rejected, error }: ReplayProgress) {
+  return { archive: archive ?? null, state, sent, rejected, error: error ?? null };
 }
 
 function backfillJson({ from, to, closedUntil, state, records, order, perSecond, secondsLeft }: BackfillProgress) {

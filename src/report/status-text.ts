@@ -33,7 +33,7 @@ const backfillsMax = 2;
 /** The maximum number of lines about waiting sources, and about failing sinks. */
 const waitsMax = 2;
 const failuresMax = 3;
-const stampsMax = 2;
+const notesMax = 3;
 
 export function statusText(snapshot: Snapshot, { color, tz, width }: StatusTextOptions): string {
   const advice = worst(snapshot);
@@ -51,14 +51,14 @@ export function statusText(snapshot: Snapshot, { color, tz, width }: StatusTextO
   const waits = waitLines(snapshot, tz).flatMap((line) => wrapped(line, width, Infinity, '  '));
   const journal = wrapped(journalLine(snapshot), width, 2, '  ');
   const failures = snapshot.sinks.toSorted(byTrouble(sinkTrouble)).filter(hasFailureLine).slice(0, failuresMax);
-  const stamps = snapshot.sinks.flatMap((sink) => stampLine(sink, snapshot)).slice(0, stampsMax);
-  const rest = [head, tail, history, waits, journal, failures, stamps].reduce((sum, { length }) => sum + length, 0);
+  const notes = snapshot.sinks.flatMap((sink) => [...replayLine(sink), ...stampLine(sink, snapshot)]).slice(0, notesMax);
+  const rest = [head, tail, history, waits, journal, failures, notes].reduce((sum, { length }) => sum + length, 0);
   const rows = linesMax - rest - 6;
   const half = Math.floor(rows / 2);
   const forSources = Math.min(snapshot.sources.length, Math.max(half, rows - snapshot.sinks.length));
   const forSinks = Math.min(snapshot.sinks.length, rows - forSources);
   const sources = sourceLines(snapshot, tz, forSources, width);
-  const body = [...sources, ...waits, '', ...sinkLines(snapshot, forSinks, failures), ...stamps, '', ...history, ...journal];
+  const body = [...sources, ...waits, '', ...sinkLines(snapshot, forSinks, failures), ...notes, '', ...history, ...journal];
 
   const needsYou = advice !== undefined;
   const painted = (line: string): string => (color ? `\u001b[${needsYou ? '33' : '32'};1m${line}\u001b[0m` : line);
@@ -125,6 +125,16 @@ function sinkLines(snapshot: Snapshot, maxLines: number, failures: readonly Sink
     grouped(sink.deadLetters),
   ]);
   return [...lines, ...failures.map((sink) => failureLine(sink, snapshot))];
+}
+
+/** The progress of a replay that has not ended. */
+function replayLine({ id, replay }: SinkSnapshot): string[] {
+  if (!replay || replay.state === 'done') return [];
+  const { archive, passed, expected, sent, error } = replay;
+  const percent = Math.min(100, Math.floor((100 * passed) / Math.max(1, expected)));
+  const from = archive === undefined ? '' : ` from the archive ${archive}`;
+  const failure = error === undefined ? '' : `; last attempt: ${printable(error)}`;
+  return [`${id}: replay${from}, ${percent} %, ${counted(sent, 'record')} sent${failure}`];
 }
 
 /** The newest time stamp of an archive. */

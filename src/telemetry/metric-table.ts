@@ -143,6 +143,12 @@ export const metricTable = {
     help: 'Time of the newest time stamp (RFC 3161) of the archive',
     note: 'Only for a sink `archive` with `timestamp`. A value older than two days means that the time-stamping authority does not answer.',
   },
+  waybill_sink_replay_failed: {
+    type: 'gauge',
+    labels: 'sink',
+    help: '1 while the archive of a replay to the sink cannot be read',
+    note: 'New records are delivered, and attempts continue.',
+  },
   waybill_sink_duplicates_total: { type: 'counter', labels: 'sink', help: 'Messages that the sink reported as already present' },
   waybill_sink_losses_total: {
     type: 'counter',

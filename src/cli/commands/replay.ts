@@ -71,7 +71,10 @@ async function run(values: Values, io: Io): Promise<number> {
   const done = daemon && result.replay ? await watch(config, sink.id, result.replay, progress, io) : result.replay;
   if (done) progress.end();
   if (done?.state === 'failed')
-    throw new WaybillError('archive_broken', `cannot replay the archive "${archive ?? ''}" to the sink "${sink.id}": ${done.error ?? ''}`);
+    throw new WaybillError(
+      'archive_broken',
+      `cannot replay the archive "${archive ?? ''}" to the sink "${sink.id}": ${done.error ?? ''}; ${daemon ? 'the daemon tries again' : 'run the command again to continue'}`,
+    );
   if (values.json) printJson(io, { sink: sink.id, ...(done && jsonOf(done)) });
   else if (done?.state === 'done')
     io.stdout.write(`replay to ${sink.id} finished: ${counted(done.sent, 'record')} sent${rejectedText(done)}\n`);

@@ -1,4 +1,5 @@
 /** Snapshots of a daemon for unit tests: a healthy one, which each test changes. */
+import type { ReplayProgress } from '../../../src/model/journal.ts';
 import type { Coverage, SinkSnapshot, Snapshot, SourceSnapshot } from '../../../src/model/snapshot.ts';
 
 /** µs of a time in RFC 3339. */
@@ -39,6 +40,25 @@ export function source(change: Partial<SourceSnapshot> = {}): SourceSnapshot {
     serverNow: micros('2026-11-20T03:03:01Z'),
     coverage: coverage(),
     clockOffsetSeconds: 1,
+    ...change,
+  };
+}
+
+/** A third of an archive was sent. */
+export function replay(change: Partial<ReplayProgress> = {}): ReplayProgress {
+  return {
+    state: 'running',
+    archive: 'evidence',
+    first: 1,
+    last: 3_000,
+    times: undefined,
+    at: 1_000,
+    passed: 1_000,
+    expected: 3_000,
+    sent: 900,
+    rejected: 0,
+    began: micros('2026-11-20T03:02:00Z') / 1_000,
+    ended: undefined,
     ...change,
   };
 }

@@ -109,7 +109,7 @@ test('continues after a power cut before and after each commit', async () => {
       }
 });
 
-test('of an archive that is damaged stops, and delivery continues; the same request continues it', async () => {
+test('of an archive that is damaged pauses, and delivery continues; the same request continues it', async () => {
   await using rig = await Rig.make();
   const archive = new Archive();
   const loop = await delivered(rig, {}, archive);
@@ -180,4 +180,37 @@ test('sends the records of a period', async () => {
   loop.delivery.onDemand.replayArchive({ ...request, times });
   await rig.clock.until(() => state(loop) === 'done', 10_000);
   expect(numbersOf(loop.receiver)).toEqual([...range(1, 5), ...range(103, 109)]);
+});
+
+test('continues by itself when the archive can be read again', async () => {
+  await using rig = await Rig.make();
+  const archive = new Archive();
+  const loop = await delivered(rig, {}, archive);
+  await rig.journal.archiveReplayed('sink', request);
+  archive.failure = new WaybillError('sink_unavailable', 'cannot read "segments/0"');
+  loop.delivery.onDemand.replayArchive(request);
+  const failures = (): number => loop.lines.filter(({ event }) => event === 'sink.archive_replay_failed').length;
+  await rig.clock.until(() => failures() === 8, 600_000);
+  // The failure stays visible until records were sent, and the sink itself does not fail.
+  expect(loop.delivery.view()).toMatchObject({ state: 'active', replay: { state: 'failed', error: 'cannot read "segments/0"' } });
+  await append(rig.journal, 3);
+  await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 8);
+  // A replay from the journal may run before the next attempt.
+  loop.delivery.onDemand.replay({ first: 1, last: 2, times: undefined }, 2, new Set());
+  await rig.clock.until(() => state(loop) === 'done', 10_000);
+  archive.failure = undefined;
+  await rig.clock.until(() => loop.delivery.view().replay?.archive !== undefined && state(loop) === 'done', 600_000);
+  expect(numbersOf(loop.receiver).sort((a, b) => a - b)).toEqual([1, ...range(1, 2), ...range(2, 8), ...archived].sort((a, b) => a - b));
+  expect(rig.journal.sinkProgress('sink').orders).toEqual({});
+});
+
+test('that needs an operator is tried again once a minute', async () => {
+  await using rig = await Rig.make();
+  const archive = new Archive();
+  const loop = await delivered(rig, {}, archive);
+  archive.failure = new WaybillError('archive_broken', 'cannot read "segments/0"');
+  await rig.journal.archiveReplayed('sink', request);
+  loop.delivery.onDemand.replayArchive(request);
+  await rig.clock.until(() => loop.lines.filter(({ event }) => event === 'sink.archive_replay_failed').length === 3, 125_000);
+  expect(loop.lines.at(-1)).toMatchObject({ fields: { retryInMs: 60_000 } });
 });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { SinkSnapshot } from '../../../src/model/snapshot.ts';
 import { isFailing, sinkNeedsAttention } from '../../../src/report/sink-health.ts';
-import { sink } from '../../support/report/snapshots.ts';
+import { replay, sink } from '../../support/report/snapshots.ts';
 
 // The rule: a sink that never delivered, or whose last three attempts failed, fails.
 test.each([
@@ -33,6 +33,8 @@ test.each<[string, Partial<SinkSnapshot>, boolean]>([
   ['that is not in the configuration', { state: 'unconfigured' }, true],
   ['of a stopped daemon, whose attempts are not known', { hasDelivered: false, state: 'stopped', lagSeconds: 900 }, false],
   ['in trouble', { trouble: 'no answer for 15 min' }, true],
+  ['whose replay reads an archive', { replay: replay() }, false],
+  ['whose replay cannot read its archive', { replay: replay({ state: 'failed', error: 'cannot read "checkpoint"' }) }, true],
 ])('a sink %s needs attention or not', (_, change, needs) => {
   expect(sinkNeedsAttention(sink(change))).toBe(needs);
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { statusText, type StatusTextOptions } from '../../../src/report/status-text.ts';
 import type { Snapshot, SourceSnapshot } from '../../../src/model/snapshot.ts';
-import { coverage, delayCounts, micros, now, sink, snapshot, source } from '../../support/report/snapshots.ts';
+import { coverage, delayCounts, micros, now, replay, sink, snapshot, source } from '../../support/report/snapshots.ts';
 
 const plain: StatusTextOptions = { color: false, tz: 'UTC', width: 80 };
 
@@ -89,6 +89,21 @@ test('space that one kind does not need goes to the other, and no row is omitted
   const all = lines({ sources: Array.from({ length: 13 }, (_, i) => source({ id: `acme-${i}` })) });
   expect(block(all, 'SOURCE')).toHaveLength(14);
   expect(all.join('\n')).not.toContain('more');
+});
+
+test('the progress of a replay, and why it cannot read its archive', () => {
+  const lineOf = (change: object): string[] => lines({ sinks: [sink({ replay: replay(change) })] }, { width: 200 });
+  expect(lineOf({})).toContain('siem: replay from the archive evidence, 33 %, 900 records sent');
+  expect(lineOf({ archive: undefined })).toContain('siem: replay, 33 %, 900 records sent');
+  expect(lineOf({ state: 'done' }).join()).not.toContain('replay');
+  const failed = lineOf({ state: 'failed', error: 'cannot read "checkpoint"' });
+  expect(failed).toContain('siem: replay from the archive evidence, 33 %, 900 records sent; last attempt: cannot read "checkpoint"');
+  expect(failed[0]).toMatch(/^DELIVERY FAILS at siem; COMPLETE SO FAR AND DELIVERED.*1 sink needs attention/);
+  expect(failed.slice(-3)).toEqual([
+    'Sink siem: the replay from the archive evidence failed after 900 records: cannot read "checkpoint".',
+    'Nothing is lost: the archive keeps its records, and new ones are delivered. Attempts continue.',
+    'To do: waybill check --sink evidence; then waybill archive verify --sink evidence --key FILE',
+  ]);
 });
 
 test('the newest time stamp of an archive, and why there is none of today', () => {
