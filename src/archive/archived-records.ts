@@ -38,6 +38,7 @@ interface VerifiedSegment {
 export class ArchivedRecordReader implements ArchivedRecords {
   readonly origin: string;
   readonly lines: number;
+  readonly removed: number;
   readonly #store: OpenStore;
   readonly #keys: readonly KeyObject[];
   readonly #end: JournalEnd;
@@ -66,6 +67,9 @@ export class ArchivedRecordReader implements ArchivedRecords {
     this.#segments = new Map(
       [...Map.groupBy(named, ({ firstLeaf }) => firstLeaf)].map(([leaf, names]) => [leaf, names.map(({ path }) => path)]),
     );
+    const first = named.reduce((least, { firstLeaf }) => Math.min(least, firstLeaf), Infinity);
+    // Without any segment nothing was read: the first one is then reported as missing.
+    this.removed = first < last.size ? first : 0;
   }
 
   /**
@@ -82,7 +86,7 @@ export class ArchivedRecordReader implements ArchivedRecords {
   async read(after: number, { records, bytes }: Limit): Promise<readonly Entry[]> {
     const found: Entry[] = [];
     let length = 0;
-    for (let at = after; found.length < records && at < this.lines;) {
+    for (let at = Math.max(after, this.removed); found.length < records && at < this.lines;) {
       const { entries, through } = await this.#segmentAfter(at);
       for (const entry of entries) {
         if (entry.seq <= at || found.length >= records) continue;

@@ -266,9 +266,9 @@ export class OnDemand {
     replay.end(clock.now());
     // The command that started this replay reads its end before another one continues.
     this.#continueAt = Math.max(this.#continueAt, clock.monotonic() + minEndMs);
-    const { archive, first, last, sent, rejected } = replay.progress();
+    const { archive, first, last, sent, rejected, removed } = replay.progress();
     if (archive === undefined) log.write('sink.replay_completed', { sink: id, from: first, through: last, sent, rejected });
-    else log.write('sink.archive_replay_completed', { sink: id, archive, sent, rejected });
+    else log.write('sink.archive_replay_completed', { sink: id, archive, sent, rejected, removed });
   }
 }
 

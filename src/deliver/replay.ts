@@ -24,6 +24,8 @@ interface ReplaySource extends Partial<AsyncDisposable> {
   readonly expected: number;
   /** Set for a replay from an archive: its progress at its start, or at the restart that continued it. */
   readonly archiveReplay?: ArchiveReplay;
+  /** Lines that the archive no longer has, at its beginning. */
+  readonly removed?: number;
   /** @returns `after`: the given entry, or the last pruned entry if that is later */
   read(after: number, limit: Limit): Promise<{ readonly after: number; readonly entries: readonly Entry[] }>;
 }
@@ -138,7 +140,7 @@ export class Replay {
     return {
       ...range,
       state: this.isEnded ? 'done' : this.#error === undefined ? 'running' : 'failed',
-      ...(archiveReplay && { archive: archiveReplay.archive }),
+      ...(archiveReplay && { archive: archiveReplay.archive, removed: source.removed }),
       ...(this.#error !== undefined && { error: this.#error }),
       at: this.#at,
       passed,
@@ -189,6 +191,7 @@ export class ArchiveSource implements ReplaySource {
   #records: ArchivedRecords | undefined;
   #origin: string | undefined;
   #lines: number;
+  #removed = 0;
 
   constructor(replay: ArchiveReplay, open: (replay: ArchiveReplay) => Promise<ArchivedRecords>) {
     this.#replay = replay;
@@ -205,6 +208,10 @@ export class ArchiveSource implements ReplaySource {
     return this.#lines;
   }
 
+  get removed(): number {
+    return this.#removed;
+  }
+
   get archiveReplay(): ArchiveReplay {
     return { ...this.#replay, origin: this.#origin };
   }
@@ -212,7 +219,7 @@ export class ArchiveSource implements ReplaySource {
   /** @throws WaybillError `archive_broken` when an object is missing, does not match its signature, or belongs to another archive than before */
   async read(after: number, limit: Limit): Promise<{ readonly after: number; readonly entries: readonly Entry[] }> {
     this.#records ??= await this.#open(this.#replay);
-    const { origin, lines } = this.#records;
+    const { origin, lines, removed } = this.#records;
     this.#origin ??= origin;
     if (this.#origin !== origin || lines < after)
       throw new WaybillError(
@@ -220,6 +227,7 @@ export class ArchiveSource implements ReplaySource {
         `cannot continue the replay from "${this.#replay.archive}" after line ${after} of "${this.#origin}": the archive is now "${origin}" with ${lines} lines`,
       );
     this.#lines = lines;
+    this.#removed = removed;
     return { after, entries: await this.#records.read(after, limit) };
   }
 

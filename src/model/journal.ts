@@ -258,6 +258,8 @@ export interface ArchivedRecords extends AsyncDisposable {
   readonly origin: string;
   /** The number of its lines. */
   readonly lines: number;
+  /** The number of lines at its beginning whose segments it no longer has: their retention ended. */
+  readonly removed: number;
   /** The records after line `after`, in order, up to a limit; at least one if one exists. */
   read(after: number, limit: Limit): Promise<readonly Entry[]>;
 }
@@ -276,6 +278,8 @@ export interface ReplayProgress extends ReplayRange {
   readonly state: 'running' | 'done' | 'failed';
   /** Set for a replay from an archive: its sink. Then entries are lines of the archive. */
   readonly archive?: string | undefined;
+  /** The number of lines that the archive no longer has, at its beginning; 0 until the archive is open. */
+  readonly removed?: number | undefined;
   /** Set when it failed. */
   readonly error?: string | undefined;
   readonly at: number;

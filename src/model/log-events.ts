@@ -582,8 +582,8 @@ export const logEvents = {
   'sink.archive_replay_completed': {
     level: 'info',
     message: 'replay from the archive completed',
-    fields: 'sink archive sent rejected',
-    meaning: 'The sink received the records that the archive has.',
+    fields: 'sink archive sent rejected removed',
+    meaning: 'The sink received the records that the archive has. `removed`: the lines at its beginning whose segments were removed.',
   },
   'sink.archive_replay_failed': {
     level: 'error',

@@ -1,6 +1,6 @@
 /**
- * Segments that the retention of an archive removed: the oldest ones, with lines archived before a
- * given time.
+ * Segments that the retention of an archive removed: those with lines archived before a given time. The
+ * next segment that is there shows the time. A bucket may remove them in any order.
  */
 import type { Micros } from '../../model/time.ts';
 import type { Findings } from './findings.ts';
@@ -10,7 +10,6 @@ import type { LostSegment } from './segments.ts';
 export class RemovedSegments {
   readonly #findings: Findings;
   readonly #before: Micros | undefined;
-  #isOldest = true;
   #absent: LostSegment[] = [];
 
   /** @param before  undefined: no segment may be missing */
@@ -21,14 +20,13 @@ export class RemovedSegments {
 
   /** @returns false if this segment must exist; true if the segments after it decide whether it may be missing */
   add(lost: LostSegment): boolean {
-    if (this.#before === undefined || !this.#isOldest || !lost.isAbsent) return false;
+    if (this.#before === undefined || !lost.isAbsent) return false;
     this.#absent.push(lost);
     return true;
   }
 
   /** @returns the time since which the archive is complete, if segments before this one were removed */
   next(facts: SegmentFacts): Micros | undefined {
-    this.#isOldest = false;
     const { position } = facts;
     const [first] = this.#absent;
     if (!first || !position) return undefined;

@@ -41,14 +41,14 @@ export class Segments {
   readonly #store: ArchiveStore;
   readonly #findings: Findings;
   readonly #turns: Turns;
-  readonly #byLeaf: ReadonlyMap<number, readonly SegmentName[]>;
+  readonly #byLeaf: Map<number, readonly SegmentName[]>;
   readonly #committed = new Set<string>();
   /** Files that may still be read between two checkpoints. */
   #triesLeft = maxTries;
   /** The next segment, read and unpacked in advance. */
   #prepared: { readonly path: string; readonly texts: Promise<LineTexts | undefined> } | undefined;
 
-  private constructor(store: ArchiveStore, findings: Findings, turns: Turns, byLeaf: ReadonlyMap<number, readonly SegmentName[]>) {
+  private constructor(store: ArchiveStore, findings: Findings, turns: Turns, byLeaf: Map<number, readonly SegmentName[]>) {
     this.#store = store;
     this.#findings = findings;
     this.#turns = turns;
@@ -81,10 +81,13 @@ export class Segments {
       return steps;
     }
     const [named] = this.#byLeaf.get(from.size) ?? [];
+    // A listed file may be gone: retention may run meanwhile.
+    const isAbsent = problems.length === 0;
+    if (isAbsent) this.#byLeaf.delete(from.size);
     const lost = {
       object: named?.path ?? `segments/${String(from.size).padStart(16, '0')}-…`,
       message: problems[0] ?? `it is missing: "${to.path}" commits ${to.size - from.size} lines from leaf ${from.size} on`,
-      isAbsent: named === undefined,
+      isAbsent,
     };
     const log = await this.#leadByEntries(from, to);
     if (log) return [{ log, growth: log.take(), segment: undefined, lost }];

@@ -77,13 +77,17 @@ async function run(values: Values, io: Io): Promise<number> {
     );
   if (values.json) printJson(io, { sink: sink.id, ...(done && jsonOf(done)) });
   else if (done?.state === 'done')
-    io.stdout.write(`replay to ${sink.id} finished: ${counted(done.sent, 'record')} sent${rejectedText(done)}\n`);
+    io.stdout.write(`replay to ${sink.id} finished: ${counted(done.sent, 'record')} sent${rejectedText(done)}${removedText(done)}\n`);
   return done === undefined || done.rejected === 0 ? 0 : 1;
 }
 
 function rejectedText({ rejected, archive }: ReplayProgress): string {
   if (rejected === 0) return '';
   return `, ${grouped(rejected)} rejected: ${archive === undefined ? 'waybill dead-letters list' : 'the log of the daemon names them'}`;
+}
+
+function removedText({ removed = 0 }: ReplayProgress): string {
+  return removed === 0 ? '' : `; the archive no longer has its first ${counted(removed, 'line')}`;
 }
 
 type Range = Pick<Extract<OperationRequest, { operation: 'replay' }>, 'first' | 'last' | 'from' | 'to'>;
@@ -135,9 +139,9 @@ function progressText(sink: string, { passed, expected, sent, began }: ReplayPro
   return `replay to ${sink}: ${Math.min(100, Math.floor((100 * passed) / Math.max(1, expected)))} %, ${grouped(sent)} records sent${left}`;
 }
 
-function jsonOf({ state, archive, first, last, times, passed, expected, sent, rejected: refused }: ReplayProgress) {
+function jsonOf({ state, archive, removed, first, last, times, passed, expected, sent, rejected: refused }: ReplayProgress) {
   const span = times && { from: rfc3339(times.from), to: times.to === Number.MAX_SAFE_INTEGER ? null : rfc3339(times.to) };
-  return { state, archive, first, last, times: span ?? null, entries: passed, expected, sent, refused };
+  return { state, archive, removed, first, last, times: span ?? null, entries: passed, expected, sent, refused };
 }
 
 type Bound = { readonly seq: number } | { readonly at: number };

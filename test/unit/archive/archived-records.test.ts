@@ -74,6 +74,23 @@ describe('the records of an archive', () => {
     expect(read.map(({ uid }) => uid)).toEqual([900, 1].map((seq) => recordLine(seq, start).uid));
   });
 
+  it('are read from the first segment on that retention left', async () => {
+    const segments = [...store.files.keys()].filter((path) => path.startsWith('segments/')).sort();
+    expect((await open()).removed).toBe(0);
+    // The segments of 170 lines and a position end after lines 171 and 342.
+    for (const [count, removed] of [
+      [1, 171],
+      [2, 342],
+    ] as const) {
+      const files = new MemoryStore([...store.files].filter(([path]) => !segments.slice(0, count).includes(path)));
+      expect((await open(files)).removed).toBe(removed);
+      const numbered = await (await open()).read(0, all);
+      expect(await uids(files, all)).toEqual(numbered.filter(({ seq }) => seq > removed).map(({ uid }) => uid));
+    }
+    const without = new MemoryStore([...store.files].filter(([path]) => !segments.includes(path)));
+    await expect((await open(without)).read(0, all)).rejects.toMatchObject({ code: 'archive_broken' });
+  });
+
   it('are returned up to a segment that was altered, and not from it', async () => {
     const [, second = ''] = [...store.files.keys()].filter((path) => path.startsWith('segments/')).sort();
     const [first = ''] = [...store.files.keys()].filter((path) => path.startsWith('segments/')).sort();

@@ -18,6 +18,7 @@ const request: ArchiveReplay = { archive: 'evidence', times: undefined, through:
 class Archive implements ArchivedRecords {
   origin = 'waybill/a';
   lines = 2 * 115 + 1;
+  removed = 4;
   failure: Error | undefined;
   closed = 0;
   readonly #entries = archived.map((n): Entry => {
@@ -60,7 +61,10 @@ test('sends each record of the archive once, and moves no position', async () =>
   expect(loop.delivery.view().replay).toMatchObject({ archive: 'evidence', sent: 15, rejected: 0, at: 230, passed: 230, expected: 231 });
   expect(rig.journal.sinkProgress('sink')).toMatchObject({ acknowledged: 5, delivered: { seq: 5 }, orders: {} });
   expect(archive.closed).toBe(1);
-  expect(loop.lines.at(-1)).toMatchObject({ event: 'sink.archive_replay_completed', fields: { archive: 'evidence', sent: 15 } });
+  expect(loop.lines.at(-1)).toMatchObject({
+    event: 'sink.archive_replay_completed',
+    fields: { archive: 'evidence', sent: 15, removed: 4 },
+  });
 });
 
 test('continues after a power cut before and after each commit', async () => {
