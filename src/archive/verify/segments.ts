@@ -99,7 +99,7 @@ export class Segments {
   /** Segments of unfinished attempts. */
   noteUncommitted(): void {
     for (const { path } of [...this.#byLeaf.values()].flat())
-      if (!this.#committed.has(path)) this.#findings.note(path, 'no checkpoint commits it: it is no evidence');
+      if (!this.#committed.has(path)) this.#findings.noteFile(path, 'no checkpoint commits it: it is no evidence');
   }
 
   /** A checkpoint that cannot be read lies between two segments, so several may lead to the next one. */
