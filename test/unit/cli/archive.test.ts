@@ -1,5 +1,4 @@
 /** `waybill archive`: exit codes and output of verify, prove and export, on archives in a directory. */
-import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -272,17 +271,6 @@ test('verify proves nothing from a file without a proof', async () => {
   });
   const { code, stdout } = await archive('verify', '--proof', empty, ...key(), '--json');
   expect([code, JSON.parse(stdout)]).toEqual([3, { result: 'unproven', proofs: [] }]);
-});
-
-test.each(['--key', '--since', '--timestamp-ca'])('a signal ends verify while %s is a pipe that nobody writes', async (option) => {
-  const pipe = join(folder, 'pipe');
-  execFileSync('mkfifo', [pipe]);
-  const stop = new AbortController();
-  const reason = new Error('stopped');
-  setTimeout(() => stop.abort(reason), 20);
-  const given = option === '--key' ? [] : key();
-  const ended = outputOf((args, io) => command.run(args, io), ['verify', ...place(), ...given, option, pipe], { signal: stop.signal });
-  await expect(ended).rejects.toBe(reason);
 });
 
 test.each<[string, () => string[]]>([
