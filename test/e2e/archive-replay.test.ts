@@ -3,7 +3,7 @@
  * without a daemon.
  */
 import { generateKeyPairSync } from 'node:crypto';
-import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { S3Model } from '../support/sinks/s3-model.ts';
@@ -43,7 +43,16 @@ test('a new sink receives each archived record once although the daemon is kille
       await daemon.kill();
       expect(lines().length).toBeLessThan(truth.length);
     }
+    // The segments cannot be read for a while. As for every error that may need an operator, the next attempt is a minute later.
+    const [segments, away] = [place.path('archive/segments'), place.path('away')];
+    renameSync(segments, away);
     const last = new Daemon(place);
+    await last.logged('sink.archive_replay_failed');
+    expect(await place.waybill('status', '--exit-code', '--config', 'waybill.yaml')).toMatchObject({
+      code: 3,
+      stdout: expect.stringMatching(/^siem: replay from the archive evidence, .*; last attempt: cannot read "segments/m) as string,
+    });
+    renameSync(away, segments);
     await last.logged('sink.archive_replay_completed');
     await until('every record in the file', patience, () => (lines().length >= truth.length ? true : undefined));
     await last.stop();
