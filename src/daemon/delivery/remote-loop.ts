@@ -134,7 +134,14 @@ class RemoteLoop implements SinkLoop {
   async #view(): Promise<LoopView> {
     const view = await this.#loop.view();
     const shown = (text: string | undefined): string | undefined => (text === undefined ? undefined : withoutSecrets(text, false));
-    return { ...view, trouble: shown(view.trouble), lastError: shown(view.lastError) };
+    const { trouble, lastError, replay, timeStamp } = view;
+    return {
+      ...view,
+      trouble: shown(trouble),
+      lastError: shown(lastError),
+      replay: replay && { ...replay, error: shown(replay.error) },
+      timeStamp: timeStamp && { ...timeStamp, lastError: shown(timeStamp.lastError) },
+    };
   }
 }
 

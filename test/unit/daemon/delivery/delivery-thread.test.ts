@@ -11,6 +11,7 @@ import { DeliveryThread, usesDeliveryThread } from '../../../../src/daemon/deliv
 import { createDelivery, createSink } from '../../../../src/daemon/sink.ts';
 import type { SinkLoop } from '../../../../src/deliver/sink-loop.ts';
 import type { Journal } from '../../../../src/journal/journal.ts';
+import { remember } from '../../../../src/secrets.ts';
 import type { ComponentLog } from '../../../../src/telemetry/log.ts';
 import { append, openJournal, temporary } from '../../../support/model-journal.ts';
 import { uncounted } from '../../../support/uncounted.ts';
@@ -79,6 +80,24 @@ test('writes the same bytes as a loop in this thread, before and after records a
     { messages: expect.any(Number) as number },
     { messages: expect.any(Number) as number },
   ]);
+});
+
+test('the view has no secret that only this thread knows', async () => {
+  const { journal, thread, config, sink, log } = await place();
+  const secret = 'correct-horse-battery';
+  const options = optionsOf(config, log);
+  const loop = createSink(sink(secret), journal, options, uncounted, (plan, parts) => thread.create(plan, parts)).loop;
+  const { stop, ended } = started(loop);
+  await vi.waitFor(async () => expect(await loop.isOpen).toBe(true), { timeout: 20_000 });
+  const owner = {};
+  remember(owner, secret);
+  // The sink is not configured, and the error names it.
+  await loop.onDemand.replayArchive({ archive: secret, times: undefined, through: 0, began: 1, at: 0, sent: 0, rejected: 0 });
+  await vi.waitFor(async () => expect((await loop.view()).replay).toMatchObject({ state: 'failed' }), { timeout: 20_000 });
+  expect((await loop.view()).replay?.error).toMatch(/^cannot read the archive of the sink "[^"]*": /);
+  expect((await loop.view()).replay?.error).not.toContain(secret);
+  stop.abort(new Error('enough'));
+  await ended;
 });
 
 test('a thread that ends fails every run and every later call with an internal error', async () => {
