@@ -39,9 +39,16 @@ export interface LeftOut extends LeafRange {
   readonly problem: string | undefined;
 }
 
+interface Newer {
+  readonly path: string;
+  readonly lines: number;
+}
+
 export class Prover {
-  /** A newer checkpoint whose lines cannot be proven, because tiles of it are missing or do not have its root. */
-  readonly newer: string | undefined;
+  /** The number of lines that can be proven. */
+  readonly size: number;
+  /** A newer checkpoint, and the number of its lines that cannot be proven: tiles of it are missing, or do not have its root. */
+  readonly newer: Newer | undefined;
   readonly #store: ArchiveStore;
   readonly #note: Buffer;
   readonly #checkpoint: Checkpoint;
@@ -59,6 +66,7 @@ export class Prover {
   #last: { readonly bundle: number; readonly entries: readonly Buffer[] } | undefined;
 
   private constructor(store: ArchiveStore, { note, checkpoint, edge, newer }: Newest, segments: readonly SegmentName[]) {
+    this.size = checkpoint.size;
     this.newer = newer;
     this.#store = store;
     this.#note = note;
@@ -285,21 +293,26 @@ interface Newest {
   readonly note: Buffer;
   readonly checkpoint: Checkpoint;
   readonly edge: readonly Tile[];
-  readonly newer: string | undefined;
+  readonly newer: Newer | undefined;
 }
 
 /**
  * The newest checkpoint whose tiles are stored. A writer stores them between the numbered checkpoint and its
- * copy `checkpoint`; a copy that someone replaced by an older one must not hide lines.
+ * copy `checkpoint`: only those of the newest number can be missing, and only while the copy is older. An older copy
+ * must not hide more lines. If a daemon added checkpoints meanwhile, the copy is newer than each listed number.
  */
 async function newestOf(store: ArchiveStore): Promise<Newest> {
-  const paths = ['checkpoint', checkpointPath((await checkpointNumbers(store)).at(-1) ?? 0)];
-  const notes = (await Promise.all(paths.map((path) => noteAt(store, path)))).flatMap((note) => note ?? []);
-  const [largest, ...others] = notes.sort((x, y) => y.checkpoint.size - x.checkpoint.size);
+  const last = (await checkpointNumbers(store)).at(-1) ?? 0;
+  const paths = ['checkpoint', checkpointPath(last), checkpointPath(last - 1)];
+  const notes = await Promise.all(paths.map((path) => noteAt(store, path)));
+  const [copy = 0, newest = Infinity, before = last > 1 ? newest : 0] = notes.map((note) => note?.checkpoint.size);
+  const leastSize = Math.min(newest, Math.max(copy, before));
+  const [largest, ...others] = notes.flatMap((note) => note ?? []).sort((x, y) => y.checkpoint.size - x.checkpoint.size);
   if (!largest) throw unusable('checkpoint', 'it is missing, or not a checkpoint');
-  for (const { note, checkpoint, path } of [largest, ...others]) {
+  for (const { note, checkpoint } of [largest, ...others].filter((each) => each.checkpoint.size >= leastSize)) {
     const edge = await edgeOf(store, checkpoint);
-    if (edge) return { note, checkpoint, edge, newer: path === largest.path ? undefined : largest.path };
+    const lines = largest.checkpoint.size - checkpoint.size;
+    if (edge) return { note, checkpoint, edge, newer: lines > 0 ? { path: largest.path, lines } : undefined };
   }
   throw unusable(largest.path, 'tiles of it are missing, or do not have its root');
 }

@@ -67,6 +67,7 @@ function segmentsOf({ files }: MemoryStore): readonly string[] {
   return [...files.keys()].filter((path) => path.startsWith('segments/')).sort();
 }
 
+const sizeOf = (checkpoint: Buffer | undefined): number => Number(checkpoint?.toString().split('\n')[1]);
 const leafOf = (path: string): number => Number(path.slice(9, 25));
 const flipped = (bytes: Buffer): Buffer => Buffer.concat([bytes.subarray(0, -1), Buffer.of((bytes.at(-1) ?? 0) ^ 1)]);
 
@@ -306,7 +307,7 @@ describe('a proof', () => {
     const { files } = await small();
     files.set('checkpoint', Buffer.from(copy(files) ?? ''));
     const prover = await Prover.open(new MemoryStore(files));
-    expect(prover.newer).toBe(newer);
+    expect(prover.newer?.path).toBe(newer);
     const newest = windowLines(3, 2).findLast(({ kind }) => kind === 'record') as { uid: string } | undefined;
     expect(await prover.record(newest?.uid ?? '')).toBeDefined();
   });
@@ -315,11 +316,32 @@ describe('a proof', () => {
     const { files } = await small();
     const former = files.get('checkpoints/0000000002');
     files.set('checkpoint', former ?? Buffer.alloc(0));
-    const size = Number(files.get('checkpoints/0000000003')?.toString().split('\n')[1]);
+    const size = sizeOf(files.get('checkpoints/0000000003'));
     expect(files.delete(bundlePath(tileAt(0, 0, size)))).toBe(true);
-    const store = new MemoryStore(files);
-    const { newer } = await Prover.open(store);
-    expect(newer).toBe('checkpoints/0000000003');
+    const { newer } = await Prover.open(new MemoryStore(files));
+    expect(newer).toEqual({ path: 'checkpoints/0000000003', lines: size - sizeOf(former) });
+    files.delete('checkpoint');
+    expect((await Prover.open(new MemoryStore(files))).newer).toEqual(newer);
+  });
+
+  // A writer creates a checkpoint only after it has stored the tiles of the one before.
+  it('never leaves out the lines of more than one checkpoint', async () => {
+    for (const lost of [[], ['checkpoints/0000000002']]) {
+      const { files } = await small();
+      const size = sizeOf(files.get('checkpoints/0000000003'));
+      files.set('checkpoint', files.get('checkpoints/0000000001') ?? Buffer.alloc(0));
+      for (const path of [bundlePath(tileAt(0, 0, size)), ...lost]) expect(files.delete(path)).toBe(true);
+      const opened = Prover.open(new MemoryStore(files));
+      if (lost.length === 0) expect((await opened).newer).toMatchObject({ path: 'checkpoints/0000000003' });
+      else await expect(opened).rejects.toMatchObject({ code: 'archive_broken' });
+    }
+  });
+
+  it('is not made from a copy of an old checkpoint beside missing tiles of the two newest', async () => {
+    const { files } = await small();
+    files.set('checkpoint', files.get('checkpoints/0000000001') ?? Buffer.alloc(0));
+    for (const number of [2, 3]) files.delete(bundlePath(tileAt(0, 0, sizeOf(files.get(`checkpoints/000000000${number}`)))));
+    await expect(Prover.open(new MemoryStore(files))).rejects.toMatchObject({ code: 'archive_broken' });
   });
 
   it.each<[string, (file: Buffer) => readonly [leaf: number, bytes: Buffer]]>([

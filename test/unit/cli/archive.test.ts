@@ -250,16 +250,26 @@ test('export ends with a signal, and leaves no part of a file', async () => {
   }
 });
 
-test('prove and export say that tiles of the newest checkpoint may be about to be written', async () => {
+test('prove and export say that lines of the newest checkpoint are left out, and do not pass for complete', async () => {
   const numbered = join(directory, 'checkpoints');
   const [newest = '', before = ''] = readdirSync(numbered).sort().reverse();
   rmSync(join(directory, 'checkpoint'));
   writeFileSync(join(directory, 'checkpoint'), readFileSync(join(numbered, before)));
   rmSync(join(directory, 'tile/entries/000.p/104'));
-  const { code, stderr } = await archive('export', ...place());
-  expect(code).toBe(0);
-  expect(stderr).toContain(`"checkpoints/${newest}"`);
-  expect(stderr).toContain('at this moment');
+  const stderr = expect.stringMatching(
+    new RegExp(`^warning: 11 lines are left out, leaf 93 to leaf 103: .* of "checkpoints/${newest}" .* at this moment`),
+  ) as string;
+  const out = join(folder, 'out');
+  expect(await archive('export', ...place(), '--out', out)).toMatchObject({ code: 3, stderr });
+  expect(await archive('verify', '--proof', out, ...key())).toMatchObject({ code: 0 });
+  expect(await archive('prove', ...place(), '--uid', uidOf(1))).toMatchObject({ code: 0, stderr });
+  const message = expect.stringContaining(`no such record in its first 93 lines, and 11 lines are left out`) as string;
+  await expect(archive('prove', ...place(), '--uid', uidOf(99))).rejects.toMatchObject({ code: 'archive_broken', message });
+  // The source may be in the lines that are left out.
+  expect(await archive('export', ...place(), '--source', 'other')).toMatchObject({ code: 3, stdout: '' });
+  // A copy of an older checkpoint must not hide more lines.
+  writeFileSync(join(directory, 'checkpoint'), readFileSync(join(numbered, '0000000001')));
+  expect(await archive('export', ...place())).toMatchObject({ code: 3, stderr });
 });
 
 test('verify proves nothing from a file without a proof', async () => {

@@ -33,7 +33,8 @@ export const prove = subcommand({
     await using store = opened;
     const prover = await proverOf(store, io);
     const proof = await prover.record(values.uid, () => io.stderr.write('the index cannot locate the record: reading every line\n'));
-    if (!proof) throw new WaybillError('archive_broken', `cannot prove "${values.uid}": the archive "${name}" has no such record`);
+    if (!proof)
+      throw new WaybillError('archive_broken', `cannot prove "${values.uid}": the archive "${name}" has no such record${within(prover)}`);
     io.stdout.write(formatProof(proof));
     return 0;
   },
@@ -41,12 +42,17 @@ export const prove = subcommand({
 
 async function proverOf(store: ArchiveStore, io: Pick<Io, 'stderr'>): Promise<Prover> {
   const prover = await Prover.open(store);
-  if (prover.newer !== undefined)
-    io.stderr.write(
-      `warning: the lines of "${prover.newer}" are left out: a daemon may be writing its tiles at this moment; ` +
-        'if the warning stays, see "waybill archive verify"\n',
-    );
+  if (prover.newer) {
+    const reason =
+      `tiles of "${prover.newer.path}" are missing or wrong: a daemon may be writing them at this moment; ` +
+      'if the warning stays, see "waybill archive verify"';
+    io.stderr.write(leftOutText(prover.size, prover.size + prover.newer.lines, reason));
+  }
   return prover;
+}
+
+function within({ size, newer }: Prover): string {
+  return newer ? ` in its first ${counted(size, 'line')}, and ${counted(newer.lines, 'line is', 'lines are')} left out` : '';
 }
 
 const exportOptions = {
@@ -75,14 +81,14 @@ export const exportLines = subcommand({
     };
     const leaveOut = (part: LeftOut): void => {
       results.add(part.result);
-      io.stderr.write(leftOutText(part));
+      io.stderr.write(leftOutText(part.from, part.to, reasonOf(part)));
     };
     async function* chunks(): AsyncGenerator<string> {
       for await (const proof of prover.lines(select, leaveOut)) {
         count += 1;
         yield formatProof(proof);
       }
-      const isComplete = !results.has('altered') && !results.has('missing');
+      const isComplete = !results.has('altered') && !results.has('missing') && !prover.newer;
       if (values.source !== undefined && !sources.has(values.source) && isComplete) throw notFound('source', values.source, [...sources]);
     }
     if (values.out === undefined) for await (const chunk of chunks()) await writeResult(io, [chunk]);
@@ -90,17 +96,20 @@ export const exportLines = subcommand({
     const none = `no line: the archive "${name}" has none of this ${values.source === undefined ? 'period' : 'source and period'}`;
     io.stderr.write(`exported ${count > 0 ? counted(count, 'line') : none}\n`);
     if (results.has('altered')) return 1;
-    return count === 0 || results.has('missing') ? 3 : 0;
+    return count === 0 || results.has('missing') || prover.newer ? 3 : 0;
   },
 });
 
-function leftOutText({ from, to, result, problem }: LeftOut): string {
-  const reason = {
+function reasonOf({ result, problem }: LeftOut): string {
+  return {
     removed: 'their segments are missing, as retention leaves an archive; see "waybill archive verify --retention"',
     missing: 'their segments are missing; see "waybill archive verify"',
     altered: `${problem ?? ''}; see "waybill archive verify"`,
-  };
-  return `warning: ${counted(to - from, 'line is', 'lines are')} left out, leaf ${grouped(from)} to leaf ${grouped(to - 1)}: ${reason[result]}\n`;
+  }[result];
+}
+
+function leftOutText(from: number, to: number, reason: string): string {
+  return `warning: ${counted(to - from, 'line is', 'lines are')} left out, leaf ${grouped(from)} to leaf ${grouped(to - 1)}: ${reason}\n`;
 }
 
 /** True for a record or an operation whose time is in the period, and for a window that overlaps it. */
