@@ -70,6 +70,9 @@ export class ForeignAnswerError extends Error {
   }
 }
 
+/** S3 has at least one of them in each response. */
+const requestIds = ['x-amz-request-id', 'x-amz-id-2'] as const;
+
 interface SendOptions {
   /** Of the response; default `maxAnswerBytes`. */
   readonly maxBytes?: number;
@@ -166,11 +169,13 @@ export class BucketClient implements AsyncDisposable {
       signal: this.#signal ? AbortSignal.any([timeout, this.#signal]) : timeout,
     });
     const bytes = await bytesOf(answer.body, maxBytes);
-    const isStored = answer.statusCode === 200 && answer.headers['etag'] !== undefined && bytes.length === 0;
-    if (method === 'PUT' && answer.statusCode < 300 && !isStored)
+    const hasTag = answer.statusCode === 200 && answer.headers['etag'] !== undefined;
+    if (method === 'PUT' && answer.statusCode < 300 && !(hasTag && bytes.length === 0))
       throw new ForeignAnswerError('it has no ETag, or a body', answer.statusCode);
+    // A page of a proxy has the time of the proxy. Not every server sends ids of requests.
+    const isOfServer = hasTag || requestIds.some((name) => answer.headers[name] !== undefined);
     const date = Date.parse(String(answer.headers['date']));
-    if (!Number.isNaN(date)) this.#ahead = date - this.#clock.now();
+    if (isOfServer && !Number.isNaN(date)) this.#ahead = date - this.#clock.now();
     return { response: { statusCode: answer.statusCode, headers: flat(answer.headers), body: Readable.from([bytes]) } };
   }
 }

@@ -53,6 +53,11 @@ async function listed(): Promise<string[]> {
   return paths;
 }
 
+/** From now on. */
+function daysLocked(path: string): number {
+  return ((model.versions.get(`${prefix}${path}`)?.at(-1)?.lockedUntil ?? 0) - Date.now()) / 86_400_000;
+}
+
 // API reference, PutObject, "Response Syntax": ETag and checksum of the object in headers, and no body.
 describe.each(['text', 'tagged', 'blank', 'created', 'unequal'] as const)('a %s response to a write', (fault) => {
   const bytes = Buffer.from('bytes');
@@ -150,4 +155,28 @@ test('an object without an ETag is read if the response has the request id of S3
   await write();
   model.hasTags = false;
   expect(await verify()).toMatchObject({ result: 'intact', records: 9, findings: [] });
+});
+
+// Common response headers: x-amz-request-id in each response of S3.
+const pages = ['text', 'tagged', 'blank', 'created', 'proxy'] as const;
+test.each(pages)('the time of a proxy with a %s response to a write does not decide until when the object is locked', async (fault) => {
+  // A server that does refuses the next request, and so tells its own time.
+  model.checksTime = false;
+  model.foreignDate = 'Fri, 01 Jan 2100 00:00:00 GMT';
+  let left = attempts - 1;
+  model.fault = () => ((left -= 1) >= 0 ? fault : undefined);
+  await store.create('segments/1', Buffer.from('bytes'));
+  expect(left).toBeLessThan(0);
+  expect(daysLocked('segments/1')).toBeCloseTo(1, 2);
+});
+
+test.each(['GET', 'PUT'] as const)('a server that sends no request ids tells its time by responses with an ETag to %s', async (verb) => {
+  const bytes = Buffer.from('bytes');
+  await store.create('segments/1', bytes);
+  model.hasIds = false;
+  model.ahead = 3 * 86_400_000;
+  if (verb === 'GET') await store.read('segments/1');
+  else await store.replace('checkpoint', bytes);
+  await store.create('segments/2', bytes);
+  expect(daysLocked('segments/2')).toBeCloseTo(4, 2);
 });

@@ -29,6 +29,12 @@ type Fault =
   | ('text' | 'xhtml' | 'tagged' | 'blank' | 'created' | 'unequal' | 'proxy')
   | number;
 
+/** Responses of a proxy, without the headers of S3. */
+const foreignFaults: ReadonlySet<Fault | undefined> = new Set<Fault>([
+  ...(['text', 'xhtml', 'tagged', 'blank', 'created', 'unequal', 'proxy'] as const),
+  ...[204, 206],
+]);
+
 interface Asked {
   readonly method: string;
   /** Without the bucket. */
@@ -47,8 +53,14 @@ export class S3Model implements AsyncDisposable {
   hasLock = true;
   isConditional = true;
   checksChecksums = true;
+  /** False: it accepts signatures of any time. */
+  checksTime = true;
   /** ms by which its clock is ahead. */
   ahead = 0;
+  /** False: its responses have no `x-amz-request-id`. */
+  hasIds = true;
+  /** The `Date` of the responses of a proxy. */
+  foreignDate: string | undefined;
   /** False: objects were put into the server's storage without its help, so it knows no ETag of them. */
   hasTags = true;
   defaultDays: number | undefined;
@@ -127,9 +139,11 @@ export class S3Model implements AsyncDisposable {
       fault === 'late' ? refusal(500, 'InternalError') : typeof fault === 'number' ? refusal(fault, namesOf[fault] ?? 'Refused') : run();
     if (fault === 'lost') return void request.socket.destroy();
     const body = Buffer.from(answer.body ?? '');
+    const isForeign = foreignFaults.has(fault);
     response.writeHead(answer.status, {
       'content-length': body.length,
-      date: new Date(Date.now() + this.ahead).toUTCString(),
+      date: (isForeign && this.foreignDate) || new Date(Date.now() + this.ahead).toUTCString(),
+      ...(!isForeign && this.hasIds && { 'x-amz-request-id': String(this.asked.length) }),
       ...answer.headers,
     });
     if (fault === 'cut') {
@@ -154,7 +168,8 @@ export class S3Model implements AsyncDisposable {
     const { headers } = request;
     if (headers.authorization?.includes('Credential=model-key/') !== true) return refusal(403, 'InvalidAccessKeyId');
     if (bucket !== 'audit') return refusal(404, 'NoSuchBucket');
-    if (Math.abs(signedAt(headers['x-amz-date']) - Date.now() - this.ahead) > 900_000) return refusal(403, 'RequestTimeTooSkewed');
+    const skew = Math.abs(signedAt(headers['x-amz-date']) - Date.now() - this.ahead);
+    if (this.checksTime && skew > 900_000) return refusal(403, 'RequestTimeTooSkewed');
     const right = method === 'GET' && key === '' ? [...query.keys()][0] : `${method} ${key}`;
     if (this.denied.some((each) => right?.startsWith(each))) return refusal(403, 'AccessDenied');
     if (method === 'PUT') return this.#put(key, headers, bytes);
@@ -162,8 +177,7 @@ export class S3Model implements AsyncDisposable {
     if (key !== '') {
       const found = this.versions.get(key)?.at(-1);
       if (!found) return refusal(404, 'NoSuchKey');
-      const headers = { 'x-amz-request-id': String(this.asked.length), ...(this.hasTags && { etag: etagOf(found.bytes) }) };
-      return { status: 200, headers, body: found.bytes };
+      return { status: 200, headers: this.hasTags ? { etag: etagOf(found.bytes) } : {}, body: found.bytes };
     }
     if (query.has('versioning'))
       return xml(`<VersioningConfiguration>${this.isVersioned ? '<Status>Enabled</Status>' : ''}</VersioningConfiguration>`);
