@@ -170,6 +170,8 @@ export class BucketClient implements AsyncDisposable {
     });
     const bytes = await bytesOf(answer.body, maxBytes);
     const hasTag = answer.statusCode === 200 && answer.headers['etag'] !== undefined;
+    if (method === 'GET' && answer.statusCode < 300 && answer.statusCode !== 200)
+      throw new ForeignAnswerError('it has another status than 200', answer.statusCode);
     if (method === 'PUT' && answer.statusCode < 300 && !(hasTag && bytes.length === 0))
       throw new ForeignAnswerError('it has no ETag, or a body', answer.statusCode);
     // A page of a proxy has the time of the proxy. Not every server sends ids of requests.

@@ -74,7 +74,7 @@ export class BucketStore implements WritableArchiveStore, AsyncDisposable {
         yield Key.slice(prefix.length);
       }
       token = page.NextContinuationToken;
-      isLast = token === undefined;
+      isLast = !page.IsTruncated;
       if (!isLast && token === earlier) refuse('repeats a continuation token, so the list would not end');
       emptyPages = keys.length === 0 ? emptyPages + 1 : 0;
       if (emptyPages > maxEmptyPages) refuse('sends pages without objects, so the list would not end');

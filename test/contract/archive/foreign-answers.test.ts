@@ -15,7 +15,7 @@ import { S3Model } from '../../support/sinks/s3-model.ts';
 /** Pauses between attempts take no time. */
 const clock: Clock = { ...systemClock, now: () => systemClock.now(), sleep: () => Promise.resolve() };
 const prefix = 'production/';
-const foreign = expect.stringMatching(/: the response is not one of S3 \(status 20[01]\); see endpoint$/) as string;
+const foreign = expect.stringMatching(/: the response is not one of S3 \(status 20[0146]\); see endpoint$/) as string;
 /** The first attempt, and three more. */
 const attempts = 4;
 
@@ -105,7 +105,7 @@ test('a page in place of the response to each write of a segment loses nothing',
   expect(model.files(`${prefix}segments/`).size).toBeGreaterThan(3 + 4);
 });
 
-test.each(['text', 'blank'] as const)('a %s response to a read is not what the object has', async (fault) => {
+test.each(['text', 'blank', 201, 204, 206] as const)('a %s response to a read is not what the object has', async (fault) => {
   const bytes = Buffer.from('bytes');
   await store.create('segments/1', bytes);
   let left = attempts - 1;
@@ -133,6 +133,14 @@ test.each(['text', 'xhtml', 'untokened'] as const)('a %s response to a list does
   }
   model.fault = () => fault;
   await expect(listed()).rejects.toMatchObject({ code: 'sink_unavailable', message: foreign });
+});
+
+// "If all of the results were returned, the value is set to false."
+test.each(['', 'more'])('a list ends with the page that is not truncated, whatever its token ("%s")', async (token) => {
+  await write();
+  model.lastToken = token;
+  expect(await listed()).toHaveLength(model.versions.size);
+  expect(await verify()).toMatchObject({ result: 'intact', records: 9, findings: [] });
 });
 
 test('an archive with a page in place of the response to each request is verified and opened', async () => {

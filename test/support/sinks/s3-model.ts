@@ -30,10 +30,7 @@ type Fault =
   | number;
 
 /** Responses of a proxy, without the headers of S3. */
-const foreignFaults: ReadonlySet<Fault | undefined> = new Set<Fault>([
-  ...(['text', 'xhtml', 'tagged', 'blank', 'created', 'unequal', 'proxy'] as const),
-  ...[204, 206],
-]);
+const foreignFaults: ReadonlySet<Fault | undefined> = new Set(['text', 'xhtml', 'tagged', 'blank', 'created', 'unequal', 'proxy'] as const);
 
 interface Asked {
   readonly method: string;
@@ -63,6 +60,8 @@ export class S3Model implements AsyncDisposable {
   foreignDate: string | undefined;
   /** False: objects were put into the server's storage without its help, so it knows no ETag of them. */
   hasTags = true;
+  /** A token in the last page of a list, too. */
+  lastToken: string | undefined;
   defaultDays: number | undefined;
   denied: readonly string[] = [];
   mayDelete = false;
@@ -211,11 +210,13 @@ export class S3Model implements AsyncDisposable {
   #list(prefix: string, after: string): Answer {
     const keys = [...this.versions.keys()].filter((key) => key.startsWith(prefix) && key > after).sort();
     const page = keys.slice(0, 3);
-    const next = keys.length > page.length ? `<NextContinuationToken>${page.at(-1) ?? ''}</NextContinuationToken>` : '';
+    const isTruncated = keys.length > page.length;
+    const token = isTruncated ? (page.at(-1) ?? '') : this.lastToken;
+    const next = token === undefined ? '' : `<NextContinuationToken>${token}</NextContinuationToken>`;
     const contents = page.map((key) => `<Contents><Key>${key}</Key></Contents>`).join('');
     const count = `<KeyCount>${page.length}</KeyCount>`;
     return xml(
-      `<ListBucketResult><Name>audit</Name>${count}<IsTruncated>${next !== ''}</IsTruncated>${next}${contents}</ListBucketResult>`,
+      `<ListBucketResult><Name>audit</Name>${count}<IsTruncated>${isTruncated}</IsTruncated>${next}${contents}</ListBucketResult>`,
     );
   }
 }
