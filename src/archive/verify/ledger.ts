@@ -83,9 +83,9 @@ export class LedgerCheck implements Disposable {
     }
   }
 
-  /** Retention removed the lines before: windows that start earlier are not checked. */
+  /** Retention removed lines before: windows that start earlier are not checked. The clock may have been set back since the last call. */
   beginAt(at: Micros): void {
-    this.#beginsAt = at;
+    this.#beginsAt = Math.max(this.#beginsAt, at);
   }
 
   /**

@@ -223,6 +223,25 @@ describe('retention', () => {
     expect(await judged(store, Infinity)).toMatchObject({ result: 'intact' });
   });
 
+  it('excuses windows of the removed segments if the clock of the collector was set back between them', async () => {
+    const store = new MemoryStore();
+    const writer = await openWriter(store, 'set back');
+    const [later, earlier] = [start + 10 * minute, start - minute];
+    // The third window: the records 21 to 29, and its proof.
+    for (const [from, to, at] of [
+      [0, 24, later],
+      [24, 25, later],
+      [25, 27, earlier],
+      [27, 27, earlier],
+      [27, 30, earlier],
+    ] as const)
+      // prettier-ignore
+      await writer.append(lines.slice(from, to), { ...through(to), at });
+    const paths = [...store.files.keys()].filter((each) => each.startsWith('segments/')).sort();
+    for (const i of [0, 2]) store.files.delete(paths[i] ?? '');
+    expect(await judged(store, Infinity)).toMatchObject({ result: 'intact' });
+  });
+
   it('does not excuse a segment that is damaged', async () => {
     const store = await archiveOf(lines, 170);
     const [path] = [...store.files.keys()].filter((each) => each.startsWith('segments/')).sort();
