@@ -157,6 +157,11 @@ test('a proof has one record, and verify checks it without the archive', async (
   expect(checked.stdout).toContain('INTACT: 1 line ');
   writeFileSync(proof, stdout.replace('\\"seq\\":7', '\\"seq\\":8'));
   expect(await archive('verify', '--proof', proof, '--key', keyFile, '--json')).toMatchObject({ code: 1 });
+  writeFileSync(proof, `${stdout}no proof\n${stdout}`);
+  expect(await archive('verify', '--proof', proof, '--key', keyFile)).toMatchObject({
+    code: 1,
+    stdout: 'proof 2: it is not a proof\nALTERED: 2 lines are in the signed archive, of 3 proofs\n',
+  });
   writeFileSync(proof, 'no proof');
   expect(await archive('verify', '--proof', proof, '--key', keyFile)).toMatchObject({ code: 1 });
 });
