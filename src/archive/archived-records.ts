@@ -87,7 +87,11 @@ export class ArchivedRecordReader implements ArchivedRecords {
     const found: Entry[] = [];
     let length = 0;
     for (let at = Math.max(after, this.removed); found.length < records && at < this.lines;) {
-      const { entries, through } = await this.#segmentAfter(at);
+      const { entries, through } = await this.#segmentAfter(at).catch((thrown: unknown) => {
+        // The records before an altered segment are read first.
+        if (found.length > 0) return { entries: [], through: this.lines };
+        throw thrown;
+      });
       for (const entry of entries) {
         if (entry.seq <= at || found.length >= records) continue;
         length += entry.bytes.length;

@@ -120,9 +120,9 @@ export class Delivery implements SinkLoop {
       const progress = { isOver: false };
       const done = work().finally(() => (progress.isOver = true));
       const finished = done.catch(() => undefined);
-      while (!progress.isOver || this.onDemand.isWaiting) {
+      while (!progress.isOver || this.onDemand.isBusy) {
         if (this.onDemand.isWaiting) await this.onDemand.step({ sink, stop: signal, abandon: signal });
-        else await this.#pauses.rest(Infinity, signal, finished);
+        else await this.#pauses.rest(maxRestMs, signal, progress.isOver ? undefined : finished);
       }
       return done;
     }).finally(() => this.onDemand[Symbol.asyncDispose]());
@@ -252,6 +252,9 @@ export class Delivery implements SinkLoop {
     this.#acknowledger.passOver(passed.through.seq);
   }
 }
+
+/** A read of an archive that ends, or a new send, ends the rest earlier. */
+const maxRestMs = 60_000;
 
 function noArchive({ archive }: ArchiveReplay): Promise<never> {
   return Promise.reject(new WaybillError('archive_broken', `cannot read the archive of the sink "${archive}": there is none`));

@@ -34,8 +34,14 @@ interface OnDemandParts {
 /** The state of an ended replay can be read for this long. */
 const minEndMs = 5_000;
 
-/** Opens the archive of a replay, to read its records. */
-export type OpenArchive = (replay: ArchiveReplay) => Promise<ArchivedRecords>;
+/** Opens the archive of a replay, to read its records until `signal` ends that. */
+export type OpenArchive = (replay: ArchiveReplay, signal: AbortSignal) => Promise<ArchivedRecords>;
+
+/** Reads the next batch of an archive. Delivery of new records does not wait for it. */
+interface ArchiveRead {
+  isUnderWay: boolean;
+  readonly result: Promise<Prepared | undefined>;
+}
 
 export class OnDemand {
   readonly #parts: OnDemandParts;
@@ -44,12 +50,22 @@ export class OnDemand {
   #replay: Replay | undefined;
   /** Monotonic clock: when to continue the replay from an archive that the state stores. */
   #continueAt = Infinity;
+  #read: ArchiveRead | undefined;
+  /** How many lines of the archive the log has named as removed. */
+  #removed = 0;
+  readonly #stop = new AbortController();
 
   constructor(parts: OnDemandParts) {
     this.#parts = parts;
   }
 
+  /** True when `step` has something to send. */
   get isWaiting(): boolean {
+    return this.isBusy && !(this.#parts.sends.isEmpty && this.#read?.isUnderWay === true);
+  }
+
+  /** True also while a replay reads its archive. */
+  get isBusy(): boolean {
     return !this.#parts.sends.isEmpty || this.#replay?.isRunning === true;
   }
 
@@ -126,7 +142,7 @@ export class OnDemand {
    * @throws WaybillError `usage` while another replay runs, `sink_unavailable` when the loop has ended
    */
   replay(range: ReplayRange, expected: number, deadLetters: ReadonlySet<number>): void {
-    this.#assertNoReplay();
+    this.#endFailing();
     const { journal, pipeline, limit, clock, acknowledger, pauses } = this.#parts;
     const last = Math.min(range.last, acknowledger.acknowledged);
     const source = new JournalSource(journal, { ...range, last }, expected);
@@ -136,17 +152,33 @@ export class OnDemand {
 
   /** Starts a replay from an archive, or continues it. Throws like `replay`. */
   replayArchive(replay: ArchiveReplay): void {
-    this.#assertNoReplay();
+    this.#endFailing();
     const { pipeline, limit, clock, pauses, openArchive } = this.#parts;
-    const source = new ArchiveSource(replay, openArchive);
+    const source = new ArchiveSource(replay, () => openArchive(replay, this.#stop.signal));
     this.#replay = new Replay({ source, pipeline, limit, clock, deadLetters: new Set(), began: replay.began });
+    this.#removed = replay.removed ?? 0;
     this.#continueAt = Infinity;
     pauses.wake();
   }
 
-  #assertNoReplay(): void {
-    if (this.#replay?.isRunning) throw new WaybillError('usage', 'cannot start a replay: a replay to this sink is already running');
+  /** A replay that cannot read its archive makes room for another one, and continues after it. */
+  #endFailing(): void {
+    const replay = this.#replay;
     if (this.#parts.sends.closed) throw this.#parts.sends.closed;
+    if (!replay || replay.isEnded) return;
+    if (replay.progress().state === 'running')
+      throw new WaybillError('usage', 'cannot start a replay: a replay to this sink is already running');
+    this.#continueAt = Math.min(this.#continueAt, this.#parts.clock.monotonic());
+    this.#closeArchive(replay);
+  }
+
+  #closeArchive(replay: Replay): void {
+    const close = (): Promise<void> => replay[Symbol.asyncDispose]().catch(() => undefined);
+    const read = this.#read;
+    this.#read = undefined;
+    void close();
+    // An archive that is being opened is closed afterwards.
+    if (read?.isUnderWay === true) void read.result.catch(() => undefined).then(close);
   }
 
   /** Continues a replay from an archive that the state stores. */
@@ -166,7 +198,8 @@ export class OnDemand {
 
   /** Closes the archive of a replay that did not end. */
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#replay?.isRunning) await this.#replay[Symbol.asyncDispose]();
+    this.#stop.abort(new WaybillError('aborted', 'delivery has stopped'));
+    if (this.#replay?.isEnded === false) this.#closeArchive(this.#replay);
   }
 
   /** Call when the loop has ended: rejects waiting sends, and logs an incomplete replay. */
@@ -232,7 +265,14 @@ export class OnDemand {
     const { sender, acknowledger } = replay.stored() ? this.#parts.archiveReplays : this.#parts;
     let prepared: Prepared | undefined;
     try {
-      prepared = await replay.next();
+      if (!replay.stored()) prepared = await replay.next();
+      else {
+        const read = (this.#read ??= this.#startRead(replay));
+        if (read.isUnderWay) return;
+        this.#read = undefined;
+        prepared = await read.result;
+        this.#logRemoved(replay);
+      }
     } catch (thrown) {
       if (!replay.stored()) throw thrown;
       // Delivery of new records continues meanwhile.
@@ -257,6 +297,22 @@ export class OnDemand {
     if (replay.stored()) this.#parts.archiveRetries.recovered();
     const stored = replay.stored();
     if (stored) await this.#parts.acknowledger.commit(() => journal.archiveReplayed(id, stored), open.stop);
+  }
+
+  #startRead(replay: Replay): ArchiveRead {
+    const read = { isUnderWay: true, result: replay.next() };
+    const end = (): void => {
+      read.isUnderWay = false;
+      this.#parts.pauses.wake();
+    };
+    read.result.then(end, end);
+    return read;
+  }
+
+  #logRemoved(replay: Replay): void {
+    const { archive, removed = 0 } = replay.progress();
+    if (removed > this.#removed) this.#parts.log.write('sink.archive_lines_removed', { sink: this.#parts.id, archive, removed });
+    this.#removed = removed;
   }
 
   async #completeReplay(replay: Replay, { stop }: OpenSink): Promise<void> {

@@ -24,8 +24,8 @@ interface ReplaySource extends Partial<AsyncDisposable> {
   readonly expected: number;
   /** Set for a replay from an archive: its progress at its start, or at the restart that continued it. */
   readonly archiveReplay?: ArchiveReplay;
-  /** Lines that the archive no longer has, at its beginning. */
-  readonly removed?: number;
+  /** Opens the archive, unless it is open. @returns the entry to continue after, in place of `at` */
+  open?(at: number): Promise<number>;
   /** @returns `after`: the given entry, or the last pruned entry if that is later */
   read(after: number, limit: Limit): Promise<{ readonly after: number; readonly entries: readonly Entry[] }>;
 }
@@ -80,6 +80,8 @@ export class Replay {
 
   /** @returns the next batch, or the same one until it is acknowledged; undefined when the range is complete */
   async next(): Promise<Prepared | undefined> {
+    const { source } = this.#parts;
+    if (source.open) this.#at = await source.open(this.#at);
     this.#batches.restart(this.#at);
     await this.#batches.fill();
     return this.#batches.take();
@@ -140,7 +142,7 @@ export class Replay {
     return {
       ...range,
       state: this.isEnded ? 'done' : this.#error === undefined ? 'running' : 'failed',
-      ...(archiveReplay && { archive: archiveReplay.archive, removed: source.removed }),
+      ...(archiveReplay && { archive: archiveReplay.archive, removed: archiveReplay.removed ?? 0 }),
       ...(this.#error !== undefined && { error: this.#error }),
       at: this.#at,
       passed,
@@ -184,20 +186,21 @@ export class JournalSource implements ReplaySource {
   }
 }
 
-/** The records of an archive. The first read opens it, also after it was closed. */
+/** The records of an archive, which can be opened again after it was closed. */
 export class ArchiveSource implements ReplaySource {
   readonly #replay: ArchiveReplay;
-  readonly #open: (replay: ArchiveReplay) => Promise<ArchivedRecords>;
+  readonly #open: () => Promise<ArchivedRecords>;
   #records: ArchivedRecords | undefined;
   #origin: string | undefined;
   #lines: number;
-  #removed = 0;
+  #removed: number;
 
-  constructor(replay: ArchiveReplay, open: (replay: ArchiveReplay) => Promise<ArchivedRecords>) {
+  constructor(replay: ArchiveReplay, open: () => Promise<ArchivedRecords>) {
     this.#replay = replay;
     this.#open = open;
     this.#origin = replay.origin;
     this.#lines = replay.at;
+    this.#removed = replay.removed ?? 0;
   }
 
   get range(): ReplayRange {
@@ -208,26 +211,33 @@ export class ArchiveSource implements ReplaySource {
     return this.#lines;
   }
 
-  get removed(): number {
-    return this.#removed;
-  }
-
   get archiveReplay(): ArchiveReplay {
-    return { ...this.#replay, origin: this.#origin };
+    return { ...this.#replay, origin: this.#origin, removed: this.#removed };
   }
 
-  /** @throws WaybillError `archive_broken` when an object is missing, does not match its signature, or belongs to another archive than before */
-  async read(after: number, limit: Limit): Promise<{ readonly after: number; readonly entries: readonly Entry[] }> {
-    this.#records ??= await this.#open(this.#replay);
-    const { origin, lines, removed } = this.#records;
+  /**
+   * Goes back when lines are there again that were left out, for example during a restore: no record is left out because of it.
+   * @throws WaybillError `archive_broken` when the archive cannot be read, or is another one than before
+   */
+  async open(at: number): Promise<number> {
+    if (this.#records) return at;
+    const records = (this.#records = await this.#open());
+    const { origin, lines, removed } = records;
     this.#origin ??= origin;
-    if (this.#origin !== origin || lines < after)
+    if (this.#origin !== origin || lines < at)
       throw new WaybillError(
         'archive_broken',
-        `cannot continue the replay from "${this.#replay.archive}" after line ${after} of "${this.#origin}": the archive is now "${origin}" with ${lines} lines`,
+        `cannot continue the replay from "${this.#replay.archive}" after line ${at} of "${this.#origin}": the archive is now "${origin}" with ${lines} lines`,
       );
     this.#lines = lines;
-    this.#removed = removed;
+    const isBack = removed < this.#removed;
+    if (at < removed || isBack) this.#removed = removed;
+    return isBack ? Math.min(at, removed) : Math.max(at, this.#removed);
+  }
+
+  /** @throws WaybillError `archive_broken` when an object is missing, or does not match its signature */
+  async read(after: number, limit: Limit): Promise<{ readonly after: number; readonly entries: readonly Entry[] }> {
+    if (!this.#records) throw new WaybillError('aborted', 'the archive was closed');
     return { after, entries: await this.#records.read(after, limit) };
   }
 

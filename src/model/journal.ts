@@ -248,6 +248,8 @@ export interface ArchiveReplay {
   readonly origin?: string | undefined;
   /** The last line whose record was resolved. */
   readonly at: number;
+  /** Lines up to this one were left out: the archive did not have their segments. Default 0. */
+  readonly removed?: number | undefined;
   readonly sent: number;
   readonly rejected: number;
 }
@@ -278,7 +280,7 @@ export interface ReplayProgress extends ReplayRange {
   readonly state: 'running' | 'done' | 'failed';
   /** Set for a replay from an archive: its sink. Then entries are lines of the archive. */
   readonly archive?: string | undefined;
-  /** The number of lines that the archive no longer has, at its beginning; 0 until the archive is open. */
+  /** The first lines, up to this one, were left out: the archive did not have their segments. */
   readonly removed?: number | undefined;
   /** Set when it failed. */
   readonly error?: string | undefined;

@@ -583,7 +583,15 @@ export const logEvents = {
     level: 'info',
     message: 'replay from the archive completed',
     fields: 'sink archive sent rejected removed',
-    meaning: 'The sink received the records that the archive has. `removed`: the lines at its beginning whose segments were removed.',
+    meaning: 'The sink received the records that the archive has. It did not have the segments of the lines up to `removed`.',
+  },
+  'sink.archive_lines_removed': {
+    level: 'warn',
+    message: 'the archive of a replay lacks its oldest segments',
+    fields: 'sink archive removed',
+    meaning:
+      'Their retention ended, or they are being restored: the replay begins after line `removed`. If a later attempt finds the segments, the ' +
+      'replay goes back to them.',
   },
   'sink.archive_replay_failed': {
     level: 'error',

@@ -32,8 +32,8 @@ its batches, and the position of the sink does not change. A sink that can be qu
 duplicates. Dead letters are not included; see waybill dead-letters. An interrupted replay does not resume.
 
 With --archive, the records come from an archive, which is independent of journal.retention. It has only what its filter, sources and privacy
-rules kept. Ledger entries are not sent. Waybill verifies the records before it sends them. An interrupted replay continues at the next start of
-the daemon. Waybill logs a record that the sink rejects, and stores no dead letter.`,
+rules kept. Ledger entries are not sent. Waybill verifies the records before it sends them. The daemon continues an
+interrupted replay, also after a restart. Waybill logs a record that the sink rejects, and stores no dead letter.`,
   options,
   examples: [
     'waybill replay --sink siem --from -7d',

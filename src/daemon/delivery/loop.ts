@@ -52,7 +52,7 @@ export function createLoop(plan: SinkPlan, { definition, journal, clock, random,
     },
     pipeline: pipeline(pipelineParts(plan, definition, journal, meters)),
     open: (signal) => definition.open(settings, context, resumePoint, signal),
-    openArchive: (replay) => archivedRecords(replay, plan, { ...context, id: replay.archive }, journal.id),
+    openArchive: (replay, signal) => archivedRecords(replay, plan, { ...context, id: replay.archive }, journal.id, signal),
     journal,
     clock,
     random,
@@ -68,12 +68,13 @@ async function archivedRecords(
   { archives }: SinkPlan,
   context: SinkContext,
   journal: string,
+  signal: AbortSignal,
 ): Promise<ArchivedRecords> {
   const settings = archives.get(archive);
   if (!settings)
     throw new WaybillError('archive_broken', `cannot read the archive of the sink "${archive}": it is not in the configuration`);
   const { openArchivedRecords } = await import('../../sink/archive/archived-records.ts');
-  return openArchivedRecords(settings, context, { journal, seq: through });
+  return openArchivedRecords(settings, context, { journal, seq: through }, signal);
 }
 
 function pipelineParts(plan: SinkPlan, definition: SinkDefinition, journal: DeliverJournal, meters: Meters): PipelineParts {

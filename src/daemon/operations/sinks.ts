@@ -180,7 +180,8 @@ async function replayArchive(
   const began = Math.floor(operation.at / 1_000);
   const replay = isSame ? before : { archive, times, through: acknowledged, began, at: 0, sent: 0, rejected: 0 };
   const { from, to } = request;
-  await journal.operate({ ...operation, detail: { sink: id, archive, from, to, ...reason } }, () =>
+  const replaces = before && !isSame ? `the replay from ${before.archive}, after line ${before.at}` : undefined;
+  await journal.operate({ ...operation, detail: { sink: id, archive, from, to, replaces, ...reason } }, () =>
     journal.sinkPositions.writeOrders(sink, { ...sink.orders, archiveReplay: replay }),
   );
   await loop.onDemand.replayArchive(replay);

@@ -6,10 +6,18 @@ import { signingKeysOf } from './key.ts';
 import { openStore } from './open-store.ts';
 import type { ArchiveSettings } from './settings.ts';
 
-/** @param context  `id` is the sink of the archive */
-export async function openArchivedRecords(settings: ArchiveSettings, context: SinkContext, end: JournalEnd): Promise<ArchivedRecords> {
+/**
+ * @param context  `id` is the sink of the archive
+ * @param signal  ends reading, also while a server does not answer
+ */
+export async function openArchivedRecords(
+  settings: ArchiveSettings,
+  context: SinkContext,
+  end: JournalEnd,
+  signal: AbortSignal,
+): Promise<ArchivedRecords> {
   const keys = signingKeysOf(settings, context.id);
-  const store = await openStore(settings, context);
+  const store = await openStore(settings, context, signal);
   try {
     return await ArchivedRecordReader.open(store, keys, end);
   } catch (thrown) {

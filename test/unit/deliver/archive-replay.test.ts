@@ -4,8 +4,10 @@
  */
 import { rmSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { ArchivedRecordReader } from '../../../src/archive/archived-records.ts';
 import { WaybillError } from '../../../src/errors.ts';
 import type { ArchivedRecords, ArchiveReplay, Entry } from '../../../src/model/journal.ts';
+import { keyFrom, MemoryStore, windowLines, writeArchive } from '../../support/archive.ts';
 import { append, committed, copyState, deadLetters, numberOf, range, record, source } from '../../support/model-journal.ts';
 import type { ModelReceiver } from '../../support/model-sink.ts';
 import { Rig } from '../../support/deliver/rig.ts';
@@ -16,6 +18,8 @@ const archived = range(101, 115);
 const request: ArchiveReplay = { archive: 'evidence', times: undefined, through: 5, began: 1, at: 0, sent: 0, rejected: 0 };
 
 class Archive implements ArchivedRecords {
+  /** Set: a read waits for it. */
+  gate: Promise<unknown> | undefined;
   origin = 'waybill/a';
   lines = 2 * 115 + 1;
   removed = 4;
@@ -28,6 +32,7 @@ class Archive implements ArchivedRecords {
   });
 
   async read(after: number, limit: { readonly records: number }): Promise<readonly Entry[]> {
+    await this.gate;
     if (this.failure) throw this.failure;
     return this.#entries.filter(({ seq }) => seq > after).slice(0, limit.records);
   }
@@ -217,4 +222,102 @@ test('that needs an operator is tried again once a minute', async () => {
   loop.delivery.onDemand.replayArchive(request);
   await rig.clock.until(() => loop.lines.filter(({ event }) => event === 'sink.archive_replay_failed').length === 3, 125_000);
   expect(loop.lines.at(-1)).toMatchObject({ fields: { retryInMs: 60_000 } });
+});
+
+test('that waits for its archive delays neither new records nor the end of delivery', async () => {
+  await using rig = await Rig.make();
+  const archive = new Archive();
+  const opened: AbortSignal[] = [];
+  const openArchive = async (_replay: ArchiveReplay, signal: AbortSignal): Promise<Archive> => {
+    opened.push(signal);
+    return archive;
+  };
+  const loop = await delivered(rig, { openArchive }, archive);
+  const gate = Promise.withResolvers<undefined>();
+  archive.gate = gate.promise;
+  await rig.journal.archiveReplayed('sink', request);
+  loop.delivery.onDemand.replayArchive(request);
+  await rig.clock.until(() => opened.length === 1, 10_000);
+  await append(rig.journal, 3);
+  await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 8, 10_000);
+  expect(state(loop)).toBe('running');
+  await loop.end();
+  expect(opened[0]?.aborted).toBe(true);
+  expect(archive.closed).toBe(1);
+  gate.resolve(undefined);
+});
+
+test('that fails makes room for another one while it tries again', async () => {
+  await using rig = await Rig.make();
+  const archive = new Archive();
+  const loop = await delivered(rig, {}, archive);
+  archive.failure = new WaybillError('sink_unavailable', 'cannot read "segments/0"');
+  await rig.journal.archiveReplayed('sink', request);
+  loop.delivery.onDemand.replayArchive(request);
+  await rig.clock.until(() => state(loop) === 'failed', 10_000);
+  const gate = Promise.withResolvers<undefined>();
+  archive.gate = gate.promise;
+  const closed = archive.closed;
+  await rig.clock.advance(60_000);
+  // The next attempt is under way, and waits.
+  expect([state(loop), archive.closed]).toEqual(['failed', closed]);
+  archive.gate = undefined;
+  archive.failure = undefined;
+  loop.delivery.onDemand.replayArchive(request);
+  await rig.clock.until(() => state(loop) === 'done', 10_000);
+  gate.resolve(undefined);
+  await rig.clock.advance(600_000);
+  expect(numbersOf(loop.receiver)).toEqual([...range(1, 5), ...archived]);
+});
+
+test('goes back to segments that are restored after it began without them', async () => {
+  await using rig = await Rig.make();
+  const whole = new MemoryStore();
+  await writeArchive(whole, windowLines(60, 4), 30);
+  const segments = [...whole.files.keys()].filter((path) => path.startsWith('segments/')).sort();
+  const store = new MemoryStore(whole.files);
+  const restore = (...paths: readonly string[]): void => {
+    for (const path of paths) store.files.set(path, whole.files.get(path) ?? Buffer.alloc(0));
+  };
+  for (const path of segments) store.files.delete(path);
+  const openArchive = (): Promise<ArchivedRecords> => ArchivedRecordReader.open(store, [keyFrom(1)], { journal: 'other', seq: 0 });
+  const loop = await delivered(rig, { openArchive });
+  await rig.journal.archiveReplayed('sink', request);
+  loop.delivery.onDemand.replayArchive(request);
+  await realTime(rig, () => state(loop) === 'failed');
+  restore(...segments.slice(5, 9));
+  await realTime(rig, () => (loop.delivery.view().replay?.sent ?? 0) > 0 && state(loop) === 'failed');
+  expect(loop.lines.find(({ event }) => event === 'sink.archive_lines_removed')).toMatchObject({
+    fields: { archive: 'evidence', removed: 155 },
+  });
+  expect(rig.journal.sinkProgress('sink').orders.archiveReplay).toMatchObject({ removed: 155 });
+  restore(...segments);
+  await realTime(rig, () => state(loop) === 'done');
+  const all = await (await openArchive()).read(0, { records: 1_000, bytes: 1e9 });
+  expect(all).toHaveLength(240);
+  expect(new Set(loop.receiver.has.slice(5).map(({ uid }) => uid))).toEqual(new Set(all.map(({ uid }) => uid)));
+  expect(loop.lines.at(-1)).toMatchObject({ event: 'sink.archive_replay_completed', fields: { removed: 0 } });
+});
+
+/** Segments are unpacked by threads, which the clock of the test does not wait for. */
+async function realTime(rig: Rig, condition: () => boolean): Promise<void> {
+  for (let i = 0; i < 2_000 && !condition(); i += 1) {
+    await rig.clock.advance(500);
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+  expect(condition()).toBe(true);
+}
+
+test('ends before the sink is closed when no daemon runs', async () => {
+  await using rig = await Rig.make();
+  const archive = new Archive();
+  const loop = rig.loop({ records: 4, openArchive: async () => archive });
+  await rig.journal.archiveReplayed('sink', request);
+  const done = loop.delivery.runOnDemand(async () => loop.delivery.onDemand.replayArchive(request), new AbortController().signal);
+  await rig.clock.until(() => state(loop) === 'done', 10_000);
+  await done;
+  expect(numbersOf(loop.receiver)).toEqual(archived);
+  archive.failure = new WaybillError('archive_broken', 'cannot read "segments/0"');
+  await loop.delivery.runOnDemand(async () => loop.delivery.onDemand.replayArchive(request), new AbortController().signal);
+  expect(loop.delivery.view().replay).toMatchObject({ state: 'failed', error: 'cannot read "segments/0"' });
 });
