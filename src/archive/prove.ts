@@ -80,7 +80,7 @@ export class Prover {
    */
   static async open(store: ArchiveStore): Promise<Prover> {
     const newest = await newestOf(store);
-    // A daemon may add segments meanwhile: those of a checkpoint are stored before it.
+    // Listed after the checkpoint: a daemon stores a segment before its checkpoint, so the list has every committed segment.
     const segments = (await Array.fromAsync(store.list('segments/'))).flatMap((each) => parseSegmentPath(each) ?? []);
     return new Prover(
       store,
@@ -133,7 +133,7 @@ export class Prover {
 
   /**
    * The lines of the archive that `isWanted` selects, in order. Memory does not grow with their number.
-   * @param onLeftOut  called, in order, for the lines between those of the segments that are there
+   * @param onLeftOut  called in order for each range of lines whose segments are missing or altered
    */
   async *lines(isWanted: (facts: LineFacts) => boolean, onLeftOut: (part: LeftOut) => void): AsyncGenerator<InclusionProof> {
     const { size } = this.#checkpoint;
@@ -298,8 +298,8 @@ interface Newest {
 
 /**
  * The newest checkpoint whose tiles are stored. A writer stores them between the numbered checkpoint and its
- * copy `checkpoint`: only those of the newest number can be missing, and only while the copy is older. An older copy
- * must not hide more lines. If a daemon added checkpoints meanwhile, the copy is newer than each listed number.
+ * copy `checkpoint`. So at most the newest checkpoint may lack tiles, and only while the copy is older: an
+ * old copy must not hide more lines. The copy is newer than the list if a daemon added a checkpoint after the listing.
  */
 async function newestOf(store: ArchiveStore): Promise<Newest> {
   const last = (await checkpointNumbers(store)).at(-1) ?? 0;

@@ -253,7 +253,7 @@ export class Delivery implements SinkLoop {
   }
 }
 
-/** A read of an archive that ends, or a new send, ends the rest earlier. */
+/** A completed archive read or a new send ends the pause earlier. */
 const maxRestMs = 60_000;
 
 function noArchive({ archive }: ArchiveReplay): Promise<never> {

@@ -161,7 +161,7 @@ export class OnDemand {
     pauses.wake();
   }
 
-  /** A replay that cannot read its archive makes room for another one, and continues after it. */
+  /** A replay that cannot read its archive gives way to a new replay, and is resumed after it. */
   #endFailing(): void {
     const replay = this.#replay;
     if (this.#parts.sends.closed) throw this.#parts.sends.closed;

@@ -216,7 +216,7 @@ export class ArchiveSource implements ReplaySource {
   }
 
   /**
-   * Goes back when lines are there again that were left out, for example during a restore: no record is left out because of it.
+   * Goes back to lines that were missing before and have been restored, so that the replay skips no record of the archive.
    * @throws WaybillError `archive_broken` when the archive cannot be read, or is another one than before
    */
   async open(at: number): Promise<number> {

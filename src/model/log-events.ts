@@ -583,7 +583,7 @@ export const logEvents = {
     level: 'info',
     message: 'replay from the archive completed',
     fields: 'sink archive sent rejected removed',
-    meaning: 'The sink received the records that the archive has. It did not have the segments of the lines up to `removed`.',
+    meaning: 'The sink received the records that the archive has. Lines up to `removed` were skipped: their segments were missing.',
   },
   'sink.archive_lines_removed': {
     level: 'warn',

@@ -108,7 +108,7 @@ export class TimeStampCheck {
     return [...numbers].sort((a, b) => a - b);
   }
 
-  /** @returns undefined, with a finding, for a file that contradicts a signed line; no bytes for one that cannot be a time stamp */
+  /** @returns the file, empty if it is missing or too large; undefined, with a finding, if it contradicts a signed line */
   async #read(number: number): Promise<Buffer | undefined> {
     const path = tokenPath(number);
     const bytes = await this.#store.read(path);
