@@ -98,7 +98,7 @@ async function sinkBlocksAndRecovers(page: Page, place: Place, collector: Collec
 
 async function losesAndFindsTheDaemon(page: Page, place: Place, daemon: Daemon): Promise<Daemon> {
   await daemon.kill();
-  await says(page, '#outage', /^The daemon cannot be reached, since [\d:]+ UTC\. The page shows data from [\d:]+ UTC\./);
+  await says(page, '#outage', /^The daemon cannot be reached, since [-\d: ]+ UTC\. The page shows data from [-\d: ]+ UTC\./);
   await says(page, '#link', /^\s*Not reachable · shown: \d+ s old/);
   expect(await page.title()).toBe('✗ Not reachable · Waybill');
   const age = async () => Number(/shown: (\d+) s/.exec(await page.locator('#link').innerText())?.[1]);
@@ -137,7 +137,7 @@ describe('the status page', () => {
         await daemon.logged('admin.listening');
         const { page, faults } = await watchedPage(browser, `http://127.0.0.1:${port}/`);
         await says(page, '#summary', /^COMPLETE SO FAR AND DELIVERED/);
-        await says(page, '#tiles', /Complete until\s+[\d:]+ UTC[^]*Delivered\s+everything proven[^]*Needs attention\s+nothing/);
+        await says(page, '#tiles', /Complete until\s+[-\d: ]+ UTC[^]*Delivered\s+everything proven[^]*Needs attention\s+nothing/);
         expect(await page.title()).toBe('✓ COMPLETE SO FAR AND DELIVERED · Waybill');
 
         await gapAppearsAndIsClosed(page, place, service);
