@@ -140,7 +140,7 @@ export class Delivery implements SinkLoop {
 
   view(): LoopView {
     const { settings } = this.#parts;
-    const { state, lastError, troubleMs, attempts, failingSince, nextAttempt } = this.#retryPolicy;
+    const { state, lastSuccess, lastError, troubleMs, attempts, failingSince, nextAttempt } = this.#retryPolicy;
     const isUnready = troubleMs !== undefined && troubleMs > settings.failReadinessAfter;
     return {
       id: settings.id,
@@ -148,7 +148,7 @@ export class Delivery implements SinkLoop {
       state,
       trouble: isUnready ? (lastError ?? state) : undefined,
       acknowledged: this.#acknowledger.acknowledged,
-      lastSuccess: this.#sender.lastSuccess,
+      lastSuccess: lastSuccess === undefined ? undefined : lastSuccess * 1000,
       lastError,
       attempts,
       failingSince: failingSince === undefined ? undefined : failingSince * 1000,

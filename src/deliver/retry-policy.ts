@@ -1,4 +1,4 @@
-/** Failures of one sink, and the wait before the next attempt: exponential with jitter, or as long as the sink requests. */
+/** Successes and failures of one sink, and the wait before the next attempt: exponential with jitter, or as long as the sink requests. */
 import { codeOf, WaybillError, messageOf } from '../errors.ts';
 import type { Clock, Random } from '../model/time.ts';
 
@@ -17,6 +17,7 @@ export class RetryPolicy {
   readonly #random: Random;
   #state: 'active' | 'retrying' | 'blocked' = 'active';
   #since: number | undefined;
+  #lastSuccess: number | undefined;
   #lastError: string | undefined;
   #failures = 0;
   /** Wall clock, ms. */
@@ -31,6 +32,11 @@ export class RetryPolicy {
   /** `blocked`: an operator must act. */
   get state(): 'active' | 'retrying' | 'blocked' {
     return this.#state;
+  }
+
+  /** Wall clock, ms: the last delivery. */
+  get lastSuccess(): number | undefined {
+    return this.#lastSuccess;
   }
 
   /** Stays after a recovery. */
@@ -58,6 +64,12 @@ export class RetryPolicy {
     return this.#nextAttempt;
   }
 
+  delivered(): void {
+    this.recovered();
+    this.#lastSuccess = this.#clock.now();
+  }
+
+  /** No failed attempt is left to repeat, and nothing was delivered. */
   recovered(): void {
     this.#state = 'active';
     this.#since = undefined;

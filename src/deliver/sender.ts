@@ -3,7 +3,7 @@ import { codeOf, WaybillError, messageOf } from '../errors.ts';
 import type { DeliverJournal, Entry } from '../model/journal.ts';
 import type { Batch, DeliveryResult, Message, Rejection, RetryableRejection, Sink } from '../model/sink.ts';
 import { traced, type Log, type Meters, type Tracer } from '../model/telemetry.ts';
-import type { Clock, Micros } from '../model/time.ts';
+import type { Clock } from '../model/time.ts';
 import type { Acknowledging } from './acknowledger.ts';
 import type { BatchLimit } from './batch-limit.ts';
 import { batchOf, halve, maxUncertain, type Prepared } from './batcher.ts';
@@ -61,15 +61,10 @@ export class Sender {
   readonly #parts: SenderParts;
   /** An attempt without an answer may have delivered the messages up to this entry. */
   #uncertain: number;
-  #lastSuccess: Micros | undefined;
 
   constructor(parts: SenderParts) {
     this.#parts = parts;
     this.#uncertain = /* mutant: uncertain-after-start */ parts.acknowledger.acknowledged + maxUncertain;
-  }
-
-  get lastSuccess(): Micros | undefined {
-    return this.#lastSuccess;
   }
 
   /** Runs one call to the sink within its deadline. After the deadline its outcome is unknown. */
@@ -296,14 +291,12 @@ export class Sender {
       retryPolicy.recovered();
       return;
     }
-    const now = clock.now();
     const oldest = messages.reduce((least, message) => Math.min(least, message.time), Infinity);
-    const delaySeconds = Math.max(0, now / 1000 - oldest / 1e6);
-    if (this.#lastSuccess === undefined) {
+    const delaySeconds = Math.max(0, clock.now() / 1000 - oldest / 1e6);
+    if (retryPolicy.lastSuccess === undefined) {
       log.write('sink.first_delivery', { sink: id, messages: delivered, delaySeconds: Math.round(delaySeconds * 1000) / 1000 });
     } else if (retryPolicy.state !== 'active') log.write('sink.delivery_resumed', { sink: id });
-    retryPolicy.recovered();
-    this.#lastSuccess = now * 1000;
+    retryPolicy.delivered();
     meters.eventsDelivered(id, delivered);
     // One sample for each batch: the delay of its oldest message. On-demand sends do not count, because they repeat old messages.
     if (onDemand === undefined) meters.deliveryDelay(id, delaySeconds);

@@ -70,6 +70,7 @@ test('sends each record of the archive once, and moves no position', async () =>
     event: 'sink.archive_replay_completed',
     fields: { archive: 'evidence', sent: 15, removed: 4 },
   });
+  expect(loop.lines.filter(({ event }) => event === 'sink.first_delivery')).toHaveLength(1);
 });
 
 test('continues after a power cut before and after each commit', async () => {
