@@ -161,6 +161,16 @@ export class OnDemand {
     pauses.wake();
   }
 
+  /** Ends the replay, and does not continue one from an archive. The sink may still receive the batch in flight. */
+  cancelReplay(): void {
+    const replay = this.#replay;
+    this.#continueAt = Infinity;
+    if (replay?.isEnded !== false) return;
+    this.#closeArchive(replay);
+    replay.end(this.#parts.clock.now(), 'cancelled');
+    this.#logInterrupted(replay);
+  }
+
   /** A replay that cannot read its archive gives way to a new replay, and is resumed after it. */
   #endFailing(): void {
     const replay = this.#replay;
@@ -204,11 +214,15 @@ export class OnDemand {
 
   /** Call when the loop has ended: rejects waiting sends, and logs an incomplete replay. */
   close(cause: WaybillError): void {
-    const { id, log, sends } = this.#parts;
-    sends.close(cause);
-    // A replay from an archive continues when the loop starts again.
-    if (this.#replay?.isEnded !== false || this.#replay.stored()) return;
-    const { at, last, sent, rejected } = this.#replay.progress();
+    this.#parts.sends.close(cause);
+    if (this.#replay?.isEnded === false) this.#logInterrupted(this.#replay);
+  }
+
+  #logInterrupted(replay: Replay): void {
+    const { id, log } = this.#parts;
+    // A replay from an archive continues when the loop starts again, unless an operator ended it.
+    if (replay.stored()) return;
+    const { at, last, sent, rejected } = replay.progress();
     log.write('sink.replay_interrupted', { sink: id, from: at + 1, through: last, sent, rejected });
   }
 
@@ -275,6 +289,7 @@ export class OnDemand {
       }
     } catch (thrown) {
       if (!replay.stored()) throw thrown;
+      if (replay.isEnded) return;
       // Delivery of new records continues meanwhile.
       const waitMs = this.#parts.archiveRetries.failed(thrown);
       this.#continueAt = clock.monotonic() + waitMs;
@@ -284,6 +299,7 @@ export class OnDemand {
       log.write('sink.archive_replay_failed', fields);
       return;
     }
+    if (replay.isEnded) return;
     if (!prepared) return this.#completeReplay(replay, open);
     const { messages, entries, unmade } = prepared;
     let rejected = 0;
@@ -294,9 +310,12 @@ export class OnDemand {
       rejected = await sender.deliver(open, replay.batchOf(prepared, journal.sinkProgress(id).delivered), entries);
     } else await clock.sleep(0, open.stop);
     replay.acknowledged(prepared, rejected);
-    if (replay.stored()) this.#parts.archiveRetries.recovered();
     const stored = replay.stored();
-    if (stored) await this.#parts.acknowledger.commit(() => journal.archiveReplayed(id, stored), open.stop);
+    if (!stored) return;
+    this.#parts.archiveRetries.recovered();
+    // Must not store the progress of a replay that was cancelled.
+    const store = async (): Promise<void> => (replay.isEnded ? undefined : journal.archiveReplayed(id, stored));
+    await this.#parts.acknowledger.commit(store, open.stop);
   }
 
   #startRead(replay: Replay): ArchiveRead {
@@ -319,6 +338,7 @@ export class OnDemand {
     const { id, clock, log, journal, acknowledger } = this.#parts;
     await acknowledger.commit(() => (replay.stored() ? journal.archiveReplayed(id, undefined) : journal.resent(id, replay.resent())), stop);
     await replay[Symbol.asyncDispose]();
+    if (replay.isEnded) return;
     replay.end(clock.now());
     // The command that started this replay reads its end before another one continues.
     this.#continueAt = Math.max(this.#continueAt, clock.monotonic() + minEndMs);

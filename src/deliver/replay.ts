@@ -51,7 +51,7 @@ export class Replay {
   #passed = 0;
   #sent: number;
   #rejected: number;
-  #ended: number | undefined;
+  #ended: { readonly at: number; readonly state: 'done' | 'cancelled' } | undefined;
   #isPaused = false;
   /** Why the archive could not be read; until a batch of it is acknowledged again. */
   #error: string | undefined;
@@ -101,8 +101,8 @@ export class Replay {
     this.#rejected += rejected;
   }
 
-  end(now: number): void {
-    this.#ended = now;
+  end(at: number, state: 'done' | 'cancelled' = 'done'): void {
+    this.#ended = { at, state };
   }
 
   /** Closes the archive, which could not be read, until `retry`. */
@@ -141,7 +141,7 @@ export class Replay {
     const passed = archiveReplay ? this.#at : this.#passed;
     return {
       ...range,
-      state: this.isEnded ? 'done' : this.#error === undefined ? 'running' : 'failed',
+      state: this.#ended?.state ?? (this.#error === undefined ? 'running' : 'failed'),
       ...(archiveReplay && { archive: archiveReplay.archive, removed: archiveReplay.removed ?? 0 }),
       ...(this.#error !== undefined && { error: this.#error }),
       at: this.#at,
@@ -150,7 +150,7 @@ export class Replay {
       sent: this.#sent,
       rejected: this.#rejected,
       began,
-      ended: this.#ended,
+      ended: this.#ended?.at,
     };
   }
 

@@ -24,6 +24,7 @@ export interface SinkLoop {
     retry(seqs: readonly number[], operation: Operation): Promise<OnDemandResult>;
     test(messages: readonly Message[]): Promise<OnDemandResult>;
     replayArchive(replay: ArchiveReplay): Awaitable<void>;
+    cancelReplay(): Awaitable<void>;
     replay(range: ReplayRange, expected: number, deadLetters: ReadonlySet<number>): Awaitable<void>;
   };
 }

@@ -576,7 +576,7 @@ export const logEvents = {
     message: 'replay interrupted',
     fields: 'sink from through sent rejected',
     meaning:
-      'The daemon stopped, or a changed configuration restarted the sink. Entries `from` to `through` were not sent again: ' +
+      'The daemon stopped, a changed configuration restarted the sink, or an operator cancelled the replay. Entries `from` to `through` were not sent again: ' +
       '`waybill replay` with this range sends them.',
   },
   'sink.archive_replay_completed': {

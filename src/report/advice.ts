@@ -123,7 +123,7 @@ const rules: readonly Rule[] = [
   firstSink(replayFails, ({ id, replay: { archive = '', error = '', sent = 0 } = {} }) => ({
     what: `Sink ${id}: the replay from the archive ${archive} failed after ${counted(sent, 'record')}: ${error}.`,
     lost: 'Nothing is lost: the archive keeps its records, and new ones are delivered. Attempts continue.',
-    operation: `waybill check --sink ${archive}; then waybill archive verify --sink ${archive} --key FILE`,
+    operation: `waybill check --sink ${archive}; then waybill archive verify --sink ${archive} --key FILE. If the archive is lost: waybill replay cancel --sink ${id}`,
   })),
   firstSink(
     (sink) => sink.deadLetters > 0 && !isRetired(sink),

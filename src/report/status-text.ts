@@ -129,7 +129,7 @@ function sinkLines(snapshot: Snapshot, maxLines: number, failures: readonly Sink
 
 /** The progress of a replay that has not ended. */
 function replayLine({ id, replay }: SinkSnapshot): string[] {
-  if (!replay || replay.state === 'done') return [];
+  if (!replay || replay.state === 'done' || replay.state === 'cancelled') return [];
   const { archive, passed, expected, sent, error } = replay;
   const percent = Math.min(100, Math.floor((100 * passed) / Math.max(1, expected)));
   const from = archive === undefined ? '' : ` from the archive ${archive}`;

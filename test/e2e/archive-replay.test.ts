@@ -74,6 +74,25 @@ test('a new sink receives each archived record once although the daemon is kille
     for (const name of readdirSync(place.path('archive/segments'))) rmSync(place.path(`archive/segments/${name}`));
     expect(await replay()).toMatchObject({ code: 1, stderr: expect.stringContaining('archive verify') as string });
     expect(linesOf(place.path('again.ndjson'))).toHaveLength(truth.length);
+
+    // The state stores that replay. An operator ends it, as no attempt can succeed.
+    const cancel = () => place.waybill('replay', 'cancel', '--sink', 'again', '--yes', '--config', 'waybill.yaml');
+    const replayState = async (): Promise<string | undefined> => {
+      const { stdout } = await place.waybill('status', '--json', '--config', 'waybill.yaml');
+      const { sinks } = JSON.parse(stdout) as { sinks: readonly { id: string; replay?: { state: string } }[] };
+      return sinks.find(({ id }) => id === 'again')?.replay?.state;
+    };
+    const tries = new Daemon(place);
+    await tries.logged('sink.archive_replay_failed');
+    expect(await replayState()).toBe('failed');
+    expect(await cancel()).toMatchObject({ code: 0, stdout: 'done\n' });
+    expect(await replayState()).toBe('cancelled');
+    await tries.stop();
+    const quiet = new Daemon(place);
+    await quiet.ready(200);
+    expect(await cancel()).toMatchObject({ code: 2, stderr: expect.stringContaining('none is under way') as string });
+    await quiet.stop();
+    expect(quiet.find('sink.archive_replay_failed')).toBeUndefined();
   }),
 );
 

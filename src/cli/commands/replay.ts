@@ -1,17 +1,19 @@
 /** `waybill replay`: sends records again to one sink, and shows its progress. */
 import { systemClock } from '../../clock.ts';
 import { loadConfig, type Config } from '../../config/load.ts';
+import { sinksOf } from '../../journal/queries/sinks.ts';
 import { parseTime } from '../../settings/period.ts';
 import { WaybillError } from '../../errors.ts';
 import type { ReplayProgress } from '../../model/journal.ts';
 import { counted, grouped, rfc3339, span } from '../../report/format-time.ts';
-import { defineCommand } from '../command.ts';
+import { defineCommand, subcommand } from '../command.ts';
 import { liveSink } from '../daemon-client.ts';
 import { printJson, type Io } from '../io.ts';
 import { byId } from '../not-found.ts';
 import { operation, actor, operationOptions, confirmed } from '../operation.ts';
 import { required, text, type ValuesOf } from '../option.ts';
 import { Progress } from '../progress.ts';
+import { readState } from '../state-access.ts';
 import type { OperationRequest } from '../../daemon/operations/requests.ts';
 
 const timeOrPosition = 'a time, a date, -7d, or the number of an entry';
@@ -24,6 +26,8 @@ const options = {
   ...operationOptions,
 };
 
+const cancelOptions = { sink: options.sink, ...operationOptions };
+
 export const command = defineCommand({
   name: 'replay',
   summary: 'sends records again to one sink, as far as the journal still has them',
@@ -35,6 +39,9 @@ With --archive, the records come from an archive, which is independent of journa
 rules kept. Ledger entries are not sent. Waybill verifies the records before it sends them. The daemon continues an
 interrupted replay, also after a restart. Waybill logs a record that the sink rejects, and stores no dead letter.`,
   options,
+  subcommands: {
+    cancel: subcommand({ summary: 'ends a replay, also one that a restart would continue', options: cancelOptions, run: cancel }),
+  },
   examples: [
     'waybill replay --sink siem --from -7d',
     'waybill replay --sink siem --archive evidence --from 2026-01-01',
@@ -75,10 +82,22 @@ async function run(values: Values, io: Io): Promise<number> {
       'archive_broken',
       `cannot replay the archive "${archive ?? ''}" to the sink "${sink.id}": ${done.error ?? ''}; ${daemon ? 'the daemon tries again' : 'run the command again to continue'}`,
     );
+  if (done?.state === 'cancelled')
+    throw new WaybillError('aborted', `the replay to the sink "${sink.id}" was cancelled after ${counted(done.sent, 'record')}`);
   if (values.json) printJson(io, { sink: sink.id, ...(done && jsonOf(done)) });
   else if (done?.state === 'done')
     io.stdout.write(`replay to ${sink.id} finished: ${counted(done.sent, 'record')} sent${rejectedText(done)}${removedText(done)}\n`);
   return done === undefined || done.rejected === 0 ? 0 : 1;
+}
+
+async function cancel(values: ValuesOf<typeof cancelOptions>, io: Io): Promise<number> {
+  const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
+  const { id } = byId('sink', readState(config, sinksOf), values.sink);
+  const plan = [`Ends the replay to the sink ${id}; what was sent stays there`];
+  if (!(await confirmed(plan, values, io))) return 1;
+  await operation(config, { operation: 'replay cancel', sink: id, ...actor(values, io) }, io.signal);
+  io.stdout.write(values.json ? `${JSON.stringify({ cancelled: id })}\n` : 'done\n');
+  return 0;
 }
 
 function rejectedText({ rejected, archive }: ReplayProgress): string {

@@ -76,6 +76,7 @@ function loopService(loop: Delivery, journal: FactsReceiver) {
     retry: (seqs: readonly number[], operation: Operation) => loop.onDemand.retry(seqs, operation),
     test: (messages: readonly Message[]) => loop.onDemand.test(messages),
     replayArchive: (replay: ArchiveReplay) => loop.onDemand.replayArchive(replay),
+    cancelReplay: () => loop.onDemand.cancelReplay(),
     replay: (range: ReplayRange, expected: number, deadLetters: ReadonlySet<number>) => loop.onDemand.replay(range, expected, deadLetters),
     facts: (facts: JournalFacts, hasChanged: boolean) => journal.facts(facts, hasChanged),
   };

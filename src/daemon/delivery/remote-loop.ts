@@ -100,6 +100,7 @@ class RemoteLoop implements SinkLoop {
       test: async (...args) => clean(await loop.test(...args)),
       replay: (...args) => loop.replay(...args),
       replayArchive: (...args) => loop.replayArchive(...args),
+      cancelReplay: () => loop.cancelReplay(),
     };
     // `run` reports the error.
     parts.created.then(() => (this.#isCreated = true)).catch(() => undefined);

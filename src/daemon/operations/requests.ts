@@ -73,6 +73,7 @@ export const operationSchema = z.discriminatedUnion('operation', [
     to: time.optional(),
     ...actor,
   }),
+  z.strictObject({ operation: z.literal('replay cancel'), sink: id, ...actor }),
 ]);
 
 /** Before parsing: times in RFC 3339. */

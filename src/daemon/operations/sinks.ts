@@ -60,6 +60,8 @@ export async function performOnSink(
       return discardDeadLetters(target, request);
     case 'replay':
       return request.archive === undefined ? replay(target, request) : replayArchive(target, request, request.archive, configured);
+    case 'replay cancel':
+      return cancelReplay(target);
   }
 }
 
@@ -186,6 +188,23 @@ async function replayArchive(
   );
   await loop.onDemand.replayArchive(replay);
   return { replay: (await loop.view()).replay };
+}
+
+/** Ends the replay that the loop runs, and one from an archive that the state stores. */
+async function cancelReplay({ journal, sink, configured, operation, reason }: Target): Promise<OperationResult> {
+  const { id } = sink;
+  const loop = configured?.loop;
+  const { replay } = (await loop?.view()) ?? {};
+  const isUnderWay = replay !== undefined && replay.ended === undefined;
+  const { archiveReplay: stored } = sink.orders;
+  if (!isUnderWay && !stored) throw new WaybillError('usage', `cannot cancel a replay to the sink "${id}": none is under way`);
+  // Before the transaction: the loop must not store its progress after it.
+  await loop?.onDemand.cancelReplay();
+  const detail = { sink: id, archive: stored?.archive, after: replay?.at ?? stored?.at, ...reason };
+  await journal.operate({ ...operation, detail }, () =>
+    journal.sinkPositions.writeOrders(sink, { ...sink.orders, archiveReplay: undefined }),
+  );
+  return {};
 }
 
 /** @throws WaybillError `usage` */

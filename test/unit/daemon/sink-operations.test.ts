@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { perform } from '../../../src/daemon/operations/perform.ts';
 import type { OperationResult, ConfiguredSinks } from '../../../src/daemon/operations/requests.ts';
 import { WaybillError } from '../../../src/errors.ts';
-import { append, committed, deadLetters } from '../../support/model-journal.ts';
+import { append, committed, deadLetters, range } from '../../support/model-journal.ts';
 import { Rig } from '../../support/deliver/rig.ts';
 import type { Loop } from '../../support/deliver/rig.ts';
 
@@ -135,6 +135,38 @@ test('one replay at a time, and none for a sink that accepts each record once', 
   await rig.clock.until(() => loop.delivery.view().replay?.state === 'done');
   expect(loop.delivery.view().replay).toMatchObject({ sent: 8 });
   await expect(ask({ operation: 'replay', first: 9_000 })).rejects.toThrow('nothing delivered in this range is still in the journal');
+});
+
+test('a replay is cancelled: one that runs, and one from an archive that the state stores', async () => {
+  await using rig = await Rig.make();
+  const loop = await delivered(rig);
+  const ask = asking(rig, loop, { resolvable: () => true });
+  const cancel = { operation: 'replay cancel', reason: 'wrong range' };
+  await expect(ask(cancel)).rejects.toThrow('cannot cancel a replay to the sink "sink": none is under way');
+  loop.receiver.answer = async (batch, signal) => {
+    await rig.clock.sleep(1_000, signal);
+    return loop.receiver.take(batch);
+  };
+  await ask({ operation: 'replay', first: 1 });
+  await rig.clock.advance(1_500);
+  await ask(cancel);
+  await rig.clock.advance(60_000);
+  expect(loop.delivery.view().replay).toMatchObject({ state: 'cancelled', sent: 4 });
+  expect(loop.lines.at(-1)).toMatchObject({ event: 'sink.replay_interrupted', fields: { from: 5, through: 8, sent: 4 } });
+  // The last two entries are the operations.
+  expect(loop.receiver.has.map(({ seq }) => seq)).toEqual([...range(1, 8), ...range(1, 4), 9, 10]);
+  // Without a daemon.
+  await loop.end();
+  const stored = { archive: 'evidence', times: undefined, through: 8, began: 1, at: 230, sent: 115, rejected: 0 };
+  await rig.journal.archiveReplayed('sink', stored);
+  await perform({ ...cancel, sink: 'sink', actor }, rig.journal, 1, () => undefined);
+  expect(rig.journal.sinkProgress('sink').orders).toEqual({});
+  await expect(perform({ ...cancel, sink: 'sink', actor }, rig.journal, 1, () => undefined)).rejects.toThrow('none is under way');
+  const rows = rig.journal.db.prepare("SELECT detail FROM operations WHERE operation = 'replay cancel'").all() as { detail: string }[];
+  expect(rows.map(({ detail }) => JSON.parse(detail) as unknown)).toEqual([
+    { sink: 'sink', after: 4, reason: 'wrong range' },
+    { sink: 'sink', archive: 'evidence', after: 230, reason: 'wrong range' },
+  ]);
 });
 
 test('a reconcile request is stored until the next one replaces it; one request discards all dead letters', async () => {

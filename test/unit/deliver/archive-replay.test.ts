@@ -271,6 +271,49 @@ test('that fails makes room for another one while it tries again', async () => {
   expect(numbersOf(loop.receiver)).toEqual([...range(1, 5), ...archived]);
 });
 
+test('that fails is ended by an operator, also after a restart', async () => {
+  await using rig = await Rig.make();
+  const archive = new Archive();
+  const loop = await delivered(rig, {}, archive);
+  archive.failure = new WaybillError('sink_unavailable', 'cannot read "segments/0"');
+  await rig.journal.archiveReplayed('sink', request);
+  loop.delivery.onDemand.replayArchive(request);
+  await rig.clock.until(() => state(loop) === 'failed', 10_000);
+  loop.delivery.onDemand.cancelReplay();
+  await rig.journal.archiveReplayed('sink', undefined);
+  archive.failure = undefined;
+  await rig.clock.advance(600_000);
+  expect([state(loop), numbersOf(loop.receiver)]).toEqual(['cancelled', range(1, 5)]);
+  loop.delivery.onDemand.cancelReplay();
+  await loop.end();
+  const next = await delivered(rig, {}, archive);
+  await rig.clock.advance(600_000);
+  expect([state(next), next.receiver.has]).toEqual([undefined, []]);
+});
+
+test.each([1, 9])('that is ended while record %d is in flight stores no progress afterwards', async (inFlight) => {
+  await using rig = await Rig.make();
+  const loop = await delivered(rig, { records: 1 });
+  const gate = Promise.withResolvers<undefined>();
+  let sends = 0;
+  loop.receiver.answer = async (batch) => {
+    sends += 1;
+    if (sends === inFlight) await gate.promise;
+    return loop.receiver.take(batch);
+  };
+  await rig.journal.archiveReplayed('sink', request);
+  loop.delivery.onDemand.replayArchive(request);
+  await rig.clock.until(() => sends === inFlight, 10_000);
+  loop.delivery.onDemand.cancelReplay();
+  await rig.journal.archiveReplayed('sink', undefined);
+  gate.resolve(undefined);
+  await append(rig.journal, 3);
+  await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 8, 10_000);
+  expect(rig.journal.sinkProgress('sink').orders).toEqual({});
+  expect(numbersOf(loop.receiver)).toEqual([...range(1, 5), ...archived.slice(0, inFlight), ...range(6, 8)]);
+  expect(loop.delivery.view().replay).toMatchObject({ state: 'cancelled', sent: inFlight });
+});
+
 test('goes back to segments that are restored after it began without them', async () => {
   await using rig = await Rig.make();
   const whole = new MemoryStore();

@@ -95,14 +95,14 @@ test('the progress of a replay, and why it cannot read its archive', () => {
   const lineOf = (change: object): string[] => lines({ sinks: [sink({ replay: replay(change) })] }, { width: 200 });
   expect(lineOf({})).toContain('siem: replay from the archive evidence, 33 %, 900 records sent');
   expect(lineOf({ archive: undefined })).toContain('siem: replay, 33 %, 900 records sent');
-  expect(lineOf({ state: 'done' }).join()).not.toContain('replay');
+  for (const state of ['done', 'cancelled']) expect(lineOf({ state }).join()).not.toContain('replay');
   const failed = lineOf({ state: 'failed', error: 'cannot read "checkpoint"' });
   expect(failed).toContain('siem: replay from the archive evidence, 33 %, 900 records sent; last attempt: cannot read "checkpoint"');
   expect(failed[0]).toMatch(/^DELIVERY FAILS at siem; COMPLETE SO FAR AND DELIVERED.*1 sink needs attention/);
   expect(failed.slice(-3)).toEqual([
     'Sink siem: the replay from the archive evidence failed after 900 records: cannot read "checkpoint".',
     'Nothing is lost: the archive keeps its records, and new ones are delivered. Attempts continue.',
-    'To do: waybill check --sink evidence; then waybill archive verify --sink evidence --key FILE',
+    'To do: waybill check --sink evidence; then waybill archive verify --sink evidence --key FILE. If the archive is lost: waybill replay cancel --sink siem',
   ]);
 });
 
