@@ -2,10 +2,11 @@
 import { codeOf, WaybillError } from '../../errors.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { SinkState } from '../../journal/sink-positions.ts';
-import type { Operation } from '../../model/journal.ts';
+import type { ArchiveReplay, Operation } from '../../model/journal.ts';
 import type { Window } from '../../model/ledger.ts';
 import type { Rejection } from '../../model/sink.ts';
 import type { Micros } from '../../model/time.ts';
+import { rfc3339 } from '../../report/format-time.ts';
 import type { OperationResult, ConfiguredSinks, SinkOperation } from './requests.ts';
 
 /** A clock that is ahead may date records later than the request. */
@@ -178,12 +179,16 @@ async function replayArchive(
   await assertNoReplay(loop, id);
   const times = timesOf(request);
   const before = orders.archiveReplay;
-  const isSame = before?.archive === archive && before.times?.from === times?.from && before.times?.to === times?.to;
+  if (before && !(before.archive === archive && before.times?.from === times?.from && before.times?.to === times?.to))
+    throw new WaybillError(
+      'usage',
+      `cannot replay to the sink "${id}": the replay from the archive ${before.archive}${periodOf(before)} is unfinished: ` +
+        `the same request continues it, and "waybill replay cancel --sink ${id}" ends it`,
+    );
   const began = Math.floor(operation.at / 1_000);
-  const replay = isSame ? before : { archive, times, through: acknowledged, began, at: 0, sent: 0, rejected: 0 };
+  const replay = before ?? { archive, times, through: acknowledged, began, at: 0, sent: 0, rejected: 0 };
   const { from, to } = request;
-  const replaces = before && !isSame ? `the replay from ${before.archive}, after line ${before.at}` : undefined;
-  await journal.operate({ ...operation, detail: { sink: id, archive, from, to, replaces, ...reason } }, () =>
+  await journal.operate({ ...operation, detail: { sink: id, archive, from, to, ...reason } }, () =>
     journal.sinkPositions.writeOrders(sink, { ...sink.orders, archiveReplay: replay }),
   );
   await loop.onDemand.replayArchive(replay);
@@ -215,6 +220,12 @@ async function assertNoReplay(loop: Loop, id: string): Promise<void> {
 
 function timesOf({ from, to }: RequestOf<'replay'>): Window | undefined {
   return from === undefined && to === undefined ? undefined : { from: from ?? 0, to: to ?? Number.MAX_SAFE_INTEGER };
+}
+
+function periodOf({ times }: ArchiveReplay): string {
+  if (!times) return '';
+  const { from, to } = times;
+  return `${from === 0 ? '' : ` from ${rfc3339(from)}`}${to === Number.MAX_SAFE_INTEGER ? '' : ` to ${rfc3339(to)}`}`;
 }
 
 type Identified = Pick<SinkState, 'id' | 'type'>;

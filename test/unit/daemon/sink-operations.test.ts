@@ -169,6 +169,37 @@ test('a replay is cancelled: one that runs, and one from an archive that the sta
   ]);
 });
 
+test('another replay from an archive waits for the end of an unfinished one, which the same request continues', async () => {
+  await using rig = await Rig.make();
+  const loop = await delivered(rig);
+  const configured: ConfiguredSinks = (id) =>
+    ({
+      definition: { type: id === 'sink' ? 'model' : 'archive' },
+      settings: {},
+      loop: loop.delivery,
+    }) as unknown as ReturnType<ConfiguredSinks>;
+  const ask = (request: object): Promise<OperationResult> =>
+    perform({ operation: 'replay', sink: 'sink', actor, ...request }, rig.journal, 1, () => undefined, configured);
+  const stored = { times: undefined, through: 8, began: 1, at: 230, sent: 115, rejected: 0 };
+  const whole = { ...stored, archive: 'evidence' };
+  await rig.journal.archiveReplayed('sink', whole);
+  const instead = 'the same request continues it, and "waybill replay cancel --sink sink" ends it';
+  const refused = (name: string) => ({
+    code: 'usage',
+    message: `cannot replay to the sink "sink": the replay from the archive ${name} is unfinished: ${instead}`,
+  });
+  await expect(ask({ archive: 'evidence', from: '2026-11-20T00:00:00Z' })).rejects.toMatchObject(refused('evidence'));
+  await expect(ask({ archive: 'other' })).rejects.toMatchObject(refused('evidence'));
+  expect(rig.journal.sinkProgress('sink').orders.archiveReplay).toEqual(whole);
+  expect(await ask({ archive: 'evidence' })).toMatchObject({ replay: { archive: 'evidence', at: 230, sent: 115 } });
+  await ask({ operation: 'replay cancel' });
+  const period = { archive: 'evidence', from: '2026-11-20T00:00:00Z', to: '2026-11-21T00:00:00Z' };
+  await ask(period);
+  await rig.clock.until(() => loop.delivery.view().replay?.state === 'failed');
+  await expect(ask({ archive: 'evidence' })).rejects.toMatchObject(refused('evidence from 2026-11-20T00:00:00Z to 2026-11-21T00:00:00Z'));
+  expect(await ask(period)).toMatchObject({ replay: { archive: 'evidence' } });
+});
+
 test('a reconcile request is stored until the next one replaces it; one request discards all dead letters', async () => {
   await using rig = await Rig.make();
   const loop = rig.loop({ records: 4 });
