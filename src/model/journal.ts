@@ -276,8 +276,8 @@ export interface Resent extends ReplayRange {
 }
 
 export interface ReplayProgress extends ReplayRange {
-  /** `sent` and `rejected` count messages, `passed` and `expected` count entries. */
-  readonly state: 'running' | 'done' | 'failed' | 'cancelled';
+  /** `stopped`: no loop runs, and the next one continues it. `sent` and `rejected` count messages, `passed` and `expected` count entries. */
+  readonly state: 'running' | 'done' | 'failed' | 'cancelled' | 'stopped';
   /** Set for a replay from an archive: its sink. Then entries are lines of the archive. */
   readonly archive?: string | undefined;
   /** The first lines, up to this one, were left out: the archive did not have their segments. */

@@ -101,7 +101,7 @@ export interface SinkSnapshot {
   readonly nextAttempt?: Micros | undefined;
   /** Of an archive whose checkpoints are stamped. Running daemon only. */
   readonly timeStamp?: TimeStampState | undefined;
-  /** The replay that runs, or the last ended replay. Running daemon only. */
+  /** The replay that runs, or the last ended replay. Without a loop, the one from an archive that the next loop continues. */
   readonly replay?: ReplayProgress | undefined;
 }
 

@@ -130,11 +130,14 @@ function sinkLines(snapshot: Snapshot, maxLines: number, failures: readonly Sink
 /** The progress of a replay that has not ended. */
 function replayLine({ id, replay }: SinkSnapshot): string[] {
   if (!replay || replay.state === 'done' || replay.state === 'cancelled') return [];
-  const { archive, passed, expected, sent, error } = replay;
-  const percent = Math.min(100, Math.floor((100 * passed) / Math.max(1, expected)));
+  const { archive, state, at, passed, expected, sent, removed = 0, error } = replay;
+  // The number of lines is known only while the archive is read.
+  const progress =
+    state === 'running' ? `${Math.min(100, Math.floor((100 * passed) / Math.max(1, expected)))} %` : `${state} after line ${grouped(at)}`;
   const from = archive === undefined ? '' : ` from the archive ${archive}`;
   const failure = error === undefined ? '' : `; last attempt: ${printable(error)}`;
-  return [`${id}: replay${from}, ${percent} %, ${counted(sent, 'record')} sent${failure}`];
+  const absent = removed === 0 ? '' : `, ${counted(removed, 'line')} left out: the archive does not have their segments`;
+  return [`${id}: replay${from}, ${progress}, ${counted(sent, 'record')} sent${absent}${failure}`];
 }
 
 /** The newest time stamp of an archive. */

@@ -4,6 +4,7 @@
  */
 import { dirname, resolve } from 'node:path';
 import type { Database } from 'better-sqlite3';
+import type { ReplayProgress } from '../../model/journal.ts';
 import type { BackfillProgress, Suspension } from '../../model/ledger.ts';
 import type { SinkSnapshot, Snapshot, SourceSnapshot, RequestedStart } from '../../model/snapshot.ts';
 import type { DelayMeasure } from '../../model/telemetry.ts';
@@ -15,6 +16,7 @@ import { suspendedTogether } from './suspensions.ts';
 import type { ReportQuery } from './ledger.ts';
 import { diskBudgetOf, setAsideBytes, usedBytes } from '../disk-budget.ts';
 import { createdAt } from '../schema.ts';
+import { ordersOf } from '../sink-positions.ts';
 import { storedJson } from '../damage.ts';
 
 /** The columns with the names that the snapshot has. */
@@ -32,6 +34,7 @@ interface SinkDbRow {
   acknowledged: number;
   delivered: number;
   from_seq: number;
+  orders: string | null;
 }
 
 /** The parts of a source's profile that the snapshot uses. */
@@ -183,11 +186,21 @@ function sinkSnapshots(db: Database, head: number, now: Micros, live: LiveFacts)
       lastSuccess: undefined,
       lastError: undefined,
       ...view,
+      replay: view?.replay ?? storedReplay(row),
       lagRecords: lag,
       // A sink starts with `delivered` = `from_seq`. An acknowledgement may still be pending in memory.
       hasDelivered: row.delivered > row.from_seq || view?.lastSuccess !== undefined,
     };
   });
+}
+
+/** The replay from an archive that is not complete; the number of lines of the archive is not known. */
+function storedReplay({ state, orders }: SinkDbRow): ReplayProgress | undefined {
+  const { archiveReplay } = ordersOf(orders);
+  if (!archiveReplay || state === 'retired') return undefined;
+  const { archive, times, at, sent, rejected, removed = 0, began } = archiveReplay;
+  const lines = { first: 1, last: at, at, passed: at, expected: at, removed };
+  return { state: 'stopped', archive, times, sent, rejected, began, ended: undefined, ...lines };
 }
 
 /**
@@ -244,7 +257,7 @@ export function sourceRows(db: Database): SourceDbRow[] {
 }
 
 export function sinkRows(db: Database): SinkDbRow[] {
-  return db.prepare<[], SinkDbRow>('SELECT id, type, state, acknowledged, delivered, from_seq FROM sinks ORDER BY id').all();
+  return db.prepare<[], SinkDbRow>('SELECT id, type, state, acknowledged, delivered, from_seq, orders FROM sinks ORDER BY id').all();
 }
 
 /**

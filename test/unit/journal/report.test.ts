@@ -55,3 +55,17 @@ test('the state knows whether a sink has ever accepted a message', async () => {
   await it.journal.acknowledge('siem', { acknowledged: 2, delivered: { position: it.journal.head(), resumeNote: undefined } }, []);
   expect(everDelivered()).toBe(true);
 });
+
+test('a replay from an archive that the next start continues', async () => {
+  const it = await opened();
+  it.journal.sinkPositions.register('siem', 'model', 'place', it.journal.positionFor('journal'), undefined);
+  const replayOf = (): unknown => stopped(it).sinks[0]?.replay;
+  expect(replayOf()).toBeUndefined();
+  const progress = { archive: 'evidence', times: undefined, began: 1, at: 230, sent: 115, rejected: 2 };
+  await it.journal.archiveReplayed('siem', { ...progress, through: 8 });
+  expect(replayOf()).toMatchObject({ ...progress, state: 'stopped', removed: 0 });
+  it.journal.sinkPositions.markUnconfigured(new Set());
+  expect(replayOf()).toMatchObject({ state: 'stopped' });
+  it.journal.sinkPositions.retire(it.journal.sinkPositions.sink('siem'));
+  expect(replayOf()).toBeUndefined();
+});

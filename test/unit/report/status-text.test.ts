@@ -96,8 +96,14 @@ test('the progress of a replay, and why it cannot read its archive', () => {
   expect(lineOf({})).toContain('siem: replay from the archive evidence, 33 %, 900 records sent');
   expect(lineOf({ archive: undefined })).toContain('siem: replay, 33 %, 900 records sent');
   for (const state of ['done', 'cancelled']) expect(lineOf({ state }).join()).not.toContain('replay');
+  expect(lineOf({ removed: 36 })).toContain(
+    'siem: replay from the archive evidence, 33 %, 900 records sent, 36 lines left out: the archive does not have their segments',
+  );
+  expect(lineOf({ state: 'stopped' })).toContain('siem: replay from the archive evidence, stopped after line 1,000, 900 records sent');
   const failed = lineOf({ state: 'failed', error: 'cannot read "checkpoint"' });
-  expect(failed).toContain('siem: replay from the archive evidence, 33 %, 900 records sent; last attempt: cannot read "checkpoint"');
+  expect(failed).toContain(
+    'siem: replay from the archive evidence, failed after line 1,000, 900 records sent; last attempt: cannot read "checkpoint"',
+  );
   expect(failed[0]).toMatch(/^DELIVERY FAILS at siem; COMPLETE SO FAR AND DELIVERED.*1 sink needs attention/);
   expect(failed.slice(-3)).toEqual([
     'Sink siem: the replay from the archive evidence failed after 900 records: cannot read "checkpoint".',

@@ -3,7 +3,7 @@ import type { Snapshot, SourceSnapshot } from '../../../src/model/snapshot.ts';
 import { rfc3339, span } from '../../../src/report/format-time.ts';
 import { statusSummary } from '../../../src/report/status-summary.ts';
 import { statusJson } from '../../../src/report/status-json.ts';
-import { coverage, delayCounts, micros, now, sink, snapshot, source } from '../../support/report/snapshots.ts';
+import { coverage, delayCounts, micros, now, replay, sink, snapshot, source } from '../../support/report/snapshots.ts';
 
 /** A source that is closed up to a time of 20 November. */
 function readTo(clock: string, change: Partial<SourceSnapshot> = {}): SourceSnapshot {
@@ -183,7 +183,10 @@ test('status as JSON has exactly the shape of the contract', () => {
       source({ polledUntil: micros('2026-11-20T03:02:55.25Z'), lastError: 'reset', delays }),
       source({ id: 'new', frontier: 0, closedUntil: 0, polledUntil: 0, coverage: undefined }),
     ],
-    sinks: [sink({ lagRecords: 3, lagSeconds: 1.5, deadLetters: 2, attempts: 2, failingSince: now - 60e6, nextAttempt: now + 1e6 })],
+    sinks: [
+      sink({ lagRecords: 3, lagSeconds: 1.5, deadLetters: 2, attempts: 2, failingSince: now - 60e6, nextAttempt: now + 1e6 }),
+      sink({ replay: replay({ state: 'stopped', removed: 36 }) }),
+    ],
     stopped: { since: now },
   });
   expect(JSON.parse(JSON.stringify(statusJson(asked)))).toEqual({
@@ -221,6 +224,9 @@ test('status as JSON has exactly the shape of the contract', () => {
         lastError: null,
         ...{ hasDelivered: true, failedAttempts: 2, failingSince: '2026-11-20T03:02:00Z', nextAttempt: '2026-11-20T03:03:01Z' },
       },
+      expect.objectContaining({
+        replay: { archive: 'evidence', state: 'stopped', sent: 900, rejected: 0, removed: 36, error: null },
+      }),
     ],
     stoppedSince: '2026-11-20T03:03:00Z',
   });
