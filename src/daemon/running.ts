@@ -11,7 +11,7 @@ import type { SinkLoop } from '../deliver/sink-loop.ts';
 import { Certificates } from './certificates.ts';
 import type { DeliveryThread } from './delivery/delivery-thread.ts';
 import { createLoop, type LoopParts } from './delivery/loop.ts';
-import type { SinkPlan } from './delivery/plan.ts';
+import { archiveSettingsOf, type SinkPlan } from './delivery/plan.ts';
 import { LiveStatus } from './live-status.ts';
 import type { DaemonOptions } from './options.ts';
 import type { Changes } from './reload/changes.ts';
@@ -140,7 +140,9 @@ export class Running {
       deliveryThread === undefined || sink.definition.needsMainThread === true
         ? createLoop(plan, parts)
         : deliveryThread.create(plan, parts);
-    return createSink(sink, journal, { ...this.#options, config: this.#config }, meters, create, this.certificates);
+    return createSink(sink, journal, { ...this.#options, config: this.#config }, meters, create, this.certificates, (id) =>
+      archiveSettingsOf(this.#config, id),
+    );
   }
 
   async #startChangedSink(sink: SinkConfig, signal: AbortSignal): Promise<void> {

@@ -11,7 +11,7 @@ import type { Encode } from '../record/event.ts';
 import { normalizer } from '../normalize/normalizer.ts';
 import type { Certificates } from './certificates.ts';
 import { createLoop, limitOf, writerOf, type LoopParts } from './delivery/loop.ts';
-import { planOf, type SinkPlan } from './delivery/plan.ts';
+import { archiveSettingsOf, planOf, type SinkPlan } from './delivery/plan.ts';
 import { testEvents } from './operations/test-events.ts';
 import type { DaemonOptions } from './options.ts';
 import { settingsOf } from './source/service-facts.ts';
@@ -37,7 +37,7 @@ export function createDelivery(sink: SinkConfig, journal: Journal, options: Deli
   return createSink(sink, journal, options, meters, createLoop);
 }
 
-/** Registers the sink with the journal. `create` creates its loop, here or in another thread. */
+/** Registers the sink with the journal. `create` creates its loop, here or in another thread. @param archive  default from the configuration */
 export function createSink<Loop extends SinkLoop>(
   sink: SinkConfig,
   journal: Journal,
@@ -45,12 +45,23 @@ export function createSink<Loop extends SinkLoop>(
   meters: Meters,
   create: (plan: SinkPlan, parts: LoopParts) => Loop,
   certificates?: Pick<Certificates, 'shown'>,
+  archive: LoopParts['archive'] = (id) => archiveSettingsOf(options.config, id),
 ): CreatedSink<Loop> {
   const { config, clock, random, tracer } = options;
   const { definition, id, type, settings } = sink;
   const log = options.log.child(`sink/${type}`);
   const shown: LoopParts['shown'] = (host, peer) => certificates?.shown(id, host, peer);
-  const loop = create(planOf(sink, config, journal, log, clock.now()), { definition, journal, clock, random, log, meters, tracer, shown });
+  const loop = create(planOf(sink, config, journal, log, clock.now()), {
+    definition,
+    journal,
+    archive,
+    clock,
+    random,
+    log,
+    meters,
+    tracer,
+    shown,
+  });
   const testMessages = (code: string, count: number): readonly Message[] => testMessagesOf(sink, config, meters, code, count, clock.now());
   return { id, definition, settings, loop, testMessages };
 }

@@ -131,24 +131,25 @@ function rangeOf({ from, to, archive }: Values): { readonly range: Range; readon
 async function watch(config: Config, id: string, begun: ReplayProgress, progress: Progress, io: Io): Promise<ReplayProgress> {
   let at = begun;
   try {
-    while (at.state === 'running') {
+    // A sink that restarts continues a replay from an archive that was stopped.
+    while (at.state === 'running' || at.state === 'stopped') {
       progress.showLine(progressText(id, at));
       await systemClock.sleep(pollMs, io.signal);
-      const replay = (await liveSink(config.dataDir, id))?.replay;
-      if (!replay || replay.began !== begun.began)
-        throw new WaybillError(
-          'aborted',
-          begun.archive === undefined
-            ? 'the daemon stopped, and a replay does not resume; start another with waybill replay'
-            : 'the daemon stopped; its next start continues the replay',
-        );
-      at = replay;
+      const sink = await liveSink(config.dataDir, id);
+      if (sink?.replay?.began !== begun.began) throw new WaybillError('aborted', interruption(begun, sink !== undefined));
+      at = sink.replay;
     }
   } catch (thrown) {
     if (!io.signal.aborted) throw thrown;
     io.stderr.write('\nthe daemon continues the replay, and logs its end\n');
   }
   return at;
+}
+
+function interruption({ archive }: ReplayProgress, isRunning: boolean): string {
+  const cause = isRunning ? 'the daemon or the sink was restarted' : 'the daemon stopped';
+  if (archive === undefined) return `${cause}, and a replay does not resume; start another with waybill replay`;
+  return isRunning ? `${cause}; waybill status shows the replay unless it is complete` : `${cause}; its next start continues the replay`;
 }
 
 function progressText(sink: string, { passed, expected, sent, began }: ReplayProgress): string {

@@ -12,6 +12,7 @@ import type { Channel } from '../channel.ts';
 import { remoteJournal, type FactsReceiver, type JournalFacts, type JournalService } from './journal-access.ts';
 import { createLoop } from './loop.ts';
 import type { SinkPlan } from './plan.ts';
+import { remoteArchives, type ArchiveService } from './remote-archives.ts';
 import { RemoteTracer, type SpanService } from './remote-tracer.ts';
 import { remoteLog, remoteMeters, type ReportService } from './reports.ts';
 
@@ -52,6 +53,7 @@ function hostService(channel: Channel, { definitionOf, environment, clock, rando
         journal,
         clock,
         random,
+        archive: remoteArchives(channel.remote<ArchiveService>(`archives/${id}`), environment),
         tracer,
         log: remoteLog(reports, tracer),
         meters: remoteMeters(reports),

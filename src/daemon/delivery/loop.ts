@@ -15,6 +15,7 @@ import type { Clock, Micros, Random } from '../../model/time.ts';
 import { ledgerNormalizer } from '../../normalize/ledger-event.ts';
 import { normalizer } from '../../normalize/normalizer.ts';
 import { compileWhere } from '../../normalize/filter.ts';
+import type { ArchiveSettings } from '../../sink/archive/settings.ts';
 import type { SinkContext, SinkDefinition } from '../../sink/define.ts';
 import { sinkContext } from '../open-sink.ts';
 import type { SinkPlan } from './plan.ts';
@@ -22,6 +23,11 @@ import type { SinkPlan } from './plan.ts';
 export interface LoopParts {
   readonly definition: SinkDefinition;
   readonly journal: DeliverJournal;
+  /**
+   * The present settings of the archive that a sink writes; undefined if it is not in the configuration. A replay asks for them each time
+   * that it opens the archive, so a reload that changes an archive restarts no other sink.
+   */
+  readonly archive: (sink: string) => Promise<ArchiveSettings | undefined> | ArchiveSettings | undefined;
   readonly clock: Clock;
   readonly random: Random;
   /** The log of this sink. */
@@ -33,7 +39,10 @@ export interface LoopParts {
 }
 
 /** Creates the loop without starting it. */
-export function createLoop(plan: SinkPlan, { definition, journal, clock, random, log, meters, tracer, shown }: LoopParts): Delivery {
+export function createLoop(
+  plan: SinkPlan,
+  { definition, journal, archive, clock, random, log, meters, tracer, shown }: LoopParts,
+): Delivery {
   const { sink } = plan;
   const { id, type, settings } = sink;
   const context = sinkContext(sink, plan.config, { clock, log, shown });
@@ -52,7 +61,8 @@ export function createLoop(plan: SinkPlan, { definition, journal, clock, random,
     },
     pipeline: pipeline(pipelineParts(plan, definition, journal, meters)),
     open: (signal) => definition.open(settings, context, resumePoint, signal),
-    openArchive: (replay, signal) => archivedRecords(replay, plan, { ...context, id: replay.archive }, journal.id, signal),
+    openArchive: async (replay, signal) =>
+      archivedRecords(replay, await archive(replay.archive), { ...context, id: replay.archive }, journal.id, signal),
     journal,
     clock,
     random,
@@ -65,12 +75,11 @@ export function createLoop(plan: SinkPlan, { definition, journal, clock, random,
 /** Loads the code of archives only for a replay from an archive. */
 async function archivedRecords(
   { archive, through }: ArchiveReplay,
-  { archives }: SinkPlan,
+  settings: ArchiveSettings | undefined,
   context: SinkContext,
   journal: string,
   signal: AbortSignal,
 ): Promise<ArchivedRecords> {
-  const settings = archives.get(archive);
   if (!settings)
     throw new WaybillError('archive_broken', `cannot read the archive of the sink "${archive}": it is not in the configuration`);
   const { openArchivedRecords } = await import('../../sink/archive/archived-records.ts');

@@ -21,8 +21,6 @@ export interface SinkPlan {
   readonly normalize: ReadonlyMap<string, NormalizeSettings>;
   /** By source, with '' for entries on the daemon; empty for a sink without `ledger: true`. */
   readonly normalizeLedger: ReadonlyMap<string, NormalizeSettings>;
-  /** The settings of the configured archives, by sink, for replays. */
-  readonly archives: ReadonlyMap<string, ArchiveSettings>;
   /** The loop skips records with a readable time before this time. */
   readonly fromTime: Micros | undefined;
   /** Every secret of the configuration: the text of a server may contain any of them. */
@@ -41,10 +39,14 @@ export function planOf({ definition, ...sink }: SinkConfig, config: Config, jour
     normalize,
     normalizeLedger: sink.ledger ? ledgerSettingsOf(sink, normalize) : new Map<string, never>(),
     fromTime,
-    archives: new Map(config.sinks.flatMap(({ id, type, settings }) => (type === 'archive' ? [[id, settings as ArchiveSettings]] : []))),
     secrets: secretsOf(config),
     config: { sources: sources.map(({ id }) => ({ id })), tls, proxy },
   };
+}
+
+/** @param id  of a sink. @returns undefined if the configuration has no archive of this id */
+export function archiveSettingsOf({ sinks }: Pick<Config, 'sinks'>, id: string): ArchiveSettings | undefined {
+  return sinks.find((sink) => sink.id === id && sink.type === 'archive')?.settings as ArchiveSettings | undefined;
 }
 
 function secretsOf(value: unknown): Secret[] {

@@ -12,6 +12,7 @@ import type { HostService, LoopService } from './host.ts';
 import { factsOf, journalService, withoutKnownSecrets } from './journal-access.ts';
 import type { LoopParts } from './loop.ts';
 import type { SinkPlan } from './plan.ts';
+import { archiveService } from './remote-archives.ts';
 import { SpanService } from './remote-tracer.ts';
 import { reportService } from './reports.ts';
 
@@ -31,7 +32,7 @@ export class RemoteLoops {
   }
 
   /** Creates a loop in the other thread. It reports to `log`, `meters`, `tracer` and `shown`, and uses the clock and randomness of its thread. */
-  create(plan: SinkPlan, { log, meters, tracer = noTracer, shown }: LoopParts): SinkLoop {
+  create(plan: SinkPlan, { archive, log, meters, tracer = noTracer, shown }: LoopParts): SinkLoop {
     const { id } = plan.sink;
     const channel = this.#channel;
     const notified = channel.notified<LoopService>(`loop/${id}`);
@@ -39,6 +40,7 @@ export class RemoteLoops {
     channel.serve(`journal/${id}`, journalService(this.#journal, id, notified));
     channel.serve(`reports/${id}`, reportService({ log, meters, shown }, spans));
     channel.serve(`spans/${id}`, spans);
+    channel.serve(`archives/${id}`, archiveService(archive));
     const facts = factsOf(this.#journal, id);
     const created = channel.remote<HostService>('host').create(carriedSettings(plan), facts, tracer !== noTracer);
     this.#loops.set(id, notified);

@@ -91,15 +91,13 @@ function sharedBySources({ tls, privacy }: Config): object {
   return { tls, generalKey: privacy.key };
 }
 
-/** The settings of a sink, of its sources as far as they appear in its messages, of records of removed sources, and of archives. */
-function sinkSettings({ definition, ...sink }: SinkConfig, { sources, sinks, tls, proxy, privacy, mapping }: Config): object {
+/** The settings of a sink, of its sources as far as they appear in its messages, and of records of removed sources. */
+function sinkSettings({ definition, ...sink }: SinkConfig, { sources, tls, proxy, privacy, mapping }: Config): object {
   const own = sources
     .filter(({ id }) => sink.sources?.includes(id) ?? true)
     .map(({ id, auth, baseUrl, observer, privacy: rules }) => ({ id, tenantId: auth.tenantId, baseUrl, observer, privacy: rules }))
     .toSorted((a, b) => (a.id < b.id ? -1 : 1));
-  // A replay to any sink may read an archive.
-  const archives = sinks.filter(({ type }) => type === 'archive').map(({ id, settings }) => ({ id, settings }));
-  return { type: definition.type, sink, sources: own, archives, tls, proxy, privacy, mapping };
+  return { type: definition.type, sink, sources: own, tls, proxy, privacy, mapping };
 }
 
 function isSame(before: unknown, after: unknown): boolean {

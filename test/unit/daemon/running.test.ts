@@ -6,6 +6,7 @@ import { Running } from '../../../src/daemon/running.ts';
 import { Tasks } from '../../../src/daemon/tasks.ts';
 import { WaybillError } from '../../../src/errors.ts';
 import type { PageRequest } from '../../../src/model/source.ts';
+import { Secret } from '../../../src/settings/secret.ts';
 import type { ComponentLog } from '../../../src/telemetry/log.ts';
 import { ModelSource } from '../../support/model-source.ts';
 import { uncounted } from '../../support/uncounted.ts';
@@ -102,6 +103,32 @@ test('a changed source and an added sink do not wait for a removed sink that han
     'out active',
     'stuck unconfigured',
   ]);
+});
+
+test('an archive that is added or changed restarts no other sink, and a replay reads its present settings', async () => {
+  const it = await started();
+  const running = it.start(it.configured([it.sink('out')]));
+  await it.pass(1_000);
+  const loop = running.sink('out')?.loop;
+  const failure = async (): Promise<unknown> => {
+    await loop?.onDemand.cancelReplay();
+    await loop?.onDemand.replayArchive({ archive: 'evidence', times: undefined, through: 0, began: 1, at: 0, sent: 0, rejected: 0 });
+    await it.pass(1_000);
+    return vi.waitFor(async () => {
+      const { error } = (await loop?.view())?.replay ?? {};
+      expect(error).toBeDefined();
+      return error;
+    });
+  };
+  expect(await failure()).toContain('it is not in the configuration');
+  const evidence = it.sink('evidence');
+  for (const key of ['one', 'two']) {
+    const settings = { ...evidence.settings, signingKey: new Secret(key) };
+    await it.change(running, it.configured([it.sink('out'), { ...evidence, type: 'archive', settings }]));
+    await it.pass(1_000);
+    expect(await failure()).toContain('signingKey');
+  }
+  expect(it.opens).toEqual(['out', 'evidence', 'evidence']);
 });
 
 test('a disk that is full while a new sink is stored delays the change and does not end the daemon', async () => {

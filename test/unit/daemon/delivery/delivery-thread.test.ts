@@ -8,10 +8,13 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../../../src/clock.ts';
 import type { Config, SinkConfig } from '../../../../src/config/load.ts';
 import { DeliveryThread, usesDeliveryThread } from '../../../../src/daemon/delivery/delivery-thread.ts';
+import { createLoop } from '../../../../src/daemon/delivery/loop.ts';
 import { createDelivery, createSink } from '../../../../src/daemon/sink.ts';
 import type { SinkLoop } from '../../../../src/deliver/sink-loop.ts';
 import type { Journal } from '../../../../src/journal/journal.ts';
 import { remember } from '../../../../src/secrets.ts';
+import { Secret } from '../../../../src/settings/secret.ts';
+import type { ArchiveSettings } from '../../../../src/sink/archive/settings.ts';
 import type { ComponentLog } from '../../../../src/telemetry/log.ts';
 import { append, openJournal, temporary } from '../../../support/model-journal.ts';
 import { uncounted } from '../../../support/uncounted.ts';
@@ -98,6 +101,38 @@ test('the view has no secret that only this thread knows', async () => {
   expect((await loop.view()).replay?.error).not.toContain(secret);
   stop.abort(new Error('enough'));
   await ended;
+});
+
+test('a replay opens its archive with the present settings of it, in either thread', async () => {
+  const { journal, thread, config, sink, log } = await place();
+  const archive = (path: string) => ({ directory: path, signingKey: new Secret('none') }) as unknown as ArchiveSettings;
+  const present = new Map<string, ArchiveSettings>();
+  const create = (id: string, createOne: Parameters<typeof createSink>[4]): SinkLoop =>
+    createSink(sink(id), journal, optionsOf(config, log), uncounted, createOne, undefined, (id) => present.get(id)).loop;
+  const loops = [create('here', createLoop), create('there', (plan, parts) => thread.create(plan, parts))];
+  const runs = loops.map(started);
+  const errors = async (): Promise<unknown> =>
+    Promise.all(
+      loops.map(async (loop) => {
+        await loop.onDemand.cancelReplay();
+        await loop.onDemand.replayArchive({ archive: 'evidence', times: undefined, through: 0, began: 1, at: 0, sent: 0, rejected: 0 });
+        return vi.waitFor(
+          async () => {
+            const { error } = (await loop.view()).replay ?? {};
+            expect(error).toBeDefined();
+            return error;
+          },
+          { timeout: 20_000 },
+        );
+      }),
+    );
+  for (const loop of loops) await vi.waitFor(async () => expect(await loop.isOpen).toBe(true), { timeout: 20_000 });
+  const each = (text: string): unknown[] => loops.map(() => expect.stringContaining(text) as unknown);
+  expect(await errors()).toEqual(each('it is not in the configuration'));
+  present.set('evidence', archive('elsewhere'));
+  expect(await errors()).toEqual(each('signingKey'));
+  for (const { stop } of runs) stop.abort(new Error('enough'));
+  await Promise.all(runs.map(({ ended }) => ended));
 });
 
 test('a thread that ends fails every run and every later call with an internal error', async () => {
