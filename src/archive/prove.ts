@@ -41,13 +41,14 @@ export interface LeftOut extends LeafRange {
 
 interface Newer {
   readonly path: string;
-  readonly lines: number;
+  /** The number of its lines that cannot be proven; undefined if nobody can tell, because it does not follow the checkpoint before it. */
+  readonly lines: number | undefined;
 }
 
 export class Prover {
   /** The number of lines that can be proven. */
   readonly size: number;
-  /** A newer checkpoint, and the number of its lines that cannot be proven: tiles of it are missing, or do not have its root. */
+  /** A newer checkpoint that cannot be used: tiles of it are missing, or do not have its root, or it is none. */
   readonly newer: Newer | undefined;
   readonly #store: ArchiveStore;
   readonly #note: Buffer;
@@ -300,18 +301,23 @@ interface Newest {
  * The newest checkpoint whose tiles are stored. A writer stores them between the numbered checkpoint and its
  * copy `checkpoint`. So at most the newest checkpoint may lack tiles, and only while the copy is older: an
  * old copy must not hide more lines. The copy is newer than the list if a daemon added a checkpoint after the listing.
+ * Each checkpoint has more lines than the one before it: a newest one that has not stands for any number of lines.
  */
 async function newestOf(store: ArchiveStore): Promise<Newest> {
-  const last = (await checkpointNumbers(store)).at(-1) ?? 0;
-  const paths = ['checkpoint', checkpointPath(last), checkpointPath(last - 1)];
+  const [last = 0, former = 0] = (await checkpointNumbers(store)).toReversed();
+  const paths = ['checkpoint', checkpointPath(last), checkpointPath(former)];
   const notes = await Promise.all(paths.map((path) => noteAt(store, path)));
-  const [copy = 0, newest = Infinity, before = last > 1 ? newest : 0] = notes.map((note) => note?.checkpoint.size);
-  const leastSize = Math.min(newest, Math.max(copy, before));
+  const [copy = 0, newest = 0, before = 0] = notes.map((note) => note?.checkpoint.size);
+  const follows = newest > before || last === 0;
+  const hasFormer = last < 2 || (former === last - 1 && before > 0);
+  if (!follows && !hasFormer) throw unusable(checkpointPath(last), 'it does not follow the checkpoint before it');
+  const leastSize = hasFormer ? Math.min(follows ? newest : Infinity, Math.max(copy, before)) : newest;
   const [largest, ...others] = notes.flatMap((note) => note ?? []).sort((x, y) => y.checkpoint.size - x.checkpoint.size);
   if (!largest) throw unusable('checkpoint', 'it is missing, or not a checkpoint');
   for (const { note, checkpoint } of [largest, ...others].filter((each) => each.checkpoint.size >= leastSize)) {
     const edge = await edgeOf(store, checkpoint);
     const lines = largest.checkpoint.size - checkpoint.size;
+    if (edge && !follows) return { note, checkpoint, edge, newer: { path: checkpointPath(last), lines: undefined } };
     if (edge) return { note, checkpoint, edge, newer: lines > 0 ? { path: largest.path, lines } : undefined };
   }
   throw unusable(largest.path, 'tiles of it are missing, or do not have its root');

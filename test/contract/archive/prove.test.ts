@@ -337,6 +337,44 @@ describe('a proof', () => {
     }
   });
 
+  // The copy is of the checkpoint before, so only the newest note may say how many lines there are.
+  it.each([
+    ['is no checkpoint', () => 'x'],
+    ['is the checkpoint before', (files: MemoryStore['files']) => files.get('checkpoints/0000000002')?.toString()],
+    ['is an older checkpoint', (files: MemoryStore['files']) => files.get('checkpoints/0000000001')?.toString()],
+  ])('says that lines may be left out if the newest note %s', async (_name, newest) => {
+    const { files } = await small();
+    const former = files.get('checkpoints/0000000002') ?? Buffer.alloc(0);
+    files.set('checkpoint', former);
+    files.set('checkpoints/0000000003', Buffer.from(newest(files) ?? ''));
+    const { size, newer } = await Prover.open(new MemoryStore(files));
+    expect([size, newer]).toEqual([sizeOf(former), { path: 'checkpoints/0000000003', lines: undefined }]);
+    // An older copy hides no further line.
+    files.set('checkpoint', files.get('checkpoints/0000000001') ?? former);
+    expect(await Prover.open(new MemoryStore(files))).toMatchObject({ size, newer });
+    files.delete(bundlePath(tileAt(0, 0, size)));
+    await expect(Prover.open(new MemoryStore(files))).rejects.toMatchObject({ code: 'archive_broken' });
+  });
+
+  it('says that lines may be left out if the only note is none', async () => {
+    const { files } = await small();
+    files.set('checkpoint', files.get('checkpoints/0000000001') ?? Buffer.alloc(0));
+    for (const number of [2, 3]) files.delete(`checkpoints/000000000${number}`);
+    files.set('checkpoints/0000000001', Buffer.from('x'));
+    expect((await Prover.open(new MemoryStore(files))).newer).toEqual({ path: 'checkpoints/0000000001', lines: undefined });
+  });
+
+  it.each([
+    ['that is no checkpoint', () => 'x'],
+    ['of an older checkpoint', (files: MemoryStore['files']) => files.get('checkpoints/0000000001')?.toString()],
+  ])('names a planted note %s with a later number', async (_name, planted) => {
+    const { files } = await small();
+    files.set('checkpoints/9999999999', Buffer.from(planted(files) ?? ''));
+    await expect(Prover.open(new MemoryStore(files))).rejects.toThrow(
+      'cannot use "checkpoints/9999999999" of the archive: it does not follow the checkpoint before it',
+    );
+  });
+
   it('is not made from a copy of an old checkpoint beside missing tiles of the two newest', async () => {
     const { files } = await small();
     files.set('checkpoint', files.get('checkpoints/0000000001') ?? Buffer.alloc(0));

@@ -1,5 +1,5 @@
 /** `waybill archive`: exit codes and output of verify, prove and export, on archives in a directory. */
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -275,6 +275,23 @@ test('prove and export say that lines of the newest checkpoint are left out, and
   // A copy of an older checkpoint must not hide more lines.
   writeFileSync(join(directory, 'checkpoint'), readFileSync(join(numbered, '0000000001')));
   expect(await archive('export', ...place())).toMatchObject({ code: 3, stderr });
+});
+
+test('prove and export say that lines may be left out if the newest note is no checkpoint', async () => {
+  const [last = ''] = readdirSync(join(directory, 'checkpoints')).toSorted().reverse();
+  const newer = String(Number(last) + 1).padStart(10, '0');
+  for (const plant of [(path: string) => writeFileSync(path, 'x'), (path: string) => symlinkSync('nowhere', path)]) {
+    plant(join(directory, 'checkpoints', newer));
+    const stderr = expect.stringContaining(
+      `warning: lines may be left out, from leaf 104 on: "checkpoints/${newer}" does not follow the checkpoint before it`,
+    ) as string;
+    expect(await archive('export', ...place())).toMatchObject({ code: 3, stderr });
+    expect(await archive('prove', '--uid', uidOf(1), ...place())).toMatchObject({ code: 0, stderr });
+    await expect(archive('prove', '--uid', uidOf(999), ...place())).rejects.toThrow(
+      'has no such record in its first 104 lines, and lines after them may be left out',
+    );
+    rmSync(join(directory, 'checkpoints', newer));
+  }
 });
 
 test('verify proves nothing from a file without a proof', async () => {

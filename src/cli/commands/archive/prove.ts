@@ -42,17 +42,26 @@ export const prove = subcommand({
 
 async function proverOf(store: ArchiveStore, io: Pick<Io, 'stderr'>): Promise<Prover> {
   const prover = await Prover.open(store);
-  if (prover.newer) {
-    const reason =
-      `tiles of "${prover.newer.path}" are missing or wrong: a daemon may be writing them at this moment; ` +
-      'if the warning stays, see "waybill archive verify"';
-    io.stderr.write(leftOutText(prover.size, prover.size + prover.newer.lines, reason));
-  }
+  if (prover.newer) io.stderr.write(newerText(prover.size, prover.newer));
   return prover;
 }
 
+function newerText(size: number, { path, lines }: NonNullable<Prover['newer']>): string {
+  if (lines === undefined)
+    return (
+      `warning: lines may be left out, from leaf ${grouped(size)} on: "${path}" does not follow the checkpoint before it; ` +
+      'see "waybill archive verify"\n'
+    );
+  const reason =
+    `tiles of "${path}" are missing or wrong: a daemon may be writing them at this moment; ` +
+    'if the warning stays, see "waybill archive verify"';
+  return leftOutText(size, size + lines, reason);
+}
+
 function within({ size, newer }: Prover): string {
-  return newer ? ` in its first ${counted(size, 'line')}, and ${counted(newer.lines, 'line is', 'lines are')} left out` : '';
+  if (!newer) return '';
+  const rest = newer.lines === undefined ? 'lines after them may be' : counted(newer.lines, 'line is', 'lines are');
+  return ` in its first ${counted(size, 'line')}, and ${rest} left out`;
 }
 
 const exportOptions = {
