@@ -14,6 +14,7 @@ import type { ConfiguredSinks, OperationRequest, OperationResult } from '../daem
 import { WaybillError } from '../errors.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { ReplayProgress } from '../model/journal.ts';
+import type { ComponentLog } from '../telemetry/log.ts';
 import { version } from '../version.ts';
 import { performLive, sendingOperations } from './daemon-client.ts';
 import { StoppedError } from './exit-code.ts';
@@ -119,7 +120,12 @@ async function sendAlone(
   ]);
   const logs = createLog({ ...config.log, format: 'pretty', level: 'warn', levels: {} }, systemClock);
   await using metrics = createMetrics(version, '');
-  const configured = createDelivery(sink, journal, { config, clock: systemClock, random: systemRandom, log: logs.root }, metrics.meters);
+  const configured = createDelivery(
+    sink,
+    journal,
+    { config, clock: systemClock, random: systemRandom, log: withoutRetries(logs.root) },
+    metrics.meters,
+  );
   const timer = setInterval(() => {
     const { replay } = configured.loop.view();
     if (replay) progress(replay);
@@ -141,6 +147,14 @@ async function sendAlone(
     clearInterval(timer);
     logs.flush();
   }
+}
+
+/** Nothing tries again in a command: its own error names the archive that cannot be read. */
+function withoutRetries(log: ComponentLog): ComponentLog {
+  return {
+    write: (event, fields) => (event === 'sink.archive_replay_failed' ? undefined : log.write(event, fields)),
+    child: (component) => withoutRetries(log.child(component)),
+  };
 }
 
 function loginName(): string {

@@ -72,7 +72,15 @@ test('a new sink receives each archived record once although the daemon is kille
 
     // An altered archive is not sent at all.
     for (const name of readdirSync(place.path('archive/segments'))) rmSync(place.path(`archive/segments/${name}`));
-    expect(await replay()).toMatchObject({ code: 1, stderr: expect.stringContaining('archive verify') as string });
+    const failed = await replay();
+    expect(failed).toMatchObject({ code: 1, stderr: expect.stringMatching(/archive verify.*run the command again to continue/) as string });
+    // No daemon tries again.
+    expect(failed.stderr).not.toContain('retryInMs');
+    const stored = await place.waybill('status', '--config', 'waybill.yaml');
+    expect(stored.stdout).toContain('again: replay from the archive evidence, stopped after line 0, 0 records sent');
+    expect(
+      await place.waybill('replay', '--sink', 'again', '--archive', 'evidence', '--from', '-7d', '--yes', '--config', 'waybill.yaml'),
+    ).toMatchObject({ code: 2, stderr: expect.stringContaining('"waybill replay cancel --sink again" ends it') as string });
     expect(linesOf(place.path('again.ndjson'))).toHaveLength(truth.length);
 
     // The state stores that replay. An operator ends it, as no attempt can succeed.
