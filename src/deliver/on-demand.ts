@@ -1,6 +1,15 @@
 /** On-demand sends for an operator: retries of dead letters, test events, replays. They run between two batches and move no position. */
 import { codeOf, WaybillError, messageOf } from '../errors.ts';
-import type { ArchivedRecords, ArchiveReplay, DeliverJournal, DeadLetterResult, Limit, Operation, ReplayRange } from '../model/journal.ts';
+import type {
+  ArchivedRecords,
+  ArchiveReplay,
+  DeliverJournal,
+  DeadLetterResult,
+  Limit,
+  LineRange,
+  Operation,
+  ReplayRange,
+} from '../model/journal.ts';
 import type { Message, Rejection } from '../model/sink.ts';
 import type { Log, Meters } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
@@ -8,7 +17,7 @@ import type { Acknowledger, Acknowledging } from './acknowledger.ts';
 import { batchOf, type Prepared } from './batcher.ts';
 import type { Pauses } from './pauses.ts';
 import type { Pipeline } from './pipeline.ts';
-import { ArchiveSource, JournalSource, Replay } from './replay.ts';
+import { ArchiveSource, EmptyArchive, JournalSource, Replay } from './replay.ts';
 import type { RetryPolicy } from './retry-policy.ts';
 import type { OnDemandResult, OnDemandSend, SendQueue } from './send-queue.ts';
 import type { OpenSink, Sender } from './sender.ts';
@@ -51,8 +60,6 @@ export class OnDemand {
   /** Monotonic clock: when to continue the replay from an archive that the state stores. */
   #continueAt = Infinity;
   #read: ArchiveRead | undefined;
-  /** How many lines of the archive the log has named as removed. */
-  #removed = 0;
   readonly #stop = new AbortController();
 
   constructor(parts: OnDemandParts) {
@@ -156,7 +163,6 @@ export class OnDemand {
     const { pipeline, limit, clock, pauses, openArchive } = this.#parts;
     const source = new ArchiveSource(replay, () => openArchive(replay, this.#stop.signal));
     this.#replay = new Replay({ source, pipeline, limit, clock, deadLetters: new Set(), began: replay.began });
-    this.#removed = replay.removed ?? 0;
     this.#continueAt = Infinity;
     pauses.wake();
   }
@@ -285,21 +291,22 @@ export class OnDemand {
         if (read.isUnderWay) return;
         this.#read = undefined;
         prepared = await read.result;
-        this.#logRemoved(replay);
       }
     } catch (thrown) {
       if (!replay.stored()) throw thrown;
-      if (replay.isEnded) return;
+      if (this.#isOver(replay)) return;
       // Delivery of new records continues meanwhile.
       const waitMs = this.#parts.archiveRetries.failed(thrown);
       this.#continueAt = clock.monotonic() + waitMs;
-      await replay.pause(messageOf(thrown));
+      const isEmpty = thrown instanceof EmptyArchive;
+      await replay.pause(isEmpty ? undefined : messageOf(thrown));
+      if (isEmpty) return;
       const { archive, at } = replay.progress();
       const fields = { sink: id, archive, at, code: codeOf(thrown), retryInMs: Math.round(waitMs), error: thrown };
       log.write('sink.archive_replay_failed', fields);
       return;
     }
-    if (replay.isEnded) return;
+    if (this.#isOver(replay)) return;
     if (!prepared) return this.#completeReplay(replay, open);
     const { messages, entries, unmade } = prepared;
     let rejected = 0;
@@ -309,12 +316,12 @@ export class OnDemand {
     } else if (messages.length > 0) {
       rejected = await sender.deliver(open, replay.batchOf(prepared, journal.sinkProgress(id).delivered), entries);
     } else await clock.sleep(0, open.stop);
-    replay.acknowledged(prepared, rejected);
+    this.#logSkipped(replay, replay.acknowledged(prepared, rejected));
     const stored = replay.stored();
     if (!stored) return;
     this.#parts.archiveRetries.recovered();
-    // Must not store the progress of a replay that was cancelled.
-    const store = async (): Promise<void> => (replay.isEnded ? undefined : journal.archiveReplayed(id, stored));
+    // Must not store the progress of a replay that was cancelled or replaced.
+    const store = async (): Promise<void> => (this.#isOver(replay) ? undefined : journal.archiveReplayed(id, stored));
     await this.#parts.acknowledger.commit(store, open.stop);
   }
 
@@ -328,23 +335,33 @@ export class OnDemand {
     return read;
   }
 
-  #logRemoved(replay: Replay): void {
-    const { archive, removed = 0 } = replay.progress();
-    if (removed > this.#removed) this.#parts.log.write('sink.archive_lines_removed', { sink: this.#parts.id, archive, removed });
-    this.#removed = removed;
+  /** True for a replay that was cancelled, or that another one has replaced. */
+  #isOver(replay: Replay): boolean {
+    return replay.isEnded || replay !== this.#replay;
+  }
+
+  #logSkipped(replay: Replay, ranges: readonly LineRange[]): void {
+    const { archive } = replay.progress();
+    for (const { after, through } of ranges)
+      this.#parts.log.write('sink.archive_lines_skipped', { sink: this.#parts.id, archive, from: after + 1, through });
   }
 
   async #completeReplay(replay: Replay, { stop }: OpenSink): Promise<void> {
     const { id, clock, log, journal, acknowledger } = this.#parts;
-    await acknowledger.commit(() => (replay.stored() ? journal.archiveReplayed(id, undefined) : journal.resent(id, replay.resent())), stop);
+    this.#logSkipped(replay, replay.completed());
+    const store = async (): Promise<void> => {
+      if (!replay.stored()) await journal.resent(id, replay.resent());
+      else if (!this.#isOver(replay)) await journal.archiveReplayed(id, undefined);
+    };
+    await acknowledger.commit(store, stop);
     await replay[Symbol.asyncDispose]();
-    if (replay.isEnded) return;
+    if (this.#isOver(replay)) return;
     replay.end(clock.now());
     // The command that started this replay reads its end before another one continues.
     this.#continueAt = Math.max(this.#continueAt, clock.monotonic() + minEndMs);
-    const { archive, first, last, sent, rejected, removed } = replay.progress();
+    const { archive, first, last, sent, rejected, skipped } = replay.progress();
     if (archive === undefined) log.write('sink.replay_completed', { sink: id, from: first, through: last, sent, rejected });
-    else log.write('sink.archive_replay_completed', { sink: id, archive, sent, rejected, removed });
+    else log.write('sink.archive_replay_completed', { sink: id, archive, sent, rejected, skipped });
   }
 }
 

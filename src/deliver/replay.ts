@@ -1,20 +1,23 @@
 /** The batches and the progress of a replay to one sink, from the journal or from an archive. Does not send. */
 import { WaybillError } from '../errors.ts';
-import type {
-  ArchivedRecords,
-  ArchiveReplay,
-  DeliverJournal,
-  Entry,
-  Limit,
-  ReplayProgress,
-  ReplayRange,
-  Resent,
+import {
+  skippedLines,
+  type ArchivedRecords,
+  type ArchiveReplay,
+  type DeliverJournal,
+  type Entry,
+  type Limit,
+  type LineRange,
+  type ReplayProgress,
+  type ReplayRange,
+  type Resent,
 } from '../model/journal.ts';
 import type { Position } from '../model/ledger.ts';
 import type { Batch } from '../model/sink.ts';
 import type { Clock } from '../model/time.ts';
 import { Batches, type Prepared } from './batcher.ts';
 import type { Pipeline } from './pipeline.ts';
+import { merged, reached, type Reached } from './skipped-lines.ts';
 
 /** The entries of a replay. */
 interface ReplaySource extends Partial<AsyncDisposable> {
@@ -22,10 +25,12 @@ interface ReplaySource extends Partial<AsyncDisposable> {
   readonly range: ReplayRange;
   /** Approximate number of entries. */
   readonly expected: number;
-  /** Set for a replay from an archive: its progress at its start, or at the restart that continued it. */
+  /** Set for a replay from an archive: its progress, without the counts of records. */
   readonly archiveReplay?: ArchiveReplay;
-  /** Opens the archive, unless it is open. @returns the entry to continue after, in place of `at` */
-  open?(at: number): Promise<number>;
+  /** Opens the archive, unless it is open. @returns the entry to continue after */
+  open?(): Promise<number>;
+  /** Each entry up to this one was resolved; undefined: every entry. @returns the lines that were skipped now */
+  resolved?(through?: number): readonly LineRange[];
   /** @returns `after`: the given entry, or the last pruned entry if that is later */
   read(after: number, limit: Limit): Promise<{ readonly after: number; readonly entries: readonly Entry[] }>;
 }
@@ -53,7 +58,7 @@ export class Replay {
   #rejected: number;
   #ended: { readonly at: number; readonly state: 'done' | 'cancelled' } | undefined;
   #isPaused = false;
-  /** Why the archive could not be read; until a batch of it is acknowledged again. */
+  /** Why the archive could not be read; until a batch of it was read again. */
   #error: string | undefined;
 
   constructor(parts: ReplayParts) {
@@ -81,10 +86,19 @@ export class Replay {
   /** @returns the next batch, or the same one until it is acknowledged; undefined when the range is complete */
   async next(): Promise<Prepared | undefined> {
     const { source } = this.#parts;
-    if (source.open) this.#at = await source.open(this.#at);
+    if (source.open) this.#at = await source.open();
     this.#batches.restart(this.#at);
-    await this.#batches.fill();
-    return this.#batches.take();
+    let prepared: Prepared | undefined;
+    try {
+      await this.#batches.fill();
+      prepared = this.#batches.take();
+    } catch (thrown) {
+      // The records before a damage of the archive are sent first: the next call finds it again.
+      prepared = source.archiveReplay && this.#batches.take();
+      if (!prepared) throw thrown;
+    }
+    this.#error = undefined;
+    return prepared;
   }
 
   /** @param present  the sink's position, which a replay does not move */
@@ -92,21 +106,30 @@ export class Replay {
     return { messages, bytes, /* mutant: replay-position */ through: present, uncertain: true, onDemand: 'replay' };
   }
 
-  acknowledged({ messages, through, count }: Prepared, rejected: number): void {
+  /** @returns the lines of an archive that were skipped before the end of the batch */
+  acknowledged({ messages, through, count }: Prepared, rejected: number): readonly LineRange[] {
     this.#at = through.seq;
-    this.#error = undefined;
     this.#passed += count;
     // A rejected entry has no message if it could not be encoded.
     this.#sent += Math.max(0, messages.length - rejected);
     this.#rejected += rejected;
+    return this.#parts.source.resolved?.(through.seq) ?? [];
+  }
+
+  /** Call when the range is complete. @returns the lines of an archive that were skipped at its end */
+  completed(): readonly LineRange[] {
+    return this.#parts.source.resolved?.() ?? [];
   }
 
   end(at: number, state: 'done' | 'cancelled' = 'done'): void {
     this.#ended = { at, state };
   }
 
-  /** Closes the archive, which could not be read, until `retry`. */
-  async pause(error: string): Promise<void> {
+  /**
+   * Closes the archive, which could not be read, until `retry`.
+   * @param error  undefined for an archive that has nothing yet
+   */
+  async pause(error: string | undefined): Promise<void> {
     this.#error = error;
     this.#isPaused = true;
     await this[Symbol.asyncDispose]();
@@ -132,20 +155,20 @@ export class Replay {
    */
   stored(): ArchiveReplay | undefined {
     const { archiveReplay } = this.#parts.source;
-    return archiveReplay && { ...archiveReplay, at: this.#at, sent: this.#sent, rejected: this.#rejected };
+    return archiveReplay && { ...archiveReplay, sent: this.#sent, rejected: this.#rejected };
   }
 
   progress(): ReplayProgress {
     const { source, began } = this.#parts;
     const { range, expected, archiveReplay } = source;
-    const passed = archiveReplay ? this.#at : this.#passed;
+    const at = archiveReplay?.at ?? this.#at;
     return {
       ...range,
       state: this.#ended?.state ?? (this.#error === undefined ? 'running' : 'failed'),
-      ...(archiveReplay && { archive: archiveReplay.archive, removed: archiveReplay.removed ?? 0 }),
+      ...(archiveReplay && { archive: archiveReplay.archive, skipped: skippedLines(archiveReplay) }),
       ...(this.#error !== undefined && { error: this.#error }),
-      at: this.#at,
-      passed,
+      at,
+      passed: archiveReplay ? at : this.#passed,
       expected,
       sent: this.#sent,
       rejected: this.#rejected,
@@ -186,6 +209,9 @@ export class JournalSource implements ReplaySource {
   }
 }
 
+/** Thrown for an archive without a checkpoint: what it will get reaches the sink from the journal. */
+export class EmptyArchive extends WaybillError {}
+
 /** The records of an archive, which can be opened again after it was closed. */
 export class ArchiveSource implements ReplaySource {
   readonly #replay: ArchiveReplay;
@@ -193,14 +219,20 @@ export class ArchiveSource implements ReplaySource {
   #records: ArchivedRecords | undefined;
   #origin: string | undefined;
   #lines: number;
-  #removed: number;
+  #reached: Reached;
+  /** Of the lines up to this one, nothing is left to read since the archive was opened. */
+  #cursor = 0;
+  /** Missing lines after `#cursor` that were found by the last reads. */
+  #missing: readonly LineRange[] = [];
+  /** By the last record of each of these reads: the line before the next record. */
+  readonly #ends = new Map<number, number>();
 
   constructor(replay: ArchiveReplay, open: () => Promise<ArchivedRecords>) {
     this.#replay = replay;
     this.#open = open;
     this.#origin = replay.origin;
     this.#lines = replay.at;
-    this.#removed = replay.removed ?? 0;
+    this.#reached = replay;
   }
 
   get range(): ReplayRange {
@@ -212,38 +244,69 @@ export class ArchiveSource implements ReplaySource {
   }
 
   get archiveReplay(): ArchiveReplay {
-    return { ...this.#replay, origin: this.#origin, removed: this.#removed };
+    const { at, skipped, abandoned } = this.#reached;
+    return { ...this.#replay, origin: this.#origin, at, skipped, abandoned };
   }
 
   /**
-   * Goes back to lines that were missing before and have been restored, so that the replay skips no record of the archive.
-   * @throws WaybillError `archive_broken` when the archive cannot be read, or is another one than before
+   * An archive that is opened again is searched for the lines that were skipped.
+   * @throws WaybillError `archive_broken` when the archive cannot be read, or is another one than before; EmptyArchive when it was never written
    */
-  async open(at: number): Promise<number> {
-    if (this.#records) return at;
-    const records = (this.#records = await this.#open());
-    const { origin, lines, removed } = records;
+  async open(): Promise<number> {
+    this.#missing = [];
+    this.#ends.clear();
+    if (this.#records) return this.#cursor;
+    const { archive } = this.#replay;
+    const { origin, lines } = (this.#records = await this.#open());
+    const { at } = this.#reached;
+    if (lines === 0)
+      throw new (this.#origin === undefined ? EmptyArchive : WaybillError)(
+        'archive_broken',
+        `cannot read the archive "${archive}": it has no checkpoint`,
+      );
     this.#origin ??= origin;
     if (this.#origin !== origin || lines < at)
       throw new WaybillError(
         'archive_broken',
-        `cannot continue the replay from "${this.#replay.archive}" after line ${at} of "${this.#origin}": the archive is now "${origin}" with ${lines} lines`,
+        `cannot continue the replay from "${archive}" after line ${at} of "${this.#origin}": the archive is now "${origin}" with ${lines} lines`,
       );
     this.#lines = lines;
-    const isBack = removed < this.#removed;
-    if (at < removed || isBack) this.#removed = removed;
-    return isBack ? Math.min(at, removed) : Math.max(at, this.#removed);
+    return (this.#cursor = 0);
   }
 
   /** @throws WaybillError `archive_broken` when an object is missing, or does not match its signature */
   async read(after: number, limit: Limit): Promise<{ readonly after: number; readonly entries: readonly Entry[] }> {
     if (!this.#records) throw new WaybillError('aborted', 'the archive was closed');
-    return { after, entries: await this.#records.read(after, limit) };
+    const { at, skipped = [] } = this.#reached;
+    for (const range of skipped.filter(({ through }) => through > after)) {
+      const entries = await this.#read(Math.max(after, range.after), limit, range.through);
+      if (entries.length > 0) return { after, entries };
+    }
+    return { after, entries: await this.#read(Math.max(after, at), limit) };
+  }
+
+  resolved(record = this.#lines): readonly LineRange[] {
+    const through = this.#ends.get(record) ?? record;
+    const { at } = this.#reached;
+    const skipped = merged(this.#missing.filter(({ after }) => at <= after && after < through));
+    this.#reached = reached(this.#reached, { after: this.#cursor, through }, this.#missing);
+    this.#cursor = through;
+    this.#missing = [];
+    return skipped;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     const records = this.#records;
     this.#records = undefined;
     await records?.[Symbol.asyncDispose]();
+  }
+
+  async #read(after: number, limit: Limit, skippedThrough?: number): Promise<readonly Entry[]> {
+    if (!this.#records) throw new WaybillError('aborted', 'the archive was closed');
+    const { entries, through, missing } = await this.#records.read(after, limit, skippedThrough);
+    const last = entries.at(-1);
+    if (last) this.#ends.set(last.seq, through);
+    this.#missing = [...this.#missing, ...missing];
+    return entries;
   }
 }

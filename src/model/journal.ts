@@ -234,6 +234,12 @@ export interface ReplayRange {
   readonly times: Window | undefined;
 }
 
+/** Lines of an archive: those after line `after`, up to and including line `through`. */
+export interface LineRange {
+  readonly after: number;
+  readonly through: number;
+}
+
 /** A replay of the records of an archive to a sink, with its progress. It continues after a restart. */
 export interface ArchiveReplay {
   /** The id of the sink that writes the archive. */
@@ -246,24 +252,41 @@ export interface ArchiveReplay {
   readonly began: number;
   /** The identity of the archive; undefined before it was read. */
   readonly origin?: string | undefined;
-  /** The last line whose record was resolved. */
+  /** Each line up to this one was resolved or skipped. */
   readonly at: number;
-  /** Lines up to this one were left out: the archive did not have their segments. Default 0. */
-  readonly removed?: number | undefined;
+  /** Lines up to `at` whose segments were missing, in order: sent when a later attempt finds them. Default none. */
+  readonly skipped?: readonly LineRange[] | undefined;
+  /** The number of lines that were skipped in addition, and are not looked for again. Default 0. */
+  readonly abandoned?: number | undefined;
   readonly sent: number;
   readonly rejected: number;
+}
+
+/** @returns the number of lines that a replay skipped */
+export function skippedLines({ skipped = [], abandoned = 0 }: Pick<ArchiveReplay, 'skipped' | 'abandoned'>): number {
+  return skipped.reduce((sum, { after, through }) => sum + through - after, abandoned);
 }
 
 /** The records of an archive, verified when they are read. The `seq` of an entry is the number of its line. */
 export interface ArchivedRecords extends AsyncDisposable {
   /** The identity of the archive. */
   readonly origin: string;
-  /** The number of its lines. */
+  /** The number of its lines; 0 before its first checkpoint. */
   readonly lines: number;
-  /** The number of lines at its beginning whose segments it no longer has: their retention ended. */
-  readonly removed: number;
-  /** The records after line `after`, in order, up to a limit; at least one if one exists. */
-  read(after: number, limit: Limit): Promise<readonly Entry[]>;
+  /**
+   * The records after line `after`, in order, up to a limit; at least one if one exists. Missing segments are left out.
+   * @param skippedThrough  set to look again for lines that were left out, up to this one: then altered segments are left out too
+   * @throws WaybillError `archive_broken` for an altered object, and for missing segments at the end of the archive
+   */
+  read(after: number, limit: Limit, skippedThrough?: number): Promise<ArchivedPart>;
+}
+
+export interface ArchivedPart {
+  readonly entries: readonly Entry[];
+  /** No other record is on a line up to this one. */
+  readonly through: number;
+  /** The lines that were left out, in order; some may follow `through`. */
+  readonly missing: readonly LineRange[];
 }
 
 /**
@@ -280,8 +303,8 @@ export interface ReplayProgress extends ReplayRange {
   readonly state: 'running' | 'done' | 'failed' | 'cancelled' | 'stopped';
   /** Set for a replay from an archive: its sink. Then entries are lines of the archive. */
   readonly archive?: string | undefined;
-  /** The first lines, up to this one, were left out: the archive did not have their segments. */
-  readonly removed?: number | undefined;
+  /** The number of lines that were skipped: the archive did not have their segments. */
+  readonly skipped?: number | undefined;
   /** Set when it failed. */
   readonly error?: string | undefined;
   readonly at: number;

@@ -582,23 +582,24 @@ export const logEvents = {
   'sink.archive_replay_completed': {
     level: 'info',
     message: 'replay from the archive completed',
-    fields: 'sink archive sent rejected removed',
-    meaning: 'The sink received the records that the archive has. Lines up to `removed` were skipped: their segments were missing.',
+    fields: 'sink archive sent rejected skipped',
+    meaning: 'The sink received the records that the archive has. `skipped` is the number of lines whose segments are missing.',
   },
-  'sink.archive_lines_removed': {
+  'sink.archive_lines_skipped': {
     level: 'warn',
-    message: 'the archive of a replay lacks its oldest segments',
-    fields: 'sink archive removed',
+    message: 'the archive of a replay lacks lines',
+    fields: 'sink archive from through',
     meaning:
-      'Their retention ended, or they are being restored: the replay begins after line `removed`. If a later attempt finds the segments, the ' +
-      'replay goes back to them.',
+      'The segments of the lines `from` to `through` are missing: their retention ended, or they were lost. The replay continues after them. ' +
+      'If a later attempt or start finds the segments before the replay is complete, it sends these lines.',
   },
   'sink.archive_replay_failed': {
     level: 'error',
     message: 'replay from the archive failed',
     fields: 'sink archive at code retryInMs error',
     meaning:
-      'The archive cannot be read after line `at`, or was altered: see `waybill archive verify`. New records are delivered. ' +
+      'The archive cannot be read after line `at`, was altered there, or lacks its newest segments: see `waybill archive verify`. ' +
+      'The records before it were sent, and new records are delivered. ' +
       'The daemon tries again after `retryInMs`, and continues after line `at`.',
   },
   'sink.archive_record_rejected': {

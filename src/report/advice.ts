@@ -122,7 +122,7 @@ const rules: readonly Rule[] = [
   sinkLostRecords,
   firstSink(replayFails, ({ id, replay: { archive = '', error = '', sent = 0 } = {} }) => ({
     what: `Sink ${id}: the replay from the archive ${archive} failed after ${counted(sent, 'record')}: ${error}.`,
-    lost: 'Nothing is lost: the archive keeps its records, and new ones are delivered. Attempts continue.',
+    lost: 'New records are delivered. The replay continues when the archive can be read; what the archive has lost is not sent.',
     operation: `waybill check --sink ${archive}; then waybill archive verify --sink ${archive} --key FILE. If the archive is lost: waybill replay cancel --sink ${id}`,
   })),
   firstSink(

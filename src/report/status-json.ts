@@ -78,7 +78,7 @@ interface StatusJson {
     /** Of an archive with time stamps; omitted otherwise. */
     readonly timeStamp?: { readonly newest: string | null; readonly lastError: string | null };
     /**
-     * The replay that runs, or the last ended one, or the one that the next start continues; omitted without one. `removed`: lines that were
+     * The replay that runs, or the last ended one, or the one that the next start continues; omitted without one. `skipped`: lines that were
      * left out, because the archive does not have their segments. `error`: the archive cannot be read.
      */
     readonly replay?: {
@@ -86,7 +86,7 @@ interface StatusJson {
       readonly state: ReplayProgress['state'];
       readonly sent: number;
       readonly rejected: number;
-      readonly removed: number;
+      readonly skipped: number;
       readonly error: string | null;
     };
   }[];
@@ -139,8 +139,8 @@ export function statusJson(snapshot: Snapshot): StatusJson {
   };
 }
 
-function replayJson({ archive, state, sent, rejected, removed, error }: ReplayProgress) {
-  return { archive: archive ?? null, state, sent, rejected, removed: removed ?? 0, error: error ?? null };
+function replayJson({ archive, state, sent, rejected, skipped, error }: ReplayProgress) {
+  return { archive: archive ?? null, state, sent, rejected, skipped: skipped ?? 0, error: error ?? null };
 }
 
 function backfillJson({ from, to, closedUntil, state, records, order, perSecond, secondsLeft }: BackfillProgress) {

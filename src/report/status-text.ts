@@ -130,13 +130,17 @@ function sinkLines(snapshot: Snapshot, maxLines: number, failures: readonly Sink
 /** The progress of a replay that has not ended. */
 function replayLine({ id, replay }: SinkSnapshot): string[] {
   if (!replay || replay.state === 'done' || replay.state === 'cancelled') return [];
-  const { archive, state, at, passed, expected, sent, removed = 0, error } = replay;
+  const { archive, state, at, passed, expected, sent, skipped = 0, error } = replay;
   // The number of lines is known only while the archive is read.
   const progress =
-    state === 'running' ? `${Math.min(100, Math.floor((100 * passed) / Math.max(1, expected)))} %` : `${state} after line ${grouped(at)}`;
+    state !== 'running'
+      ? `${state} after line ${grouped(at)}`
+      : expected === 0
+        ? 'waits for the first checkpoint of the archive'
+        : `${Math.min(100, Math.floor((100 * passed) / expected))} %`;
   const from = archive === undefined ? '' : ` from the archive ${archive}`;
   const failure = error === undefined ? '' : `; last attempt: ${printable(error)}`;
-  const absent = removed === 0 ? '' : `, ${counted(removed, 'line')} left out: the archive does not have their segments`;
+  const absent = skipped === 0 ? '' : `, ${counted(skipped, 'line')} skipped: the archive does not have their segments`;
   return [`${id}: replay${from}, ${progress}, ${counted(sent, 'record')} sent${absent}${failure}`];
 }
 

@@ -104,6 +104,43 @@ test('a new sink receives each archived record once although the daemon is kille
   }),
 );
 
+test('a new archive, and a sink that begins with it, need no attention', { timeout: 300_000 }, () =>
+  inPlace('both', async (place) => {
+    const service = await Service.start(place, '--records', '200', '--span', '1m');
+    writeFileSync(place.path('key.pem'), generateKeyPairSync('ed25519').privateKey.export({ format: 'pem', type: 'pkcs8' }));
+    const key = '${file:./key.pem}';
+    const archive = { id: 'evidence', type: 'archive', directory: './archive', signingKey: key, batch: { maxWait: '5s' } };
+    const siem = { id: 'siem', type: 'file', path: './siem.ndjson', format: 'raw', start: 'archive:evidence' };
+    const source = sourceOf(service, ago(90_000), { closeDelay: '1s', recountAfter: [] });
+    const truth = await service.truth();
+    configure(place, [source], [archive, siem]);
+    const daemon = new Daemon(place);
+    const lines = (): string[] => (existsSync(place.path('siem.ndjson')) ? linesOf(place.path('siem.ndjson')) : []);
+    await until('every record in the file', patience, () => (lines().length >= truth.length ? true : undefined));
+    // The archive is written later than the file.
+    const { code, stdout } = await place.waybill('status', '--exit-code', '--config', 'waybill.yaml');
+    expect(stdout).toContain('siem: replay from the archive evidence, waits for the first checkpoint of the archive, 0 records sent');
+    expect([code, stdout.includes('FAILS')]).toEqual([0, false]);
+    await until('every record in the archive', patience, () =>
+      archivedRecords(place.path('archive')).length >= truth.length ? true : undefined,
+    );
+    await daemon.stop();
+    expect(daemon.find('sink.archive_replay_failed')).toBeUndefined();
+    // The next start finds the archive, and that all its records came from the journal.
+    const next = new Daemon(place);
+    await next.logged('sink.archive_replay_completed');
+    await next.stop();
+    expect(compare(lines(), truth, (line) => line)).toEqual(exactlyOnce);
+
+    // Without a daemon, nothing waits for an archive.
+    configure(place, [source], [archive, siem, { ...archive, id: 'later', directory: './later' }]);
+    expect(await place.waybill('replay', '--sink', 'siem', '--archive', 'later', '--yes', '--config', 'waybill.yaml')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('it has no checkpoint yet; run the command again to continue') as string,
+    });
+  }),
+);
+
 test('a new sink, and a sink on request, receive each record of an archive in a bucket once', { timeout: 300_000 }, () =>
   inPlace('bucket', async (place) => {
     await using bucket = await S3Model.start();

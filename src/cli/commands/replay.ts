@@ -77,16 +77,17 @@ async function run(values: Values, io: Io): Promise<number> {
   );
   const done = daemon && result.replay ? await watch(config, sink.id, result.replay, progress, io) : result.replay;
   if (done) progress.end();
-  if (done?.state === 'failed')
+  // Without a daemon, nothing waits for an archive that has no checkpoint yet.
+  if (done && (done.state === 'failed' || (done.state === 'running' && !daemon)))
     throw new WaybillError(
       'archive_broken',
-      `cannot replay the archive "${archive ?? ''}" to the sink "${sink.id}": ${done.error ?? ''}; ${daemon ? 'the daemon tries again' : 'run the command again to continue'}`,
+      `cannot replay the archive "${archive ?? ''}" to the sink "${sink.id}": ${done.error ?? 'it has no checkpoint yet'}; ${daemon ? 'the daemon tries again' : 'run the command again to continue'}`,
     );
   if (done?.state === 'cancelled')
     throw new WaybillError('aborted', `the replay to the sink "${sink.id}" was cancelled after ${counted(done.sent, 'record')}`);
   if (values.json) printJson(io, { sink: sink.id, ...(done && jsonOf(done)) });
   else if (done?.state === 'done')
-    io.stdout.write(`replay to ${sink.id} finished: ${counted(done.sent, 'record')} sent${rejectedText(done)}${removedText(done)}\n`);
+    io.stdout.write(`replay to ${sink.id} finished: ${counted(done.sent, 'record')} sent${rejectedText(done)}${skippedText(done)}\n`);
   return done === undefined || done.rejected === 0 ? 0 : 1;
 }
 
@@ -105,8 +106,8 @@ function rejectedText({ rejected, archive }: ReplayProgress): string {
   return `, ${grouped(rejected)} rejected: ${archive === undefined ? 'waybill dead-letters list' : 'the log of the daemon names them'}`;
 }
 
-function removedText({ removed = 0 }: ReplayProgress): string {
-  return removed === 0 ? '' : `; the archive no longer has its first ${counted(removed, 'line')}`;
+function skippedText({ skipped = 0 }: ReplayProgress): string {
+  return skipped === 0 ? '' : `; skipped ${counted(skipped, 'line')} that the archive no longer has`;
 }
 
 type Range = Pick<Extract<OperationRequest, { operation: 'replay' }>, 'first' | 'last' | 'from' | 'to'>;
@@ -159,9 +160,9 @@ function progressText(sink: string, { passed, expected, sent, began }: ReplayPro
   return `replay to ${sink}: ${Math.min(100, Math.floor((100 * passed) / Math.max(1, expected)))} %, ${grouped(sent)} records sent${left}`;
 }
 
-function jsonOf({ state, archive, removed, first, last, times, passed, expected, sent, rejected: refused }: ReplayProgress) {
+function jsonOf({ state, archive, skipped, first, last, times, passed, expected, sent, rejected: refused }: ReplayProgress) {
   const span = times && { from: rfc3339(times.from), to: times.to === Number.MAX_SAFE_INTEGER ? null : rfc3339(times.to) };
-  return { state, archive, removed, first, last, times: span ?? null, entries: passed, expected, sent, refused };
+  return { state, archive, skipped, first, last, times: span ?? null, entries: passed, expected, sent, refused };
 }
 
 type Bound = { readonly seq: number } | { readonly at: number };

@@ -4,7 +4,7 @@
  */
 import { dirname, resolve } from 'node:path';
 import type { Database } from 'better-sqlite3';
-import type { ReplayProgress } from '../../model/journal.ts';
+import { skippedLines, type ReplayProgress } from '../../model/journal.ts';
 import type { BackfillProgress, Suspension } from '../../model/ledger.ts';
 import type { SinkSnapshot, Snapshot, SourceSnapshot, RequestedStart } from '../../model/snapshot.ts';
 import type { DelayMeasure } from '../../model/telemetry.ts';
@@ -198,8 +198,8 @@ function sinkSnapshots(db: Database, head: number, now: Micros, live: LiveFacts)
 function storedReplay({ state, orders }: SinkDbRow): ReplayProgress | undefined {
   const { archiveReplay } = ordersOf(orders);
   if (!archiveReplay || state === 'retired') return undefined;
-  const { archive, times, at, sent, rejected, removed = 0, began } = archiveReplay;
-  const lines = { first: 1, last: at, at, passed: at, expected: at, removed };
+  const { archive, times, at, sent, rejected, began } = archiveReplay;
+  const lines = { first: 1, last: at, at, passed: at, expected: at, skipped: skippedLines(archiveReplay) };
   return { state: 'stopped', archive, times, sent, rejected, began, ended: undefined, ...lines };
 }
 

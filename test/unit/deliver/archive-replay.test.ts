@@ -6,14 +6,14 @@ import { rmSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { ArchivedRecordReader } from '../../../src/archive/archived-records.ts';
 import { WaybillError } from '../../../src/errors.ts';
-import type { ArchivedRecords, ArchiveReplay, Entry } from '../../../src/model/journal.ts';
-import { keyFrom, MemoryStore, windowLines, writeArchive } from '../../support/archive.ts';
+import type { ArchivedPart, ArchivedRecords, ArchiveReplay, Entry } from '../../../src/model/journal.ts';
+import { keyFrom, MemoryStore, minute, start, windowLines, writeArchive } from '../../support/archive.ts';
 import { append, committed, copyState, deadLetters, numberOf, range, record, source } from '../../support/model-journal.ts';
 import type { ModelReceiver } from '../../support/model-sink.ts';
 import { Rig } from '../../support/deliver/rig.ts';
 import type { Loop, Wish } from '../../support/deliver/rig.ts';
 
-/** Record `n` is on line 2n: the other lines are ledger entries. */
+/** Record `n` is on line 2n: the other lines are ledger entries. The segments of the first 4 lines are missing. */
 const archived = range(101, 115);
 const request: ArchiveReplay = { archive: 'evidence', times: undefined, through: 5, began: 1, at: 0, sent: 0, rejected: 0 };
 
@@ -22,7 +22,6 @@ class Archive implements ArchivedRecords {
   gate: Promise<unknown> | undefined;
   origin = 'waybill/a';
   lines = 2 * 115 + 1;
-  removed = 4;
   failure: Error | undefined;
   closed = 0;
   readonly #entries = archived.map((n): Entry => {
@@ -31,10 +30,11 @@ class Archive implements ArchivedRecords {
     return { kind: 'record', seq: 2 * n, number: undefined, source, uid, text, bytes, time, received: 0, late: false, chain };
   });
 
-  async read(after: number, limit: { readonly records: number }): Promise<readonly Entry[]> {
+  async read(after: number, limit: { readonly records: number }, skippedThrough = Infinity): Promise<ArchivedPart> {
     await this.gate;
     if (this.failure) throw this.failure;
-    return this.#entries.filter(({ seq }) => seq > after).slice(0, limit.records);
+    const entries = this.#entries.filter(({ seq }) => seq > after && seq <= skippedThrough).slice(0, limit.records);
+    return { entries, through: entries.at(-1)?.seq ?? this.lines, missing: after < 4 ? [{ after, through: 4 }] : [] };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -63,14 +63,16 @@ test('sends each record of the archive once, and moves no position', async () =>
   expect(() => loop.delivery.onDemand.replayArchive(request)).toThrow(expect.objectContaining({ code: 'usage' }) as Error);
   await rig.clock.until(() => state(loop) === 'done', 10_000);
   expect(numbersOf(loop.receiver)).toEqual([...range(1, 5), ...archived]);
-  expect(loop.delivery.view().replay).toMatchObject({ archive: 'evidence', sent: 15, rejected: 0, at: 230, passed: 230, expected: 231 });
+  expect(loop.delivery.view().replay).toMatchObject({ archive: 'evidence', sent: 15, rejected: 0, at: 231, passed: 231, expected: 231 });
   expect(rig.journal.sinkProgress('sink')).toMatchObject({ acknowledged: 5, delivered: { seq: 5 }, orders: {} });
   expect(archive.closed).toBe(1);
   expect(loop.lines.at(-1)).toMatchObject({
     event: 'sink.archive_replay_completed',
-    fields: { archive: 'evidence', sent: 15, removed: 4 },
+    fields: { archive: 'evidence', sent: 15, skipped: 4 },
   });
   expect(loop.lines.filter(({ event }) => event === 'sink.first_delivery')).toHaveLength(1);
+  const skipped = loop.lines.filter(({ event }) => event === 'sink.archive_lines_skipped');
+  expect(skipped.map(({ fields }) => fields)).toEqual([{ sink: 'sink', archive: 'evidence', from: 1, through: 4 }]);
 });
 
 test('continues after a power cut before and after each commit', async () => {
@@ -314,33 +316,212 @@ test.each([1, 9])('that is ended while record %d is in flight stores no progress
   expect(loop.delivery.view().replay).toMatchObject({ state: 'cancelled', sent: inFlight });
 });
 
-test('goes back to segments that are restored after it began without them', async () => {
-  await using rig = await Rig.make();
+/** An archive in memory of eleven segments, whose files can be removed and restored. */
+async function archiveInMemory() {
   const whole = new MemoryStore();
   await writeArchive(whole, windowLines(60, 4), 30);
   const segments = [...whole.files.keys()].filter((path) => path.startsWith('segments/')).sort();
   const store = new MemoryStore(whole.files);
-  const restore = (...paths: readonly string[]): void => {
-    for (const path of paths) store.files.set(path, whole.files.get(path) ?? Buffer.alloc(0));
+  const openIn = (files: MemoryStore): Promise<ArchivedRecords> =>
+    ArchivedRecordReader.open(files, [keyFrom(1)], { journal: 'other', seq: 0 });
+  const { entries } = await (await openIn(whole)).read(0, { records: 1_000, bytes: 1e9 });
+  return {
+    segments,
+    files: store.files,
+    restore: (paths: readonly string[]) => paths.forEach((path) => store.files.set(path, whole.files.get(path) ?? Buffer.alloc(0))),
+    remove: (paths: readonly string[]) => paths.forEach((path) => store.files.delete(path)),
+    openArchive: () => openIn(store),
+    /** The uids on lines that these segments have: each one has 31 lines. */
+    uidsOf: (...numbers: readonly number[]) =>
+      numbers.flatMap((n) => entries.flatMap(({ seq, uid }) => (seq > 31 * n && seq <= 31 * (n + 1) ? [uid] : []))),
   };
-  for (const path of segments) store.files.delete(path);
-  const openArchive = (): Promise<ArchivedRecords> => ArchivedRecordReader.open(store, [keyFrom(1)], { journal: 'other', seq: 0 });
+}
+
+/** In order, after the five records of the journal. */
+const uidsReceived = ({ receiver }: Loop): string[] => receiver.has.slice(5).map(({ uid }) => uid);
+const fieldsOf = (loop: Loop, event: string): unknown[] => loop.lines.flatMap((line) => (line.event === event ? [line.fields] : []));
+const order = (rig: Rig): ArchiveReplay | undefined => rig.journal.sinkProgress('sink').orders.archiveReplay;
+const hasFailed = (loop: Loop): boolean => state(loop) === 'failed';
+
+test('goes back to segments that are restored after it began without them', async () => {
+  await using rig = await Rig.make();
+  const { segments, remove, restore, openArchive, uidsOf } = await archiveInMemory();
+  remove(segments);
   const loop = await delivered(rig, { openArchive });
   await rig.journal.archiveReplayed('sink', request);
   loop.delivery.onDemand.replayArchive(request);
-  await realTime(rig, () => state(loop) === 'failed');
-  restore(...segments.slice(5, 9));
-  await realTime(rig, () => (loop.delivery.view().replay?.sent ?? 0) > 0 && state(loop) === 'failed');
-  expect(loop.lines.find(({ event }) => event === 'sink.archive_lines_removed')).toMatchObject({
-    fields: { archive: 'evidence', removed: 155 },
-  });
-  expect(rig.journal.sinkProgress('sink').orders.archiveReplay).toMatchObject({ removed: 155 });
-  restore(...segments);
+  await realTime(rig, () => hasFailed(loop));
+  restore(segments.slice(5, 8));
+  await realTime(rig, () => uidsReceived(loop).length === uidsOf(5, 6, 7).length && hasFailed(loop));
+  expect(fieldsOf(loop, 'sink.archive_lines_skipped')).toEqual([{ sink: 'sink', archive: 'evidence', from: 1, through: 155 }]);
+  expect(order(rig)).toMatchObject({ skipped: [{ after: 0, through: 155 }] });
+  restore(segments);
   await realTime(rig, () => state(loop) === 'done');
-  const all = await (await openArchive()).read(0, { records: 1_000, bytes: 1e9 });
-  expect(all).toHaveLength(240);
-  expect(new Set(loop.receiver.has.slice(5).map(({ uid }) => uid))).toEqual(new Set(all.map(({ uid }) => uid)));
-  expect(loop.lines.at(-1)).toMatchObject({ event: 'sink.archive_replay_completed', fields: { removed: 0 } });
+  expect(uidsReceived(loop)).toEqual(uidsOf(5, 6, 7, 0, 1, 2, 3, 4, 8, 9));
+  expect(fieldsOf(loop, 'sink.archive_replay_completed')).toMatchObject([{ sent: uidsReceived(loop).length, skipped: 0 }]);
+});
+
+test('sends nothing again when segments that it has sent were away for a while', async () => {
+  await using rig = await Rig.make();
+  const { segments, remove, restore, openArchive, uidsOf } = await archiveInMemory();
+  remove(segments.slice(5));
+  const loop = await delivered(rig, { openArchive });
+  await rig.journal.archiveReplayed('sink', request);
+  loop.delivery.onDemand.replayArchive(request);
+  await realTime(rig, () => hasFailed(loop));
+  remove(segments);
+  restore(segments.slice(6, 7));
+  await realTime(rig, () => uidsReceived(loop).length > uidsOf(0, 1, 2, 3, 4).length && hasFailed(loop));
+  expect(order(rig)).toMatchObject({ skipped: [{ after: 155, through: 186 }] });
+  restore(segments.slice(0, 6));
+  await realTime(rig, () => (order(rig)?.skipped ?? []).length === 0 && hasFailed(loop));
+  restore(segments);
+  await realTime(rig, () => state(loop) === 'done');
+  expect(uidsReceived(loop)).toEqual(uidsOf(0, 1, 2, 3, 4, 6, 5, 7, 8, 9));
+});
+
+test('is not disturbed by foreign files in place of segments that it skipped', async () => {
+  await using rig = await Rig.make();
+  const { segments, files, remove, restore, openArchive, uidsOf } = await archiveInMemory();
+  remove([...segments.slice(0, 3), ...segments.slice(8)]);
+  const loop = await delivered(rig, { openArchive });
+  await rig.journal.archiveReplayed('sink', request);
+  loop.delivery.onDemand.replayArchive(request);
+  await realTime(rig, () => hasFailed(loop));
+  files.set(`segments/${'0'.repeat(16)}-${'0'.repeat(64)}.ndjson.gz`, Buffer.alloc(0));
+  files.set(segments[1] ?? '', Buffer.from('foreign'));
+  const before = order(rig);
+  const failures = fieldsOf(loop, 'sink.archive_replay_failed').length;
+  await realTime(rig, () => fieldsOf(loop, 'sink.archive_replay_failed').length > failures + 1);
+  expect(order(rig)).toEqual(before);
+  expect(order(rig)).toMatchObject({ skipped: [{ after: 0, through: 93 }] });
+  restore(segments.slice(8));
+  await realTime(rig, () => state(loop) === 'done');
+  expect(uidsReceived(loop)).toEqual(uidsOf(3, 4, 5, 6, 7, 8, 9));
+  expect(fieldsOf(loop, 'sink.archive_replay_completed')).toMatchObject([{ skipped: 93 }]);
+});
+
+test.each([undefined, { from: start + 40 * minute, to: Infinity }])(
+  'skips a missing segment in the middle, in the period %j',
+  async (times) => {
+    await using rig = await Rig.make();
+    const { segments, remove, openArchive, uidsOf } = await archiveInMemory();
+    remove(segments.slice(1, 2));
+    const loop = await delivered(rig, { openArchive });
+    await rig.journal.archiveReplayed('sink', { ...request, times });
+    loop.delivery.onDemand.replayArchive({ ...request, times });
+    await realTime(rig, () => state(loop) === 'done');
+    // Of a window of the period, 4 records and a ledger entry.
+    expect(uidsReceived(loop)).toEqual(uidsOf(0, 2, 3, 4, 5, 6, 7, 8, 9).slice(times ? -80 : 0));
+    expect(fieldsOf(loop, 'sink.archive_lines_skipped')).toEqual([{ sink: 'sink', archive: 'evidence', from: 32, through: 62 }]);
+    expect(fieldsOf(loop, 'sink.archive_replay_completed')).toMatchObject([{ skipped: 31 }]);
+  },
+);
+
+test('sends the records before an altered segment, and those after it once the file is removed', async () => {
+  await using rig = await Rig.make();
+  const { segments, files, remove, openArchive, uidsOf } = await archiveInMemory();
+  files.set(segments[2] ?? '', Buffer.from('foreign'));
+  const loop = await delivered(rig, { openArchive, records: 1_000 });
+  await rig.journal.archiveReplayed('sink', request);
+  loop.delivery.onDemand.replayArchive(request);
+  await realTime(rig, () => hasFailed(loop));
+  expect(uidsReceived(loop)).toEqual(uidsOf(0, 1));
+  expect(order(rig)).toMatchObject({ sent: uidsOf(0, 1).length });
+  expect(loop.delivery.view().replay?.error).toContain('no segment of this name leads to the root that the checkpoint of 93 lines signs');
+  remove(segments.slice(2, 3));
+  await realTime(rig, () => state(loop) === 'done');
+  expect(uidsReceived(loop)).toEqual(uidsOf(0, 1, 3, 4, 5, 6, 7, 8, 9));
+});
+
+test('continues after a power cut in lines that were restored', async () => {
+  const { segments, remove, restore, openArchive, uidsOf } = await archiveInMemory();
+  const all = uidsOf(5, 0, 1, 2, 3, 4, 6, 7, 8, 9);
+  for (const sent of [29, 70, 120, 150, 200]) {
+    await using rig = await Rig.make();
+    const loop = await delivered(rig, { openArchive });
+    remove(segments);
+    restore(segments.slice(5, 6));
+    await rig.journal.archiveReplayed('sink', request);
+    loop.delivery.onDemand.replayArchive(request);
+    await realTime(rig, () => uidsReceived(loop).length === uidsOf(5).length && hasFailed(loop));
+    restore(segments);
+    let copy = '';
+    loop.receiver.answer = (batch) => {
+      if (copy === '' && uidsReceived(loop).length >= sent) copy = copyState(rig.directory);
+      return copy === '' ? loop.receiver.take(batch) : new Promise(() => undefined);
+    };
+    await realTime(rig, () => copy !== '');
+    await loop.end();
+    const before = uidsReceived(loop);
+    await using next = await Rig.make(copy);
+    const again = await delivered(next, { openArchive });
+    await realTime(next, () => state(again) === 'done');
+    expect([...before, ...again.receiver.has.map(({ uid }) => uid)]).toEqual(all);
+    rmSync(copy, { recursive: true, force: true });
+  }
+});
+
+test('that begins with an archive that was never written waits for it, and does not fail', async () => {
+  await using rig = await Rig.make();
+  const { files, openArchive, uidsOf } = await archiveInMemory();
+  const written = [...files];
+  files.clear();
+  const loop = await delivered(rig, { openArchive });
+  await rig.journal.archiveReplayed('sink', request);
+  loop.delivery.onDemand.replayArchive(request);
+  for (let i = 0; i < 200; i += 1) {
+    await rig.clock.advance(1_000);
+    expect(loop.delivery.view()).toMatchObject({ state: 'active', replay: { state: 'running', sent: 0, at: 0 } });
+  }
+  expect(loop.lines.filter(({ level }) => level !== 'info')).toEqual([]);
+  expect(order(rig)).toEqual(request);
+  for (const [path, bytes] of written) files.set(path, bytes);
+  await realTime(rig, () => state(loop) === 'done');
+  expect(uidsReceived(loop)).toEqual(uidsOf(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
+});
+
+test('that has read its archive fails when the archive is gone', async () => {
+  await using rig = await Rig.make();
+  const loop = await delivered(rig, {
+    openArchive: () => ArchivedRecordReader.open(new MemoryStore(), [keyFrom(1)], { journal: 'other', seq: 0 }),
+  });
+  loop.delivery.onDemand.replayArchive({ ...request, origin: 'waybill/a', at: 208 });
+  await realTime(rig, () => hasFailed(loop));
+  expect(loop.delivery.view().replay).toMatchObject({ at: 208, error: 'cannot read the archive "evidence": it has no checkpoint' });
+});
+
+test('is not replaced while its batch is in flight, and none of its progress replaces the order of another one', async () => {
+  await using rig = await Rig.make();
+  const archive = new Archive();
+  const other = { ...request, archive: 'other' };
+  const openArchive = async ({ archive: id }: ArchiveReplay): Promise<Archive> => {
+    if (id === 'evidence') return archive;
+    throw new WaybillError('sink_unavailable', 'the other archive cannot be read');
+  };
+  const loop = await delivered(rig, { openArchive });
+  archive.failure = new WaybillError('sink_unavailable', 'cannot read "segments/0"');
+  await rig.journal.archiveReplayed('sink', request);
+  loop.delivery.onDemand.replayArchive(request);
+  await rig.clock.until(() => hasFailed(loop), 10_000);
+  archive.failure = undefined;
+  const gate = Promise.withResolvers<undefined>();
+  loop.receiver.answer = async (batch) => {
+    if (batch.onDemand) await gate.promise;
+    return loop.receiver.take(batch);
+  };
+  await rig.clock.until(() => loop.receiver.attempts.some(({ batch }) => batch.onDemand === 'replay'), 600_000);
+  expect(state(loop)).toBe('running');
+  expect(() => loop.delivery.onDemand.replayArchive(other)).toThrow(expect.objectContaining({ code: 'usage' }) as Error);
+  archive.failure = new WaybillError('sink_unavailable', 'cannot read "segments/0"');
+  gate.resolve(undefined);
+  await rig.clock.until(() => hasFailed(loop), 10_000);
+  await rig.journal.archiveReplayed('sink', other);
+  loop.delivery.onDemand.replayArchive(other);
+  archive.failure = undefined;
+  await rig.clock.advance(600_000);
+  expect(order(rig)).toEqual(other);
+  expect(numbersOf(loop.receiver)).toEqual([...range(1, 5), ...archived.slice(0, 4)]);
 });
 
 /** Segments are unpacked by threads, which the clock of the test does not wait for. */

@@ -96,8 +96,11 @@ test('the progress of a replay, and why it cannot read its archive', () => {
   expect(lineOf({})).toContain('siem: replay from the archive evidence, 33 %, 900 records sent');
   expect(lineOf({ archive: undefined })).toContain('siem: replay, 33 %, 900 records sent');
   for (const state of ['done', 'cancelled']) expect(lineOf({ state }).join()).not.toContain('replay');
-  expect(lineOf({ removed: 36 })).toContain(
-    'siem: replay from the archive evidence, 33 %, 900 records sent, 36 lines left out: the archive does not have their segments',
+  expect(lineOf({ skipped: 36 })).toContain(
+    'siem: replay from the archive evidence, 33 %, 900 records sent, 36 lines skipped: the archive does not have their segments',
+  );
+  expect(lineOf({ passed: 0, expected: 0, sent: 0 })).toContain(
+    'siem: replay from the archive evidence, waits for the first checkpoint of the archive, 0 records sent',
   );
   expect(lineOf({ state: 'stopped' })).toContain('siem: replay from the archive evidence, stopped after line 1,000, 900 records sent');
   const failed = lineOf({ state: 'failed', error: 'cannot read "checkpoint"' });
@@ -107,7 +110,7 @@ test('the progress of a replay, and why it cannot read its archive', () => {
   expect(failed[0]).toMatch(/^DELIVERY FAILS at siem; COMPLETE SO FAR AND DELIVERED.*1 sink needs attention/);
   expect(failed.slice(-3)).toEqual([
     'Sink siem: the replay from the archive evidence failed after 900 records: cannot read "checkpoint".',
-    'Nothing is lost: the archive keeps its records, and new ones are delivered. Attempts continue.',
+    'New records are delivered. The replay continues when the archive can be read; what the archive has lost is not sent.',
     'To do: waybill check --sink evidence; then waybill archive verify --sink evidence --key FILE. If the archive is lost: waybill replay cancel --sink siem',
   ]);
 });
