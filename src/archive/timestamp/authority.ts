@@ -8,8 +8,8 @@ import type { Micros } from '../../model/time.ts';
 import { quote } from '../../quote.ts';
 import { sha256 } from '../merkle.ts';
 import { maxTokenBytes } from '../store.ts';
-import { certificatesIn, formatRequest, leadsTo, readResponse } from './token.ts';
-import type { Token } from './token.ts';
+import { certificatesIn, formatRequest, leadsTo, readResponse, TokenError } from './token.ts';
+import type { Question, Token } from './token.ts';
 
 interface AuthoritySettings {
   readonly url: string;
@@ -54,27 +54,32 @@ export class TimeStampAuthority implements AsyncDisposable {
 
   /** @throws WaybillError `sink_unavailable` without a valid token; or the reason of the signal */
   async stamp(content: Uint8Array, signal: AbortSignal): Promise<Stamp> {
-    const { url, ca, policy } = this.#settings;
+    const { url, policy } = this.#settings;
     const question = { imprint: sha256(content), nonce: newNonce(), policy };
     try {
       const bytes = await this.#post(formatRequest(question), signal);
-      const token = readResponse(bytes, question);
-      if (ca && !leadsTo(ca.read().flatMap(certificatesIn), token, token.time))
-        throw new Error(`its certificate '${quote(token.signer.subject, 100)}' does not lead to ${this.#context.setting}.ca`);
-      return { ...token, bytes };
+      return { ...this.#checked(bytes, question), bytes };
     } catch (thrown) {
       signal.throwIfAborted();
       throw new WaybillError('sink_unavailable', `cannot get a time stamp from "${url}": ${messageOf(thrown)}`, { cause: thrown });
     }
   }
 
-  /** The time of a stored token. @throws TokenError for bytes that are no token for this content */
+  /** The time of a stored token. @throws TokenError for bytes that are no token of this authority for this content */
   timeOf(token: Uint8Array, content: Uint8Array): Micros {
-    return readResponse(token, { imprint: sha256(content) }).time;
+    return this.#checked(token, { imprint: sha256(content) }).time;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.connection[Symbol.asyncDispose]();
+  }
+
+  #checked(bytes: Uint8Array, question: Question): Token {
+    const { ca } = this.#settings;
+    const token = readResponse(bytes, question);
+    if (ca && !leadsTo(ca.read().flatMap(certificatesIn), token, token.time))
+      throw new TokenError(`its certificate '${quote(token.signer.subject, 100)}' does not lead to ${this.#context.setting}.ca`);
+    return token;
   }
 
   async #post(body: Buffer, signal: AbortSignal): Promise<Buffer> {

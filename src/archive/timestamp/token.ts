@@ -8,13 +8,12 @@ import type { SignerInfo } from '@peculiar/asn1-cms';
 import { AsnConvert, OctetString } from '@peculiar/asn1-schema';
 import { MessageImprint, PKIStatus, TimeStampReq, TimeStampResp, TSTInfo } from '@peculiar/asn1-tsp';
 import { AlgorithmIdentifier, BasicConstraints } from '@peculiar/asn1-x509';
-import { messageOf } from '../../errors.ts';
 import type { Micros } from '../../model/time.ts';
 import { equal } from '../merkle.ts';
 import { bytesOf, elementsOf, extensionsOf, identifierOf } from './der.ts';
 
 /** What a request asked for. The response must repeat it. */
-interface Question {
+export interface Question {
   /** SHA-256 of the stamped bytes. */
   readonly imprint: Uint8Array;
   /** Undefined: a stored token is read, and its nonce is unknown. */
@@ -91,7 +90,7 @@ export function readResponse(bytes: Uint8Array, question: Question): Token {
     return checkedToken(bytes, question);
   } catch (thrown) {
     if (thrown instanceof TokenError) throw thrown;
-    throw new TokenError(`it is not a time-stamp response: ${messageOf(thrown)}`, { cause: thrown });
+    throw new TokenError('it is not a time-stamp response of RFC 3161', { cause: thrown });
   }
 }
 

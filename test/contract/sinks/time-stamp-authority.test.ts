@@ -5,7 +5,7 @@ import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { TimeStampAuthority } from '../../../src/archive/timestamp/authority.ts';
-import { formatRequest, readResponse } from '../../../src/archive/timestamp/token.ts';
+import { formatRequest, readResponse, TokenError } from '../../../src/archive/timestamp/token.ts';
 import { PemFiles } from '../../../src/settings/pem.ts';
 import { Secret } from '../../../src/settings/secret.ts';
 import { Authority, AuthorityServer, hasOpenssl, sendReply, verifyWithOpenssl } from '../../support/time-stamp-authority.ts';
@@ -112,6 +112,27 @@ describe.skipIf(!hasOpenssl)('a time-stamping authority', () => {
   ])('whose certificate %s gives no token', (_name, usage) => {
     const response = authority('Other', { usage }).responseAt(Date.now(), content);
     expect(() => readResponse(response, { imprint })).toThrow('its certificate is not for time stamps alone');
+  });
+
+  test.each([
+    ['nothing', ''],
+    ['a byte', 'x'],
+    ['bytes of no encoding', '\xff'.repeat(200)],
+    ['text', 'not a time stamp'],
+    ['another structure', '\x30\x03\x02\x01\x00'],
+    ['an unfinished structure', '\x30\x82\x01'],
+  ])('is not the author of %s, in the same words', (_name, text) => {
+    const refused = new TokenError('it is not a time-stamp response of RFC 3161');
+    expect(() => readResponse(Buffer.from(text, 'latin1'), { imprint })).toThrow(refused);
+  });
+
+  test('of timestamp.ca did not sign the stored token of another one', async () => {
+    const foreign = authority('Foreign').responseAt(Date.now(), content);
+    const of = (ca?: PemFiles) => new TimeStampAuthority({ url: 'http://127.0.0.1:1', ca }, { setting: 'sinks.a.timestamp' });
+    await using strict = of(new PemFiles([usual.rootPath]));
+    await using lenient = of();
+    expect(() => strict.timeOf(foreign, content)).toThrow(/'.*Foreign Stamps' does not lead to sinks\.a\.timestamp\.ca/s);
+    expect(lenient.timeOf(foreign, content)).toBe(readResponse(foreign, { imprint }).time);
   });
 
   test('that does not answer is abandoned after the time limit', async () => {
