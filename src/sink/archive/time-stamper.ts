@@ -31,8 +31,9 @@ interface StamperParts {
 /** When the newest readable token was signed. */
 interface Signed {
   readonly time: Micros;
-  /** The monotonic clock at this time, ms; undefined for a token of an earlier run. */
+  /** The monotonic clock at this time, ms; undefined for a token of an earlier request. */
   readonly at: number | undefined;
+  readonly path: string;
 }
 
 const dayUs = 86_400_000_000;
@@ -116,13 +117,15 @@ export class TimeStamper implements AsyncDisposable {
     const checkpoint = this.#checkpoint;
     const content = await store.read(checkpointPath(checkpoint));
     if (!content) throw new WaybillError('archive_broken', `cannot stamp "${checkpointPath(checkpoint)}": it is missing`);
-    const { bytes, time } = await authority.stamp(content, signal);
-    this.#assertInOrder(time);
     const path = tokenPath(checkpoint);
-    if (await store.create(path, bytes)) {
-      this.#newest = { checkpoint, sha256: digestOf(bytes) };
-      this.#signed = { time, at: clock.monotonic() };
-    } else await this.#readNewest();
+    // An earlier request whose response was lost may have stored it.
+    const stored = await store.read(path);
+    const { bytes, time } = stored ? { bytes: stored, time: this.#timeOf(path, stored, content) } : await authority.stamp(content, signal);
+    this.#assertInOrder(time);
+    if (!stored && !(await store.create(path, bytes)))
+      throw new WaybillError('sink_unavailable', `cannot store the time stamp "${path}": something else has this name`);
+    this.#newest = { checkpoint, sha256: digestOf(bytes) };
+    this.#signed = { time, at: stored ? undefined : clock.monotonic(), path };
     this.#lastError = undefined;
     log.write('archive.time_stamped', { sink: id, path });
   }
@@ -133,27 +136,36 @@ export class TimeStamper implements AsyncDisposable {
     throw new WaybillError(
       'sink_unavailable',
       `cannot store the time stamp of the authority (sinks.${this.#parts.id}.timestamp): its time ${iso(time)} is before ` +
-        `${iso(this.#signed.time)}, the time of the one before`,
+        `${iso(this.#signed.time)}, the time of "${this.#signed.path}"`,
     );
   }
 
   /** Treats an unreadable token as missing: the next token is for another checkpoint, and is after the newest readable one. */
   async #readNewest(): Promise<void> {
-    const { store, authority } = this.#parts;
+    const { store } = this.#parts;
     const numbers: number[] = [];
     for await (const path of store.list('timestamps/')) numbers.push(tokenNumber(path) ?? 0);
     let newest: PositionLine['timestamp'];
     for (const checkpoint of numbers.sort((a, b) => b - a)) {
       const content = await store.read(checkpointPath(checkpoint));
-      const token = content && (await store.read(tokenPath(checkpoint)));
+      const path = tokenPath(checkpoint);
+      const token = content && (await store.read(path));
       if (!token) continue;
       this.#newest = newest ??= { checkpoint, sha256: digestOf(token) };
       try {
-        this.#signed = { time: authority.timeOf(token, content), at: undefined };
+        this.#signed = { time: this.#timeOf(path, token, content), at: undefined, path };
         return;
       } catch (thrown) {
-        this.#lastError = `cannot read "${tokenPath(checkpoint)}": ${messageOf(thrown)}`;
+        this.#lastError = messageOf(thrown);
       }
+    }
+  }
+
+  #timeOf(path: string, token: Uint8Array, content: Uint8Array): Micros {
+    try {
+      return this.#parts.authority.timeOf(token, content);
+    } catch (cause) {
+      throw new WaybillError('sink_unavailable', `cannot read "${path}": ${messageOf(cause)}`, { cause });
     }
   }
 }

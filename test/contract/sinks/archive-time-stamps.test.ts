@@ -13,6 +13,7 @@ import { archive } from '../../../src/sink/archive/index.ts';
 import { publicKeyIn, publicKeyPath } from '../../support/archive-files.ts';
 import { temporary } from '../../support/model-journal.ts';
 import { hasPython, resultOf, secondVerifier, verifyWithPython } from '../../support/second-verifier.ts';
+import { TimeStampAuthority } from '../../../src/archive/timestamp/authority.ts';
 import { readResponse } from '../../../src/archive/timestamp/token.ts';
 import type { WritableArchiveStore } from '../../../src/archive/store.ts';
 import type { Log } from '../../../src/model/telemetry.ts';
@@ -43,6 +44,8 @@ describe.skipIf(!hasOpenssl || !hasPython)('time stamps of an archive', () => {
     authority = startOf;
     readonly kept = new ModelKept();
     readonly events: string[] = [];
+    /** Set: the authority in place of the one with the clock of the test. */
+    client: (() => SinkAuthority) | undefined;
     /** Set: the authority does not answer. */
     outage: string | undefined;
     requests = 0;
@@ -63,7 +66,13 @@ describe.skipIf(!hasOpenssl || !hasPython)('time stamps of an archive', () => {
         [Symbol.asyncDispose]: () => Promise.resolve(),
       };
       const log: Log = { write: (event) => this.events.push(event) };
-      const target = { name: 'memory', store: this.store, key: keyFrom(1), random: seededBytes('rig'), authority };
+      const target = {
+        name: 'memory',
+        store: this.store,
+        key: keyFrom(1),
+        random: seededBytes('rig'),
+        authority: this.client?.() ?? authority,
+      };
       return ArchiveSink.open(target, contextOf('archive', { format: 'raw', clock: this.clock, log }), this.kept);
     }
 
@@ -214,7 +223,7 @@ describe.skipIf(!hasOpenssl || !hasPython)('time stamps of an archive', () => {
       expect(sink.timeStamp).toEqual({
         newest: startOf * 1000,
         lastError:
-          'cannot store the time stamp of the authority (sinks.archive.timestamp): its time 2026-11-20T21:00:00.000Z is before 2026-11-20T22:00:00.000Z, the time of the one before',
+          'cannot store the time stamp of the authority (sinks.archive.timestamp): its time 2026-11-20T21:00:00.000Z is before 2026-11-20T22:00:00.000Z, the time of "timestamps/0000000001.tsr"',
       });
       expect(rig.events).toEqual(['archive.time_stamped', 'archive.time_stamp_failed']);
       rig.authority += 4 * hour;
@@ -319,6 +328,87 @@ describe.skipIf(!hasOpenssl || !hasPython)('time stamps of an archive', () => {
     const foreign = new Authority('Foreign');
     expect(verifyWithPython('--directory', directory, '--key', key, '--timestamp-ca', foreign.rootPath)).toMatchObject({ code: 3 });
     foreign[Symbol.dispose]();
+  });
+
+  // Whoever may add files to the archive may add tokens of an authority of their own.
+  test.each([
+    ['of another authority than timestamp.ca do not count', true],
+    ['of any authority count without timestamp.ca, and an error names the file that the next one must not precede', false],
+  ])('%s', async (_name, hasRoots) => {
+    using foreign = new Authority('Foreign', { validTo: Date.parse('2100-01-01T00:00:00Z') });
+    await using server = await AuthorityServer.start((query, response) => sendReply(response, openssl.reply(query)));
+    const settings = { url: server.url, ca: hasRoots ? new PemFiles([openssl.rootPath]) : undefined };
+    const rig = new Rig();
+    rig.client = () => new TimeStampAuthority(settings, { setting: 'sinks.archive.timestamp' });
+    {
+      await using sink = await rig.open();
+      await rig.send(sink, 1);
+      await expect.poll(() => rig.tokens()).toHaveLength(1);
+      await rig.send(sink, 2);
+    }
+    const content = rig.store.files.get('checkpoints/0000000002') ?? Buffer.alloc(0);
+    rig.store.files.set('timestamps/0000000002.tsr', foreign.responseAt(Date.parse('2099-01-01T00:00:00Z'), content));
+    await using sink = await rig.open();
+    const events = rig.events.length;
+    await rig.clock.advance(2 * day);
+    await rig.send(sink, 3);
+    await expect.poll(() => rig.events).toHaveLength(events + 1);
+    if (hasRoots) {
+      expect(rig.tokens().at(-1)).toBe('timestamps/0000000003.tsr');
+      expect(sink.timeStamp?.newest).toBeLessThan((Date.now() + day) * 1000);
+    } else expect(sink.timeStamp?.lastError).toMatch(/is before 2099-01-01T00:00:00.000Z, the time of "timestamps\/0000000002.tsr"$/);
+  });
+
+  test('are not requested while files that are none have their names: status and log say so, with pauses', async () => {
+    const rig = new Rig();
+    const planted = Array.from({ length: 20 }, (_, i) => `timestamps/${String(i + 1).padStart(10, '0')}.tsr`);
+    for (const path of planted) rig.store.files.set(path, Buffer.from('x'));
+    await using sink = await rig.open();
+    for (let seq = 1; seq <= 20; seq += 1) await rig.send(sink, seq);
+    expect(rig.requests).toBe(0);
+    expect(rig.events).toEqual(['archive.time_stamp_failed']);
+    expect(sink.timeStamp).toEqual({ newest: undefined, lastError: expect.stringContaining('"timestamps/0000000001.tsr"') as string });
+    await rig.clock.advance(60_000);
+    await settled();
+    expect(rig.events).toEqual(['archive.time_stamp_failed', 'archive.time_stamp_failed']);
+    expect(sink.timeStamp?.lastError).toContain('"timestamps/0000000020.tsr"');
+    await rig.send(sink, 21);
+    await rig.clock.advance(120_000);
+    await settled();
+    expect(rig.events.slice(2)).toEqual(['archive.time_stamped']);
+    expect(rig.tokens().filter((path) => !planted.includes(path))).toEqual(['timestamps/0000000021.tsr']);
+    expect(sink.timeStamp?.lastError).toBeUndefined();
+  });
+
+  test('whose name a folder or a large file has are not reported as stored', async () => {
+    const rig = new Rig();
+    // Neither can be read as a token.
+    const create = MemoryStore.prototype.create.bind(rig.store);
+    rig.store.create = (path, bytes) => (path.startsWith('timestamps/') ? Promise.resolve(false) : create(path, bytes));
+    await using sink = await rig.open();
+    await rig.send(sink, 1);
+    expect(rig.events).toEqual(['archive.time_stamp_failed']);
+    expect(sink.timeStamp).toEqual({ newest: undefined, lastError: expect.stringContaining('"timestamps/0000000001.tsr"') as string });
+  });
+
+  test('count when they were stored although the response was lost', async () => {
+    const rig = new Rig();
+    const create = MemoryStore.prototype.create.bind(rig.store);
+    rig.store.create = async (path, bytes) => {
+      const isMade = await create(path, bytes);
+      if (path.startsWith('timestamps/')) throw new Error('no response');
+      return isMade;
+    };
+    await using sink = await rig.open();
+    await rig.send(sink, 1);
+    expect(sink.timeStamp).toEqual({ newest: undefined, lastError: 'no response' });
+    await rig.clock.advance(60_000);
+    await settled();
+    expect(rig.requests).toBe(1);
+    expect(sink.timeStamp).toEqual({ newest: startOf * 1000, lastError: undefined });
+    await rig.send(sink, 2);
+    expect((await rig.named())[1]).toMatchObject({ checkpoint: 1 });
+    expect(await rig.judged()).toEqual(['intact', 'intact']);
   });
 
   test('are abandoned when the sink is closed', async () => {
