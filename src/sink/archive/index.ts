@@ -31,9 +31,9 @@ export const archive = defineSink('archive', {
     const stamps = settings.timestamp ? await authorityFindings(settings.timestamp, context, signal) : [];
     return [...(await placeFindings(settings, context, signal)), ...stamps];
   },
-  async open(settings, context, resumePoint) {
+  async open(settings, context, resumePoint, signal) {
     const [key, previousKey] = signingKeysOf(settings, context.id);
-    const store = await openStore(settings, context);
+    const store = await openStore(settings, context, signal);
     const authority = settings.timestamp && (await openAuthority(settings.timestamp, context));
     return ArchiveSink.open({ name: placeOf(settings), store, key, previousKey, authority }, context, resumePoint);
   },

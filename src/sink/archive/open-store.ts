@@ -6,7 +6,7 @@ import { bucketTarget, type ArchiveSettings } from './settings.ts';
 
 /**
  * Loads the client of S3 only for an archive in a bucket.
- * @param signal  ends reading, also while a server does not answer
+ * @param signal  ends reading, and requests to a server, also while it does not answer
  */
 export async function openStore(
   { directory = '', s3 }: Pick<ArchiveSettings, 'directory' | 's3'>,

@@ -6,7 +6,7 @@ import { BucketStore } from '../../../src/archive/bucket/store.ts';
 import { parseVerifier } from '../../../src/archive/signed-note.ts';
 import { verifyArchive } from '../../../src/archive/verify/verify.ts';
 import { systemClock } from '../../../src/clock.ts';
-import { codeOf } from '../../../src/errors.ts';
+import { codeOf, WaybillError } from '../../../src/errors.ts';
 import type { Message, ResumePoint, Sink } from '../../../src/model/sink.ts';
 import type { Clock } from '../../../src/model/time.ts';
 import { archive } from '../../../src/sink/archive/index.ts';
@@ -297,6 +297,26 @@ describe('an archive in a bucket', () => {
     model.fault = () => undefined;
     const writer = await openWriter(store, 'resumed');
     expect((await writer.append([recordLine(1, 0)], through(1))).size).toBe(2);
+  });
+
+  // The daemon gives up its sinks after shutdownTimeout. Four attempts of 20 s each are longer.
+  test.each(['GET', 'PUT'])('is given up at once while the server does not answer to %s', { timeout: 15_000 }, async (verb) => {
+    await deliver(messages(1, 3));
+    model.asked.length = 0;
+    model.fault = ({ method }) => (method === verb ? 'stalled' : undefined);
+    const abandon = new AbortController();
+    const work = (async () => {
+      const context = contextOf('under-test', { format: 'raw', clock });
+      await using sink = await archive.open(settingsOf(model.endpoint), context, kept, abandon.signal);
+      await sink.send(batchOf(messages(4, 5)), never);
+    })().catch((thrown: unknown) => thrown);
+    await expect.poll(() => model.asked.some(({ method }) => method === verb)).toBe(true);
+    const reason = new WaybillError('aborted', 'the shutdown timeout');
+    abandon.abort(reason);
+    expect(await work).toBe(reason);
+    model.fault = () => undefined;
+    await deliver(messages(1, 5));
+    await expectIntact(5);
   });
 });
 
