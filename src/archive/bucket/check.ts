@@ -6,6 +6,7 @@ import { DeleteObjectCommand, GetBucketVersioningCommand, GetObjectLockConfigura
 import { wayOf } from '../../connect/connection.ts';
 import { messageOf } from '../../errors.ts';
 import { checkpointPath } from '../checkpoint.ts';
+import { answeredBy } from './client.ts';
 import type { BucketTarget } from './client.ts';
 import { failureOf, statusOf } from './failure.ts';
 import type { BucketStore } from './store.ts';
@@ -50,7 +51,7 @@ class BucketCheck {
   async versioning(): Promise<boolean> {
     const { bucket } = this.#target;
     try {
-      const { Status } = await this.#s3.send(new GetBucketVersioningCommand({ Bucket: bucket }));
+      const { Status } = await this.#s3.send(new GetBucketVersioningCommand({ Bucket: bucket }), answeredBy('VersioningConfiguration'));
       this.#ok(wayOf(this.#store.client.connection.route()));
       if (Status === 'Enabled') this.#ok(`"${bucket}" has versioning`);
       else
@@ -67,7 +68,8 @@ class BucketCheck {
   async lock(): Promise<boolean> {
     const { bucket, retention } = this.#target;
     try {
-      const { ObjectLockConfiguration } = await this.#s3.send(new GetObjectLockConfigurationCommand({ Bucket: bucket }));
+      const command = new GetObjectLockConfigurationCommand({ Bucket: bucket });
+      const { ObjectLockConfiguration } = await this.#s3.send(command, answeredBy('ObjectLockConfiguration'));
       const { Mode, Days, Years } = ObjectLockConfiguration?.Rule?.DefaultRetention ?? {};
       if (!retention) this.#add('warning', 'objectLock is none: the server lets a user with rights delete evidence');
       else if (ObjectLockConfiguration?.ObjectLockEnabled !== 'Enabled') return this.#withoutLock();
@@ -141,11 +143,12 @@ class BucketCheck {
   async deletion(): Promise<boolean> {
     const { bucket, prefix } = this.#target;
     const absent = { Bucket: bucket, Key: `${prefix}.waybill-check`, VersionId: '00000000000000000000000000000000' };
-    const status = await this.#s3.send(new DeleteObjectCommand(absent)).then(
-      () => 204,
-      (thrown: unknown) => statusOf(thrown),
+    const thrown = await this.#s3.send(new DeleteObjectCommand(absent)).then(
+      () => undefined,
+      (each: unknown) => each,
     );
-    if (status === 403) this.#ok('the credentials may not delete versions');
+    if (statusOf(thrown) === 403) this.#ok('the credentials may not delete versions');
+    else if (thrown !== undefined && statusOf(thrown) === undefined) return this.#failed(thrown, 'check the right to delete in');
     else this.#add('warning', 'the credentials may delete versions that are not locked: use a role without s3:DeleteObjectVersion');
     return true;
   }

@@ -2,6 +2,7 @@
  * The S3 client of an archive. Its requests use the connection of all sinks, with their trust, proxy and
  * certificate metric, and each response is read to its end within one time limit.
  */
+import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { S3Client } from '@aws-sdk/client-s3';
 import type { S3ClientConfig } from '@aws-sdk/client-s3';
@@ -70,12 +71,14 @@ export class ForeignAnswerError extends Error {
   }
 }
 
-/** S3 has at least one of them in each response. */
-const requestIds = ['x-amz-request-id', 'x-amz-id-2'] as const;
+/** S3 has one of the first two in each response, Google Cloud Storage the last one. Some servers have none, such as Cloudflare R2. */
+const requestIds = ['x-amz-request-id', 'x-amz-id-2', 'x-guploader-uploadid'] as const;
 
 interface SendOptions {
   /** Of the response; default `maxAnswerBytes`. */
   readonly maxBytes?: number;
+  /** The root element of a successful response. */
+  readonly root?: string;
   /** An option of the SDK. */
   readonly abortSignal?: AbortSignal;
 }
@@ -83,6 +86,11 @@ interface SendOptions {
 /** The options of a command whose response has at most this number of bytes. */
 export function answeredWithin(maxBytes: number): SendOptions {
   return { maxBytes };
+}
+
+/** The options of a command whose response has this root element. Without the check, a page of a proxy reads as an empty response. */
+export function answeredBy(root: string): SendOptions {
+  return { root };
 }
 
 type Handler = Extract<NonNullable<S3ClientConfig['requestHandler']>, { readonly handle: unknown }>;
@@ -132,7 +140,7 @@ export class BucketClient implements AsyncDisposable {
       responseChecksumValidation: 'WHEN_REQUIRED',
       expectContinueHeader: false,
       requestHandler: {
-        handle: (request: Sent, options?: SendOptions) => this.#handle(request, options?.maxBytes),
+        handle: (request: Sent, options?: SendOptions) => this.#handle(request, options),
         metadata: { handlerProtocol: 'http/1.1' },
       } as Handler,
       ...(target.credentials && { credentials: () => Promise.resolve(this.#credentials(target.credentials)) }),
@@ -157,7 +165,10 @@ export class BucketClient implements AsyncDisposable {
     };
   }
 
-  async #handle({ protocol, hostname, port, path, query, headers, method, body }: Sent, maxBytes = maxAnswerBytes) {
+  async #handle(
+    { protocol, hostname, port, path, query, headers, method, body }: Sent,
+    { maxBytes = maxAnswerBytes, root }: SendOptions = {},
+  ) {
     const timeout = AbortSignal.timeout(this.#requestMs);
     const origin = `${protocol}//${hostname}${port === undefined ? '' : `:${port}`}`;
     const answer = await this.connection.dispatcher.request({
@@ -169,13 +180,19 @@ export class BucketClient implements AsyncDisposable {
       signal: this.#signal ? AbortSignal.any([timeout, this.#signal]) : timeout,
     });
     const bytes = await bytesOf(answer.body, maxBytes);
-    const hasTag = answer.statusCode === 200 && answer.headers['etag'] !== undefined;
+    const tag = answer.statusCode === 200 ? answer.headers['etag'] : undefined;
+    // A page of a proxy has the time of the proxy, and may have an ETag.
+    const isOfServer =
+      requestIds.some((name) => answer.headers[name] !== undefined) ||
+      (tag !== undefined && isTagOf(String(tag), method === 'PUT' ? (body ?? '') : bytes));
     if (method === 'GET' && answer.statusCode < 300 && answer.statusCode !== 200)
       throw new ForeignAnswerError('it has another status than 200', answer.statusCode);
-    if (method === 'PUT' && answer.statusCode < 300 && !(hasTag && bytes.length === 0))
+    if (method === 'PUT' && answer.statusCode < 300 && !(tag !== undefined && bytes.length === 0))
       throw new ForeignAnswerError('it has no ETag, or a body', answer.statusCode);
-    // A page of a proxy has the time of the proxy. Not every server sends ids of requests.
-    const isOfServer = hasTag || requestIds.some((name) => answer.headers[name] !== undefined);
+    if (method === 'GET' && tag !== undefined && !isOfServer)
+      throw new ForeignAnswerError('it has no request id, and its ETag is not of its body');
+    if (method === 'DELETE' && answer.statusCode === 200) throw new ForeignAnswerError('it has another status than 204');
+    if (root !== undefined && answer.statusCode === 200 && !bytes.includes(`<${root}`)) throw new ForeignAnswerError(`it has no ${root}`);
     const date = Date.parse(String(answer.headers['date']));
     if (isOfServer && !Number.isNaN(date)) this.#ahead = date - this.#clock.now();
     return { response: { statusCode: answer.statusCode, headers: flat(answer.headers), body: Readable.from([bytes]) } };
@@ -192,6 +209,12 @@ async function bytesOf(body: AsyncIterable<Buffer>, maxBytes: number): Promise<B
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);
+}
+
+/** The ETag of an object is its MD5, or of an upload in parts 32 digits, `-` and their number. */
+function isTagOf(tag: string, bytes: Uint8Array | string): boolean {
+  const [, digest, parts] = /^(?:w\/)?"?([0-9a-f]{32})(-\d+)?"?$/.exec(tag.toLowerCase()) ?? [];
+  return parts !== undefined || digest === createHash('md5').update(bytes).digest('hex');
 }
 
 function queryText(query: Sent['query'] = {}): string {

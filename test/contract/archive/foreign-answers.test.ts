@@ -105,7 +105,7 @@ test('a page in place of the response to each write of a segment loses nothing',
   expect(model.files(`${prefix}segments/`).size).toBeGreaterThan(3 + 4);
 });
 
-test.each(['text', 'blank', 201, 204, 206] as const)('a %s response to a read is not what the object has', async (fault) => {
+test.each(['text', 'tagged', 'blank', 201, 204, 206] as const)('a %s response to a read is not what the object has', async (fault) => {
   const bytes = Buffer.from('bytes');
   await store.create('segments/1', bytes);
   let left = attempts - 1;
@@ -120,7 +120,7 @@ test.each(['text', 'blank', 201, 204, 206] as const)('a %s response to a read is
 });
 
 // API reference, ListObjectsV2, "Response Syntax": IsTruncated in each response, NextContinuationToken if it is true.
-test.each(['text', 'xhtml', 'untokened'] as const)('a %s response to a list does not end it', async (fault) => {
+test.each(['text', 'xhtml', 'tagged', 'untokened'] as const)('a %s response to a list does not end it', async (fault) => {
   await write();
   const paths = await listed();
   expect(paths).toHaveLength(model.versions.size);
@@ -143,26 +143,62 @@ test.each(['', 'more'])('a list ends with the page that is not truncated, whatev
   expect(await verify()).toMatchObject({ result: 'intact', records: 9, findings: [] });
 });
 
-test('an archive with a page in place of the response to each request is verified and opened', async () => {
-  await write();
-  await verify();
-  const requests = model.asked.length;
-  expect(new Set(model.asked.map(({ key }) => key.slice(prefix.length).split('/')[0]))).toEqual(
-    new Set(['', 'checkpoints', 'checkpoint', 'segments', 'tile', 'keys']),
-  );
-  for (let at = 1; at <= requests; at += 1) {
-    let count = 0;
-    model.fault = () => ((count += 1) === at ? 'xhtml' : undefined);
-    expect(await verify()).toMatchObject({ result: 'intact', records: 9, findings: [] });
-    count = 0;
-    expect(await openHead(store, [keyFrom(1)], () => '')).toMatchObject({ number: 3 });
-  }
-});
+test.each(['xhtml', 'tagged'] as const)(
+  'an archive with a %s page in place of the response to each request is verified and opened',
+  async (fault) => {
+    await write();
+    await verify();
+    const requests = model.asked.length;
+    expect(new Set(model.asked.map(({ key }) => key.slice(prefix.length).split('/')[0]))).toEqual(
+      new Set(['', 'checkpoints', 'checkpoint', 'segments', 'tile', 'keys']),
+    );
+    for (let at = 1; at <= requests; at += 1) {
+      let count = 0;
+      model.fault = () => ((count += 1) === at ? fault : undefined);
+      expect(await verify()).toMatchObject({ result: 'intact', records: 9, findings: [] });
+      count = 0;
+      expect(await openHead(store, [keyFrom(1)], () => '')).toMatchObject({ number: 3 });
+    }
+  },
+);
 
 test('an object without an ETag is read if the response has the request id of S3: versitygw knows no ETag of files put into its folder', async () => {
   await write();
   model.hasTags = false;
   expect(await verify()).toMatchObject({ result: 'intact', records: 9, findings: [] });
+});
+
+// PutObject: the ETag is the MD5 of the object, or 32 digits and the number of parts. Cloudflare R2 sends no request ids.
+test.each([undefined, '"9b2cf535f27731c974343645a3985328-2"', '"9B2CF535F27731C974343645A3985328-12"'])(
+  'an archive in a server that sends no request ids, with the ETag %s, is written and read',
+  async (tag) => {
+    model.hasIds = false;
+    model.tag = tag;
+    await write();
+    expect(await verify()).toMatchObject({ result: 'intact', records: 9, findings: [] });
+  },
+);
+
+test.each(['"9b2cf535f27731c974343645a3985328"', '"2aa6-5d"', 'W/"5d8c72a5edda8d6a"'])(
+  'bytes with the ETag %s and no request id are not of S3',
+  async (tag) => {
+    await write();
+    model.hasIds = false;
+    model.tag = tag;
+    await expect(store.read('checkpoint')).rejects.toMatchObject({ code: 'sink_unavailable', message: foreign });
+  },
+);
+
+test('the time of a proxy with a page and an ETag does not decide until when the next object is locked', async () => {
+  await write();
+  model.checksTime = false;
+  model.foreignDate = 'Fri, 01 Jan 2100 00:00:00 GMT';
+  model.fault = () => 'tagged';
+  await expect(store.read('checkpoint')).rejects.toMatchObject({ code: 'sink_unavailable', message: foreign });
+  model.fault = () => undefined;
+  model.hasIds = false;
+  await store.create('segments/1', Buffer.from('bytes'));
+  expect(daysLocked('segments/1')).toBeCloseTo(1, 2);
 });
 
 // Common response headers: x-amz-request-id in each response of S3.

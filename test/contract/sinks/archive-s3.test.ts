@@ -344,9 +344,27 @@ describe('check of a bucket', () => {
     expect(model.versions).toEqual(before);
   });
 
-  test('names the response of a proxy to a write', async () => {
-    model.fault = ({ method }) => (method === 'PUT' ? 'text' : undefined);
-    expect(await levels()).toEqual([expect.stringMatching(/^error cannot write .*the response is not one of S3 \(status 200\)/)]);
+  test.each(['text', 'xhtml', 'tagged', 'blank'] as const)('names a %s response of a proxy to each request', async (fault) => {
+    await begin();
+    const context = contextOf('under-test', { format: 'raw', clock });
+    model.fault = () => fault;
+    const foreign = expect.stringMatching(
+      /^cannot read versioning of .*the response is not one of S3 \(status 200\); see endpoint$/,
+    ) as string;
+    expect(await archive.check(settingsOf(model.endpoint), context, never)).toMatchObject([{ level: 'error', message: foreign }]);
+    model.asked.length = 0;
+    model.fault = () => undefined;
+    expect(await levels()).toEqual([]);
+    const steps = model.asked.slice(0, 7).map(({ method }) => method);
+    expect(steps).toEqual(['GET', 'GET', 'GET', 'PUT', 'GET', 'PUT', 'DELETE']);
+    for (const at of steps.keys()) {
+      let count = 0;
+      // Reads, lists and the write of a checkpoint are repeated.
+      model.fault = ({ method }) => ((count += 1) > at && method === steps[at] ? fault : undefined);
+      expect(await levels(), `from request ${at} on`).toEqual([
+        expect.stringMatching(/^error .*the response is not one of S3 \(status 200\)/),
+      ]);
+    }
   });
 
   test.each<[string, (model: S3Model) => void, object, RegExp]>([

@@ -60,6 +60,8 @@ export class S3Model implements AsyncDisposable {
   foreignDate: string | undefined;
   /** False: objects were put into the server's storage without its help, so it knows no ETag of them. */
   hasTags = true;
+  /** The ETag of each object, if it is not its MD5: objects that were uploaded in parts have another one. */
+  tag: string | undefined;
   /** A token in the last page of a list, too. */
   lastToken: string | undefined;
   defaultDays: number | undefined;
@@ -176,7 +178,7 @@ export class S3Model implements AsyncDisposable {
     if (key !== '') {
       const found = this.versions.get(key)?.at(-1);
       if (!found) return refusal(404, 'NoSuchKey');
-      return { status: 200, headers: this.hasTags ? { etag: etagOf(found.bytes) } : {}, body: found.bytes };
+      return { status: 200, headers: this.hasTags ? { etag: this.tag ?? etagOf(found.bytes) } : {}, body: found.bytes };
     }
     if (query.has('versioning'))
       return xml(`<VersioningConfiguration>${this.isVersioned ? '<Status>Enabled</Status>' : ''}</VersioningConfiguration>`);
