@@ -202,14 +202,14 @@ class Verification:
         self.findings += [('note', name, 'no key of --key') for name in known('keys/') if (name, self.store.read(name)) not in keys]
         for name in known('segments/'): self.segments.setdefault(int(name[9:25]), []).append(name)
         self.follow_all(steps[:count])
-        self.check_stamps({*known('timestamps/'), *self.stamped})
+        self.check_stamps({*known('timestamps/'), *self.stamped}, len(self.findings))
         self.findings += [('unproven', name, reason) for name, reason in self.windows.values() if reason]
         elsewhere = self.checkpoint('--since', since) if since is not None else None
         confirmed = elsewhere[1] if elsewhere and elsewhere[:3] in signed else 0
         elsewhere and elsewhere[3] and not confirmed and self.find('altered', '--since', 'the archive does not contain this checkpoint')
         return '%d lines' % len(self.log[0]), confirmed if elsewhere and elsewhere[3] else 0
 
-    def check_stamps(self, names, later=()):  # Valid at its time, and when a later one covers it, or now (RFC 4998). Only TST info is signed.
+    def check_stamps(self, names, first, later=()):  # Valid at its time, and when a later one covers it, or now (RFC 4998). Only TST info is signed.
         for name in sorted(names, reverse=True):
             digest = (stamp := self.store.read(name)) is not None and sha256(stamp).hex()
             named, signed = self.stamped.get(name, (digest, math.inf))
@@ -217,9 +217,9 @@ class Verification:
             if named != digest or not self.authorities: continue
             files = {'stamp': stamp or b'', 'content': self.store.read('checkpoints/' + name[11:-4]) or b'', 'ca': self.authorities}
             check = lambda at, files=files: 'Verification: OK' in openssl('ts -verify -in stamp -data content -CAfile ca -attime {}', at, **files)
-            text = re.search(r'Time stamp: (.{15})[.\d]* (\d{4}) GMT\n', openssl('ts -reply -text -in stamp', **files).rpartition('TST info:')[2])
-            at = calendar.timegm(time.strptime(' '.join(text.groups()), '%b %d %H:%M:%S %Y')) if text else 0
-            if not check(at):
+            info = openssl('ts -reply -text -in stamp', **files).rpartition('TST info:')[2] if files['content'] else ''
+            text = re.search(r'Time stamp: (.{15})[.\d]* (\d{4}) GMT\n', info)
+            if not text or not check(at := calendar.timegm(time.strptime(' '.join(text.groups()), '%b %d %H:%M:%S %Y'))):
                 self.find('unproven' if files['content'] else 'note', name, 'it is not a time stamp of a checkpoint that --timestamp-ca proves')
                 continue
             later and later[0][1] < at and self.find('altered', later[0][2], 'its time is before the time of the one before')
@@ -229,6 +229,7 @@ class Verification:
             elif not covers and not check(self.now + 30 * 86400):
                 self.find('note', name, 'its certificate ends within 30 days: another one must cover it before')
             later = ((int(name[11:-4]), at, name), *later)
+        self.findings[first:] = reversed(self.findings[first:])
         later or self.authorities is None or self.find('unproven', 'timestamps/', 'no time stamp is valid')
 
     def follow_all(self, steps):

@@ -41,6 +41,15 @@ export class Findings {
     this.#found.push({ severity: 'note', object, message });
   }
 
+  /** Puts the findings of this work in the order of their objects. */
+  async inOrder<Result>(work: () => Promise<Result>): Promise<Result> {
+    const first = this.#found.length;
+    const result = await work();
+    const found = this.#found.splice(first).sort((a, b) => (a.object < b.object ? -1 : Number(a.object > b.object)));
+    for (const each of found) this.#found.push(each);
+    return result;
+  }
+
   /** A note for a file that is no evidence: more than 10,000 with the same message are only counted. */
   noteFile(path: string, message: string): void {
     const count = (this.#files.get(message) ?? 0) + 1;

@@ -76,7 +76,14 @@ export class TimeStampCheck {
       if (unchecked > 0) this.#findings.note('timestamps/', `${unchecked} time stamps were not checked (--timestamp-ca FILE)`);
       return undefined;
     }
-    const { roots, now } = options;
+    const valid = await this.#findings.inOrder(() => this.#check(signed, options));
+    this.#noteDays(valid);
+    const last = valid.at(-1);
+    if (!last) this.#findings.unproven('timestamps/', 'no time stamp is valid');
+    return last && { count: valid.length, lines: last.lines, newest: last.token.time };
+  }
+
+  async #check(signed: readonly SignedCheckpoint[], { roots, now }: TimeStampOptions): Promise<readonly Valid[]> {
     const valid = await this.#valid(signed, roots);
     const { leadsTo } = await import('../timestamp/token.ts');
     for (const [i, { path, number, token }] of valid.entries()) {
@@ -92,10 +99,7 @@ export class TimeStampCheck {
       else if (!cover && !leadsTo(roots, token, now + renewUs))
         this.#findings.note(path, 'its certificate ends within 30 days: another time stamp must cover it before');
     }
-    this.#noteDays(valid);
-    const last = valid.at(-1);
-    if (!last) this.#findings.unproven('timestamps/', 'no time stamp is valid');
-    return last && { count: valid.length, lines: last.lines, newest: last.token.time };
+    return valid;
   }
 
   /** The checkpoints of all time stamps that are stored or named, in order. */

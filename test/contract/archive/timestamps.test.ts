@@ -1,12 +1,16 @@
 /** Both verifiers agree about time stamps. Their tokens are signed by `openssl cms` at chosen times. */
+import { spawnSync } from 'node:child_process';
 import { createHash, X509Certificate } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { formatVerifier, parseVerifier, signerOf } from '../../../src/archive/signed-note.ts';
 import { verifyArchive } from '../../../src/archive/verify/verify.ts';
 import type { VerifyReport } from '../../../src/archive/verify/verify.ts';
 import { keyFrom, MemoryStore, openWriter, start, through, windowLines } from '../../support/archive.ts';
 import { Authority, hasOpenssl } from '../../support/time-stamp-authority.ts';
-import { hasPython, resultOf, secondVerifier } from '../../support/second-verifier.ts';
+import { temporary } from '../../support/model-journal.ts';
+import { hasPython, resultOf, secondVerifier, verifyProgram } from '../../support/second-verifier.ts';
 
 const day = 86_400_000;
 /** Noon of the first day, ms. */
@@ -64,7 +68,7 @@ describe.skipIf(!hasOpenssl || !hasPython)('time stamps', () => {
     const options = { key, roots: roots.map(({ root }) => root).join(''), now: Math.floor(now / 1000) };
     const [judgement = []] = await secondVerifier(store.files, options);
     expect(resultOf(judgement), JSON.stringify([judgement, report.findings])).toBe(report.result);
-    const severe = (all: readonly (readonly [string, string])[]): unknown[] => all.filter(([severity]) => severity !== 'note').toSorted();
+    const severe = (all: readonly (readonly [string, string])[]): unknown[] => all.filter(([severity]) => severity !== 'note');
     expect(severe(judgement)).toEqual(severe(report.findings.map(({ severity, object }) => [severity, object] as const)));
     return report;
   }
@@ -143,6 +147,47 @@ describe.skipIf(!hasOpenssl || !hasPython)('time stamps', () => {
     const report = await judged(archive, [foreign]);
     expect(summaries(report)).toEqual([...[1, 2, 3].map((number) => `unproven ${path(number)}`), 'unproven timestamps/']);
     expect((await judged(archive, [foreign, first])).result).toBe('intact');
+  });
+
+  it('are reported from the oldest to the newest', async () => {
+    const ends = authority('Ended', { validFrom: noon - day, validTo: noon + 1.5 * day });
+    const foreign = authority('Elsewhere');
+    const of: readonly Authority[] = [first, ends, foreign, foreign, first];
+    const store = await stampedOn([0, 1, 2, 3, 4], (at) => of[at] ?? first, 6);
+    change(store.files, path(1));
+    store.files.set(path(6), first.responseAt(noon, checkpoint(store, 6)));
+    expect(summaries(await judged(store, [first, ends], noon + 6 * day)).filter((each) => !each.startsWith('note'))).toEqual([
+      `altered ${path(1)}`,
+      ...[2, 3, 4].map((number) => `unproven ${path(number)}`),
+      `altered ${path(6)}`,
+    ]);
+  });
+
+  it('of checkpoints that the archive lacks cost verify.py no program', async () => {
+    const folder = temporary();
+    const log = join(folder, 'runs');
+    const [real = ''] = (process.env['PATH'] ?? '').split(':').flatMap((each) => (existsSync(join(each, 'openssl')) ? [each] : []));
+    mkdirSync(join(folder, 'bin'));
+    writeFileSync(join(folder, 'bin/openssl'), `#!/bin/sh\necho run >> '${log}'\nexec '${real}/openssl' "$@"\n`, { mode: 0o755 });
+    const origin = checkpoint(archive, 1).toString().split('\n')[0] ?? '';
+    const [key, roots] = [join(folder, 'key'), join(folder, 'roots.pem')];
+    writeFileSync(key, formatVerifier(signerOf(origin, keyFrom(1))));
+    writeFileSync(roots, first.root);
+    const runs = (files: ReadonlyMap<string, Buffer>): number => {
+      const directory = join(folder, String(files.size));
+      for (const [name, bytes] of files) {
+        mkdirSync(dirname(join(directory, name)), { recursive: true });
+        writeFileSync(join(directory, name), bytes);
+      }
+      writeFileSync(log, '');
+      const env = { ...process.env, PATH: `${join(folder, 'bin')}:${process.env['PATH'] ?? ''}` };
+      spawnSync('python3', [verifyProgram, '--directory', directory, '--key', key, '--timestamp-ca', roots], { env });
+      return readFileSync(log, 'utf8').split('\n').length - 1;
+    };
+    const few = runs(archive.files);
+    expect(few).toBeGreaterThan(3);
+    const planted = Array.from({ length: 30 }, (_, i) => [path(100 + i), Buffer.from('x')] as const);
+    expect(runs(new Map([...archive.files, ...planted]))).toBe(few);
   });
 
   const constraints: readonly (readonly [string, string, readonly string[]])[] = [
