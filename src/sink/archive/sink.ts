@@ -105,7 +105,7 @@ export class ArchiveSink implements Sink {
   async #stampWith(authority: Authority): Promise<void> {
     const { name, store } = this.#target;
     try {
-      this.#stamper = await TimeStamper.open({ ...this.#context, store, authority });
+      this.#stamper = await TimeStamper.open({ ...this.#context, store, authority }, this.#writer.checkpoint);
     } catch (cause) {
       await this[Symbol.asyncDispose]();
       throw failure('sink_unavailable', `cannot open the archive "${name}" for sink "${this.#context.id}"`, cause);

@@ -37,6 +37,8 @@ interface Signed {
 }
 
 const dayUs = 86_400_000_000;
+/** Unreadable ones that are read at the start. */
+const maxUnreadable = 100;
 /** Pauses after failed attempts, ms: the first one doubles up to the last. */
 const [firstPause, lastPause] = [60_000, 3_600_000];
 
@@ -53,9 +55,10 @@ export class TimeStamper implements AsyncDisposable {
     this.#parts = parts;
   }
 
-  static async open(parts: StamperParts): Promise<TimeStamper> {
+  /** @param checkpoint  the newest one */
+  static async open(parts: StamperParts, checkpoint: number): Promise<TimeStamper> {
     const stamper = new TimeStamper(parts);
-    await stamper.#readNewest();
+    await stamper.#readNewest(checkpoint);
     return stamper;
   }
 
@@ -141,12 +144,13 @@ export class TimeStamper implements AsyncDisposable {
   }
 
   /** Treats an unreadable token as missing: the next token is for another checkpoint, and is after the newest readable one. */
-  async #readNewest(): Promise<void> {
+  async #readNewest(last: number): Promise<void> {
     const { store } = this.#parts;
     const numbers: number[] = [];
     for await (const path of store.list('timestamps/')) numbers.push(tokenNumber(path) ?? 0);
+    const recent = numbers.filter((number) => number > 0 && number <= last).sort((a, b) => b - a);
     let newest: PositionLine['timestamp'];
-    for (const checkpoint of numbers.sort((a, b) => b - a)) {
+    for (const checkpoint of recent.slice(0, maxUnreadable)) {
       const content = await store.read(checkpointPath(checkpoint));
       const path = tokenPath(checkpoint);
       const token = content && (await store.read(path));
@@ -156,7 +160,7 @@ export class TimeStamper implements AsyncDisposable {
         this.#signed = { time: this.#timeOf(path, token, content), at: undefined, path };
         return;
       } catch (thrown) {
-        this.#lastError = messageOf(thrown);
+        this.#lastError ??= messageOf(thrown);
       }
     }
   }

@@ -359,6 +359,27 @@ describe.skipIf(!hasOpenssl || !hasPython)('time stamps of an archive', () => {
     } else expect(sink.timeStamp?.lastError).toMatch(/is before 2099-01-01T00:00:00.000Z, the time of "timestamps\/0000000002.tsr"$/);
   });
 
+  test('of a former authority, or files that are none, do not delay the start: only the newest 100 are read', async () => {
+    const rig = new Rig();
+    {
+      await using sink = await rig.open();
+      for (let seq = 1; seq <= 130; seq += 1) await rig.send(sink, seq);
+    }
+    for (let number = 1; number <= 10_130; number += 1)
+      rig.store.files.set(`timestamps/${String(number).padStart(10, '0')}.tsr`, Buffer.from('x'));
+    const read: string[] = [];
+    rig.store.read = (path) => {
+      if (path.startsWith('timestamps/')) read.push(path);
+      return MemoryStore.prototype.read.call(rig.store, path);
+    };
+    await using sink = await rig.open();
+    expect(read).toEqual(Array.from({ length: 100 }, (_, i) => `timestamps/${String(130 - i).padStart(10, '0')}.tsr`));
+    expect(sink.timeStamp).toEqual({
+      newest: undefined,
+      lastError: expect.stringMatching(/^cannot read "timestamps\/0000000130.tsr"/) as string,
+    });
+  });
+
   test('are not requested while files that are none have their names: status and log say so, with pauses', async () => {
     const rig = new Rig();
     const planted = Array.from({ length: 20 }, (_, i) => `timestamps/${String(i + 1).padStart(10, '0')}.tsr`);
