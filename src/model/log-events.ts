@@ -550,7 +550,7 @@ export const logEvents = {
     message: 'cannot stamp the newest checkpoint, retrying',
     fields: 'sink retryInMs error',
     meaning:
-      'The authority did not answer, or its token is not valid or is from before the previous one. The archive continues without one for this day.',
+      'The authority did not answer, its token is not valid or is from before the previous one, or another file has the name of the token. The archive continues without one for this day.',
   },
   'sink.adopted': {
     level: 'info',
