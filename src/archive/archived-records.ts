@@ -105,7 +105,8 @@ export class ArchivedRecordReader implements ArchivedRecords {
         if (entry.seq <= at || entry.seq > end) continue;
         length += entry.bytes.length;
         const last = found.at(-1);
-        if (last && (found.length === records || length > bytes)) return { entries: found, through: last.seq, missing };
+        if (last && (found.length === records || length > bytes))
+          return { entries: found, through: last.seq, missing: missing.filter((range) => range.after < last.seq) };
         found.push(entry);
       }
       at = through;

@@ -275,14 +275,15 @@ export class ArchiveSource implements ReplaySource {
   }
 
   /** @throws WaybillError `archive_broken` when an object is missing, or does not match its signature */
-  async read(after: number, limit: Limit): Promise<{ readonly after: number; readonly entries: readonly Entry[] }> {
-    if (!this.#records) throw new WaybillError('aborted', 'the archive was closed');
+  async read(given: number, limit: Limit): Promise<{ readonly after: number; readonly entries: readonly Entry[] }> {
     const { at, skipped = [] } = this.#reached;
+    // Looks once for the missing lines after the record of the last read: they are in `#missing` already.
+    const after = this.#ends.get(given) ?? given;
     for (const range of skipped.filter(({ through }) => through > after)) {
       const entries = await this.#read(Math.max(after, range.after), limit, range.through);
-      if (entries.length > 0) return { after, entries };
+      if (entries.length > 0) return { after: given, entries };
     }
-    return { after, entries: await this.#read(Math.max(after, at), limit) };
+    return { after: given, entries: await this.#read(Math.max(after, at), limit) };
   }
 
   resolved(record = this.#lines): readonly LineRange[] {

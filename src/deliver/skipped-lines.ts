@@ -3,6 +3,8 @@ import { skippedLines, type ArchiveReplay, type LineRange } from '../model/journ
 
 /** The state is written with each batch: a replay looks again for this many ranges of lines, the longest ones. */
 const maxRanges = 256;
+/** The same limit for all ranges: those that were not looked for since the archive was opened come in addition. */
+const maxStored = 4 * maxRanges;
 
 /** Up to where a replay from an archive is, and what it skipped. */
 export type Reached = Pick<ArchiveReplay, 'at' | 'skipped' | 'abandoned'>;
@@ -17,12 +19,18 @@ export function reached({ at, skipped = [], abandoned = 0 }: Reached, read: Line
     { after: Math.max(after, read.through), through },
   ]);
   const ranges = merged([...others, ...missing.filter(({ after }) => after < read.through)]);
-  const shortest = new Set(ranges.toSorted((a, b) => countOf(a) - countOf(b)).slice(0, Math.max(0, ranges.length - maxRanges)));
+  const looked = ranges.filter(({ through }) => through <= read.through);
+  const dropped = new Set([...shortestBeyond(looked, maxRanges), ...shortestBeyond(ranges, maxStored)]);
   return {
     at: Math.max(at, read.through),
-    skipped: ranges.filter((range) => !shortest.has(range)),
-    abandoned: skippedLines({ skipped: [...shortest], abandoned }),
+    skipped: ranges.filter((range) => !dropped.has(range)),
+    abandoned: skippedLines({ skipped: [...dropped], abandoned }),
   };
+}
+
+/** @returns as many of the shortest ranges as there are beyond `max` */
+function shortestBeyond(ranges: readonly LineRange[], max: number): readonly LineRange[] {
+  return ranges.toSorted((a, b) => countOf(a) - countOf(b)).slice(0, Math.max(0, ranges.length - max));
 }
 
 /** Ascending, and adjacent ranges as one. */

@@ -285,7 +285,7 @@ export interface ArchivedPart {
   readonly entries: readonly Entry[];
   /** No other record is on a line up to this one. */
   readonly through: number;
-  /** The lines that were left out, in order; some may follow `through`. */
+  /** The lines up to `through` that were left out, in order. */
   readonly missing: readonly LineRange[];
 }
 

@@ -5,12 +5,15 @@
 import { rmSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { ArchivedRecordReader } from '../../../src/archive/archived-records.ts';
+import type { ArchiveStore } from '../../../src/archive/store.ts';
+import { ArchiveSource, Replay } from '../../../src/deliver/replay.ts';
 import { WaybillError } from '../../../src/errors.ts';
 import type { ArchivedPart, ArchivedRecords, ArchiveReplay, Entry } from '../../../src/model/journal.ts';
+import type { Message } from '../../../src/model/sink.ts';
 import { keyFrom, MemoryStore, minute, start, windowLines, writeArchive } from '../../support/archive.ts';
 import { append, committed, copyState, deadLetters, numberOf, range, record, source } from '../../support/model-journal.ts';
 import type { ModelReceiver } from '../../support/model-sink.ts';
-import { Rig } from '../../support/deliver/rig.ts';
+import { plain, Rig } from '../../support/deliver/rig.ts';
 import type { Loop, Wish } from '../../support/deliver/rig.ts';
 
 /** Record `n` is on line 2n: the other lines are ledger entries. The segments of the first 4 lines are missing. */
@@ -523,6 +526,43 @@ test('is not replaced while its batch is in flight, and none of its progress rep
   expect(order(rig)).toEqual(other);
   expect(numbersOf(loop.receiver)).toEqual([...range(1, 5), ...archived.slice(0, 4)]);
 });
+
+test.each([
+  ['absent', undefined, { at: 0 }, 150, [1, 4, 7]],
+  ['partly copied', Buffer.from('partial'), { at: 9, skipped: [{ after: 0, through: 6 }] }, 1e6, [1, 4]],
+])(
+  'sends a segment once that is %s at the first read of a batch, and whole at the next',
+  async (_, firstRead, reached, bytes, expected) => {
+    const whole = new MemoryStore();
+    await writeArchive(whole, windowLines(3, 1), 2);
+    const [, second = ''] = [...whole.files.keys()].filter((path) => path.startsWith('segments/')).sort();
+    const open = (store: ArchiveStore): Promise<ArchivedRecordReader> =>
+      ArchivedRecordReader.open(store, [keyFrom(1)], { journal: 'other', seq: 0 });
+    // Several reads of the archive give one batch.
+    const small = (entry: Entry): Message => ({ ...plain(entry), bytes: Buffer.from('x') });
+    let reads = 0;
+    const restored: ArchiveStore = {
+      list: (folder) => whole.list(folder),
+      read: async (path) => (path === second && ++reads === 1 ? firstRead : whole.read(path)),
+    };
+    const { origin } = await open(whole);
+    let progress: ArchiveReplay = { ...request, origin, ...reached };
+    const sent: number[] = [];
+    // A restart after each batch.
+    for (;;) {
+      const source = new ArchiveSource(progress, () => open(restored));
+      const clock = { sleep: async () => undefined };
+      const limit = { records: 10, bytes };
+      const replay = new Replay({ source, pipeline: small, limit, clock, deadLetters: new Set(), began: 1 });
+      const batch = await replay.next();
+      if (!batch) break;
+      sent.push(...batch.messages.map(({ seq }) => seq));
+      replay.acknowledged(batch, 0);
+      progress = replay.stored() ?? progress;
+    }
+    expect(sent.toSorted((a, b) => a - b)).toEqual(expected);
+  },
+);
 
 /** Segments are unpacked by threads, which the clock of the test does not wait for. */
 async function realTime(rig: Rig, condition: () => boolean): Promise<void> {

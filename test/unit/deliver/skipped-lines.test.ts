@@ -37,3 +37,21 @@ test('keeps the longest ranges of an archive with very many holes, and counts th
   expect(new Set(progress.skipped?.map(({ after, through }) => through - after))).toEqual(new Set([7]));
   expect(JSON.stringify(progress).length).toBeLessThan(10_000);
 });
+
+test('looks for each of the 256 ranges before it gives one up', () => {
+  const skipped = Array.from({ length: 256 }, (_, i) => ({ after: i * 20, through: i * 20 + 10 }));
+  const first = reached({ at: 9_000, skipped }, { after: 0, through: 5 }, lines([0, 4]));
+  expect(first).toEqual({ at: 9_000, skipped: [...lines([0, 4], [5, 10]), ...skipped.slice(1)], abandoned: 0 });
+  const missing = skipped.slice(1).flatMap(({ after, through }) => lines([after, after + 4], [after + 5, through]));
+  expect(reached(first, { after: 5, through: 9_000 }, missing).skipped).toHaveLength(256);
+});
+
+test('stays bounded when each attempt ends earlier than the one before', () => {
+  let progress: Reached = { at: 2 ** 20 };
+  for (let through = 2 ** 20; through > 2 ** 10; through /= 2) {
+    const step = through / 256;
+    const missing = Array.from({ length: 256 }, (_, i) => ({ after: i * step, through: i * step + step / 2 }));
+    progress = reached(progress, { after: 0, through }, missing);
+  }
+  expect(progress.skipped).toHaveLength(1_024);
+});
