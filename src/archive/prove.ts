@@ -301,7 +301,7 @@ interface Newest {
  * The newest checkpoint whose tiles are stored. A writer stores them between the numbered checkpoint and its
  * copy `checkpoint`. So at most the newest checkpoint may lack tiles, and only while the copy is older: an
  * old copy must not hide more lines. The copy is newer than the list if a daemon added a checkpoint after the listing.
- * Each checkpoint has more lines than the one before it: a newest one that has not stands for any number of lines.
+ * Each checkpoint has more lines than the one before it. A newest file that has not may hide any number of lines.
  */
 async function newestOf(store: ArchiveStore): Promise<Newest> {
   const [last = 0, former = 0] = (await checkpointNumbers(store)).toReversed();

@@ -3,7 +3,7 @@ import { skippedLines, type ArchiveReplay, type LineRange } from '../model/journ
 
 /** The state is written with each batch: a replay looks again for this many ranges of lines, the longest ones. */
 const maxRanges = 256;
-/** The same limit for all ranges: those that were not looked for since the archive was opened come in addition. */
+/** The limit for all stored ranges, with those that the replay has not looked for since it opened the archive. */
 const maxStored = 4 * maxRanges;
 
 /** Up to where a replay from an archive is, and what it skipped. */
