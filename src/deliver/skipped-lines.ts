@@ -3,7 +3,7 @@ import { skippedLines, type ArchiveReplay, type LineRange } from '../model/journ
 
 /** The state is written with each batch: a replay looks again for this many ranges of lines, the longest ones. */
 const maxRanges = 256;
-/** The limit for all stored ranges, with those that the replay has not looked for since it opened the archive. */
+/** At most this many ranges are stored, including ranges not yet checked again since the archive was opened. */
 const maxStored = 4 * maxRanges;
 
 /** Up to where a replay from an archive is, and what it skipped. */

@@ -78,7 +78,7 @@ interface StatusJson {
     /** Of an archive with time stamps; omitted otherwise. */
     readonly timeStamp?: { readonly newest: string | null; readonly lastError: string | null };
     /**
-     * The replay that runs, or the last ended one, or the one that the next start continues; omitted without one. `skipped`: lines that were
+     * The replay in progress, the last one, or an unfinished one that the next start resumes; omitted without one. `skipped`: lines that were
      * left out, because the archive does not have their segments. `error`: the archive cannot be read.
      */
     readonly replay?: {

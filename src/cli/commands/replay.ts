@@ -40,7 +40,7 @@ rules kept. Ledger entries are not sent. Waybill verifies the records before it 
 interrupted replay, also after a restart. Waybill logs a record that the sink rejects, and stores no dead letter.`,
   options,
   subcommands: {
-    cancel: subcommand({ summary: 'ends a replay, also one that a restart would continue', options: cancelOptions, run: cancel }),
+    cancel: subcommand({ summary: 'cancels the replay to a sink; a restart does not resume it', options: cancelOptions, run: cancel }),
   },
   examples: [
     'waybill replay --sink siem --from -7d',

@@ -137,7 +137,7 @@ test('one replay at a time, and none for a sink that accepts each record once', 
   await expect(ask({ operation: 'replay', first: 9_000 })).rejects.toThrow('nothing delivered in this range is still in the journal');
 });
 
-test('a replay is cancelled: one that runs, and one from an archive that the state stores', async () => {
+test('replay cancel ends a running replay, and an unfinished replay from an archive', async () => {
   await using rig = await Rig.make();
   const loop = await delivered(rig);
   const ask = asking(rig, loop, { resolvable: () => true });

@@ -5,7 +5,7 @@ import { skippedLines, type LineRange } from '../../../src/model/journal.ts';
 const lines = (...ends: readonly (readonly [number, number])[]): LineRange[] => ends.map(([after, through]) => ({ after, through }));
 const begin: Reached = { at: 0 };
 
-test('keeps the missing lines among those that were read, adjacent ones as one range', () => {
+test('keeps missing lines up to the last line read, and merges adjacent ranges', () => {
   const first = reached(begin, { after: 0, through: 50 }, lines([0, 10], [10, 20], [30, 40], [60, 70]));
   expect(first).toEqual({ at: 50, skipped: lines([0, 20], [30, 40]), abandoned: 0 });
   expect(skippedLines(first)).toBe(30);
