@@ -1,6 +1,7 @@
 /**
  * One line of IBM's Log Event Extended Format 2.0, tab-separated: docs/formats.md, "LEEF". The format
- * defines no escape, so a control character becomes a space.
+ * defines no escape, so a control character becomes a space. IBM permits `x09` and `0x09` for the tab in
+ * the header; the OpenTelemetry Collector reads only `0x09`.
  */
 import { ecsNumbers as ecs } from '../record/ecs.ts';
 import type { EcsEvent, EcsObserver, Encode } from '../record/event.ts';
@@ -26,7 +27,7 @@ function encodeLeef(): Encode {
     const { document, observer } = event;
     line.begin(document);
     line.part(header(observer));
-    line.text(`${headerField(document.text(ecs['event.code']) ?? '')}|x09|`);
+    line.text(`${headerField(document.text(ecs['event.code']) ?? '')}|0x09|`);
     writeAttributes(line, event);
     return line.end();
   };

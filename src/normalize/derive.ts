@@ -6,7 +6,7 @@ import type { EcsDocument } from '../record/document.ts';
 import { ecsNumbers as ecs, type EcsPath } from '../record/ecs.ts';
 import { fieldNumbers } from '../record/fields.ts';
 import type { RecordFields } from '../record/read.ts';
-import { ipVersion } from './ip.ts';
+import { canonicalIp } from './ip.ts';
 import { emailParts, fileExtension, fullName, macAddress, position } from './values.ts';
 
 const { userEmailAddress, userLastNameFirstName, currentOwnerLastNameFirstName, payloadName, ipAddress, mac, latLong, machineName } =
@@ -43,11 +43,12 @@ export function derive(document: EcsDocument, record: RecordFields, hostIdFromUu
   if (name !== undefined) document.set(ecs['file.extension'], fileExtension(name));
 
   const address = record.text(ipAddress);
-  const version = address === undefined ? undefined : ipVersion(address);
-  if (version !== undefined) {
-    document.setSame(ecs['source.ip'], ecs['source.address']);
-    document.setSame(ecs['related.ip[0]'], ecs['source.address']);
-    document.set(ecs['network.type'], version === 4 ? 'ipv4' : 'ipv6');
+  const ip = address === undefined ? undefined : canonicalIp(address);
+  if (ip !== undefined) {
+    if (ip === address) document.setSame(ecs['source.ip'], ecs['source.address']);
+    else document.set(ecs['source.ip'], ip);
+    document.setSame(ecs['related.ip[0]'], ecs['source.ip']);
+    document.set(ecs['network.type'], ip.includes(':') ? 'ipv6' : 'ipv4');
   }
   const macText = record.text(mac);
   const hardware = macText === undefined ? undefined : macOf(macText);

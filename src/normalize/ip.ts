@@ -13,6 +13,21 @@ export function ipVersion(text: string): 4 | 6 | undefined {
   return isIpv4(text) ? 4 : undefined;
 }
 
+/**
+ * The address as receivers compare it: an IPv4-mapped IPv6 address of a dual-stack host (RFC 4291
+ * section 2.5.5.2), `::ffff:192.0.2.9` or `::ffff:c000:209`, as IPv4; any other address as it is.
+ * Undefined for a text that is no address.
+ */
+export function canonicalIp(text: string): string | undefined {
+  const version = ipVersion(text);
+  if (version === undefined) return undefined;
+  if (version === 4 || !/ffff/i.test(text)) return text;
+  // A URL has the shortest form of each IPv6 address, with the last four bytes in hex.
+  const [, high, low] = /^\[::ffff:([0-9a-f]+):([0-9a-f]+)\]$/.exec(new URL(`http://[${text}]`).hostname) ?? [];
+  if (high === undefined || low === undefined) return text;
+  return [high, low].flatMap((group) => [Number.parseInt(group, 16) >> 8, Number.parseInt(group, 16) & 0xff]).join('.');
+}
+
 function isIpv4(text: string): boolean {
   let parts = 1;
   let digits = 0;

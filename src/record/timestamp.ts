@@ -23,7 +23,7 @@ export class Timestamp {
     return Math.floor(this.us / 1000);
   }
 
-  /** RFC 3339 in UTC with `Z` and no fraction or 3 to 9 digits of one: `@timestamp`. */
+  /** RFC 3339 in UTC with `Z` and a fraction of 3 to 9 digits: `@timestamp`. */
   get iso(): string {
     return this.#scan.leap ? `${this.#seconds.slice(0, 17)}59.999999Z` : `${this.#seconds}${isoFraction(this.#digits)}Z`;
   }
@@ -158,9 +158,8 @@ function isoSeconds(us: Micros): string {
   return new Date(Math.floor(us / 1_000_000) * 1000).toISOString().slice(0, 19);
 }
 
-/** A fraction with its point: three to nine digits, or nothing. */
+/** A fraction with its point, three to nine digits: some receivers read no time without a fraction. */
 function isoFraction(digits: string): string {
-  if (digits === '') return '';
   return `.${digits.length < 3 ? digits.padEnd(3, '0') : digits.slice(0, 9)}`;
 }
 

@@ -4,7 +4,7 @@
  * tests, but not the byte scanner, the table of fields, the columns, or the writer.
  */
 import { createHash } from 'node:crypto';
-import { ipVersion } from '../../../src/normalize/ip.ts';
+import { canonicalIp } from '../../../src/normalize/ip.ts';
 import { messageText } from '../../../src/normalize/message.ts';
 import type { NormalizeSettings } from '../../../src/normalize/normalizer.ts';
 import { outcomesByCode } from '../../../src/normalize/outcomes.ts';
@@ -55,8 +55,7 @@ export function ecsText(
     ...(timestamp ? [] : ['invalid_timestamp']),
   ];
   const created = microsToIso(received);
-  const version = of['ipAddress'] === undefined ? undefined : ipVersion(of['ipAddress']);
-  const ip = version === undefined ? undefined : of['ipAddress'];
+  const ip = map(of['ipAddress'], canonicalIp);
   const mac = map(of['mac'], macAddress);
   const hostId = settings.mapping.hostIdFromUuid ? of['uuid'] : undefined;
   const address = map(of['userEmailAddress'], emailParts);
@@ -97,7 +96,7 @@ export function ecsText(
       ...{ name: of['machineName']?.toLowerCase(), hostname: of['machineName'], domain: of['domainName'], id: hostId },
       ...{ mac: listOf(mac), type: of['deviceType'] },
     },
-    network: { name: of['networkName'], type: map(version, (number) => `ipv${number}`) },
+    network: { name: of['networkName'], type: map(ip, (text) => (text.includes(':') ? 'ipv6' : 'ipv4')) },
     related: {
       user: listOf(of['userId'], of['currentPayloadOwnerId'], of['userEmailAddress'], address?.name, of['currentOwnerEmailAddress']),
       ip: listOf(ip),

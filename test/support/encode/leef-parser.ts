@@ -16,7 +16,7 @@ export function parseLeef(line: string): LeefLine {
   if (/[\r\n]/.test(line)) throw new Error('a line break within a line');
   const [, vendor = '', product = '', version = '', eventId = '', delimiter, attributes = ''] =
     /^LEEF:2\.0\|([^|]*)\|([^|]*)\|([^|]*)\|([^|]*)\|([^|]*)\|(.*)$/su.exec(line) ?? [];
-  if (delimiter !== 'x09') throw new Error(`no header of LEEF 2.0 with tabs: ${line.slice(0, 200)}`);
+  if (delimiter !== '0x09') throw new Error(`no header of LEEF 2.0 with tabs: ${line.slice(0, 200)}`);
   const values = new Map<string, string>();
   for (const attribute of attributes.split('\t')) {
     const at = attribute.indexOf('=');

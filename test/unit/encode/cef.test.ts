@@ -108,6 +108,11 @@ describe('addresses', () => {
     expect(ofNetwork({}, { ipv6: 'src', geo: 'cfp' }).get('src')).toBe('203.0.113.7');
   });
 
+  test.each(['::ffff:192.0.2.9', '::ffff:c000:209'])('%s, of a dual-stack host, is an IPv4 address', (ipAddress) => {
+    const values = ofNetwork({ ipAddress });
+    expect([values.get('src'), values.has('c6a2')]).toEqual(['192.0.2.9', false]);
+  });
+
   test('an invalid address has no typed key', () => {
     const values = ofNetwork({ ipAddress: 'unknown', mac: 'n/a', latLong: 'here' });
     for (const key of ['src', 'c6a2', 'smac', 'cfp1', 'cfp1Label']) expect(values.has(key)).toBe(false);

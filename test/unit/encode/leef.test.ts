@@ -91,6 +91,11 @@ describe('without escapes', () => {
   });
 });
 
+test('the delimiter of the header is a hex value that every reader takes', () => {
+  // IBM's LEEF 2.0: "the hex value starts with 0x or x"; the OpenTelemetry Collector's ParseLEEF reads 0x and two digits only.
+  expect(lineOf(fullest).split('|')[5]).toBe('0x09');
+});
+
 describe('values', () => {
   test('long ones are truncated, never inside a character; an id that is too long is omitted', () => {
     expect(valuesOf({ payloadName: `${'x'.repeat(1022)}😀` }).get('fileName')).toBe('x'.repeat(1022));
@@ -106,6 +111,7 @@ describe('values', () => {
   test('IPv6 is an address too; a MAC of eight bytes is not', () => {
     const values = ofNetwork({ ipAddress: '2001:db8::7', mac: '0a1b.2c3d.4e5f.0102' });
     expect([values.get('src'), values.has('srcMAC')]).toEqual(['2001:db8::7', false]);
+    expect(ofNetwork({ ipAddress: '::ffff:192.0.2.9' }).get('src')).toBe('192.0.2.9');
   });
 });
 

@@ -342,6 +342,13 @@ describe('settings', () => {
     expect(document.observer).not.toHaveProperty('hostname');
     expect(documentOf(eventOf(fullest, { baseUrl: 'https://[2001:db8::1]:8443/api' })).observer.hostname).toBe('2001:db8::1');
   });
+
+  test('an IPv4 address that a dual-stack host wrote as IPv6 is IPv4; the text of the record stays', () => {
+    const record = { ...fullest, userNetwork: { ...fullest.userNetwork, ipAddress: '::ffff:192.0.2.9' } };
+    const { source, network, related, event } = documentOf(eventOf(record));
+    expect([source?.ip, source?.address, network?.type, related?.ip]).toEqual(['192.0.2.9', '::ffff:192.0.2.9', 'ipv4', ['192.0.2.9']]);
+    expect(event.original).toContain('"::ffff:192.0.2.9"');
+  });
 });
 
 describe('the message', () => {

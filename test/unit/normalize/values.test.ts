@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { describe, expect, test } from 'vitest';
-import { ipVersion } from '../../../src/normalize/ip.ts';
+import { canonicalIp, ipVersion } from '../../../src/normalize/ip.ts';
 import { emailParts, fileExtension, fullName, macAddress, position } from '../../../src/normalize/values.ts';
 
 describe('addresses', () => {
@@ -46,6 +46,28 @@ describe('addresses', () => {
 
   test.each(addresses)('%s is of version %s', (text, version) => {
     expect(ipVersion(text)).toBe(version);
+  });
+
+  // RFC 4291 section 2.5.5.2: 80 bits of zeros, 16 of ones, and the IPv4 address.
+  test.each([
+    ['::ffff:192.0.2.9', '192.0.2.9'],
+    ['::FFFF:c000:209', '192.0.2.9'],
+    ['0:0:0:0:0:ffff:c000:0209', '192.0.2.9'],
+    ['0000::ffff:192.0.2.9', '192.0.2.9'],
+    ['::ffff:0:0', '0.0.0.0'],
+    ['::ffff:255.255.255.255', '255.255.255.255'],
+    ['192.0.2.9', '192.0.2.9'],
+    // Other addresses with an IPv4 address in them: compatible (2.5.5.1), translated (RFC 2765), NAT64 (RFC 6052).
+    ['::192.0.2.9', '::192.0.2.9'],
+    ['::ffff:0:192.0.2.9', '::ffff:0:192.0.2.9'],
+    ['64:ff9b::192.0.2.9', '64:ff9b::192.0.2.9'],
+    ['1::ffff:192.0.2.9', '1::ffff:192.0.2.9'],
+    ['2001:db8::ffff', '2001:db8::ffff'],
+    ['::ffff:192.0.2.09', undefined],
+    ['::ffff:192.0.2.9%eth0', undefined],
+    ['ffff', undefined],
+  ])('%s is compared as %s', (text, address) => {
+    expect(canonicalIp(text)).toBe(address);
   });
 
   test('equals node:net, which also accepts zones', () => {
