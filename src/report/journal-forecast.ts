@@ -1,7 +1,7 @@
 /** When the journal will be full, while it keeps records for a sink that does not accept them. Pure. */
 import type { Snapshot } from '../model/snapshot.ts';
 
-export interface JournalForecast {
+interface JournalForecast {
   readonly secondsUntilFull: number;
   /** The failing sink that lags most. */
   readonly sink: string;

@@ -1,141 +1,94 @@
 /**
- * `waybill status --json` and `GET /status` (contract: docs/operations.md, "JSON of status"). Pure.
+ * The one JSON of the status: `waybill status --json`, `GET /status` and, with the windows and rates of the page, `GET /overview` (contract:
+ * docs/operations.md, "JSON of status"). Times are RFC 3339 in UTC; null: not known yet, or none. Pure.
  */
 import type { ReplayProgress } from '../model/journal.ts';
 import type { BackfillProgress } from '../model/ledger.ts';
-import type { Snapshot, SourceSnapshot } from '../model/snapshot.ts';
+import type { SinkSnapshot, Snapshot, SourceSnapshot } from '../model/snapshot.ts';
 import type { Micros } from '../model/time.ts';
 import { samples, seenWithin } from '../telemetry/delays.ts';
+import { worst } from './advice.ts';
+import { dueAfterSeconds } from './completeness.ts';
 import { rfc3339 } from './format-time.ts';
 import { journalForecast } from './journal-forecast.ts';
-import type { JournalForecast } from './journal-forecast.ts';
-import { begun, serverTime, statusCompleteness, statusSummary } from './status-summary.ts';
+import { sinkNeedsAttention } from './sink-health.ts';
+import { begun, serverTime, sourceNeedsAttention, statusCompleteness, statusSummary } from './status-summary.ts';
+import { waitLines } from './status-text.ts';
 
-interface StatusJson {
-  readonly summary: string;
-  /** For the whole ledger of every source until now, as in the report; false without a source. */
-  readonly complete: boolean;
-  readonly delivered: boolean;
-  readonly version: string;
-  readonly journal: {
-    readonly bytes: number;
-    readonly maxSize: number;
-    readonly head: number;
-    /** Set while a failing sink makes the journal grow. */
-    readonly forecast: JournalForecast | null;
-  };
-  readonly sources: readonly {
-    readonly id: string;
-    readonly state: string;
-    readonly frontier: string | null;
-    readonly closedUntil: string | null;
-    readonly polledUntil: string | null;
-    /** Server time minus frontier. */
-    readonly lagSeconds: number | null;
-    readonly gaps: number;
-    readonly lastError: string | null;
-    /** Omitted without an unfinished backfill. */
-    readonly backfills?: readonly {
-      readonly from: string;
-      readonly to: string;
-      readonly closedUntil: string;
-      readonly state: string;
-      readonly records: number;
-      readonly expected: number | null;
-      readonly perSecond: number | null;
-      readonly secondsLeft: number | null;
-    }[];
-    /**
-     * First seen minus logTimestamp, over the last one to two weeks. Percentiles in seconds; null
-     * without records, or beyond 30 d.
-     */
-    readonly delays: {
-      readonly records: number;
-      readonly p50: number | null;
-      readonly p90: number | null;
-      readonly p99: number | null;
-      readonly p999: number | null;
-    };
-  }[];
-  readonly sinks: readonly {
-    readonly id: string;
-    readonly type: string;
-    readonly state: string;
-    readonly acknowledged: number;
-    readonly lagRecords: number;
-    readonly lagSeconds: number;
-    readonly deadLetters: number;
-    readonly lastError: string | null;
-    /** True once the sink has accepted a message, in any run with this state. */
-    readonly hasDelivered: boolean;
-    /**
-     * Consecutive; null without a running daemon. The times below are null then too, and while no
-     * attempt fails.
-     */
-    readonly failedAttempts: number | null;
-    readonly failingSince: string | null;
-    readonly nextAttempt: string | null;
-    /** Of an archive with time stamps; omitted otherwise. */
-    readonly timeStamp?: { readonly newest: string | null; readonly lastError: string | null };
-    /**
-     * The replay in progress, the last one, or an unfinished one that the next start resumes; omitted without one. `skipped`: lines that were
-     * left out, because the archive does not have their segments. `error`: the archive cannot be read.
-     */
-    readonly replay?: {
-      readonly archive: string | null;
-      readonly state: ReplayProgress['state'];
-      readonly sent: number;
-      readonly rejected: number;
-      readonly skipped: number;
-      readonly error: string | null;
-    };
-  }[];
-  /** The approximate end of the daemon; null while one runs. */
-  readonly stoppedSince: string | null;
-}
-
-export function statusJson(snapshot: Snapshot): StatusJson {
+export function statusJson(snapshot: Snapshot) {
   const found = statusCompleteness(snapshot);
-  const { bytes, maxSize, head } = snapshot.journal;
+  const { bytes, maxSize, head, setAside = 0, paused } = snapshot.journal;
   return {
+    generatedAt: rfc3339(snapshot.now),
+    created: rfc3339(snapshot.created),
+    version: snapshot.version,
     summary: statusSummary(snapshot),
+    tone: toneOf(found, snapshot),
+    /** For the whole ledger of every source until now, as in the report; false without a source. */
     complete: found?.complete ?? false,
     delivered: found?.delivered ?? false,
-    version: snapshot.version,
-    journal: { bytes, maxSize, head, forecast: journalForecast(snapshot) ?? null },
-    sources: snapshot.sources.map((source) => ({
-      id: source.id,
-      state: source.state,
-      frontier: instant(source.frontier),
-      closedUntil: instant(source.closedUntil),
-      polledUntil: instant(source.polledUntil),
-      lagSeconds: begun(source) ? Math.max(0, (serverTime(source, snapshot) - source.frontier) / 1e6) : null,
-      gaps: source.gaps,
-      lastError: source.lastError ?? null,
-      ...(source.backfills?.length ? { backfills: source.backfills.map(backfillJson) } : {}),
-      delays: delaysOf(source),
-    })),
-    sinks: snapshot.sinks.map(
-      ({ id, type, state, acknowledged, lagRecords, lagSeconds, deadLetters, lastError, hasDelivered, ...attempts }) => ({
-        id,
-        type,
-        state,
-        acknowledged,
-        lagRecords,
-        lagSeconds,
-        deadLetters,
-        lastError: lastError ?? null,
-        hasDelivered,
-        failedAttempts: attempts.attempts ?? null,
-        failingSince: attempts.failingSince === undefined ? null : rfc3339(attempts.failingSince),
-        nextAttempt: attempts.nextAttempt === undefined ? null : rfc3339(attempts.nextAttempt),
-        ...(attempts.timeStamp && {
-          timeStamp: { newest: instant(attempts.timeStamp.newest ?? 0), lastError: attempts.timeStamp.lastError ?? null },
-        }),
-        ...(attempts.replay && { replay: replayJson(attempts.replay) }),
-      }),
-    ),
-    stoppedSince: snapshot.stopped ? rfc3339(snapshot.stopped.since) : null,
+    /** Sinks that lack a proven window. */
+    lacking: (found?.shortfalls ?? []).map(({ id }) => id),
+    /** While nothing is due yet. */
+    firstProof: optional(found?.nothingDue?.firstProof),
+    advice: worst(snapshot) ?? null,
+    waits: waitLines(snapshot, 'UTC'),
+    /** `bytes` includes `reserved`. `forecast`: set while a failing sink makes the journal grow. */
+    journal: { bytes, reserved: setAside, maxSize, head, paused: paused ?? null, forecast: journalForecast(snapshot) ?? null },
+    sources: snapshot.sources.map((source) => sourceJson(source, snapshot)),
+    sinks: snapshot.sinks.map(sinkJson),
+    /** The approximate end of the daemon; null while one runs. */
+    stoppedSince: optional(snapshot.stopped?.since),
+  };
+}
+
+function sourceJson(source: SourceSnapshot, snapshot: Snapshot) {
+  const { id, state, frontier, trouble, held, lastError, collected, late, gaps, recountsOverdue } = source;
+  return {
+    id,
+    state: snapshot.stopped && state === 'active' ? 'stopped' : state,
+    needsAttention: sourceNeedsAttention(source),
+    message: held?.message ?? trouble ?? null,
+    lastError: lastError ?? null,
+    frontier: instant(frontier),
+    closedUntil: instant(source.closedUntil),
+    polledUntil: instant(source.polledUntil),
+    /** Server time minus frontier. */
+    lagSeconds: begun(source) ? Math.max(0, (serverTime(source, snapshot) - frontier) / 1e6) : null,
+    dueAfterSeconds: dueAfterSeconds(source.closeDelaySeconds),
+    lastSuccess: optional(source.lastSuccess),
+    records: collected,
+    late,
+    gaps,
+    recountsOverdue,
+    ...(source.backfills?.length ? { backfills: source.backfills.map(backfillJson) } : {}),
+    delays: delaysOf(source),
+  };
+}
+
+function sinkJson(sink: SinkSnapshot) {
+  const { id, type, state, acknowledged, lagRecords, lagSeconds, deadLetters, hasDelivered, timeStamp, replay } = sink;
+  return {
+    id,
+    type,
+    state,
+    needsAttention: sinkNeedsAttention(sink),
+    message: sink.trouble ?? null,
+    acknowledged,
+    lagRecords,
+    lagSeconds,
+    deadLetters,
+    /** Stays after a recovery: then `failedAttempts` is 0. */
+    lastError: sink.lastError ?? null,
+    lastSuccess: optional(sink.lastSuccess),
+    /** True once the sink has accepted a message, in any run with this state. */
+    hasDelivered,
+    /** Consecutive; null without a running daemon. */
+    failedAttempts: sink.attempts ?? null,
+    failingSince: optional(sink.failingSince),
+    nextAttempt: optional(sink.nextAttempt),
+    ...(timeStamp && { timeStamp: { newest: optional(timeStamp.newest), lastError: timeStamp.lastError ?? null } }),
+    ...(replay && { replay: replayJson(replay) }),
   };
 }
 
@@ -156,7 +109,8 @@ function backfillJson({ from, to, closedUntil, state, records, order, perSecond,
   };
 }
 
-function delaysOf({ delays }: SourceSnapshot): StatusJson['sources'][number]['delays'] {
+/** First seen minus logTimestamp, over the last one to two weeks. Percentiles in seconds; null without records, or beyond 30 d. */
+function delaysOf({ delays }: SourceSnapshot) {
   const within = (share: number): number | null => {
     const seconds = delays && seenWithin(delays, share);
     return seconds !== undefined && Number.isFinite(seconds) ? seconds : null;
@@ -166,4 +120,20 @@ function delaysOf({ delays }: SourceSnapshot): StatusJson['sources'][number]['de
 
 function instant(at: Micros): string | null {
   return at === 0 ? null : rfc3339(at);
+}
+
+function optional(at: Micros | undefined): string | null {
+  return at === undefined ? null : rfc3339(at);
+}
+
+/**
+ * The color of the summary: nothing to do, nothing due yet, attention needed, or a part of the
+ * ledger is not proven.
+ */
+function toneOf(found: ReturnType<typeof statusCompleteness>, snapshot: Snapshot): 'good' | 'waiting' | 'warning' | 'bad' {
+  const isAdvised = worst(snapshot) !== undefined;
+  if (!found) return 'warning';
+  if (found.nothingDue) return isAdvised ? 'warning' : 'waiting';
+  if (!found.complete) return 'bad';
+  return found.delivered && !isAdvised ? 'good' : 'warning';
 }

@@ -1,18 +1,12 @@
 /**
- * The data of the status page as JSON: `GET /status` with the most urgent problem, the waits of the
- * daemon, the newest windows, rates, and the history of one source. Summary and order are the same
- * as in `status`: sources and sinks with problems come first. Pure.
+ * The data of the status page: the JSON of `GET /status` with problems first, and the newest windows, rates, and the history of one source.
+ * Pure.
  */
 import type { LedgerReportState } from '../../model/ledger-report.ts';
-import type { SinkSnapshot, Snapshot, SourceSnapshot } from '../../model/snapshot.ts';
+import type { Snapshot } from '../../model/snapshot.ts';
 import type { Micros } from '../../model/time.ts';
 import { WaybillError } from '../../errors.ts';
-import { worst } from '../../report/advice.ts';
-import { rfc3339 } from '../../report/format-time.ts';
-import { sinkNeedsAttention } from '../../report/sink-health.ts';
-import { byTrouble, sinkTrouble, sourceTrouble, waitLines } from '../../report/status-text.ts';
-import { dueAfterSeconds } from '../../report/completeness.ts';
-import { begun, serverTime, sourceNeedsAttention, statusCompleteness } from '../../report/status-summary.ts';
+import { byTrouble, sinkTrouble, sourceTrouble } from '../../report/status-text.ts';
 import { statusJson } from '../../report/status-json.ts';
 import type { History } from './history.ts';
 
@@ -35,9 +29,7 @@ export interface Overview {
 }
 
 /** The parsed text of an overview: the type of the data in the page's script. */
-export type OverviewJson = Omit<ReturnType<typeof commonOf>, 'sources' | 'sinks'> & {
-  readonly sources: readonly ReturnType<typeof sourceJson>[];
-  readonly sinks: readonly ReturnType<typeof sinkJson>[];
+export type OverviewJson = ReturnType<typeof statusWith> & {
   /** The windows and history of one source; null without any source. */
   readonly detail: ReturnType<typeof detailOf> | null;
 };
@@ -54,11 +46,7 @@ export function windowsWanted(sources: number): number {
 export function overviewOf(snapshot: Snapshot, windows: ReadonlyMap<string, readonly ShownWindow[]>, history: History): Overview {
   const sources = snapshot.sources.toSorted(byTrouble(sourceTrouble));
   const sinks = snapshot.sinks.toSorted(byTrouble(sinkTrouble));
-  const common = JSON.stringify({
-    ...commonOf(snapshot),
-    sources: sources.map((source) => sourceJson(source, snapshot, windows.get(source.id) ?? [], history)),
-    sinks: sinks.map((sink) => sinkJson(sink, history)),
-  });
+  const common = JSON.stringify(statusWith({ ...snapshot, sources, sinks }, windows, history));
   const texts = new Map<string | undefined, string>();
   return {
     text: (id) => {
@@ -77,82 +65,17 @@ export function overviewOf(snapshot: Snapshot, windows: ReadonlyMap<string, read
   };
 }
 
-function commonOf(snapshot: Snapshot) {
-  const { version, summary, complete, delivered, journal } = statusJson(snapshot);
-  const found = statusCompleteness(snapshot);
-  const firstProof = found?.nothingDue?.firstProof;
+function statusWith(snapshot: Snapshot, windows: ReadonlyMap<string, readonly ShownWindow[]>, history: History) {
+  const { sources, sinks, ...common } = statusJson(snapshot);
   return {
-    generatedAt: rfc3339(snapshot.now),
-    created: rfc3339(snapshot.created),
-    version,
-    summary,
-    complete,
-    delivered,
-    tone: toneOf(found, snapshot),
-    lacking: (found?.shortfalls ?? []).map(({ id }) => id),
-    /** The approximate time of the first proof, while nothing is due yet. */
-    firstProof: firstProof === undefined ? null : rfc3339(firstProof),
-    advice: worst(snapshot) ?? null,
-    waits: waitLines(snapshot, 'UTC'),
-    // Like the text of `status`, this omits the space that is set aside.
-    journal: { ...journal, bytes: journal.bytes - (snapshot.journal.setAside ?? 0), paused: snapshot.journal.paused ?? null },
-  };
-}
-
-/**
- * The color of the summary: nothing to do, nothing due yet, attention needed, or a part of the
- * ledger is not proven.
- */
-function toneOf(found: ReturnType<typeof statusCompleteness>, snapshot: Snapshot): 'good' | 'waiting' | 'warning' | 'bad' {
-  const isAdvised = worst(snapshot) !== undefined;
-  if (!found) return 'warning';
-  if (found.nothingDue) return isAdvised ? 'warning' : 'waiting';
-  if (!found.complete) return 'bad';
-  return found.delivered && !isAdvised ? 'good' : 'warning';
-}
-
-function sourceJson(source: SourceSnapshot, snapshot: Snapshot, windows: readonly ShownWindow[], history: History) {
-  const { id, state, frontier, lastSuccess, collected, late, gaps, trouble, lastError, held, recountsOverdue } = source;
-  return {
-    id,
-    state: snapshot.stopped && state === 'active' ? 'stopped' : state,
-    needsAttention: sourceNeedsAttention(source),
-    message: held?.message ?? trouble ?? null,
-    lastError: lastError ?? null,
-    frontier: begun(source) ? rfc3339(frontier) : null,
-    lagSeconds: begun(source) ? Math.max(0, (serverTime(source, snapshot) - frontier) / 1e6) : null,
-    dueAfterSeconds: dueAfterSeconds(source.closeDelaySeconds),
-    lastSuccess: lastSuccess === undefined ? null : rfc3339(lastSuccess),
-    collected,
-    late,
-    gaps,
-    recountsOverdue,
-    recordsPerSecond: history.sourceRate(id) ?? null,
-    /** One letter for each window, oldest first. */
-    strip: windows.map(letterOf).join(''),
-  };
-}
-
-function sinkJson(sink: SinkSnapshot, history: History) {
-  const { id, type, state, lagRecords, lagSeconds, deadLetters, lastSuccess, lastError, trouble, hasDelivered, attempts, nextAttempt } =
-    sink;
-  return {
-    id,
-    type,
-    state,
-    needsAttention: sinkNeedsAttention(sink),
-    lagRecords,
-    lagSeconds,
-    deadLetters,
-    hasDelivered,
-    perSecond: history.sinkRate(id) ?? null,
-    message: trouble ?? null,
-    // After a recovery, `isFailing` is false and `lastError` stays.
-    lastError: lastError ?? null,
-    isFailing: state === 'retrying' || state === 'blocked' || (attempts ?? 0) > 0,
-    lastSuccess: lastSuccess === undefined ? null : rfc3339(lastSuccess),
-    attempts: attempts ?? null,
-    nextAttempt: nextAttempt === undefined ? null : rfc3339(nextAttempt),
+    ...common,
+    sources: sources.map((source) => ({
+      ...source,
+      recordsPerSecond: history.sourceRate(source.id) ?? null,
+      /** One letter for each window, oldest first. */
+      strip: (windows.get(source.id) ?? []).map(letterOf).join(''),
+    })),
+    sinks: sinks.map((sink) => ({ ...sink, recordsPerSecond: history.sinkRate(sink.id) ?? null })),
   };
 }
 

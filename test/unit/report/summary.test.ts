@@ -190,15 +190,19 @@ test('status as JSON has exactly the shape of the contract', () => {
     stopped: { since: now },
   });
   expect(JSON.parse(JSON.stringify(statusJson(asked)))).toEqual({
-    summary: statusSummary(asked),
-    complete: false,
-    delivered: true,
-    version: '0.1.0',
-    journal: { bytes: 52_428_800, maxSize: 10_737_418_240, head: 12_345, forecast: null },
+    ...{ generatedAt: '2026-11-20T03:03:00Z', created: '2026-11-01T00:00:00Z', version: '0.1.0' },
+    ...{ summary: statusSummary(asked), tone: 'bad', complete: false, delivered: true, lacking: [], firstProof: null, waits: [] },
+    advice: {
+      what: 'No daemon runs; the state was last written 0 s ago.',
+      lost: 'Nothing is lost while the service keeps its log. The daemon collects it after the next start.',
+      operation: 'start it (waybill run, or your service manager); the end of its log shows why it ended.',
+    },
+    journal: { bytes: 52_428_800, reserved: 0, maxSize: 10_737_418_240, head: 12_345, paused: null, forecast: null },
     sources: [
       {
         id: 'production',
-        state: 'active',
+        ...{ state: 'stopped', needsAttention: false, message: null },
+        ...{ dueAfterSeconds: 2_700, lastSuccess: '2026-11-20T03:02:58Z', records: 12_345, late: 7, recountsOverdue: 0 },
         frontier: '2026-11-20T02:45:00Z',
         closedUntil: '2026-11-20T02:45:00Z',
         polledUntil: '2026-11-20T03:02:55.25Z',
@@ -208,7 +212,9 @@ test('status as JSON has exactly the shape of the contract', () => {
         delays: { records: 100, p50: 1, p90: 1, p99: 20, p999: null },
       },
       {
-        ...{ id: 'new', state: 'active', frontier: null, closedUntil: null, polledUntil: null, lagSeconds: null, gaps: 0, lastError: null },
+        ...{ id: 'new', state: 'stopped', needsAttention: false, message: null, lastError: null },
+        ...{ frontier: null, closedUntil: null, polledUntil: null, lagSeconds: null, gaps: 0 },
+        ...{ dueAfterSeconds: 2_700, lastSuccess: '2026-11-20T03:02:58Z', records: 12_345, late: 7, recountsOverdue: 0 },
         delays: { records: 0, p50: null, p90: null, p99: null, p999: null },
       },
     ],
@@ -216,7 +222,7 @@ test('status as JSON has exactly the shape of the contract', () => {
       {
         id: 'siem',
         type: 'elasticsearch',
-        state: 'active',
+        ...{ state: 'active', needsAttention: false, message: null, lastSuccess: '2026-11-20T03:02:59Z' },
         acknowledged: 12_345,
         lagRecords: 3,
         lagSeconds: 1.5,

@@ -203,9 +203,9 @@ function tiles({ sources, sinks, journal, delivered, lacking, complete, firstPro
   const needy = [...sources, ...sinks].filter(({ needsAttention }) => needsAttention).map(({ id }) => id);
   const names = needy.length > 3 ? `${needy.slice(0, 3).join(', ')} and ${needy.length - 3} more` : needy.join(', ');
   const needs = tile('Needs attention', needy.length === 0 ? 'nothing' : names, `${counted(polled.length, 'source')}, ${counted(active.length, 'sink')}`, needy.length === 0 ? 'good' : 'bad'); // prettier-ignore
-  const meter = html('progress', { max: journal.maxSize, value: journal.bytes, 'aria-label': 'Journal used' });
+  const meter = html('progress', { max: journal.maxSize, value: journal.bytes - journal.reserved, 'aria-label': 'Journal used' });
   const [used, tone] = journalState(journal);
-  const space = tile('Journal', `${size(journal.bytes)} of ${size(journal.maxSize)}`, used, tone, [meter]);
+  const space = tile('Journal', `${size(journal.bytes - journal.reserved)} of ${size(journal.maxSize)}`, used, tone, [meter]);
   return [until, delivery, needs, space];
 }
 

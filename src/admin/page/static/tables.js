@@ -77,7 +77,7 @@ function stripOf(strip) {
 export function sourcesTable(sources, now, chosen) {
   if (sources.length === 0) return html('p', { class: 'empty' }, 'No source.');
   const rows = sources.slice(0, maxRows).map((source) => {
-    const { id, state, needsAttention, message, lastError, frontier, lagSeconds, lastSuccess, collected, late, gaps } = source;
+    const { id, state, needsAttention, message, lastError, frontier, lagSeconds, lastSuccess, records, late, gaps } = source;
     const isDoubled = message !== null && lastError !== null && message.includes(lastError);
     const until =
       frontier === null || lagSeconds === null || source.strip === ''
@@ -100,7 +100,7 @@ export function sourcesTable(sources, now, chosen) {
       cell('Newest windows', [stripOf(source.strip)]),
       cell('Last response', lastSuccess === null ? 'none yet' : `${span((now - Date.parse(lastSuccess)) / 1000)} ago`),
       cell('Rate', perSecond(source.recordsPerSecond), true),
-      cell('Records', grouped(collected), true),
+      cell('Records', grouped(records), true),
       cell('Late', grouped(late), true),
       cell('Gaps', gaps === 0 ? '0' : [html('strong', { class: 'bad-text' }, grouped(gaps))], true),
     );
@@ -116,9 +116,10 @@ export function sourcesTable(sources, now, chosen) {
 export function sinksTable(sinks, now) {
   if (sinks.length === 0) return html('p', { class: 'empty' }, 'No sink.');
   const rows = sinks.slice(0, maxRows).map((sink) => {
-    const { id, type, state, needsAttention, message, lastError, isFailing, attempts, nextAttempt, lagRecords, lagSeconds } = sink;
+    const { id, type, state, needsAttention, message, lastError, failedAttempts, nextAttempt, lagRecords, lagSeconds } = sink;
     const { lastSuccess, hasDelivered, deadLetters } = sink;
-    const tries = attempts === null || attempts === 0 ? null : `${counted(attempts, 'attempt')} failed.`;
+    const tries = failedAttempts ? `${counted(failedAttempts, 'attempt')} failed.` : null;
+    const isFailing = state === 'retrying' || state === 'blocked' || tries !== null;
     const left = nextAttempt === null ? 0 : (Date.parse(nextAttempt) - now) / 1000;
     const next = isFailing && left > 0 ? `Next attempt in ${span(left)}.` : null;
     const delivery =
@@ -130,7 +131,7 @@ export function sinksTable(sinks, now) {
       html('th', { scope: 'row' }, id, ' ', html('small', { class: 'note' }, type)),
       cell('State', [badge(state, needsAttention), ...note(tries), ...note(next)]),
       cell('Lag', lagRecords === 0 ? 'nothing waits' : `${counted(lagRecords, 'record')} (${span(lagSeconds)})`),
-      cell('Rate', perSecond(sink.perSecond), true),
+      cell('Rate', perSecond(sink.recordsPerSecond), true),
       cell('Last delivery', delivery),
       cell('Last error', error === null ? 'none' : [isFailing ? error : html('span', { class: 'note' }, `resolved: ${error}`)]),
       cell('Dead letters', deadLetters === 0 ? '0' : [html('strong', { class: 'bad-text' }, grouped(deadLetters))], true),
