@@ -9,6 +9,7 @@ import type { Rejection } from '../model/sink.ts';
 import { traced, type Log, type Tracer } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
 import type { Pauses } from './pauses.ts';
+import { rejectionCode } from './rejection-code.ts';
 import type { RetryPolicy } from './retry-policy.ts';
 
 /**
@@ -93,7 +94,7 @@ export class Acknowledger {
     await this.commit(() => journal.acknowledge(id, acknowledgement, deadLetters), stop);
     this.#flushAt = undefined;
     // The server's message may quote the record: only the dead letter stores it, not the log.
-    for (const { seq, code } of rejections) log.write('sink.dead_letter', { sink: id, seq, code });
+    for (const { seq, code } of rejections) log.write('sink.dead_letter', { sink: id, seq, code: rejectionCode(code) });
   }
 
   /** Acknowledges entries that are not for this sink. */

@@ -4,7 +4,7 @@
  */
 export type Level = 'debug' | 'info' | 'warn' | 'error';
 
-interface LogEvent {
+export interface LogEvent {
   readonly level: Level;
   /** Constant; fields contain the values. */
   readonly message: string;
@@ -12,6 +12,8 @@ interface LogEvent {
   readonly fields: string;
   /** For docs/logs.md: the cause, and what to do. */
   readonly meaning: string;
+  /** Reports the end of every failure of its source or sink: the log writes omitted failures before it, and none of them after it. */
+  readonly recovers?: boolean;
 }
 
 export const logEvents = {
@@ -246,6 +248,7 @@ export const logEvents = {
     message: 'source responds again',
     fields: 'source after',
     meaning: 'A request succeeded. `after` is the code of the previous failure.',
+    recovers: true,
   },
   'source.paused': {
     level: 'error',
@@ -258,6 +261,7 @@ export const logEvents = {
     message: 'collection resumed',
     fields: 'source seconds',
     meaning: 'The journal has room again. Collection was paused for `seconds`.',
+    recovers: true,
   },
   'source.page_unreadable': {
     level: 'warn',
@@ -295,6 +299,7 @@ export const logEvents = {
     message: 'suspension ended',
     fields: 'source reason detail since fields windows',
     meaning: 'The service shows everything again, or an operator accepted the loss.',
+    recovers: true,
   },
   'source.fields_restored': {
     level: 'info',
@@ -383,6 +388,7 @@ export const logEvents = {
     message: 'unbounded query accepted again',
     fields: 'source',
     meaning: 'The service accepts a query without times again.',
+    recovers: true,
   },
   'source.ledger_started': {
     level: 'info',
@@ -526,7 +532,13 @@ export const logEvents = {
     fields: 'sink code attempts retryInMs error',
     meaning: 'A setting, permission or certificate is wrong, and an operator must correct it. Attempts continue.',
   },
-  'sink.delivery_resumed': { level: 'info', message: 'delivery resumed', fields: 'sink', meaning: 'The sink accepts messages again.' },
+  'sink.delivery_resumed': {
+    level: 'info',
+    message: 'delivery resumed',
+    fields: 'sink',
+    meaning: 'The sink accepts messages again.',
+    recovers: true,
+  },
   'sink.dead_letter': {
     level: 'error',
     message: 'record rejected permanently, stored as a dead letter',

@@ -1,11 +1,12 @@
 /**
  * The log: one line for each event on standard error, as JSON, ECS JSON or text. log-fields.ts redacts the fields. The same failure of
- * the same source or sink is written at most once a minute, with the number of omitted lines.
+ * the same source or sink is written at most once a minute, with the number of omitted lines and the time of the last one. No line about a
+ * failure follows the line that reports its end.
  */
 import { createRequire } from 'node:module';
 import { pino } from 'pino';
 import { WaybillError } from '../errors.ts';
-import { logEvents, type Level, type LogEventCode } from '../model/log-events.ts';
+import { logEvents, type Level, type LogEvent, type LogEventCode } from '../model/log-events.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
 import { presentable } from './log-fields.ts';
@@ -81,28 +82,37 @@ export function createLog(
     const temporary = nearest((name) => chosen.get(name)?.level, component) ?? chosen.get('')?.level;
     return levels.indexOf(temporary ?? nearest((name) => settings.levels[name], component) ?? overriding ?? settings.level);
   };
-  const writeRepeated = (key: string, repeated: Repeated): void => {
+  /** Writes what a key omitted, and forgets the key. */
+  const release = (key: string): boolean => {
+    const repeated = quiet.get(key);
     quiet.delete(key);
-    if (repeated.count === 0) return;
-    write(repeated.event, repeated.component, { ...repeated.fields, repeated: repeated.count });
-    // The line that was just written starts a new minute.
-    quiet.set(key, { ...repeated, since: clock.monotonic(), count: 0 });
+    if (!repeated || repeated.count === 0) return false;
+    const { event, component, fields, count, lastAt } = repeated;
+    write(event, component, { ...fields, repeated: count, lastAt: new Date(lastAt).toISOString() });
+    return true;
+  };
+  const silence = (key: string, repeated: Repeated): void => {
+    quiet.set(key, repeated);
+    const due = (): void => {
+      // The line that was just written starts a new minute.
+      if (quiet.get(key)?.started === repeated.started && release(key)) silence(key, { ...repeated, started: Symbol(), count: 0 });
+    };
+    clock.sleep(quietMs, ended.signal).then(due, () => undefined);
   };
   const report = (event: LogEventCode, component: string, fields: object): void => {
-    const { level } = logEvents[event];
-    if (levels.indexOf(level) < threshold(component)) return;
-    const now = clock.monotonic();
+    const { level, recovers = false }: LogEvent = logEvents[event];
     const shown = { ...presentable(fields), ...currentIds() };
+    if (recovers) for (const [key, { subject }] of [...quiet]) if (subject === subjectOf(shown)) release(key);
+    if (levels.indexOf(level) < threshold(component)) return;
     const key = level === 'warn' || level === 'error' ? failureKey(event, shown) : undefined;
     const known = key === undefined ? undefined : quiet.get(key);
-    if (key !== undefined && known && now - known.since < quietMs) {
-      quiet.set(key, { ...known, component, fields: shown, count: known.count + 1 });
+    if (key !== undefined && known) {
+      quiet.set(key, { ...known, component, fields: shown, count: known.count + 1, lastAt: clock.now() });
       return;
     }
-    if (key !== undefined) quiet.delete(key);
-    for (const [other, repeated] of [...quiet]) if (now - repeated.since >= quietMs) writeRepeated(other, repeated);
-    write(event, component, known && known.count > 0 ? { ...shown, repeated: known.count } : shown);
-    if (key !== undefined) quiet.set(key, { event, component, fields: shown, since: now, count: 0 });
+    write(event, component, shown);
+    const repeated = { event, component, fields: shown, subject: subjectOf(shown), started: Symbol(), count: 0, lastAt: 0 };
+    if (key !== undefined) silence(key, repeated);
   };
   const componentLog = (component: string): ComponentLog => {
     if (component !== '') components.add(component);
@@ -130,7 +140,7 @@ export function createLog(
     components: () => [...components],
     flush: () => {
       ended.abort();
-      for (const [key, repeated] of [...quiet]) writeRepeated(key, repeated);
+      for (const key of [...quiet.keys()]) release(key);
     },
     lost: () => output.lost,
   };
@@ -139,9 +149,16 @@ export function createLog(
 interface Repeated {
   readonly event: LogEventCode;
   readonly component: string;
+  /** Of the last omitted line. */
   readonly fields: Record<string, unknown>;
-  readonly since: number;
+  /** The source or sink that fails. */
+  readonly subject: unknown;
+  /** Identifies the minute. */
+  readonly started: symbol;
+  /** Omitted lines. */
   readonly count: number;
+  /** Time of the last omitted line, ms since 1970. */
+  readonly lastAt: number;
 }
 
 type Write = (event: LogEventCode, component: string, fields: Record<string, unknown>) => void;
@@ -169,7 +186,7 @@ function formatter(
   return (event, component, fields) => {
     const { level, message } = logEvents[event];
     if (ecs) logger[level]({ 'event.action': event, ...ecsFields(component, fields) }, message);
-    else if (pretty) logger[level](...prettyFields(component, fields, message));
+    else if (pretty) logger[level](...prettyFields(event, component, fields, message));
     else logger[level]({ event, ...plainFields(component, fields) }, message);
     return pretty?.(written) ?? written;
   };
@@ -191,12 +208,12 @@ function prettyLine(colorize: boolean): (line: string) => string {
 }
 
 /** Moves error and detail from the fields into the message. */
-function prettyFields(component: string, fields: Record<string, unknown>, message: string): [object, string] {
+function prettyFields(event: LogEventCode, component: string, fields: Record<string, unknown>, message: string): [object, string] {
   const { error, detail, ...others } = plainFields(component, fields);
   const reasons = isErrorFields(error) ? [error.message, ...(error.causes ?? [])] : [];
   const sentence = [message, ...(typeof detail === 'string' ? [detail] : []), ...reasons];
   const code = failureCode(fields);
-  const rest = { ...others, ...(code !== undefined && { code }), ...(error !== undefined && !isErrorFields(error) && { error }) };
+  const rest = { event, ...others, ...(code !== undefined && { code }), ...(error !== undefined && !isErrorFields(error) && { error }) };
   const once = sentence.filter((part, i) => !sentence.slice(0, i).some((before) => before.includes(part)));
   return [rest, printable(once.join(': '))];
 }
@@ -228,6 +245,10 @@ function ecsFields(component: string, fields: Record<string, unknown>): Record<s
 function failureKey(event: LogEventCode, fields: Record<string, unknown>): string | undefined {
   const code = failureCode(fields);
   return code === undefined ? undefined : JSON.stringify([event, code, fields['source'], fields['sink'], fields['id']]);
+}
+
+function subjectOf(fields: Record<string, unknown>): unknown {
+  return fields['source'] ?? fields['sink'] ?? fields['id'];
 }
 
 function failureCode(fields: Record<string, unknown>): string | undefined {

@@ -2,6 +2,7 @@
 import { loadConfig, type Config } from '../../config/load.ts';
 import type { StateSettings } from '../../config/state-settings.ts';
 import { maxDeadLetters } from '../../daemon/operations/requests.ts';
+import { rejectionCode } from '../../deliver/rejection-code.ts';
 import { WaybillError } from '../../errors.ts';
 import { isDeadLetter, deadLettersOf, recordOfDeadLetter, type DeadLetterRow } from '../../journal/dead-letters.ts';
 import { printable } from '../../escape.ts';
@@ -103,26 +104,10 @@ function list(deadLetters: readonly DeadLetterRow[], json: boolean, io: Io): voi
   else {
     const columns = ['SINK', right('ENTRY'), 'SOURCE', 'RECORD TIME', 'REJECTED', 'CODE', right('ATTEMPTS'), 'STATE'];
     const rows = deadLetters.map(({ sink, seq, source, time, at, code, attempts, state }) => [
-      ...[sink, String(seq), source, time === undefined ? '-' : rfc3339(time), rfc3339(at), codeText(code), String(attempts), state],
+      ...[sink, String(seq), source, time === undefined ? '-' : rfc3339(time), rfc3339(at), rejectionCode(code), String(attempts), state],
     ]);
     printTable(io, columns, rows);
   }
-}
-
-/**
- * Splunk's text for the codes of its rejections; other sinks have textual codes. None quotes a
- * record.
- */
-const refusals: ReadonlyMap<string, string> = new Map([
-  ['6', 'Invalid data format'],
-  ['12', 'Event field is required'],
-  ['13', 'Event field cannot be blank'],
-  ['15', 'Error in handling indexed fields'],
-]);
-
-export function codeText(code: string): string {
-  const meaning = refusals.get(code);
-  return meaning === undefined ? code : `${code} (${meaning})`;
 }
 
 /** Without the record, and without the message of the sink, which may quote it. */

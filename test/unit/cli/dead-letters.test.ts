@@ -1,7 +1,7 @@
 /** `dead-letters list` shows the receiver's code with the text of the receiver's documentation. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { codeText } from '../../../src/cli/commands/dead-letters.ts';
+import { rejectionCode } from '../../../src/deliver/rejection-code.ts';
 
 const table = readFileSync(new URL('../../fixtures/splunk-hec-reply-codes.csv', import.meta.url), 'utf8');
 
@@ -11,10 +11,10 @@ test('a code with which Splunk rejects data is shown with its text', () => {
       .split('\n')
       .find((line) => line.startsWith(`${code},`))
       ?.split(',')[3];
-    expect(codeText(String(code))).toBe(`${code} (${text})`);
+    expect(rejectionCode(String(code))).toBe(`${code} (${text})`);
   }
 });
 
 test('another code stays unchanged', () => {
-  expect(codeText('document_parsing_exception')).toBe('document_parsing_exception');
+  expect(rejectionCode('document_parsing_exception')).toBe('document_parsing_exception');
 });

@@ -411,6 +411,17 @@ describe('some messages rejected', () => {
     expect(JSON.stringify(loop.lines)).not.toContain('Ann.docx');
   });
 
+  test('are logged with the meaning of a code that is a number', async () => {
+    await using rig = await Rig.make();
+    const loop = rig.loop({ records: 1 });
+    loop.receiver.answer = () => ({ rejections: [{ seq: 1, code: '6', message: 'Invalid data format' }] });
+    await append(rig.journal, 1);
+    loop.run();
+    await rig.clock.advance(0);
+    const logged = loop.lines.filter(({ event }) => event === 'sink.dead_letter').map(({ fields }) => fields['code']);
+    expect(logged).toEqual(['6 (Invalid data format)']);
+  });
+
   test('all of them: the sink has responded and accepted none', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 2 });

@@ -197,26 +197,23 @@ describe('redaction', () => {
 });
 
 describe('repeated failures', () => {
-  test('one line a minute for each code and id, with the number of omitted lines', () => {
+  test('one line a minute for each code and id, with the number of omitted lines and the time of the last one', async () => {
     const { root, clock, lines } = start();
     for (let i = 0; i < 13; i += 1) {
-      clock.ms = i * 10_000;
+      if (i > 0) await clock.advance(10_000);
       root.write('sink.delivery_failed', { code: 'sink_unavailable', sink: 'siem' });
       root.write('sink.delivery_failed', { code: 'sink_unavailable', sink: 'lake' });
     }
-    const of = (sink: string) => lines().filter((l) => l['sink'] === sink);
-    expect(of('siem').map((l) => [l['time'], l['repeated']])).toEqual([
-      ['2026-11-20T03:00:00.000Z', undefined],
-      ['2026-11-20T03:01:00.000Z', 5],
-      ['2026-11-20T03:02:00.000Z', 5],
-    ]);
-    // A failure right after another one's line writes its count there, and then waits its own
-    // minute.
-    expect(of('lake').map((l) => [l['time'], l['repeated']])).toEqual([
-      ['2026-11-20T03:00:00.000Z', undefined],
-      ['2026-11-20T03:01:00.000Z', 5],
-      ['2026-11-20T03:02:00.000Z', 6],
-    ]);
+    for (const sink of ['siem', 'lake'])
+      expect(
+        lines()
+          .filter((l) => l['sink'] === sink)
+          .map((l) => [l['time'], l['repeated'], l['lastAt']]),
+      ).toEqual([
+        ['2026-11-20T03:00:00.000Z', undefined, undefined],
+        ['2026-11-20T03:01:00.000Z', 5, '2026-11-20T03:00:50.000Z'],
+        ['2026-11-20T03:02:00.000Z', 6, '2026-11-20T03:01:50.000Z'],
+      ]);
   });
 
   test('failures differ by event and code; a line without a code is never omitted', () => {
@@ -232,22 +229,46 @@ describe('repeated failures', () => {
     expect(lines()).toHaveLength(7);
   });
 
-  test('the count is written with the next line after the minute, or at the end', () => {
+  test('the count is written after a minute without another line, or at the end', async () => {
     const { root, clock, flush, lines } = start();
     for (let i = 0; i < 4; i += 1) root.write('sink.delivery_failed', { code: 'sink_unavailable', sink: 'siem', attempts: i });
-    clock.ms = 61_000;
-    root.write('sink.delivery_resumed');
-    expect(lines().map((l) => [l['event'], l['attempts'], l['repeated']])).toEqual([
-      ['sink.delivery_failed', 0, undefined],
-      ['sink.delivery_failed', 3, 3],
-      ['sink.delivery_resumed', undefined, undefined],
+    await clock.advance(60_000);
+    expect(lines().map((l) => [l['time'], l['attempts'], l['repeated'], l['lastAt']])).toEqual([
+      ['2026-11-20T03:00:00.000Z', 0, undefined, undefined],
+      ['2026-11-20T03:01:00.000Z', 3, 3, '2026-11-20T03:00:00.000Z'],
     ]);
     root.write('sink.delivery_failed', { code: 'sink_unavailable', sink: 'siem' });
-    root.write('sink.delivery_failed', { code: 'sink_unavailable', sink: 'siem' });
     flush();
     flush();
-    expect(lines().slice(3)).toMatchObject([{ event: 'sink.delivery_failed', repeated: 2 }]);
-    expect(lines()).toHaveLength(4);
+    expect(lines().slice(2)).toMatchObject([{ event: 'sink.delivery_failed', repeated: 1 }]);
+  });
+
+  test.each([
+    ['source.token_refused', 'source.recovered', 'source'],
+    ['source.request_failing', 'source.suspension_ended', 'source'],
+    ['sink.delivery_failed', 'sink.delivery_resumed', 'sink'],
+  ] as const)('no %s follows %s, which ends it', async (failure, end, kind) => {
+    const { root, clock, flush, lines } = start();
+    for (const subject of ['a', 'a', 'b', 'b']) writeAny(root, failure, { [kind]: subject, code: 'token_refused' });
+    await clock.advance(12_000);
+    writeAny(root, end, { [kind]: 'a' });
+    const told = () => lines().map((l) => [l[kind], l['event'], l['repeated']]);
+    expect(told()).toEqual([
+      ['a', failure, undefined],
+      ['b', failure, undefined],
+      ['a', failure, 1],
+      ['a', end, undefined],
+    ]);
+    await clock.advance(600_000);
+    root.write('config.unchanged');
+    expect(told().slice(4)).toEqual([
+      ['b', failure, 1],
+      [undefined, 'config.unchanged', undefined],
+    ]);
+    // A failure after the recovery is a new one.
+    writeAny(root, failure, { [kind]: 'a', code: 'token_refused' });
+    expect(told().slice(6)).toEqual([['a', failure, undefined]]);
+    flush();
   });
 });
 
@@ -278,7 +299,9 @@ test('pretty: readable, coloured on a terminal only, and never with NO_COLOR', (
     root.write('source.unbounded_query_accepted', { source: 'production' });
     return text();
   };
-  expect(line({}, false)).toBe('[2026-11-20T03:00:00.000Z] INFO: unbounded query accepted again {"source":"production"}\n');
+  expect(line({}, false)).toBe(
+    '[2026-11-20T03:00:00.000Z] INFO: unbounded query accepted again {"event":"source.unbounded_query_accepted","source":"production"}\n',
+  );
   expect(line({}, true)).toContain('\u001b[');
   expect(line({ NO_COLOR: '1' }, true)).toBe(line({}, false));
 });
@@ -289,7 +312,7 @@ test('default format: pretty on a terminal, else JSON', () => {
     root.write('daemon.stopped');
     return text();
   };
-  expect(line(true)).toBe('[2026-11-20T03:00:00.000Z] INFO: daemon stopped\n');
+  expect(line(true)).toBe('[2026-11-20T03:00:00.000Z] INFO: daemon stopped {"event":"daemon.stopped"}\n');
   expect(JSON.parse(line(false))).toMatchObject({ event: 'daemon.stopped' });
 });
 
@@ -299,8 +322,8 @@ test('pretty: the message ends with the reasons, each once', () => {
   root.child('deliver').write('sink.delivery_failed', { sink: 'siem', retryInMs: 1_115, error });
   root.write('config.warning', { detail: 'admin.listen: 0.0.0.0:9464 is not a loopback address' });
   expect(text().split('\n')).toEqual([
-    '[2026-11-20T03:00:00.000Z] WARN: delivery failed, retrying: cannot reach siem: connect ECONNREFUSED 127.0.0.1:9200 {"component":"deliver","sink":"siem","retryInMs":1115,"code":"sink_unavailable"}',
-    '[2026-11-20T03:00:00.000Z] WARN: configuration warning: admin.listen: 0.0.0.0:9464 is not a loopback address',
+    '[2026-11-20T03:00:00.000Z] WARN: delivery failed, retrying: cannot reach siem: connect ECONNREFUSED 127.0.0.1:9200 {"event":"sink.delivery_failed","component":"deliver","sink":"siem","retryInMs":1115,"code":"sink_unavailable"}',
+    '[2026-11-20T03:00:00.000Z] WARN: configuration warning: admin.listen: 0.0.0.0:9464 is not a loopback address {"event":"config.warning"}',
     '',
   ]);
 });
