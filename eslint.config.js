@@ -37,6 +37,10 @@ export default tseslint.config(
           selector: 'ObjectExpression > SpreadElement > ObjectExpression',
           message: 'Write its members instead: TypeScript does not find a wrong member of a literal that is spread.',
         },
+        {
+          selector: 'Literal[value=/\\bRETURNING\\b/], TemplateElement[value.raw=/\\bRETURNING\\b/]',
+          message: 'Read the row in the same transaction instead: better-sqlite3 hides the failed commit of a RETURNING that get() reads.',
+        },
       ],
     },
   },

@@ -293,13 +293,24 @@ function holdsState(file: string, directory: string, version: string): boolean {
   }
 }
 
+/**
+ * In a transaction, because better-sqlite3 does not report the failed commit of a statement that `get` reads: the start would go on with an
+ * epoch that is not stored.
+ */
 function newOwner(db: Database.Database, clock: Clock, directory: string): number {
-  const row = db
-    .prepare('UPDATE owner SET epoch = epoch + 1, instance = ?, since_us = ? WHERE one = 1 RETURNING epoch')
-    .get(`pid ${process.pid} ${randomUUID()}`, clock.now() * 1000) as { epoch: number } | undefined;
-  if (!row) {
+  const epoch = db.prepare<[], { epoch: number }>('SELECT epoch FROM owner WHERE one = 1');
+  const update = db.prepare('UPDATE owner SET epoch = epoch + 1, instance = ?, since_us = ? WHERE one = 1');
+  try {
+    const next = db
+      .transaction(() => {
+        update.run(`pid ${process.pid} ${randomUUID()}`, clock.now() * 1000);
+        return epoch.get()?.epoch;
+      })
+      .immediate();
+    if (next === undefined) throw damaged('it has no row "owner"', undefined, directory);
+    return next;
+  } catch (thrown) {
     db.close();
-    throw damaged('it has no row "owner"', undefined, directory);
+    throw asStateError(thrown, directory);
   }
-  return row.epoch;
 }
