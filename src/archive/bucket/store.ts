@@ -15,8 +15,12 @@ import { answeredWithin, BucketClient, ForeignAnswerError, LongAnswerError } fro
 import type { BucketContext, BucketTarget } from './client.ts';
 import { failureOf, statusOf } from './failure.ts';
 
-/** Pages without objects, one after another. A server may send some while it passes over deleted objects. */
-const maxEmptyPages = 1_000;
+/** Pages with few or no objects. A server may send some while it passes over deleted objects. */
+const maxSparsePages = 1_000;
+/** Objects of a page that is not sparse. A page holds up to 1,000. */
+const fullPage = 10;
+/** An archive of ten years with a segment every minute has half as many in a folder. */
+const maxListed = 10_000_000;
 /** Pauses before the second and each further attempt, ms. */
 const pauses = [200, 1_000, 3_000];
 
@@ -56,7 +60,7 @@ export class BucketStore implements WritableArchiveStore, AsyncDisposable {
   async *list(folder: string): AsyncGenerator<string> {
     const { bucket, prefix } = this.#target;
     let earlier: string | undefined;
-    let [pages, emptyPages] = [0, 0];
+    let [pages, sparsePages, listed] = [0, 0, 0];
     for (let token: string | undefined, isLast = false; !isLast;) {
       const input = { Bucket: bucket, Prefix: `${prefix}${folder}`, ContinuationToken: token };
       const page = await this.#attempt('list', folder, async (s3) => {
@@ -76,8 +80,10 @@ export class BucketStore implements WritableArchiveStore, AsyncDisposable {
       token = page.NextContinuationToken;
       isLast = !page.IsTruncated;
       if (!isLast && token === earlier) refuse('repeats a continuation token, so the list would not end');
-      emptyPages = keys.length === 0 ? emptyPages + 1 : 0;
-      if (emptyPages > maxEmptyPages) refuse('sends pages without objects, so the list would not end');
+      if (keys.length < fullPage) sparsePages += 1;
+      listed += keys.length;
+      if (sparsePages > maxSparsePages) refuse(`sends pages with less than ${fullPage} objects, so the list would not end`);
+      if (listed > maxListed) refuse(`lists more than ${maxListed} objects, so the list would not end`);
       // Compares with the tokens of pages 1, 2, 4, 8 and so on: that finds every cycle, and needs no memory for each page.
       pages += 1;
       if (Number.isInteger(Math.log2(pages))) earlier = token;

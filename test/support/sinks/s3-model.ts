@@ -19,13 +19,13 @@ interface Version {
  * response that ends before its length. `late`: the response is an error, and the request is executed when `runLate`
  * is called. `stalled`: no response, and the connection stays open. `halted`: the beginning of a response, and
  * nothing after it. `endless`: a response without an end. `repeated`: a page of a list that continues with the same
- * token as every other page. `text`, `xhtml`, `tagged`, `blank`: a response of a proxy with status 200, as text, as
+ * token as every other page. `growing`: each page has one more object, and a token. `text`, `xhtml`, `tagged`, `blank`: a response of a proxy with status 200, as text, as
  * XML, with an ETag, or without a body, not executed. `unequal`: the ETag and checksum of other bytes, not executed.
  * `created`: status 201, as of a WebDAV server, not executed. `untokened`: an incomplete page of a list, and no token
  * to continue with. A number: a response with this status, not executed.
  */
 type Fault =
-  | ('lost' | 'dropped' | 'cut' | 'late' | 'stalled' | 'halted' | 'endless' | 'repeated' | 'emptied' | 'outside' | 'untokened')
+  | ('lost' | 'dropped' | 'cut' | 'late' | 'stalled' | 'halted' | 'endless' | 'repeated' | 'emptied' | 'growing' | 'outside' | 'untokened')
   | ('text' | 'xhtml' | 'tagged' | 'blank' | 'created' | 'unequal' | 'proxy')
   | number;
 
@@ -123,6 +123,7 @@ export class S3Model implements AsyncDisposable {
     const run = (): Answer => {
       if (fault === 'repeated') return endlessPage('again');
       if (fault === 'emptied') return endlessPage(String(this.asked.length));
+      if (fault === 'growing') return endlessPage(String(this.asked.length), `${searchParams.get('prefix') ?? ''}${this.asked.length}`);
       if (fault === 'outside')
         return xml('<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>../../elsewhere</Key></Contents></ListBucketResult>');
       if (fault === 'untokened') return xml('<ListBucketResult><IsTruncated>true</IsTruncated><KeyCount>0</KeyCount></ListBucketResult>');
@@ -254,8 +255,9 @@ function refusal(status: number, code: string): Answer {
   return xml(`<Error><Code>${code}</Code><Message>the model refuses this</Message><RequestId>1</RequestId></Error>`, status);
 }
 
-function endlessPage(token: string): Answer {
-  return xml(`<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>${token}</NextContinuationToken></ListBucketResult>`);
+function endlessPage(token: string, key?: string): Answer {
+  const next = `<IsTruncated>true</IsTruncated><NextContinuationToken>${token}</NextContinuationToken>`;
+  return xml(`<ListBucketResult>${next}${key === undefined ? '' : `<Contents><Key>${key}</Key></Contents>`}</ListBucketResult>`);
 }
 
 /** `20261123T101500Z` */
