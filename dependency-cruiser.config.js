@@ -47,6 +47,7 @@ const rows = [
   ['collect/', ['collect/', 'record/', ...ground, 'node:crypto']],
   ['collect/windows.ts', ['model/']],
   ['journal/', ['journal/', 'record/', 'files.ts', 'lock.ts', ...ground, 'better-sqlite3', 'node']],
+  ['journal/window-counts.ts', ['model/']],
   ['normalize/', ['normalize/', 'record/', ...ground, 'node:crypto']],
   ['encode/', ['encode/', 'record/', 'model/', 'node:crypto']],
   ['archive/', ['archive/', 'record/', ...ground, 'zod', 'node']],
@@ -104,6 +105,7 @@ const rows = [
     [
       'report/',
       'collect/windows.ts',
+      'journal/window-counts.ts',
       'settings/nearest.ts',
       'telemetry/delays.ts',
       'escape.ts',

@@ -68,7 +68,7 @@ try {
   const last = await snapshot();
   const source = last?.sources[0];
   if (source?.collected !== records) throw new Error(`${source?.collected ?? 0} of ${records} records`);
-  if (source.gaps !== 0) throw new Error('a window was not proven');
+  if (source.windows.gap !== 0) throw new Error('a window was not proven');
   await daemon[Symbol.asyncDispose]();
   const spent = phases.reduce((sum, each) => sum + each.seconds, 0);
   const result = {

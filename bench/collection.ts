@@ -160,7 +160,7 @@ async function measured(
   const windows = last.sources[0]?.windows.proven ?? 0;
   if (!isFilled && last.sources[0]?.collected !== records)
     throw new Error(`${what}: ${last.sources[0]?.collected ?? 0} of ${records} records`);
-  if (last.sources[0]?.gaps !== 0) throw new Error(`${what}: a window was not proven`);
+  if (last.sources[0]?.windows.gap !== 0) throw new Error(`${what}: a window was not proven`);
   const row: Row = { what, recordsPerSecond: records / seconds, cpuPer100k: (used / records) * 100_000, peakMiB: peak, memory };
   if (isFilled) return row;
   return {

@@ -88,7 +88,7 @@ async function measure(sources: number): Promise<Run> {
 /** Every window of the log is proven, and every record delivered. */
 function isDone({ sources, sinks }: Snapshot): boolean {
   const collected = sources.reduce((sum, source) => sum + source.collected, 0);
-  const isProven = sources.every(({ closedUntil, gaps }) => closedUntil >= (beginMs + seconds * 1000) * 1000 && gaps === 0);
+  const isProven = sources.every(({ closedUntil, windows }) => closedUntil >= (beginMs + seconds * 1000) * 1000 && windows.gap === 0);
   return collected === records && isProven && sinks.every(({ lagRecords }) => lagRecords === 0);
 }
 

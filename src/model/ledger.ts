@@ -98,6 +98,18 @@ export interface BackfillProgress {
   readonly secondsLeft?: number | undefined;
 }
 
+/** Numbers of windows: `all` = `proven` + `gap` + `accepted` + `inDoubt`. */
+export interface WindowStates {
+  readonly all: number;
+  /** Final ones included, those in doubt not. */
+  readonly proven: number;
+  readonly final: number;
+  readonly gap: number;
+  readonly accepted: number;
+  /** Proven once; a later count or a suspension contradicts it. */
+  readonly inDoubt: number;
+}
+
 export interface LedgerWindow extends Window {
   readonly query: WindowQuery;
   readonly state: 'proven' | 'gap' | 'accepted';

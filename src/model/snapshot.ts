@@ -1,6 +1,6 @@
 /** The state of the daemon at one moment, from which status, readiness probes and gauges are computed. */
 import type { ReplayProgress } from './journal.ts';
-import type { BackfillProgress, Suspension, Window } from './ledger.ts';
+import type { BackfillProgress, Suspension, Window, WindowStates } from './ledger.ts';
 import type { TimeStampState } from './sink.ts';
 import type { ClockMeasurement } from './source.ts';
 import type { DelayMeasure } from './telemetry.ts';
@@ -34,8 +34,7 @@ export interface SourceSnapshot {
   readonly polledUntil: Micros;
   readonly collected: number;
   readonly late: number;
-  readonly windows: { readonly proven: number; readonly gap: number; readonly accepted: number };
-  readonly gaps: number;
+  readonly windows: WindowStates;
   readonly recountsOverdue: number;
   readonly closeDelaySeconds: number;
   readonly lastSuccess: Micros | undefined;
@@ -118,14 +117,7 @@ export interface Coverage {
   readonly history: readonly (Window & { readonly paused: boolean })[];
   /** Ranges whose windows are all proven, gaps or accepted; sorted by start. */
   readonly read: readonly Window[];
-  readonly windows: {
-    readonly all: number;
-    readonly final: number;
-    readonly gaps: number;
-    readonly accepted: number;
-    /** Proven windows that a later count or a suspension contradicts. */
-    readonly inDoubt: number;
-  };
+  readonly windows: WindowStates;
   readonly sinks: readonly SinkCoverage[];
 }
 

@@ -102,9 +102,12 @@ const rules: readonly Rule[] = [
   ),
   undatedAndQuiet,
   firstSource(
-    (source) => source.gaps > 0 && !isRetired(source),
-    ({ id, gaps }) => ({
-      what: `${counted(gaps, 'window')} of ${id} could not be proven.`,
+    (source) => source.windows.gap + source.windows.inDoubt > 0 && !isRetired(source),
+    ({ id, windows: { gap, inDoubt } }) => ({
+      what: [
+        ...(gap === 0 ? [] : [`${counted(gap, 'window')} of ${id} could not be proven.`]),
+        ...(inDoubt === 0 ? [] : [`${counted(inDoubt, 'proven window')} of ${id} ${inDoubt === 1 ? 'is' : 'are'} in doubt.`]),
+      ].join(' '),
       lost: 'Collected records are delivered; records may be missing. The list shows the next attempt.',
       operation: 'waybill gaps list',
     }),

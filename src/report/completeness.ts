@@ -3,6 +3,7 @@
  * report in every format, and `status` for the whole ledger up to now.
  */
 import { endOf, secondMicros, steadyWidth } from '../collect/windows.ts';
+import { StateCounts } from '../journal/window-counts.ts';
 import type { Window } from '../model/ledger.ts';
 import { cut } from '../record/text.ts';
 import type { Coverage, SinkCoverage, SinkSnapshot, Snapshot, SourceSnapshot } from '../model/snapshot.ts';
@@ -113,11 +114,7 @@ export function completeness(facts: Facts): Completeness {
   // A source does not count if its ledger begins after the period, or if it was retired before the period.
   // If no source would count, all do.
   const parts = taking.length > 0 ? taking : all;
-  const sum = (count: (coverage: Coverage) => number): number => parts.reduce((total, { coverage }) => total + count(coverage), 0);
-  const windows = sum(({ windows: { all: count } }) => count);
-  const gaps = sum((coverage) => coverage.windows.gaps);
-  const accepted = sum((coverage) => coverage.windows.accepted);
-  const inDoubt = sum((coverage) => coverage.windows.inDoubt);
+  const { all: windows, gap: gaps, accepted, inDoubt } = StateCounts.sum(parts.map(({ coverage }) => coverage.windows));
   const uncovered = parts.flatMap((part) => part.uncovered);
   const unknown = parts.filter(({ isUnknown }) => isUnknown).map(({ id }) => id);
   // With a start of the period, the time before the ledger is uncovered.
@@ -175,7 +172,7 @@ const nothingCovered: Coverage = {
   history: [],
   read: [],
   sinks: [],
-  windows: { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 },
+  windows: new StateCounts(),
 };
 
 function examine(source: SourceFacts, facts: Facts): Examined {

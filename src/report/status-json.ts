@@ -43,7 +43,7 @@ export function statusJson(snapshot: Snapshot) {
 }
 
 function sourceJson(source: SourceSnapshot, snapshot: Snapshot) {
-  const { id, state, frontier, trouble, held, lastError, collected, late, gaps, recountsOverdue } = source;
+  const { id, state, frontier, trouble, held, lastError, collected, late, windows, recountsOverdue } = source;
   return {
     id,
     state: snapshot.stopped && state === 'active' ? 'stopped' : state,
@@ -59,7 +59,8 @@ function sourceJson(source: SourceSnapshot, snapshot: Snapshot) {
     lastSuccess: optional(source.lastSuccess),
     records: collected,
     late,
-    gaps,
+    gaps: windows.gap,
+    inDoubt: windows.inDoubt,
     recountsOverdue,
     ...(source.backfills?.length ? { backfills: source.backfills.map(backfillJson) } : {}),
     delays: delaysOf(source),

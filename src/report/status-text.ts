@@ -86,7 +86,7 @@ function sourceTable(snapshot: Snapshot, tz: string, maxLines: number, measured:
     const complete = until === undefined ? 'not yet' : `${shortTime(until, now, tz)}${zone} (${ago(until, now)})`;
     const answer = source.lastSuccess === undefined ? 'none yet' : ago(source.lastSuccess, snapshot.now);
     const state = snapshot.stopped && source.state === 'active' ? 'stopped' : source.state;
-    const cells = [source.id, state, complete, answer, grouped(source.collected), grouped(source.late), grouped(source.gaps)];
+    const cells = [source.id, state, complete, answer, grouped(source.collected), grouped(source.late), gapsText(source)];
     return measured ? [...cells, seen(source)] : cells;
   });
 }
@@ -95,6 +95,10 @@ function sourceTable(snapshot: Snapshot, tz: string, maxLines: number, measured:
 function shortTime(at: Micros, now: Micros, tz: string): string {
   const { date, time } = zoned(at, tz);
   return `${date === zoned(now, tz).date ? '' : `${date} `}${time.slice(0, 5)}`;
+}
+
+function gapsText({ windows: { gap, inDoubt } }: SourceSnapshot): string {
+  return `${grouped(gap)}${inDoubt === 0 ? '' : `, ${grouped(inDoubt)} in doubt`}`;
 }
 
 function seen({ delays }: SourceSnapshot): string {
@@ -191,7 +195,7 @@ function rowsOf<Item extends { readonly id: string }>(
 
 export function sourceTrouble(source: SourceSnapshot): number {
   if (source.state === 'retired') return -1;
-  return sourceNeedsAttention(source) ? 2 : source.gaps > 0 || source.recountsOverdue > 0 ? 1 : 0;
+  return sourceNeedsAttention(source) ? 2 : source.windows.gap + source.windows.inDoubt > 0 || source.recountsOverdue > 0 ? 1 : 0;
 }
 
 export function sinkTrouble(sink: SinkSnapshot): number {

@@ -111,9 +111,9 @@ export const metricTable = {
     type: 'gauge',
     labels: 'source state',
     help: 'Windows in the ledger, by state',
-    note: 'States: `proven` (final windows included), `gap`, `accepted`.',
+    note: 'Each window counts once. States: `proven` (final windows included), `gap`, `accepted`, `in_doubt` (proven once; a later count or a suspension contradicts it).',
   },
-  waybill_gaps: { type: 'gauge', labels: 'source', help: 'Windows that are neither proven nor accepted' },
+  waybill_gaps: { type: 'gauge', labels: 'source', help: 'Gaps: windows whose last read did not prove them' },
   waybill_windows_shrunk_total: {
     type: 'counter',
     labels: 'source',

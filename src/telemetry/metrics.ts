@@ -206,7 +206,7 @@ const snapshotGauges: Readonly<Record<Exclude<NameOf<'gauge'>, keyof typeof proc
   waybill_last_record_timestamp_seconds: ofSources((s) => seconds(s.lastRecord)),
   waybill_source_state: (s, r) => s.sources.forEach((one) => oneOf(r, 'state', sourceStates, one.state, { source: one.id })),
   waybill_windows: windows,
-  waybill_gaps: ofSources((s) => s.gaps),
+  waybill_gaps: ofSources((s) => s.windows.gap),
   waybill_recounts_overdue: ofSources((s) => s.recountsOverdue),
   waybill_clock_offset_seconds: ofSources((s) => s.clockOffsetSeconds),
   waybill_sink_lag_records: ofSinks((s) => s.lagRecords),
@@ -253,6 +253,7 @@ function ofSinks(value: (sink: Snapshot['sinks'][number]) => number | undefined)
 function windows(snapshot: Snapshot, result: Result): void {
   for (const { id, windows: of } of snapshot.sources) {
     for (const state of ['proven', 'gap', 'accepted'] as const) result(of[state], { source: id, state });
+    result(of.inDoubt, { source: id, state: 'in_doubt' });
   }
 }
 

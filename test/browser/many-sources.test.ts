@@ -8,21 +8,22 @@ import { startAdmin } from '../../src/admin/server.ts';
 import { History } from '../../src/admin/page/history.ts';
 import { overviewOf } from '../../src/admin/page/overview.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
-import { coverage, now, sink, snapshot, source } from '../support/report/snapshots.ts';
+import { windowStates, coverage, now, sink, snapshot, source } from '../support/report/snapshots.ts';
 import { inEveryLook, launch, looksRight, missingBrowser, photograph, watchedPage } from '../support/browser.ts';
 
 const missing = missingBrowser();
 const second = 1_000_000;
 const quarter = 900 * second;
 const ids = Array.from({ length: 97 }, (_, i) => `tenant-${String(i).padStart(2, '0')}`);
-const open = coverage({ windows: { all: 412, final: 300, gaps: 1, accepted: 1, inDoubt: 1 } });
+const windows = windowStates({ gap: 1, accepted: 1, inDoubt: 1 });
+const open = coverage({ windows });
 
 const many: Snapshot = snapshot({
   journal: { ...snapshot().journal, pruned: 10_000 },
   sources: [
     ...ids.map((id) => source({ id })),
     source({ id: 'suspended-one', state: 'suspended', held: { reason: 'rows', message: 'the service shows fewer records than before' } }),
-    source({ id: 'with-a-gap', gaps: 1, coverage: open }),
+    source({ id: 'with-a-gap', windows, coverage: open }),
     source({ id: 'retired-one', state: 'retired', retiredAt: now - 100 * quarter }),
   ],
   sinks: [

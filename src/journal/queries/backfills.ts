@@ -5,18 +5,21 @@ import type { Unread, RequestedStart } from '../../model/snapshot.ts';
 import type { Micros } from '../../model/time.ts';
 import { storedJson } from '../damage.ts';
 import { uncovered } from '../sources.ts';
+import { StateCounts } from '../window-counts.ts';
+import { windowGroups } from './window-groups.ts';
 
 type Reach = Pick<BackfillProgress, 'from' | 'to' | 'closedUntil' | 'order'>;
 
 /** The progress of a backfill. */
 function progressOf(db: Database, source: number, { from, to, closedUntil, order }: Reach): BackfillProgress {
-  const sums = db
-    .prepare<[number, number, number], { windows: number; records: number | null; gaps: number }>(
-      "SELECT count(*) AS windows, sum(records) AS records, count(*) FILTER (WHERE state = 'gap') AS gaps FROM windows WHERE source = ? AND from_us >= ? AND from_us < ?",
+  const { records } = db
+    .prepare<[number, number, number], { records: number | null }>(
+      'SELECT sum(records) AS records FROM windows WHERE source = ? AND from_us >= ? AND from_us < ?',
     )
-    .get(source, from, to);
+    .get(source, from, to) ?? { records: 0 };
+  const { all, gap } = StateCounts.of(windowGroups(db, source, { from, to }));
   const state = closedUntil >= to ? 'done' : order.paused ? 'paused' : 'running';
-  return { from, to, closedUntil, state, windows: sums?.windows ?? 0, records: sums?.records ?? 0, gaps: sums?.gaps ?? 0, order };
+  return { from, to, closedUntil, state, windows: all, records: records ?? 0, gaps: gap, order };
 }
 
 /** The backfills of every source, oldest first; completed ones only with `all`. */

@@ -7,8 +7,10 @@ import type { Window } from '../../model/ledger.ts';
 import type { Coverage } from '../../model/snapshot.ts';
 import type { Micros } from '../../model/time.ts';
 import { Losses } from '../losses.ts';
+import { StateCounts } from '../window-counts.ts';
 import { forever, historyOf, isFiltered, rangesOf, takingSinks, type CoverageQuery, type RangeDbRow, type SinkDbRow } from './owed.ts';
 import { sinkCoverage } from './sink-coverage.ts';
+import { windowGroups } from './window-groups.ts';
 
 /** A source as stored. `start` is the setting, if it is a time. */
 interface CoveredSource {
@@ -29,42 +31,12 @@ export function coverageOf(
   const losses = new Losses(db);
   const history = historyOf(ranges);
   const startsAt = beginsOf(db, source.n, query);
-  const bounds = [source.n, startsAt.from, startsAt.to] as const;
-  // The index on `next_us` also contains every start, so counting reads no rows.
-  const { all, resolved } = db
-    .prepare<[number, number, number], { all: number; resolved: number }>(
-      `SELECT count(*) AS "all", count(*) FILTER (WHERE next_us IS NULL) AS resolved
-       FROM windows INDEXED BY windows_due WHERE source = ? AND from_us >= ? AND from_us < ?`,
-    )
-    .get(...bounds) ?? { all: 0, resolved: 0 };
-  const remarked = db
-    .prepare<[number, number, number], { state: string; reason: string | null; isResolved: number; n: number }>(
-      `SELECT state, reason, next_us IS NULL AS isResolved, count(*) AS n FROM windows INDEXED BY windows_open
-       WHERE source = ? AND from_us >= ? AND from_us < ? AND (state <> 'proven' OR reason IS NOT NULL) GROUP BY state, reason, isResolved`,
-    )
-    .all(...bounds);
-  const listed = db
-    .prepare<[number, number, number, string], { isResolved: number }>(
-      `SELECT next_us IS NULL AS isResolved FROM windows
-       WHERE source = ? AND from_us >= ? AND from_us < ? AND state = 'proven' AND reason IS NULL AND from_us IN (SELECT value FROM json_each(?))`,
-    )
-    .all(...bounds, JSON.stringify([...suspended]));
-  const sum = (rows: typeof remarked): number => rows.reduce((total, { n }) => total + n, 0);
-  const inState = (state: string): typeof remarked => remarked.filter((row) => row.state === state);
-  const reread = inState('proven').filter(({ reason }) => reason === 'reread');
-  const doubted = [...inState('gap'), ...inState('accepted'), ...reread].filter(({ isResolved }) => isResolved === 1);
   return {
     startsAt: ranges[0]?.from_us ?? source.start,
     liveFrom: ranges.find(({ to_us: to }) => to === null)?.from_us,
     history: history.map(({ from, to, order }) => ({ from, to, paused: order?.paused ?? false })),
     read: readOf(ranges),
-    windows: {
-      all,
-      final: resolved - sum(doubted) - listed.filter(({ isResolved }) => isResolved === 1).length,
-      gaps: sum(inState('gap')),
-      accepted: sum(inState('accepted')),
-      inDoubt: sum(reread) + listed.length,
-    },
+    windows: StateCounts.of(windowGroups(db, source.n, startsAt, suspended)),
     sinks: takingSinks(sinks, source.id, query).map((sink) =>
       sinkCoverage(db, source.n, sink, { history, startsAt, isFiltered: isFiltered(sink, query), losses, from: query.from }),
     ),

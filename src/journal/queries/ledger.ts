@@ -4,14 +4,13 @@
  * include the padding of their queries.
  */
 import type { Database } from 'better-sqlite3';
-import type { LateDelays } from '../../model/ledger.ts';
+import type { LateDelays, Window } from '../../model/ledger.ts';
 import type {
   LedgerReportDelays,
   LedgerReportSuspension,
   LedgerReportOperation,
   LedgerReportSink,
   LedgerReportSinkWindow,
-  LedgerReportState,
   LedgerReportWindow,
   LedgerReportWindows,
   LedgerTables,
@@ -24,7 +23,7 @@ import { coverageOf, within } from './coverage.ts';
 import { historyOf, isFiltered, owedStretches, owingSinks, rangesOf, takingSinks, type CoverageQuery, type SinkDbRow } from './owed.ts';
 import { unacknowledged } from './sink-coverage.ts';
 import { suspendedTogether } from './suspensions.ts';
-import { readLate } from '../late-delays.ts';
+import { readLate, sumLate } from '../late-delays.ts';
 import type { WindowDbRow } from '../window-rows.ts';
 import { WindowCopy } from './window-copy.ts';
 import { kindLedger, unpackBody } from '../segment.ts';
@@ -32,8 +31,8 @@ import { detailOf, flat, instant } from '../operation-detail.ts';
 import { Losses } from '../losses.ts';
 import { storedJson } from '../damage.ts';
 import { DeadLetterTimes } from './dead-letter-times.ts';
-import { WindowSums } from './window-sums.ts';
-import type { SinkSums } from './window-sums.ts';
+import { stateOf, withDoubt } from './window-groups.ts';
+import { SinkCounts, WindowCounts } from '../window-counts.ts';
 
 export interface ReportQuery extends CoverageQuery {
   readonly source?: string | undefined;
@@ -140,19 +139,31 @@ function sourceReport(
   const waiting = new Map(sinks.map(({ id, acknowledged }) => [id, unacknowledged(db, source.n, acknowledged)]));
   const isWaiting = ({ from_us: from, to_us: to }: WindowDbRow, sink: string): boolean =>
     waiting.get(sink)?.some((stretch) => stretch.from < to && stretch.to > from) ?? false;
-  const has = (row: WindowDbRow): [id: string, has: LedgerReportSinkWindow][] =>
-    sinks
-      .filter(({ id }) => owed.get(id)?.some(({ from, to }) => row.from_us >= from && row.from_us < to) ?? false)
-      .map(({ id }) => {
-        const isLost = losses.has(id, source.n, row.from_us, row.to_us);
-        const complete = !isWaiting(row, id) && !isLost;
-        return [id, { complete, ...(isLost ? { lost: true } : {}), deadLetters: deadLetters.count(id, source.n, row.from_us, row.to_us) }];
-      });
+  const has = (row: WindowDbRow): LedgerReportWindow['sinks'] =>
+    Object.fromEntries(
+      sinks
+        .filter(({ id }) => owed.get(id)?.some(({ from, to }) => row.from_us >= from && row.from_us < to) ?? false)
+        .map(({ id }): [string, LedgerReportSinkWindow] => {
+          const isLost = losses.has(id, source.n, row.from_us, row.to_us);
+          const complete = !isWaiting(row, id) && !isLost;
+          return [
+            id,
+            { complete, ...(isLost ? { lost: true } : {}), deadLetters: deadLetters.count(id, source.n, row.from_us, row.to_us) },
+          ];
+        }),
+    );
   function* stored(): Generator<WindowDbRow, void, void> {
-    for (const row of rows) yield suspended.has(row.from_us) ? inDoubt(row) : row;
+    for (const row of rows) yield withDoubt(row, suspended);
   }
-  const sums = new WindowSums();
-  for (const row of stored()) sums.add(row, has(row));
+  const counts = new WindowCounts();
+  let edges: Window | undefined;
+  let delays: LateDelays | undefined;
+  for (const row of stored()) {
+    const { reason, records, late, recounts } = row;
+    counts.add({ state: stateOf(row), reason, records, late, recounts, sinks: has(row) });
+    edges = { from: edges?.from ?? row.from_us, to: row.to_us };
+    if (row.late > 0) delays = sumLate([delays ?? readLate(null), readLate(row.late_delays)]);
+  }
   const windows: LedgerReportWindows = {
     *[Symbol.iterator]() {
       for (const row of stored()) yield windowOf(row, ages, has(row));
@@ -170,22 +181,18 @@ function sourceReport(
     startsAt: ranges[0] ? instant(ranges[0].from_us) : null,
     frontier: source.frontier_us === null ? null : instant(source.frontier_us),
     closedUntil: live ? instant(live.closed_until_us) : null,
-    collected: sums.inWindow,
-    late: sums.late,
-    lateDelays: delaysOf(sums.delays),
+    collected: counts.records,
+    late: counts.late,
+    lateDelays: delaysOf(delays),
     lifetime: { ...ever, outside: ever.collected - ever.inWindows },
-    sinks: sinks.map((sink) => sinkReport(sink, isFiltered(sink, query), sums.sink(sink.id))),
-    covered: sums.edges ? within(coverage.read, sums.edges).map(({ from, to }) => ({ from: instant(from), to: instant(to) })) : [],
+    sinks: sinks.map((sink) => sinkReport(sink, isFiltered(sink, query), counts.sinks.get(sink.id) ?? new SinkCounts())),
+    covered: edges ? within(coverage.read, edges).map(({ from, to }) => ({ from: instant(from), to: instant(to) })) : [],
     suspensions: suspensions(db, source.n, query),
     windows,
   };
 }
 
-function windowOf(
-  row: WindowDbRow,
-  ages: readonly Micros[] | undefined,
-  sinks: readonly [string, LedgerReportSinkWindow][],
-): LedgerReportWindow {
+function windowOf(row: WindowDbRow, ages: readonly Micros[] | undefined, sinks: LedgerReportWindow['sinks']): LedgerReportWindow {
   return {
     from: instant(row.from_us),
     to: instant(row.to_us),
@@ -204,11 +211,11 @@ function windowOf(
     closedAt: row.state === 'gap' ? null : instant(row.closed_us),
     digest: row.digest?.toString('hex') ?? null,
     query: storedJson(row.query) as WindowQuery,
-    sinks: Object.fromEntries(sinks),
+    sinks,
   };
 }
 
-function sinkReport(sink: SinkDbRow, filtered: boolean, { windows, complete, lost, records, deadLetters }: SinkSums): LedgerReportSink {
+function sinkReport(sink: SinkDbRow, filtered: boolean, { windows, complete, lost, records, deadLetters }: SinkCounts): LedgerReportSink {
   return {
     id: sink.id,
     type: sink.type,
@@ -221,24 +228,6 @@ function sinkReport(sink: SinkDbRow, filtered: boolean, { windows, complete, los
     records: filtered ? null : records,
     deadLetters,
   };
-}
-
-/**
- * A proven window that a `rows` suspension lists: the service now shows fewer records, for an
- * unknown reason.
- */
-function inDoubt(row: WindowDbRow): WindowDbRow {
-  if (row.state !== 'proven' || row.reason !== null) return row;
-  return { ...row, reason: 'reread', message: 'the service shows fewer records than the proven total' };
-}
-
-/**
- * `final`: proven, with the last recount done. A proven window in doubt is `proven` with the reason
- * `reread`, never final.
- */
-export function stateOf(row: Pick<WindowDbRow, 'state' | 'reason' | 'next_us'>): LedgerReportState {
-  if (row.state !== 'proven') return row.state;
-  return row.next_us === null && row.reason !== 'reread' ? 'final' : 'proven';
 }
 
 function recountsDue(row: WindowDbRow, ages: readonly Micros[] | undefined): number | null {

@@ -3,7 +3,7 @@ import type { Database } from 'better-sqlite3';
 import type { LedgerReportState } from '../../model/ledger-report.ts';
 import type { Micros } from '../../model/time.ts';
 import { suspendedTogether } from './suspensions.ts';
-import { stateOf } from './ledger.ts';
+import { stateOf, withDoubt } from './window-groups.ts';
 import type { WindowDbRow } from '../window-rows.ts';
 import { lagSeconds, sinkRows, sourceRows } from './snapshot.ts';
 
@@ -28,14 +28,14 @@ export function recentWindows(db: Database, maxWindows: number): ReadonlyMap<str
   const suspended = suspendedTogether(db);
   return new Map(
     sourceRows(db).map(({ n, id }) => {
-      const doubted = suspended.get(id);
+      const doubted = suspended.get(id) ?? new Set();
       const windows = newest.all(n, maxWindows).map((row): RecentWindow => ({
         from: row.from_us,
         to: row.to_us,
         state: stateOf(row),
         records: row.records,
         total: row.total,
-        isInDoubt: row.state === 'proven' && (row.reason === 'reread' || (row.reason === null && doubted?.has(row.from_us) === true)),
+        isInDoubt: row.state === 'proven' && withDoubt(row, doubted).reason === 'reread',
       }));
       return [id, windows.reverse()] as const;
     }),

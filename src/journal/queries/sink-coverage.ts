@@ -4,6 +4,7 @@ import type { Window } from '../../model/ledger.ts';
 import type { SinkCoverage } from '../../model/snapshot.ts';
 import type { Micros } from '../../model/time.ts';
 import type { Losses } from '../losses.ts';
+import { SinkCounts } from '../window-counts.ts';
 import { flagNoTime, kindRecords } from '../segment.ts';
 import { forever, owedStretches, type HistoryRange, type SinkDbRow } from './owed.ts';
 
@@ -36,10 +37,11 @@ export function sinkCoverage(
     .of(sink.id, source)
     .map(({ from, to, ...loss }) => ({ ...loss, startsAt: touched.all(source, to, from).map((row) => row.from_us) }));
   const lostBegins = new Set(losing.flatMap(({ startsAt: some }) => some));
-  const deadLetters = isFiltered ? [] : deadLettersOf(db, source, sink.id);
-  const lacked = new Set([...waiting.map((row) => row.from_us), ...lostBegins, ...deadLetters.map(({ from }) => from)]);
+  const deadLetters = isFiltered ? new Map<Micros, number>() : deadLettersOf(db, source, sink.id);
+  const unacknowledgedBegins = new Set(waiting.map((row) => row.from_us));
+  const lacked = new Set([...unacknowledgedBegins, ...lostBegins, ...deadLetters.keys()]);
   const lost = new Set<Micros>();
-  let [windows, lacking, deadLetterCount] = [0, 0, 0];
+  const counts = new SinkCounts();
   let isWaiting = false;
   for (const stretch of owedStretches(sink, history)) {
     const from = Math.max(stretch.from, startsAt.from);
@@ -47,10 +49,17 @@ export function sinkCoverage(
     if (from >= to) continue;
     isWaiting ||= unsent.some((each) => each.from < to && each.to > from);
     const isHere = (at: Micros): boolean => at >= from && at < to;
-    windows += count.get(source, from, to)?.n ?? 0;
-    lacking += [...lacked].filter(isHere).length;
-    for (const at of lostBegins) if (isHere(at)) lost.add(at);
-    deadLetterCount += deadLetters.reduce((sum, deadLetter) => sum + (isHere(deadLetter.from) ? deadLetter.records : 0), 0);
+    const lackedHere = [...lacked].filter(isHere);
+    counts.add({ complete: true, deadLetters: 0 }, 0, (count.get(source, from, to)?.n ?? 0) - lackedHere.length);
+    for (const at of lackedHere) {
+      const isLost = lostBegins.has(at);
+      if (isLost) lost.add(at);
+      counts.add({
+        complete: !isLost && !unacknowledgedBegins.has(at),
+        deadLetters: deadLetters.get(at) ?? 0,
+        ...(isLost && { lost: true }),
+      });
+    }
   }
   const found = losing.filter(({ startsAt: some }) => some.some((at) => lost.has(at)));
   const newest = found.at(-1);
@@ -58,13 +67,13 @@ export function sinkCoverage(
   const undated = undatedLacking(db, source, sink, isFiltered, begin);
   return {
     id: sink.id,
-    windows,
-    lacking,
-    lost: lost.size,
+    windows: counts.windows,
+    lacking: counts.lacking,
+    lost: counts.lost,
     ...(newest ? { loss: newest.message, lostEntries } : {}),
-    deadLetters: deadLetterCount,
+    deadLetters: counts.deadLetters,
     ...(undated === 0 ? {} : { undated }),
-    ...(windows === 0 && isWaiting ? { waits: true } : {}),
+    ...(counts.windows === 0 && isWaiting ? { waits: true } : {}),
   };
 }
 
@@ -113,12 +122,8 @@ function undatedLacking(db: Database, source: number, { id, acknowledged }: Sink
   return waiting + (filtered ? 0 : (deadLetters?.n ?? 0));
 }
 
-interface DeadLetterWindow {
-  readonly from: Micros;
-  readonly records: number;
-}
-
-function deadLettersOf(db: Database, source: number, sink: string): DeadLetterWindow[] {
+/** Numbers of dead letters, by the start of their window. */
+function deadLettersOf(db: Database, source: number, sink: string): ReadonlyMap<Micros, number> {
   const times = db
     .prepare<[string, number], { at: number }>(
       'SELECT time_us AS at FROM dead_letters WHERE sink = ? AND source = ? AND time_us IS NOT NULL ORDER BY time_us',
@@ -127,14 +132,14 @@ function deadLettersOf(db: Database, source: number, sink: string): DeadLetterWi
   const windowAt = db.prepare<[number, number], { from_us: number; to_us: number }>(
     'SELECT from_us, to_us FROM windows WHERE source = ? AND from_us <= ? ORDER BY from_us DESC LIMIT 1',
   );
-  const found: DeadLetterWindow[] = [];
+  const found = new Map<Micros, number>();
   for (let i = 0; i < times.length;) {
     const at = times[i]?.at ?? forever;
     const window = windowAt.get(source, at);
     let next = i + 1;
     if (window && at < window.to_us) {
       while ((times[next]?.at ?? forever) < window.to_us) next += 1;
-      found.push({ from: window.from_us, records: next - i });
+      found.set(window.from_us, next - i);
     }
     i = next;
   }

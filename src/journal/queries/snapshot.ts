@@ -13,11 +13,13 @@ import { coverageOf } from './coverage.ts';
 import { owingSinks, type CoverageQuery } from './owed.ts';
 import { backfillsOf, unreadOf } from './backfills.ts';
 import { suspendedTogether } from './suspensions.ts';
+import { windowGroups } from './window-groups.ts';
 import type { ReportQuery } from './ledger.ts';
 import { diskBudgetOf, setAsideBytes, usedBytes } from '../disk-budget.ts';
 import { createdAt } from '../schema.ts';
 import { ordersOf } from '../sink-positions.ts';
 import { storedJson } from '../damage.ts';
+import { StateCounts } from '../window-counts.ts';
 
 /** The columns with the names that the snapshot has. */
 interface SourceDbRow extends Pick<SourceSnapshot, 'id' | 'frontier' | 'polledUntil' | 'closedUntil' | 'collected' | 'late'> {
@@ -101,7 +103,7 @@ export function snapshotOf(db: Database, version: string, now: Micros, live: Liv
 }
 
 function sourceSnapshots(db: Database, now: Micros, live: LiveFacts): SourceSnapshot[] {
-  const windowCounts = windowCounter(db);
+  const suspended = suspendedTogether(db);
   const overdue = db.prepare<[number, number], { n: number }>('SELECT count(*) AS n FROM windows WHERE source = ? AND next_us < ?');
   const retired = db.prepare<[string], { at: Micros | null }>(
     "SELECT max(at_us) AS at FROM operations WHERE operation = 'sources retire' AND json_extract(detail, '$.source') = ?",
@@ -118,7 +120,7 @@ function sourceSnapshots(db: Database, now: Micros, live: LiveFacts): SourceSnap
       // While the daemon is stopped, the configuration may have changed: shows the state that its next start will set.
       state: row.state === 'retired' || (live.configured?.includes(row.id) ?? true) ? row.state : 'unconfigured',
       trouble: undefined,
-      ...windowCounts(n, profile.suspension),
+      windows: StateCounts.of(windowGroups(db, n, undefined, suspended.get(row.id))),
       recountsOverdue: overdue.get(n, due - 60_000_000)?.n ?? 0,
       closeDelaySeconds: live.closeDelaySeconds(row.id),
       // The last response of a stopped daemon is not older than `polledUntil`, except for the difference
@@ -136,31 +138,6 @@ function sourceSnapshots(db: Database, now: Micros, live: LiveFacts): SourceSnap
       backfills: history.filter(({ source }) => source === row.id).map((range) => ({ ...range, ...live.backfill?.(row.id, range) })),
     };
   });
-}
-
-/** Returns a function that counts the windows of a source. `gaps` includes proven windows in doubt. */
-function windowCounter(db: Database): (source: number, suspension?: Suspension) => Pick<SourceSnapshot, 'windows' | 'gaps'> {
-  const all = db.prepare<[number], { n: number }>('SELECT count(*) AS n FROM windows WHERE source = ?');
-  const open = db.prepare<[number], { state: string; reason: string | null; n: number }>(
-    "SELECT state, reason, count(*) AS n FROM windows WHERE source = ? AND (state <> 'proven' OR reason IS NOT NULL) GROUP BY state, reason",
-  );
-  const listed = db.prepare<[number, string], { n: number }>(
-    `SELECT count(*) AS n FROM windows WHERE source = ? AND state = 'proven' AND reason IS NULL AND from_us IN (SELECT value FROM json_each(?))`,
-  );
-  return (source, suspension) => {
-    const groups = open.all(source);
-    const sumOf = (state: string, reason?: string): number =>
-      groups.reduce((sum, group) => sum + (group.state === state && (reason ?? group.reason) === group.reason ? group.n : 0), 0);
-    const gap = sumOf('gap');
-    const accepted = sumOf('accepted');
-    // Windows that a suspension lists are in doubt too; they are marked only when the suspension ends.
-    const { windows = [], shrunk = [] } = suspension ?? {};
-    const doubted = suspension ? (listed.get(source, JSON.stringify([...windows, ...shrunk]))?.n ?? 0) : 0;
-    return {
-      windows: { proven: (all.get(source)?.n ?? 0) - gap - accepted, gap, accepted },
-      gaps: gap + sumOf('proven', 'reread') + doubted,
-    };
-  };
 }
 
 function sinkSnapshots(db: Database, head: number, now: Micros, live: LiveFacts): SinkSnapshot[] {
@@ -233,8 +210,7 @@ function unanswered(id: string, live: LiveFacts): SourceSnapshot {
     polledUntil: 0,
     collected: 0,
     late: 0,
-    windows: { proven: 0, gap: 0, accepted: 0 },
-    gaps: 0,
+    windows: new StateCounts(),
     recountsOverdue: 0,
     closeDelaySeconds: live.closeDelaySeconds(id),
     lastSuccess: undefined,

@@ -68,7 +68,7 @@ export function windowColumns(sinks: readonly string[], tz: string): LedgerColum
         head: (cased) => cased('state'),
         kind: 'state',
         show: ({ state, reason }) => withReason(state, reason),
-        sum: ({ windows }) => counted(windows, 'window'),
+        sum: ({ all }) => counted(all, 'window'),
       },
       { name: 'message', value: ({ message }) => message },
       number('total', ({ total }) => total),
@@ -101,11 +101,12 @@ export function periodColumns(sinks: readonly string[], by: 'day' | 'month', tz:
       { name: 'state', value: ({ state }) => state },
       { name: 'reasons', value: ({ reasons }) => reasons.join(' ') },
       { head: (cased) => cased('state'), kind: 'state', show: periodState },
-      number('windows', ({ windows }) => windows, 'windows'),
-      { name: 'final', value: ({ counts }) => counts.final },
+      number('windows', ({ windows }) => windows, 'all'),
       { name: 'proven', value: ({ counts }) => counts.proven },
+      { name: 'final', value: ({ counts }) => counts.final },
       { name: 'accepted', value: ({ counts }) => counts.accepted },
       { name: 'gaps', value: ({ counts }) => counts.gap },
+      { name: 'in_doubt', value: ({ counts }) => counts.inDoubt },
       ...recordColumns,
     ],
     recounts: recountColumns(tz),
@@ -158,7 +159,7 @@ function endColumn(tz: string): Column<LedgerRow> {
 function number<Row>(
   name: string,
   value: (row: Row) => number | null,
-  sum?: 'windows' | 'records' | 'late' | 'recounts',
+  sum?: 'all' | 'records' | 'late' | 'recounts',
 ): ValueColumn<Row> & ShownColumn<Row> {
   const show = (row: Row): string => {
     const count = value(row);
@@ -169,7 +170,9 @@ function number<Row>(
 
 /** `2 gap (total, count)`: the number of windows in that state, unless all are. */
 function periodState({ state, counts, windows, reasons }: LedgerPeriod): string {
-  const count = counts[state] === windows ? '' : `${grouped(counts[state])} `;
+  const { gap, accepted, final } = counts;
+  const inState = { gap, accepted, final, proven: windows - gap - accepted - final }[state];
+  const count = inState === windows ? '' : `${grouped(inState)} `;
   return withReason(`${count}${state}`, reasons.length === 0 ? null : reasons.join(', '));
 }
 

@@ -96,7 +96,7 @@ function sourcePart(
 ): Html {
   const { id } = source;
   // If every window is notable, the table of all windows shows the same rows.
-  const isAllNotable = by === 'window' && tally.notable === tally.windows;
+  const isAllNotable = by === 'window' && tally.notable === tally.all;
   return lines([
     markup`<section aria-labelledby="source-${id}">`,
     markup`<h2 id="source-${id}">Source ${id}</h2>`,

@@ -35,7 +35,7 @@ export function quotable(report: LongLedgerReport, source: LongLedgerReportSourc
     ...overlapSentence(report, [tally], tz),
     ...provenSentence(tally),
     ...holesOf(report, source.id, tz).map((hole) => `Not covered: ${hole}.`),
-    ...(tally.windows === 0 ? [] : gapSentences(tally, acceptances(report, source), tz)),
+    ...(tally.all === 0 ? [] : gapSentences(tally, acceptances(report, source), tz)),
     source.late === 0
       ? 'No record was late.'
       : `${counted(source.late, 'record')} ${source.late === 1 ? 'was' : 'were'} late, the longest by ${delayText(source.lateDelays.longestSeconds ?? 0)}.`,
@@ -47,11 +47,11 @@ export function quotable(report: LongLedgerReport, source: LongLedgerReportSourc
 /** The numbers of a report count each window whole, also beyond the ends of its period. */
 export function overlapSentence(
   { from, to }: Pick<LongLedgerReport, 'from' | 'to'>,
-  tallies: readonly Pick<LedgerTally, 'first' | 'last'>[],
+  tallies: readonly Pick<LedgerTally, 'from' | 'to'>[],
   tz: string,
 ): string[] {
-  const starts = tallies.flatMap(({ first }) => (first === undefined ? [] : [Date.parse(first)]));
-  const ends = tallies.flatMap(({ last }) => (last === undefined ? [] : [Date.parse(last)]));
+  const starts = tallies.flatMap(({ from: first }) => (first === undefined ? [] : [Date.parse(first)]));
+  const ends = tallies.flatMap(({ to: last }) => (last === undefined ? [] : [Date.parse(last)]));
   const [first, last] = [Math.min(...starts), Math.max(...ends)];
   const isOverlapped = (from !== null && first < Date.parse(from)) || (to !== null && last > Date.parse(to));
   if (!isOverlapped) return [];
@@ -78,12 +78,12 @@ function stretchOf(from: string, to: string, tz: string): string {
 }
 
 /** Defines "proven" only if the report contains a proven window. */
-function provenSentence({ windows, counts, reread }: LedgerTally): string[] {
-  const proven = counts.proven + counts.final - reread;
-  if (windows === 0) return ['No window is closed in this period, so nothing is proven.'];
-  const head = proven === windows ? 'All of' : `${grouped(proven)} of`;
+function provenSentence({ all, proven }: LedgerTally): string[] {
+  if (all === 0) return ['No window is closed in this period, so nothing is proven.'];
+  const head =
+    proven < all ? `${grouped(proven)} of ${counted(all, 'window')}` : all === 1 ? 'The one window' : `All ${counted(all, 'window')}`;
   return [
-    `${head} ${counted(windows, 'window')} ${windows === 1 || proven === 1 ? 'is' : 'are'} proven.`,
+    `${head} ${all === 1 || proven === 1 ? 'is' : 'are'} proven.`,
     ...(proven === 0 ? [] : ['Proven means: the service answered the query of the window with as many records as it counted for it.']),
   ];
 }
@@ -124,7 +124,7 @@ export function detailText({ detail }: Pick<LedgerReportOperation, 'detail'>): s
 }
 
 function gapSentences(
-  { counts: { gap }, accepted, reread, shrunk }: LedgerTally,
+  { gap, acceptedStarts, inDoubt, shrunk }: LedgerTally,
   operations: ReadonlyMap<string, LedgerReportOperation>,
   tz: string,
 ): string[] {
@@ -134,8 +134,8 @@ function gapSentences(
       : [
           `${counted(gap, 'gap')} ${gap === 1 ? 'is' : 'are'} open: the counted and received numbers of ${gap === 1 ? 'this window' : 'these windows'} differ.`,
         ]),
-    ...acceptedSentences(accepted, operations, tz),
-    ...(reread === 0 ? [] : [`${counted(reread, 'proven window')} ${reread === 1 ? 'is' : 'are'} in doubt: a later count differs.`]),
+    ...acceptedSentences(acceptedStarts, operations, tz),
+    ...(inDoubt === 0 ? [] : [`${counted(inDoubt, 'proven window')} ${inDoubt === 1 ? 'is' : 'are'} in doubt: a later count differs.`]),
     ...(shrunk === 0
       ? []
       : [`For ${counted(shrunk, 'proven window')} the service shows fewer records than before: retention, or deletion at the service.`]),
@@ -157,7 +157,13 @@ function deliveredSentences({ sinks }: LongLedgerReportSource): string[] {
 }
 
 /** The limits of the proof, each with the numbers that cause it. */
-export function unproven(report: LongLedgerReport, source: LongLedgerReportSource, { open, lastDue }: LedgerTally, tz: string): string[] {
+export function unproven(
+  report: LongLedgerReport,
+  source: LongLedgerReportSource,
+  { proven, final, lastRecount }: LedgerTally,
+  tz: string,
+): string[] {
+  const open = proven - final;
   const filtered = source.sinks.filter((sink) => sink.filtered).map(({ id }) => id);
   return [
     'Records that the service never shows to these credentials are unknown to Waybill. If its totals are always wrong, a proof is wrong too.',
@@ -165,7 +171,7 @@ export function unproven(report: LongLedgerReport, source: LongLedgerReportSourc
     ...(open === 0
       ? []
       : [
-          `${counted(open, 'window')} ${open === 1 ? 'is' : 'are'} proven but not final: recounts are pending${lastDue === 0 ? '' : `; the next recount of the last of these windows is at ${local(new Date(lastDue).toISOString(), tz)} (${tz})`}.`,
+          `${counted(open, 'window')} ${open === 1 ? 'is' : 'are'} proven but not final: recounts are pending${lastRecount === undefined ? '' : `; the next recount of the last of these windows is at ${local(lastRecount, tz)} (${tz})`}.`,
         ]),
     ...holesOf(report, source.id, tz).map((hole) => `Time not covered: ${hole}.`),
     ...(source.lifetime.outside > 0

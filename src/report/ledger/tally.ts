@@ -1,73 +1,44 @@
-/** Counts the windows of a source for the text and the page, in one pass. Pure. */
-import type { LedgerReportState, LedgerReportWindow } from '../../model/ledger-report.ts';
+/** What the text and the page say of some windows of a source, in one pass. Pure. */
+import { WindowCounts } from '../../journal/window-counts.ts';
+import type { LedgerReportWindow } from '../../model/ledger-report.ts';
 
-export interface LedgerTally {
-  readonly windows: number;
-  readonly counts: Readonly<Record<LedgerReportState, number>>;
-  readonly records: number;
-  readonly late: number;
-  readonly recounts: number;
-  /** Proven windows that are in doubt, or with fewer records at the service than were proven. */
-  readonly reread: number;
-  readonly shrunk: number;
-  /** Windows with pending recounts: proven, neither in doubt nor final. */
-  readonly open: number;
-  /** The latest of their next recounts, ms since 1970, or 0. */
-  readonly lastDue: number;
+export class LedgerTally extends WindowCounts {
+  /** The start of the first window and the end of the last; undefined without a window. */
+  from: string | undefined;
+  to: string | undefined;
+  readonly reasons = new Set<string>();
+  lateLongestSeconds: number | null = null;
+  passes = 0;
+  /** Null if it is unknown for one of the windows. */
+  recountsDue: number | null = 0;
+  /** The earliest pending recount, and the latest next recount of a proven window. */
+  nextRecount: string | undefined;
+  lastRecount: string | undefined;
   /** Windows that need attention, see `isNotable`. */
-  readonly notable: number;
+  notable = 0;
   /** Starts of the accepted windows. */
-  readonly accepted: readonly string[];
-  readonly first: string | undefined;
-  readonly last: string | undefined;
-  /** In the order of their first window. */
-  readonly sinks: ReadonlyMap<string, SinkTally>;
-}
+  readonly acceptedStarts: string[] = [];
 
-interface SinkTally {
-  readonly windows: number;
-  readonly complete: number;
-  readonly lost: number;
-  readonly deadLetters: number;
+  override add(window: LedgerReportWindow): void {
+    super.add(window);
+    const { state, reason, nextRecount, lateLongestSeconds } = window;
+    this.from = earlier(this.from, window.from);
+    this.to = later(this.to, window.to);
+    if (reason !== null) this.reasons.add(reason);
+    if (lateLongestSeconds !== null) this.lateLongestSeconds = Math.max(this.lateLongestSeconds ?? 0, lateLongestSeconds);
+    this.passes += window.passes;
+    this.recountsDue = this.recountsDue === null || window.recountsDue === null ? null : this.recountsDue + window.recountsDue;
+    if (nextRecount !== null) this.nextRecount = earlier(this.nextRecount, nextRecount);
+    if (nextRecount !== null && state === 'proven' && reason !== 'reread') this.lastRecount = later(this.lastRecount, nextRecount);
+    if (isNotable(window)) this.notable += 1;
+    if (state === 'accepted') this.acceptedStarts.push(window.from);
+  }
 }
 
 export function tallyOf(windows: Iterable<LedgerReportWindow>): LedgerTally {
-  const counts = { gap: 0, accepted: 0, proven: 0, final: 0 };
-  const tally = { windows: 0, records: 0, late: 0, recounts: 0, reread: 0, shrunk: 0, open: 0, lastDue: 0, notable: 0 };
-  const accepted: string[] = [];
-  const sinks = new Map<string, SinkTally>();
-  let first: string | undefined;
-  let last: string | undefined;
-  for (const window of windows) {
-    const { state, reason } = window;
-    first ??= window.from;
-    last = window.to;
-    counts[state] += 1;
-    tally.windows += 1;
-    tally.records += window.records;
-    tally.late += window.late;
-    tally.recounts += window.recounts;
-    if (isNotable(window)) tally.notable += 1;
-    if (state === 'accepted') accepted.push(window.from);
-    if (state === 'proven' || state === 'final') {
-      if (reason === 'reread') tally.reread += 1;
-      else if (reason !== null) tally.shrunk += 1;
-    }
-    if (state === 'proven' && reason !== 'reread') {
-      tally.open += 1;
-      if (window.nextRecount !== null) tally.lastDue = Math.max(tally.lastDue, Date.parse(window.nextRecount));
-    }
-    for (const [id, { complete, lost, deadLetters }] of Object.entries(window.sinks)) {
-      const sum = sinks.get(id) ?? { windows: 0, complete: 0, lost: 0, deadLetters: 0 };
-      sinks.set(id, {
-        windows: sum.windows + 1,
-        complete: sum.complete + (complete ? 1 : 0),
-        lost: sum.lost + (lost ? 1 : 0),
-        deadLetters: sum.deadLetters + deadLetters,
-      });
-    }
-  }
-  return { ...tally, counts, accepted, first, last, sinks };
+  const tally = new LedgerTally();
+  for (const window of windows) tally.add(window);
+  return tally;
 }
 
 /**
@@ -76,4 +47,13 @@ export function tallyOf(windows: Iterable<LedgerReportWindow>): LedgerTally {
  */
 export function isNotable({ state, reason, late }: LedgerReportWindow): boolean {
   return state === 'gap' || state === 'accepted' || reason !== null || late > 0;
+}
+
+/** Compares instants: RFC 3339 texts with and without a fraction do not sort as text. */
+function earlier(known: string | undefined, at: string): string {
+  return known === undefined || Date.parse(at) < Date.parse(known) ? at : known;
+}
+
+function later(known: string | undefined, at: string): string {
+  return known === undefined || Date.parse(at) > Date.parse(known) ? at : known;
 }

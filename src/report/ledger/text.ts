@@ -3,6 +3,7 @@
  * or month, and sums. It has the same numbers as the JSON.
  */
 import type { LongLedgerReport, LongLedgerReportSource } from '../../model/ledger-report.ts';
+import { StateCounts } from '../../journal/window-counts.ts';
 import { periodColumns, shownColumns, sinkIds, windowColumns } from './columns.ts';
 import type { ShownColumn } from './columns.ts';
 import { byPeriod } from './periods.ts';
@@ -45,25 +46,17 @@ export function* ledgerText(report: LongLedgerReport, options: LedgerTextOptions
     );
   }
   if (report.operations.length > 0) yield `\n\n${operationLines(report, tz)}`;
-  if (isShortened)
-    yield `\n\n${counted(
-      tallies.reduce((sum, { windows }) => sum + windows, 0),
-      'window',
-    )}, shown by ${by}; --by window lists each one.`;
+  if (isShortened) yield `\n\n${counted(StateCounts.sum(tallies).all, 'window')}, shown by ${by}; --by window lists each one.`;
 }
 
 /** A line with the summary, then the counts of windows, records, gaps and late records. */
 function paragraph(report: LongLedgerReport, tallies: readonly LedgerTally[], tz: string, color: boolean): string {
   const sum = (of: (tally: LedgerTally) => number): number => tallies.reduce((total, tally) => total + of(tally), 0);
-  const windows = sum((tally) => tally.windows);
-  const final = sum(({ counts }) => counts.final);
-  const proven = sum(({ counts }) => counts.proven) + final;
-  const gap = sum(({ counts }) => counts.gap);
-  const acceptedCount = sum(({ counts }) => counts.accepted);
-  const empty = report.sources.filter((_, i) => tallies[i]?.windows === 0).map(({ id }) => printable(id));
+  const { all: windows, proven, final, gap, accepted: acceptedCount } = StateCounts.sum(tallies);
+  const empty = report.sources.filter((_, i) => tallies[i]?.all === 0).map(({ id }) => printable(id));
   const gaps = gap === 0 ? 'No gap' : counted(gap, 'gap');
   const accepted = acceptedCount === 0 ? '' : `, ${counted(acceptedCount, 'gap')} accepted by an operator`;
-  const changed = sum(({ reread, shrunk }) => reread + shrunk);
+  const changed = sum(({ inDoubt, shrunk }) => inDoubt + shrunk);
   const numbers = [
     `${grouped(proven)} of ${counted(windows, 'window')} ${proven === 1 ? 'is' : 'are'} proven, ${grouped(final)} of them final.`,
     `${counted(
@@ -95,14 +88,14 @@ function tableOf<Row>(columns: readonly ShownColumn<Row>[], rows: Iterable<Row>)
 
 function sums(tally: LedgerTally): string {
   const sinks = [...tally.sinks].map(([id, { windows, complete, lost, deadLetters }]) => {
-    const every = windows === tally.windows ? 'has every window' : `has each of ${counted(windows, 'window')} that it owes`;
+    const every = windows === tally.all ? 'has every window' : `has each of ${counted(windows, 'window')} that it owes`;
     const has =
       complete === windows
         ? every
         : `has ${grouped(complete)} of ${counted(windows, 'window')}${lost === 0 ? '' : ` (${grouped(lost)} lost)`}`;
     return `; ${printable(id)} ${has}${deadLetters === 0 ? '' : `, without ${counted(deadLetters, 'dead letter')}`}`;
   });
-  return `Sum: ${counted(tally.windows, 'window')}, ${counted(tally.records, 'record')}, ${grouped(tally.late)} late${sinks.join('')}`;
+  return `Sum: ${counted(tally.all, 'window')}, ${counted(tally.records, 'record')}, ${grouped(tally.late)} late${sinks.join('')}`;
 }
 
 /** Lines below the windows: delays, records in no window, uncovered time, suspensions. */

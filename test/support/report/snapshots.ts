@@ -1,5 +1,6 @@
 /** Snapshots of a daemon for unit tests: a healthy one, which each test changes. */
 import type { ReplayProgress } from '../../../src/model/journal.ts';
+import type { WindowStates } from '../../../src/model/ledger.ts';
 import type { Coverage, SinkSnapshot, Snapshot, SourceSnapshot } from '../../../src/model/snapshot.ts';
 
 /** µs of a time in RFC 3339. */
@@ -9,12 +10,17 @@ export function micros(text: string): number {
 
 export const now = micros('2026-11-20T03:03:00Z');
 
+/** 412 windows, of which some are not proven. */
+export function windowStates({ gap = 0, accepted = 0, inDoubt = 0 }: Partial<WindowStates> = {}): WindowStates {
+  return { all: 412, proven: 412 - gap - accepted - inDoubt, final: 300, gap, accepted, inDoubt };
+}
+
 /** The coverage of a ledger of two days without a gap, delivered completely to every sink. */
 export function coverage(change: Partial<Coverage> = {}): Coverage {
   const from = micros('2026-11-18T00:00:00Z');
   return {
     ...{ startsAt: from, liveFrom: from, history: [], read: [{ from, to: micros('2026-11-20T02:45:00Z') }] },
-    windows: { all: 412, final: 300, gaps: 0, accepted: 0, inDoubt: 0 },
+    windows: windowStates(),
     sinks: [{ id: 'siem', windows: 412, lacking: 0, lost: 0, deadLetters: 0 }],
     ...change,
   };
@@ -30,8 +36,7 @@ export function source(change: Partial<SourceSnapshot> = {}): SourceSnapshot {
     polledUntil: micros('2026-11-20T03:02:55Z'),
     collected: 12_345,
     late: 7,
-    windows: { proven: 412, gap: 0, accepted: 0 },
-    gaps: 0,
+    windows: windowStates(),
     recountsOverdue: 0,
     closeDelaySeconds: 900,
     lastSuccess: micros('2026-11-20T03:02:58Z'),

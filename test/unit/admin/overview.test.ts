@@ -6,7 +6,7 @@ import type { OverviewJson } from '../../../src/admin/page/overview.ts';
 import type { Snapshot } from '../../../src/model/snapshot.ts';
 import { statusText } from '../../../src/report/status-text.ts';
 import { statusSummary } from '../../../src/report/status-summary.ts';
-import { coverage, micros, now, sink, snapshot, source } from '../../support/report/snapshots.ts';
+import { windowStates, coverage, micros, now, sink, snapshot, source } from '../../support/report/snapshots.ts';
 
 const window = { from: micros('2026-11-20T02:30:00Z'), to: micros('2026-11-20T02:45:00Z'), records: 38, total: 41 };
 
@@ -20,21 +20,22 @@ function json(
 }
 
 describe('the tone', () => {
-  const nothingRead = coverage({ read: [], windows: { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 }, sinks: [] });
+  const nothingRead = coverage({ read: [], windows: { all: 0, proven: 0, final: 0, gap: 0, accepted: 0, inDoubt: 0 }, sinks: [] });
   const begins = micros('2026-11-20T02:50:00Z');
   const fresh = source({
     frontier: begins,
     coverage: { ...nothingRead, startsAt: begins, liveFrom: begins },
-    windows: { proven: 0, gap: 0, accepted: 0 },
+    windows: { all: 0, proven: 0, final: 0, gap: 0, accepted: 0, inDoubt: 0 },
   });
   const lacking = coverage({ sinks: [{ id: 'siem', windows: 412, lacking: 3, lost: 0, deadLetters: 0 }] });
-  const gap = coverage({ windows: { all: 412, final: 300, gaps: 1, accepted: 0, inDoubt: 0 } });
+  const windows = windowStates({ gap: 1 });
+  const gap = coverage({ windows });
   test.each([
     ['good', 'COMPLETE SO FAR AND DELIVERED', snapshot()],
     ['waiting', 'NOTHING DUE YET', snapshot({ sources: [fresh] })],
     ['warning', 'COMPLETE SO FAR, NOT ALL DELIVERED', snapshot({ sources: [source({ coverage: lacking })] })],
     ['warning', 'COMPLETE SO FAR AND DELIVERED', snapshot({ sinks: [sink({ deadLetters: 2 })] })],
-    ['bad', 'INCOMPLETE', snapshot({ sources: [source({ coverage: gap, gaps: 1 })] })],
+    ['bad', 'INCOMPLETE', snapshot({ sources: [source({ coverage: gap, windows })] })],
     ['warning', 'NO SOURCE', snapshot({ sources: [] })],
   ])('is %s for "%s"', (tone, words, given) => {
     const made = json(given);
@@ -58,7 +59,7 @@ test('sources and sinks with trouble come first, retired ones last', () => {
         source({ id: 'a', state: 'retired' }),
         source({ id: 'b' }),
         source({ id: 'c', trouble: '401' }),
-        source({ id: 'd', gaps: 1 }),
+        source({ id: 'd', windows: windowStates({ gap: 1 }) }),
       ],
       sinks: [sink({ id: 'a', state: 'retired' }), sink({ id: 'b' }), sink({ id: 'c', state: 'blocked' })],
     }),

@@ -328,7 +328,8 @@ function doubted(it: World): (number | (string | null)[] | undefined)[] {
     sink: () => undefined,
   };
   const { sources } = snapshotOf(it.beside(), '0.1.0', 0, live);
-  return [sources[0]?.gaps, ledgerReport(it.beside()).sources[0]?.windows.map(({ reason }) => reason)];
+  const { gap = 0, inDoubt = 0 } = sources[0]?.windows ?? {};
+  return [gap + inDoubt, ledgerReport(it.beside()).sources[0]?.windows.map(({ reason }) => reason)];
 }
 
 test('when a suspension ends, each window that shrank is recounted at once, and stays in doubt until then', async () => {

@@ -120,7 +120,7 @@ test('a service that rejects unbounded queries is calibrated and verified with b
   await it.sleep(40 * minute);
   expect(it.journal.progress(id)).toMatchObject({ collected: 150 });
   expect(it.lag()).toBeLessThan(32 * minute);
-  expect(first.snapshot().sources[0]).toMatchObject({ gaps: 0, trouble: undefined });
+  expect(first.snapshot().sources[0]).toMatchObject({ windows: { gap: 0, inDoubt: 0 }, trouble: undefined });
   await first.end();
   expect(JSON.parse(it.journal.progress(id).profile ?? '{}')).toMatchObject({
     calibration: { total: 150 },
@@ -194,7 +194,7 @@ test('without Date headers, a restart or kill while no records arrive raises no 
   const again = it.run();
   await it.sleep(40 * minute);
   expect(it.log.lines.filter(({ level }) => level === 'error')).toEqual([]);
-  expect(again.snapshot().sources).toMatchObject([{ gaps: 0, recountsOverdue: 0, serverNow: undefined }]);
+  expect(again.snapshot().sources).toMatchObject([{ windows: { gap: 0, inDoubt: 0 }, recountsOverdue: 0, serverNow: undefined }]);
   expect(it.journal.progress(id).frontier).toBeGreaterThan(frontier);
   expect(again.status()).toContain('Responses of new carry no Date');
   it.service.add(2, base + 210 * minute);
@@ -213,7 +213,9 @@ test.each([-7, 9].slice(0, sized(1, 2)))(
     it.clock.wall += (hours * hour) / 1000;
     it.service.skew -= hours * hour;
     await it.sleep(hour);
-    expect(one.snapshot().sources).toMatchObject([{ recountsOverdue: 0, state: 'active', trouble: undefined, gaps: 0 }]);
+    expect(one.snapshot().sources).toMatchObject([
+      { recountsOverdue: 0, state: 'active', trouble: undefined, windows: { gap: 0, inDoubt: 0 } },
+    ]);
     expect(it.journal.progress(id).frontier).toBe(before + hour);
     await one.end();
   },

@@ -6,9 +6,15 @@ import type { Database } from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { coverageOf } from '../../../src/journal/queries/coverage.ts';
 import { owingSinks, type CoverageQuery } from '../../../src/journal/queries/owed.ts';
+import { gapsOf } from '../../../src/journal/queries/gaps.ts';
+import { recentWindows } from '../../../src/journal/queries/recent.ts';
+import { snapshotOf } from '../../../src/journal/queries/snapshot.ts';
+import { suspendedTogether } from '../../../src/journal/queries/suspensions.ts';
 import { unacknowledged } from '../../../src/journal/queries/sink-coverage.ts';
 import type { Coverage } from '../../../src/model/snapshot.ts';
 import type { Micros } from '../../../src/model/time.ts';
+import { byPeriod } from '../../../src/report/ledger/periods.ts';
+import { tallyOf } from '../../../src/report/ledger/tally.ts';
 import { ledgerReport } from '../../support/ledger-report.ts';
 import { base, collected, hour, second } from '../../support/records.ts';
 import { opened, pageOf, source } from '../../support/journal/opening.ts';
@@ -58,10 +64,31 @@ test('windows by state, and what is final', async () => {
   const { at, of } = await ledger();
   expect(of()).toMatchObject({
     ...{ startsAt: base, liveFrom: base, history: [], read: [{ from: at(0), to: at(10) }] },
-    windows: { all: 10, final: 6, gaps: 1, accepted: 1, inDoubt: 1 },
+    windows: { all: 10, proven: 7, final: 6, gap: 1, accepted: 1, inDoubt: 1 },
   });
   // Listed by a suspension: the first is in doubt and no longer final; a gap stays a gap.
-  expect(of({}, new Set([at(0), at(5), at(7)])).windows).toEqual({ all: 10, final: 5, gaps: 1, accepted: 1, inDoubt: 2 });
+  expect(of({}, new Set([at(0), at(5), at(7)])).windows).toEqual({ all: 10, proven: 6, final: 5, gap: 1, accepted: 1, inDoubt: 2 });
+});
+
+test('status, report, days, page and coverage give the same numbers; a window in doubt is no gap', async () => {
+  const { db, at, of } = await ledger();
+  const suspension = { reason: 'rows', message: 'fewer records', since: 0, windows: [at(0), at(5), at(7)] };
+  db.prepare('UPDATE sources SET profile = ?').run(JSON.stringify({ suspension }));
+  const counted = { all: 10, proven: 6, final: 5, gap: 1, accepted: 1, inDoubt: 2 };
+  expect(of({}, suspendedTogether(db).get(source)).windows).toEqual(counted);
+  const stopped = { source: () => undefined, sink: () => undefined, paused: undefined, maxSize: 0, configured: [source] };
+  expect(snapshotOf(db, '0.1.0', at(10), { ...stopped, closeDelaySeconds: () => 1 }).sources[0]?.windows).toEqual(counted);
+  const windows = ledgerReport(db).sources[0]?.windows ?? [];
+  expect(tallyOf(windows)).toMatchObject({ ...counted, records: 10, shrunk: 0 });
+  expect(byPeriod(windows, 'day')).toMatchObject([{ counts: counted, state: 'gap', records: 10 }]);
+  const shown = recentWindows(db, 10).get(source) ?? [];
+  expect(shown.filter(({ isInDoubt }) => isInDoubt).map(({ from }) => from)).toEqual([at(0), at(7)]);
+  expect(gapsOf(db).map(({ state, reason }) => `${state} ${reason ?? ''}`)).toEqual([
+    'proven reread',
+    'gap reread',
+    'accepted count',
+    'proven reread',
+  ]);
 });
 
 test('a period includes the windows that overlap it, and no other', async () => {
@@ -211,7 +238,7 @@ test('a retired sink owes nothing, and a source without a row covers nothing', a
   expect(of().sinks.map(({ id }) => id)).toEqual(['lake']);
   expect(coverageOf(db, { n: 0, id: 'silent', start: base }, owingSinks(db))).toEqual({
     ...{ startsAt: base, liveFrom: undefined, history: [], read: [] },
-    windows: { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 },
+    windows: { all: 0, proven: 0, final: 0, gap: 0, accepted: 0, inDoubt: 0 },
     sinks: ['lake'].map((id) => ({ id, windows: 0, lacking: 0, lost: 0, deadLetters: 0 })),
   });
 });

@@ -23,7 +23,7 @@ function covered(until: string, change: Partial<Coverage> = {}): Coverage {
   return {
     ...{ startsAt: at('00:00:00'), liveFrom: at('00:00:00'), history: [], sinks: [] },
     read: [{ from: at('00:00:00'), to: at(until) }],
-    windows: { all: 45, final: 40, gaps: 0, accepted: 0, inDoubt: 0 },
+    windows: { all: 45, proven: 45, final: 40, gap: 0, accepted: 0, inDoubt: 0 },
     ...change,
   };
 }
@@ -201,7 +201,7 @@ test('time is divided where its reason changes: at the start of the ledger, and 
 });
 
 test('a period that ends before the ledger starts names that start', () => {
-  const none = { windows: { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 }, read: [] };
+  const none = { windows: { all: 0, proven: 0, final: 0, gap: 0, accepted: 0, inDoubt: 0 }, read: [] };
   const before = facts(covered('11:15:00', none), { to: at('00:00:00') - 3_600_000_000 });
   expect(textOf(before)).toBe('INCOMPLETE: nothing is proven; the ledger starts after this period, at 2026-11-20 00:00:00 UTC');
 });
@@ -212,7 +212,7 @@ test('a long error of the source is shortened in the summary', () => {
 });
 
 test('a period without due time states when the first proof is due, and is not complete', () => {
-  const none = { windows: { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 } };
+  const none = { windows: { all: 0, proven: 0, final: 0, gap: 0, accepted: 0, inDoubt: 0 } };
   const of = (from: string, to: string | undefined, change: Partial<SourceFacts> = {}): string =>
     textOf(facts(covered('11:15:00', none), { from: at(from), to: to === undefined ? undefined : at(to), sources: [polled(change)] }));
   expect(of('11:30:00', undefined)).toBe('NOTHING DUE YET: first proof now');
@@ -230,13 +230,16 @@ test('a period without due time states when the first proof is due, and is not c
 
 test('a gap, an accepted gap and a window in doubt each make it incomplete', () => {
   const of = (windows: Partial<Coverage['windows']>): string =>
-    textOf(facts(covered('11:15:00', { windows: { all: 45, final: 0, gaps: 0, accepted: 0, inDoubt: 0, ...windows } })));
-  expect(of({ gaps: 1 })).toBe('INCOMPLETE: 1 gap');
+    textOf(facts(covered('11:15:00', { windows: { all: 45, proven: 45, final: 0, gap: 0, accepted: 0, inDoubt: 0, ...windows } })));
+  expect(of({ gap: 1 })).toBe('INCOMPLETE: 1 gap');
   expect(of({ accepted: 2 })).toBe('INCOMPLETE: 2 accepted gaps');
   expect(of({ inDoubt: 1 })).toBe('INCOMPLETE: 1 window in doubt');
-  expect(of({ gaps: 6, accepted: 1, inDoubt: 2 })).toBe('INCOMPLETE: 6 gaps, 1 accepted gap, 2 windows in doubt');
+  expect(of({ gap: 6, accepted: 1, inDoubt: 2 })).toBe('INCOMPLETE: 6 gaps, 1 accepted gap, 2 windows in doubt');
   expect(of({ all: 0 })).toBe('INCOMPLETE: nothing is proven');
-  const all = { windows: { all: 45, final: 0, gaps: 1, accepted: 0, inDoubt: 0 }, read: [{ from: at('00:00:00'), to: at('09:00:00') }] };
+  const all = {
+    windows: { all: 45, proven: 44, final: 0, gap: 1, accepted: 0, inDoubt: 0 },
+    read: [{ from: at('00:00:00'), to: at('09:00:00') }],
+  };
   expect(textOf(facts(covered('09:00:00', all)))).toBe('INCOMPLETE: 1 gap; not covered: 2026-11-20 09:00–11:15 UTC, collection is behind');
 });
 
@@ -322,7 +325,7 @@ describe('several sources', () => {
     expect(textOf(two(covered('11:15:00'), begun, { from: at('09:00:00'), to: at('11:00:00') }))).toBe(
       'INCOMPLETE: not covered: test 2026-11-20 09:00–10:00 UTC, before the start of the ledger',
     );
-    const final = covered('11:15:00', { windows: { all: 45, final: 45, gaps: 0, accepted: 0, inDoubt: 0 } });
+    const final = covered('11:15:00', { windows: { all: 45, proven: 45, final: 45, gap: 0, accepted: 0, inDoubt: 0 } });
     expect(completeness(two(final, late, { to: at('10:00:00') })).final).toBe(true);
     const retired = { sources: [polled(), polled({ id: 'test', state: 'retired', retiredAt: at('05:00:00') })] };
     const old = covered('05:00:00');
@@ -335,7 +338,7 @@ describe('several sources', () => {
     expect(within('06:30:00', '08:00:00')).toBe('INCOMPLETE: not covered: test 2026-11-20 06:30–07:00 UTC, the source was retired');
     expect(within('07:00:00', '08:00:00')).toBe('COMPLETE AND DELIVERED');
     // If no source has a ledger in the period, nothing is proven.
-    const none = { ...late, windows: { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 } };
+    const none = { ...late, windows: { all: 0, proven: 0, final: 0, gap: 0, accepted: 0, inDoubt: 0 } };
     expect(textOf(facts(none, { from: at('01:00:00'), to: at('02:00:00') }))).toBe(
       'INCOMPLETE: nothing is proven; not covered: 2026-11-20 01:00–02:00 UTC, before the start of the ledger',
     );
@@ -343,7 +346,7 @@ describe('several sources', () => {
 
   test('a source that has not started is named; if its start is known it owes the time from there', () => {
     expect(textOf(two(covered('11:15:00'), undefined))).toBe('INCOMPLETE: nothing is known of test: its ledger has not started');
-    const nothing = { liveFrom: undefined, read: [], windows: { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 } };
+    const nothing = { liveFrom: undefined, read: [], windows: { all: 0, proven: 0, final: 0, gap: 0, accepted: 0, inDoubt: 0 } };
     expect(textOf(two(covered('11:15:00'), covered('11:15:00', { ...nothing, startsAt: at('11:30:00') })))).toBe(
       'COMPLETE SO FAR AND DELIVERED',
     );
@@ -358,12 +361,12 @@ describe('several sources', () => {
 
 test('final: every window is, and no time of the period is outside the ledger or in the future', () => {
   const of = (coverage: Partial<Coverage>, change: Partial<Facts> = {}): boolean => {
-    const windows = { all: 45, final: 45, gaps: 0, accepted: 0, inDoubt: 0 };
+    const windows = { all: 45, proven: 45, final: 45, gap: 0, accepted: 0, inDoubt: 0 };
     return completeness(facts(covered('11:15:00', { windows, ...coverage }), { to: at('11:15:00'), ...change })).final;
   };
   expect(of({})).toBe(true);
-  expect(of({ windows: { all: 45, final: 44, gaps: 0, accepted: 0, inDoubt: 0 } })).toBe(false);
-  expect(of({ windows: { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 } })).toBe(false);
+  expect(of({ windows: { all: 45, proven: 45, final: 44, gap: 0, accepted: 0, inDoubt: 0 } })).toBe(false);
+  expect(of({ windows: { all: 0, proven: 0, final: 0, gap: 0, accepted: 0, inDoubt: 0 } })).toBe(false);
   expect(of({}, { to: at('11:15:01') })).toBe(false);
   expect(of({}, { to: undefined })).toBe(true);
   expect(of({}, { to: undefined, now: at('12:00:01') })).toBe(false);

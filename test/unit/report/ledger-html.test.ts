@@ -89,7 +89,7 @@ test('csv by window: each number under its name, in UTC, and without sums that a
 test('csv by day and month: the same sums, grouped in the zone', () => {
   const days = objects(ledgerCsv(mixed, 'day', 'Europe/Berlin'));
   expect(
-    days.map(({ day, windows, records, late, gaps, accepted, proven, final }) => [
+    days.map(({ day, windows, records, late, gaps, accepted, proven, final, in_doubt: inDoubt }) => [
       day,
       windows,
       records,
@@ -98,10 +98,11 @@ test('csv by day and month: the same sums, grouped in the zone', () => {
       accepted,
       proven,
       final,
+      inDoubt,
     ]),
   ).toEqual([
-    ['2026-11-19', '2', '1412', '0', '1', '0', '0', '1'],
-    ['2026-11-20', '2', '19', '3', '0', '1', '1', '0'],
+    ['2026-11-19', '2', '1412', '0', '1', '0', '1', '1', '0'],
+    ['2026-11-20', '2', '19', '3', '0', '1', '1', '0', '0'],
   ]);
   expect(objects(ledgerCsv(mixed, 'month', 'UTC')).map(({ month, records, reasons }) => [month, records, reasons])).toEqual([
     ['2026-11', '1431', 'total count'],
@@ -191,7 +192,7 @@ test('the quote contains the part of the period that the ledger does not cover',
   const period = { from: '2026-11-19T22:00:00Z', to: '2026-11-20T00:00:00Z' };
   const html = ledgerHtml(reportOf([source], { ...period, complete: false, final: false, uncovered }), options);
   expect(html).toContain(
-    'Source production, 2026-11-19 22:15–22:30 UTC. Collected: 412 records, each once. All of 1 window is proven. Proven means: the service answered the query of the window with as many records as it counted for it. Not covered: 2026-11-19 22:30–2026-11-20 00:00 UTC, the daemon is not running. There is no gap.',
+    'Source production, 2026-11-19 22:15–22:30 UTC. Collected: 412 records, each once. The one window is proven. Proven means: the service answered the query of the window with as many records as it counted for it. Not covered: 2026-11-19 22:30–2026-11-20 00:00 UTC, the daemon is not running. There is no gap.',
   );
   expect(html).not.toContain('collection is behind');
 });
@@ -209,7 +210,7 @@ test('the word proven is defined only if a window is proven; a window in doubt i
     expect(quoteOf(change)).toContain('0 of 1 window is proven.');
     expect(quoteOf(change)).not.toContain('Proven means');
   }
-  expect(quoteOf({ state: 'proven', reason: 'shrunk' })).toContain('All of 1 window is proven. Proven means:');
+  expect(quoteOf({ state: 'proven', reason: 'shrunk' })).toContain('The one window is proven. Proven means:');
 });
 
 test('the badge shows the summary: green only if everything is delivered too', () => {

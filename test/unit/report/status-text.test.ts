@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { statusText, type StatusTextOptions } from '../../../src/report/status-text.ts';
 import type { Snapshot, SourceSnapshot } from '../../../src/model/snapshot.ts';
-import { coverage, delayCounts, micros, now, replay, sink, snapshot, source } from '../../support/report/snapshots.ts';
+import { windowStates, coverage, delayCounts, micros, now, replay, sink, snapshot, source } from '../../support/report/snapshots.ts';
 
 const plain: StatusTextOptions = { color: false, tz: 'UTC', width: 80 };
 
@@ -241,7 +241,7 @@ test.each<[string, Partial<Snapshot>, RegExp, RegExp, string]>([
   ],
   [
     'a blocked sink before a gap',
-    { sources: [source({ gaps: 1 })], sinks: [sink({ state: 'blocked', lastError: '403' })] },
+    { sources: [source({ windows: windowStates({ gap: 1 }) })], sinks: [sink({ state: 'blocked', lastError: '403' })] },
     /^Sink siem is blocked: 403/,
     /^Nothing is lost until the journal is full/,
     'waybill check --sink siem',
@@ -261,8 +261,15 @@ test.each<[string, Partial<Snapshot>, RegExp, RegExp, string]>([
   ],
   [
     'a gap',
-    { sources: [source({ gaps: 2 })] },
+    { sources: [source({ windows: windowStates({ gap: 2 }) })] },
     /^2 windows of production could not be proven/,
+    /records may be missing/,
+    'waybill gaps list',
+  ],
+  [
+    'a proven window in doubt, which is no gap',
+    { sources: [source({ windows: windowStates({ inDoubt: 1 }) })] },
+    /^1 proven window of production is in doubt\.$/,
     /records may be missing/,
     'waybill gaps list',
   ],
@@ -333,7 +340,7 @@ test('a stopped daemon is the first advice; rows keep the known state', () => {
   const all = lines(
     {
       stopped: { since: now - 960e6 },
-      sources: [source({ gaps: 1 })],
+      sources: [source({ windows: windowStates({ gap: 1 }) })],
       sinks: [sink({ state: 'stopped', lastSuccess: undefined })],
     },
     { width: 120 },
@@ -350,7 +357,7 @@ test('a stopped daemon is the first advice; rows keep the known state', () => {
 /** A ledger without a window that starts at 02:54. */
 function firstHour(change: Partial<SourceSnapshot> = {}): SourceSnapshot {
   const start = micros('2026-11-20T02:54:00Z');
-  const windows = { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 };
+  const windows = { all: 0, proven: 0, final: 0, gap: 0, accepted: 0, inDoubt: 0 };
   return source({
     frontier: start,
     closedUntil: start,
@@ -372,8 +379,8 @@ test('a source without a proven window shows no time of completeness', () => {
   const [, row = ''] = block(lines({ sources: [firstHour()] }, { width: 120 }), 'SOURCE');
   expect(row).toMatch(/^production {2}active {2}not yet {2,}/);
   // A first window that is a gap proves nothing either.
-  const gap = firstHour({ closedUntil: micros('2026-11-20T03:00:00Z'), gaps: 1 });
-  const windows = { all: 1, final: 0, gaps: 1, accepted: 0, inDoubt: 0 };
+  const windows = { all: 1, proven: 0, final: 0, gap: 1, accepted: 0, inDoubt: 0 };
+  const gap = firstHour({ closedUntil: micros('2026-11-20T03:00:00Z'), windows });
   const all = lines({ sources: [{ ...gap, coverage: coverage({ startsAt: gap.frontier, liveFrom: gap.frontier, read: [], windows }) }] });
   expect(block(all, 'SOURCE')[1]).toContain('not yet');
   expect(all[0]).not.toContain('proven up to');

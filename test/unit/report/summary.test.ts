@@ -12,7 +12,7 @@ function readTo(clock: string, change: Partial<SourceSnapshot> = {}): SourceSnap
   return source({ frontier: until, closedUntil: until, coverage: coverage({ read: [{ from: startsAt, to: until }] }), ...change });
 }
 
-const none = { all: 0, final: 0, gaps: 0, accepted: 0, inDoubt: 0 };
+const none = { all: 0, proven: 0, final: 0, gap: 0, accepted: 0, inDoubt: 0 };
 const three = micros('2026-11-20T03:00:00Z');
 const begins = source({
   ...{ id: 'test', frontier: three, closedUntil: three },
@@ -38,7 +38,7 @@ test.each<[string, Partial<Snapshot>, string]>([
   ],
   [
     'a blocked sink in an incomplete trail',
-    { sources: [source({ coverage: coverage({ windows: { ...none, all: 4, gaps: 1 } }) })], sinks: [sink({ state: 'blocked' })] },
+    { sources: [source({ coverage: coverage({ windows: { ...none, all: 4, gap: 1 } }) })], sinks: [sink({ state: 'blocked' })] },
     'INCOMPLETE: 1 gap, proven up to 02:45 UTC (18 min ago), 1 sink needs attention',
   ],
   [
@@ -68,7 +68,7 @@ test.each<[string, Partial<Snapshot>, string]>([
     'a gap',
     {
       sources: [
-        readTo('02:45:00', { frontier: micros('2026-11-19T23:45:00Z'), coverage: coverage({ windows: { ...none, all: 4, gaps: 1 } }) }),
+        readTo('02:45:00', { frontier: micros('2026-11-19T23:45:00Z'), coverage: coverage({ windows: { ...none, all: 4, gap: 1 } }) }),
       ],
     },
     'INCOMPLETE: 1 gap, proven up to 2026-11-19 23:45 UTC (3 h ago)',
@@ -208,12 +208,13 @@ test('status as JSON has exactly the shape of the contract', () => {
         polledUntil: '2026-11-20T03:02:55.25Z',
         lagSeconds: 1_081,
         gaps: 0,
+        inDoubt: 0,
         lastError: 'reset',
         delays: { records: 100, p50: 1, p90: 1, p99: 20, p999: null },
       },
       {
         ...{ id: 'new', state: 'stopped', needsAttention: false, message: null, lastError: null },
-        ...{ frontier: null, closedUntil: null, polledUntil: null, lagSeconds: null, gaps: 0 },
+        ...{ frontier: null, closedUntil: null, polledUntil: null, lagSeconds: null, gaps: 0, inDoubt: 0 },
         ...{ dueAfterSeconds: 2_700, lastSuccess: '2026-11-20T03:02:58Z', records: 12_345, late: 7, recountsOverdue: 0 },
         delays: { records: 0, p50: null, p90: null, p99: null, p999: null },
       },

@@ -5,7 +5,7 @@ import { metricTable, unitOf } from '../../../src/telemetry/metric-table.ts';
 import type { Metric } from '../../../src/telemetry/metric-table.ts';
 import { createMetrics, type Metrics } from '../../../src/telemetry/metrics.ts';
 import { parseExposition, type Exposition } from '../../support/telemetry/exposition.ts';
-import { micros, sink, snapshot, source } from '../../support/report/snapshots.ts';
+import { windowStates, micros, sink, snapshot, source } from '../../support/report/snapshots.ts';
 
 let metrics: Metrics | undefined;
 afterEach(async () => {
@@ -91,7 +91,7 @@ test('gauges show the snapshot at the time of the scrape', async () => {
   const { bind, text } = start();
   let present = snapshot({
     sources: [
-      source({ state: 'suspended', gaps: 2, windows: { proven: 400, gap: 2, accepted: 1 }, serverNow: micros('2026-11-20T03:05:00Z') }),
+      source({ state: 'suspended', windows: windowStates({ gap: 2, accepted: 1, inDoubt: 4 }), serverNow: micros('2026-11-20T03:05:00Z') }),
     ],
     sinks: [sink({ state: 'blocked', lagRecords: 90, lagSeconds: 61.5, deadLetters: 3 })],
     journal: { bytes: 9, maxSize: 10, head: 5, paused: 'journal_full: 97 % of 10 B are used', directory: '/state' },
@@ -104,6 +104,10 @@ test('gauges show the snapshot at the time of the scrape', async () => {
   expect(value(first, 'waybill_source_state', { source: 'production', state: 'active' })).toBe(0);
   expect(value(first, 'waybill_windows', { source: 'production', state: 'accepted' })).toBe(1);
   expect(value(first, 'waybill_gaps', { source: 'production' })).toBe(2);
+  const byState = ['proven', 'gap', 'accepted', 'in_doubt'].map((state) =>
+    value(first, 'waybill_windows', { source: 'production', state }),
+  );
+  expect(byState).toEqual([405, 2, 1, 4]);
   expect(value(first, 'waybill_sink_state', { sink: 'siem', state: 'blocked' })).toBe(1);
   expect(value(first, 'waybill_sink_lag_seconds', { sink: 'siem' })).toBe(61.5);
   expect(value(first, 'waybill_dead_letters', { sink: 'siem' })).toBe(3);

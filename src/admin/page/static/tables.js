@@ -77,7 +77,7 @@ function stripOf(strip) {
 export function sourcesTable(sources, now, chosen) {
   if (sources.length === 0) return html('p', { class: 'empty' }, 'No source.');
   const rows = sources.slice(0, maxRows).map((source) => {
-    const { id, state, needsAttention, message, lastError, frontier, lagSeconds, lastSuccess, records, late, gaps } = source;
+    const { id, state, needsAttention, message, lastError, frontier, lagSeconds, lastSuccess, records, late, gaps, inDoubt } = source;
     const isDoubled = message !== null && lastError !== null && message.includes(lastError);
     const until =
       frontier === null || lagSeconds === null || source.strip === ''
@@ -102,7 +102,13 @@ export function sourcesTable(sources, now, chosen) {
       cell('Rate', perSecond(source.recordsPerSecond), true),
       cell('Records', grouped(records), true),
       cell('Late', grouped(late), true),
-      cell('Gaps', gaps === 0 ? '0' : [html('strong', { class: 'bad-text' }, grouped(gaps))], true),
+      cell(
+        'Gaps',
+        gaps + inDoubt === 0
+          ? '0'
+          : [html('strong', { class: 'bad-text' }, `${grouped(gaps)}${inDoubt === 0 ? '' : `, ${grouped(inDoubt)} in doubt`}`)],
+        true,
+      ),
     );
   });
   const heads = ['Source', 'State', 'Complete until', 'Newest windows', 'Last response', '#Rate', '#Records', '#Late', '#Gaps'];
