@@ -61,6 +61,9 @@ const pageBytesMax = 16 * 1024 * 1024;
 /** How long to wait before a cached response is requested again. */
 const cachedMs = 1_000;
 
+/** A 204 is a page of a query without matching records. */
+const noContent = Buffer.from('{"data":[],"pagination":{"totalRecords":0}}');
+
 export function createSource(settings: ClientSettings, context: ClientContext): ServiceSource {
   return new HttpSource(settings, context);
 }
@@ -187,8 +190,9 @@ class HttpSource implements ServiceSource {
     const receivedMonotonic = clock.monotonic();
     const now = clock.now();
     const date = parseHttpDate(answer.headers['date'], now);
-    if (answer.status === 200) {
-      const { items, pagination } = scanPage(answer.body, what, answer.headers['content-type']);
+    if (answer.status === 200 || answer.status === 204) {
+      const body = answer.status === 204 ? noContent : answer.body;
+      const { items, pagination } = scanPage(body, what, answer.headers['content-type']);
       return {
         items,
         page: integer(member(pagination, 'page')),

@@ -92,7 +92,8 @@ class Scanner {
           at = this.#items(at, items);
         } else {
           const value = this.#item(at).received;
-          if (name === 'data') items = undefined;
+          // Some services send null in place of an empty list. The count shows whether records are missing.
+          if (name === 'data') items = isNull(value) ? [] : undefined;
           if (name === 'pagination') pagination = parse(value);
           at += value.length;
         }
@@ -168,6 +169,10 @@ class Scanner {
 
 function tooMany(): Flaw {
   return new Flaw(`expected at most ${valuesMax} values`);
+}
+
+function isNull(value: Uint8Array): boolean {
+  return value.length === 4 && value[0] === 0x6e;
 }
 
 function parse(bytes: Uint8Array): unknown {

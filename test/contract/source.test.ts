@@ -118,6 +118,16 @@ describe('a page', () => {
     expect(await make().page()).toMatchObject(expected);
   });
 
+  test.each([
+    ['204', 204, '', 0],
+    ['null in place of the list', 200, '{"data":null,"pagination":{"totalRecords":0}}', 0],
+    ['null, and the service counts records', 200, '{"data":null,"pagination":{"totalRecords":7}}', 7],
+    ['null and no numbers', 200, '{"data":null}', undefined],
+  ])('without records: %s', async (_name, status, body, total) => {
+    service.nextPages.push(answering(status, {}, body));
+    expect(await make().page()).toMatchObject({ items: [], total });
+  });
+
   test('may be compressed', async () => {
     const body = gzipSync('{"data":[{"a":1}],"pagination":{"totalRecords":1}}');
     service.nextPages.push((_request, response) => void response.writeHead(200, { 'content-encoding': 'gzip' }).end(body));
@@ -188,7 +198,6 @@ describe('a response that is not a page', () => {
       /truncated after 0 bytes: incorrect header check/,
     ],
     ['another encoding', answering(200, { 'content-encoding': 'br' }, 'x'), /encoded as "br", not gzip/],
-    ['no content', answering(204), /expected status 200, got 204$/],
     // The body of a 206 contains records, which no message may quote.
     ['a part of the content', answering(206, {}, '{"data":[{"payloadName":"canary"}]}'), /expected status 200, got 206$/],
   ];

@@ -36,8 +36,10 @@ interface Found {
 function plainly(body: Uint8Array): Found | undefined {
   try {
     const value = JSON.parse(text(body)) as { data?: unknown; pagination?: unknown } | null;
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, 'data') || !Array.isArray(value.data)) return undefined;
-    return { items: value.data as unknown[], pagination: Object.hasOwn(value, 'pagination') ? value.pagination : undefined };
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, 'data')) return undefined;
+    const items = value.data === null ? [] : value.data;
+    if (!Array.isArray(items)) return undefined;
+    return { items: items as unknown[], pagination: Object.hasOwn(value, 'pagination') ? value.pagination : undefined };
   } catch {
     return undefined;
   }
