@@ -29,8 +29,16 @@ if (!process.execArgv.includes(flags[0]) && process.platform !== 'win32') {
     ...process.env,
   });
 }
-// While the modules load, SIGHUP must not end the daemon (`systemctl reload` at the start). The configuration is read afterwards.
-if (process.argv[2] === 'run') process.on('SIGHUP', () => undefined);
+if (process.argv[2] === 'run') {
+  // While the modules load, SIGHUP must not end the daemon. The configuration is read afterwards.
+  process.on('SIGHUP', () => undefined);
+  // Before this line it would: Node sets every signal to its default action. systemd sends a reload only after this message (sd_notify(3)).
+  if (process.env['NOTIFY_SOCKET']) {
+    const { spawnSync } = await import('node:child_process');
+    const { error, stderr } = spawnSync('systemd-notify', ['--ready'], { encoding: 'utf8' });
+    if (error || stderr) process.stderr.write(`cannot tell systemd that the daemon has started: ${error?.message ?? stderr.trim()}\n`);
+  }
+}
 const { existsSync } = await import('node:fs');
 // In a checkout the sources run as they are; the package holds the build.
 const source = new URL('../src/main.ts', import.meta.url);

@@ -99,6 +99,14 @@ logged() { inside journalctl --no-pager --output cat --unit waybill | grep -q "\
 inside sed -i 's/"closeDelay":"1s"/"closeDelay":"2s"/' /etc/waybill/waybill.yaml
 inside systemctl reload waybill
 until_true 30 logged config.reloaded
+# Also without waiting for the restart. WAYBILL_RELOADS=100 is the long form. A reset forgets the starts that systemd limits.
+for ((i = 0; i < ${WAYBILL_RELOADS:-6}; i++)); do
+  inside /bin/sh -c 'systemctl reset-failed waybill; systemctl restart waybill; systemctl reload waybill' || fail "restart and reload $i"
+  inside /bin/sh -c 'systemctl reset-failed waybill; systemctl --no-block restart waybill; systemctl reload waybill' || fail "restart and reload at once $i"
+  [ "$(property ActiveState) $(property NRestarts)" = 'active 0' ] || fail "round $i: $(property ActiveState), $(property NRestarts) restarts"
+done
+until_true 60 ready
+echo "$((2 * i)) times restart and reload"
 inside kill -KILL "$(property MainPID)"
 restarted() { [ "$(property NRestarts)" = 1 ] && ready; }
 until_true 60 restarted
