@@ -159,17 +159,23 @@ export class Batches {
   }
 }
 
+/** Splits a batch in two, in order. */
+export function halve(batch: Batch, entries: ReadonlyMap<number, Entry>): Batch[] {
+  const middle = Math.ceil(batch.messages.length / 2);
+  return divided(batch, [batch.messages.slice(0, middle), batch.messages.slice(middle)], entries);
+}
+
 /**
- * Splits a batch in order. The first half acknowledges up to its last message. Both halves are uncertain: the receiver may have processed a
+ * A batch as several, in order. Each but the last acknowledges up to its last message. All are uncertain: the receiver may have processed a
  * part of the request.
  */
-export function halve(batch: Batch, entries: ReadonlyMap<number, Entry>): [Batch, Batch] {
-  const middle = Math.ceil(batch.messages.length / 2);
-  const lower = batch.messages.slice(0, middle);
-  const upper = batch.messages.slice(middle);
-  const last = batch.onDemand === undefined ? entries.get(lower.at(-1)?.seq ?? 0) : undefined;
-  const through = /* mutant: lower-half */ last ? { seq: last.seq, chain: last.chain } : batch.through;
-  return [batchOf({ ...batch, through, uncertain: true }, lower), batchOf({ ...batch, uncertain: true }, upper)];
+export function divided(batch: Batch, groups: readonly (readonly Message[])[], entries: ReadonlyMap<number, Entry>): Batch[] {
+  return groups.map((messages) => {
+    const isLast = messages === groups.at(-1);
+    const last = batch.onDemand === undefined && !isLast ? entries.get(messages.at(-1)?.seq ?? 0) : undefined;
+    const through = /* mutant: lower-half */ last ? { seq: last.seq, chain: last.chain } : batch.through;
+    return batchOf({ ...batch, through, uncertain: true }, messages);
+  });
 }
 
 /** The batch with only these messages. */

@@ -106,7 +106,8 @@ export class Delivery implements SinkLoop {
       } catch (thrown) {
         if (isFinal(thrown)) throw thrown;
         if (hasEnded(stop)) break;
-        await this.#pauses.afterFailure(thrown, stop).catch(() => undefined);
+        const others = this.#sender.waitsForOthers ? this.#parts.journal.changed() : undefined;
+        await this.#pauses.afterFailure(thrown, stop, others).catch(() => undefined);
       }
     }
     this.onDemand.close(new WaybillError('sink_unavailable', `cannot send to sink "${this.#parts.settings.id}": delivery has stopped`));

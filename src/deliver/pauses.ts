@@ -32,8 +32,8 @@ export class Pauses {
     this.#wake();
   }
 
-  /** Records a failed attempt and waits for the next. Throws when `stop` is aborted. */
-  async afterFailure(thrown: unknown, stop: AbortSignal): Promise<void> {
+  /** Records a failed attempt and waits for the next, at most until `until` resolves. Throws when `stop` is aborted. */
+  async afterFailure(thrown: unknown, stop: AbortSignal, until?: Promise<unknown>): Promise<void> {
     const { id, retryPolicy, sends, log, meters } = this.#parts;
     const waitMs = retryPolicy.failed(thrown);
     meters.sinkRetried(id);
@@ -42,7 +42,7 @@ export class Pauses {
     log.write(state === 'blocked' ? 'sink.delivery_blocked' : 'sink.delivery_failed', fields);
     const unavailable = this.unavailable();
     if (unavailable) sends.fail(unavailable);
-    await this.rest(waitMs, stop);
+    await this.rest(waitMs, stop, until);
   }
 
   /** The reason why the sink accepts nothing now; undefined while delivery succeeds. */

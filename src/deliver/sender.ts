@@ -6,11 +6,12 @@ import { traced, type Log, type Meters, type Tracer } from '../model/telemetry.t
 import type { Clock } from '../model/time.ts';
 import type { Acknowledging } from './acknowledger.ts';
 import type { BatchLimit } from './batch-limit.ts';
-import { batchOf, halve, maxUncertain, type Prepared } from './batcher.ts';
+import { batchOf, divided, halve, maxUncertain, type Prepared } from './batcher.ts';
 import { within } from '../deadline.ts';
 import type { Pauses } from './pauses.ts';
 import type { RetryPolicy } from './retry-policy.ts';
 import type { OnDemandResult } from './send-queue.ts';
+import { Suspects } from './suspects.ts';
 
 /** The sender halves a batch after this many refusals for lack of space: the receiver may never have space for all of it. */
 const maxCrowded = 3;
@@ -59,6 +60,8 @@ interface Outcome extends DeliveryResult {
 
 export class Sender {
   readonly #parts: SenderParts;
+  readonly #suspects = new Suspects();
+  #waitsForOthers = false;
   /** An attempt without an answer may have delivered the messages up to this entry. */
   #uncertain: number;
 
@@ -73,6 +76,11 @@ export class Sender {
     const late = (): WaybillError =>
       new WaybillError('sink_outcome_unknown', `sink "${id}" did not answer within ${deadline / 1000} s`, { isLate: true });
     return within(run, deadline, late, clock, abandon);
+  }
+
+  /** The last attempt had one message, and was refused: the next one needs others. */
+  get waitsForOthers(): boolean {
+    return this.#waitsForOthers;
   }
 
   isUncertain({ messages, entries }: Prepared): boolean {
@@ -107,8 +115,13 @@ export class Sender {
   async #deliver(open: OpenSink, batch: Batch, entries: ReadonlyMap<number, Entry>): Promise<number> {
     const { id, journal, acknowledger } = this.#parts;
     const { stop } = open;
-    const parts: Batch[] = [batch];
+    const parts = await this.#divide(open, batch, entries);
     let count = 0;
+    if (parts.length === 0) {
+      const acknowledged = batch.onDemand === undefined ? batch.through.seq : acknowledger.acknowledged;
+      await acknowledger.acknowledge(entries, acknowledged, { position: batch.through, resumeNote: undefined }, [], stop);
+      this.#suspects.done(batch.messages, true);
+    }
     // Rejected messages that follow unsent messages.
     let rejected: readonly Rejection[] = [];
     for (let part = parts.shift(); part; part = parts.shift()) {
@@ -127,8 +140,16 @@ export class Sender {
         const firstLeft = outcome.rest[0]?.seq ?? Infinity;
         const certain = part.messages.filter(({ seq }) => seq < firstLeft);
         if (certain.length > 0 && part.onDemand === undefined)
-          this.#succeeded(batchOf(part, certain), { rejections: rejected.filter(({ seq }) => seq < firstLeft) });
-        await this.#acknowledgeUpTo(part, outcome, rejected, entries, stop);
+          this.#succeeded(batchOf(part, certain), { rejections: rejected.filter(({ seq }) => seq < firstLeft) }, stop.aborted);
+        const dead = this.#ended(open, part, outcome);
+        if (dead) {
+          rejected = [...rejected, dead];
+          if (part.onDemand !== undefined) {
+            await acknowledger.acknowledge(entries, acknowledged, undefined, [dead], stop);
+            this.#suspects.settle(dead.seq);
+          }
+        }
+        await this.#acknowledgeUpTo(part, { ...outcome, rest: outcome.rest.slice(dead ? 1 : 0) }, rejected, entries, stop);
         throw outcome.unknown.thrown;
       }
       if (outcome.isAtOnce === true) {
@@ -158,9 +179,41 @@ export class Sender {
         await acknowledger.acknowledge(entries, acknowledged, undefined, dead, stop);
         count += dead.length;
       }
+      this.#suspects.done(parts.length === 0 ? batch.messages : part.messages, parts.length === 0);
       rejected = rejected.filter(isLater);
     }
     return count;
+  }
+
+  /**
+   * The parts of a batch in which to look for a message that the receiver cannot take (suspects.ts). A sink that stores its position takes no
+   * message out of order.
+   */
+  async #divide(open: OpenSink, batch: Batch, entries: ReadonlyMap<number, Entry>): Promise<Batch[]> {
+    if (open.sink.position) return [batch];
+    const witness = this.#suspects.witness(this.#suspects.unsettled(batch.messages));
+    if (witness) {
+      const alone = { ...batchOf(batch, [witness]), uncertain: true };
+      const outcome = await this.#send(open, alone);
+      if (outcome.unknown) {
+        this.#ended(open, alone, outcome);
+        throw outcome.unknown.thrown;
+      }
+      // mutant: witness
+      if (outcome.rest.length === 0 && outcome.rejections.length === 0) this.#suspects.accepted(witness);
+    }
+    const left = this.#suspects.unsettled(batch.messages);
+    const groups = this.#suspects.groups(left);
+    return groups.length === 1 && left === batch.messages ? [batch] : divided(batch, groups, entries);
+  }
+
+  /** @returns the dead letter of the message at which an attempt ended without an answer, if it is the cause */
+  #ended({ stop, abandon }: OpenSink, { messages }: Batch, { rest: [first], unknown }: Outcome): Rejection | undefined {
+    const code = codeOf(unknown?.thrown);
+    if (!first || stop.aborted || abandon.aborted || code === 'sink_unavailable' || code === 'sink_blocked') return undefined;
+    // A batch that takes too long is halved first.
+    if (messages.length > 1 && unknown?.thrown instanceof WaybillError && unknown.thrown.isLate) return undefined;
+    return this.#suspects.ended(first, messages.length === 1, messageOf(unknown?.thrown));
   }
 
   /**
@@ -211,9 +264,8 @@ export class Sender {
     const { id, limit, pauses, clock, meters } = this.#parts;
     let batch = given;
     const rejections: Rejection[] = [];
-    const attempts = new Map<number, number>();
     // After a partial delivery, the retries continue until the shutdown timeout: otherwise the next
-    // start would repeat the whole batch.
+    // start would repeat the whole batch. They end at once when only an operator can help.
     let until = stop;
     let crowded = 0;
     for (;;) {
@@ -225,25 +277,34 @@ export class Sender {
         rejections.push(...delivered.rejections);
         if (delivered.duplicates) meters.sinkDuplicates(id, delivered.duplicates);
         const { retryable } = delivered;
-        const exhausted = retryable === undefined ? [] : exhaustedOf(retryable, attempts);
+        const exhausted = retryable === undefined ? [] : this.#suspects.refused(retryable);
         rejections.push(...exhausted);
         const left = new Set(retryable?.seqs);
         for (const { seq } of exhausted) left.delete(seq);
         if (/* mutant: nothing-to-retry */ retryable === undefined || left.size === 0)
           return { rejections, resumeNote: delivered.resumeNote, rest: [] };
-        if (left.size < batch.messages.length) until = abandon;
+        const isPartial = left.size < batch.messages.length;
+        if (isPartial) until = abandon;
+        if (retryable.code === 'sink_blocked') until = stop;
         batch = batchOf(
           batch,
           // mutant: messages-to-retry
           batch.messages.filter(({ seq }) => left.has(seq)),
         );
         if (retryable.isAtOnce === true) return { rejections, isAtOnce: true, rest: batch.messages };
-        await pauses.afterFailure(new WaybillError(retryable.code, retryable.message, { retryAfterMs: retryable.retryAfterMs }), until);
+        const isAlone = !isPartial && retryable.reasons !== undefined && !this.#suspects.isCounted(left);
+        const thrown = this.#failureOf(retryable, isAlone ? batch.messages : []);
+        // The journal may have later messages by now: only these show whether the receiver takes others.
+        if (/* mutant: refused-alone */ isAlone) {
+          this.#uncertain = Math.max(this.#uncertain, batch.through.seq);
+          return { rejections, unknown: { thrown }, rest: batch.messages };
+        }
+        await pauses.afterFailure(thrown, until);
       } catch (thrown) {
         const code = codeOf(thrown);
         if (code === 'sink_unavailable' || code === 'sink_blocked') {
           // mutant: retry-pause
-          await pauses.afterFailure(thrown, until);
+          await pauses.afterFailure(thrown, code === 'sink_blocked' ? stop : until);
           crowded = thrown instanceof WaybillError && thrown.isCrowded ? crowded + 1 : 0;
           // mutant: retry-batch
           if (crowded < maxCrowded || batch.messages.length === 1) continue;
@@ -257,6 +318,14 @@ export class Sender {
         return { rejections, unknown: { thrown }, rest: batch.messages.slice(certain) };
       }
     }
+  }
+
+  /** @param alone  the messages, if the receiver refused all that it got. A single one does not show at once that it refuses everything */
+  #failureOf({ code, message, retryAfterMs }: RetryableRejection, alone: readonly Message[]): WaybillError {
+    const [only] = alone.length === 1 ? alone : [];
+    this.#waitsForOthers = only !== undefined;
+    const isUnclear = only !== undefined && this.#suspects.refusedAlone(only);
+    return new WaybillError(isUnclear ? 'sink_unavailable' : code, message, { retryAfterMs });
   }
 
   /** Calls the sink once, in a span. @param progressed  receives the number of certainly delivered messages */
@@ -283,37 +352,23 @@ export class Sender {
     });
   }
 
-  #succeeded({ messages, onDemand }: Batch, { rejections }: DeliveryResult): void {
+  /** @param isOver  the rest of the batch is abandoned: this says nothing about the state of the sink */
+  #succeeded({ messages, onDemand }: Batch, { rejections }: DeliveryResult, isOver = false): void {
     const { id, retryPolicy, meters, clock, log } = this.#parts;
     const delivered = messages.length - rejections.length;
     if (delivered === 0) {
       // The sink answered, and rejected every message.
-      retryPolicy.recovered();
+      if (!isOver) retryPolicy.recovered();
       return;
     }
     const oldest = messages.reduce((least, message) => Math.min(least, message.time), Infinity);
     const delaySeconds = Math.max(0, clock.now() / 1000 - oldest / 1e6);
     if (retryPolicy.lastSuccess === undefined) {
       log.write('sink.first_delivery', { sink: id, messages: delivered, delaySeconds: Math.round(delaySeconds * 1000) / 1000 });
-    } else if (retryPolicy.state !== 'active') log.write('sink.delivery_resumed', { sink: id });
-    retryPolicy.delivered();
+    } else if (retryPolicy.state !== 'active' && !isOver) log.write('sink.delivery_resumed', { sink: id });
+    if (!isOver) retryPolicy.delivered();
     meters.eventsDelivered(id, delivered);
     // One sample for each batch: the delay of its oldest message. On-demand sends do not count, because they repeat old messages.
     if (onDemand === undefined) meters.deliveryDelay(id, delaySeconds);
   }
-}
-
-/** Counts an attempt of each message that may have caused the rejection. @returns the messages without a remaining attempt */
-function exhaustedOf(
-  { seqs, attempts: maxAttempts = Infinity, suspects = seqs, message, reasons = [] }: RetryableRejection,
-  attempts: Map<number, number>,
-): Rejection[] {
-  const counted = new Set(suspects);
-  return seqs.flatMap((seq) => {
-    if (!counted.has(seq) && !attempts.has(seq)) return [];
-    const count = (attempts.get(seq) ?? 0) + 1;
-    attempts.set(seq, count);
-    if (count < maxAttempts) return [];
-    return [{ ...(reasons.find((each) => each.seq === seq) ?? { seq, code: 'unavailable', message }), attempts: count }];
-  });
 }

@@ -66,16 +66,14 @@ export interface RetryableRejection {
   /** The error of the sink. */
   readonly message: string;
   readonly retryAfterMs?: number | undefined;
-  /** A message is rejected after this many attempts; undefined: never. */
-  readonly attempts?: number | undefined;
   /**
-   * The attempts of these `seqs` alone count: the sink accepted a later message, so an outage does
-   * not explain the failure. Undefined: all count.
+   * The sink accepted a later message for the same target, so an outage does not explain the failure of
+   * these. The loop makes a dead letter of a suspect that it refuses again and again (src/deliver/suspects.ts).
    */
   readonly suspects?: readonly number[] | undefined;
   /**
-   * The rejections for single messages that exhaust their attempts. Others are rejected with
-   * `message`.
+   * The answers about single messages, for their dead letters. Undefined: nothing in the answer is about
+   * a message. Messages that are refused without a suspect are sent again together with later ones.
    */
   readonly reasons?: readonly Rejection[] | undefined;
   /**

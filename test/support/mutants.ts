@@ -15,6 +15,7 @@ export interface Mutant {
 const simulation = 'simulation';
 const elasticsearch = 'test/contract/sinks/elasticsearch.test.ts';
 const syslog = 'test/contract/sinks/syslog.test.ts';
+const suspects = 'test/unit/deliver/suspects.test.ts';
 const splunkHec = 'test/contract/sinks/splunk-hec.test.ts';
 const kafka = 'test/contract/sinks/kafka.test.ts';
 const file = 'test/contract/sinks/file-disk.test.ts';
@@ -609,6 +610,36 @@ export const mutants: readonly Mutant[] = [
       'stream-error': '(cause) => ($(tcp-end#expression) ? $(tcp-end#thenStatement.expression) : $()(cause))',
       'tcp-error': '(cause) => ($(tcp-end#expression) ? $(tcp-end#thenStatement.expression) : $()(cause))',
     },
+  },
+  {
+    name: 'refusals-without-end',
+    what: 'a message that is refused while later ones are accepted is never given up',
+    suite: suspects,
+    changes: { 'suspect-dead-letter': 'if (seqs.length > 0) return [];' },
+  },
+  {
+    name: 'refused-alone',
+    what: 'a message that is refused alone waits without the later ones',
+    suite: suspects,
+    changes: { 'refused-alone': 'false' },
+  },
+  {
+    name: 'endings-without-end',
+    what: 'a message at which the receiver ends the connection is never given up',
+    suite: suspects,
+    changes: { 'ended-dead-letter': 'if (seq > 0) return undefined;' },
+  },
+  {
+    name: 'no-witness',
+    what: 'no later message is sent to see that the receiver takes others',
+    suite: suspects,
+    changes: { witness: remove },
+  },
+  {
+    name: 'outage-as-cause',
+    what: 'a message at which attempts end is a dead letter although the receiver takes no other',
+    suite: suspects,
+    changes: { 'ended-dead-letter': 'if (attempts <= attemptsUnproven) return undefined;' },
   },
   {
     name: 'relp-by-order',

@@ -13,12 +13,6 @@ import { hangUp, type Line } from './socket.ts';
 
 /** Timeout of the response to `close`, ms. Every message was acknowledged before. */
 const closeSessionMs = 1_000;
-/**
- * The sink gives up a message after this many rejections if the receiver accepted later messages:
- * about a minute, given the waits of the delivery loop. A receiver with a full disk rejects every
- * message, which says nothing about a single message.
- */
-const maxAttempts = 10;
 
 export class RelpSink implements Sink {
   readonly #id: string;
@@ -78,7 +72,7 @@ export class RelpSink implements Sink {
     const suspects = seqs.filter((seq) => seq < lastDelivered);
     return {
       rejections: [],
-      retryable: { code: 'sink_unavailable', seqs, message: first.message, attempts: maxAttempts, suspects, reasons },
+      retryable: { code: 'sink_unavailable', seqs, message: first.message, suspects, reasons },
     };
   }
 

@@ -206,22 +206,23 @@ describe('retry for some messages of a batch', () => {
     ]);
   });
 
-  test('up to the attempts of the sink; then they are dead letters with their last message, and the others are delivered', async () => {
+  test('six times for a message that is refused while later ones are accepted; then it is a dead letter with its last message', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 4 });
     loop.receiver.answer = (batch, _signal, attempt) => {
       const left = batch.messages.map(({ seq }) => seq).filter((seq) => (seq === 2 && attempt < 3) || seq === 3);
       loop.receiver.has.push(...batch.messages.filter(({ seq }) => !left.includes(seq)));
       const reasons = [{ seq: 3, code: '500', message: `disk full, ${attempt}` }];
-      return { rejections: [], retryable: { code: 'sink_unavailable', seqs: left, message: 'busy', attempts: 3, reasons } };
+      const suspects = attempt === 1 ? [2, 3] : [];
+      return { rejections: [], retryable: { code: 'sink_unavailable', seqs: left, message: 'busy', suspects, reasons } };
     };
     await append(rig.journal, 4);
     loop.run();
     await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 4);
     expect(loop.receiver.has.map(numberOf).sort()).toEqual([1, 2, 4]);
-    expect(deadLetters(rig.journal)).toMatchObject([{ seq: 3, code: '500', message: 'disk full, 3', attempts: 3 }]);
+    expect(deadLetters(rig.journal)).toMatchObject([{ seq: 3, code: '500', message: 'disk full, 6', attempts: 6 }]);
     const waits = loop.lines.filter(({ event }) => event === 'sink.delivery_failed');
-    expect(waits.map(({ fields }) => fields['attempts'])).toEqual([1, 2]);
+    expect(waits.map(({ fields }) => fields['attempts'])).toEqual(range(1, 5));
     expect(loop.delivery.view()).toMatchObject({ state: 'active', attempts: 0 });
   });
 
@@ -232,7 +233,7 @@ describe('retry for some messages of a batch', () => {
     loop.receiver.answer = (batch) => {
       if (!isFull) return loop.receiver.take(batch);
       const seqs = batch.messages.map(({ seq }) => seq);
-      return { rejections: [], retryable: { code: 'sink_unavailable', seqs, message: 'disk full', attempts: 3, suspects: [] } };
+      return { rejections: [], retryable: { code: 'sink_unavailable', seqs, message: 'disk full', suspects: [] } };
     };
     await append(rig.journal, 4);
     loop.run();
@@ -253,14 +254,14 @@ describe('retry for some messages of a batch', () => {
       loop.receiver.has.push(...batch.messages.filter(({ seq }) => !left.includes(seq)));
       return {
         rejections: [],
-        retryable: { code: 'sink_unavailable', seqs: left, message: `no, ${attempt}`, attempts: 3, suspects: attempt === 1 ? [2] : [] },
+        retryable: { code: 'sink_unavailable', seqs: left, message: `no, ${attempt}`, suspects: attempt === 1 ? [2] : [] },
       };
     };
     await append(rig.journal, 4);
     loop.run();
     await rig.clock.until(() => committed(rig.journal, 'sink').acknowledged === 4);
     expect(loop.receiver.has.map(numberOf)).toEqual([1, 3, 4]);
-    expect(deadLetters(rig.journal)).toMatchObject([{ seq: 2, code: 'unavailable', message: 'no, 3', attempts: 3 }]);
+    expect(deadLetters(rig.journal)).toMatchObject([{ seq: 2, code: 'unavailable', message: 'no, 6', attempts: 6 }]);
   });
 
   test('is blocked when an operator must act', async () => {

@@ -1,0 +1,121 @@
+/**
+ * Finds the messages that a receiver cannot take while it takes others (docs/adding-a-sink.md, "One rule for every sink"): a message that it
+ * refuses although it accepted a later one, and a message at which the attempts end without an answer. The counts last as long as the
+ * process.
+ */
+import type { Message, Rejection, RetryableRejection } from '../model/sink.ts';
+
+/** A suspect is a dead letter after this many refusals: about four seconds, given the waits of the loop. */
+const maxRefusals = 6;
+/** After this many attempts that ended at the same message, it is sent alone. */
+const attemptsTogether = 2;
+/** After this many, a later message is sent before it. If the receiver takes that one, the next attempt is the last. */
+const attemptsUnproven = 5;
+
+/** A message at which attempts ended without an answer. */
+interface Ending {
+  attempts: number;
+  /** The receiver has accepted a later message since the last attempt. */
+  isProven: boolean;
+}
+
+export class Suspects {
+  /** Number of refusals of each suspect. */
+  readonly #refusals = new Map<number, number>();
+  readonly #endings = new Map<number, Ending>();
+  /** Settled before the suspects ahead of them: not to be sent again. */
+  readonly #settled = new Set<number>();
+  #isSearching = false;
+  /** The message that was refused alone in the last attempts, and their number. */
+  #alone = { seq: 0, attempts: 0 };
+
+  /**
+   * Counts the refusals of each suspect. The first needs a later message that was accepted; after it, attempts alone count too.
+   * @returns the dead letters
+   */
+  refused({ seqs, suspects = [], message, reasons = [] }: RetryableRejection): Rejection[] {
+    return seqs.flatMap((seq) => {
+      if (!suspects.includes(seq) && !this.#refusals.has(seq)) return [];
+      const attempts = (this.#refusals.get(seq) ?? 0) + 1;
+      this.#refusals.set(seq, attempts);
+      // mutant: suspect-dead-letter
+      if (attempts < maxRefusals) return [];
+      return [{ ...(reasons.find((each) => each.seq === seq) ?? { seq, code: 'unavailable', message }), attempts }];
+    });
+  }
+
+  isCounted(seqs: Iterable<number>): boolean {
+    for (const seq of seqs) if (this.#refusals.has(seq)) return true;
+    return false;
+  }
+
+  /** Counts the refusals of one message without others. @returns true while they say nothing about the receiver */
+  refusedAlone({ seq }: Message): boolean {
+    this.#alone = { seq, attempts: this.#alone.seq === seq ? this.#alone.attempts + 1 : 1 };
+    return this.#alone.attempts < maxRefusals;
+  }
+
+  /** The messages that are not settled yet. */
+  unsettled(messages: readonly Message[]): readonly Message[] {
+    return this.#settled.size === 0 ? messages : messages.filter(({ seq }) => !this.#settled.has(seq));
+  }
+
+  /** After many attempts that ended at the first message: a later one to send before it, to see that the receiver takes others. */
+  witness([first, ...others]: readonly Message[]): Message | undefined {
+    if (this.#attemptsOf(first) < attemptsUnproven) return undefined;
+    // Prefers a message that has not failed itself.
+    const least = others.reduce((min, other) => Math.min(min, this.#attemptsOf(other)), Infinity);
+    return others.find((other) => this.#attemptsOf(other) === least);
+  }
+
+  /** Divides a batch after attempts that ended at its first message: that message alone, then twice as many each time. */
+  groups(messages: readonly Message[]): readonly (readonly Message[])[] {
+    this.#isSearching ||= this.#attemptsOf(messages[0]) >= attemptsTogether;
+    if (!this.#isSearching) return [messages];
+    const groups: (readonly Message[])[] = [];
+    for (let at = 0, size = 1; at < messages.length; at += size, size *= 2) groups.push(messages.slice(at, at + size));
+    return groups;
+  }
+
+  /** The message is not to be sent again with its batch. */
+  settle(seq: number): void {
+    this.#settled.add(seq);
+  }
+
+  /** The receiver has accepted the witness: the messages before it that fail now are the cause themselves. */
+  accepted({ seq }: Message): void {
+    this.settle(seq);
+    for (const [earlier, ending] of this.#endings) if (earlier < seq) ending.isProven = true;
+  }
+
+  /**
+   * An attempt ended without an answer, at this message.
+   * @param isAlone  the attempt had no other message
+   * @returns its dead letter when it is the cause
+   */
+  ended({ seq }: Message, isAlone: boolean, message: string): Rejection | undefined {
+    const ending = this.#endings.get(seq) ?? { attempts: 0, isProven: false };
+    ending.attempts = Math.max(ending.attempts + 1, this.#isSearching ? attemptsTogether : 0);
+    const { attempts, isProven } = ending;
+    ending.isProven = false;
+    this.#endings.set(seq, ending);
+    // mutant: ended-dead-letter
+    if (!isAlone || !isProven || attempts <= attemptsUnproven) return undefined;
+    this.#endings.delete(seq);
+    return { seq, code: 'no_answer', message, attempts };
+  }
+
+  /** Each of these messages is delivered or a dead letter. */
+  done(messages: readonly Message[], isWhole: boolean): void {
+    if (isWhole) this.#isSearching = false;
+    for (const { seq } of messages) {
+      this.#refusals.delete(seq);
+      this.#endings.delete(seq);
+      this.#settled.delete(seq);
+    }
+  }
+
+  #attemptsOf(message: Message | undefined): number {
+    return this.#endings.get(message?.seq ?? 0)?.attempts ?? 0;
+  }
+}
