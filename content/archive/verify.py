@@ -109,7 +109,7 @@ def record_time(text):  # Of logTimestamp; None for a record that is not an obje
 
 FORM, FORMS = re.compile(r'(\w+):(\w+)([?*]?)'), {  # ? may be null, * may be absent
     'ledger': 'seq:count source:text from:time to:time state:state records:count digest:digest? reason:text?', 'operation': 'seq:count at:time',
-    'position': 'seq:count after:count journal:text chain:digest at:time completeSince:time sources:texts? filtered:flag timestamp:stamp*'}
+    'position': 'seq:count after:count journal:text sink:text* chain:digest at:time completeSince:time sources:texts? filtered:flag timestamp:stamp*'}
 CHECKS = {
     'text': lambda value: type(value) is str, 'flag': lambda value: type(value) is bool, 'time': lambda value: micros(value) is not None,
     'texts': lambda value: type(value) is list and {str}.issuperset(map(type, value)), 'digest': re.compile('[0-9a-f]{64}').fullmatch,

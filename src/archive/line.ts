@@ -53,6 +53,8 @@ export interface PositionLine {
   readonly kind: 'position';
   /** The id of the journal. */
   readonly journal: string;
+  /** The id of the sink; undefined: a release before names were stored. */
+  readonly sink?: string | undefined;
   /** The segment holds every entry for the sink with a sequence number above `after`, up to `seq`. */
   readonly after: number;
   readonly seq: number;

@@ -62,6 +62,7 @@ const otherLine = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('position'),
     journal: z.string(),
+    sink: z.string().optional(),
     after: count,
     seq: count,
     chain: digest,

@@ -84,6 +84,10 @@ export class Running {
   async change(config: Config, { sources, sinks }: Changes, signal: AbortSignal): Promise<void> {
     const { shutdownTimeout } = this.#config;
     const ended = new Map([...sinks.changed, ...sinks.removed].map((id) => [id, this.#endSink(id, shutdownTimeout)]));
+    const placeOf = ({ type, definition, settings }: SinkConfig): string => `${type} ${definition.destination(settings)}`;
+    const left = new Map(this.#config.sinks.map((sink) => [placeOf(sink), ended.get(sink.id)]));
+    // A sink with a new id at the place of an ended one waits for it: both would write the same file.
+    const endedBefore = (sink: SinkConfig): Promise<void> | undefined => ended.get(sink.id) ?? left.get(placeOf(sink));
     await Promise.all([...sources.changed, ...sources.removed].map((id) => this.#endSource(id, shutdownTimeout)));
     // A daemon that is stopping starts nothing.
     signal.throwIfAborted();
@@ -91,11 +95,14 @@ export class Running {
     this.liveStatus.follow(config);
     this.certificates.follow(config);
     const isIn = (ids: readonly string[]) => (each: { readonly id: string }) => ids.includes(each.id);
-    for (const sink of config.sinks.filter(isIn(sinks.added))) await this.#startChangedSink(sink, signal);
+    const started = config.sinks.filter(isIn([...sinks.added, ...sinks.changed]));
+    for (const sink of started.filter((each) => !endedBefore(each))) await this.#startChangedSink(sink, signal);
     this.#startSources(config.sources.filter(isIn([...sources.added, ...sources.changed])));
     await Promise.all(
-      config.sinks.filter(isIn(sinks.changed)).map(async (sink) => {
-        await ended.get(sink.id);
+      started.map(async (sink) => {
+        const before = endedBefore(sink);
+        if (!before) return;
+        await before;
         await this.#startChangedSink(sink, signal);
       }),
     );

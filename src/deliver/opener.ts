@@ -52,9 +52,7 @@ export class Opener {
     const found = sink.position ? await sender.call((signal) => sink.position?.(signal) ?? Promise.resolve(undefined), abandon) : undefined;
     // mutant: compare-position
     if (found) await this.#compare(found.position);
-    if (/* mutant: sink-position */ found && found.position.seq > journal.sinkProgress(id).acknowledged) {
-      await journal.acknowledge(id, { acknowledged: found.position.seq, delivered: found }, []);
-    }
+    if (/* mutant: sink-position */ found && found.position.seq > journal.sinkProgress(id).acknowledged) await journal.found(id, found);
     // mutant: delivered-dead-letter
     if (found?.retried !== undefined) await onDemand.found(found.retried);
     const { acknowledged, orders } = journal.sinkProgress(id);

@@ -1,5 +1,5 @@
 /** Successes and failures of one sink, and the wait before the next attempt: exponential with jitter, or as long as the sink requests. */
-import { codeOf, WaybillError, messageOf } from '../errors.ts';
+import { codeOf, WaybillError, messageOf, type ErrorCode } from '../errors.ts';
 import type { Clock, Random } from '../model/time.ts';
 
 const backoffFirstMs = 250;
@@ -7,7 +7,13 @@ const maxBackoffMs = 60_000;
 const minBackoffMs = 50;
 const blockedMs = 60_000;
 /** Error codes that need an operator. */
-const blockingCodes: ReadonlySet<unknown> = new Set(['sink_blocked', 'file_truncated', 'archive_conflict', 'archive_broken']);
+const blockingCodes: ReadonlySet<unknown> = new Set([
+  'sink_blocked',
+  'file_truncated',
+  'archive_conflict',
+  'archive_ahead',
+  'archive_broken',
+]);
 /** Limits of the wait that a sink requests. */
 const minRetryAfterMs = 1_000;
 const maxRetryAfterMs = 900_000;
@@ -19,6 +25,7 @@ export class RetryPolicy {
   #since: number | undefined;
   #lastSuccess: number | undefined;
   #lastError: string | undefined;
+  #lastCode: ErrorCode | undefined;
   #failures = 0;
   /** Wall clock, ms. */
   #failingSince: number | undefined;
@@ -42,6 +49,11 @@ export class RetryPolicy {
   /** Stays after a recovery. */
   get lastError(): string | undefined {
     return this.#lastError;
+  }
+
+  /** The code of `lastError`. */
+  get lastCode(): ErrorCode | undefined {
+    return this.#lastCode;
   }
 
   /** ms since the first failure in a row; undefined: the last attempt succeeded. */
@@ -92,6 +104,7 @@ export class RetryPolicy {
     this.#state = isBlocked ? 'blocked' : 'retrying';
     this.#since ??= this.#clock.monotonic();
     this.#lastError = messageOf(thrown);
+    this.#lastCode = codeOf(thrown);
     const requestedMs = thrown instanceof WaybillError ? thrown.retryAfterMs : undefined;
     const maxWaitMs = Math.min(maxBackoffMs, backoffFirstMs * 2 ** Math.min(this.#failures, 10));
     this.#failures += 1;

@@ -24,7 +24,7 @@ import type {
   Resent,
   SinkProgress,
 } from '../model/journal.ts';
-import type { SinkLoss } from '../model/sink.ts';
+import type { ResumePosition, SinkLoss } from '../model/sink.ts';
 import type { Backfill, GapPart, Suspension, LedgerWindow, Position, Remark, SourceProgress, WindowStep, Window } from '../model/ledger.ts';
 import type { Clock, Micros } from '../model/time.ts';
 import { History } from './history.ts';
@@ -41,6 +41,7 @@ import { pauseAbove, resumeBelow } from './disk-budget.ts';
 import { SeenUids } from './seen-uids.ts';
 import type { Unpacked } from './segment-entry.ts';
 import { Segments } from './segments.ts';
+import { isWholeFor } from './selection.ts';
 import { SharedTransactions } from './shared-transactions.ts';
 import { ownerOf, Sources } from './sources.ts';
 import type { SourceState } from './sources.ts';
@@ -419,7 +420,9 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   }
 
   async resent(id: string, sent: Resent): Promise<void> {
-    this.#store.transaction(() => shrinkLosses(this.#store, id, sent));
+    const { selection } = this.sinkPositions.sink(id);
+    const isWhole = (source: number): boolean => isWholeFor(selection, this.#sources.ids.get(source) ?? '');
+    this.#store.transaction(() => shrinkLosses(this.#store, id, sent, selection?.changedAfter ?? 0, isWhole));
   }
 
   async deadLetter(id: string, seq: number): Promise<Entry | undefined> {
@@ -435,6 +438,11 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
   async discardDeadLetters(id: string, seqs: readonly number[], operation: Operation): Promise<void> {
     this.deadLetters.discard(id, seqs, operation);
     this.#wake();
+  }
+
+  async found(id: string, found: ResumePosition): Promise<void> {
+    this.#assertWithin(id, { acknowledged: found.position.seq, delivered: found });
+    this.sinkPositions.found(id, found, this.#clock.now() * 1000);
   }
 
   async adopted(id: string): Promise<void> {

@@ -13,53 +13,93 @@ import type { Store } from './store.ts';
  * Within a transaction: stores the time ranges of lost records. The times of pruned records are no
  * longer known: their range ends at the newest record time of the source.
  */
-export function writeLoss(store: Store, sink: string, { first, last, message }: SinkLoss, at: Micros): void {
-  const { db } = store;
-  const { pruned } = db.prepare<[], { pruned: number }>('SELECT pruned_seq AS pruned FROM head WHERE one = 1').get() ?? { pruned: 0 };
-  const sources = db
-    .prepare<[number, number], { source: number; from: Micros | null; to: Micros | null }>(
-      'SELECT source, min(min_us) AS "from", max(max_us) AS "to" FROM segments WHERE seq + n - 1 >= ? AND seq <= ? AND number IS NOT NULL GROUP BY source',
-    )
-    .all(first, last);
-  const known = new Map(sources.map((row) => [row.source, row]));
-  const ids =
-    pruned >= first
-      ? db
-          .prepare<[], { n: number }>('SELECT source_no AS n FROM sources')
-          .all()
-          .map(({ n }) => n)
-      : [...known.keys()];
-  const insert = db.prepare(
-    'INSERT INTO sink_losses (sink, source, first, last, from_us, to_us, at_us, message) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (sink, source, first) DO UPDATE SET last = excluded.last, from_us = min(from_us, excluded.from_us), to_us = max(to_us, excluded.to_us), at_us = excluded.at_us, message = excluded.message',
-  );
+export function writeLoss({ db }: Store, sink: string, { first, last, message }: SinkLoss, at: Micros): void {
+  const isPruned = prunedThrough(db) >= first;
+  const known = timesOf(db, first, last);
+  const ids = isPruned
+    ? db
+        .prepare<[], { n: number }>('SELECT source_no AS n FROM sources')
+        .all()
+        .map(({ n }) => n)
+    : [...known.keys()];
   for (const source of ids) {
     const row = known.get(source);
-    insert.run(sink, source, first, last, pruned >= first ? 0 : (row?.from ?? 0), row?.to ?? at, at, message);
+    insert(db, { sink, source, first, last, from_us: isPruned ? 0 : (row?.from ?? 0), to_us: row?.to ?? at, at_us: at, message });
   }
 }
 
 /**
- * Within a transaction: removes a range that was sent again from the losses of a sink. A loss that
- * cannot be divided exactly stays.
+ * Within a transaction: removes a range that was sent again from the losses of a sink. A loss of which
+ * a time in the middle was sent again stays.
+ * @param before  under another selection, the sink received entries up to this one, perhaps more than it was sent now
+ * @param isWhole  true for a source of which the sink is sent every record: then `before` does not matter
  */
-export function shrinkLosses({ db }: Store, sink: string, { first, last, times, began }: Resent): void {
+export function shrinkLosses(
+  { db }: Store,
+  sink: string,
+  { first: sentFrom, last, times, began }: Resent,
+  before: number,
+  isWhole: (source: number) => boolean,
+): void {
   const rows = db
-    .prepare<[string, Micros, number, number], { source: number; first: number; last: number; from: Micros; to: Micros }>(
-      'SELECT source, first, last, from_us AS "from", to_us AS "to" FROM sink_losses WHERE sink = ? AND at_us <= ? AND last >= ? AND first <= ?',
+    .prepare<[string, Micros, number, number], LossRow>(
+      'SELECT * FROM sink_losses WHERE sink = ? AND at_us <= ? AND last >= ? AND first <= ? ORDER BY first',
     )
-    .all(sink, began, first, last);
+    .all(sink, began, sentFrom, last);
   const remove = db.prepare('DELETE FROM sink_losses WHERE sink = ? AND source = ? AND first = ?');
-  const set = db.prepare('UPDATE sink_losses SET last = ?, from_us = ?, to_us = ? WHERE sink = ? AND source = ? AND first = ?');
   for (const row of rows) {
-    const isWhole = first <= row.first && row.last <= last;
-    const from = times?.from ?? 0;
-    const to = times?.to ?? Number.MAX_SAFE_INTEGER;
-    if (isWhole && from <= row.from && row.to < to) remove.run(sink, row.source, row.first);
-    else if (isWhole && from <= row.from && row.from < to) set.run(row.last, to, row.to, sink, row.source, row.first);
-    else if (isWhole && row.from < from && row.to < to && from <= row.to)
-      set.run(row.last, row.from, from - 1, sink, row.source, row.first);
-    else if (!times && row.first < first && row.last <= last) set.run(first - 1, row.from, row.to, sink, row.source, row.first);
+    const first = /* mutant: narrowed-replay */ isWhole(row.source) ? sentFrom : Math.max(sentFrom, before + 1);
+    const left = times ? leftInTime(row, first, last, times) : leftOf(db, row, first, last);
+    if (left === undefined) continue;
+    remove.run(sink, row.source, row.first);
+    for (const part of left) insert(db, part);
   }
+}
+
+/** The parts of a loss before and after entries that were sent again. Undefined: none of them belongs to it. */
+function leftOf(db: Database, row: LossRow, first: number, last: number): LossRow[] | undefined {
+  if (first > row.last || first > last) return undefined;
+  const parts = [
+    { first: row.first, last: first - 1 },
+    /* mutant: loss-after-replay */ { first: last + 1, last: row.last },
+  ].filter((part) => part.first <= part.last);
+  const pruned = prunedThrough(db);
+  return parts.flatMap((part) => {
+    if (pruned >= part.first) return [{ ...row, ...part }];
+    const found = timesOf(db, part.first, part.last).get(row.source);
+    return found
+      ? [{ ...row, ...part, from_us: Math.max(row.from_us, found.from ?? 0), to_us: Math.min(row.to_us, found.to ?? Infinity) }]
+      : [];
+  });
+}
+
+/** The times of a loss before or after those that were sent again. Undefined: only a part of its entries, or a time in the middle, was sent. */
+function leftInTime(row: LossRow, first: number, last: number, { from, to }: Window): LossRow[] | undefined {
+  if (first > row.first || row.last > last || from > row.to_us || to <= row.from_us) return undefined;
+  if (from <= row.from_us) return row.to_us < to ? [] : [{ ...row, from_us: to }];
+  return row.to_us < to ? [{ ...row, to_us: from - 1 }] : undefined;
+}
+
+function prunedThrough(db: Database): number {
+  return db.prepare<[], { pruned: number }>('SELECT pruned_seq AS pruned FROM head WHERE one = 1').get()?.pruned ?? 0;
+}
+
+/** By source: the first and the last time of its records among these entries, as far as the journal holds them. */
+function timesOf(db: Database, first: number, last: number): Map<number, { from: Micros | null; to: Micros | null }> {
+  const rows = db
+    .prepare<[number, number], { source: number; from: Micros | null; to: Micros | null }>(
+      'SELECT source, min(min_us) AS "from", max(max_us) AS "to" FROM segments WHERE seq + n - 1 >= ? AND seq <= ? AND number IS NOT NULL GROUP BY source',
+    )
+    .all(first, last);
+  return new Map(rows.map((row) => [row.source, row]));
+}
+
+function insert(db: Database, { sink, source, first, last, from_us, to_us, at_us, message }: LossRow): void {
+  db.prepare(
+    `INSERT INTO sink_losses (sink, source, first, last, from_us, to_us, at_us, message) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+     ON CONFLICT (sink, source, first) DO UPDATE SET last = max(last, excluded.last), from_us = min(from_us, excluded.from_us),
+     to_us = max(to_us, excluded.to_us), at_us = max(at_us, excluded.at_us), message = excluded.message`,
+  ).run(sink, source, first, last, from_us, to_us, at_us, message);
 }
 
 interface LossRow {
@@ -69,6 +109,7 @@ interface LossRow {
   readonly last: number;
   readonly from_us: Micros;
   readonly to_us: Micros;
+  readonly at_us: Micros;
   readonly message: string;
 }
 

@@ -20,6 +20,8 @@ export interface StoredSelection extends Selection {
    * from the start of the sink.
    */
   readonly since?: Readonly<Record<string, Micros>>;
+  /** The sink may have received entries up to this one under an earlier selection. Default 0. */
+  readonly changedAfter?: number;
 }
 
 /** The column is missing until a daemon of this release has opened the state. */
@@ -29,6 +31,11 @@ export function selectionOf(text: string | null | undefined): StoredSelection | 
 
 export function takes({ sources }: Selection, source: string): boolean {
   return sources?.includes(source) ?? true;
+}
+
+/** True if the sink receives every record of a source. */
+export function isWholeFor(selection: Selection | undefined, source: string): boolean {
+  return selection?.filter === undefined && takes(selection ?? {}, source);
 }
 
 export function isSame(one: Selection, other: Selection): boolean {

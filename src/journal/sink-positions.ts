@@ -7,6 +7,7 @@ import type { Statement } from 'better-sqlite3';
 import { WaybillError } from '../errors.ts';
 import type { Acknowledgement, DeadLetter, SinkProgress, SinkOrders } from '../model/journal.ts';
 import type { Position } from '../model/ledger.ts';
+import type { ResumePosition } from '../model/sink.ts';
 import type { Micros } from '../model/time.ts';
 import { storedJson } from './damage.ts';
 import { isSame, selectionOf, widened } from './selection.ts';
@@ -163,12 +164,36 @@ export class SinkPositions {
     const wider = before ? widened(before, { sources, filter }, [...this.#sourceNumbers.keys()]) : [];
     const at = wider.length === 0 ? 0 : this.#completeAfter(sink.acknowledged);
     const since = { ...before?.since, ...Object.fromEntries(wider.map((source) => [source, at])) };
-    const selection: StoredSelection = { sources, filter, since };
+    const changedAfter = before && sink.acknowledged;
+    const selection: StoredSelection = { sources, filter, since, ...(changedAfter !== undefined && { changedAfter }) };
     this.#store.transaction(() => {
       this.#store.db.prepare('UPDATE sinks SET selection = ? WHERE id = ?').run(JSON.stringify(selection), id);
       this.#store.after(() => Object.assign(sink, { selection, completeSince: Math.max(sink.completeSince, at) }));
     });
     return { isChanged, widened: wider };
+  }
+
+  /**
+   * Acknowledges what the sink has by its own position. What another sink stored there, or this one under a selection
+   * that changed while the state did not know this position, was not selected for it: it is complete only after that.
+   */
+  found(id: string, found: ResumePosition, at: Micros): void {
+    const sink = this.sink(id);
+    const { seq } = found.position;
+    if (seq <= sink.acknowledged) return;
+    const { selection, completeSince: begun } = sink;
+    const isForeign = /* mutant: foreign-position */ found.sink !== id;
+    const isReselected = /* mutant: unknown-selection */ selection?.changedAfter === sink.acknowledged;
+    const widened = isReselected ? Object.keys(selection.since ?? {}) : [];
+    const completeSince = isForeign || widened.length > 0 ? Math.max(begun, this.#completeAfter(seq)) : begun;
+    const since = Object.fromEntries(widened.map((source) => [source, completeSince]));
+    const present = selection && { ...selection, since: { ...selection.since, ...since }, changedAfter: seq };
+    this.now(id, { acknowledged: seq, delivered: found }, [], at, () => {
+      if (isForeign) this.#store.db.prepare('UPDATE sinks SET begun_us = ? WHERE id = ?').run(completeSince, id);
+      if (!present || !(isForeign || isReselected)) return;
+      this.#store.db.prepare('UPDATE sinks SET selection = ? WHERE id = ?').run(JSON.stringify(present), id);
+      this.#store.after(() => Object.assign(sink, { completeSince, selection: present }));
+    });
   }
 
   /**
@@ -232,11 +257,18 @@ export class SinkPositions {
   }
 
   /** Commits an acknowledgement with its dead letters, and all pending acknowledgements. */
-  now(id: string, acknowledgement: Acknowledgement, deadLetters: readonly DeadLetter[], at: Micros): void {
+  now(
+    id: string,
+    acknowledgement: Acknowledgement,
+    deadLetters: readonly DeadLetter[],
+    at: Micros,
+    alsoWrite: () => void = () => undefined,
+  ): void {
     const before = this.#pending.get(id);
     this.later(id, acknowledgement);
     const write = (): void => {
       this.writePending();
+      alsoWrite();
       let added = 0;
       for (const { entry, rejection, attempts } of deadLetters) {
         const source = this.#sourceNumbers.get(entry.source) ?? 0;

@@ -1,7 +1,7 @@
 /** The boundary to the journal: what src/collect and src/deliver may call. */
 import type { Backfill, GapPart, Suspension, LedgerWindow, Position, Remark, SourceProgress, WindowStep, Window } from './ledger.ts';
 import type { AuditRecord } from './record.ts';
-import type { Rejection, SinkLoss } from './sink.ts';
+import type { Rejection, ResumePosition, SinkLoss } from './sink.ts';
 import type { Notes } from '../record/walk.ts';
 import type { Micros } from './time.ts';
 
@@ -356,6 +356,8 @@ export interface DeliverJournal {
    * letter is removed.
    */
   resolveDeadLetter(sink: string, seq: number, result: DeadLetterResult, operation: Operation): Promise<void>;
+  /** Acknowledges the entries that the sink has by the position that it stores. */
+  found(sink: string, found: ResumePosition): Promise<void>;
   /** Removes the request to adopt a sink. */
   adopted(sink: string): Promise<void>;
   /** Commits the acknowledgements so far with the progress of a replay from an archive; undefined: it is complete. */

@@ -154,11 +154,21 @@ export interface Sink extends AsyncDisposable {
 export interface ResumePosition {
   readonly position: Position;
   readonly resumeNote: string | undefined;
+  /** The id of the sink that stored it; undefined: unknown, and this sink has delivered nothing yet. */
+  readonly sink: string | undefined;
   /**
    * The last dead letter that the sink accepted on demand. The daemon may have crashed before it
    * stored this result.
    */
   readonly retried?: number | undefined;
+}
+
+/**
+ * The sink that stored a position. A release before names were stored left none: then it is this sink if it has a resume note.
+ * @param name  as stored
+ */
+export function storedBy(name: string | undefined, id: string, { resumeNote }: Pick<ResumePoint, 'resumeNote'>): string | undefined {
+  return name ?? (resumeNote === undefined ? undefined : id);
 }
 
 /** The time stamps of an archive (RFC 3161). */

@@ -88,6 +88,8 @@ export interface SinkSnapshot {
   readonly deadLetters: number;
   readonly lastSuccess: Micros | undefined;
   readonly lastError: string | undefined;
+  /** The code of `lastError`. Running daemon only. */
+  readonly lastCode?: string | undefined;
   /** Failed attempts in a row. Running daemon only. */
   readonly attempts?: number | undefined;
   /** True once the sink has accepted a message, in any run on this state. */

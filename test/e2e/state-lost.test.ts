@@ -3,8 +3,10 @@
  * The daemon and the commands are programs; Elasticsearch, Kafka, Splunk and the syslog receiver
  * are models of the contract tests.
  */
-import { cpSync, existsSync, rmSync } from 'node:fs';
+import { generateKeyPairSync } from 'node:crypto';
+import { cpSync, existsSync, rmSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { archivedRecords, publicKeyPath } from '../support/archive-files.ts';
 import { StreamReceiver } from '../support/sinks/syslog-receivers.ts';
 import { ago, caughtUp, configure, Daemon, sourceOf } from '../support/e2e-daemon.ts';
 import type { Settings } from '../support/e2e-daemon.ts';
@@ -17,7 +19,7 @@ import { ModelElasticsearch } from '../support/model-elasticsearch.ts';
 import { HecModel } from '../support/splunk-hec-model.ts';
 
 /** Sinks that store Waybill's position with the data, and so detect another state. */
-const withPosition = ['file', 'kafka'];
+const withPosition = ['file', 'archive', 'kafka'];
 const patient = 120_000;
 const stream = 'logs-dpas.audit-default';
 
@@ -29,11 +31,14 @@ class Receivers implements AsyncDisposable {
   readonly syslog = new StreamReceiver();
   /** The index of the sink `index`. */
   index = 'audit';
+  /** The id and the directory of the sink `archive`. */
+  archive = 'archive';
   readonly #place: Place;
 
   private constructor(place: Place) {
     this.#place = place;
     this.splunk.tokens.set('token', { indexes: ['audit'] });
+    writeFileSync(place.path('key.pem'), generateKeyPairSync('ed25519').privateKey.export({ format: 'pem', type: 'pkcs8' }));
   }
 
   static async start(place: Place): Promise<Receivers> {
@@ -47,6 +52,7 @@ class Receivers implements AsyncDisposable {
     const nodes = `http://127.0.0.1:${this.elasticsearch.port}`;
     const sinks: readonly Settings[] = [
       { id: 'file', type: 'file', path: './siem.ndjson' },
+      { id: this.archive, type: 'archive', directory: `./${this.archive}`, signingKey: '${file:./key.pem}' },
       { id: 'kafka', type: 'kafka', brokers, topic: 'once' },
       { id: 'kafka-alo', type: 'kafka', brokers, topic: 'at-least-once', exactlyOnce: false },
       { id: 'elasticsearch', type: 'elasticsearch', nodes },
@@ -65,6 +71,7 @@ class Receivers implements AsyncDisposable {
     return Object.fromEntries(
       Object.entries({
         file: lines('siem.ndjson'),
+        archive: archivedRecords(this.#place.path(this.archive)),
         kafka: committed('once'),
         'kafka-alo': committed('at-least-once'),
         elasticsearch: this.elasticsearch.texts(stream),
@@ -111,16 +118,21 @@ function summary(receivers: Receivers, older: readonly string[], newer: readonly
 
 const each = (common: object, others: Readonly<Record<string, object>> = {}): Record<string, object> =>
   Object.fromEntries(
-    ['file', 'kafka', 'kafka-alo', 'elasticsearch', 'index', 'splunk', 'syslog', 'stdout'].map((sink) => [sink, others[sink] ?? common]),
+    ['file', 'archive', 'kafka', 'kafka-alo', 'elasticsearch', 'index', 'splunk', 'syslog', 'stdout'].map((sink) => [
+      sink,
+      others[sink] ?? common,
+    ]),
   );
 
-async function blocked(daemon: Daemon): Promise<void> {
+/** @param archiveCode  of the sink `archive` */
+async function blocked(daemon: Daemon, archiveCode = 'sink_blocked'): Promise<void> {
   await until(
     () => `${withPosition.join(' and ')} are blocked\n${daemon.words()}`,
     patient,
     () => {
-      const found = daemon.log.filter(({ event, code }) => event === 'sink.delivery_blocked' && code === 'sink_blocked');
-      return withPosition.every((id) => found.some(({ sink }) => sink === id)) || undefined;
+      const found = daemon.log.filter(({ event }) => event === 'sink.delivery_blocked');
+      const codeOf = (id: string): string => (id === 'archive' ? archiveCode : 'sink_blocked');
+      return withPosition.every((id) => found.some(({ sink, code }) => sink === id && code === codeOf(id))) || undefined;
     },
   );
 }
@@ -135,7 +147,8 @@ test.concurrent('the state is lost, start is as before', { timeout: 300_000 }, (
   inPlace('state-lost', async (place) => {
     await using receivers = await Receivers.start(place);
     const service = await Service.start(place, '--records', '120', '--span', '9m');
-    configure(place, [sourceOf(service, ago(600_000))], receivers.sinks());
+    const start = ago(600_000);
+    configure(place, [sourceOf(service, start)], receivers.sinks());
     const first = new Daemon(place);
     await caughtUp(first, service, patient);
     expect(await first.stop()).toMatchObject({ code: 0 });
@@ -151,7 +164,7 @@ test.concurrent('the state is lost, start is as before', { timeout: 300_000 }, (
     await caughtUp(second, service, patient, withPosition);
     const unchanged = { older: 1 };
     expect(summary(receivers, records)).toEqual(
-      each({ older: 2 }, { file: unchanged, kafka: unchanged, elasticsearch: unchanged, index: unchanged }),
+      each({ older: 2 }, { file: unchanged, archive: unchanged, kafka: unchanged, elasticsearch: unchanged, index: unchanged }),
     );
 
     for (const id of withPosition) expect(await place.waybill('sinks', 'adopt', '--sink', id, '--yes')).toMatchObject({ code: 0 });
@@ -164,7 +177,7 @@ test.concurrent('the state is lost, start is as before', { timeout: 300_000 }, (
     receivers.index = 'audit-2';
     configure(
       place,
-      [sourceOf(service, ago(600_000))],
+      [sourceOf(service, start)],
       receivers.sinks().filter(({ id }) => id === 'index'),
     );
     const third = new Daemon(place);
@@ -216,7 +229,8 @@ test.concurrent('an older state is restored', { timeout: 300_000 }, () =>
   inPlace('state-restored', async (place) => {
     await using receivers = await Receivers.start(place);
     const service = await Service.start(place, '--records', '120', '--span', '9m');
-    configure(place, [sourceOf(service, ago(600_000))], receivers.sinks());
+    const start = ago(600_000);
+    configure(place, [sourceOf(service, start)], receivers.sinks());
     const first = new Daemon(place);
     await caughtUp(first, service, patient);
     expect(await first.stop()).toMatchObject({ code: 0 });
@@ -241,12 +255,12 @@ test.concurrent('an older state is restored', { timeout: 300_000 }, () =>
     const reconciled = await place.waybill('sinks', 'reconcile', '--sink', 'elasticsearch', '--from', ago(660_000), '--yes');
     expect(reconciled, reconciled.stderr).toMatchObject({ code: 0 });
     const third = new Daemon(place);
-    await blocked(third);
+    await blocked(third, 'archive_ahead');
     await caughtUp(third, service, patient, withPosition);
     expect(await third.stop()).toMatchObject({ code: 0 });
     const once = { older: 1, newer: 1 };
     expect(summary(receivers, older, newer)).toEqual(
-      each({ older: 1, newer: 2 }, { file: once, kafka: once, elasticsearch: once, index: once }),
+      each({ older: 1, newer: 2 }, { file: once, archive: once, kafka: once, elasticsearch: once, index: once }),
     );
 
     // The blocked sinks continue with the right state, and nothing is sent twice.
@@ -256,19 +270,35 @@ test.concurrent('an older state is restored', { timeout: 300_000 }, () =>
     expect(fourth.find('sink.delivery_blocked')).toBeUndefined();
     expect(await fourth.stop()).toMatchObject({ code: 0 });
     expect(summary(receivers, older, newer)).toEqual(
-      each({ older: 1, newer: 2 }, { file: once, kafka: once, elasticsearch: once, index: once }),
+      each({ older: 1, newer: 2 }, { file: once, archive: once, kafka: once, elasticsearch: once, index: once }),
     );
 
     restore('copy');
     const fifth = new Daemon(place);
-    await blocked(fifth);
-    for (const id of withPosition) expect(await place.waybill('sinks', 'adopt', '--sink', id, '--yes')).toMatchObject({ code: 0 });
-    await caughtUp(fifth, service, patient);
+    await blocked(fifth, 'archive_ahead');
+    for (const id of ['file', 'kafka']) expect(await place.waybill('sinks', 'adopt', '--sink', id, '--yes')).toMatchObject({ code: 0 });
+    const refused = await place.waybill('sinks', 'adopt', '--sink', 'archive', '--yes');
+    expect(refused).toMatchObject({ code: 2, stderr: expect.stringMatching(/cannot adopt .*new id with a new directory/) as string });
+    await caughtUp(fifth, service, patient, ['archive']);
     expect(await fifth.stop()).toMatchObject({ code: 0 });
     const twice = { older: 1, newer: 2 };
-    expect(summary(receivers, older, newer)).toEqual(
-      each({ older: 1, newer: 3 }, { file: twice, kafka: twice, elasticsearch: once, index: once }),
-    );
+    const expected = each({ older: 1, newer: 3 }, { file: twice, archive: once, kafka: twice, elasticsearch: once, index: once });
+    expect(summary(receivers, older, newer)).toEqual(expected);
+
+    // The sink gets a new id and directory, and the old id is retired.
+    receivers.archive = 'archive-2';
+    configure(place, [sourceOf(service, start)], receivers.sinks());
+    expect(await place.waybill('sinks', 'retire', '--sink', 'archive', '--yes')).toMatchObject({ code: 0 });
+    const sixth = new Daemon(place);
+    await caughtUp(sixth, service, patient, ['archive']);
+    expect(sixth.find('sink.delivery_blocked')).toBeUndefined();
+    expect(await sixth.stop()).toMatchObject({ code: 0 });
+    expect(summary(receivers, older, newer)).toEqual(expected);
+    expect(countsOf(archivedRecords(place.path('archive')))).toEqual(countsOf([...older, ...newer]));
+    for (const directory of ['archive', 'archive-2'])
+      expect(
+        await place.waybill('archive', 'verify', '--directory', directory, '--key', publicKeyPath(place.path(directory))),
+      ).toMatchObject({ code: 0 });
   }),
 );
 

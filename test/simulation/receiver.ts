@@ -180,7 +180,13 @@ export class Receiver {
       const isOld = this.#reportsOld(marks().delivered);
       const reported = isOld ? this.#first : kept;
       this.#blocked = isOld;
-      return reported && { position: reported, resumeNote: `through ${reported.seq}`, retried: isOld ? undefined : this.#retried };
+      if (!reported) return undefined;
+      return {
+        position: reported,
+        resumeNote: `through ${reported.seq}`,
+        sink: this.settings.id,
+        retried: isOld ? undefined : this.#retried,
+      };
     };
     const close = async (): Promise<void> => life.effect(`${this.settings.id} closed`);
     return { send, ...(this.settings.kind === 'position' && { position }), [Symbol.asyncDispose]: close };

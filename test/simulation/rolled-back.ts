@@ -38,7 +38,7 @@ export async function isRefused(directory: string, receiver: Receiver, config: C
         sent.push(batch);
         return { rejections: [] };
       },
-      position: async () => ({ position: kept, resumeNote: undefined }),
+      position: async () => ({ position: kept, resumeNote: undefined, sink: id }),
       [Symbol.asyncDispose]: () => Promise.resolve(),
     };
     const settings = config.sinks.find((each) => each.id === id);

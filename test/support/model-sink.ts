@@ -42,7 +42,7 @@ export class ModelReceiver {
     this.has.push(...batch.messages.filter(({ seq }) => !(seq in refused)));
     const note = `through ${batch.through.seq}`;
     const retried = batch.onDemand === 'retry' ? batch.messages[0]?.seq : undefined;
-    if (this.#keeps) this.kept = { position: batch.through, resumeNote: note, retried };
+    if (this.#keeps) this.kept = { position: batch.through, resumeNote: note, sink: 'sink', retried };
     const rejections = Object.entries(refused).map(([seq, words]) => ({ seq: Number(seq), code: 'bad_document', message: words }));
     return { rejections: rejections.filter(({ seq }) => batch.messages.some((message) => message.seq === seq)), resumeNote: note };
   }

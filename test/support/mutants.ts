@@ -21,6 +21,9 @@ const kafka = 'test/contract/sinks/kafka.test.ts';
 const file = 'test/contract/sinks/file-disk.test.ts';
 const rotation = 'test/contract/sinks/file-rotation.test.ts';
 
+const archive = 'test/contract/sinks/archive.test.ts';
+const positions = 'test/unit/journal/sink-positions.test.ts';
+const losses = 'test/unit/journal/losses.test.ts';
 const powerCut = 'test/contract/sinks/archive-power-cut.test.ts';
 
 const remove = ';';
@@ -411,6 +414,48 @@ export const mutants: readonly Mutant[] = [
     what: 'the position that a sink stores is ignored',
     suite: simulation,
     changes: { 'sink-position': 'false' },
+  },
+  {
+    name: 'foreign-position-claimed',
+    what: 'a sink claims what another sink wrote to its file',
+    suite: positions,
+    changes: { 'foreign-position': 'false' },
+  },
+  {
+    name: 'unknown-selection-claimed',
+    what: 'a sink claims what it got with another filter while the state did not know it',
+    suite: positions,
+    changes: { 'unknown-selection': 'false' },
+  },
+  {
+    name: 'file-of-another-sink',
+    what: 'a file that another sink wrote is continued without a question',
+    suite: file,
+    changes: { 'position-names-sink': remove },
+  },
+  {
+    name: 'archive-of-another-sink',
+    what: 'an archive that another sink wrote is continued without a question',
+    suite: archive,
+    changes: { 'position-line-names-sink': remove },
+  },
+  {
+    name: 'archive-ahead-continued',
+    what: 'an archive with entries that a restored state does not know counts as known',
+    suite: archive,
+    changes: { 'archive-ahead': 'return;' },
+  },
+  {
+    name: 'narrowed-replay-shrinks',
+    what: 'a replay that a filter narrowed ends the loss of records that it did not send',
+    suite: losses,
+    changes: { 'narrowed-replay': 'sentFrom' },
+  },
+  {
+    name: 'loss-after-replay-forgotten',
+    what: 'a replay of the first entries of a loss ends the whole loss',
+    suite: losses,
+    changes: { 'loss-after-replay': '{ first: 1, last: 0 }' },
   },
   {
     name: 'dead-letter-sent-again',

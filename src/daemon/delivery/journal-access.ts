@@ -58,6 +58,7 @@ export function journalService(journal: Journal, sink: string, loop: Notified<Fa
       const clean = result.delivered ? result : { ...result, rejection: withoutKnownSecrets(result.rejection) };
       return answered(journal.resolveDeadLetter(id, seq, clean, operation));
     },
+    found: (...args: Call<'found'>) => answered(journal.found(...args)),
     adopted: (...args: Call<'adopted'>) => answered(journal.adopted(...args)),
     archiveCheckpoint: (...args: Call<'archiveCheckpoint'>) => journal.archiveCheckpoint(...args),
     archiveReplayed: (...args: Call<'archiveReplayed'>) => answered(journal.archiveReplayed(...args)),
@@ -143,6 +144,7 @@ export function remoteJournal(
     commitResumeNote: journal.commitResumeNote,
     lost: journal.lost,
     resolveDeadLetter: journal.resolveDeadLetter,
+    found: journal.found,
     adopted: journal.adopted,
     archiveCheckpoint: journal.archiveCheckpoint,
     archiveReplayed: journal.archiveReplayed,

@@ -249,7 +249,10 @@ export async function adoptable(
   if (!keepsPosition(configuredOr(configured, id)) || state === 'retired')
     throw new WaybillError('usage', `cannot adopt the sink "${id}": a sink of type ${type} stores no position; adopt does not apply`);
   const loop = configured?.loop;
-  if (loop && ((await loop.isOpen) || (await loop.view()).state !== 'blocked')) throw fits(id);
+  const view = await loop?.view();
+  if (view?.lastCode === 'archive_ahead' && view.state === 'blocked')
+    throw new WaybillError('usage', `cannot adopt the sink "${id}": ${view.lastError ?? ''}`);
+  if (view && ((await loop?.isOpen) || view.state !== 'blocked')) throw fits(id);
 }
 
 export function fits(id: string): WaybillError {

@@ -5,7 +5,15 @@ import type { WritableArchiveStore } from '../../archive/store.ts';
 import { ArchiveWriter, type Through } from '../../archive/writer.ts';
 import { WaybillError, codeOf, messageOf } from '../../errors.ts';
 import type { Position } from '../../model/ledger.ts';
-import type { Batch, DeliveryResult, ResumePoint, ResumePosition, Sink, TimeStampState } from '../../model/sink.ts';
+import {
+  storedBy,
+  type Batch,
+  type DeliveryResult,
+  type ResumePoint,
+  type ResumePosition,
+  type Sink,
+  type TimeStampState,
+} from '../../model/sink.ts';
 import type { SinkContext } from '../define.ts';
 import { entryLine } from './entry-line.ts';
 import { TimeStamper, type Authority } from './time-stamper.ts';
@@ -46,7 +54,7 @@ export class ArchiveSink implements Sink {
     this.#writer = writer;
   }
 
-  /** @throws WaybillError `archive_broken`, or `sink_blocked` when the archive does not belong to this state */
+  /** @throws WaybillError `archive_broken`, or `sink_blocked` when the archive does not belong to this state, `archive_ahead` when it never will */
   static async open(target: ArchiveTarget, context: Context, resumePoint: ResumePoint): Promise<ArchiveSink> {
     const { name, store, key, previousKey, random = randomBytes, codec, authority } = target;
     const { position, adopt = false } = resumePoint;
@@ -56,8 +64,15 @@ export class ArchiveSink implements Sink {
       throw failure('sink_unavailable', `cannot open the archive "${name}" for sink "${context.id}"`, cause);
     });
     const sink = new ArchiveSink(target, context, resumePoint, writer);
-    if (adopt) await sink.#adopt(position);
-    else assertContinues(writer, resumePoint, `cannot continue the archive "${name}" for sink "${context.id}"`);
+    const action = `cannot continue the archive "${name}" for sink "${context.id}"`;
+    try {
+      await assertKnown(writer, resumePoint, action);
+      if (adopt) await sink.#adopt(position);
+      else assertContinues(writer, resumePoint, context.id, action);
+    } catch (thrown) {
+      await sink[Symbol.asyncDispose]();
+      throw thrown;
+    }
     if (authority) await sink.#stampWith(authority);
     return sink;
   }
@@ -65,7 +80,9 @@ export class ArchiveSink implements Sink {
   position(): Promise<ResumePosition | undefined> {
     const { position, newestKey } = this.#writer;
     if (/* mutant: archived-position */ position?.journal !== this.#resumePoint.journal) return Promise.resolve(undefined);
-    return Promise.resolve({ position: { seq: position.seq, chain: Buffer.from(position.chain, 'hex') }, resumeNote: newestKey });
+    const { seq, chain, sink } = position;
+    const by = storedBy(sink, this.#context.id, this.#resumePoint);
+    return Promise.resolve({ position: { seq, chain: Buffer.from(chain, 'hex') }, resumeNote: newestKey, sink: by });
   }
 
   async send({ messages, through }: Batch, signal: AbortSignal): Promise<DeliveryResult> {
@@ -132,10 +149,11 @@ export class ArchiveSink implements Sink {
   }
 
   #through({ seq, chain }: Position): Through {
-    const { clock, selected, filtered = false } = this.#context;
+    const { id, clock, selected, filtered = false } = this.#context;
     const { journal, completeSince } = this.#resumePoint;
     return {
       journal,
+      sink: id,
       seq,
       chain: Buffer.from(chain).toString('hex'),
       at: clock.now() * 1_000,
@@ -148,15 +166,36 @@ export class ArchiveSink implements Sink {
 }
 
 /**
+ * Refuses an archive with entries of this journal that the journal does not know: an older copy of the state was restored. The archive
+ * cannot go back, and an entry of the restored state would get a sequence number that is taken.
+ */
+async function assertKnown({ position }: ArchiveWriter, resumePoint: ResumePoint, action: string): Promise<void> {
+  if (position?.journal !== resumePoint.journal || position.seq <= resumePoint.position.seq) return;
+  const chain = await resumePoint.chainAt(position.seq);
+  // mutant: archive-ahead
+  if (chain && Buffer.from(chain).toString('hex') === position.chain) return;
+  throw new WaybillError(
+    'archive_ahead',
+    `${action}: it has entry ${position.seq}, which this state does not know (an older copy was restored); restore the newer state, or give the sink a new id with a new directory or prefix`,
+  );
+}
+
+/**
  * Refuses to begin a new archive when the archive with the earlier records is missing or was replaced. Also refuses to continue after a
  * checkpoint of a former key. The resume note has the origin of the archive and the id of the key that signed last: `waybill/…+…`.
  */
-function assertContinues(writer: ArchiveWriter, { journal, resumeNote }: ResumePoint, action: string): void {
+function assertContinues(writer: ArchiveWriter, { journal, resumeNote, position: kept }: ResumePoint, id: string, action: string): void {
   const { position, origin, newestKey, signingKey } = writer;
   if (position !== undefined && position.journal !== journal)
     throw new WaybillError(
       'sink_blocked',
       `${action}: it belongs to another state (the state was lost, or two daemons write it); restore that state, use another directory or prefix, or see "waybill sinks adopt"`,
+    );
+  // mutant: position-line-names-sink
+  if (position?.sink !== undefined && position.sink !== id && position.seq > kept.seq)
+    throw new WaybillError(
+      'sink_blocked',
+      `${action}: the sink "${position.sink}" wrote it up to entry ${position.seq}; use another directory or prefix, name the sink "${position.sink}" again, or see "waybill sinks adopt"`,
     );
   if (resumeNote === undefined) return;
   const [deliveredTo] = resumeNote.split('+');

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { WaybillError } from '../../errors.ts';
 import type { Position } from '../../model/ledger.ts';
-import type { ResumePoint } from '../../model/sink.ts';
+import { storedBy, type ResumePoint } from '../../model/sink.ts';
 
 /** The identity of a file, independent of its name: device, inode and birth time. */
 export interface FileName {
@@ -25,6 +25,8 @@ export interface FileMark {
 
 interface FilePosition extends FileMark {
   readonly journal: string;
+  /** The id of the sink; undefined: a release before names were stored. */
+  readonly sink: string | undefined;
   readonly position: Position;
 }
 
@@ -58,6 +60,7 @@ export class PositionFile {
     const text = JSON.stringify({
       turn: this.#turn,
       journal: at.journal,
+      sink: at.sink,
       seq: at.position.seq,
       chain: Buffer.from(at.position.chain).toString('hex'),
       file: at.file,
@@ -90,10 +93,12 @@ export async function validPosition(
   kept: ResumePoint,
   id: string,
   path: string,
-): Promise<{ position: Position; mark: FileMark | undefined }> {
+): Promise<{ position: Position; mark: FileMark | undefined; sink: string | undefined }> {
   const slot = slots.newest;
-  if (kept.adopt === true) return { position: kept.position, mark: undefined };
-  const own = { position: kept.position, mark: markOf(kept.resumeNote) };
+  if (kept.adopt === true) return { position: kept.position, mark: undefined, sink: id };
+  const isOurs = slot?.sink === undefined || slot.sink === id;
+  // Behind a position of another sink, the end of the file is no longer the end that this sink knows.
+  const own = { position: kept.position, mark: isOurs ? markOf(kept.resumeNote) : undefined, sink: id };
   if (!slot) return own;
   if (slot.journal !== kept.journal) {
     throw new WaybillError(
@@ -102,6 +107,12 @@ export async function validPosition(
     );
   }
   if (slot.position.seq <= kept.position.seq) return own;
+  // mutant: position-names-sink
+  if (!isOurs)
+    throw new WaybillError(
+      'sink_blocked',
+      `cannot continue "${path}" for sink "${id}": the sink "${slot.sink}" wrote it up to entry ${slot.position.seq}; give this sink another path, name it "${slot.sink}" again, or see "waybill sinks adopt"`,
+    );
   const chain = await kept.chainAt(slot.position.seq);
   if (!chain || Buffer.compare(chain, slot.position.chain) !== 0) {
     throw new WaybillError(
@@ -109,7 +120,11 @@ export async function validPosition(
       `cannot resume "${path}" for sink "${id}": it has entry ${slot.position.seq}, which this state does not know (an older copy was restored); restore the right state, use another path, or see "waybill sinks adopt"`,
     );
   }
-  return { position: slot.position, mark: { file: slot.file, length: slot.length, after: slot.after } };
+  return {
+    position: slot.position,
+    mark: { file: slot.file, length: slot.length, after: slot.after },
+    sink: storedBy(slot.sink, id, kept),
+  };
 }
 
 function slotOf(bytes: Buffer): Slot | undefined {
@@ -119,14 +134,15 @@ function slotOf(bytes: Buffer): Slot | undefined {
   const slot = JSON.parse(text) as {
     turn: number;
     journal: string;
+    sink?: string;
     seq: number;
     chain: string;
     file: FileName;
     length: number;
     after?: number;
   };
-  const { turn, journal, seq, chain, file, length, after } = slot;
-  return { turn, journal, position: { seq, chain: Buffer.from(chain, 'hex') }, file, length, after };
+  const { turn, journal, sink, seq, chain, file, length, after } = slot;
+  return { turn, journal, sink, position: { seq, chain: Buffer.from(chain, 'hex') }, file, length, after };
 }
 
 function checksum(text: string): string {

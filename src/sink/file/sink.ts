@@ -6,7 +6,7 @@ import { stat, type FileHandle } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { WaybillError, messageOf } from '../../errors.ts';
 import type { Position } from '../../model/ledger.ts';
-import type { Batch, ResumePoint, Sink, DeliveryResult } from '../../model/sink.ts';
+import type { Batch, ResumePoint, ResumePosition, Sink, DeliveryResult } from '../../model/sink.ts';
 import type { Clock } from '../../model/time.ts';
 import type { SinkContext } from '../define.ts';
 import { blockedAt, endsWithinLine, isAbsent, kindAt, linksWords, nameAndSize, nameOf, openFile, syncDirectory } from './disk.ts';
@@ -22,8 +22,8 @@ interface FileSettings {
   readonly compression: 'none' | 'gzip';
 }
 
-/** The file of each sink, by sink id: a path does not identify a file. */
-const holders = new Map<string, { readonly name: FileName; readonly path: string }>();
+/** The file of each sink, by sink id: a path does not identify a file. `by`: the instance that has it open. */
+const holders = new Map<string, { readonly name: FileName; readonly path: string; readonly by: FileSink | undefined }>();
 
 /** Writes and opens in progress, by path: a deadline cannot cancel them, so the next open waits for them. */
 const inProgress = new Map<string, Promise<unknown>>();
@@ -45,6 +45,8 @@ export class FileSink implements Sink {
   /** Length of the file up to the last accepted batch. */
   #length: number;
   #position: Position;
+  /** See ResumePosition.sink. */
+  readonly #storedBy: string | undefined;
   /** The last entry of the previous file. */
   #after: number;
   /** True: the bytes before the first batch end within a line. */
@@ -89,6 +91,7 @@ export class FileSink implements Sink {
           found.name,
           ours?.length ?? found.size,
           at.position,
+          at.sink,
           ours ? (ours.after ?? 0) : at.position.seq,
         );
         sink.#hold(found.name);
@@ -133,6 +136,7 @@ export class FileSink implements Sink {
     name: FileName,
     length: number,
     position: Position,
+    storedBy: string | undefined,
     after: number,
   ) {
     this.#path = path;
@@ -148,11 +152,12 @@ export class FileSink implements Sink {
     this.#name = name;
     this.#length = length;
     this.#position = position;
+    this.#storedBy = storedBy;
     this.#after = after;
   }
 
-  async position(): Promise<{ position: Position; resumeNote: string }> {
-    return { position: this.#position, resumeNote: this.#resumeNote() };
+  async position(): Promise<ResumePosition> {
+    return { position: this.#position, resumeNote: this.#resumeNote(), sink: this.#storedBy };
   }
 
   async send(batch: Batch): Promise<DeliveryResult> {
@@ -167,6 +172,8 @@ export class FileSink implements Sink {
       await this.#slotsHandle.close();
     } finally {
       this.#releaseLock();
+      const held = holders.get(this.#id);
+      if (held?.by === this) holders.set(this.#id, { ...held, by: undefined });
     }
   }
 
@@ -186,7 +193,7 @@ export class FileSink implements Sink {
       // mutant: file-position
       this.#position = batch.through;
       // mutant: write-position
-      await this.#slots.write({ journal: this.#resumePoint.journal, position: this.#position, ...this.#mark() });
+      await this.#slots.write(this.#written());
       return { rejections: [], resumeNote: this.#resumeNote() };
     } catch (cause) {
       if (cause instanceof WaybillError) throw cause;
@@ -275,7 +282,7 @@ export class FileSink implements Sink {
 
   /** Writes and syncs the position of this journal into the position file: an older one would block the sink again. */
   async #adopt(): Promise<void> {
-    await this.#slots.write({ journal: this.#resumePoint.journal, position: this.#position, ...this.#mark() });
+    await this.#slots.write(this.#written());
     await this.#slotsHandle.datasync();
   }
 
@@ -289,16 +296,23 @@ export class FileSink implements Sink {
 
   /**
    * Reserves the file for this sink while the process runs: a second sink would truncate the lines of the first as unacknowledged. A later
-   * instance of the same sink may open the file.
+   * instance of the same sink may open the file, and so may another sink by the same path, after this one was closed: the position file there
+   * names this one.
    */
   #hold(name: FileName): void {
-    const other = [...holders].find(([id, held]) => id !== this.#id && sameFile(held.name, name));
+    const isTaken = ({ by, path }: { readonly by: FileSink | undefined; readonly path: string }): boolean =>
+      by !== undefined || path !== this.#path;
+    const other = [...holders].find(([id, held]) => id !== this.#id && sameFile(held.name, name) && isTaken(held));
     if (other) {
       const [id, { path }] = other;
       const message = `the sink "${id}" writes the same file, as "${path}"`;
       throw new WaybillError('sink_blocked', `cannot use "${this.#path}" for sink "${this.#id}" (sinks.${this.#id}.path): ${message}`);
     }
-    holders.set(this.#id, { name, path: this.#path });
+    holders.set(this.#id, { name, path: this.#path, by: this });
+  }
+
+  #written(): Parameters<PositionFile['write']>[0] {
+    return { journal: this.#resumePoint.journal, sink: this.#id, position: this.#position, ...this.#mark() };
   }
 
   #resumeNote(): string {

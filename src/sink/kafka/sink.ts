@@ -87,7 +87,8 @@ export class KafkaSink implements Sink {
   }
 
   async position(): Promise<ResumePosition | undefined> {
-    return this.#position && { position: this.#position, resumeNote: this.#resumeNote(), retried: this.#retried };
+    const sink = this.#context.id;
+    return this.#position && { position: this.#position, resumeNote: this.#resumeNote(), sink, retried: this.#retried };
   }
 
   async send(batch: Batch, signal: AbortSignal): Promise<DeliveryResult> {

@@ -133,6 +133,47 @@ describe('an archive', () => {
     ]);
   });
 
+  test('that another sink wrote blocks the sink, until an operator adopts it: then it goes on after the last entry', async () => {
+    await deliver(1, 3);
+    const own = new ModelKept();
+    const openOther = (): Promise<Sink> =>
+      archive.open({ directory, signingKey: new Secret(pem) }, contextOf('other', { format: 'raw' }), own, never);
+    await expect(openOther()).rejects.toMatchObject({
+      code: 'sink_blocked',
+      message: expect.stringContaining('the sink "under-test" wrote it up to entry 3; use another directory') as string,
+    });
+    own.adopt = true;
+    await using sink = await openOther();
+    const found = await sink.position?.(never);
+    expect(found).toMatchObject({ position: positionOf(3), sink: 'under-test' });
+    // The journal acknowledges the position, and removes the order.
+    Object.assign(own, { position: positionOf(3), resumeNote: found?.resumeNote, adopt: false });
+    await using again = await openOther();
+    const batch = batchOf(messages(4, 5));
+    own.acknowledge(batch, (await again.send(batch, never)).resumeNote);
+    expect(await again.position?.(never)).toMatchObject({ position: positionOf(5), sink: 'other' });
+    expect(await verified()).toMatchObject({ result: 'intact', records: 5, findings: [] });
+    expect(archivedRecords(directory, 'line').map((line) => JSON.parse(line) as object)).toMatchObject([
+      ...[{}, {}, {}, { kind: 'position', sink: 'under-test', seq: 3 }],
+      ...[{}, {}, { kind: 'position', sink: 'other', after: 3, seq: 5 }],
+    ]);
+    // The first sink returns, at entry 3.
+    await expect(openAt(directory, kept)).rejects.toMatchObject({ code: 'sink_blocked' });
+  });
+
+  test.each([false, true])('that is ahead of a restored state cannot be continued (adopted: %s)', async (adopt) => {
+    await deliver(1, 3);
+    await deliver(4, 6);
+    Object.assign(kept, { position: positionOf(3), head: 5, adopt });
+    await expect(openAt(directory, kept)).rejects.toMatchObject({
+      code: 'archive_ahead',
+      message: expect.stringMatching(
+        /it has entry 6, which this state does not know .* give the sink a new id with a new directory/,
+      ) as string,
+    });
+    expect(await verified()).toMatchObject({ result: 'intact', checkpoints: 2, records: 6 });
+  });
+
   test('is not continued after a checkpoint of a key that was replaced', async () => {
     const keys = { first: pem, second: keyFrom(2).export({ format: 'pem', type: 'pkcs8' }).toString() };
     const openWith = (key: string, previous?: string): Promise<Sink> => {

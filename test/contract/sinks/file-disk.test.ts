@@ -3,6 +3,7 @@
  * deletion or replacement by another process, and the order of writes to disk.
  */
 import { execFileSync, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import * as fs from 'node:fs';
 import { open } from 'node:fs/promises';
@@ -104,6 +105,65 @@ describe('on open', () => {
     kept.position = positionOf(10);
     await expect(openSink()).rejects.toMatchObject({ code: 'sink_blocked', message: expect.stringContaining('another state') as string });
     expect(read()).toBe(text(1, 3));
+  });
+
+  const openOther = async (own: ModelKept): Promise<Sink> => {
+    const sink = await file.open({ path, compression: 'none' }, contextOf('other'), own, never);
+    opened.push(sink);
+    return sink;
+  };
+
+  /** The position file as an earlier release wrote it: the slots name no sink. */
+  function forgetSink(): void {
+    const bytes = fs.readFileSync(slots());
+    for (const at of [0, 512]) {
+      const text = bytes.toString('utf8', at + 65, at + 512).trimEnd();
+      if (text === '') continue;
+      const nameless = JSON.stringify({ ...(JSON.parse(text) as object), sink: undefined });
+      bytes.write(`${createHash('sha256').update(nameless).digest('hex')} ${nameless}\n`.padEnd(512, ' '), at);
+    }
+    fs.writeFileSync(slots(), bytes);
+  }
+
+  /** The sink "siem" wrote the file and was removed; a new sink has its path. */
+  async function abandoned(): Promise<ModelKept> {
+    const first = await openSink();
+    await send(first, 1, 3);
+    await first[Symbol.asyncDispose]();
+    return new ModelKept();
+  }
+
+  test('a slot of another sink blocks the sink, until an operator adopts the file: then it receives everything', async () => {
+    const own = await abandoned();
+    await expect(openOther(own)).rejects.toMatchObject({
+      code: 'sink_blocked',
+      message: `cannot continue "${path}" for sink "other": the sink "siem" wrote it up to entry 3; give this sink another path, name it "siem" again, or see "waybill sinks adopt"`,
+    });
+    own.adopt = true;
+    const sink = await openOther(own);
+    own.adopt = false;
+    expect(await sink.position?.(never)).toMatchObject({ position: { seq: 0 }, sink: 'other' });
+    await send(sink, 1, 4, { acknowledge: false });
+    expect(read()).toBe(text(1, 3) + text(1, 4));
+    expect(await (await openOther(own)).position?.(never)).toMatchObject({ position: positionOf(4), sink: 'other' });
+    // The first sink returns: it does not cut off the lines of the other one.
+    await expect(openSink()).rejects.toMatchObject({ code: 'sink_blocked' });
+    for (const each of opened.splice(0)) await each[Symbol.asyncDispose]();
+    kept.position = positionOf(4);
+    await openSink();
+    expect(read()).toBe(text(1, 3) + text(1, 4));
+  });
+
+  test('a slot without the name of a sink continues the sink that has a note, and is foreign to a new one', async () => {
+    const first = await openSink();
+    await send(first, 1, 3);
+    await send(first, 4, 6, { acknowledge: false });
+    forgetSink();
+    expect(await (await openSink()).position?.(never)).toMatchObject({ position: positionOf(6), sink: 'siem' });
+    const own = await abandoned();
+    forgetSink();
+    expect(await (await openOther(own)).position?.(never)).toMatchObject({ position: positionOf(3), sink: undefined });
+    expect(read()).toBe(text(1, 6) + text(1, 3));
   });
 
   test('an older slot is ignored: the resume note of the journal is newer', async () => {
@@ -407,8 +467,12 @@ describe('an unsuitable path', () => {
     fs.symlinkSync(folder, join(folder, 'again'));
     fs.linkSync(path, join(folder, 'second.log'));
     const before = read();
-    for (const name of ['again/audit.log', 'second.log']) {
-      const opening = file.open({ path: join(folder, name), compression: 'none' }, contextOf('other'), new ModelKept(), never);
+    for (const [name, adopt] of [
+      ['again/audit.log', true],
+      ['second.log', false],
+    ] as const) {
+      const adopting = Object.assign(new ModelKept(), { adopt });
+      const opening = file.open({ path: join(folder, name), compression: 'none' }, contextOf('other'), adopting, never);
       await expect(opening).rejects.toMatchObject({
         code: 'sink_blocked',
         message: `cannot use "${join(folder, name)}" for sink "other" (sinks.other.path): the sink "siem" writes the same file, as "${path}"`,

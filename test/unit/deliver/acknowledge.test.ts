@@ -165,7 +165,7 @@ describe('the position stored in a sink', () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 2, keepsPosition: true });
     await append(rig.journal, 6);
-    loop.receiver.kept = { position: { seq: 4, chain: (await rig.journal.chainAt(4)) ?? chain(0) }, resumeNote: 'kept' };
+    loop.receiver.kept = { position: { seq: 4, chain: (await rig.journal.chainAt(4)) ?? chain(0) }, resumeNote: 'kept', sink: 'sink' };
     loop.run();
     await rig.clock.advance(0);
     expect(loop.receiver.has.map(numberOf)).toEqual([5, 6]);
@@ -178,7 +178,7 @@ describe('the position stored in a sink', () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 2, keepsPosition: true });
     await append(rig.journal, 6);
-    loop.receiver.kept = { position: { seq, chain: chain(byte) }, resumeNote: undefined };
+    loop.receiver.kept = { position: { seq, chain: chain(byte) }, resumeNote: undefined, sink: 'sink' };
     loop.run();
     await rig.clock.advance(130_000);
     expect(loop.receiver.attempts).toEqual([]);
@@ -193,7 +193,7 @@ describe('the position stored in a sink', () => {
     const first = rig.loop({ records: 2, keepsPosition: true }).run();
     await rig.clock.advance(0);
     await first.end();
-    first.receiver.kept = { position: { seq: 2, chain: (await rig.journal.chainAt(2)) ?? chain(0) }, resumeNote: undefined };
+    first.receiver.kept = { position: { seq: 2, chain: (await rig.journal.chainAt(2)) ?? chain(0) }, resumeNote: undefined, sink: 'sink' };
     await append(rig.journal, 2);
     const second = rig.loop({ records: 2, receiver: first.receiver, resolvable: true }).run();
     await rig.clock.advance(1_000);
@@ -348,6 +348,7 @@ function wrapped(
     commitResumeNote: (sink, note) => journal.commitResumeNote(sink, note),
     deadLetter: (sink, seq) => journal.deadLetter(sink, seq),
     resolveDeadLetter: (sink, seq, fate, operation) => journal.resolveDeadLetter(sink, seq, fate, operation),
+    found: (sink, found) => journal.found(sink, found),
     adopted: (sink) => journal.adopted(sink),
     archiveCheckpoint: (sink, checkpoint) => journal.archiveCheckpoint(sink, checkpoint),
     archiveReplayed: (sink, progress) => journal.archiveReplayed(sink, progress),

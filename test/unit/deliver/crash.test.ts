@@ -77,6 +77,7 @@ class Moments {
       commitResumeNote: (sink, note) => both('commitNote', () => journal.commitResumeNote(sink, note)),
       deadLetter: (sink, seq) => journal.deadLetter(sink, seq),
       resolveDeadLetter: (sink, seq, fate, operation) => both('settleLetter', () => journal.resolveDeadLetter(sink, seq, fate, operation)),
+      found: (sink, found) => both('found', () => journal.found(sink, found)),
       adopted: (sink) => both('adopted', () => journal.adopted(sink)),
       archiveCheckpoint: (sink, checkpoint) => journal.archiveCheckpoint(sink, checkpoint),
       archiveReplayed: (sink, progress) => both('archiveReplayed', () => journal.archiveReplayed(sink, progress)),

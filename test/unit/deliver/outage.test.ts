@@ -86,6 +86,7 @@ class Numbers implements DeliverJournal {
   commitResumeNote = async (): Promise<void> => undefined;
   deadLetter = async (): Promise<undefined> => undefined;
   resolveDeadLetter = async (): Promise<void> => undefined;
+  found = async (): Promise<void> => undefined;
   adopted = async (): Promise<void> => undefined;
   archiveCheckpoint = async (): Promise<void> => undefined;
   archiveReplayed = async (): Promise<void> => undefined;

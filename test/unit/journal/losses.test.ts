@@ -3,6 +3,7 @@
  * all others are.
  */
 import { expect, test } from 'vitest';
+import type { Selection } from '../../../src/journal/selection.ts';
 import { snapshotOf, withCoverage } from '../../../src/journal/queries/snapshot.ts';
 import { presentOf } from '../../../src/report/completeness.ts';
 import { statusSummary } from '../../../src/report/status-summary.ts';
@@ -93,7 +94,9 @@ const all = { first: 1, last: 1_000, times: undefined, began: later };
 
 test.each<[string, object, [boolean, boolean, boolean]]>([
   ['all of it', {}, [true, true, true]],
-  ['its end alone', { first: 2 }, [false, false, false]],
+  ['its first two entries', { last: 2 }, [true, false, false]],
+  ['its end', { first: 2 }, [false, true, true]],
+  ['the two entries in its middle', { first: 3, last: 4 }, [false, true, false]],
   ['the time of its first window', { times: { from: base, to: base + 10 * second } }, [true, false, false]],
   ['the time of its last window', { times: { from: base + 20 * second, to: later } }, [false, false, true]],
   ['the time of its middle window', { times: { from: base + 10 * second, to: base + 20 * second } }, [false, false, false]],
@@ -106,4 +109,31 @@ test.each<[string, object, [boolean, boolean, boolean]]>([
   await journal.resent('siem', { ...all, last: seq, ...sent });
   expect(complete('siem')).toEqual(expected);
   expect(complete('lake')).toEqual([false, false, false]);
+});
+
+test.each([
+  ['from its beginning', [1, 3, 5]],
+  ['from its end', [5, 3, 1]],
+])('replays of two entries each, %s, clear a loss', async (_, begins) => {
+  const { journal, complete } = await delivered();
+  await journal.lost('siem', { first: 1, last: journal.head().seq, message: 'was truncated' }, 'a new note');
+  for (const first of begins) await journal.resent('siem', { ...all, first, last: first + 1 });
+  expect(complete('siem')).toEqual([true, true, true]);
+  expect(journal.db.prepare('SELECT count(*) AS n FROM sink_losses').get()).toEqual({ n: 0 });
+});
+
+const denied = { result: ['AccessDenied'] };
+
+test.each<[string, Selection, Selection, number]>([
+  ['a filter that came later', {}, { filter: denied }, 1],
+  ['sources that no longer include it', {}, { sources: ['another'] }, 1],
+  ['sources that were fewer before', { sources: ['another'] }, {}, 0],
+  ['the filter that it always had', { filter: denied }, { filter: denied }, 0],
+])('after a replay with %s, %j and %j, the ledger has %i losses', async (_, before, after, losses) => {
+  const { journal } = await delivered();
+  journal.sinkPositions.select('siem', before);
+  await journal.lost('siem', { first: 1, last: journal.head().seq, message: 'was truncated' }, 'a new note');
+  journal.sinkPositions.select('siem', after);
+  await journal.resent('siem', { ...all, last: journal.head().seq });
+  expect(journal.db.prepare('SELECT count(*) AS n FROM sink_losses').get()).toEqual({ n: losses });
 });

@@ -421,6 +421,47 @@ test('a sink that starts now is complete after the newest record that it lacks, 
   expect(['late', 'later', 'whole'].map((id) => again.journal.sinkProgress(id).completeSince)).toEqual(known);
 });
 
+const completeSinceOf = (journal: Journal): unknown => [
+  journal.sinkProgress('siem').completeSince,
+  journal.db.prepare<[], { at: number }>("SELECT begun_us AS at FROM sinks WHERE id = 'siem'").get()?.at,
+];
+
+test.each<[string, string | undefined, boolean]>([
+  ['its own', 'siem', true],
+  ['of another sink', 'old', false],
+  ['of an unknown sink', undefined, false],
+])('a sink that has a position %s, ahead of the state, is complete from the start: %s, %s', async (_, by, isComplete) => {
+  const { journal, directory, close } = await opened();
+  await append(journal, 3);
+  journal.sinkPositions.register('siem', 'file', 'x', beginning, undefined);
+  journal.sinkPositions.select('siem', {});
+  expect(journal.sinkProgress('siem').completeSince).toBe(0);
+  await journal.found('siem', { ...(await taken(journal, 4, 'note')), sink: by });
+  expect(journal.sinkProgress('siem')).toMatchObject({ acknowledged: 4, delivered: { seq: 4 }, resumeNote: 'note' });
+  // The fourth record is dated base + 4, the second page was received at base + 1.
+  const since = isComplete ? 0 : base + 5;
+  expect(completeSinceOf(journal)).toEqual([since, since]);
+  await close();
+  const again = await opened({ directory });
+  expect(completeSinceOf(again.journal)).toEqual([since, since]);
+});
+
+test('records that a sink got before a filter was lifted, unknown to the state, are not claimed', async () => {
+  const { journal } = await opened();
+  await append(journal, 3);
+  journal.sinkPositions.register('siem', 'file', 'x', beginning, undefined);
+  journal.sinkPositions.select('siem', { filter: { result: ['AccessDenied'] } });
+  await journal.acknowledge('siem', { acknowledged: 2, delivered: await taken(journal, 2) }, []);
+  // The sink got entry 4 with its filter, and the daemon was killed.
+  journal.sinkPositions.select('siem', {});
+  expect(journal.sinkProgress('siem').completeSince).toBe(base + 3);
+  await journal.found('siem', { ...(await taken(journal, 4)), sink: 'siem' });
+  expect(journal.sinkProgress('siem').completeSince).toBe(base + 5);
+  await journal.found('siem', { ...(await taken(journal, 6)), sink: 'siem' });
+  expect(journal.sinkProgress('siem').completeSince).toBe(base + 7);
+  await journal.acknowledge('siem', { acknowledged: 6, delivered: undefined }, []);
+});
+
 test('the ledger has one checkpoint of an archive a day, also after a restart', async () => {
   const { journal, directory, clock, close } = await opened();
   const entries = async (from: Journal): Promise<unknown[]> =>
