@@ -9,7 +9,8 @@ export interface LedgerReport<Windows extends LedgerReportWindows = readonly Led
   /** The summary as text, and its parts (src/report/summary.ts). */
   readonly summary: string;
   readonly complete: boolean;
-  readonly delivered: boolean;
+  /** Null: nothing is lacking, but no sink answers for some windows. */
+  readonly delivered: boolean | null;
   readonly final: boolean;
   readonly uncovered: readonly LedgerReportHole[];
 }

@@ -120,12 +120,16 @@ export interface Coverage {
   /** Ranges whose windows are all proven, gaps or accepted; sorted by start. */
   readonly read: readonly Window[];
   readonly windows: WindowStates;
+  /** Windows of the period that no sink is to receive completely. Omitted when 0. */
+  readonly unanswered?: number;
   readonly sinks: readonly SinkCoverage[];
 }
 
 /** The state of one sink for the windows of its sources that begin at or after its start. */
 export interface SinkCoverage {
   readonly id: string;
+  /** The ledger makes no statement on earlier windows: the sink starts here, or its `filter` or `sources` changed. Omitted for the first entry. */
+  readonly since?: { readonly at: Micros; readonly reason: 'start' | 'selection' };
   readonly windows: number;
   /** Windows with a record that the sink has not acknowledged, has lost or has as a dead letter. */
   readonly lacking: number;

@@ -66,6 +66,12 @@ export interface Shortfall extends SinkCoverage {
   readonly lastError: string | undefined;
 }
 
+/** A sink that does not answer for some windows, or a source without a sink. */
+interface Unanswered {
+  readonly source: string;
+  readonly sink: Pick<SinkCoverage, 'id' | 'since'> | undefined;
+}
+
 export interface Completeness {
   /**
    * Everything due is proven: no gap (accepted or not), no window in doubt and no hole. At least
@@ -75,10 +81,12 @@ export interface Completeness {
   /** A part of the period is neither due nor proven. */
   readonly soFar: boolean;
   /**
-   * Every sink has received every window of the period and every record without a readable time. A
-   * sink without a window yet has no undelivered records.
+   * Every sink has received every window that it is to receive and every record without a readable time, and each window of the period is to be
+   * received by a sink. A sink without a window yet has no undelivered records. Null: nothing is lacking, but no sink answers for some windows.
    */
-  readonly delivered: boolean;
+  readonly delivered: boolean | null;
+  /** Windows for which no sink answers, and why. */
+  readonly unanswered: { readonly windows: number; readonly reasons: readonly Unanswered[] };
   /** The ledger covers the whole period, and no window of it will be counted again. */
   readonly final: boolean;
   readonly windows: number;
@@ -129,10 +137,12 @@ export function completeness(facts: Facts): Completeness {
     parts.flatMap(({ coverage }) => coverage.sinks),
     facts,
   );
+  const unanswered = unansweredOf(parts);
   return {
     complete: windows > 0 && gaps + accepted + inDoubt === 0 && uncovered.length === 0 && unknown.length === 0,
     soFar,
-    delivered: shortfalls.length === 0,
+    delivered: shortfalls.length > 0 ? false : unanswered.windows > 0 ? null : true,
+    unanswered,
     final:
       parts.length > 0 &&
       parts.every(({ coverage: { windows: count } }) => count.all > 0 && count.final === count.all) &&
@@ -254,6 +264,16 @@ function reasonAt(
 /** The message may quote a long response; `status` and the log have all of it. */
 function shortened(message: string): string {
   return message.length <= maxTroubleLength ? message : `${cut(message, maxTroubleLength)}…`;
+}
+
+function unansweredOf(parts: readonly Examined[]): Completeness['unanswered'] {
+  const some = parts.filter(({ coverage }) => (coverage.unanswered ?? 0) > 0);
+  return {
+    windows: some.reduce((sum, { coverage }) => sum + (coverage.unanswered ?? 0), 0),
+    reasons: some.flatMap(({ id: source, coverage: { sinks } }) =>
+      (sinks.length === 0 ? [undefined] : sinks).map((sink) => ({ source, sink })),
+    ),
+  };
 }
 
 /** Sums the shortfalls of all sources for each sink. */

@@ -26,7 +26,7 @@ export function statusJson(snapshot: Snapshot) {
     tone: toneOf(found, snapshot),
     /** For the whole ledger of every source until now, as in the report; false without a source. */
     complete: found?.complete ?? false,
-    delivered: found?.delivered ?? false,
+    delivered: found ? found.delivered : false,
     /** Sinks that lack a proven window. */
     lacking: (found?.shortfalls ?? []).map(({ id }) => id),
     /** While nothing is due yet. */
@@ -136,5 +136,5 @@ function toneOf(found: ReturnType<typeof statusCompleteness>, snapshot: Snapshot
   if (!found) return 'warning';
   if (found.nothingDue) return isAdvised ? 'warning' : 'waiting';
   if (!found.complete) return 'bad';
-  return found.delivered && !isAdvised ? 'good' : 'warning';
+  return found.delivered !== false && !isAdvised ? 'good' : 'warning';
 }

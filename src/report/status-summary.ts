@@ -88,7 +88,7 @@ function summaryClause(snapshot: Snapshot, tz: string): string {
 function failure({ complete, nothingDue, delivered }: Completeness, { sources, sinks, stopped }: Snapshot): string {
   const suspended = sources.filter(({ state }) => state === 'suspended');
   if (suspended.length > 0) return `COLLECTION SUSPENDED at ${nameOrCount(suspended, 'source')}; `;
-  if (stopped || !delivered || !(complete || nothingDue)) return '';
+  if (stopped || delivered === false || !(complete || nothingDue)) return '';
   const failing = sinks.filter((sink) => sink.state !== 'unconfigured' && sinkNeedsAttention(sink));
   return failing.length === 0 ? '' : `DELIVERY FAILS at ${nameOrCount(failing, 'sink')}; `;
 }

@@ -20,7 +20,28 @@ export function summaryOf(found: Completeness, tz: string): string {
   }
   if (!found.complete) return `INCOMPLETE: ${missing(found, tz).join('; ')}`;
   if (found.delivered) return `${head} AND DELIVERED`;
-  return `${head}, NOT ALL DELIVERED: ${named(found.shortfalls.map((one) => shortfallWords(one, found)))}`;
+  const lacking = found.shortfalls.map((one) => shortfallWords(one, found));
+  return [
+    head,
+    ...(lacking.length === 0 ? [] : [`, NOT ALL DELIVERED: ${named(lacking)}`]),
+    ...(found.unanswered.windows === 0 ? [] : [`; ${unansweredWords(found, tz)}`]),
+  ].join('');
+}
+
+/** No sink answers for windows that are before its start or before a change of its selection. */
+function unansweredWords({ unanswered: { windows: count, reasons }, windows }: Completeness, tz: string): string {
+  const isWhole = count === windows;
+  const words = reasons.map(({ source, sink }) => {
+    if (!sink) return `no sink receives ${source}`;
+    const { at = 0, reason } = sink.since ?? {};
+    const why =
+      reason === undefined
+        ? 'it does not receive this history'
+        : `${reason === 'selection' ? 'its filter or sources changed' : 'it starts'} at ${timeWords(at, tz)}`;
+    return `${sink.id}: ${isWhole ? 'no window of this period, ' : ''}${why}`;
+  });
+  const each = named([...new Set(words)]);
+  return isWhole ? each : `no sink answers for ${grouped(count)} of ${counted(windows, 'window')} (${each})`;
 }
 
 function missing({ windows, gaps, accepted, inDoubt, unknown, later, uncovered, isOfSeveral }: Completeness, tz: string): string[] {

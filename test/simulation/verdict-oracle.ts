@@ -32,7 +32,8 @@ export interface Expected {
   readonly soFar: boolean;
   /** No window, and every second of the period is in the future or not due. */
   readonly nothingDue: boolean;
-  readonly delivered: boolean;
+  /** Null: no sink lacks anything, but some windows are for none of them. */
+  readonly delivered: boolean | null;
   readonly final: boolean;
   readonly gaps: number;
   readonly accepted: number;
@@ -139,7 +140,11 @@ export class VerdictOracle {
       complete: rows.length > 0 && gaps === 0 && accepted === 0 && inDoubt === 0 && missed.length === 0,
       soFar,
       nothingDue: rows.length === 0 && missed.length === 0 && Math.floor(begin / second) * second + second > due,
-      delivered: [...sinks.values()].every(({ lacking, waits }) => lacking === 0 && !waits),
+      delivered: ![...sinks.values()].every(({ lacking, waits }) => lacking === 0 && !waits)
+        ? false
+        : this.#isForNone(moment, rows)
+          ? null
+          : true,
       final: rows.length > 0 && rows.every(isFinal) && missed.length === 0 && (to === undefined || !soFar),
       ...{ gaps, accepted, inDoubt, missed, sinks },
     };
@@ -232,6 +237,14 @@ export class VerdictOracle {
     if (a < (this.#begins.get(sink) ?? a)) return false;
     const range = this.#requested.find((each) => a >= each.a && a < each.b);
     return range ? range.asked >= begun : a >= begun;
+  }
+
+  #isForNone({ db }: Moment, rows: readonly Row[]): boolean {
+    const begun = this.#receivers.flatMap(({ settings: { id } }) => {
+      const sink = this.#sink(db, id);
+      return sink ? [{ id, begun: sink.begun }] : [];
+    });
+    return rows.some((row) => !begun.some((sink) => this.#owes(row, sink.id, sink.begun)));
   }
 
   #isLost({ a, b }: Row, sink: string): boolean {

@@ -109,8 +109,9 @@ interface Plan {
   readonly history: { readonly at: number; readonly from: number; readonly to: number } | undefined;
   /** The time at which an operator accepts every gap. */
   readonly accepts: number | undefined;
-  /** The start of one sink. */
+  /** The start of one sink, or of all of them: then no sink answers for earlier windows. */
   readonly sinkFrom: number | undefined;
+  readonly isFromOfAll: boolean;
   /**
    * The time at which a receiver loses records that it had accepted, and which: shares of the
    * acknowledged entries.
@@ -138,6 +139,7 @@ function drawPlan(seed: number, environment: Environment): Plan {
       : undefined,
     accepts: chance.is(0.4) ? chance.between(hour, lasts) : undefined,
     sinkFrom: chance.is(0.5) ? chance.whole(-60, 400) * minute : undefined,
+    isFromOfAll: new Chance(seed, 'sinks').is(0.3),
     loss: drawLoss(new Chance(seed, 'loss'), environment),
   };
 }
@@ -290,6 +292,7 @@ class Day {
   constructor(seed: number, base: Config, place: Place) {
     const environment = calmEnvironment(seed);
     const plan = drawPlan(seed, environment);
+    const hasFrom = (id: string): boolean => plan.isFromOfAll || id === 'by-position';
     const sinkFrom = plan.sinkFrom === undefined ? undefined : (environment.beginMs + plan.sinkFrom) * 1_000;
     const config = configOf(base, environment);
     this.#environment = environment;
@@ -298,7 +301,7 @@ class Day {
       ...config,
       sinks: config.sinks.map((sink): SinkConfig => ({
         ...sink,
-        start: sink.id === 'by-position' && sinkFrom !== undefined ? { kind: 'instant' as const, at: sinkFrom } : sink.start,
+        start: hasFrom(sink.id) && sinkFrom !== undefined ? { kind: 'instant' as const, at: sinkFrom } : sink.start,
       })),
     };
     this.#place = place;
@@ -312,7 +315,8 @@ class Day {
     this.#starts = (environment.beginMs - environment.daemon.historyMs) * 1_000;
     this.#disturbedMs = environment.beginMs;
     const filtered = new Set(environment.sinks.filter(({ filter }) => filter !== undefined).map(({ id }) => id));
-    const begins = new Map(sinkFrom === undefined ? [] : [['by-position', sinkFrom] as const]);
+    const late = environment.sinks.filter(({ id }) => hasFrom(id));
+    const begins = new Map(sinkFrom === undefined ? [] : late.map(({ id }) => [id, sinkFrom] as const));
     this.#oracle = new VerdictOracle(truths, this.#receivers, this.#starts, environment.daemon.closeDelayMs * 1_000, filtered, begins);
   }
 
@@ -540,7 +544,9 @@ class Day {
     }
     for (const head of [found.complete ? 'complete' : 'incomplete', ...new Set(found.uncovered.map(({ reason }) => reason as string))])
       this.figures.heads[head] = (this.figures.heads[head] ?? 0) + 1;
-    if (found.complete && !found.delivered) this.figures.heads['not all delivered'] = (this.figures.heads['not all delivered'] ?? 0) + 1;
+    if (found.complete && found.delivered === null) this.figures.heads['unanswered'] = (this.figures.heads['unanswered'] ?? 0) + 1;
+    if (found.complete && found.delivered === false)
+      this.figures.heads['not all delivered'] = (this.figures.heads['not all delivered'] ?? 0) + 1;
     for (const name of ['gaps', 'accepted', 'inDoubt', 'final'] as const)
       if (found[name]) this.figures.heads[name] = (this.figures.heads[name] ?? 0) + 1;
   }
@@ -563,7 +569,7 @@ class Day {
 
   #words(summary: string, { complete, soFar, nothingDue, delivered }: Expected): void {
     const first = complete
-      ? `COMPLETE${soFar ? ' SO FAR' : ''}${delivered ? ' AND DELIVERED' : ', NOT ALL DELIVERED: '}`
+      ? `COMPLETE${soFar ? ' SO FAR' : ''}${delivered === null ? '; ' : delivered ? ' AND DELIVERED' : ', NOT ALL DELIVERED: '}`
       : nothingDue
         ? 'NOTHING DUE YET: '
         : 'INCOMPLETE: ';

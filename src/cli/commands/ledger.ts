@@ -57,7 +57,8 @@ and their delay, recounts done and due, and gaps with their reasons.
 
 The first line is the summary of the period: COMPLETE AND DELIVERED; COMPLETE, NOT ALL DELIVERED; INCOMPLETE, with the gaps and the time that
 the ledger does not cover; or NOTHING DUE YET. COMPLETE SO FAR means that the end of the period is not due yet. Without --to, the period ends
-now. Exits with 0 when the period is complete and delivered, else with 3.`,
+now. No sink may answer for a window: it starts before the sink, or before a change of its filter or sources. Then the line says so in place of
+DELIVERED. Exits with 0 when the period is complete and delivered, else with 3.`,
   options,
   examples: [
     'waybill ledger --from -7d --by day',
@@ -94,7 +95,7 @@ async function run(values: ValuesOf<typeof options>, io: Io): Promise<number> {
     io.stderr.write(
       'the period is not final: windows will be counted again, or its end is not covered yet; --require-final exits with 3\n',
     );
-  return complete && (delivered || values['collected-only']) && (final || !values['require-final']) ? 0 : 3;
+  return complete && (delivered === true || values['collected-only']) && (final || !values['require-final']) ? 0 : 3;
 }
 
 interface Period {

@@ -8,7 +8,17 @@ import type { Coverage } from '../../model/snapshot.ts';
 import type { Micros } from '../../model/time.ts';
 import { Losses } from '../losses.ts';
 import { StateCounts } from '../window-counts.ts';
-import { forever, historyOf, isFiltered, rangesOf, takingSinks, type CoverageQuery, type RangeDbRow, type SinkDbRow } from './owed.ts';
+import {
+  forever,
+  historyOf,
+  isFiltered,
+  owedStretches,
+  rangesOf,
+  takingSinks,
+  type CoverageQuery,
+  type RangeDbRow,
+  type SinkDbRow,
+} from './owed.ts';
 import { sinkCoverage } from './sink-coverage.ts';
 import { windowGroups } from './window-groups.ts';
 
@@ -31,13 +41,19 @@ export function coverageOf(
   const losses = new Losses(db);
   const history = historyOf(ranges);
   const startsAt = beginsOf(db, source.n, query);
+  const taking = takingSinks(sinks, source.id, query);
+  const unanswered = without(
+    startsAt,
+    taking.flatMap((sink) => owedStretches(sink, history)),
+  ).reduce((sum, stretch) => sum + StateCounts.of(windowGroups(db, source.n, stretch)).all, 0);
   return {
     startsAt: ranges[0]?.from_us ?? source.start,
     liveFrom: ranges.find(({ to_us: to }) => to === null)?.from_us,
     history: history.map(({ from, to, order }) => ({ from, to, paused: order?.paused ?? false })),
     read: readOf(ranges),
     windows: StateCounts.of(windowGroups(db, source.n, startsAt, suspended)),
-    sinks: takingSinks(sinks, source.id, query).map((sink) =>
+    ...(unanswered > 0 && { unanswered }),
+    sinks: taking.map((sink) =>
       sinkCoverage(db, source.n, sink, { history, startsAt, isFiltered: isFiltered(sink, query), losses, from: query.from }),
     ),
   };
@@ -46,6 +62,17 @@ export function coverageOf(
 /** The ranges whose windows are all proven, gaps or accepted. */
 function readOf(ranges: readonly RangeDbRow[]): Window[] {
   return ranges.map(({ from_us: from, closed_until_us: to }) => ({ from, to })).filter(({ from, to }) => from < to);
+}
+
+/** The parts of a range that none of the others covers. */
+function without({ from, to }: Window, others: readonly Window[]): Window[] {
+  const left: Window[] = [];
+  let at = from;
+  for (const other of [...others, { from: to, to }].toSorted((a, b) => a.from - b.from)) {
+    if (other.from > at && at < to) left.push({ from: at, to: Math.min(other.from, to) });
+    at = Math.max(at, other.to);
+  }
+  return left;
 }
 
 /** Clips ranges to the edges and merges adjacent ones. */

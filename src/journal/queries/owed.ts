@@ -24,6 +24,8 @@ export interface SinkDbRow {
   readonly state: string;
   readonly acknowledged: number;
   readonly begun_us: number;
+  /** True if `begun_us` is the time of a changed selection instead of the start. */
+  readonly isReselected?: boolean;
   /** The sink receives no earlier record, backfills included. */
   readonly from_us: number | null;
   /** StoredSelection as JSON; missing until a daemon of this release has opened the state. */
@@ -57,7 +59,8 @@ export function owingSinks(db: Database): SinkDbRow[] {
 function asTaking(sink: SinkDbRow, source: string, query: CoverageQuery): SinkDbRow | undefined {
   const selection = selectionOf(sink.selection) ?? { sources: query.sinkSources?.get(sink.id) };
   if (!takes(selection, source)) return undefined;
-  return { ...sink, begun_us: Math.max(sink.begun_us, selection.since?.[source] ?? 0) };
+  const since = selection.since?.[source] ?? 0;
+  return { ...sink, begun_us: Math.max(sink.begun_us, since), isReselected: since > sink.begun_us };
 }
 
 export function isFiltered({ id, selection }: SinkDbRow, query: CoverageQuery): boolean {

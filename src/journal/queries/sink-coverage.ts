@@ -67,6 +67,7 @@ export function sinkCoverage(
   const undated = undatedLacking(db, source, sink, isFiltered, begin);
   return {
     id: sink.id,
+    ...(sink.begun_us > 0 && { since: { at: sink.begun_us, reason: sink.isReselected ? 'selection' : 'start' } }),
     windows: counts.windows,
     lacking: counts.lacking,
     lost: counts.lost,

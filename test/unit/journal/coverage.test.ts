@@ -139,9 +139,9 @@ test('a sink owes windows at or after its start, of its sources, and requested h
   const { db, at, of } = await ledger();
   db.prepare("UPDATE sinks SET begun_us = ?, acknowledged = 0 WHERE id = 'siem'").run(at(1));
   const siem = (query?: CoverageQuery): unknown => of(query).sinks.find(({ id }) => id === 'siem');
-  expect(siem()).toEqual({ id: 'siem', windows: 9, lacking: 3, lost: 0, deadLetters: 0 });
+  expect(siem()).toMatchObject({ id: 'siem', windows: 9, lacking: 3, lost: 0, deadLetters: 0 });
   db.prepare("UPDATE sinks SET begun_us = ? WHERE id = 'siem'").run(at(1) + 1);
-  expect(siem()).toEqual({ id: 'siem', windows: 8, lacking: 2, lost: 0, deadLetters: 0 });
+  expect(siem()).toMatchObject({ id: 'siem', windows: 8, lacking: 2, lost: 0, deadLetters: 0 });
   expect(siem({ sinkSources: new Map([['siem', ['another']]]) })).toBeUndefined();
   expect(siem({ sinkSources: new Map([['siem', [source]]]) })).toBeDefined();
   db.prepare("UPDATE sinks SET begun_us = ? WHERE id = 'siem'").run(at(2));
@@ -196,6 +196,38 @@ test('a sink that starts at an instant owes no window before it, not even of req
   expect([owed(half, half), owed(half + 1, half + 1), owed(base - 2 * hour, base - 2 * hour)]).toEqual([13, 12, 16]);
   // The sink was retired, and returned with an instant as `start`, before it had received everything from before that instant.
   expect(owed(0, at(4))).toBe(6);
+});
+
+test('windows that no sink is to receive are counted, with the time since which each sink answers and why', async () => {
+  const { db, at, of } = await ledger();
+  const starts = { at: at(7), reason: 'start' };
+  const changed = { at: at(4), reason: 'selection' };
+  const since = (query: CoverageQuery = {}): unknown => {
+    const { unanswered, sinks } = of(query);
+    return [unanswered, ...sinks.map(({ id, windows, since: from }) => [id, windows, ...(from ? [from] : [])])];
+  };
+  expect(since()).toEqual([undefined, ['lake', 10], ['siem', 10]]);
+  // One sink starts later: the other still answers for all.
+  db.prepare("UPDATE sinks SET begun_us = ? WHERE id = 'lake'").run(at(7));
+  expect(since()).toEqual([undefined, ['lake', 3, starts], ['siem', 10]]);
+  // The filter of the other changed at the fourth window.
+  const widened = JSON.stringify({ since: { [source]: at(4) } });
+  db.prepare("UPDATE sinks SET selection = ? WHERE id = 'siem'").run(widened);
+  expect(since()).toEqual([4, ['lake', 3, starts], ['siem', 6, changed]]);
+  expect(since({ to: at(4) })).toEqual([4, ['lake', 0, starts], ['siem', 0, changed]]);
+  expect(since({ from: at(4) })).toEqual([undefined, ['lake', 3, starts], ['siem', 6, changed]]);
+  expect(of({ sinkSources: new Map([['lake', ['other']]]) }).unanswered).toBe(4);
+  db.prepare("UPDATE sinks SET selection = ? WHERE id = 'siem'").run(JSON.stringify({ sources: ['other'] }));
+  expect(since({ sinkSources: new Map([['lake', ['other']]]) })).toEqual([10]);
+  // History that was requested for none of the sinks.
+  db.prepare('UPDATE sinks SET selection = NULL, begun_us = 0').run();
+  db.prepare('INSERT INTO ranges (source, from_us, to_us, closed_until_us, uids_kept_since_us, backfill) VALUES (1, ?, ?, ?, 0, ?)').run(
+    ...[base - hour, base, base, JSON.stringify({ asked: at(20), paused: false, sinks: [] })],
+  );
+  db.prepare(
+    "INSERT INTO windows (source, from_us, to_us, query, state, records, closed_us, seq) VALUES (1, ?, ?, '{}', 'proven', 1, 0, 1)",
+  ).run(base - hour, base);
+  expect(since()).toEqual([1, ['lake', 10], ['siem', 10]]);
 });
 
 test('windows with entries that a sink lost are lacking at that sink, with the latest reason in the period', async () => {

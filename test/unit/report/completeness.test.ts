@@ -270,6 +270,44 @@ test('missing entries of sinks are named with the last error and the dead letter
   expect(textOf(incomplete)).toMatch(/^INCOMPLETE: not covered/);
 });
 
+describe('windows for which no sink answers', () => {
+  const period = { to: at('11:15:00') };
+  const changed = { since: { at: at('03:00:05'), reason: 'selection' } } as const;
+  const starts = { since: { at: at('11:00:00'), reason: 'start' } } as const;
+  const of = (unanswered: number, ...sinks: SinkCoverage[]): Facts => facts(covered('11:15:00', { sinks, unanswered }), period);
+
+  test('no sink has a window of the period: nothing is called delivered, and each sink says since when it answers', () => {
+    const none = of(45, lacking('file', 0, 0, 0, changed));
+    expect(textOf(none)).toBe('COMPLETE; file: no window of this period, its filter or sources changed at 2026-11-20 03:00:05 UTC');
+    expect(completeness(none)).toMatchObject({ complete: true, delivered: null });
+    expect(textOf(of(45, lacking('file', 0, 0, 0, changed), lacking('new', 0, 0, 0, starts)))).toBe(
+      'COMPLETE; file: no window of this period, its filter or sources changed at 2026-11-20 03:00:05 UTC; new: no window of this period, it starts at 2026-11-20 11:00:00 UTC',
+    );
+    expect(textOf(of(45))).toBe('COMPLETE; no sink receives production');
+  });
+
+  test('some windows are before the start of every sink', () => {
+    const some = of(5, lacking('file', 40, 0, 0, changed), lacking('new', 1, 0, 0, starts));
+    expect(textOf(some)).toBe(
+      'COMPLETE; no sink answers for 5 of 45 windows (file: its filter or sources changed at 2026-11-20 03:00:05 UTC; new: it starts at 2026-11-20 11:00:00 UTC)',
+    );
+    expect(completeness(some).delivered).toBe(null);
+    expect(textOf(of(2, lacking('file', 43, 0)))).toBe(
+      'COMPLETE; no sink answers for 2 of 45 windows (file: it does not receive this history)',
+    );
+  });
+
+  test('what a sink lacks comes first; an incomplete period says nothing of sinks', () => {
+    const lacks = of(5, lacking('file', 40, 1, 0, changed));
+    expect(textOf(lacks)).toMatch(/^COMPLETE, NOT ALL DELIVERED: file lacks 1 of 40 windows \(.*\); no sink answers for 5 of 45 windows/);
+    expect(completeness(lacks).delivered).toBe(false);
+    expect(textOf(facts(covered('09:00:00', { unanswered: 45 })))).toBe(
+      'INCOMPLETE: not covered: 2026-11-20 09:00–11:15 UTC, collection is behind',
+    );
+    expect(textOf(of(0, lacking('file', 45, 0), lacking('new', 0, 0, 0, starts)))).toBe('COMPLETE AND DELIVERED');
+  });
+});
+
 test('lost windows of a sink are named before its other problems, with the reason', () => {
   const of = (...sinks: SinkCoverage[]): string => textOf(facts(covered('11:15:00', { sinks }), { to: at('11:15:00') }));
   const loss = '"siem.ndjson" was truncated from 900 to 0 bytes';
