@@ -4,12 +4,13 @@
  * recount.ts.
  */
 import { WaybillError } from '../errors.ts';
-import type { CollectJournal } from '../model/journal.ts';
+import type { CollectedPage, CollectJournal } from '../model/journal.ts';
 import type { LedgerWindow, Range, Verdict, Window } from '../model/ledger.ts';
 import type { ServerClock } from '../model/source.ts';
 import type { Log, Meters } from '../model/telemetry.ts';
 import type { Clock, Micros, Random } from '../model/time.ts';
 import { microsToIso } from '../record/timestamp.ts';
+import type { PageStore } from './page-store.ts';
 import type { Requester } from './requester.ts';
 import type { Suspensions, Waits } from './suspension.ts';
 import { readWindow } from './read-window.ts';
@@ -18,7 +19,19 @@ import { isCountable, maxTotalOf, Recounter } from './recount.ts';
 import { EarlyWindows } from './early.ts';
 import type { EarlyWindow } from './early.ts';
 import { Widths } from './window-width.ts';
-import { lowerHalf, nextRecount, nextTry, nextWidth, nextWindow, queryOf, upperHalf, widestMicros, widthWithin } from './windows.ts';
+import {
+  lowerHalf,
+  nextRecount,
+  nextTry,
+  nextWidth,
+  nextWindow,
+  queryOf,
+  secondMicros,
+  upperHalf,
+  wholeSecond,
+  widestMicros,
+  widthWithin,
+} from './windows.ts';
 
 interface CloserParts {
   readonly sourceId: string;
@@ -35,7 +48,23 @@ interface CloserParts {
   readonly closeDelay: Micros;
   /** Ages of recount, ascending. */
   readonly ages: readonly Micros[];
+  /** From before a restart. */
+  readonly pace?: Pace | undefined;
+  /** Saves the pace for a restart. */
+  readonly keepPace?: ((pace: Pace) => Promise<void>) | undefined;
 }
+
+/** How far a range was read; plain JSON. A process that is often killed must not read the same records in each life. */
+export interface Pace {
+  /** The begin of the range. */
+  readonly range: Micros;
+  /** What is read of the range in two seconds: the width of the first windows after a restart. */
+  readonly width: Micros;
+  /** The end of the history that was read before the clock of the service was known. */
+  readonly early: Micros;
+}
+
+const paceMs = 2_000;
 
 /**
  * This many consecutive gaps with the reason `out_of_range` show that the service ignores the time
@@ -49,7 +78,8 @@ export class WindowCloser {
   readonly #source: string;
   /** By the start of the range: the ranges differ in their records per hour. */
   readonly #widths = new Map<Micros, Widths>();
-  readonly #early = new EarlyWindows();
+  readonly #early: EarlyWindows;
+  #pacedAt: number;
   #proven = false;
   /**
    * The last windows of the live range all received records of other times. Read from the ledger,
@@ -62,6 +92,8 @@ export class WindowCloser {
     const { sourceId, reading, requester, journal, suspensions, clock, random, waits, log, meters, closeDelay, ages } = parts;
     this.#parts = parts;
     this.#source = sourceId;
+    this.#early = new EarlyWindows(parts.pace?.early);
+    this.#pacedAt = clock.monotonic();
     this.#recounter = new Recounter({
       paging: reading.paging,
       sourceId,
@@ -185,7 +217,7 @@ export class WindowCloser {
     for (let window = whole; ;) {
       this.reading = to === null ? undefined : window;
       const half = lowerHalf(window);
-      const outcome = await this.#read(window, queryOf(window), half === undefined ? 'none' : 'any', signal);
+      const outcome = await this.#read(window, queryOf(window), half === undefined ? 'none' : 'any', signal, from);
       if (!('kind' in outcome)) {
         widths.read(requested, window.to - window.from, outcome.proven ? outcome.proof.total : outcome.seen);
         return { window, verdict: outcome };
@@ -204,9 +236,24 @@ export class WindowCloser {
   }
 
   #widthsOf(from: Micros): Widths {
-    const widths = this.#widths.get(from) ?? new Widths();
+    const { pace } = this.#parts;
+    const widths = this.#widths.get(from) ?? new Widths(pace?.range === from ? pace.width : undefined);
     this.#widths.set(from, widths);
     return widths;
+  }
+
+  /** A page of a window of this range is stored. @param begun  when the reading of the window began, ms of the monotonic clock */
+  async #keepPace(range: Micros, { from, to }: Window, begun: number, records: CollectedPage['records']): Promise<void> {
+    const { clock, keepPace } = this.#parts;
+    const now = clock.monotonic();
+    if (now - this.#pacedAt < paceMs) return;
+    this.#pacedAt = now;
+    const newest = records.reduce((latest, { time = from }) => Math.max(latest, time), from);
+    const read = ((Math.min(newest, to) - from) * paceMs) / (now - begun);
+    // Without a sort order the first page may hold the newest record: the width becomes smaller nevertheless.
+    const width = now - begun < paceMs ? to - from : wholeSecond(Math.min(read, (to - from) / 2));
+    // mutant: pace
+    await keepPace?.({ range, width: Math.max(secondMicros, width), early: this.#early.to });
   }
 
   /** Recounts or retries the window that is due first. @returns false when none is due */
@@ -274,8 +321,16 @@ export class WindowCloser {
     return { proven: false, reason: 'count', message, query, total, inWindow: own, seen: total, digest, passes, requests };
   }
 
-  #read(window: Window, query: LedgerWindow['query'], splitting: Splitting, signal: AbortSignal): Promise<Outcome> {
-    return readWindow(this.#parts.reading, window, query, splitting, signal);
+  /** @param range  the begin of the range whose next window this is */
+  #read(window: Window, query: LedgerWindow['query'], splitting: Splitting, signal: AbortSignal, range?: Micros): Promise<Outcome> {
+    const { reading, clock } = this.#parts;
+    const begun = clock.monotonic();
+    const store: PageStore['store'] = async (page, place) => {
+      const stored = await reading.pages.store(page, place);
+      if (range !== undefined) await this.#keepPace(range, window, begun, page.records);
+      return stored;
+    };
+    return readWindow({ ...reading, pages: { store } }, window, query, splitting, signal);
   }
 
   async #record(window: Window, verdict: Verdict, attempts: number, recount: boolean): Promise<void> {

@@ -1,6 +1,6 @@
 /**
  * Windows of the live range that were read before the clock of the service was known, each with its
- * pending proof. They are in memory only: after a restart they are read again.
+ * pending proof. They are in memory only: after a restart they are read again once the clock is known.
  */
 import type { Proof, Verdict, Window } from '../model/ledger.ts';
 import type { Micros } from '../model/time.ts';
@@ -12,7 +12,12 @@ export interface EarlyWindow {
 
 export class EarlyWindows {
   readonly #windows = new Map<Micros, EarlyWindow>();
-  #to: Micros = 0;
+  #to: Micros;
+
+  /** @param to  the end of the history that was read early before a restart, µs */
+  constructor(to: Micros = 0) {
+    this.#to = to;
+  }
 
   /** The end of the history that was read early, µs. */
   get to(): Micros {

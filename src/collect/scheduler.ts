@@ -16,6 +16,7 @@ import type { SourceAccess } from './source-access.ts';
 import type { Handoff } from './handoff.ts';
 import { Backfiller } from './backfill.ts';
 import { WindowCloser } from './close.ts';
+import type { Pace } from './close.ts';
 import { PageStore } from './page-store.ts';
 import { VisibilityCheck } from './visibility.ts';
 import type { FieldsProfile } from './visibility.ts';
@@ -53,6 +54,9 @@ export interface CollectorParts {
   readonly pollOverlap?: PollOverlap | undefined;
   /** See VisibilityParts. */
   readonly learned?: () => Promise<void>;
+  /** See Pace: the last one that `keepPace` got before a restart. */
+  readonly pace?: Pace | undefined;
+  readonly keepPace?: (pace: Pace) => Promise<void>;
   /** Requests that are not about records, such as calibration. @returns false when none is due */
   readonly maintenance?: (signal: AbortSignal) => Promise<boolean>;
   /**
@@ -159,7 +163,8 @@ export class Collector {
     };
     const ages = settings.recountAfter.map((ms) => ms * 1000);
     const closing = { sourceId, reading, requester, journal, suspensions, serverClock, clock, random, waits, log, meters };
-    this.#closer = new WindowCloser({ ...closing, closeDelay: this.#closeDelay, ages });
+    const { pace, keepPace } = parts;
+    this.#closer = new WindowCloser({ ...closing, closeDelay: this.#closeDelay, ages, pace, keepPace });
     const { health } = requester;
     this.backfiller = new Backfiller({ source: sourceId, closer: this.#closer, pages: this.#pages, journal, health, clock, log });
   }

@@ -23,6 +23,11 @@ export class Widths {
    */
   readonly #crowded = new Bound();
 
+  /** @param pace  the width of the first windows, µs */
+  constructor(pace?: Micros) {
+    if (pace !== undefined) this.#refused.met(2 * pace);
+  }
+
   /** @returns at most `widest` */
   requestWidth(widest: Micros): Micros {
     const width = Math.min(this.#width, widest);

@@ -212,6 +212,12 @@ export const mutants: readonly Mutant[] = [
     },
   },
   {
+    name: 'no-pace',
+    what: 'a restart forgets how far a window was read',
+    suite: 'test/unit/collect/early.test.ts',
+    changes: { pace: remove },
+  },
+  {
     name: 'late-by-wall-clock',
     what: 'the wall clock decides which record is late',
     suite: simulation,

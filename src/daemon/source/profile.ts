@@ -3,6 +3,7 @@
  * Written at once when a field gets its first reference record, and when the server clock is first established: a daemon that is often
  * killed must not measure the clock again at each start.
  */
+import type { Pace } from '../../collect/close.ts';
 import type { VisibilityProfile } from '../../collect/scheduler.ts';
 import type { HandCount } from '../../collect/hand-count.ts';
 import type { Caps } from '../../collect/read-window.ts';
@@ -32,6 +33,7 @@ interface Profile {
   readonly delays?: DelayMeasure;
   /** The time of the earliest record at the last request for it, for `start: earliest`. */
   readonly earliest?: Micros;
+  readonly pace?: Pace;
 }
 
 /** Parts of the running source whose present values go into the profile. */
@@ -84,6 +86,11 @@ export class ProfileStore {
 
   async setEarliest(earliest: Micros): Promise<void> {
     this.#profile = { ...this.#profile, earliest };
+    await this.#write();
+  }
+
+  async setPace(pace: Pace): Promise<void> {
+    this.#profile = { ...this.#profile, pace };
     await this.#write();
   }
 

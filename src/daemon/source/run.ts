@@ -90,6 +90,8 @@ export async function runSource(
     visibility,
     pollOverlap: options.pollOverlap?.(),
     learned: () => store.save(measured),
+    pace: store.profile.pace,
+    keepPace: (pace) => store.setPace(pace),
     maintenance: (stop) => calibrator.whenDue(stop),
     whenIdle: async (stop, records) => (source.isWhole && (await unreadStart.whenDue(stop))) || calibrator.countWhenDue(records, stop),
   });

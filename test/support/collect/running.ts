@@ -10,6 +10,7 @@ import type { CollectJournal } from '../../../src/model/journal.ts';
 import type { PageRequest } from '../../../src/model/source.ts';
 import type { Meters } from '../../../src/model/telemetry.ts';
 import { ServerClock } from '../../../src/source/server-clock.ts';
+import type { ClockProfile } from '../../../src/source/server-clock.ts';
 import { minute, uidOfRecord } from '../records.ts';
 import { source as sourceId } from '../journal/opening.ts';
 import { ages, Lines, world } from './world.ts';
@@ -31,6 +32,8 @@ export function running(
   more: Partial<CollectSettings> = {},
   journal: CollectJournal = it.journal,
   parts: Partial<CollectorParts> = {},
+  /** What the server clock had measured before a restart. */
+  profile?: ClockProfile,
 ): Running {
   const own = { ...settings, ...more };
   const counted = { collected: 0, late: 0, suspensions: [] as string[] };
@@ -42,7 +45,7 @@ export function running(
     sourceSuspended: (_source: string, reason: string) => counted.suspensions.push(reason),
     windowShrunk: () => undefined,
   } as unknown as Meters;
-  const serverClock = new ServerClock({ source: sourceId, closeDelay: own.closeDelay, clock: it.clock, log: lines });
+  const serverClock = new ServerClock({ source: sourceId, closeDelay: own.closeDelay, clock: it.clock, log: lines, profile });
   const { source, paging, caps, clock } = it;
   const random = (): number => 0.5;
   const access = accessSource({

@@ -3,7 +3,10 @@
  * and never by the early read alone.
  */
 import { expect, test } from 'vitest';
+import type { Pace } from '../../../src/collect/close.ts';
+import { WaybillError } from '../../../src/errors.ts';
 import type { PageRequest } from '../../../src/model/source.ts';
+import type { ClockProfile } from '../../../src/source/server-clock.ts';
 import { base, hour, minute, second } from '../../support/records.ts';
 import { source as sourceId } from '../../support/journal/opening.ts';
 import { seenFaults, tilingFaults } from '../../support/journal/recompute.ts';
@@ -160,4 +163,36 @@ test.each([
   expect(ends.length).toBeGreaterThan(0);
   expect(Math.max(...ends)).toBeLessThanOrEqual(least + 4 * minute - hour - closeDelay);
   expect(Math.max(...ends)).toBeGreaterThan(least - hour - 2 * closeDelay - 15 * minute);
+});
+
+/** The records in the journal after each of several lives of ten seconds. A page of ten records takes 200 ms. */
+async function shortLives(it: Running, profile?: ClockProfile): Promise<number[]> {
+  it.source.delay = 200;
+  let pace: Pace | undefined;
+  const after: number[] = [];
+  for (let life = 0; life < 6; life += 1) {
+    const keepPace = (kept: Pace): Promise<void> => Promise.resolve(void (pace = kept));
+    const next = running(it, { pollInterval: 30_000 }, it.journal, { pace, keepPace }, profile);
+    await next.runUntil(it.source.now() + 10 * second);
+    after.push(appended(it.beside()).length);
+  }
+  return after;
+}
+
+test.each([false, true])('history moves forward in lives of ten seconds; the clock of the service is known: %s', async (isKnown) => {
+  const it = await begun({ after: 8 * hour, pollInterval: 10_000 });
+  for (let id = 1; id < 2_000; id += 1) it.source.add(id, base + id * 10 * second);
+  it.source.before = ({ query }) => {
+    if (query.endTime !== undefined) throw new WaybillError('source_busy', 'cannot read: 503');
+  };
+  await it.runUntil(it.source.now() + 6 * minute);
+  it.source.before = () => undefined;
+  const profile = isKnown ? it.serverClock.profile() : undefined;
+  const [first = 0, ...later] = await shortLives(it, profile);
+  expect(first).toBeGreaterThan(100);
+  // Each life that reads only what the life before it has read adds nothing.
+  expect(later.at(-1)).toBeGreaterThan(3 * first);
+  expect(it.journal.progress(sourceId).live.closedUntil > base + hour).toBe(isKnown);
+  await running(it, {}, it.journal, {}, profile).runUntil(it.source.now() + 30 * minute);
+  expectTrue(it);
 });

@@ -52,3 +52,13 @@ test('a window that ended early at a clock boundary does not narrow the next win
   widths.read(hour, 51 * second, 10);
   expect(widths.requestWidth(hour)).toBe(hour / 2);
 });
+
+test('after a restart the first eight windows have the width of the pace', () => {
+  const widths = new Widths(minute);
+  const width = (): number => {
+    const requested = widths.requestWidth(day);
+    widths.read(requested, requested, 10);
+    return requested / minute;
+  };
+  expect(Array.from({ length: 11 }, width)).toEqual([...Array.from({ length: 8 }, () => 1), 2, 4, 8]);
+});
