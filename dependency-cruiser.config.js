@@ -33,9 +33,12 @@ const rows = [
   // An exclusive transaction is the lock that the operating system releases with the process.
   ['lock.ts', ['better-sqlite3', 'node']],
   ['record/', ['record/', 'model/', 'node:buffer', 'node:crypto']],
-  ['settings/', ['settings/', ...ground, 'loopback.ts', 'regular-file.ts', 'record/timestamp.ts', 'secrets.ts', 'zod', 'node']],
+  [
+    'settings/',
+    ['settings/', ...ground, 'escape.ts', 'loopback.ts', 'regular-file.ts', 'record/timestamp.ts', 'secrets.ts', 'zod', 'node'],
+  ],
   // From the service to the journal and on to a message.
-  ['connect/', ['connect/', ...ground, 'loopback.ts', 'quote.ts', 'node-http.ts', 'undici', 'node']],
+  ['connect/', ['connect/', ...ground, 'deadline.ts', 'escape.ts', 'loopback.ts', 'quote.ts', 'node-http.ts', 'undici', 'node']],
   [
     'source/',
     [
@@ -120,7 +123,7 @@ const rows = [
   ['cli/', ['', 'zod', 'node']],
   // Counts uids in a temporary database, because memory may not hold them.
   ['cli/commands/compare/tally.ts', [...ground, 'journal/', 'better-sqlite3', 'node']],
-  ['main.ts', ['cli/', 'errors.ts', 'version.ts', 'node']],
+  ['main.ts', ['cli/', 'connect/names.ts', 'deadline.ts', 'errors.ts', 'version.ts', 'node']],
   [
     'reference/',
     ['reference/', 'better-sqlite3', 'jose', '@peculiar/x509', '@rapideditor/country-coder', 'reflect-metadata', 'zod', 'node'],

@@ -22,10 +22,13 @@ const flags = [
 ];
 // glibc (mallopt(3)): large buffers return to the system when they are freed. By default its threshold grows up to 32 MiB, and the heap with it.
 const allocator = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '262144', MALLOC_TRIM_THRESHOLD_: '262144' };
+// A look-up of a name holds a thread of libuv's pool while a name server is silent, and libuv lets look-ups use half of the pool (connect/names.ts).
+const pool = { UV_THREADPOOL_SIZE: '128' };
 if (!process.execArgv.includes(flags[0]) && process.platform !== 'win32') {
   // Replaces the process image: signals and exit code need no parent process.
   process.execve(process.execPath, [process.execPath, ...flags, ...process.execArgv, ...process.argv.slice(1)], {
     ...allocator,
+    ...pool,
     ...process.env,
   });
 }

@@ -96,6 +96,8 @@ export function messageOf(thrown: unknown): string {
 /** @returns the message of one error, without the messages of its causes */
 export function wordOf(thrown: unknown): string {
   if (thrown instanceof WaybillError) return thrown.message;
+  // Its own message is empty when no address of a name connects.
+  if (thrown instanceof AggregateError) return [...new Set([thrown.message, ...thrown.errors.map(wordOf)])].filter(Boolean).join(', ');
   if (thrown instanceof Error) return quote(thrown.message || thrown.name, foreignMax);
   return quote(typeof thrown === 'string' ? thrown : JSON.stringify(thrown), foreignMax);
 }

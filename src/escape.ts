@@ -1,4 +1,4 @@
-/** Escapes control characters and direction marks: text of a server must neither control a terminal nor forge a line. */
+/** Escapes control characters and direction marks: text of a server must neither control a terminal nor forge a line. Also the escapes of URLs. */
 
 /** Writes control characters, line breaks too, and direction marks as `\u001b`. */
 export function printable(text: string): string {
@@ -16,4 +16,10 @@ export function harmless(text: string): string {
 /** One UTF-16 code unit as `\u001b`. */
 export function escape(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+}
+
+/** The bytes of a text with the escapes of a URL (RFC 3986 section 2.1). A `%` that begins no escape stands for itself, as in curl. */
+export function unescaped(text: string): Buffer {
+  const bytes = text.replace(/%([0-9a-f]{2})/gi, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)));
+  return Buffer.from(bytes, 'latin1');
 }

@@ -1,23 +1,30 @@
 /** The command line: runs a command and maps its result or error to an exit code. A command never ends the process itself. */
-import { once } from 'node:events';
 import { fitted } from './cli/help-text.ts';
 import { known } from './cli/catalog.ts';
 import { exitCodeOf, signalExitCodes, StoppedError } from './cli/exit-code.ts';
 import type { Io } from './cli/io.ts';
 import { loadCommand } from './cli/registry.ts';
+import { shareNames } from './connect/names.ts';
+import { orAborted } from './deadline.ts';
 import { WaybillError, messageOf } from './errors.ts';
 import { version } from './version.ts';
 
 /** How long the daemon waits for the reader of its last lines, ms. */
 const lastLinesMs = 1_000;
+/** A command has ended, and something still holds the process: a look-up that nobody waits for, or a connection. ms */
+const lingerMs = 500;
+/** How long a command may take to end after a signal, ms. The daemon has its own limit. */
+const stopMs = 25_000;
 
 /** Runs the program with the arguments after its name, and sets the exit code. */
 export async function main(argv: readonly string[], run = dispatch): Promise<void> {
+  shareNames();
   const stop = new AbortController();
   const onSignal = (signal: keyof typeof signalExitCodes): void => {
     // The second signal ends the process at once.
-    if (stop.signal.aborted) process.exit(signalExitCodes[signal]);
+    if (stop.signal.aborted) endNow(signalExitCodes[signal]);
     stop.abort(new StoppedError(signal));
+    if (argv[0] !== 'run') setTimeout(() => endNow(signalExitCodes[signal]), stopMs).unref();
   };
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -33,15 +40,24 @@ export async function main(argv: readonly string[], run = dispatch): Promise<voi
   const { stdin, stdout, stderr, env } = process;
   process.exitCode = await run(argv, { stdin, stdout, stderr, env, signal: stop.signal });
   process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
-  if (argv[0] === 'run') await endWithoutReaders();
+  await written(argv[0] === 'run' ? AbortSignal.timeout(lastLinesMs) : new AbortController().signal);
+  setTimeout(() => endNow(process.exitCode), lingerMs).unref();
 }
 
-/** Ends a daemon without a reader of its output: unwritten lines would keep the process running. */
-async function endWithoutReaders(): Promise<void> {
-  const signal = AbortSignal.timeout(lastLinesMs);
-  const pending = [process.stdout, process.stderr].filter(({ writableLength }) => writableLength > 0);
-  const delivered = await Promise.all(pending.map((stream) => once(stream, 'drain', { signal }))).catch((thrown: unknown) => thrown);
-  if (delivered instanceof Error) process.exit();
+/** Waits for the readers of the output. Without a reader, the last lines of the daemon are lost. */
+async function written(signal: AbortSignal): Promise<void> {
+  const streams = [process.stdout, process.stderr].filter(({ writableLength }) => writableLength > 0);
+  const all = Promise.all(streams.map((stream) => new Promise((resolve) => stream.write('', resolve))));
+  await orAborted(all, signal).catch(() => undefined);
+}
+
+/**
+ * Ends the process at once. `process.exit` would wait for the threads of libuv's pool, and so for a silent name server or a disk that hangs:
+ * another image of Node takes the place of this one, and has no such threads.
+ */
+function endNow(code: number | string | null | undefined): never {
+  process.execve?.(process.execPath, [process.execPath, '-e', `process.exit(${Number(code ?? 0)})`], {});
+  process.exit();
 }
 
 /** Runs one command line and never throws. @returns the exit code */

@@ -7,6 +7,7 @@ import { connect as connectTls } from 'node:tls';
 import type { Dispatcher, buildConnector } from 'undici';
 import { WaybillError, messageOf } from '../errors.ts';
 import { Agent, type Exchange } from './agent.ts';
+import { attemptOf } from './names.ts';
 import { openTunnel, proxyFor, type Proxy, type ProxySettings } from './proxy.ts';
 import { Trust, onPeer, type Peer, type Pem, type Shown, type TlsSettings } from './trust.ts';
 
@@ -25,7 +26,11 @@ interface ConnectionSettings {
   readonly connections?: number;
   /** Timeout for TCP, proxy and TLS together, ms. */
   readonly timeoutMs: number;
+  /** Age at which a connection gets no further request, ms; default 5 minutes. */
+  readonly maxAgeMs?: number;
 }
+
+const maxAgeMs = 5 * 60_000;
 
 /** The route to the server, for `check` and the metric of certificates. */
 export interface Route {
@@ -65,11 +70,18 @@ export class Connection implements AsyncDisposable {
       connections: settings.connections ?? 1,
       // Longer than a poll interval, so that an idle source needs no new handshake. A shorter keep-alive hint of the server applies.
       keepAliveTimeout: 30_000,
+      // The name of the server may have moved to another address.
+      clientTtl: this.#settings.maxAgeMs ?? maxAgeMs,
       // The caller has a deadline for the whole request.
       headersTimeout: 0,
       bodyTimeout: 0,
       maxHeaderSize: 64 * 1024,
     });
+  }
+
+  /** See Agent.suspect. */
+  suspect(): void {
+    this.dispatcher.suspect();
   }
 
   async request(url: string, options: Exchange): Promise<Dispatcher.ResponseData> {
@@ -108,11 +120,12 @@ export class Connection implements AsyncDisposable {
     const to = performance.now() + this.#settings.timeoutMs;
     const tunnel = this.#proxy === undefined ? undefined : await openTunnel(this.#proxy, this.#trust, host, port, this.#settings.timeoutMs);
     const servername = this.#trust.serverName ?? host;
+    const way = { host, port, autoSelectFamilyAttemptTimeout: attemptOf(this.#settings.timeoutMs) };
     const socket =
       context === undefined
-        ? connectTcp({ host, port, noDelay: true })
+        ? connectTcp({ ...way, noDelay: true })
         : connectTls({
-            ...(tunnel === undefined ? { host, port } : { socket: tunnel.socket, host }),
+            ...(tunnel === undefined ? way : { socket: tunnel.socket, host }),
             // An IP address is not a server name (RFC 6066 section 3); `host` is compared with the certificate.
             ...(isIP(servername) === 0 ? { servername } : {}),
             secureContext: context,
@@ -132,9 +145,12 @@ export class Connection implements AsyncDisposable {
     this.#ended = undefined;
     return new Promise((resolve, reject) => {
       let peer: Peer | undefined;
+      let isNamed = this.#proxy !== undefined || isIP(this.#target.hostname) !== 0;
+      socket.once('lookup', () => (isNamed = true));
       const limit = Math.max(to - performance.now(), 1);
       const timer = setTimeout(() => {
-        socket.destroy(new Error(`no connection within ${this.#settings.timeoutMs} ms`));
+        const waits = isNamed ? 'no connection' : `no name server answers for ${this.#target.hostname}, and no connection`;
+        socket.destroy(new Error(`${waits} within ${this.#settings.timeoutMs} ms`));
       }, limit);
       const done = () => {
         clearTimeout(timer);

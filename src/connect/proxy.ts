@@ -7,9 +7,11 @@ import { request as requestHttps, type RequestOptions as SecureRequestOptions } 
 import { BlockList, isIP, type Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import { WaybillError, messageOf } from '../errors.ts';
+import { unescaped } from '../escape.ts';
 import { isLoopback } from '../loopback.ts';
 import { request as requestHttp } from '../node-http.ts';
 import { quote } from '../quote.ts';
+import { attemptOf } from './names.ts';
 import { onPeer, type Peer, type Secret, type Trust } from './trust.ts';
 
 /** The `proxy` of a connection, from its own setting, the top-level setting or the environment. */
@@ -49,7 +51,7 @@ export function openTunnel(proxy: Proxy, trust: Trust, host: string, port: numbe
   const url = readUrl(proxy);
   const authority = `${isIP(host) === 6 ? `[${host}]` : host}:${port}`;
   const secure = url.protocol === 'https:';
-  const options: RequestOptions = {
+  const options: RequestOptions & { readonly autoSelectFamilyAttemptTimeout: number } = {
     method: 'CONNECT',
     host: bare(url.hostname),
     port: url.port === '' ? (secure ? 443 : 80) : Number(url.port),
@@ -57,6 +59,7 @@ export function openTunnel(proxy: Proxy, trust: Trust, host: string, port: numbe
     headers: { host: authority, ...authorization(url) },
     agent: false,
     timeout: timeoutMs,
+    autoSelectFamilyAttemptTimeout: attemptOf(timeoutMs),
   };
   return new Promise((resolve, reject) => {
     let peer: Peer | undefined;
@@ -109,8 +112,8 @@ function readUrl(proxy: Proxy): URL {
 
 function authorization(url: URL): Record<string, string> {
   if (url.username === '' && url.password === '') return {};
-  const pair = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
-  return { 'proxy-authorization': `Basic ${Buffer.from(pair, 'utf8').toString('base64')}` };
+  const pair = Buffer.concat([unescaped(url.username), Buffer.from(':'), unescaped(url.password)]);
+  return { 'proxy-authorization': `Basic ${pair.toString('base64')}` };
 }
 
 function refusal(status: number, message: string, proxy: Proxy, url: URL, authority: string): WaybillError {

@@ -4,6 +4,7 @@
  */
 import { join } from 'node:path';
 import type { Config } from '../config/load.ts';
+import { names } from '../connect/names.ts';
 import { WaybillError } from '../errors.ts';
 import type { Journal } from '../journal/journal.ts';
 import { snapshotOf } from '../journal/queries/snapshot.ts';
@@ -38,18 +39,26 @@ interface Parts {
 }
 
 /**
- * Runs until the signal is aborted or a fatal error occurs. Resolves after releasing every part.
+ * Runs until the signal is aborted or a fatal error occurs. Resolves after releasing every part, at the latest after `shutdownTimeout`:
+ * whatever then hangs ends with the process.
  * @returns the fatal error, which is in the log; undefined after the signal
  * @throws the error that prevented the start
  */
 export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Promise<unknown> {
+  const tasks = new Tasks(signal, options.clock, options.log);
+  const parts: Parts = { open: undefined, deliveryThread: undefined, isConfigCurrent: true };
+  const config = (): Config => parts.open?.running.config ?? options.config;
+  const lookUps = (): readonly string[] => names.pending().map((name) => `the look-up of ${name}`);
+  return tasks.limited(live(options, parts, tasks, signal), () => config().shutdownTimeout, lookUps);
+}
+
+async function live(options: DaemonOptions, parts: Parts, tasks: Tasks, signal: AbortSignal): Promise<unknown> {
   const { config, clock, log } = options;
   await using resources = new AsyncDisposableStack();
   const telemetry = await startTelemetry(config.telemetry, options.version, log.child('telemetry'), clock);
   const { tracer } = telemetry;
   const metrics = createMetrics(options.version, process.env['WAYBILL_REVISION'] ?? '', options.lostLines, telemetry);
   resources.defer(() => telemetry.stop(metrics));
-  const parts: Parts = { open: undefined, deliveryThread: undefined, isConfigCurrent: true };
 
   // The admin server answers probes while the daemon waits for another owner of the state. Its thread starts while the state opens.
   const admin = resources.use(createAdmin(options, parts, metrics));
@@ -65,7 +74,6 @@ export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Pr
   // Reports a used port only now: if another daemon owns both port and state, the error about the state is clearer.
   const listening = await firstListening;
   if ('thrown' in listening) await listenAgain(admin, options, listening, owner.waited ? portWaitMs : 0, signal);
-  const tasks = new Tasks(signal, clock, log);
   const running = new Running({ ...options, tracer }, { journal, meters: metrics.meters, tasks, deliveryThread });
   running.register();
   parts.open = { journal, running };

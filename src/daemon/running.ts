@@ -133,7 +133,7 @@ export class Running {
     for (const [index, source] of sources.entries()) {
       // Spreads the starts over one poll interval: otherwise sources with the same interval would always poll together.
       const delayMs = index * Math.min(maxSpread, source.pollInterval / sources.length);
-      const task = tasks.start('collect', async (stop) => {
+      const task = tasks.start(`collect ${source.id}`, async (stop) => {
         await options.clock.sleep(delayMs, stop);
         await runSource(source, journal, options, meters, this.#budgets, this.liveStatus, stop);
       });
@@ -164,7 +164,7 @@ export class Running {
     this.liveStatus.deliveries.set(id, loop);
     this.#deliveries.set(
       id,
-      this.#parts.tasks.start('deliver', (stop, abandon) => loop.run(stop, abandon)),
+      this.#parts.tasks.start(`deliver ${id}`, (stop, abandon) => loop.run(stop, abandon)),
     );
   }
 }

@@ -1,7 +1,13 @@
 /** The loops of the daemon, which run concurrently until a signal or a fatal error stops all of them. */
+import { ended } from '../deadline.ts';
 import { codeOf, messageOf, WaybillError } from '../errors.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
+
+/** The part of the shutdown that is kept for releasing what the daemon holds, at most a quarter of it, ms. */
+const releaseMs = 4_000;
+/** A shutdown may take at least this long, ms. */
+const endMinMs = 1_000;
 
 export interface Task {
   /** Stops only this loop, and resolves when it has ended. Abandons a batch in flight after `timeout` ms. */
@@ -14,7 +20,8 @@ export class Tasks {
   readonly #failure = new AbortController();
   readonly #abandon = new AbortController();
   readonly #stop: AbortSignal;
-  readonly #running = new Set<Promise<void>>();
+  /** With the name of each loop. */
+  readonly #running = new Map<Promise<void>, string>();
 
   constructor(signal: AbortSignal, clock: Clock, log: Log) {
     this.#clock = clock;
@@ -27,7 +34,7 @@ export class Tasks {
     const [own, ownAbandon] = [new AbortController(), new AbortController()];
     const stop = AbortSignal.any([this.#stop, own.signal]);
     const running = this.#run(name, loop(stop, AbortSignal.any([this.#abandon.signal, ownAbandon.signal])), stop);
-    this.#running.add(running);
+    this.#running.set(running, name);
     const removed = running.finally(() => this.#running.delete(running));
     return {
       end: async (timeout) => {
@@ -38,20 +45,38 @@ export class Tasks {
   }
 
   /**
-   * Resolves when every loop has ended.
-   * @param shutdownTimeout  ms from the stop until batches in flight are abandoned; read at the stop
+   * Resolves when every loop has ended. Batches in flight are abandoned `releaseMs` before the end of the time.
+   * @param shutdownTimeout  ms from the stop until the end of the process; read at the stop
    * @returns the fatal error, which is in the log; undefined after the signal
    */
   async ended(shutdownTimeout: () => number): Promise<unknown> {
     await this.#stopped();
     this.#log.write('daemon.stopping', { reason: messageOf(this.#stop.reason) });
-    await this.#abandonAfter(shutdownTimeout(), this.#abandon, this.#allEnded());
+    const timeout = shutdownTimeout();
+    await this.#abandonAfter(timeout - Math.min(releaseMs, timeout / 4), this.#abandon, this.#allEnded());
     return this.#failure.signal.aborted ? this.#failure.signal.reason : undefined;
+  }
+
+  /**
+   * The result of the whole daemon. When something hangs until the end of `shutdownTimeout`, the log names it, and the result is that of
+   * `ended`: the caller then ends the process.
+   * @param others  what else may hang: the names that are being looked up
+   */
+  async limited(daemon: Promise<unknown>, shutdownTimeout: () => number, others: () => readonly string[]): Promise<unknown> {
+    const over = new AbortController();
+    const late = async (): Promise<unknown> => {
+      await this.#stopped();
+      const timeout = Math.max(shutdownTimeout(), endMinMs);
+      await this.#clock.sleep(timeout, over.signal);
+      this.#log.write('daemon.hung', { shutdownTimeoutMs: timeout, waitsFor: [...this.#running.values(), ...others()] });
+      return this.#failure.signal.reason;
+    };
+    return /* mutant: shutdown-limit */ Promise.race([daemon, late()]).finally(() => over.abort(ended));
   }
 
   /** A loop that ends may have started another one. */
   async #allEnded(): Promise<void> {
-    while (this.#running.size > 0) await Promise.all(this.#running);
+    while (this.#running.size > 0) await Promise.all(this.#running.keys());
   }
 
   /** Waits for `ended`, and interrupts batches in flight after the timeout. */

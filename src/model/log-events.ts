@@ -37,6 +37,14 @@ export const logEvents = {
     meaning:
       'A sink did not answer within `shutdownTimeout`. The daemon reconciles the batch or sends it again when the sink starts again.',
   },
+  'daemon.hung': {
+    level: 'error',
+    message: 'shutdown timeout reached, ending without waiting any longer',
+    fields: 'shutdownTimeoutMs waitsFor',
+    meaning:
+      'What `waitsFor` names did not end within `shutdownTimeout`: the loop of a source or sink, or the look-up of a name. The next start ' +
+      'continues as after a kill.',
+  },
   'daemon.acknowledgements_unsaved': {
     level: 'warn',
     message: 'last acknowledgements not saved; reconciled at next start',

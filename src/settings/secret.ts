@@ -4,6 +4,7 @@
  * Each read registers the value, so that it is removed from texts of servers.
  */
 import { inspect } from 'node:util';
+import { unescaped } from '../escape.ts';
 import { remember } from '../secrets.ts';
 import { WaybillError, messageOf } from '../errors.ts';
 import { templateOf } from './reference.ts';
@@ -108,14 +109,6 @@ export class Secret {
 function partsOf(value: string): readonly string[] {
   const url = /^https?:/i.test(value) ? URL.parse(value) : null;
   if (url === null) return [value];
-  const [user, password] = [url.username, url.password].map(decoded);
+  const [user, password] = [url.username, url.password].map((part) => unescaped(part).toString('utf8'));
   return url.password === '' ? [] : [url.password, password ?? '', `${user ?? ''}:${password ?? ''}`];
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -153,6 +153,27 @@ test.each(commands)('the command %s has a summary of one line and two examples',
 test('the program itself sets the exit code', async () => {
   expect(await spawned(['nope'])).toMatchObject({ code: 2, stdout: '' });
   expect(await spawned(['--version'])).toMatchObject({ code: 0, stderr: '' });
+});
+
+test('a command ends although a thread of the pool hangs, with its output and its exit code', async ({ skip }) => {
+  skip(process.platform !== 'linux', 'needs mkfifo');
+  using directory = temporaryDirectory();
+  const pipe = join(directory.path, 'pipe');
+  execFileSync('mkfifo', [pipe]);
+  // Opening a pipe that nobody writes to hangs as a silent name server does: `process.exit` waits for the thread of both.
+  const script = join(directory.path, 'script.mjs');
+  writeFileSync(
+    script,
+    `import { open } from 'node:fs';
+     import { main } from ${JSON.stringify(new URL('../../src/main.ts', import.meta.url).href)};
+     await main(['check'], async (_argv, { stdout }) => {
+       open(${JSON.stringify(pipe)}, 'r', () => undefined);
+       stdout.write('x'.repeat(300_000));
+       return 3;
+     });`,
+  );
+  const { code, stdout } = await run(process.execPath, [script], (child) => void setTimeout(() => child.kill('SIGKILL'), 20_000).unref());
+  expect({ code, length: stdout.length }).toEqual({ code: 3, length: 300_000 });
 });
 
 test('no user who can send it a signal can start a debugger: it knows every secret', async () => {

@@ -222,6 +222,19 @@ describe('a proxy', () => {
     await through(proxy, { user: 'us-er:p%40ss%3Acanary' }).page();
   });
 
+  // The whole pair is base64 of `user:password` in UTF-8 (RFC 7617 section 2); curl sends these passwords too.
+  test.each([
+    ['pa%ss', 'pa%ss'],
+    ['100%', '100%'],
+    ['%zz%41', '%zzA'],
+    ['%25ab%', '%ab%'],
+    ['%C3%A4', 'ä'],
+  ])('receives the password %s as %s: a percent sign that begins no escape stands for itself', async (written, sent) => {
+    const proxy = await proxyTo(await serve(), { user: 'user', password: sent });
+    await through(proxy, { user: `user:${written}` }).page();
+    expect(proxy.asked).toHaveLength(2);
+  });
+
   test('with TLS is verified as well', async () => {
     const service = await serve();
     const proxy = await proxyTo(service, { tls: certificate });

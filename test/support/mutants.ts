@@ -648,6 +648,30 @@ export const mutants: readonly Mutant[] = [
     changes: { 'opening-record': '$(left.left) !== undefined || $(right)' },
   },
   {
+    name: 'own-look-up',
+    what: 'each connection looks its name up itself',
+    suite: 'test/unit/connect/names.test.ts',
+    changes: { 'shared-look-up': 'false' },
+  },
+  {
+    name: 'failed-names-everywhere',
+    what: 'names that no server answers for may use every slot',
+    suite: 'test/unit/connect/names.test.ts',
+    changes: { 'failed-names-share': '1' },
+  },
+  {
+    name: 'refused-connection-stays',
+    what: 'a connection that only refuses is kept',
+    suite: 'test/contract/connect/connection.test.ts',
+    changes: { 'refusals-end-connection': 'false' },
+  },
+  {
+    name: 'endless-shutdown',
+    what: 'the daemon waits for what hangs',
+    suite: 'test/unit/daemon/tasks.test.ts',
+    changes: { 'shutdown-limit': '$(expression.expression.arguments[0].elements[0])' },
+  },
+  {
     name: 'early-end-confirms',
     what: 'an early end of the receiver confirms messages',
     suite: syslog,

@@ -7,7 +7,7 @@ import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { systemClock } from '../../clock.ts';
 import type { SinkLoop } from '../../deliver/sink-loop.ts';
-import { within } from '../../deadline.ts';
+import { atMost, within } from '../../deadline.ts';
 import { codeOf, messageOf, WaybillError } from '../../errors.ts';
 import { programFile } from '../../files.ts';
 import type { Journal } from '../../journal/journal.ts';
@@ -23,8 +23,8 @@ const program = programFile('daemon/delivery/thread');
 /** For JournalOptions: with the default, collection would wait for this thread after each page. */
 export const threadHandOver = 8 * 1024 * 1024;
 
-/** How long the thread may take to respond once a batch is abandoned. With the default `shutdownTimeout`, a container then ends within 30 s. */
-const responseMs = 5_000;
+/** How long the thread may take to respond once a batch is abandoned, and then to end: a look-up of a name holds it. */
+const responseMs = 1_000;
 
 /** A second thread needs a second core. It uses the system clock, so a simulation runs without it. */
 export function usesDeliveryThread({ config, clock }: Pick<DaemonOptions, 'config' | 'clock'>): boolean {
@@ -59,7 +59,7 @@ export class DeliveryThread implements AsyncDisposable {
     const { worker, loops, channel } = this.#running;
     loops.close();
     channel.close(new WaybillError('aborted', 'the delivery thread was stopped'));
-    await worker.terminate();
+    await atMost(responseMs, worker.terminate(), systemClock);
   }
 
   async #ping(): Promise<void> {

@@ -1,6 +1,7 @@
 /** The thread of the delivery loops: it normalizes, encodes and sends. Started by delivery-thread.ts. */
 import { parentPort } from 'node:worker_threads';
 import { systemClock, systemRandom } from '../../clock.ts';
+import { shareNames } from '../../connect/names.ts';
 import { sinks } from '../../sink/index.ts';
 import { Channel, portOf } from '../channel.ts';
 import { collectWhenIdle } from '../collect-when-idle.ts';
@@ -15,6 +16,7 @@ function definitionOf({ sink: { type } }: SinkPlan) {
   return found;
 }
 
+shareNames();
 const channel = new Channel(portOf(parentPort), (thrown) => {
   // Ends the thread, and with it the daemon.
   throw thrown;

@@ -45,3 +45,42 @@ test('an error of a loop that is ended by a reload is fatal for all', async () =
   await task.end(1_000);
   expect(await tasks.ended(() => 1_000)).toBe(broken);
 });
+
+test('what hangs is named at the end of shutdownTimeout, and the daemon waits no longer', async () => {
+  const clock = new VirtualClock(0);
+  const lines: unknown[] = [];
+  const stop = new AbortController();
+  const tasks = new Tasks(stop.signal, clock, { write: (event, fields) => void lines.push([clock.monotonic(), event, fields]) });
+  const stuck = new Promise<void>(() => undefined);
+  tasks.start('deliver siem', () => stuck);
+  const daemon = tasks.limited(
+    tasks.ended(() => 20_000),
+    () => 20_000,
+    () => ['the look-up of siem.example'],
+  );
+  stop.abort(new Error('SIGTERM'));
+  expect(await daemon).toBeUndefined();
+  expect(lines).toEqual([
+    [0, 'daemon.stopping', { reason: 'SIGTERM' }],
+    [16_000, 'daemon.batch_abandoned', { shutdownTimeoutMs: 16_000 }],
+    [20_000, 'daemon.hung', { shutdownTimeoutMs: 20_000, waitsFor: ['deliver siem', 'the look-up of siem.example'] }],
+  ]);
+}, 5_000);
+
+test('a daemon that ends in time is not called hung, also with a short shutdownTimeout', async () => {
+  const clock = new VirtualClock(0);
+  const events: string[] = [];
+  const stop = new AbortController();
+  const tasks = new Tasks(stop.signal, clock, { write: (event) => void events.push(event) });
+  stop.abort(new Error('SIGTERM'));
+  const released = clock.sleep(900, new AbortController().signal).then(() => 'released');
+  expect(
+    await tasks.limited(
+      released,
+      () => 0,
+      () => [],
+    ),
+  ).toBe('released');
+  await clock.sleep(60_000, new AbortController().signal);
+  expect(events).toEqual([]);
+});
