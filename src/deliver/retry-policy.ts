@@ -95,7 +95,7 @@ export class RetryPolicy {
     const waitMs = this.#waitAfter(thrown);
     const now = this.#clock.now();
     this.#failingSince ??= now;
-    this.#nextAttempt = now + waitMs;
+    this.#nextAttempt = Math.round(now + waitMs);
     return waitMs;
   }
 

@@ -51,8 +51,8 @@ interface SenderParts {
 interface Outcome extends DeliveryResult {
   /** The sink refused `rest` as a whole, with this message. */
   readonly refusal?: string;
-  /** The outcome of `rest` is unknown; the sink threw this. */
-  readonly unknown?: { readonly thrown: unknown };
+  /** The outcome of `rest` is unknown, because the sink threw this; or it refused the only message of `rest`, for this reason. */
+  readonly unknown?: { readonly thrown: unknown; readonly reason?: Rejection | undefined };
   /** True: send `rest` at once. */
   readonly isAtOnce?: boolean;
   readonly rest: readonly Message[];
@@ -62,6 +62,7 @@ export class Sender {
   readonly #parts: SenderParts;
   readonly #suspects = new Suspects();
   #waitsForOthers = false;
+  #hasDropped = false;
   /** An attempt without an answer may have delivered the messages up to this entry. */
   #uncertain: number;
 
@@ -207,13 +208,15 @@ export class Sender {
     return groups.length === 1 && left === batch.messages ? [batch] : divided(batch, groups, entries);
   }
 
-  /** @returns the dead letter of the message at which an attempt ended without an answer, if it is the cause */
+  /** @returns the dead letter of the message at which an attempt ended, if it is the cause */
   #ended({ stop, abandon }: OpenSink, { messages }: Batch, { rest: [first], unknown }: Outcome): Rejection | undefined {
-    const code = codeOf(unknown?.thrown);
-    if (!first || stop.aborted || abandon.aborted || code === 'sink_unavailable' || code === 'sink_blocked') return undefined;
+    const { thrown, reason } = unknown ?? {};
+    const code = codeOf(thrown);
+    if (!first || stop.aborted || abandon.aborted) return undefined;
+    if (!reason && (code === 'sink_unavailable' || code === 'sink_blocked')) return undefined;
     // A batch that takes too long is halved first.
-    if (messages.length > 1 && unknown?.thrown instanceof WaybillError && unknown.thrown.isLate) return undefined;
-    return this.#suspects.ended(first, messages.length === 1, messageOf(unknown?.thrown));
+    if (messages.length > 1 && thrown instanceof WaybillError && thrown.isLate) return undefined;
+    return this.#suspects.ended(first, messages.length === 1, reason ?? { code: 'no_answer', message: messageOf(thrown) });
   }
 
   /**
@@ -275,6 +278,7 @@ export class Sender {
         const delivered = await this.#attempt(open, batch, (count) => (certain = count));
         limit.took(batch, clock.monotonic() - began);
         rejections.push(...delivered.rejections);
+        if (delivered.dropped) this.#dropped(delivered.dropped);
         if (delivered.duplicates) meters.sinkDuplicates(id, delivered.duplicates);
         const { retryable } = delivered;
         const exhausted = retryable === undefined ? [] : this.#suspects.refused(retryable);
@@ -284,22 +288,20 @@ export class Sender {
         if (/* mutant: nothing-to-retry */ retryable === undefined || left.size === 0)
           return { rejections, resumeNote: delivered.resumeNote, rest: [] };
         const isPartial = left.size < batch.messages.length;
-        if (isPartial) until = abandon;
-        if (retryable.code === 'sink_blocked') until = stop;
         batch = batchOf(
           batch,
           // mutant: messages-to-retry
           batch.messages.filter(({ seq }) => left.has(seq)),
         );
         if (retryable.isAtOnce === true) return { rejections, isAtOnce: true, rest: batch.messages };
-        const isAlone = !isPartial && retryable.reasons !== undefined && !this.#suspects.isCounted(left);
-        const thrown = this.#failureOf(retryable, isAlone ? batch.messages : []);
+        const failure = this.#failureOf(retryable, batch.messages, isPartial);
+        until = failure.thrown.code === 'sink_blocked' ? stop : isPartial ? abandon : until;
         // The journal may have later messages by now: only these show whether the receiver takes others.
-        if (/* mutant: refused-alone */ isAlone) {
+        if (/* mutant: refused-alone */ failure.isAll) {
           this.#uncertain = Math.max(this.#uncertain, batch.through.seq);
-          return { rejections, unknown: { thrown }, rest: batch.messages };
+          return { rejections, unknown: failure, rest: batch.messages };
         }
-        await pauses.afterFailure(thrown, until);
+        await pauses.afterFailure(failure.thrown, until);
       } catch (thrown) {
         const code = codeOf(thrown);
         if (code === 'sink_unavailable' || code === 'sink_blocked') {
@@ -320,12 +322,25 @@ export class Sender {
     }
   }
 
-  /** @param alone  the messages, if the receiver refused all that it got. A single one does not show at once that it refuses everything */
-  #failureOf({ code, message, retryAfterMs }: RetryableRejection, alone: readonly Message[]): WaybillError {
-    const [only] = alone.length === 1 ? alone : [];
+  /**
+   * The error of an attempt that left some messages. `isAll`: the receiver refused each message that it got; `reason`: of the only one. While it
+   * takes others, or may take others, no operator needs to act.
+   */
+  #failureOf({ code, message, retryAfterMs, reasons }: RetryableRejection, left: readonly Message[], isPartial: boolean) {
+    const suspects = left.filter(({ seq }) => this.#suspects.isCounted(seq));
+    const isAll = !isPartial && reasons !== undefined && suspects.length === 0;
+    const [only] = isAll && left.length === 1 ? left : [];
     this.#waitsForOthers = only !== undefined;
-    const isUnclear = only !== undefined && this.#suspects.refusedAlone(only);
-    return new WaybillError(isUnclear ? 'sink_unavailable' : code, message, { retryAfterMs });
+    const takesOthers = suspects.length === left.length || (only !== undefined && this.#suspects.isUnclear(only));
+    const thrown = new WaybillError(takesOthers ? 'sink_unavailable' : code, message, { retryAfterMs });
+    return { isAll, thrown, reason: only && reasons?.[0] };
+  }
+
+  #dropped(count: number): void {
+    const { id, meters, log } = this.#parts;
+    meters.sinkDropped(id, count);
+    if (!this.#hasDropped) log.write('sink.records_dropped', { sink: id });
+    this.#hasDropped = true;
   }
 
   /** Calls the sink once, in a span. @param progressed  receives the number of certainly delivered messages */

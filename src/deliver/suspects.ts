@@ -1,6 +1,6 @@
 /**
  * Finds the messages that a receiver cannot take while it takes others (docs/adding-a-sink.md, "One rule for every sink"): a message that it
- * refuses although it accepted a later one, and a message at which the attempts end without an answer. The counts last as long as the
+ * refuses although it accepted a later one, and a message at which the attempts end, without an answer or as it is refused alone. The counts last as long as the
  * process.
  */
 import type { Message, Rejection, RetryableRejection } from '../model/sink.ts';
@@ -12,7 +12,7 @@ const attemptsTogether = 2;
 /** After this many, a later message is sent before it. If the receiver takes that one, the next attempt is the last. */
 const attemptsUnproven = 5;
 
-/** A message at which attempts ended without an answer. */
+/** A message at which attempts ended. */
 interface Ending {
   attempts: number;
   /** The receiver has accepted a later message since the last attempt. */
@@ -26,8 +26,6 @@ export class Suspects {
   /** Settled before the suspects ahead of them: not to be sent again. */
   readonly #settled = new Set<number>();
   #isSearching = false;
-  /** The message that was refused alone in the last attempts, and their number. */
-  #alone = { seq: 0, attempts: 0 };
 
   /**
    * Counts the refusals of each suspect. The first needs a later message that was accepted; after it, attempts alone count too.
@@ -44,15 +42,13 @@ export class Suspects {
     });
   }
 
-  isCounted(seqs: Iterable<number>): boolean {
-    for (const seq of seqs) if (this.#refusals.has(seq)) return true;
-    return false;
+  isCounted(seq: number): boolean {
+    return this.#refusals.has(seq);
   }
 
-  /** Counts the refusals of one message without others. @returns true while they say nothing about the receiver */
-  refusedAlone({ seq }: Message): boolean {
-    this.#alone = { seq, attempts: this.#alone.seq === seq ? this.#alone.attempts + 1 : 1 };
-    return this.#alone.attempts < maxRefusals;
+  /** True while the refusals of a message that was sent alone do not show that the receiver refuses every message. */
+  isUnclear(message: Message): boolean {
+    return this.#attemptsOf(message) < attemptsUnproven;
   }
 
   /** The messages that are not settled yet. */
@@ -89,11 +85,11 @@ export class Suspects {
   }
 
   /**
-   * An attempt ended without an answer, at this message.
+   * An attempt ended at this message, without an answer or with the refusal of this message alone.
    * @param isAlone  the attempt had no other message
    * @returns its dead letter when it is the cause
    */
-  ended({ seq }: Message, isAlone: boolean, message: string): Rejection | undefined {
+  ended({ seq }: Message, isAlone: boolean, reason: Omit<Rejection, 'seq'>): Rejection | undefined {
     const ending = this.#endings.get(seq) ?? { attempts: 0, isProven: false };
     ending.attempts = Math.max(ending.attempts + 1, this.#isSearching ? attemptsTogether : 0);
     const { attempts, isProven } = ending;
@@ -102,7 +98,7 @@ export class Suspects {
     // mutant: ended-dead-letter
     if (!isAlone || !isProven || attempts <= attemptsUnproven) return undefined;
     this.#endings.delete(seq);
-    return { seq, code: 'no_answer', message, attempts };
+    return { ...reason, seq, attempts };
   }
 
   /** Each of these messages is delivered or a dead letter. */

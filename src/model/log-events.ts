@@ -547,6 +547,13 @@ export const logEvents = {
     meaning: 'The sink accepts messages again.',
     recovers: true,
   },
+  'sink.records_dropped': {
+    level: 'warn',
+    message: 'the receiver drops records',
+    fields: 'sink',
+    meaning:
+      'A pipeline of the receiver drops records, which count as delivered (`dropped: count`). Logged once; `waybill_sink_dropped_total` counts them.',
+  },
   'sink.dead_letter': {
     level: 'error',
     message: 'record rejected permanently, stored as a dead letter',

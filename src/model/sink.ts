@@ -98,6 +98,8 @@ export interface DeliveryResult {
   readonly retryable?: RetryableRejection | undefined;
   /** Messages that the sink already held. */
   readonly duplicates?: number | undefined;
+  /** Messages that the receiver dropped on purpose, by its own configuration. They count as delivered. */
+  readonly dropped?: number | undefined;
   /** Text that the sink receives when it is opened again, stored with the acknowledgement. */
   readonly resumeNote?: string | undefined;
 }

@@ -30,6 +30,7 @@ export interface Meters {
   /** An attempt of the sink failed and is repeated. */
   sinkRetried(sink: string): void;
   sinkDuplicates(sink: string, count: number): void;
+  sinkDropped(sink: string, count: number): void;
   /** A sink lost delivered records. */
   sinkLoss(sink: string): void;
   /** A message was truncated to the maximum size of the receiver. */

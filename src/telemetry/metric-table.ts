@@ -149,6 +149,11 @@ export const metricTable = {
     help: '1 while the archive of a replay to the sink cannot be read',
     note: 'New records are delivered, and attempts continue.',
   },
+  waybill_sink_dropped_total: {
+    type: 'counter',
+    labels: 'sink',
+    help: 'Messages that the receiver dropped by its own configuration, counted as delivered',
+  },
   waybill_sink_duplicates_total: { type: 'counter', labels: 'sink', help: 'Messages that the sink reported as already present' },
   waybill_sink_losses_total: {
     type: 'counter',

@@ -89,6 +89,7 @@ function createInstruments(meter: Meter) {
     delivered: counter('waybill_events_delivered_total'),
     deliveryDelay: histogram('waybill_delivery_delay_seconds', deliveryBounds),
     retries: counter('waybill_sink_retries_total'),
+    dropped: counter('waybill_sink_dropped_total'),
     duplicates: counter('waybill_sink_duplicates_total'),
     losses: counter('waybill_sink_losses_total'),
     truncated: counter('waybill_messages_truncated_total'),
@@ -115,6 +116,7 @@ function metersOf(to: Instruments): Meters {
     eventsDelivered: (sink, count) => to.delivered.add(count, { sink }),
     deliveryDelay: (sink, seconds) => to.deliveryDelay.record(notNegative(seconds), { sink }),
     sinkRetried: (sink) => to.retries.add(1, { sink }),
+    sinkDropped: (sink, count) => to.dropped.add(count, { sink }),
     sinkDuplicates: (sink, count) => to.duplicates.add(count, { sink }),
     sinkLoss: (sink) => to.losses.add(1, { sink }),
     messageTruncated: (sink) => to.truncated.add(1, { sink }),
@@ -150,12 +152,13 @@ function observeSnapshot(meter: Meter, instruments: Instruments, snapshot: () =>
 
 /** Prometheus misses the first increase of a counter that does not start at 0. */
 function startAtZero(instruments: Instruments, { sources, sinks }: Snapshot): void {
-  const { collected, late, shrunk, calibrations, suspensions, delivered, retries, duplicates, losses, truncated } = instruments;
+  const { collected, late, shrunk, calibrations, suspensions, delivered, retries, dropped, duplicates, losses, truncated } = instruments;
   for (const { id } of sources) {
     for (const counter of [collected, late, shrunk, calibrations]) counter.add(0, { source: id });
     for (const reason of suspensionReasons) suspensions.add(0, { source: id, reason });
   }
-  for (const { id } of sinks) for (const counter of [delivered, retries, duplicates, losses, truncated]) counter.add(0, { sink: id });
+  for (const { id } of sinks)
+    for (const counter of [delivered, retries, dropped, duplicates, losses, truncated]) counter.add(0, { sink: id });
 }
 
 function gauge(meter: Meter, name: NameOf<'gauge'>): ObservableGauge {

@@ -71,6 +71,8 @@ export class ModelElasticsearch implements AsyncDisposable {
   contentMost = 100 * 1024 * 1024;
   /** Rejects single documents; a stream with a failure store keeps them there. */
   refuse: (text: string, id: string) => ItemError | undefined = () => undefined;
+  /** What an ingest pipeline does to a document, before it is stored: drops it, or gives it another `_id`. */
+  pipeline: (text: string, id: string) => 'drop' | { readonly id: string } | undefined = () => undefined;
   /** Names that stand for indices. */
   aliases: Readonly<Record<string, readonly string[]>> = {};
   hasFailureStore = false;
@@ -268,20 +270,29 @@ export class ModelElasticsearch implements AsyncDisposable {
         type: 'illegal_argument_exception',
         reason: 'only write ops with an op_type of create are allowed in data streams',
       });
+    const made = this.pipeline(text, id);
+    if (made === 'drop') return { _id: id, _version: -4, result: 'noop', _seq_no: -2, status: 200 };
     const refused = this.refuse(text, id);
+    if (made) return { _id: made.id, ...(refused ? failed(refused) : this.#create(target, op, made.id, text)) };
     if (refused && this.hasFailureStore) {
       const other = `aside-${this.aside.size}`;
       this.aside.set(other, refused);
       return { _id: other, status: 201, failure_store: 'used' };
     }
-    if (refused) return failed(refused);
+    return refused ? failed(refused) : this.#create(target, op, id, text);
+  }
+
+  #create(target: Target, op: string, id: string, text: string): object {
     const docs = target.indices.at(-1)?.docs ?? new Map<string, Doc>();
     const known = docs.get(id);
     if (known && op === 'create')
-      return failed({
-        ...{ status: 409, type: 'version_conflict_engine_exception' },
-        reason: `[${id}]: version conflict, document already exists (current version [1])`,
-      });
+      return {
+        status: 409,
+        error: {
+          type: 'version_conflict_engine_exception',
+          reason: `[${id}]: version conflict, document already exists (current version [1])`,
+        },
+      };
     if (known) known.text = text;
     else docs.set(id, { id, text, isVisible: false });
     return { status: known ? 200 : 201 };
@@ -290,7 +301,7 @@ export class ModelElasticsearch implements AsyncDisposable {
   #search(
     indices: readonly Index[],
     query: URLSearchParams,
-    { size, query: wanted }: { size: number; query?: { ids?: { values: readonly string[] } } },
+    { size, query: wanted, _source: source }: { size: number; query?: { ids?: { values: readonly string[] } }; _source?: unknown },
   ): Reply {
     if (this.hasDeafShard && query.get('allow_partial_search_results') === 'false')
       return error(503, 'search_phase_execution_exception', 'Partial shards failure');
@@ -306,7 +317,11 @@ export class ModelElasticsearch implements AsyncDisposable {
         _shards: { failed: this.hasDeafShard ? 1 : 0 },
         hits: {
           total: { value: found.length },
-          hits: hits.slice(0, size).map((doc) => ({ _id: doc.id, ...(asked ? {} : { sort: [timeOf(doc)] }) })),
+          hits: hits.slice(0, size).map((doc) => ({
+            _id: doc.id,
+            ...(asked ? {} : { sort: [timeOf(doc)] }),
+            ...(source !== false && { _source: JSON.parse(doc.text) as object }),
+          })),
         },
       },
     };

@@ -15,6 +15,7 @@ export const uncounted: Meters = {
   eventsDelivered: nothing,
   deliveryDelay: nothing,
   sinkRetried: nothing,
+  sinkDropped: nothing,
   sinkDuplicates: nothing,
   sinkLoss: nothing,
   messageTruncated: nothing,

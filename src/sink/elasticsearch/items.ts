@@ -9,6 +9,8 @@ import { quote } from '../../quote.ts';
 export interface Item {
   readonly _id?: string;
   readonly status?: number;
+  /** `noop`: a pipeline dropped the document. */
+  readonly result?: string;
   /** `used`: the document is in the failure store, not in the stream. */
   readonly failure_store?: string;
   readonly error?: ItemError;
@@ -18,16 +20,19 @@ export interface Item {
 export interface ItemError {
   readonly type?: string;
   readonly reason?: string;
+  /** The reason is a limit of the index, such as `index.mapping.total_fields.limit`: raising it helps, no other document does. */
+  readonly isLimit?: true;
   readonly caused_by?: ItemError;
 }
 
 export function itemFrom(given: unknown): Item {
-  const { _id, status, failure_store, error } = membersOf(given);
+  const { _id, status, result, failure_store, error } = membersOf(given);
   // Plain text may quote the document, like a reason.
   const itemError = error === undefined ? undefined : errorFrom(typeof error === 'string' ? { reason: error } : error);
   return {
     ...(typeof _id === 'string' && { _id }),
     ...(typeof status === 'number' && { status }),
+    ...(result === 'noop' && { result }),
     ...(typeof failure_store === 'string' && { failure_store }),
     ...(itemError !== undefined && { error: itemError }),
   };
@@ -42,18 +47,22 @@ export function errorFrom(given: unknown): ItemError | undefined {
   return {
     // `itemResultOf` compares these types, so redaction must not change them.
     ...(typeof type === 'string' && {
-      type: badDocument.has(type) || aboutServer.has(type) || deciding.has(type) ? type : quote(type, 100),
+      type: [badDocument, aboutServer, aboutNode, deciding].some((each) => each.has(type)) ? type : quote(type, 100),
     }),
+    ...(typeof reason === 'string' && limitReached.test(reason) && { isLimit: true }),
     ...(typeof reason === 'string' && { reason: quote(reason, 1_000) }),
     ...(cause !== undefined && { caused_by: cause }),
   };
 }
 
 /**
- * `duplicate`: the uid exists already. `failure_store`: the document is in the failure store. `rejected`: the document is invalid.
- * `retryable`: retry later. `blocked`: an operator must act. `unexpected`: the response has an unknown form.
+ * `duplicate`: the `_id` exists already. `dropped`: by a pipeline. `failure_store`: the document is in the failure store. `rejected`: the
+ * document is invalid. `retryable`: retry later. `blocked`: an operator must act. `suspect`: the document or the target, for example its
+ * pipeline, is the cause; the fate of the other documents shows which. `unexpected`: the response has an unknown form.
  */
-type ItemResult = 'delivered' | 'duplicate' | 'failure_store' | 'rejected' | 'retryable' | 'blocked' | 'unexpected';
+type ItemResult = 'delivered' | 'duplicate' | 'dropped' | 'failure_store' | 'rejected' | 'retryable' | 'blocked' | 'suspect' | 'unexpected';
+
+const limitReached = /(?:^|: )Limit of (?:total fields|mapping depth|nested fields|field name length) \[/;
 
 const badDocument: ReadonlySet<string> = new Set([
   'document_parsing_exception',
@@ -68,14 +77,19 @@ const badDocument: ReadonlySet<string> = new Set([
 /** Other error types that decisions depend on: redaction must not change them. */
 const deciding: ReadonlySet<string> = new Set(['version_conflict_engine_exception', 'illegal_argument_exception']);
 
-export function itemResultOf({ status, failure_store, error }: Item): ItemResult {
+export function itemResultOf({ status, result, failure_store, error }: Item): ItemResult {
+  const { type = '', reason = '' } = error ?? {};
   if (status === undefined) return 'unexpected';
   if (status === 201) return failure_store === 'used' ? 'failure_store' : 'delivered';
-  if (status < 400) return 'unexpected';
-  if (status === 409 && error?.type === 'version_conflict_engine_exception') return 'duplicate';
-  if (status === 429 || status >= 500) return 'retryable';
+  if (status === 200 && result === 'noop') return 'dropped';
+  if (status === 409 && type === 'version_conflict_engine_exception') return 'duplicate';
+  if (status === 429 || (status > 500 && status < 600) || (status === 500 && (aboutNode.has(type) || aboutServer.has(type))))
+    return 'retryable';
+  // mutant: field-limit
+  if (error?.isLimit ?? error?.caused_by?.isLimit) return 'blocked';
   if (status === 400 && isBadDocument(error)) return 'rejected';
-  return 'blocked';
+  if (status === 401 || status === 403 || aboutServer.has(type) || reason.startsWith('pipeline with id ')) return 'blocked';
+  return 'suspect';
 }
 
 function isBadDocument(error: ItemError | undefined): boolean {
@@ -103,12 +117,37 @@ const aboutServer: ReadonlySet<string> = new Set([
   'unavailable_shards_exception',
 ]);
 
+/** Error types of a node or shard that fails: no document causes them. */
+const aboutNode: ReadonlySet<string> = new Set([
+  'already_closed_exception',
+  'connect_transport_exception',
+  'file_system_exception',
+  'i_o_exception',
+  'illegal_index_shard_state_exception',
+  'index_shard_closed_exception',
+  'index_shard_not_started_exception',
+  'no_longer_primary_shard_exception',
+  'no_shard_available_action_exception',
+  'node_closed_exception',
+  'node_disconnected_exception',
+  'node_not_connected_exception',
+  'process_cluster_event_timeout_exception',
+  'receive_timeout_transport_exception',
+  'remote_transport_exception',
+  'retry_on_primary_exception',
+  'send_request_transport_exception',
+  'shard_not_found_exception',
+  'timeout_exception',
+  'translog_exception',
+]);
+
 /** Text that may be logged: the type, and the reason only if it cannot quote a document. */
 export function plainText(error: ItemError | undefined): string {
   const { type = 'no reason', reason = '', caused_by } = error ?? {};
   const isPlain =
     aboutServer.has(type) || (type === 'illegal_argument_exception' && caused_by === undefined && reason.startsWith('pipeline '));
-  return isPlain && reason !== '' ? `${type}: ${reason}` : type;
+  if (caused_by?.isLimit) return plainText(caused_by);
+  return (isPlain || error?.isLimit === true) && reason !== '' ? `${type}: ${reason}` : type;
 }
 
 /**
@@ -117,15 +156,11 @@ export function plainText(error: ItemError | undefined): string {
  */
 export type RequestResult = 'rejected' | 'retryable' | 'blocked' | 'unknown';
 
-/**
- * @param alone  for a batch of one message: the number of consecutive earlier refusals of such requests. After the first, the record is not
- *               the cause, but the version of client or server. Undefined for a larger batch
- */
-export function requestResultOf(status: number, error: ItemError | undefined, alone: number | undefined): RequestResult {
+/** @param isElasticsearch  the server itself answers, not a proxy in front of it, which may dislike the content of a message */
+export function requestResultOf(status: number, error: ItemError | undefined, isElasticsearch: boolean): RequestResult {
   if (status === 413) return 'rejected';
-  if (status === 400 && error?.type !== 'media_type_header_exception')
-    return alone === undefined ? 'rejected' : alone === 0 ? 'retryable' : 'blocked';
+  if (status === 400 && error?.type !== 'media_type_header_exception') return 'rejected';
   if (status === 429) return 'retryable';
   if (status === 408 || status >= 500 || status < 300) return 'unknown';
-  return 'blocked';
+  return status >= 403 && status !== 404 && !isElasticsearch ? 'rejected' : 'blocked';
 }

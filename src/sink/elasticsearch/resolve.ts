@@ -65,6 +65,14 @@ export class Reader {
     return found === undefined ? undefined : (found.newest ?? null);
   }
 
+  /** The uid of the document with this `_id`; undefined for none, or without the privilege to read. */
+  async uidOf(target: string, id: string, signal: AbortSignal): Promise<string | undefined> {
+    if (!(await this.#refresh(target, signal))) return undefined;
+    return (
+      await this.#search(target, { size: 1, track_total_hits: true, _source: ['dpas.uid'], query: { ids: { values: [id] } } }, signal)
+    )?.uid;
+  }
+
   /** Makes recent writes visible to searches. @returns false when the stream is missing */
   async #refresh(target: string, signal: AbortSignal): Promise<boolean> {
     const { status } = await this.#ask(`/${encodeURIComponent(target)}/_refresh`, {}, undefined, signal);
@@ -75,31 +83,35 @@ export class Reader {
     target: string,
     query: object,
     signal: AbortSignal,
-  ): Promise<(Found & { readonly newest: number | undefined }) | undefined> {
+  ): Promise<(Found & { readonly newest?: number | undefined; readonly uid?: string | undefined }) | undefined> {
     const answer = await this.#ask(
       `/${encodeURIComponent(target)}/_search`,
       {
         /* mutant: partial-search */ allow_partial_search_results: 'false',
-        filter_path: 'timed_out,_shards.failed,hits.total.value,hits.hits._id,hits.hits.sort',
+        filter_path: 'timed_out,_shards.failed,hits.total.value,hits.hits._id,hits.hits.sort,hits.hits._source',
       },
       query,
       signal,
     );
     if (answer.status === 403) return undefined;
-    if (answer.status === 404) return { total: 0, uids: [], newest: undefined };
+    if (answer.status === 404) return { total: 0, uids: [] };
     const { timed_out, _shards, hits } = answer.body as {
       readonly timed_out?: boolean;
       readonly _shards?: { readonly failed?: number };
       readonly hits?: {
         readonly total?: { readonly value?: number };
-        readonly hits?: readonly { readonly _id: string; readonly sort?: readonly [number] }[];
+        readonly hits?: readonly {
+          readonly _id: string;
+          readonly sort?: readonly [number];
+          readonly _source?: { readonly dpas?: { readonly uid?: string } };
+        }[];
       };
     };
     const total = hits?.total?.value;
     if (/* mutant: partial-result */ timed_out !== false || _shards?.failed !== 0 || total === undefined)
       throw this.#retry('the search covered only some shards');
     const found = hits?.hits ?? [];
-    return { total, uids: found.map(({ _id }) => _id), newest: found[0]?.sort?.[0] };
+    return { total, uids: found.map(({ _id }) => _id), newest: found[0]?.sort?.[0], uid: found[0]?._source?.dpas?.uid };
   }
 
   /** These requests store nothing, so every outcome may be retried. */

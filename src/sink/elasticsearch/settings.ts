@@ -39,6 +39,12 @@ export const elasticsearchSettings = z.strictObject({
     .describe(
       'Ordinary indices in place of a data stream: `dpas-audit-{yyyy.MM}`. `{yyyy}`, `{yyyy.MM}` and `{yyyy.MM.dd}` come from the time of the event; `{source}` is the id of its source',
     ),
+  dropped: z
+    .enum(['deadLetter', 'count'])
+    .default('deadLetter')
+    .describe(
+      'A record that an ingest pipeline drops: `deadLetter` keeps it as a dead letter, `count` counts it as delivered (for pipelines that drop on purpose)',
+    ),
   templates: z
     .enum(['check', 'install', 'ignore'])
     .default('check')

@@ -6,6 +6,7 @@ import { ElasticClient, understood, type Answer } from './client.ts';
 import { authenticate } from './identify.ts';
 import { errorFrom, itemFrom, itemResultOf, requestResultOf, plainText, messageOfItem } from './items.ts';
 import { membersOf } from '../../json-object.ts';
+import { quote } from '../../quote.ts';
 import type { Item, ItemError, RequestResult } from './items.ts';
 import { Reader } from './resolve.ts';
 import { credentialsOf, patternOf, targeting, type ElasticsearchSettings } from './settings.ts';
@@ -19,7 +20,7 @@ const lineBreak = Buffer.from('\n');
 /** A message that was not stored and can be retried. */
 interface Left {
   readonly message: Message;
-  readonly result: 'retryable' | 'blocked';
+  readonly result: 'retryable' | 'blocked' | 'suspect';
   readonly item: Item;
 }
 
@@ -38,8 +39,6 @@ export class ElasticsearchSink implements Sink {
   readonly #resumePoint: ResumePoint;
   readonly #targetOf: (message: Message) => string;
   readonly #progress: Map<string, number | null>;
-  /** Consecutive requests of one message that were rejected with 400. */
-  #rejectedAlone = 0;
 
   static async open(
     settings: ElasticsearchSettings,
@@ -85,7 +84,7 @@ export class ElasticsearchSink implements Sink {
     const query = {
       timeout: serverWait,
       // mutant: bulk-filter
-      filter_path: 'items.create._id,items.create.status,items.create.error,items.create.failure_store',
+      filter_path: ['_id', 'status', 'result', 'error', 'failure_store'].map((name) => `items.create.${name}`).join(','),
     };
     const answer = await this.#client.request(
       {
@@ -96,6 +95,8 @@ export class ElasticsearchSink implements Sink {
       },
       signal,
     );
+    const refusal = this.#refusalOfOne(answer, messages);
+    if (refusal) return { rejections: [], duplicates, retryable: refusal };
     const delivered = await this.#resolve(messages, this.#items(answer, messages), signal);
     return { ...delivered, duplicates: duplicates + (delivered.duplicates ?? 0) };
   }
@@ -141,74 +142,118 @@ export class ElasticsearchSink implements Sink {
     );
   }
 
+  /** The whole request is refused, and has one message, which may be the cause or not. Undefined: otherwise. */
+  #refusalOfOne({ status, error, isElasticsearch }: Answer, [only, ...others]: readonly Message[]): RetryableRejection | undefined {
+    if (!only || others.length > 0 || status === 413 || requestResultOf(status, error, isElasticsearch) !== 'rejected') return undefined;
+    const reason = {
+      seq: only.seq,
+      code: String(status),
+      message: `the server responded ${messageOfItem({ status, ...(error && { error }) })}`,
+    };
+    return { code: 'sink_blocked', seqs: [only.seq], message: this.#messageOf(status, error), reasons: [reason] };
+  }
+
+  #messageOf(status: number, error: ItemError | undefined): string {
+    return `sink "${this.#id}": the server responded ${status} ${plainText(error)}${this.#hint(status, error)}`;
+  }
+
   /** The result of each message. Throws for a response without results. */
-  #items(answer: Answer, messages: readonly Message[]): readonly Item[] {
-    const { status, body, error, retryAfterMs } = answer;
-    const actor = `sink "${this.#id}"`;
-    const alone = messages.length === 1 ? this.#rejectedAlone : undefined;
+  #items({ status, body, error, retryAfterMs, isElasticsearch }: Answer, messages: readonly Message[]): readonly Item[] {
     if (status === 200) {
-      this.#rejectedAlone = 0;
       const items = Array.isArray(body.items) ? body.items.map((item) => /* mutant: bulk-item */ membersOf(item).create) : undefined;
       if (items?.length === messages.length) return items.map(itemFrom);
       throw new WaybillError(
         'sink_outcome_unknown',
-        `${actor}: the response has ${items?.length ?? 'no'} results for a batch of ${messages.length}`,
+        `sink "${this.#id}": the response has ${items?.length ?? 'no'} results for a batch of ${messages.length}`,
       );
     }
-    const message = `${actor}: the server responded ${status} ${plainText(error)}${this.#hint(status, error)}`;
-    const result = requestResultOf(status, error, alone);
-    if (status === 400 && alone !== undefined) this.#rejectedAlone += 1;
-    throw new WaybillError(codes[result], message, { retryAfterMs, isCrowded: status === 429 });
+    const code = codes[requestResultOf(status, error, isElasticsearch)];
+    throw new WaybillError(code, this.#messageOf(status, error), { retryAfterMs, isCrowded: status === 429 });
   }
 
   async #resolve(messages: readonly Message[], items: readonly Item[], signal: AbortSignal): Promise<DeliveryResult> {
     const rejections: Rejection[] = [];
     const left: Left[] = [];
+    const uids = new Set(messages.map(({ uid }) => uid));
+    /** The last message of each target that it has stored. */
+    const stored = new Map<string, number>();
     let duplicates = 0;
+    let dropped = 0;
     for (const [at, message] of messages.entries()) {
       const item = items[at] ?? {};
       const { seq, uid } = message;
+      const target = this.#targetOf(message);
+      const { _id: id = '', status } = item;
       const result = itemResultOf(item);
-      // In the failure store, a document has another id.
-      const isOther = item._id !== uid && item.failure_store !== 'used' && item.failure_store !== 'failed';
-      if (result === 'unexpected' || isOther)
+      // A pipeline may change the `_id`, and so does the failure store; the results stay in the order of the documents.
+      if (result === 'unexpected' || id === '' || (id !== uid && uids.has(id)))
         throw new WaybillError(
           'sink_outcome_unknown',
-          `sink "${this.#id}": result ${at} of the response (status ${item.status ?? 'missing'}) is for another document`,
+          `sink "${this.#id}": result ${at} of the response (status ${status ?? 'missing'}) is for another document`,
         );
-      if (result === 'duplicate') duplicates += 1;
-      else if (result === 'rejected') rejections.push({ seq, code: item.error?.type ?? 'rejected', message: messageOfItem(item) });
+      if (result === 'delivered') stored.set(target, seq);
+      else if (result === 'duplicate') {
+        // mutant: id-of-pipeline
+        if (id === uid || (await this.#reader.uidOf(target, id, signal)) === uid) duplicates += 1;
+        else
+          rejections.push({
+            seq,
+            code: 'id_taken',
+            message: `a pipeline of "${target}" gave it the _id "${quote(id, 100)}" of another event`,
+          });
+      } else if (result === 'dropped') {
+        if (this.#settings.dropped === 'count') dropped += 1;
+        else
+          rejections.push({
+            seq,
+            code: 'dropped',
+            message: `a pipeline of "${target}" dropped it (on purpose? sinks.${this.#id}.dropped: count)`,
+          });
+      } else if (result === 'rejected') rejections.push({ seq, code: item.error?.type ?? 'rejected', message: messageOfItem(item) });
       else if (result === 'failure_store') {
-        const detail = await this.#failureText(this.#targetOf(message), item._id ?? '', signal);
+        const detail = await this.#failureText(target, id, signal);
         rejections.push({ seq, code: 'failure_store', message: detail });
-      } else if (result !== 'delivered') left.push({ message, result, item });
+      } else left.push({ message, result, item });
     }
-    return { rejections, duplicates, retryable: this.#retry(left, messages.length) };
+    return { rejections, duplicates, dropped, retryable: this.#retry(left, messages.length, stored) };
   }
 
   /** The retryable part of a batch, with the message of its worst error. */
-  #retry(left: readonly Left[], of: number): RetryableRejection | undefined {
-    const worst = left.find(({ result }) => result === 'blocked') ?? left[0];
+  #retry(left: readonly Left[], of: number, stored: ReadonlyMap<string, number>): RetryableRejection | undefined {
+    const isProven = ({ result, message }: Left): boolean =>
+      result === 'suspect' && message.seq < (stored.get(this.#targetOf(message)) ?? 0);
+    const isBlocked = (each: Left): boolean =>
+      each.result === 'blocked' || (each.result === 'suspect' && !isProven(each) && (each.item.status ?? 0) < 500);
+    const worst = left.find(isBlocked) ?? left[0];
     if (worst === undefined) return undefined;
-    const { message, result, item } = worst;
+    const { message, item } = worst;
     const { status = 0, error } = item;
+    const unclear = left.filter(({ result }) => result === 'suspect');
     return {
       seqs: left.map(({ message: { seq } }) => seq),
-      code: result === 'blocked' ? 'sink_blocked' : 'sink_unavailable',
-      message: `sink "${this.#id}" cannot write to "${this.#targetOf(message)}" (${left.length} of ${of}): ${status} ${plainText(error)}${this.#hint(status, error, message.isLedger && this.#targetOf(message))}`,
+      code: isBlocked(worst) ? 'sink_blocked' : 'sink_unavailable',
+      message: `sink "${this.#id}" cannot write to "${this.#targetOf(message)}" (${left.length} of ${of}): ${status} ${plainText(error)}${this.#hint(status, error, this.#targetOf(message))}`,
+      // mutant: pipeline-suspects
+      suspects: unclear.filter(isProven).map(({ message: { seq } }) => seq),
+      ...(unclear.length > 0 && { reasons: unclear.map((each) => reasonOf(each)) }),
     };
   }
 
   /** The setting, privilege or command that fixes the error. */
-  #hint(status: number, error: ItemError | undefined, pattern = patternOf(this.#settings)): string {
+  #hint(status: number, error: ItemError | undefined, target?: string): string {
+    const pattern = target ?? patternOf(this.#settings);
     const setting = (name: string): string => `sinks.${this.#id}.${name}`;
     const { type, reason = '' } = error ?? {};
     if (status === 401) return ` (${setting(credentialsOf(this.#settings))})`;
     if (status === 403 && type === 'security_exception')
       return ` (${setting(credentialsOf(this.#settings))} needs create_doc and auto_configure on "${pattern}")`;
+    if (error?.isLimit ?? error?.caused_by?.isLimit)
+      return ` (raise index.mapping.total_fields.limit of "${pattern}", or set index.mapping.total_fields.ignore_dynamic_beyond_limit)`;
     if (status === 404 || (status === 400 && reason.startsWith('pipeline ')))
       return ` ("waybill setup elasticsearch --sink ${this.#id}" installs the templates)`;
     if (status === 413) return ` (${setting('batch.maxBytes')})`;
+    if (target !== undefined && status !== 403 && itemResultOf({ status, ...(error && { error }) }) === 'suspect')
+      return ` (a pipeline of "${pattern}"? See index.default_pipeline and index.final_pipeline of its settings)`;
     if (status >= 300 && status < 400) return ` (${setting('nodes')})`;
     if (status === 403 || status === 406 || status === 400) return ` (${setting(this.#settings.index === undefined ? 'nodes' : 'index')})`;
     return '';
@@ -232,6 +277,11 @@ export class ElasticsearchSink implements Sink {
       return `${known}: ${codeOf(thrown) ?? 'its error cannot be read'}`;
     }
   }
+}
+
+/** The dead letter of a document that its target, for example a pipeline, refuses while it stores others. */
+function reasonOf({ message: { seq }, item }: Left): Rejection {
+  return { seq, code: item.error?.type ?? String(item.status), message: messageOfItem(item) };
 }
 
 /** The resume note: for each data stream, the time, ms, up to which it may contain records of another writer. */

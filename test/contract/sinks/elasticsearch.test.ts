@@ -181,11 +181,16 @@ describe('elasticsearch', () => {
         'rejected',
         { status: 400, error: { type: 'illegal_argument_exception', caused_by: { type: 'max_bytes_length_exceeded_exception' } } },
       ],
-      ['blocked', { status: 400, error: { type: 'illegal_argument_exception' } }],
+      ['suspect', { status: 400, error: { type: 'illegal_argument_exception' } }],
+      ['suspect', { status: 500, error: { type: 'runtime_exception' } }],
+      ['suspect', { status: 500, error: { type: 'illegal_state_exception' } }],
+      ['retryable', { status: 500, error: { type: 'node_closed_exception' } }],
+      ['blocked', { status: 400, error: { type: 'illegal_argument_exception', reason: 'pipeline with id [p] does not exist' } }],
       ['blocked', { status: 403, error: { type: 'security_exception' } }],
       ['blocked', { status: 403, error: { type: 'cluster_block_exception' } }],
       ['blocked', { status: 404, error: { type: 'index_not_found_exception' } }],
-      ['unexpected', { status: 200 }],
+      ['dropped', { status: 200, result: 'noop' }],
+      ['suspect', { status: 200 }],
       ['unexpected', {}],
     ])('%s: %j', (verdict, item) => {
       expect(itemResultOf(item)).toBe(verdict);
@@ -193,23 +198,23 @@ describe('elasticsearch', () => {
   });
 
   test.each([
-    ['rejected', 413, undefined, undefined],
-    ['rejected', 400, 'illegal_argument_exception', undefined],
-    ['retryable', 400, 'illegal_argument_exception', 0],
-    ['blocked', 400, 'illegal_argument_exception', 1],
-    ['blocked', 400, 'media_type_header_exception', undefined],
-    ['blocked', 401, 'security_exception', undefined],
-    ['blocked', 403, 'security_exception', undefined],
-    ['blocked', 404, undefined, undefined],
-    ['retryable', 429, 'circuit_breaking_exception', undefined],
-    ['unknown', 500, undefined, undefined],
-    ['unknown', 503, undefined, undefined],
-    ['blocked', 302, undefined, undefined],
-    ['unknown', 204, undefined, undefined],
+    ['rejected', 413, undefined, true],
+    ['rejected', 400, 'illegal_argument_exception', true],
+    ['blocked', 400, 'media_type_header_exception', true],
+    ['blocked', 401, 'security_exception', true],
+    ['blocked', 401, undefined, false],
+    ['blocked', 403, 'security_exception', true],
+    ['rejected', 403, undefined, false],
+    ['blocked', 404, undefined, false],
+    ['retryable', 429, 'circuit_breaking_exception', true],
+    ['unknown', 500, undefined, true],
+    ['unknown', 503, undefined, false],
+    ['blocked', 302, undefined, false],
+    ['unknown', 204, undefined, true],
   ] as const)(
-    'a request is %s if its whole response is %i %s, and its messages were rejected alone %s times before',
-    (verdict, status, type, alone) => {
-      expect(requestResultOf(status, type === undefined ? undefined : { type }, alone)).toBe(verdict);
+    'a request is %s if its whole response is %i %s, and the answer is of Elasticsearch itself: %s',
+    (verdict, status, type, isElasticsearch) => {
+      expect(requestResultOf(status, type === undefined ? undefined : { type }, isElasticsearch)).toBe(verdict);
     },
   );
 
@@ -282,8 +287,10 @@ describe('elasticsearch', () => {
     test('a server that refuses each request of one message with 400 creates no dead letter', async () => {
       const sink = await open();
       model.fault = (_method, path) => (path === '/_bulk' ? { status: 400, body: { error: 'unexpected' } } : undefined);
-      expect((await errorOf(send(sink, batchOf([message(1)])))).code).toBe('sink_unavailable');
-      expect((await errorOf(send(sink, batchOf([message(1)])))).code).toBe('sink_blocked');
+      expect(await send(sink, batchOf([message(1)]))).toMatchObject({
+        rejections: [],
+        retryable: { code: 'sink_blocked', seqs: [1], reasons: [{ seq: 1, code: '400', message: 'the server responded unexpected' }] },
+      });
       model.fault = () => undefined;
       expect(await send(sink, batchOf([message(1)]))).toMatchObject({ rejections: [] });
     });
@@ -297,7 +304,7 @@ describe('elasticsearch', () => {
 
     test('a response for other items, or for too few, leaves the outcome unknown', async () => {
       const sink = await open();
-      for (const items of [[], [{ create: { _id: 'other', status: 201 } }], [{ index: { _id: message(1).uid, status: 201 } }]]) {
+      for (const items of [[], [{ create: { status: 201 } }], [{ index: { _id: message(1).uid, status: 201 } }]]) {
         model.fault = (_method, path) => (path === '/_bulk' ? { status: 200, body: { items } } : undefined);
         expect((await errorOf(send(sink, batchOf([message(1)])))).code).toBe('sink_outcome_unknown');
       }
@@ -336,7 +343,7 @@ describe('elasticsearch', () => {
     model.fault = (_method, path) => (path === '/_bulk' ? { status: 200, body: { items } } : undefined);
     const { retryable: again, rejections } = await send(sink, batchOf([message(1)]));
     expect([rejections, again?.code]).toEqual([[], 'sink_blocked']);
-    expect(again?.message).toMatch(/400 no reason \(sinks\.siem\.nodes\)$/);
+    expect(again?.message).toMatch(/400 no reason \(a pipeline of "logs-dpas\.audit-default"\? See index\.default_pipeline .*\)$/);
     expect(messageOfItem(itemFrom(items[0]?.create))).toBe(reason);
   });
 
@@ -404,6 +411,81 @@ describe('elasticsearch', () => {
     model.fault = (_method, path) => (path === '/_bulk' ? { status: 503 } : undefined);
     expect((await errorOf(send(sink, batchOf([message(3)])))).code).toBe('sink_outcome_unknown');
     expect(requests('/_bulk') - before).toBe(2);
+  });
+
+  describe('a pipeline of the stream', () => {
+    const seqOf = (text: string): number => (JSON.parse(text) as { seq: number }).seq;
+    const event = (seq: number, uid = message(seq).uid): Message => message(seq, JSON.stringify({ seq, dpas: { uid } }));
+
+    test('that drops a document: a dead letter, and the others are stored', async () => {
+      const sink = await open();
+      model.pipeline = (text) => (seqOf(text) === 2 ? 'drop' : undefined);
+      expect(await send(sink, batchOf(messages(1, 3)))).toMatchObject({
+        rejections: [{ seq: 2, code: 'dropped', message: expect.stringContaining(`a pipeline of "${stream}" dropped it`) as string }],
+        retryable: undefined,
+      });
+      expect(model.texts(stream)).toEqual(texts([message(1), message(3)]));
+    });
+
+    test('that drops on purpose (dropped: count): counted as delivered', async () => {
+      const sink = await open({ dropped: 'count' });
+      model.pipeline = () => 'drop';
+      expect(await send(sink, batchOf(messages(1, 3)))).toMatchObject({ rejections: [], dropped: 3, retryable: undefined });
+    });
+
+    test.each([
+      [400, 'illegal_argument_exception', 'field [ip] not present as part of path [source.ip]'],
+      [500, 'fail_processor', 'no address'],
+    ])(
+      'that fails for one document with %i: that one is a suspect, because the stream stores a later one',
+      async (status, type, reason) => {
+        const sink = await open();
+        model.refuse = (text) => ([2, 6].includes(seqOf(text)) ? { status, type, reason } : undefined);
+        const { rejections, retryable } = await send(sink, batchOf(messages(1, 3)));
+        expect(rejections).toEqual([]);
+        expect(retryable).toMatchObject({
+          ...{ code: 'sink_unavailable', seqs: [2], suspects: [2] },
+          reasons: [{ seq: 2, code: type, message: `${type}: ${reason}` }],
+        });
+        expect(retryable?.message).toMatch(/a pipeline of .*index\.default_pipeline and index\.final_pipeline/);
+        expect(retryable?.message).not.toContain('nodes');
+        const last = await send(sink, batchOf(messages(5, 6)));
+        expect(last.retryable).toMatchObject({ suspects: [], reasons: [{ seq: 6 }] });
+      },
+    );
+
+    test('that fails for a stream says nothing of the documents of another stream', async () => {
+      const sink = await open({ namespace: '{source}' });
+      const [one, other] = [message(1), { ...message(2), source: 'other' }];
+      model.refuse = (text) => (seqOf(text) === 1 ? { status: 400, type: 'illegal_argument_exception', reason: 'no field' } : undefined);
+      expect((await send(sink, batchOf([one, other]))).retryable).toMatchObject({ code: 'sink_blocked', seqs: [1], suspects: [] });
+    });
+
+    test('that sets the _id: stored is stored, and a second send creates nothing', async () => {
+      const sink = await open();
+      model.pipeline = (text) => ({ id: `hash-${seqOf(text)}` });
+      const all = [event(1), event(2)];
+      expect(await send(sink, batchOf(all))).toMatchObject({ rejections: [], retryable: undefined });
+      expect(await send(sink, batchOf(all, true))).toMatchObject({ rejections: [], duplicates: 2 });
+      expect(model.texts(stream)).toEqual(texts(all));
+    });
+
+    test('that gives two events the same _id: the second is not stored, and becomes a dead letter', async () => {
+      const sink = await open();
+      model.pipeline = () => ({ id: 'same' });
+      expect(await send(sink, batchOf([event(1), event(2)]))).toMatchObject({ rejections: [{ seq: 2, code: 'id_taken' }], duplicates: 0 });
+    });
+  });
+
+  test('a limit of the index blocks the sink, and makes no dead letter, although other documents are stored', async () => {
+    const sink = await open();
+    const reason = '[1:71] failed to parse: Limit of total fields [1000] has been exceeded while adding new fields [7]';
+    model.refuse = (text) =>
+      (JSON.parse(text) as { seq: number }).seq === 2 ? { status: 400, type: 'document_parsing_exception', reason } : undefined;
+    const { rejections, retryable } = await send(sink, batchOf(messages(1, 3)));
+    expect([rejections, retryable?.reasons]).toEqual([[], undefined]);
+    expect(retryable).toMatchObject({ code: 'sink_blocked', seqs: [2] });
+    expect(retryable?.message).toMatch(/Limit of total fields \[1000\].*raise index\.mapping\.total_fields\.limit/);
   });
 
   describe('an uncertain batch is resolved by a search', () => {

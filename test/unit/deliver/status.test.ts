@@ -167,6 +167,18 @@ test('the live status has the start of the failure, the failed attempts in a row
   expect(loop.delivery.view()).toMatchObject({ attempts: 0, failingSince: undefined, nextAttempt: undefined });
 });
 
+test('the time of the next attempt is a whole number of microseconds after a pause of a fraction', async () => {
+  await using rig = await Rig.make();
+  const loop = rig.loop({ records: 2, random: () => 0.73001 });
+  loop.receiver.answer = () => {
+    throw new WaybillError('sink_unavailable', 'connect ECONNREFUSED');
+  };
+  await append(rig.journal, 2);
+  loop.run();
+  await rig.clock.advance(10);
+  expect(loop.delivery.view().nextAttempt).toSatisfy(Number.isInteger);
+});
+
 test('the metrics count delivered events and their delay since the time of the record', async () => {
   await using rig = await Rig.make();
   const at = rig.clock.now() * 1000 - 90_000_000;

@@ -95,26 +95,68 @@ public class StandIns extends Plugin implements ActionPlugin, AnalysisPlugin, In
         return List.of(PreConfiguredTokenizer.singleton("uax_url_email", make));
     }
 
-    /** Of the module ingest-common: `set` with a value, which may be the time of ingestion. */
+    /**
+     * Of the module ingest-common: `set` with a value (which may be the time of ingestion) or with `copy_from`, `remove`, `drop`, `fail`, and
+     * `reroute` with a destination; each with `if_equals: {field, value}` in place of a script. They use the server's own document.
+     */
     @Override
     public Map<String, Processor.Factory> getProcessors(Processor.Parameters parameters) {
-        return Map.of("set", (factories, tag, description, settings, project) -> {
+        return Map.of("set", factory("set", (settings, tag) -> {
             String field = ConfigurationUtils.readStringProperty("set", tag, settings, "field");
-            String value = ConfigurationUtils.readStringProperty("set", tag, settings, "value");
+            String from = ConfigurationUtils.readOptionalStringProperty("set", tag, settings, "copy_from");
+            String value = from == null ? ConfigurationUtils.readStringProperty("set", tag, settings, "value") : null;
+            return document -> {
+                boolean isTime = "{{{_ingest.timestamp}}}".equals(value);
+                Object given = from == null ? value : document.getFieldValue(from, Object.class);
+                document.setFieldValue(field, isTime ? String.valueOf(document.getIngestMetadata().get("timestamp")) : given);
+                return document;
+            };
+        }), "remove", factory("remove", (settings, tag) -> {
+            String field = ConfigurationUtils.readStringProperty("remove", tag, settings, "field");
+            return document -> {
+                document.removeField(field);
+                return document;
+            };
+        }), "drop", factory("drop", (settings, tag) -> document -> null), "fail", factory("fail", (settings, tag) -> {
+            String message = ConfigurationUtils.readStringProperty("fail", tag, settings, "message");
+            return document -> {
+                throw new RuntimeException(message);
+            };
+        }), "reroute", factory("reroute", (settings, tag) -> {
+            String destination = ConfigurationUtils.readStringProperty("reroute", tag, settings, "destination");
+            return document -> {
+                document.reroute(destination);
+                return document;
+            };
+        }));
+    }
+
+    private interface Step {
+        IngestDocument apply(IngestDocument document);
+    }
+
+    private interface Steps {
+        Step of(Map<String, Object> settings, String tag);
+    }
+
+    private static Processor.Factory factory(String type, Steps steps) {
+        return (factories, tag, description, settings, project) -> {
+            Map<String, Object> condition = ConfigurationUtils.readOptionalMap(type, tag, settings, "if_equals");
+            Step step = steps.of(settings, tag);
             return new AbstractProcessor(tag, description) {
                 @Override
                 public String getType() {
-                    return "set";
+                    return type;
                 }
 
                 @Override
                 public IngestDocument execute(IngestDocument document) {
-                    boolean isTime = value.equals("{{{_ingest.timestamp}}}");
-                    document.setFieldValue(field, isTime ? String.valueOf(document.getIngestMetadata().get("timestamp")) : value);
-                    return document;
+                    if (condition == null) return step.apply(document);
+                    Object found = document.getFieldValue(String.valueOf(condition.get("field")), Object.class, true);
+                    return String.valueOf(condition.get("value")).equals(String.valueOf(found)) ? step.apply(document) : document;
                 }
             };
-        });
+        };
     }
 
     /** Of mapper-extras and constant-keyword: the nearest type of the server. */
