@@ -687,6 +687,24 @@ export const mutants: readonly Mutant[] = [
     },
   },
   {
+    name: 'field-limit-as-record',
+    what: 'a reached limit of fields makes a dead letter of each record',
+    suite: elasticsearch,
+    changes: { 'field-limit': remove },
+  },
+  {
+    name: 'other-event-as-duplicate',
+    what: 'a document whose _id another event has counts as stored',
+    suite: elasticsearch,
+    changes: { 'id-of-pipeline': 'duplicates += 1;' },
+  },
+  {
+    name: 'pipeline-blocks',
+    what: 'a document that a pipeline fails on blocks the sink',
+    suite: elasticsearch,
+    changes: { 'pipeline-suspects': removeProperty },
+  },
+  {
     name: 'refusals-without-end',
     what: 'a message that is refused while later ones are accepted is never given up',
     suite: suspects,
