@@ -120,7 +120,7 @@ const rows = [
   ['admin/', ['admin/', 'report/', 'files.ts', 'loopback.ts', 'regular-file.ts', 'node-http.ts', ...ground, 'node']],
   // The daemon and the command line may import every folder except the reference service, which they start as a program.
   ['daemon/', ['', 'zod', 'node']],
-  ['cli/', ['', 'zod', 'node']],
+  ['cli/', ['', 'yaml', 'zod', 'node']],
   // Counts uids in a temporary database, because memory may not hold them.
   ['cli/commands/compare/tally.ts', [...ground, 'journal/', 'better-sqlite3', 'node']],
   ['main.ts', ['cli/', 'connect/names.ts', 'deadline.ts', 'errors.ts', 'version.ts', 'node']],

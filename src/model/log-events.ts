@@ -56,13 +56,13 @@ export const logEvents = {
     level: 'error',
     message: 'fatal error, shutting down',
     fields: 'name code error',
-    meaning: 'The daemon cannot continue. Look up `code` in operations.md.',
+    meaning: 'The daemon cannot continue. `waybill explain CODE`, with `code`, says what to do.',
   },
   'daemon.not_started': {
     level: 'error',
     message: 'daemon did not start, or ended with an error',
     fields: 'code error stack',
-    meaning: 'The daemon could not start, or ended with an error. Look up `code` in operations.md.',
+    meaning: 'The daemon could not start, or ended with an error. `waybill explain CODE`, with `code`, says what to do.',
   },
   'telemetry.started': {
     level: 'info',
@@ -75,7 +75,7 @@ export const logEvents = {
     message: 'OTLP export failed',
     fields: 'code error',
     meaning:
-      'The OTLP receiver did not accept metrics or traces. Collection and delivery are not affected. ' + 'Look up `code` in operations.md.',
+      'The OTLP receiver did not accept metrics or traces. Collection and delivery are not affected. `waybill explain CODE`, with `code`, says what to do.',
   },
   'config.warning': {
     level: 'warn',
@@ -156,7 +156,7 @@ export const logEvents = {
     fields: 'code error',
     meaning:
       'A source or sink of a changed configuration cannot be stored: the disk is full, or the journal has reached `journal.maxSize`. The ' +
-      'source or sink starts when there is space again. Look up `code` in operations.md.',
+      'source or sink starts when there is space again. `waybill explain CODE`, with `code`, says what to do.',
   },
   'journal.pruned': {
     level: 'debug',
@@ -237,7 +237,7 @@ export const logEvents = {
     level: 'warn',
     message: 'requests keep failing, retrying',
     fields: 'source code retryInMs error',
-    meaning: 'At least three attempts in a row failed. Look up `code` in operations.md.',
+    meaning: 'At least three attempts in a row failed. `waybill explain CODE`, with `code`, says what to do.',
   },
   'source.token_retried': {
     level: 'debug',
@@ -532,7 +532,7 @@ export const logEvents = {
     level: 'warn',
     message: 'delivery failed, retrying',
     fields: 'sink code attempts retryInMs error',
-    meaning: 'The batch is sent again after `retryInMs`. Look up `code` in operations.md.',
+    meaning: 'The batch is sent again after `retryInMs`. `waybill explain CODE`, with `code`, says what to do.',
   },
   'sink.delivery_blocked': {
     level: 'error',
