@@ -6,7 +6,7 @@ import { addAbortSignal } from 'node:stream';
 import type { Readable } from 'node:stream';
 import { messageOf, WaybillError } from '../errors.ts';
 import { jsonText } from '../report/chunks.ts';
-import { table, type Column } from '../report/text-table.ts';
+import { fittedTable, type Column } from '../report/text-table.ts';
 
 const lineFeed = 0x0a;
 
@@ -44,7 +44,7 @@ export function printJson({ stdout }: Pick<Io, 'stdout'>, value: unknown): void 
 }
 
 export function printTable({ stdout }: Pick<Io, 'stdout'>, columns: readonly Column[], rows: readonly (readonly string[])[]): void {
-  stdout.write(`${table(columns, rows).join('\n')}\n`);
+  stdout.write(`${fittedTable(columns, rows, widthOf(stdout, Infinity)).join('\n')}\n`);
 }
 
 /**

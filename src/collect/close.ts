@@ -352,14 +352,15 @@ export class WindowCloser {
       return;
     }
     const { total, inWindow: own, passes } = verdict.proof;
-    log.write('window.proven', { ...fields, total, records: own, passes });
+    const counts = { counted: total, received: total, inWindow: own };
+    log.write('window.proven', { ...fields, ...counts, passes });
     if (attempts > 1 && (await journal.window(this.#source, window.from))?.reason === 'shrunk') {
       this.#parts.meters.windowShrunk(this.#source);
       log.write('window.shrunk', { ...fields, total });
     }
     if (this.#proven) return;
     this.#proven = true;
-    log.write('window.first_proven', { ...fields, records: own, total, next: microsToIso(clock.now() * 1000 + closeDelay) });
+    log.write('window.first_proven', { ...fields, ...counts, next: microsToIso(clock.now() * 1000 + closeDelay) });
   }
 
   /** I5: no window is closed before its close delay has passed. */

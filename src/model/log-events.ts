@@ -426,13 +426,14 @@ export const logEvents = {
   'window.first_proven': {
     level: 'info',
     message: 'first window proven',
-    fields: 'source from to records total next',
-    meaning: 'The first proof since the daemon started.',
+    fields: 'source from to counted received inWindow next',
+    meaning:
+      'The first proof since the daemon started: the service returned as many records (`received`) as it counted for the query of the window, which reaches one second beyond both ends. `inWindow`: the records with a time in the window.',
   },
   'window.proven': {
     level: 'debug',
     message: 'window proven',
-    fields: 'source from to total records passes',
+    fields: 'source from to counted received inWindow passes',
     meaning: 'The service returned as many records as it counted.',
   },
   'window.not_proven': {

@@ -6,6 +6,7 @@ import { writeFile } from 'node:fs/promises';
 import { systemClock } from '../../clock.ts';
 import { reportSettings, serviceWords } from '../../daemon/live-status.ts';
 import { WaybillError, messageOf } from '../../errors.ts';
+import { printable } from '../../escape.ts';
 import { openLedgerReport } from '../../journal/queries/ledger.ts';
 import { openReadOnly } from '../../journal/state.ts';
 import { ledgerDocument, zoneOfWords } from '../../report/ledger/document.ts';
@@ -18,7 +19,7 @@ import type { LedgerReport, LongLedgerReport } from '../../model/ledger-report.t
 import type { Micros } from '../../model/time.ts';
 import { adminOptions, adminServer, type AdminServer, type AdminValues } from '../admin-client.ts';
 import { defineCommand } from '../command.ts';
-import { usesColor, writeResult, type Io } from '../io.ts';
+import { usesColor, widthOf, writeResult, type Io } from '../io.ts';
 import { ledgerText } from '../../report/ledger/text.ts';
 import { localSnapshot } from './status.ts';
 import { assertKnownSource } from '../not-found.ts';
@@ -85,11 +86,20 @@ async function run(values: ValuesOf<typeof options>, io: Io): Promise<number> {
   const color = format === 'text' && values.out === undefined && usesColor(io);
   const output =
     format === 'text'
-      ? joined([ledgerText(report, { by, tz, color, isShortened }), '\n'], '')
+      ? joined(
+          [
+            ledgerText(report, { by, tz, color, isShortened, width: values.out === undefined ? widthOf(io.stdout, Infinity) : Infinity }),
+            '\n',
+          ],
+          '',
+        )
       : ledgerDocument(report, format, { by, tz, version, services }).chunks;
   const chunks = gathered(output, chunkLength);
   if (values.out === undefined) await writeResult(io, chunks);
-  else await writeOut(values.out, chunks, io.signal);
+  else {
+    await writeOut(values.out, chunks, io.signal);
+    io.stderr.write(`${printable(report.summary)}\n`);
+  }
   const { complete, delivered, final } = report;
   if (complete && !final && values['require-final'])
     io.stderr.write(

@@ -22,6 +22,8 @@ export interface ShownColumn<Row> {
   readonly head: (cased: (word: string) => string) => string;
   readonly kind: 'text' | 'number' | 'time' | 'state';
   readonly show: (row: Row) => string;
+  /** The cell if the line is too long; null: the column is left out. */
+  readonly short?: ((row: Row) => string) | null;
   /** The sum over the windows; absent if the numbers must not be added up. */
   readonly sum?: (tally: LedgerTally) => string;
 }
@@ -34,6 +36,8 @@ export interface LedgerColumns<Row> {
   readonly recounts: readonly Column<Row>[];
   readonly evidence: readonly Column<Row>[];
   readonly sinks: readonly Column<Row>[];
+  /** In place of `sinks`, if the line is too long. */
+  readonly allSinks: ShownColumn<Row>;
 }
 
 export function csvColumns<Row>({ counts, recounts, evidence, sinks }: LedgerColumns<Row>): ValueColumn<Row>[] {
@@ -42,6 +46,18 @@ export function csvColumns<Row>({ counts, recounts, evidence, sinks }: LedgerCol
 
 export function shownColumns<Row>({ counts, sinks, recounts }: LedgerColumns<Row>): ShownColumn<Row>[] {
   return [...counts, ...sinks, ...recounts].filter((column) => 'show' in column);
+}
+
+/** The columns of ever shorter lines: without recounts, without the longest delays, and with one column for all sinks. */
+export function narrowColumns<Row>({ counts, sinks, allSinks }: LedgerColumns<Row>): ShownColumn<Row>[][] {
+  const first = counts.filter((column) => 'show' in column);
+  const each = sinks.filter((column) => 'show' in column);
+  const short = first.flatMap((column) => (column.short === null ? [] : column.short ? { ...column, show: column.short } : column));
+  return [
+    [...first, ...each],
+    [...short, ...each],
+    [...short, allSinks],
+  ];
 }
 
 /** The part that a window and a period share. */
@@ -71,9 +87,14 @@ export function windowColumns(sinks: readonly string[], tz: string): LedgerColum
         sum: ({ all }) => counted(all, 'window'),
       },
       { name: 'message', value: ({ message }) => message },
-      number('total', ({ total }) => total),
-      number('received', ({ received }) => received),
-      ...recordColumns,
+      { name: 'total', value: ({ total }) => total },
+      { name: 'received', value: ({ received }) => received },
+      {
+        head: (cased) => cased('counted =\nreceived'),
+        kind: 'number',
+        show: ({ total, received }) => `${total === null ? '-' : grouped(total)} ${total === received ? '=' : '≠'} ${grouped(received)}`,
+      },
+      ...recordColumns('records\nin window'),
     ],
     recounts: recountColumns(tz),
     evidence: [
@@ -83,6 +104,7 @@ export function windowColumns(sinks: readonly string[], tz: string): LedgerColum
       { name: 'digest', value: ({ digest }) => digest },
     ],
     sinks: sinkColumns(sinks),
+    allSinks: allSinksColumn,
   };
 }
 
@@ -96,8 +118,9 @@ export function periodColumns(sinks: readonly string[], by: 'day' | 'month', tz:
         head: (cased) => cased('from'),
         kind: 'time',
         show: ({ from }) => local(from, tz).slice(by === 'day' ? 11 : 0),
+        short: null,
       },
-      endColumn(tz),
+      { ...endColumn(tz), short: null },
       { name: 'state', value: ({ state }) => state },
       { name: 'reasons', value: ({ reasons }) => reasons.join(' ') },
       { head: (cased) => cased('state'), kind: 'state', show: periodState },
@@ -106,23 +129,27 @@ export function periodColumns(sinks: readonly string[], by: 'day' | 'month', tz:
       { name: 'final', value: ({ counts }) => counts.final },
       { name: 'accepted', value: ({ counts }) => counts.accepted },
       { name: 'gaps', value: ({ counts }) => counts.gap },
-      { name: 'in_doubt', value: ({ counts }) => counts.inDoubt },
-      ...recordColumns,
+      ...recordColumns('records'),
     ],
     recounts: recountColumns(tz),
-    evidence: [],
+    // At the end, so that the columns before it keep their places.
+    evidence: [{ name: 'in_doubt', value: ({ counts }) => counts.inDoubt }],
     sinks: sinkColumns(sinks),
+    allSinks: allSinksColumn,
   };
 }
 
-const recordColumns: readonly Column<LedgerRow>[] = [
-  number('records', ({ records }) => records, 'records'),
-  {
-    ...number<LedgerRow>('late', ({ late }) => late, 'late'),
-    show: ({ late, lateLongestSeconds }) => `${grouped(late)}${late === 0 ? '' : ` (${delayText(lateLongestSeconds ?? 0)})`}`,
-  },
-  { name: 'late_longest_seconds', value: ({ lateLongestSeconds }) => lateLongestSeconds },
-];
+function recordColumns(head: string): readonly Column<LedgerRow>[] {
+  return [
+    { ...number<LedgerRow>('records', ({ records }) => records, 'records'), head: (cased) => cased(head) },
+    {
+      ...number<LedgerRow>('late', ({ late }) => late, 'late'),
+      show: ({ late, lateLongestSeconds }) => `${grouped(late)}${late === 0 ? '' : ` (${delayText(lateLongestSeconds ?? 0)})`}`,
+      short: ({ late }) => grouped(late),
+    },
+    { name: 'late_longest_seconds', value: ({ lateLongestSeconds }) => lateLongestSeconds },
+  ];
+}
 
 function recountColumns(tz: string): readonly Column<LedgerRow>[] {
   return [
@@ -152,8 +179,28 @@ function sinkColumns(ids: readonly string[]): readonly Column<Pick<LedgerRow, 's
   ]);
 }
 
+const allSinksColumn: ShownColumn<Pick<LedgerRow, 'sinks'>> = {
+  head: (cased) => cased('sinks'),
+  kind: 'text',
+  show: ({ sinks }) => {
+    const all = Object.entries(sinks).map(([id, delivery]) => ({ id, text: sinkText(delivery) }));
+    const short = all.filter(({ text }) => text !== 'all');
+    const [first] = short;
+    if (!first) return all.length === 0 ? '-' : 'all';
+    return short.length === 1 ? `${first.id}: ${first.text}` : `${short.length} of ${all.length} not all`;
+  },
+};
+
 function endColumn(tz: string): Column<LedgerRow> {
-  return { name: 'to', value: ({ to }) => to, head: (cased) => cased('to'), kind: 'time', show: (row) => endText(row, tz) };
+  return {
+    name: 'to',
+    value: ({ to }) => to,
+    head: (cased) => cased('to'),
+    kind: 'time',
+    show: (row) => endText(row, tz),
+    // A window ends on the day of its start, or with that day.
+    short: ({ to }) => local(to, tz).slice(11),
+  };
 }
 
 function number<Row>(
@@ -180,15 +227,16 @@ function withReason(state: string, reason: string | null): string {
   return reason === null ? state : `${state} (${reason})`;
 }
 
-/** `2 of 7`: completed recounts of all planned ones. */
+/** `2 of 7`: completed recounts of all planned ones. `none due`: the window was older than the last age of `recountAfter` when it was closed. */
 function recountText({ recounts, recountsDue }: LedgerRow): string {
+  if (recounts === 0 && recountsDue === 0) return 'none due';
   return recountsDue === null ? grouped(recounts) : `${grouped(recounts)} of ${grouped(recounts + recountsDue)}`;
 }
 
 function sinkText(delivery: LedgerReportSinkWindow | undefined): string {
   if (!delivery) return '-';
   const { complete, lost, deadLetters } = delivery;
-  if (complete) return deadLetters === 0 ? 'complete' : `all but ${grouped(deadLetters)}`;
+  if (complete) return deadLetters === 0 ? 'all' : `all but ${grouped(deadLetters)}`;
   return `${lost ? 'lost' : 'not yet'}${deadLetters === 0 ? '' : `, ${counted(deadLetters, 'dead letter')}`}`;
 }
 

@@ -19,7 +19,7 @@ blockquote { margin: .75rem 0; padding: .25rem 1rem; border-left: .25rem solid v
 table { border-collapse: collapse; min-width: min(100%, 28rem); font-size: .875rem; font-variant-numeric: tabular-nums; }
 caption { text-align: left; padding-bottom: .35rem; }
 th, td { padding: .3rem .6rem; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line); }
-thead th { border-bottom: 2px solid var(--line); white-space: nowrap; }
+thead th { border-bottom: 2px solid var(--line); white-space: pre; }
 tbody th { font-weight: 600; white-space: nowrap; position: sticky; left: 0; background: var(--paper); }
 tfoot th, tfoot td { border-top: 2px solid var(--line); font-weight: 700; }
 tbody tr:nth-child(even), tbody tr:nth-child(even) th { background: var(--band); }

@@ -120,6 +120,6 @@ export function text(value: string): Html {
   return markup`<td>${value}</td>`;
 }
 
-function number(value: string): Html {
+export function number(value: string): Html {
   return markup`<td class="n">${value}</td>`;
 }

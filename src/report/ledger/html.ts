@@ -5,10 +5,11 @@
 import type { LongLedgerReport, LongLedgerReportSource } from '../../model/ledger-report.ts';
 import { reportDigest } from './csv.ts';
 import { ledgerHtmlPolicy, style } from './html-style.ts';
-import { lateTable, periodTable, sinkTable, suspensionTable, table, text, windowTable } from './html-tables.ts';
+import { lateTable, number, periodTable, sinkTable, suspensionTable, table, text, windowTable } from './html-tables.ts';
+import { operationHeads, operationRows } from './operations.ts';
 import { isNotable, tallyOf } from './tally.ts';
 import type { LedgerTally } from './tally.ts';
-import { capital, delayText, detailText, local, quotable, reach, unproven } from './sentences.ts';
+import { capital, delayText, local, quotable, reach, unproven } from './sentences.ts';
 import { joined } from '../chunks.ts';
 import { grouped } from '../format-time.ts';
 import { lines, markup, none, trusted } from '../markup.ts';
@@ -102,7 +103,7 @@ function sourcePart(
     markup`<h2 id="source-${id}">Source ${id}</h2>`,
     markup`<p class="note">${serviceText(services[id])}</p>`,
     markup`<blockquote><p>${quotable(report, source, tally, tz).join(' ')}</p></blockquote>`,
-    markup`<p class="note">${capital(reach(source, tz, report.generatedAt))}. State: ${source.state}. ${lifetimeText(source)}</p>`,
+    markup`<p class="note">${capital(reach(source, tz, report.generatedAt))}. State: ${source.state}. ${report.from === null && report.to === null ? lifetimeText(source) : ''}</p>`,
     sinkTable(source),
     lateTable(source),
     tally.notable === 0 || isAllNotable
@@ -132,13 +133,11 @@ function lifetimeText({ lifetime }: LongLedgerReportSource): string {
 
 function operationsPart({ operations }: LongLedgerReport, tz: string): Html {
   if (operations.length === 0) return none;
-  const rows = operations.map((operation) => [
-    markup`<th scope="row" class="t">${local(operation.at, tz)}</th>`,
-    text(operation.actor ?? '-'),
-    text(operation.operation),
-    markup`<td class="words">${detailText(operation)}</td>`,
+  const rows = operationRows(operations).map(({ at, cells }) => [
+    markup`<th scope="row" class="t">${local(at, tz)}</th>`,
+    ...cells.map((cell, i) => (operationHeads[i] === 'count' ? number(cell) : i < 4 ? text(cell) : markup`<td class="words">${cell}</td>`)),
   ]);
-  const heads = [`At (${tz})`, 'Actor (not authenticated)', 'Operation', 'Details'];
+  const heads = [`At (${tz})`, ...operationHeads.map((head) => `${head === 'count' ? '#' : ''}${capital(head)}`)];
   return markup`<section aria-labelledby="operations"><h2 id="operations">Operator actions</h2>${table('', heads, rows)}</section>`;
 }
 
@@ -159,9 +158,14 @@ function digestPart(report: LongLedgerReport): Html {
 /** Terms of the tables. */
 const glossary: readonly (readonly [word: string, meaning: string])[] = [
   ['Window', 'A range of time that includes its start and excludes its end. The windows of a source are contiguous.'],
-  ['Total', 'The number of records that the service counted for the query of the window. The query extends one second beyond both ends.'],
-  ['Received', 'The number of distinct records that the service returned for that query.'],
-  ['Records', 'The received records with a time inside the window. Only these are added up.'],
+  [
+    'Counted = received',
+    'Counted: the number of records that the service counted for the query of the window, which reaches one second beyond both ends. Received: the number of distinct records that it returned for that query.',
+  ],
+  [
+    'Records in window',
+    'The received records with a time inside the window. Only these are added up. The others are in the two seconds around the window, and belong to its neighbours.',
+  ],
   ['Late', 'Records first seen after their window was closed, and the longest delay.'],
   ['Passes', 'How often Waybill read all pages of the window.'],
   ['Proven', 'The service returned as many records for the query of the window as it counted.'],
@@ -170,9 +174,16 @@ const glossary: readonly (readonly [word: string, meaning: string])[] = [
   ['Accepted', 'A gap that an operator accepted. It remains a gap in this report.'],
   [
     'Recounts',
-    'Waybill asks the service again for the number of records of a proven window. 2 of 7: two of seven planned recounts are done.',
+    'Waybill asks the service again for the number of records of a proven window. 2 of 7: two of seven planned recounts are done. None due: the window was older than the last age of recountAfter when it was closed.',
   ],
-  ['Frontier', 'The time before which every window is proven or accepted.'],
+  [
+    'All (of a sink)',
+    'The sink has every record that was received for this window. If the window is a gap, the sink cannot have what was not received.',
+  ],
+  [
+    'Complete until',
+    'The time before which every window is proven or accepted. Read until: the time before which every window was read; some may be gaps.',
+  ],
   ['Lost', 'The sink reported the loss of delivered records that may belong to this window. The window counts as not delivered.'],
   ['Dead letter', 'A record that a sink rejected permanently. It counts as not delivered.'],
 ];

@@ -116,13 +116,6 @@ export function suspensionText({ event, reason, message }: LedgerReportSuspensio
   return [isEnd ? 'suspension ended' : 'suspension started', reason ?? '', isEnd ? '' : (message ?? '')];
 }
 
-/** The details of an operation in one line. */
-export function detailText({ detail }: Pick<LedgerReportOperation, 'detail'>): string {
-  return Object.entries(detail)
-    .map(([name, value]) => `${name} ${String(value)}`)
-    .join(', ');
-}
-
 function gapSentences(
   { gap, acceptedStarts, inDoubt, shrunk }: LedgerTally,
   operations: ReadonlyMap<string, LedgerReportOperation>,
@@ -174,7 +167,7 @@ export function unproven(
           `${counted(open, 'window')} ${open === 1 ? 'is' : 'are'} proven but not final: recounts are pending${lastRecount === undefined ? '' : `; the next recount of the last of these windows is at ${local(lastRecount, tz)} (${tz})`}.`,
         ]),
     ...holesOf(report, source.id, tz).map((hole) => `Time not covered: ${hole}.`),
-    ...(source.lifetime.outside > 0
+    ...(source.lifetime.outside > 0 && report.from === null && report.to === null
       ? [
           `${counted(source.lifetime.outside, 'collected record')} ${source.lifetime.outside === 1 ? 'is' : 'are'} outside the counts of windows: the window is not closed yet, the record was found after the last count, or it has no readable time. Such records are delivered like all others.`,
         ]
@@ -184,17 +177,19 @@ export function unproven(
   ];
 }
 
-/** The age of the frontier when the report was generated. */
-export function reach(source: LongLedgerReportSource, tz: string, generatedAt?: string): string {
-  const at = (time: string | null): string => (time === null || Date.parse(time) <= 0 ? 'not started' : `${local(time, tz)} ${tz}`);
-  const age =
-    generatedAt === undefined || source.frontier === null
-      ? ''
-      : ` (${span((Date.parse(generatedAt) - Date.parse(source.frontier)) / 1_000)} before)`;
-  return source.frontier === source.closedUntil
-    ? `frontier ${at(source.frontier)}${age}`
-    : `frontier ${at(source.frontier)}${age}, closed until ${at(source.closedUntil)} (the windows between wait for a gap)`;
+/** The time before which every window is proven or accepted, its age when the report was generated, and the time until which windows were read. */
+export function reach({ frontier, closedUntil }: LongLedgerReportSource, tz: string, generatedAt?: string): string {
+  if (frontier === null || Date.parse(frontier) <= 0) return 'not started';
+  const at = (time: string): string => `${local(time, tz)} ${tz}`;
+  const age = generatedAt === undefined ? '' : ` (${span((Date.parse(generatedAt) - Date.parse(frontier)) / 1_000)} before)`;
+  const read =
+    closedUntil === null || closedUntil === frontier ? '' : `, read until ${at(closedUntil)} (the windows between wait for a gap)`;
+  return `complete until ${at(frontier)}${age}${read}`;
 }
+
+/** Why a window may have been counted with more records than are in it. */
+export const paddingSentence =
+  'The query of a window reaches one second beyond both ends: COUNTED = RECEIVED are for the query. Records in these two seconds belong to the neighbouring windows, so they are not RECORDS IN WINDOW.';
 
 /** The first letter as a capital. */
 export function capital(message: string): string {

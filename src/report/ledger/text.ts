@@ -4,15 +4,16 @@
  */
 import type { LongLedgerReport, LongLedgerReportSource } from '../../model/ledger-report.ts';
 import { StateCounts } from '../../journal/window-counts.ts';
-import { periodColumns, shownColumns, sinkIds, windowColumns } from './columns.ts';
-import type { ShownColumn } from './columns.ts';
+import { narrowColumns, periodColumns, shownColumns, sinkIds, windowColumns } from './columns.ts';
+import type { LedgerColumns, ShownColumn } from './columns.ts';
+import { operationHeads, operationRows } from './operations.ts';
 import { byPeriod } from './periods.ts';
 import { tallyOf } from './tally.ts';
 import type { LedgerTally } from './tally.ts';
-import { crossingSentence, delayText, detailText, holesOf, local, overlapSentence, reach, suspensionText } from './sentences.ts';
+import { crossingSentence, delayText, holesOf, local, overlapSentence, paddingSentence, reach, suspensionText } from './sentences.ts';
 import { joined, mapped } from '../chunks.ts';
 import { printable } from '../../escape.ts';
-import { right, table, tableLines } from '../text-table.ts';
+import { fittedTable, right, tableLines, wrapped } from '../text-table.ts';
 import { counted, grouped } from '../format-time.ts';
 
 interface LedgerTextOptions {
@@ -23,34 +24,58 @@ interface LedgerTextOptions {
   readonly color?: boolean;
   /** Set if `by` was chosen because of the number of windows; this is reported at the end. */
   readonly isShortened?: boolean;
+  /** Columns of the terminal; default without a limit. */
+  readonly width?: number;
+  /** Lists at most so many windows of a source, the newest; sums and summary count all. */
+  readonly newest?: number;
 }
+
+/** A narrower terminal does not show the columns of recounts. */
+const wide = 120;
 
 /** In chunks, without a final line break. */
 export function* ledgerText(report: LongLedgerReport, options: LedgerTextOptions): Generator<string, void, void> {
-  const { by, tz, color = false, isShortened = false } = options;
+  const { by, tz, color = false, isShortened = false, width = Infinity, newest = Infinity } = options;
   const tallies = report.sources.map(({ windows }) => tallyOf(windows));
-  yield paragraph(report, tallies, tz, color);
+  const fit = (line: string): string => wrapped(line, width, Infinity, '  ').join('\n');
+  const { summary, tone, sentences } = paragraph(report, tallies, tz);
+  const head = wrapped(summary, width, Infinity, '  ').map((line) => (color ? `\u001b[${tone};1m${line}\u001b[0m` : line));
+  yield `${head.join('\n')}\n${fit(sentences)}`;
   for (const [i, source] of report.sources.entries()) {
     const tally = tallies[i] ?? tallyOf(source.windows);
     const sinks = sinkIds([source]);
     const periods = by === 'window' ? [] : byPeriod(source.windows, by, tz);
     const lines =
       by === 'window'
-        ? tableOf(shownColumns(windowColumns(sinks, tz)), source.windows)
-        : tableOf(shownColumns(periodColumns(sinks, by, tz)), periods);
-    const crossing = by === 'window' ? [] : crossingSentence(periods, by, tz);
+        ? tableOf(windowColumns(sinks, tz), last(source.windows, tally.all, newest), width)
+        : tableOf(periodColumns(sinks, by, tz), periods, width);
+    const below = [
+      ...(by === 'window' && tally.all > newest
+        ? [`(the last ${grouped(newest)} of ${counted(tally.all, 'window')}; the sums count all)`]
+        : []),
+      sums(tally),
+      ...(by === 'window' ? [] : crossingSentence(periods, by, tz)),
+      ...notes(report, source, tz),
+    ];
     yield '\n\n';
-    yield* joined(
-      [`Source ${printable(source.id)}: ${reach(source, tz)}`, joined(lines, '\n'), sums(tally), ...crossing, ...notes(report, source, tz)],
-      '\n',
-    );
+    yield* joined([fit(`Source ${printable(source.id)}: ${reach(source, tz)}`), joined(lines, '\n'), ...below.map(fit)], '\n');
   }
-  if (report.operations.length > 0) yield `\n\n${operationLines(report, tz)}`;
-  if (isShortened) yield `\n\n${counted(StateCounts.sum(tallies).all, 'window')}, shown by ${by}; --by window lists each one.`;
+  if (report.operations.length > 0) yield `\n\n${operationLines(report, tz, width)}`;
+  const windows = StateCounts.sum(tallies).all;
+  if (by === 'window' && windows > 0) yield `\n\n${fit(paddingSentence)}`;
+  if (isShortened) yield `\n\n${fit(`${counted(windows, 'window')}, shown by ${by}; --by window lists each one.`)}`;
 }
 
-/** A line with the summary, then the counts of windows, records, gaps and late records. */
-function paragraph(report: LongLedgerReport, tallies: readonly LedgerTally[], tz: string, color: boolean): string {
+function last<Item>(items: Iterable<Item>, all: number, count: number): Iterable<Item> {
+  return { [Symbol.iterator]: () => Iterator.from(items).drop(Math.max(0, all - count)) };
+}
+
+/** The summary with its colour, and the counts of windows, records, gaps and late records. */
+function paragraph(
+  report: LongLedgerReport,
+  tallies: readonly LedgerTally[],
+  tz: string,
+): { readonly [part in 'summary' | 'tone' | 'sentences']: string } {
   const sum = (of: (tally: LedgerTally) => number): number => tallies.reduce((total, tally) => total + of(tally), 0);
   const { all: windows, proven, final, gap, accepted: acceptedCount } = StateCounts.sum(tallies);
   const empty = report.sources.filter((_, i) => tallies[i]?.all === 0).map(({ id }) => printable(id));
@@ -65,7 +90,6 @@ function paragraph(report: LongLedgerReport, tallies: readonly LedgerTally[], tz
     )} collected, each once; ${grouped(sum(({ late }) => late))} of them late.`,
     `${gaps}${accepted}.`,
   ];
-  const summary = printable(report.summary);
   const tone = !report.complete ? '31' : report.delivered ? '32' : '33';
   const sentences = [
     ...(windows === 0 ? ['No window is closed in this period, so gaps are unknown.'] : numbers),
@@ -73,17 +97,38 @@ function paragraph(report: LongLedgerReport, tallies: readonly LedgerTally[], tz
     ...(empty.length === 0 || windows === 0 ? [] : [`Nothing is proven for ${empty.join(', ')}: no window is closed in this period.`]),
     ...(changed === 0 ? [] : [`${counted(changed, 'proven window')} changed later (reread, shrunk); see STATE.`]),
   ];
-  return `${color ? `\u001b[${tone};1m${summary}\u001b[0m` : summary}\n${sentences.join(' ')}`;
+  return { summary: report.summary, tone, sentences: sentences.join(' ') };
 }
 
-function tableOf<Row>(columns: readonly ShownColumn<Row>[], rows: Iterable<Row>): Iterable<string> {
-  return tableLines(
-    columns.map(({ head, kind }) => {
-      const shown = printable(head((word) => word.toUpperCase()));
-      return kind === 'number' ? right(shown) : shown;
-    }),
-    mapped(rows, (row) => columns.map(({ show }) => show(row))),
-  );
+/** The table with all columns, or on a narrow terminal the widest that fits. */
+function tableOf<Row>(groups: LedgerColumns<Row>, rows: Iterable<Row>, width: number): Iterable<string> {
+  const whole = width < wide ? [] : [linesOf(shownColumns(groups), rows, ' ')];
+  const narrow = narrowColumns(groups);
+  const layouts = [...whole, ...narrow.map((columns) => linesOf(columns, rows, '\n'))];
+  const fits = (lines: Iterable<string>): boolean => {
+    for (const line of lines) if (line.length > width) return false;
+    return true;
+  };
+  return layouts.find((lines) => width === Infinity || fits(lines)) ?? linesOf(narrow.at(-1) ?? [], rows, '\n', width);
+}
+
+/** @param between  parts of a head */
+function linesOf<Row>(columns: readonly ShownColumn<Row>[], rows: Iterable<Row>, between: ' ' | '\n', width = Infinity): Iterable<string> {
+  const heads = columns.map(({ head, kind }) => {
+    const shown = head((word) => word.toUpperCase())
+      .split('\n')
+      .map(printable)
+      .join(between);
+    return kind === 'number' ? right(shown) : shown;
+  });
+  return {
+    [Symbol.iterator]: () =>
+      tableLines(
+        heads,
+        mapped(rows, (row) => columns.map(({ show }) => show(row))),
+        width,
+      ),
+  };
 }
 
 function sums(tally: LedgerTally): string {
@@ -108,7 +153,12 @@ function notes(report: LongLedgerReport, source: LongLedgerReportSource, tz: str
       : [
           `Late: ${delays.map(([within, count]) => `${grouped(count)} ${within === 'later' ? 'later' : `within ${within}`}`).join(', ')}; the longest by ${delayText(lateDelays.longestSeconds ?? 0)}`,
         ]),
-    `Collected since the ledger started: ${counted(lifetime.collected, 'record')} = ${grouped(lifetime.inWindows)} in windows + ${grouped(lifetime.outside)} outside (window not closed yet, found after the last count, or without a readable time)`,
+    // These numbers are not of a period.
+    ...(report.from !== null || report.to !== null
+      ? []
+      : [
+          `Collected since the ledger started: ${counted(lifetime.collected, 'record')} = ${grouped(lifetime.inWindows)} in windows + ${grouped(lifetime.outside)} outside (window not closed yet, found after the last count, or without a readable time)`,
+        ]),
     ...holesOf(report, source.id, tz).map((hole) => printable(`Not covered: ${hole}`)),
     ...suspensions.map((suspension) =>
       printable(
@@ -120,9 +170,8 @@ function notes(report: LongLedgerReport, source: LongLedgerReportSource, tz: str
   ];
 }
 
-function operationLines({ operations }: LongLedgerReport, tz: string): string {
-  return table(
-    [`CHANGED (${tz})`, 'ACTOR (NOT AUTHENTICATED)', 'OPERATION', 'DETAILS'],
-    operations.map((operation) => [local(operation.at, tz), operation.actor ?? '-', operation.operation, detailText(operation)]),
-  ).join('\n');
+function operationLines({ operations }: LongLedgerReport, tz: string, width: number): string {
+  const heads = [`changed (${tz})`, ...operationHeads].map((head) => (head === 'count' ? right('COUNT') : head.toUpperCase()));
+  const rows = operationRows(operations).map(({ at, cells }) => [local(at, tz), ...cells]);
+  return fittedTable(heads, rows, width).join('\n');
 }

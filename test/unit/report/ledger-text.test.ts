@@ -4,6 +4,7 @@ import { ledgerCsv as csvPieces } from '../../../src/report/ledger/csv.ts';
 import { ledgerHtml as htmlPieces } from '../../../src/report/ledger/html.ts';
 import type { LedgerReport } from '../../../src/model/ledger-report.ts';
 import { byPeriod } from '../../../src/report/ledger/periods.ts';
+import { paddingSentence } from '../../../src/report/ledger/sentences.ts';
 import { mixed as report, reportOf, reportSource, window, withLoss } from '../../support/report/reports.ts';
 
 const ledgerCsv = (...given: Parameters<typeof csvPieces>): string => [...csvPieces(...given)].join('');
@@ -17,16 +18,91 @@ test('by window: a paragraph, an aligned table, sums over the records of the win
     'INCOMPLETE: 1 gap, 1 accepted gap',
     '2 of 4 windows are proven, 1 of them final. 1,431 records collected, each once; 3 of them late. 1 gap, 1 gap accepted by an operator.',
     '',
-    'Source production: frontier 2026-11-19 22:30 UTC, closed until 2026-11-20 00:15 UTC (the windows between wait for a gap)',
-    'FROM (UTC)        TO                STATE             TOTAL  RECEIVED  RECORDS            LATE  siem                    lake      PASSES  RECOUNTS  NEXT RECOUNT',
-    '2026-11-19 22:15  22:30             final               420       420      412               0  all but 2               complete       1    7 of 7  -',
-    '2026-11-19 22:30  23:30             gap (total)           -     1,009    1,000               0  complete                complete       6         1  2026-11-20 05:30',
-    '2026-11-19 23:30  2026-11-20 00:00  accepted (count)    420       420       17               0  complete                complete       1    7 of 7  -',
-    '2026-11-20 00:00  00:00:01          proven                3         3        2  3 (6 h 12 min)  not yet, 1 dead letter  -              1    2 of 7  2026-11-20 06:00:01',
+    'Source production: complete until 2026-11-19 22:30 UTC, read until 2026-11-20 00:15 UTC (the windows between wait for a gap)',
+    'FROM (UTC)        TO                STATE             COUNTED = RECEIVED  RECORDS IN WINDOW            LATE  siem                    lake  PASSES  RECOUNTS  NEXT RECOUNT',
+    '2026-11-19 22:15  22:30             final                      420 = 420                412               0  all but 2               all        1    7 of 7  -',
+    '2026-11-19 22:30  23:30             gap (total)                - ≠ 1,009              1,000               0  all                     all        6         1  2026-11-20 05:30',
+    '2026-11-19 23:30  2026-11-20 00:00  accepted (count)           420 = 420                 17               0  all                     all        1    7 of 7  -',
+    '2026-11-20 00:00  00:00:01          proven                         3 = 3                  2  3 (6 h 12 min)  not yet, 1 dead letter  -          1    2 of 7  2026-11-20 06:00:01',
     'Sum: 4 windows, 1,431 records, 3 late; siem has 3 of 4 windows, without 3 dead letters; lake has each of 3 windows that it owes',
     'Late: 2 within 1h, 1 within 1d; the longest by 6 h 12 min',
     'Collected since the ledger started: 5,000 records = 1,431 in windows + 3,569 outside (window not closed yet, found after the last count, or without a readable time)',
+    '',
+    paddingSentence,
   ]);
+});
+
+describe('on a terminal', () => {
+  const at = (width: number, change: Partial<Parameters<typeof ledgerText>[1]> = {}): string[] =>
+    ledgerText(report, { by: 'window', tz: 'UTC', width, ...change }).split('\n');
+
+  test('from 120 columns on, the recounts go first; then the longest delays, and the sinks share a column', () => {
+    expect(at(180)[4]).toMatch(/ {2}siem +lake {2}PASSES {2}RECOUNTS {2}NEXT RECOUNT$/);
+    const tableAt = (width: number): string[] => {
+      const lines = at(width);
+      return lines.slice(
+        lines.findIndex((line) => line.startsWith('FROM')) - 1,
+        lines.findIndex((line) => line.startsWith('Sum')),
+      );
+    };
+    expect(tableAt(130).map((line) => line.slice(54)).slice(0, 2)).toEqual([
+      'COUNTED =    RECORDS',
+      ' RECEIVED  IN WINDOW            LATE  siem                    lake',
+    ]); // prettier-ignore
+    expect(tableAt(105)).toEqual([
+      '                                              COUNTED =    RECORDS',
+      'FROM (UTC)        TO        STATE              RECEIVED  IN WINDOW  LATE  siem                    lake',
+      '2026-11-19 22:15  22:30     final             420 = 420        412     0  all but 2               all',
+      '2026-11-19 22:30  23:30     gap (total)       - ≠ 1,009      1,000     0  all                     all',
+      '2026-11-19 23:30  00:00     accepted (count)  420 = 420         17     0  all                     all',
+      '2026-11-20 00:00  00:00:01  proven                3 = 3          2     3  not yet, 1 dead letter  -',
+    ]);
+    expect(tableAt(80).slice(-2)).toEqual([
+      '2026-11-20 00:00  00:00:01  proven                3 = 3          2     3',
+      '  siem: not yet, 1 dead letter',
+    ]); // prettier-ignore
+  });
+
+  test('no line is wider than the terminal, and no number is lost', () => {
+    const operations = ['22:30', '22:45'].map((clock) => ({
+      ...{ at: '2026-11-19T23:00:00Z', actor: 'j.doe', operation: 'gaps retry' },
+      detail: { source: 'production', from: `2026-11-19T${clock}:00Z`, to: '2026-11-19T23:00:00Z', gapReason: 'reread', reason: '' },
+    }));
+    for (const by of ['window', 'day', 'month'] as const)
+      for (const width of [80, 90, 119]) {
+        const lines = ledgerText({ ...report, operations }, { by, tz: 'UTC', width }).split('\n');
+        expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(width);
+        const text = lines.join(' ').replace(/ +/g, ' ');
+        expect(text).toContain(by === 'month' ? 'not ' : 'not yet, 1 dead letter');
+        // Both retries share a row.
+        expect(lines.filter((line) => line.includes('gaps retry'))).toHaveLength(1);
+        expect(text).toContain('between 2026-11-19T22:30:00Z and 2026-11-19T23:00:00Z');
+      }
+  });
+
+  test('the newest windows are listed, and the summary and the sums count all', () => {
+    const lines = at(Infinity, { newest: 1 });
+    expect(lines[1]).toMatch(/^2 of 4 windows are proven/);
+    expect(lines.slice(5, 8)).toEqual([
+      expect.stringMatching(/^2026-11-20 00:00 /),
+      '(the last 1 of 4 windows; the sums count all)',
+      expect.stringMatching(/^Sum: 4 windows, 1,431 records/),
+    ]);
+    expect(at(Infinity, { newest: 4 }).join('\n')).not.toContain('(the last');
+  });
+});
+
+test('numbers of the whole ledger are not printed beside a period', () => {
+  const period = { ...report, from: '2026-11-19T22:15:00Z' };
+  expect(ledgerText(period, { by: 'window', tz: 'UTC' })).not.toContain('Collected since');
+  const page = (of: LedgerReport): string => ledgerHtml(of, { by: 'window', tz: 'UTC', version: '0.1.0' });
+  expect(page(report)).toMatch(/Collected since[^]*outside the counts of windows/);
+  expect(page(period)).not.toMatch(/Collected since|outside the counts of windows/);
+});
+
+test('a final window without a recount was too old for one', () => {
+  const old = [window('2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z', { recounts: 0, recountsDue: 0 })];
+  expect(ledgerText(reportOf([reportSource(old)]), { by: 'window', tz: 'UTC' }).split('\n')[5]).toMatch(/ final .* none due {2}-$/);
 });
 
 test('a lost window is lost, not in transit; so is its day', () => {
@@ -36,7 +112,7 @@ test('a lost window is lost, not in transit; so is its day', () => {
       .filter((line) => line.startsWith('2026-'))
       .map((line) => line.split(/ {2,}/).at(-4) ?? '');
   expect([cells('window'), cells('day')]).toEqual([
-    ['complete', 'lost, 1 dead letter', 'not yet'],
+    ['all', 'lost, 1 dead letter', 'not yet'],
     ['lost, 1 dead letter', 'not yet'],
   ]);
   expect(ledgerText(withLoss, { by: 'window', tz: 'UTC' })).toContain('; siem has 1 of 3 windows (1 lost), without 1 dead letter\n');
@@ -68,9 +144,9 @@ test('by day in a zone where windows cross midnight: the report states how many'
 test('by day in another zone: a window belongs to the day in which it starts there', () => {
   // Berlin is one hour ahead in November: 22:15Z is still the 19th, 23:30Z is the 20th.
   expect(ledgerText(report, { by: 'day', tz: 'Europe/Berlin' }).split('\n').slice(4, 7)).toEqual([
-    'DAY (Europe/Berlin)  FROM   TO                STATE               WINDOWS  RECORDS            LATE  siem                    lake      PASSES  RECOUNTS  NEXT RECOUNT',
-    '2026-11-19           23:15  2026-11-20 00:30  1 gap (total)             2    1,412               0  all but 2               complete       7         8  2026-11-20 06:30',
-    '2026-11-20           00:30  01:00:01          1 accepted (count)        2       19  3 (6 h 12 min)  not yet, 1 dead letter  not yet        2   9 of 14  2026-11-20 07:00:01',
+    'DAY (Europe/Berlin)  FROM   TO                STATE               WINDOWS  RECORDS            LATE  siem                    lake     PASSES  RECOUNTS  NEXT RECOUNT',
+    '2026-11-19           23:15  2026-11-20 00:30  1 gap (total)             2    1,412               0  all but 2               all           7         8  2026-11-20 06:30',
+    '2026-11-20           00:30  01:00:01          1 accepted (count)        2       19  3 (6 h 12 min)  not yet, 1 dead letter  not yet       2   9 of 14  2026-11-20 07:00:01',
   ]);
 });
 
@@ -129,7 +205,7 @@ test('a complete report is marked as complete, with colour only on request', () 
     'COMPLETE AND DELIVERED',
     '1 of 1 window is proven, 1 of them final. 412 records collected, each once; 0 of them late. No gap.',
   ]);
-  expect(text).toContain('Source production: frontier 2026-11-19 22:30 UTC\n');
+  expect(text).toContain('Source production: complete until 2026-11-19 22:30 UTC\n');
   expect(text).not.toContain('\u001b');
   const painted = (change: Partial<LedgerReport>): string =>
     ledgerText({ ...complete, ...change }, { by: 'window', tz: 'UTC', color: true }).split('\n')[0] ?? '';
@@ -148,7 +224,7 @@ test('a proven window that changed since is marked', () => {
   const changed = [window('2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z', { reason: 'shrunk' })];
   const text = ledgerText(reportOf([reportSource(changed, { id: 'a', frontier: null, closedUntil: null })]), { by: 'window', tz: 'UTC' });
   expect(text).toContain('1 proven window changed later (reread, shrunk); see STATE.');
-  expect(text).toContain('Source a: frontier not started');
+  expect(text).toContain('Source a: not started');
 });
 
 test('uncovered time, suspensions and operations follow the windows, each on one escaped line', () => {
@@ -174,8 +250,8 @@ test('uncovered time, suspensions and operations follow the windows, each on one
     'Not covered: 2026-11-19 22:30–2026-11-20 00:00 UTC, the daemon is not running',
     '2026-11-19 22:20 suspension started, fields, userNetwork\\u000ais gone\\u001b[31m',
     '',
-    'CHANGED (UTC)     ACTOR (NOT AUTHENTICATED)  OPERATION    DETAILS',
-    '2026-11-19 22:25  j.doe                      gaps accept  source production, reason ticket\\u000a4711',
+    'CHANGED (UTC)     ACTOR (NOT AUTHENTICATED)  OPERATION    SOURCE OR SINK  COUNT  OUTCOME  REASON            DETAIL',
+    '2026-11-19 22:25  j.doe                      gaps accept  production          1  done     ticket\\u000a4711',
   ]);
 });
 
@@ -190,7 +266,7 @@ describe('without a window', () => {
     expect(ledgerText(beside, options).split('\n')[1]).toBe(
       '1 of 1 window is proven, 1 of them final. 412 records collected, each once; 0 of them late. No gap. Nothing is proven for second: no window is closed in this period.',
     );
-    expect(ledgerText(beside, options)).toContain('Source second: frontier not started');
+    expect(ledgerText(beside, options)).toContain('Source second: not started');
     for (const by of ['window', 'day', 'month'] as const) {
       const [, head = '', , row, ...others] = ledgerCsv(beside, by, 'UTC').split('\r\n');
       const names = head.split(',');

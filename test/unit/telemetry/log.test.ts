@@ -56,7 +56,7 @@ function writeAny(log: ComponentLog, event: LogEventCode, fields: object): void 
 
 test('a JSON line has level, time, event, component, fields and message', () => {
   const { root, lines } = start();
-  root.child('collect').write('window.first_proven', { source: 'production', records: 412, next: { from: '14:00' } });
+  root.child('collect').write('window.first_proven', { source: 'production', inWindow: 412, next: { from: '14:00' } });
   expect(lines()).toEqual([
     {
       level: 'info',
@@ -64,7 +64,7 @@ test('a JSON line has level, time, event, component, fields and message', () => 
       event: 'window.first_proven',
       component: 'collect',
       source: 'production',
-      records: 412,
+      inWindow: 412,
       next: { from: '14:00' },
       message: 'first window proven',
     },

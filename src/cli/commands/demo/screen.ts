@@ -13,7 +13,6 @@ import type { Config } from '../../../config/load.ts';
 import { reportSettings } from '../../../daemon/live-status.ts';
 import { openLedgerReport } from '../../../journal/queries/ledger.ts';
 import { snapshotOf, withCoverage } from '../../../journal/queries/snapshot.ts';
-import type { LongLedgerReport } from '../../../model/ledger-report.ts';
 import { counted } from '../../../report/format-time.ts';
 import { presentOf } from '../../../report/completeness.ts';
 import { assessed } from '../../../report/summary.ts';
@@ -24,6 +23,7 @@ import { version } from '../../../version.ts';
 import { denialLine, type Denial } from './line.ts';
 import { usesColor, widthOf, type Io } from '../../io.ts';
 import { byId } from '../../not-found.ts';
+import { wrapped } from '../../../report/text-table.ts';
 import { verifyText } from '../archive/verify-text.ts';
 import { readState } from '../../state-access.ts';
 import { ledgerText } from '../../../report/ledger/text.ts';
@@ -51,15 +51,20 @@ export class DemoScreen {
     this.#io.stdout.write(`${line}\n`);
   }
 
+  /** @param line  without colours */
+  #wrap(line: string): void {
+    for (const part of wrapped(line, widthOf(this.#io.stdout, Infinity), Infinity, '  ')) this.say(part);
+  }
+
   logFile(): { write(line: string): boolean } {
     const stream = createWriteStream(join(this.#directory, 'waybill.log'), { flags: 'a', mode: 0o600 });
     return { write: (line) => stream.write(line) };
   }
 
   begin(baseUrl: string, file: string): void {
-    this.say(`The service listens on ${baseUrl}:`);
-    this.say('1,500 records of the last minute, 25 a second, one in twenty up to 8 s late.');
-    this.say(`Configuration ${file}; events and log in the same directory.`);
+    this.#wrap(`The service listens on ${baseUrl}:`);
+    this.#wrap('1,500 records of the last minute, 25 a second, one in twenty shown up to 8 s late: the next recount finds it.');
+    this.#wrap(`Configuration ${file}; events and log in the same directory.`);
   }
 
   listens(addresses: readonly string[]): void {
@@ -107,10 +112,10 @@ export class DemoScreen {
     const [key] = signingKeysOf(archive, 'archive');
     const origin = await originOf(store);
     if (origin === undefined) this.say('The archive has no segment yet: use a longer --for to see it verified.');
-    else for (const line of verifyText(await verifyArchive(store, [signerOf(origin, key)]), false)) this.say(line);
+    else for (const line of verifyText(await verifyArchive(store, [signerOf(origin, key)]), false)) this.#wrap(line);
     this.say('');
-    this.say(`Ended. The files stay in ${this.#directory}: events.ndjson, archive, waybill.log, waybill.yaml, state.`);
-    this.say(`Again: waybill archive verify --config ${join(this.#directory, 'waybill.yaml')} --sink archive`);
+    this.#wrap(`Ended. The files stay in ${this.#directory}: events.ndjson, archive, waybill.log, waybill.yaml, state.`);
+    this.#wrap(`Again: waybill archive verify --config ${join(this.#directory, 'waybill.yaml')} --sink archive`);
     this.say('Next: waybill init elasticsearch|splunk|kafka|syslog|file|archive > waybill.yaml');
   }
 
@@ -131,14 +136,15 @@ export class DemoScreen {
       const { report, found } = assessed(reading, { now, from: undefined, to: undefined }, presentOf(snapshot), 'UTC');
       if (found.windows < minWindows) return;
       this.say('');
-      this.say([...ledgerText(lastWindows(report), { by: 'window', tz: 'UTC', color: this.#color })].join('').trimEnd());
-      const whole = found.windows;
-      if (whole > windowsShown)
-        this.say(
-          this.#dim(
-            `(the last ${windowsShown} of ${whole} windows; waybill ledger --config ${join(this.#directory, 'waybill.yaml')} shows all)`,
-          ),
-        );
+      const options = {
+        by: 'window',
+        tz: 'UTC',
+        color: this.#color,
+        width: widthOf(this.#io.stdout, Infinity),
+        newest: windowsShown,
+      } as const;
+      this.say([...ledgerText(report, options)].join('').trimEnd());
+      if (found.windows > windowsShown) this.#wrap(`All windows: waybill ledger --config ${join(this.#directory, 'waybill.yaml')}`);
       this.say('');
     });
   }
@@ -150,11 +156,6 @@ export class DemoScreen {
   #red(text: string): string {
     return this.#color ? `\u001b[31m${text}\u001b[0m` : text;
   }
-}
-
-/** The report with only its last windows, which its sums then cover. */
-function lastWindows(report: LongLedgerReport): LongLedgerReport {
-  return { ...report, sources: report.sources.map((source) => ({ ...source, windows: [...source.windows].slice(-windowsShown) })) };
 }
 
 /** The complete lines after `offset`, and the offset of the next. */
