@@ -678,6 +678,24 @@ export const mutants: readonly Mutant[] = [
     changes: { 'stream-end': remove, 'tcp-end': '$(thenStatement)' },
   },
   {
+    name: 'syslog-unwatched',
+    what: 'a connection is ended as soon as the kernel of the receiver has all bytes',
+    suite: syslog,
+    changes: { watch: remove },
+  },
+  {
+    name: 'syslog-late-end',
+    what: 'an end of the connection confirms a batch, however late it is',
+    suite: syslog,
+    changes: { 'late-end': 'return;' },
+  },
+  {
+    name: 'syslog-short-watch',
+    what: 'after an end that confirmed nothing, the next connection is watched no longer',
+    suite: syslog,
+    changes: { 'longer-watch': remove },
+  },
+  {
     name: 'reset-confirms',
     what: 'a reset after the end of the stream confirms messages',
     suite: syslog,

@@ -1,6 +1,6 @@
 /**
- * Syslog over TCP and TLS. With `confirm: close`, each batch has a separate connection, and is delivered when the receiver has read
- * everything and closed it. With `confirm: none`, a batch is delivered when it is in the send buffer of the local kernel.
+ * Syslog over TCP and TLS. With `confirm: close`, each batch has a separate connection, and is delivered when the receiver keeps it open
+ * until the client ends it, and then ends it too. With `confirm: none`, a batch is delivered when it is in the send buffer of the local kernel.
  */
 import { WaybillError } from '../../errors.ts';
 import type { Batch, OnProgress, Sink, DeliveryResult } from '../../model/sink.ts';
@@ -16,12 +16,31 @@ import { hangUp, happened, quietMs, sendQueueEmpty, written, type Dialer, type L
 const closeMs = 60_000;
 /** The maximum wait for a connection without data, ms. */
 const closeEmptyMs = 10_000;
+/**
+ * Limits of the time that a receiver must keep a connection open once it has all bytes, ms, after a connection that confirmed nothing. It is
+ * twice the time after which that one ended, and `quietMs` otherwise. A proxy ends a connection by itself when the receiver behind it is
+ * down: nginx at once, HAProxy at once or after 3 s, others after the timeout of their own connection.
+ */
+const minDoubtMs = 1_250;
+const maxDoubtMs = 24_000;
+/** A receiver that has read a batch ends the connection within this time, ms. A slow one may take as long as for reading. */
+const promptMs = 500;
+
+/** What the connections of a sink have shown: kept while the sink is closed and opened again. */
+interface Experience {
+  /** ms that the next connection must stay open. */
+  watchMs: number;
+  hasDelivered: boolean;
+}
+
+const experiences = new WeakMap<SinkContext, Experience>();
 
 export class StreamSink implements Sink {
   readonly #settings: SyslogSettings;
   readonly #context: SinkContext;
   readonly #dialer: Dialer;
   readonly #header: Header;
+  readonly #experience: Experience;
   /** The connection for all batches, with `confirm: none`. */
   #line: Line | undefined;
 
@@ -39,6 +58,9 @@ export class StreamSink implements Sink {
     this.#context = context;
     this.#dialer = dialerOf(settings, context);
     this.#header = new Header(headerOf(settings));
+    this.#experience = experiences.get(context) ?? { watchMs: quietMs, hasDelivered: false };
+    experiences.set(context, this.#experience);
+    this.#dialer.hasDelivered = this.#experience.hasDelivered;
   }
 
   async send({ messages }: Batch, signal: AbortSignal, onProgress: OnProgress = () => undefined): Promise<DeliveryResult> {
@@ -58,16 +80,19 @@ export class StreamSink implements Sink {
 
   /**
    * Sends a batch on a separate connection. The batch is delivered when the kernel has sent everything,
-   * the client ended first, and the receiver then ended its side in TLS and TCP without an error. A
-   * receiver that closes with unread bytes causes a reset. A receiver that ends first may have read less.
+   * the receiver kept the connection open for a while, the client ended first, and the receiver then soon
+   * ended its side in TLS and TCP without an error. A receiver that closes with unread bytes causes a reset.
+   * One that ends first, or late, may be a proxy whose receiver has read nothing.
    */
   async #confirmed(frames: readonly Uint8Array[], signal: AbortSignal, reads: () => void): Promise<void> {
     const { clock } = this.#context;
+    const began = clock.monotonic();
     const line = await this.#dialer.connect(signal);
     const { stream, tcp } = line;
     const over = new AbortController();
     const either = AbortSignal.any([signal, over.signal]);
     let isEnding = false;
+    let readAt = Infinity;
     const result = new Promise<void>((resolve, reject) => {
       stream.once('error', /* mutant: stream-error */ reject);
       tcp.once('error', /* mutant: tcp-error */ reject);
@@ -89,7 +114,11 @@ export class StreamSink implements Sink {
     try {
       await Promise.race([written(stream, frames, signal, reads), result]);
       await Promise.race([sendQueueEmpty(tcp, clock, either, reads), result]);
+      readAt = clock.monotonic();
+      // mutant: watch
+      await Promise.race([clock.sleep(this.#experience.watchMs, either), result]);
       isEnding = true;
+      const endedAt = clock.monotonic();
       stream.end();
       const late = clock.sleep(closeMs, either).then(() => {
         const message = `the receiver of "${this.#settings.address}" of sink "${this.#context.id}" did not end the connection within ${closeMs / 1_000} s`;
@@ -97,14 +126,38 @@ export class StreamSink implements Sink {
       });
       late.catch(() => undefined);
       await Promise.race([result, late]);
-      this.#dialer.hasDelivered = true;
+      this.#prompt(clock.monotonic() - endedAt, Math.max(promptMs, readAt - began));
+      this.#learn(Math.max(quietMs, this.#experience.watchMs / 2), true);
     } catch (thrown) {
       signal.throwIfAborted();
+      // mutant: longer-watch
+      this.#learn(this.#watchAfter(clock.monotonic() - readAt), this.#experience.hasDelivered);
       throw await this.#dialer.ended(thrown, line, clock);
     } finally {
       over.abort(new WaybillError('aborted', 'the connection is closed'));
       hangUp(line);
     }
+  }
+
+  /** @throws WaybillError `sink_outcome_unknown` when the receiver ended the connection later than one that only had to close it */
+  #prompt(afterMs: number, maxMs: number): void {
+    // mutant: late-end
+    if (afterMs <= maxMs) return;
+    const message =
+      `the receiver of "${this.#settings.address}" of sink "${this.#context.id}" ended the connection ${Math.round(afterMs)} ms after Waybill did: ` +
+      'that confirms nothing, because a proxy whose receiver is down does the same; through a proxy, only relp:// confirms messages';
+    throw new WaybillError('sink_outcome_unknown', message, { isLate: true });
+  }
+
+  /** @param tookMs  time until the receiver ended the connection, since it had all bytes */
+  #watchAfter(tookMs: number): number {
+    const { watchMs } = this.#experience;
+    return Math.min(Math.max(minDoubtMs, tookMs < watchMs ? Math.min(watchMs, 2 * tookMs) : 2 * tookMs), maxDoubtMs);
+  }
+
+  #learn(watchMs: number, hasDelivered: boolean): void {
+    Object.assign(this.#experience, { watchMs, hasDelivered });
+    this.#dialer.hasDelivered = hasDelivered;
   }
 
   async #written(frames: readonly Uint8Array[], signal: AbortSignal, reads: () => void): Promise<void> {

@@ -262,6 +262,75 @@ describe('a batch is a connection (confirm: close)', () => {
     expect(receiver.messages).toHaveLength(3);
   });
 
+  /** A sink whose waits are recorded, by a clock that the test can advance. `onWatch` is called when a watch begins. */
+  const watching = async (receiver: StreamReceiver) => {
+    const asked: number[] = [];
+    const own = { advanced: 0, onWatch: (): void => undefined };
+    const sleep: Clock['sleep'] = (ms, signal) => {
+      // 5 ms: the interval at which the sink looks at the send queue; 60 s: the wait for the end.
+      if (ms === 5 || ms === 60_000) return systemClock.sleep(ms, signal);
+      asked.push(ms);
+      own.onWatch();
+      // A receiver that ends the connection in this time does so at once: a machine under load may need longer to show it.
+      return systemClock.sleep(Math.min(ms, 300), signal);
+    };
+    const clock: Clock = { ...systemClock, sleep, monotonic: () => systemClock.monotonic() + own.advanced };
+    const context = contextOf('siem', { clock, ca: pem(authority.cert) });
+    const address = `tcp://127.0.0.1:${receiver.port}`;
+    const send = async (count: number) => {
+      await using sink = await syslog.open(settingsOf(address), context, new ModelKept(), never);
+      return sink.send(batchOf(messages(1, count)), never);
+    };
+    return { send, asked, own };
+  };
+
+  test('a proxy that reads all and ends the connection by itself has swallowed the batch', async () => {
+    await using receiver = await new StreamReceiver().listen();
+    const { send, own } = await watching(receiver);
+    receiver.ending = 'swallow';
+    own.onWatch = () => receiver.swallow();
+    const thrown = await errorOf(send(3));
+    expect(codeOf(thrown)).toBe('sink_outcome_unknown');
+    expect(messageOf(thrown)).toContain('closed the connection before the end of the batch');
+    expect(receiver.messages).toEqual([]);
+    receiver.ending = 'end';
+    own.onWatch = () => undefined;
+    expect(await send(3)).toEqual({ rejections: [] });
+    expect(receiver.messages).toHaveLength(3);
+  });
+
+  test('a proxy that ends the connection long after the client has swallowed the batch, and the message names RELP', async () => {
+    await using receiver = await new StreamReceiver().listen();
+    const { send, own } = await watching(receiver);
+    receiver.ending = 'swallow';
+    // HAProxy gives up a receiver that refuses connections after 3 s.
+    receiver.onEnd = () => void (own.advanced += 3_000);
+    const thrown = await errorOf(send(3));
+    expect(codeOf(thrown)).toBe('sink_outcome_unknown');
+    expect(messageOf(thrown)).toMatch(/ended the connection 3\d{3} ms after Waybill did.* only relp:\/\/ confirms messages$/);
+  });
+
+  test('after an end that confirmed nothing, a connection is watched for longer, until batches are confirmed again', async () => {
+    await using receiver = await new StreamReceiver().listen();
+    const { send, asked, own } = await watching(receiver);
+    await send(1);
+    receiver.ending = 'swallow';
+    own.onWatch = () => receiver.swallow();
+    await errorOf(send(1));
+    await errorOf(send(1));
+    receiver.ending = 'end';
+    own.onWatch = () => undefined;
+    for (let i = 0; i < 4; i += 1) await send(1);
+    expect(asked).toEqual([250, 250, 1_250, 1_250, 625, 312.5, 250]);
+    // Later than the watch: twice that time next.
+    receiver.onEnd = () => void (own.advanced += 4_000);
+    await errorOf(send(1));
+    receiver.onEnd = () => undefined;
+    await send(1);
+    expect(asked.at(-1)).toBeGreaterThan(8_000);
+    expect(asked.at(-1)).toBeLessThan(16_000);
+  });
+
   test('a slow receiver still makes progress', async () => {
     let read = 0;
     const server = createServer({ allowHalfOpen: true }, (socket) => {

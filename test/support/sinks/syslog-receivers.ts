@@ -12,8 +12,11 @@ import type { TlsOptions } from 'node:tls';
 import { readFrames, readRelp, readSyslog } from './syslog-reader.ts';
 import type { RelpFrame, SyslogMessage } from './syslog-reader.ts';
 
-/** How a connection ends after all received data was read. */
-type Ending = 'end' | 'reset' | 'end before the sender' | 'end at once' | 'never';
+/**
+ * How a connection ends after all received data was read. `swallow`: like a proxy whose receiver is down, which has read nothing, and
+ * ends the connection when `StreamReceiver.swallow` is called, or after the sender.
+ */
+type Ending = 'end' | 'reset' | 'end before the sender' | 'end at once' | 'never' | 'swallow';
 
 /**
  * Closes like a process that dies with unread bytes: with a TCP reset, and without a TLS close
@@ -79,6 +82,8 @@ export class StreamReceiver extends TcpReceiver {
   readonly messages: SyslogMessage[] = [];
   readonly frames: Buffer[] = [];
   ending: Ending = 'end';
+  /** Called before the receiver ends a connection with data after the sender. */
+  onEnd: () => void = () => undefined;
   readonly #framing: 'octet-counting' | 'newline';
 
   constructor(framing: 'octet-counting' | 'newline' = 'octet-counting', tls?: TlsOptions) {
@@ -86,11 +91,17 @@ export class StreamReceiver extends TcpReceiver {
     this.#framing = framing;
   }
 
+  /** The proxy gives up the connections to its receiver. */
+  swallow(): void {
+    for (const socket of this.sockets) socket.end();
+  }
+
   protected connected(socket: Socket): void {
     let rest: Buffer = Buffer.alloc(0);
     const { ending } = this;
     if (ending === 'end at once') socket.end();
     socket.on('data', (bytes: Buffer) => {
+      if (ending === 'swallow') return;
       try {
         const read = readFrames(this.#framing, Buffer.concat([rest, bytes]));
         rest = read.rest;
@@ -105,6 +116,7 @@ export class StreamReceiver extends TcpReceiver {
       if (ending === 'end before the sender' && this.messages.length > 0) socket.end();
     });
     socket.on('end', () => {
+      if (socket.bytesRead > 0) this.onEnd();
       if (rest.length > 0) this.errors.push(new Error(`${rest.length} bytes are no whole frame`));
       if (ending === 'reset' && this.messages.length > 0) cut(socket);
       else if (ending !== 'never') socket.end();
