@@ -116,6 +116,9 @@ for name in "$@"; do
         rm -rf "$cache/syslog-ng" && mv "$work/root" "$cache/syslog-ng" && rm -rf "$work"
       fi
       ;;
+    haproxy) command -v haproxy >/dev/null || packages haproxy ;;
+    # The proxy of test/servers/syslog-proxies.test.ts; Debian starts its web server on port 80, which no test uses.
+    nginx) [ -e /usr/lib/nginx/modules/ngx_stream_module.so ] || packages nginx-light libnginx-mod-stream ;;
     kcat) command -v kcat >/dev/null || packages kcat ;;
     kafka) kafka 4.4.0 ;;
     kafka-3) kafka 3.9.2 ;;

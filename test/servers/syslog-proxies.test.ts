@@ -7,10 +7,12 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { syslog } from '../../src/sink/syslog/index.ts';
 import type { Message, Sink } from '../../src/model/sink.ts';
-import { batchOf, contextOf, messages, ModelKept } from '../support/sinks/sink-batches.ts';
+import { batchOf, contextOf, message, messages, ModelKept } from '../support/sinks/sink-batches.ts';
 import { readFrames, readSyslog } from '../support/sinks/syslog-reader.ts';
 import { notAsked } from '../support/servers/programs.ts';
 import { freePort } from '../support/servers/ports.ts';
+import { syslogNgLimited, syslogNgMissing } from '../support/servers/syslog-ng.ts';
+import { SyslogReceiver } from '../support/servers/syslog-receiver.ts';
 import { products, TcpProxy } from '../support/servers/tcp-proxy.ts';
 
 const never = new AbortController().signal;
@@ -117,7 +119,7 @@ describe.each(products)('$name', (product) => {
     await reader.start();
     await using proxy = await TcpProxy.start(product, reader.port);
     let deaths = 0;
-    let isOver = false;
+    const over = new AbortController();
     const lives = (async () => {
       for (; deaths < rounds; deaths += 1) {
         await wait(4_000 + Math.random() * 2_000);
@@ -125,18 +127,16 @@ describe.each(products)('$name', (product) => {
         await wait(500 + Math.random() * 500);
         await reader.start();
       }
-      isOver = true;
+      over.abort();
     })();
     const delivered: string[] = [];
     let attempts = 0;
     const each = async (_: unknown, i: number): Promise<void> => {
       const send = senderOf(proxy.port, `deaths-${i}`);
-      let seq = i * 10_000 + 1;
-      while (!isOver) {
+      for (let seq = i * 10_000 + 1; !over.signal.aborted;) {
         const batch = messages(seq, seq + 9);
-        do attempts += 1;
-        while (!(await send(batch)) && !isOver);
-        if (isOver) break;
+        attempts += 1;
+        if (!(await send(batch))) continue;
         delivered.push(...batch.map(({ bytes }) => Buffer.from(bytes).toString()));
         seq += 10;
       }
@@ -149,5 +149,29 @@ describe.each(products)('$name', (product) => {
     expect(delivered.length).toBeGreaterThan(0);
     // The race that remains: the receiver dies between the end of the connection by Waybill and its own.
     expect(lost).toBeLessThanOrEqual(delivered.length / 20);
+  });
+});
+
+describe('syslog-ng', () => {
+  const missing = notAsked() ?? syslogNgMissing();
+
+  test('that closes at a message above its limit confirms no batch with it', { timeout: 600_000 }, async ({ skip }) => {
+    if (missing !== undefined) skip(missing);
+    await using receiver = await SyslogReceiver.start(syslogNgLimited(2_048));
+    const port = Number(new URL(receiver.address('tcp')).port);
+    let attempts = 0;
+    let confirmed = 0;
+    const each = async (_: unknown, i: number): Promise<void> => {
+      const send = senderOf(port, `long-${i}`);
+      const batch = messages(i * 100 + 1, i * 100 + 40).map((one) => (one.seq % 100 === 36 ? message(one.seq, 'x'.repeat(2_900)) : one));
+      const end = performance.now() + rounds * 1_000;
+      while (performance.now() < end) {
+        attempts += 1;
+        if (await send(batch)) confirmed += 1;
+      }
+    };
+    await Promise.all(Array.from({ length: senders }, each));
+    print('syslog-ng, message above log-msg-size', { attempts, confirmed });
+    expect(confirmed).toBe(0);
   });
 });

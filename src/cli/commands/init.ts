@@ -41,7 +41,9 @@ const sinkParts: Readonly<Record<string, string>> = {
   syslog: `  - id: siem
     type: syslog
     format: cef                              # cef, leef, ecs, ocsf or raw: one message a frame
-    address: \${env:WAYBILL_SYSLOG}          # tls://siem.example:6514, or tcp://, udp://, relp://, relp+tls://
+    address: \${env:WAYBILL_SYSLOG}          # relp+tls://siem.example:2514: the receiver confirms each message (rsyslog: imrelp)
+    # Without RELP: tls://siem.example:6514. It cannot confirm that the receiver kept a message, only that it read the connection to its end.
+    # A load balancer before the receiver may lose messages by tcp://, and by tls:// if TLS ends there. udp:// confirms nothing.
     # framing: newline                       # SC4S, Splunk TCP inputs and many appliances; default octet counting (RFC 6587)
     # tls: { ca: /etc/waybill/siem-ca.pem }  # when the certificate of the receiver is not issued by a public CA
 `,

@@ -9,7 +9,7 @@ import type { SinkContext } from '../define.ts';
 import { Header } from './message.ts';
 import { firstLine, RelpSession } from './session.ts';
 import { dialerOf, headerOf, type SyslogSettings } from './settings.ts';
-import { hangUp, type Line } from './socket.ts';
+import { hangUp, sizeHint, type Line } from './socket.ts';
 
 /** Timeout of the response to `close`, ms. Every message was acknowledged before. */
 const closeSessionMs = 1_000;
@@ -53,7 +53,17 @@ export class RelpSink implements Sink {
   async send({ messages }: Batch, signal: AbortSignal, onProgress: OnProgress = () => undefined): Promise<DeliveryResult> {
     using _listener = addAbortListener(signal, () => hangUp(this.#line));
     const data = messages.map((message) => ({ header: this.#header.of(message), bytes: message.bytes }));
-    return this.#resultOf(messages, await this.#session.send(data, onProgress));
+    let certain = 0;
+    const progressed = (count: number): void => onProgress((certain = count));
+    try {
+      return this.#resultOf(messages, await this.#session.send(data, progressed));
+    } catch (thrown) {
+      // Some receivers end the session at a message above their limit.
+      const { header = '', bytes } = data[certain] ?? {};
+      const hint = sizeHint(this.#id, header.length + (bytes?.length ?? 0));
+      if (hint === '' || !(thrown instanceof WaybillError)) throw thrown;
+      throw new WaybillError('sink_outcome_unknown', `${messageOf(thrown)}${hint}`, { cause: thrown });
+    }
   }
 
   /** The result of a fully answered batch: the loop sends rejected messages again. */

@@ -77,8 +77,19 @@ export function headerOf(settings: SyslogSettings): HeaderSettings {
 }
 
 export function dialerOf(settings: SyslogSettings, { id, ca, shown }: SinkContext): Dialer {
-  const { address, tls, fingerprint } = settings;
+  const { address, framing, tls, fingerprint } = settings;
   const { scheme, host, port } = partsOf(address);
   const isSecure = scheme === 'tls' || scheme === 'relp+tls';
-  return new Dialer({ id, address, host, port, isSecure, tls, fingerprint: fingerprint?.replaceAll(':', '').toLowerCase(), ca, shown });
+  return new Dialer({
+    id,
+    address,
+    host,
+    port,
+    isSecure,
+    framing,
+    tls,
+    fingerprint: fingerprint?.replaceAll(':', '').toLowerCase(),
+    ca,
+    shown,
+  });
 }

@@ -16,6 +16,7 @@ interface Target {
   readonly host: string;
   readonly port: number;
   readonly isSecure: boolean;
+  readonly framing: 'octet-counting' | 'newline';
   readonly tls: TlsSettings | undefined;
   /** SHA-256 of the only trusted certificate: 64 hex digits in lower case. */
   readonly fingerprint: string | undefined;
@@ -52,6 +53,8 @@ export class Dialer {
   #peer: Peer | undefined;
   /** The receiver has accepted data: the settings are correct. */
   hasDelivered = false;
+  /** The longest frame of the batch that is sent. */
+  longestBytes = 0;
   /** The error that ended the last connection after its handshake. */
   #failure: Error | undefined;
 
@@ -171,12 +174,14 @@ export class Dialer {
     );
   }
 
-  /** A receiver with TLS ends a plain text connection without an error message. */
+  /** A receiver ends a connection without an error message for many reasons. */
   #hint(): string {
-    const { id, isSecure, address } = this.target;
-    if (this.hasDelivered) return '';
-    if (isSecure) return `; ${this.endedEarly}`;
-    return `; sinks.${id}.address begins with ${address.split(':')[0] ?? ''}: perhaps the port speaks TLS`;
+    const { id, isSecure, address, framing } = this.target;
+    const size = sizeHint(id, this.longestBytes);
+    if (this.hasDelivered) return size;
+    const other = `it may expect framing: ${framing === 'newline' ? 'octet-counting' : 'newline'} (sinks.${id}.framing)`;
+    if (isSecure) return `; ${this.endedEarly}, or ${other}${size}`;
+    return `; sinks.${id}.address begins with ${address.split(':')[0] ?? ''}: perhaps the port speaks TLS, or ${other}${size}`;
   }
 
   #secure(tcp: Socket): TLSSocket {
@@ -223,8 +228,8 @@ export class Dialer {
   }
 }
 
-/** The error with which the receiver ended an unused connection; undefined when the receiver keeps it open for `quietMs`. */
-async function endOf({ stream, tcp }: Line, clock: Clock, signal: AbortSignal): Promise<Error | undefined> {
+/** The error with which the receiver ended a connection without messages; undefined when it keeps the connection open for `quietMs`. */
+export async function endOf({ stream, tcp }: Line, clock: Clock, signal: AbortSignal): Promise<Error | undefined> {
   const over = new AbortController();
   const either = AbortSignal.any([signal, over.signal]);
   const closed = (): Error => new Error('the receiver closed the connection');
@@ -242,6 +247,14 @@ async function endOf({ stream, tcp }: Line, clock: Clock, signal: AbortSignal): 
   } finally {
     over.abort(new WaybillError('aborted', 'the connection was watched long enough'));
   }
+}
+
+/** Receivers should accept this size (RFC 5424 section 6.1). */
+const usualBytes = 2_048;
+
+/** A hint at the limit of the receiver, for a connection that ended at a message of this size. */
+export function sizeHint(id: string, bytes: number): string {
+  return bytes > usualBytes ? `; a message of ${bytes} bytes may be longer than the receiver accepts (sinks.${id}.maxBytes)` : '';
 }
 
 /** Resolves at the event. Rejects when the connection ends first, or with the signal's reason. */

@@ -7,7 +7,7 @@ import type { Batch, OnProgress, Sink, DeliveryResult } from '../../model/sink.t
 import { error, ok, type Finding, type SinkContext } from '../define.ts';
 import { frame, Header } from './message.ts';
 import { dialerOf, headerOf, type SyslogSettings } from './settings.ts';
-import { hangUp, happened, quietMs, sendQueueEmpty, written, type Dialer, type Line } from './socket.ts';
+import { endOf, hangUp, happened, quietMs, sendQueueEmpty, written, type Dialer, type Line } from './socket.ts';
 
 /**
  * ms to wait until the receiver closes its side of the connection after the client has closed its
@@ -87,6 +87,7 @@ export class StreamSink implements Sink {
   async #confirmed(frames: readonly Uint8Array[], signal: AbortSignal, reads: () => void): Promise<void> {
     const { clock } = this.#context;
     const began = clock.monotonic();
+    this.#dialer.longestBytes = frames.reduce((longest, { length }) => Math.max(longest, length), 0);
     const line = await this.#dialer.connect(signal);
     const { stream, tcp } = line;
     const over = new AbortController();
@@ -185,43 +186,56 @@ export class StreamSink implements Sink {
   }
 }
 
-/** Opens and ends an empty connection. @returns how the receiver ended its side */
+/** Opens and ends a connection without a message. @returns how the receiver ended its side */
 export async function checkStream(settings: SyslogSettings, context: SinkContext, signal: AbortSignal): Promise<Finding> {
   const dialer = dialerOf(settings, context);
   const line = await dialer.connect(signal);
-  const { stream, tcp } = line;
-  const { address } = settings;
-  const { peer } = dialer;
-  const shown = peer === undefined ? '' : `, certificate of '${peer.subject}' issued by '${peer.issuer}'`;
+  const { address, confirm, framing } = settings;
+  const { clock, id } = context;
+  const { isSecure } = dialer.target;
+  const shown = dialer.peer === undefined ? '' : `, certificate of '${dialer.peer.subject}' issued by '${dialer.peer.issuer}'`;
+  const again = '; with "confirm" set to "close", Waybill would send every batch again';
   const over = new AbortController();
   try {
-    stream.resume();
-    const ended = happened(tcp, 'end', signal);
-    ended.catch(() => undefined);
-    const silent = context.clock.sleep(quietMs, AbortSignal.any([signal, over.signal])).then(() => 'silent' as const);
-    silent.catch(() => undefined);
-    if ((await Promise.race([ended, happened(stream, 'end', signal), silent])) !== 'silent') {
+    const early = await endOf(line, clock, signal);
+    if (early !== undefined) {
       const message = `"${address}" is reachable${shown}, but ends the connection before Waybill sends anything`;
-      if (dialer.target.isSecure) {
-        const cause = await dialer.ended(new Error('the receiver closed the connection'), line, context.clock);
-        if (cause.code === 'sink_blocked') throw cause;
-        return error(`${message}: ${dialer.endedEarly}`, `sinks.${context.id}.tls.cert`);
-      }
-      return settings.confirm === 'none'
-        ? error(message, `sinks.${context.id}.address`)
-        : error(`${message}; with "confirm" set to "close", Waybill would send every batch again`, `sinks.${context.id}.confirm`);
+      const cause = await dialer.ended(early, line, clock);
+      if (isSecure && cause.code === 'sink_blocked') throw cause;
+      if (isSecure) return error(`${message}: ${dialer.endedEarly}`, `sinks.${id}.tls.cert`);
+      return confirm === 'none' ? error(message, `sinks.${id}.address`) : error(`${message}${again}`, `sinks.${id}.confirm`);
     }
-    stream.end();
-    const late = context.clock.sleep(closeEmptyMs, AbortSignal.any([signal, over.signal])).then(() => 'late' as const);
-    late.catch(() => undefined);
-    const seen = await Promise.race([ended.then(() => 'ended' as const), late]);
-    if (seen === 'ended') return ok(`"${address}" is reachable, and ends a connection that Waybill ended${shown}`);
-    const message = `"${address}" is reachable${shown}, but does not close a connection within ${closeEmptyMs / 1_000} s after Waybill ended it; with "confirm" set to "close", Waybill would send every batch again`;
-    return settings.confirm === 'none' ? ok(`"${address}" is reachable${shown}`) : error(message, `sinks.${context.id}.confirm`);
+    if (framing === 'newline') {
+      // No message: a receiver that expects lines skips an empty one, and a receiver that counts octets ends the connection.
+      line.stream.write('\n');
+      if ((await endOf(line, clock, signal)) !== undefined) {
+        const message = `"${address}" is reachable${shown}, but ends the connection at a line break: it expects "framing" to be "octet-counting"`;
+        return error(message, `sinks.${id}.framing`);
+      }
+    }
+    const from = clock.monotonic();
+    const ended = happened(line.tcp, 'end', signal).then(() => true);
+    line.stream.end();
+    const late = clock.sleep(closeEmptyMs, AbortSignal.any([signal, over.signal])).then(() => false);
+    const isEnded = await Promise.race([ended, late]);
+    const tookMs = Math.round(clock.monotonic() - from);
+    if (confirm === 'none') return ok(`"${address}" is reachable${shown}`);
+    if (isEnded && tookMs <= promptMs)
+      return ok(`"${address}" is reachable, and ends a connection that Waybill ended${shown}; ${caveat(isSecure)}`);
+    const took = isEnded ? `ended a connection only ${tookMs} ms` : `does not close a connection within ${closeEmptyMs / 1_000} s`;
+    return error(
+      `"${address}" is reachable${shown}, but ${took} after Waybill ended it, as a proxy does whose receiver is down${again}`,
+      `sinks.${id}.confirm`,
+    );
   } catch (thrown) {
-    throw await dialer.ended(thrown, line, context.clock);
+    throw await dialer.ended(thrown, line, clock);
   } finally {
     over.abort(new WaybillError('aborted', 'the connection is closed'));
     hangUp(line);
   }
+}
+
+function caveat(isSecure: boolean): string {
+  const where = isSecure ? 'ends TLS before the receiver' : 'stands before the receiver';
+  return `this confirms that the receiver read a batch only if no proxy or load balancer ${where}; relp:// confirms each message`;
 }

@@ -263,7 +263,7 @@ describe('a batch is a connection (confirm: close)', () => {
   });
 
   /** A sink whose waits are recorded, by a clock that the test can advance. `onWatch` is called when a watch begins. */
-  const watching = async (receiver: StreamReceiver) => {
+  const watching = (receiver: StreamReceiver, scheme = 'tcp') => {
     const asked: number[] = [];
     const own = { advanced: 0, onWatch: (): void => undefined };
     const sleep: Clock['sleep'] = (ms, signal) => {
@@ -276,17 +276,17 @@ describe('a batch is a connection (confirm: close)', () => {
     };
     const clock: Clock = { ...systemClock, sleep, monotonic: () => systemClock.monotonic() + own.advanced };
     const context = contextOf('siem', { clock, ca: pem(authority.cert) });
-    const address = `tcp://127.0.0.1:${receiver.port}`;
+    const address = `${scheme}://127.0.0.1:${receiver.port}`;
     const send = async (count: number) => {
       await using sink = await syslog.open(settingsOf(address), context, new ModelKept(), never);
-      return sink.send(batchOf(messages(1, count)), never);
+      return await sink.send(batchOf(messages(1, count)), never);
     };
     return { send, asked, own };
   };
 
-  test('a proxy that reads all and ends the connection by itself has swallowed the batch', async () => {
-    await using receiver = await new StreamReceiver().listen();
-    const { send, own } = await watching(receiver);
+  test.each(['tcp', 'tls'])('%s: a proxy that reads all and ends the connection by itself has swallowed the batch', async (scheme) => {
+    await using receiver = await new StreamReceiver('octet-counting', scheme === 'tls' ? served : undefined).listen();
+    const { send, own } = watching(receiver, scheme);
     receiver.ending = 'swallow';
     own.onWatch = () => receiver.swallow();
     const thrown = await errorOf(send(3));
@@ -301,7 +301,7 @@ describe('a batch is a connection (confirm: close)', () => {
 
   test('a proxy that ends the connection long after the client has swallowed the batch, and the message names RELP', async () => {
     await using receiver = await new StreamReceiver().listen();
-    const { send, own } = await watching(receiver);
+    const { send, own } = watching(receiver);
     receiver.ending = 'swallow';
     // HAProxy gives up a receiver that refuses connections after 3 s.
     receiver.onEnd = () => void (own.advanced += 3_000);
@@ -312,7 +312,7 @@ describe('a batch is a connection (confirm: close)', () => {
 
   test('after an end that confirmed nothing, a connection is watched for longer, until batches are confirmed again', async () => {
     await using receiver = await new StreamReceiver().listen();
-    const { send, asked, own } = await watching(receiver);
+    const { send, asked, own } = watching(receiver);
     await send(1);
     receiver.ending = 'swallow';
     own.onWatch = () => receiver.swallow();
@@ -623,7 +623,7 @@ describe('a port that does not match the address', () => {
 
   test('TLS where plain text is expected is reported as likely, until a message was accepted', async () => {
     await using secure = await new StreamReceiver('octet-counting', served).listen();
-    const hint = /; sinks\.siem\.address begins with (relp|tcp): perhaps the port speaks TLS$/;
+    const hint = /; sinks\.siem\.address begins with (relp|tcp): perhaps the port speaks TLS/;
     expect(messageOf(await errorOf(opened(`relp://127.0.0.1:${secure.port}`)))).toMatch(hint);
     await using wrong = await opened(`tcp://127.0.0.1:${secure.port}`);
     expect(messageOf(await errorOf(wrong.send(batchOf(messages(1, 3)), never)))).toMatch(hint);
@@ -742,6 +742,20 @@ describe('RELP', () => {
     expect(codeOf(await errorOf(sink.send(batchOf(messages(1, 20)), never)))).toBe('sink_outcome_unknown');
   });
 
+  test('a receiver that ends the session at a message above its limit: the earlier ones are certain, and the message names maxBytes', async () => {
+    await using receiver = await new RelpReceiver().listen();
+    receiver.maxBytes = 2_048;
+    await using sink = await opened(`relp://127.0.0.1:${receiver.port}`);
+    const batch = messages(1, 10).map((each) => (each.seq === 6 ? message(6, 'x'.repeat(2_900)) : each));
+    const heard: number[] = [];
+    const thrown = await errorOf(sink.send(batchOf(batch), never, (certain) => heard.push(certain)));
+    expect(codeOf(thrown)).toBe('sink_outcome_unknown');
+    expect(messageOf(thrown)).toMatch(
+      /closes the session; a message of 29\d\d bytes may be longer than the receiver accepts \(sinks\.siem\.maxBytes\)$/,
+    );
+    expect(heard.at(-1)).toBe(5);
+  });
+
   test.each([
     'HTTP/1.1 400 Bad Request\r\n\r\n',
     '1 rsp 99999999 x',
@@ -785,6 +799,43 @@ describe('check', () => {
     const setting = (plainSetting: string): string => `sinks.siem.${scheme === 'tls' ? 'tls.cert' : plainSetting}`;
     expect(await find(settingsOf(address))).toMatchObject([{ level: 'error', message, setting: setting('confirm') }]);
     expect((await find(settingsOf(address, { confirm: 'none' })))[0]).toMatchObject({ level: 'error', setting: setting('address') });
+  });
+
+  test('an empty line shows a receiver that counts octets, and is no message for one that expects lines', async () => {
+    await using counting = await new StreamReceiver('octet-counting').listen();
+    const settings = settingsOf(`tcp://127.0.0.1:${counting.port}`, { framing: 'newline' });
+    expect(await find(settings)).toMatchObject([{ level: 'error', setting: 'sinks.siem.framing' }]);
+    await using sink = await opened(settings.address, { framing: 'newline' });
+    expect(messageOf(await errorOf(sink.send(batchOf(messages(1, 3)), never)))).toContain(
+      'it may expect framing: octet-counting (sinks.siem.framing)',
+    );
+    await using lines = await new StreamReceiver('newline').listen();
+    expect(await find({ ...settings, address: `tcp://127.0.0.1:${lines.port}` })).toMatchObject([{ level: 'ok' }]);
+    expect(lines).toMatchObject({ messages: [], errors: [] });
+  });
+
+  test('says what the end of a connection confirms, and finds a proxy that ends it late', async () => {
+    await using receiver = await new StreamReceiver().listen();
+    const address = `tcp://127.0.0.1:${receiver.port}`;
+    expect((await find(settingsOf(address)))[0]?.message).toMatch(
+      /only if no proxy or load balancer stands before the receiver; relp:\/\/ confirms/,
+    );
+    let advanced = 0;
+    const clock: Clock = { ...systemClock, monotonic: () => systemClock.monotonic() + advanced };
+    receiver.onEnd = () => void (advanced += 3_000);
+    expect(await syslog.check(settingsOf(address, { framing: 'newline' }), contextOf('siem', { clock }), never)).toMatchObject([
+      { level: 'error', setting: 'sinks.siem.framing' },
+    ]);
+    await using lines = await new StreamReceiver('newline').listen();
+    lines.onEnd = () => void (advanced += 3_000);
+    const late = settingsOf(`tcp://127.0.0.1:${lines.port}`, { framing: 'newline' });
+    expect(await syslog.check(late, contextOf('siem', { clock }), never)).toMatchObject([
+      {
+        level: 'error',
+        setting: 'sinks.siem.confirm',
+        message: expect.stringContaining('as a proxy does whose receiver is down') as string,
+      },
+    ]);
   });
 
   test('names the setting that weakens the guarantee or prevents delivery', async () => {

@@ -31,6 +31,19 @@ export function rsyslog({ isDurable = false } = {}): Program {
   };
 }
 
+/** With a limit: rsyslog ends a session of RELP at a longer message. */
+export function rsyslogLimited(maxBytes: number): Program {
+  const program = rsyslog();
+  return {
+    ...program,
+    configure: (place) =>
+      program
+        .configure(place)
+        .replace('maxMessageSize="64k"', `maxMessageSize="${maxBytes}"`)
+        .replace('ruleset="relp" maxDataSize="128k"', `ruleset="relp" maxDataSize="${maxBytes}" oversizeMode="abort"`),
+  };
+}
+
 function configuration({ at, ports }: Place, isDurable: boolean): string {
   // No disk queue: after kill -9 it sometimes lacked an acknowledged message ("invalid .qi file",
   // 8.2302).

@@ -42,6 +42,11 @@ export function syslogNgMissing(module?: string): string | undefined {
     : `syslog-ng lacks the module ${module} (test/servers/install.sh syslog-ng)`;
 }
 
+/** With a limit: syslog-ng closes a connection at a longer message. */
+export function syslogNgLimited(maxBytes: number): Program {
+  return { ...syslogNg, configure: (place) => syslogNg.configure(place).replace('log-msg-size(65536)', `log-msg-size(${maxBytes})`) };
+}
+
 export const syslogNg: Program = {
   name: 'syslog-ng',
   ways: ['tcp', 'tls', 'udp'],

@@ -55,12 +55,12 @@ export function readFrames(framing: 'octet-counting' | 'newline', received: Buff
     if (framing === 'newline') {
       const end = rest.indexOf(0x0a);
       if (end < 0) return { frames, rest };
-      frames.push(rest.subarray(0, end));
+      if (end > 0) frames.push(rest.subarray(0, end));
       rest = rest.subarray(end + 1);
       continue;
     }
     const blank = rest.indexOf(0x20);
-    if (blank < 0) return { frames, rest };
+    if (blank < 0 && /^\d*$/.test(rest.subarray(0, 10).toString('latin1'))) return { frames, rest };
     const digits = rest.subarray(0, blank).toString('latin1');
     if (!/^[1-9]\d{0,9}$/.test(digits)) throw new Error(`no length before a frame: ${rest.subarray(0, 60).toString('latin1')}`);
     const end = blank + 1 + Number(digits);

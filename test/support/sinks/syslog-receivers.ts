@@ -132,6 +132,8 @@ export class RelpReceiver extends TcpReceiver {
   opening = '200 OK\nrelp_version=0\nrelp_software=model,1,http://model.invalid\ncommands=syslog';
   /** Delays responses until there are this many, then sends them last to first. */
   reversed = 1;
+  /** Ends the session at a longer message, like librelp with `oversizeMode="abort"`. */
+  maxBytes = Infinity;
   /** Data arrived before the response to `open` was sent. */
   isEager = false;
 
@@ -158,6 +160,10 @@ export class RelpReceiver extends TcpReceiver {
         release();
         socket.write(`${frame.number} rsp 0\n0 serverclose 0\n`);
         socket.end();
+      } else if (frame.command === 'syslog' && frame.data.length > this.maxBytes) {
+        release();
+        socket.end('0 serverclose 0\n');
+        socket.removeAllListeners('data').resume();
       } else if (frame.command === 'syslog') {
         const message = readSyslog(frame.data);
         const answer = this.answer(frame, message);
