@@ -7,6 +7,7 @@ import { lstatSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { Document, Fault } from './document.ts';
 import { memberOf } from './schema-walk.ts';
+import { sideFile } from '../settings/side-file.ts';
 import { unresolved } from '../settings/values.ts';
 
 /**
@@ -23,7 +24,7 @@ const pathKeys: ReadonlyMap<unknown, 'path' | 'directory'> = new Map([
   ['archive', 'directory'],
 ]);
 
-/** Suffixes of the files that a file sink keeps next to its file. */
+/** The files that a file sink keeps for its file. */
 const keptBeside = ['position', 'lock'] as const;
 
 /**
@@ -57,9 +58,9 @@ export function sinkPathFaults({ value }: Document, read: readonly string[]): re
     if (isOwn(place)) return [{ path, message: 'is the state directory or a file in it' }];
     if (key === 'path' && names[index]?.endsWith('/') === true) return [{ path, message: 'ends with a slash: it must name a file' }];
     for (const kept of keptBeside)
-      if (isOwn(`${place}.${kept}`)) return [{ path, message: `needs a ${kept} file next to it, and that path is a file of the state` }];
+      if (isOwn(sideFile(place, kept))) return [{ path, message: `needs a ${kept} file next to it, and that path is a file of the state` }];
     for (const kept of [undefined, ...keptBeside]) {
-      const file = readAt(kept === undefined ? place : `${place}.${kept}`);
+      const file = readAt(kept === undefined ? place : sideFile(place, kept));
       if (file === undefined) continue;
       const what = `${JSON.stringify(file)}, a file of the configuration`;
       return [{ path, message: kept === undefined ? `is ${what}` : `needs a ${kept} file next to it, and that path is ${what}` }];
@@ -67,7 +68,7 @@ export function sinkPathFaults({ value }: Document, read: readonly string[]): re
     const same = at((other, position) => position < index && isSame(other, place));
     if (same >= 0) return [{ path, message: `is also the path of another sink, sinks[${same}]` }];
     for (const kept of keptBeside) {
-      const other = at((each) => isSame(`${each}.${kept}`, place));
+      const other = at((each) => isSame(sideFile(each, kept), place));
       if (other >= 0) return [{ path, message: `is the ${kept} file of another sink, sinks[${other}]` }];
     }
     return [];

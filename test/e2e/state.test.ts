@@ -160,7 +160,7 @@ describe.concurrent('the state', () => {
         await delivered(service, [place.path('siem.ndjson')]);
         const mode = (name: string): string => (statSync(place.path(name)).mode & 0o777).toString(8);
         expect(mode('state')).toBe('700');
-        for (const name of ['state/waybill.db', 'siem.ndjson', 'siem.ndjson.position']) expect(mode(name), name).toBe('600');
+        for (const name of ['state/waybill.db', 'siem.ndjson', '.waybill/siem.ndjson.position']) expect(mode(name), name).toBe('600');
         expect(await first.stop()).toMatchObject({ code: 0 });
 
         const db = new Database(place.path('state/waybill.db'));

@@ -8,6 +8,7 @@ import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import type { Log } from '../../model/telemetry.ts';
+import { sideFile } from '../../settings/side-file.ts';
 import { syncDirectory } from './disk.ts';
 import { kindOfName } from './rotation.ts';
 
@@ -45,8 +46,9 @@ export class Compressor implements AsyncDisposable {
       this.#isDue = false;
       try {
         const folder = dirname(this.#path);
-        const files = (await readdir(folder, { withFileTypes: true })).filter((entry) => entry.isFile()).map(({ name }) => name);
-        for (const name of files) if (kindOfName(this.#path, name) === 'half') await unlink(join(folder, name));
+        const files = await namesIn(folder);
+        const aside = dirname(sideFile(this.#path, ''));
+        for (const name of await namesIn(aside)) if (kindOfName(this.#path, name) === 'half') await unlink(join(aside, name));
         if (!this.#isRequested) continue;
         for (const name of files.sort()) if (kindOfName(this.#path, name) === 'plain') await compress(join(folder, name), signal);
       } catch (error) {
@@ -61,9 +63,13 @@ function hasEnded(signal: AbortSignal): boolean {
   return signal.aborted;
 }
 
+async function namesIn(folder: string): Promise<string[]> {
+  return (await readdir(folder, { withFileTypes: true })).filter((entry) => entry.isFile()).map(({ name }) => name);
+}
+
 async function compress(plain: string, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
-  const half = /* mutant: unfinished-archive */ `${plain}.gz.part`;
+  const half = /* mutant: unfinished-archive */ sideFile(plain, 'gz.part');
   const to = await open(half, constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW, 0o600);
   try {
     const from = createReadStream(plain);

@@ -5,6 +5,7 @@ import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { duration, size } from '../../settings/values.ts';
 import { messageOf } from '../../errors.ts';
+import { sideFile } from '../../settings/side-file.ts';
 import { defineSink, error, ok, warning, type Finding } from '../define.ts';
 import { isAbsent, kindAt, linksWords } from './disk.ts';
 import { rotationProblem } from './rotation.ts';
@@ -49,7 +50,7 @@ export const file = defineSink('file', {
     const tooLong = rotate && rotationProblem(path, compression === 'gzip');
     if (tooLong !== undefined) return [error(`cannot use "${path}" (${setting}): ${tooLong}`, setting)];
     const found: Finding[] = [];
-    for (const each of [path, `${path}.position`, `${path}.lock`]) {
+    for (const each of [path, sideFile(path, 'position'), sideFile(path, 'lock')]) {
       try {
         const kind = await kindAt(each);
         if (kind !== undefined) return [error(`cannot use "${each}" (${setting}): ${kind}`, setting)];

@@ -1,11 +1,12 @@
 /**
- * Ensures that only one process writes a file: the writer holds `<path>.lock`. Each process writes at the end that it knows, so a second
+ * Ensures that only one process writes a file: the writer holds a lock file (settings/side-file.ts). Each process writes at the end that it knows, so a second
  * process would truncate and overwrite lines.
  */
 import { statSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { WaybillError, messageOf } from '../../errors.ts';
+import { sideFile } from '../../settings/side-file.ts';
 import { blockedAt, kindAt, nameOf } from './disk.ts';
 import { sameFile, type FileName } from './position.ts';
 
@@ -27,7 +28,7 @@ const held = new Map<string, Held>();
  * @throws WaybillError `sink_blocked` while another process holds it, or when the file system does not support it
  */
 export async function lockFor(path: string, id: string): Promise<() => void> {
-  const file = join(await realpath(dirname(path)), `${basename(path)}.lock`);
+  const file = sideFile(join(await realpath(dirname(path)), basename(path)), 'lock');
   try {
     const kind = await kindAt(file);
     if (kind !== undefined) throw blockedAt(file, id, kind);

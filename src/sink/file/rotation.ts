@@ -4,6 +4,7 @@
  */
 import { lstat, rename } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
+import { sideFile } from '../../settings/side-file.ts';
 import { isAbsent, syncDirectory } from './disk.ts';
 
 export interface RotateSettings {
@@ -52,7 +53,7 @@ export function kindOfName(path: string, name: string): 'plain' | 'compressed' |
 async function freeName(path: string, now: number): Promise<string> {
   for (let at = now; ; at += 1) {
     const name = `${path}.${new Date(at).toISOString().replace(/[-:]/g, '')}`;
-    const taken = await Promise.all([name, `${name}.gz`, `${name}.gz.part`].map(isThere));
+    const taken = await Promise.all([name, `${name}.gz`, sideFile(name, 'gz.part')].map(isThere));
     if (!taken.includes(true)) return name;
   }
 }

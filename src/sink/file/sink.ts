@@ -9,7 +9,18 @@ import type { Position } from '../../model/ledger.ts';
 import type { Batch, ResumePoint, ResumePosition, Sink, DeliveryResult } from '../../model/sink.ts';
 import type { Clock } from '../../model/time.ts';
 import type { SinkContext } from '../define.ts';
-import { blockedAt, endsWithinLine, isAbsent, kindAt, linksWords, nameAndSize, nameOf, openFile, syncDirectory } from './disk.ts';
+import {
+  blockedAt,
+  endsWithinLine,
+  isAbsent,
+  kindAt,
+  linksWords,
+  nameAndSize,
+  nameOf,
+  openFile,
+  openPositionFile,
+  syncDirectory,
+} from './disk.ts';
 import { Compressor } from './gzip.ts';
 import { LineBuffer } from './lines.ts';
 import { lockFor } from './lock.ts';
@@ -69,7 +80,7 @@ export class FileSink implements Sink {
     if (kind !== undefined) throw blockedAt(absolute, id, kind);
     const tooLong = settings.rotate && rotationProblem(absolute, settings.compression === 'gzip');
     if (tooLong !== undefined) throw blockedAt(absolute, id, tooLong);
-    const slotsHandle = await openFile(`${absolute}.position`, id);
+    const slotsHandle = await openPositionFile(absolute, id);
     let releaseLock: (() => void) | undefined;
     try {
       releaseLock = await lockFor(absolute, id);

@@ -8,7 +8,7 @@ import { once } from 'node:events';
 import * as fs from 'node:fs';
 import { open } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { Delivery } from '../../../src/deliver/delivery.ts';
@@ -56,7 +56,8 @@ async function send(sink: Sink, from: number, through: number, { acknowledge = t
 
 const text = (from: number, through: number): string => messages(from, through).map((each) => `${Buffer.from(each.bytes).toString('utf8')}\n`).join(''); // prettier-ignore
 const read = (name = 'audit.log'): string => fs.readFileSync(join(folder, name), 'utf8');
-const slots = (): string => `${path}.position`;
+const beside = (ending: string): string => join(dirname(path), '.waybill', `${basename(path)}.${ending}`);
+const slots = (): string => beside('position');
 
 describe('on open', () => {
   test.each(['{"half a li', '{"a whole line of a batch that was never acknowledged"}\n', '\0\0\0\0'])(
@@ -213,6 +214,7 @@ describe('on open', () => {
   });
 
   test.each(['', '{}', 'x'.repeat(2_000), '\0'.repeat(1_024)])('an invalid position file is ignored (%#)', async (content) => {
+    fs.mkdirSync(dirname(slots()));
     fs.writeFileSync(slots(), content);
     const sink = await openSink();
     await send(sink, 1, 2);
@@ -386,13 +388,32 @@ describe('permissions', () => {
     expect([path, slots()].map((each) => (fs.statSync(each).mode & 0o777).toString(8))).toEqual(['600', '600']);
   });
 
-  test.each(['audit.log', 'audit.log.position'])('a link in place of %s is refused, and its target is not changed', async (name) => {
-    const secret = join(folder, 'secret');
-    fs.writeFileSync(secret, 'untouched');
-    fs.symlinkSync(secret, join(folder, name));
-    await expect(openSink()).rejects.toMatchObject({ code: 'sink_blocked', message: expect.stringContaining('sinks.siem.path') as string });
-    expect(fs.readFileSync(secret, 'utf8')).toBe('untouched');
+  test('a position file next to the file, of an older build, is taken over; every file that matches <path>* holds messages only', async () => {
+    await send(await openSink(), 1, 3);
+    for (const sink of opened.splice(0)) await sink[Symbol.asyncDispose]();
+    fs.renameSync(slots(), `${path}.position`);
+    kept = new ModelKept();
+    const sink = await openSink();
+    expect((await sink.position?.(never))?.position).toEqual(positionOf(3));
+    await send(sink, 4, 6);
+    expect(fs.readdirSync(folder).sort()).toEqual(['.waybill', 'audit.log']);
+    expect(read()).toBe(text(1, 6));
   });
+
+  test.each(['audit.log', '.waybill/audit.log.position', '.waybill'])(
+    'a link in place of %s is refused, and its target is not changed',
+    async (name) => {
+      const secret = join(folder, 'secret');
+      fs.writeFileSync(secret, 'untouched');
+      if (name.includes('/')) fs.mkdirSync(join(folder, '.waybill'));
+      fs.symlinkSync(secret, join(folder, name));
+      await expect(openSink()).rejects.toMatchObject({
+        code: 'sink_blocked',
+        message: expect.stringContaining('sinks.siem.path') as string,
+      });
+      expect(fs.readFileSync(secret, 'utf8')).toBe('untouched');
+    },
+  );
 
   test('a missing directory, or a directory in place of the file, blocks the sink; the error names the setting', async () => {
     fs.mkdirSync(path);
@@ -401,7 +422,7 @@ describe('permissions', () => {
       message: `cannot open "${path}" for sink "siem" (sinks.siem.path): it is a directory, not a file`,
     });
     path = join(folder, 'missing', 'audit.log');
-    await expect(openSink()).rejects.toThrow(`cannot open "${path}.position" for sink "siem" (sinks.siem.path): ENOENT`);
+    await expect(openSink()).rejects.toThrow(`cannot open "${slots()}" for sink "siem" (sinks.siem.path): ENOENT`);
   });
 });
 
@@ -454,7 +475,7 @@ describe('an unsuitable path', () => {
   });
 
   test('the path of the position file is checked too', async () => {
-    fs.mkdirSync(slots());
+    fs.mkdirSync(slots(), { recursive: true });
     expect(await check()).toMatchObject([{ level: 'error', setting: 'sinks.siem.path' }]);
     fs.rmdirSync(slots());
     expect(await check()).toEqual([{ level: 'ok', message: `"${path}" can be created` }]);
@@ -511,7 +532,7 @@ describe('another process', () => {
     return { output: output.toString(), kill };
   }
   const words = (id: string): string =>
-    `cannot open "${path}" for sink "${id}" (sinks.${id}.path): another running process writes it and holds "${fs.realpathSync(folder)}/audit.log.lock"`;
+    `cannot open "${path}" for sink "${id}" (sinks.${id}.path): another running process writes it and holds "${fs.realpathSync(folder)}/.waybill/audit.log.lock"`;
 
   test('that writes the file blocks the sink before its first line, until that process ends in any way', async () => {
     const other = await openElsewhere('b'.repeat(32));
@@ -523,7 +544,7 @@ describe('another process', () => {
     }
     await send(await openSink(), 1, 3);
     expect(read()).toBe(text(1, 3));
-    expect((fs.statSync(`${path}.lock`).mode & 0o777).toString(8)).toBe('600');
+    expect((fs.statSync(beside('lock')).mode & 0o777).toString(8)).toBe('600');
   });
 
   test('stays locked out after rotation and reopening; a sink that failed to open locks nothing', async () => {
@@ -549,7 +570,7 @@ describe('another process', () => {
 
   test('is locked out by a new lock after the first was deleted', async () => {
     await openSink();
-    fs.unlinkSync(`${path}.lock`);
+    fs.unlinkSync(beside('lock'));
     await openSink();
     const other = await openElsewhere('b'.repeat(32));
     await other.kill();

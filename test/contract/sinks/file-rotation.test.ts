@@ -201,8 +201,8 @@ describe('rotation', () => {
 describe('gzip', () => {
   test('every rotated file is compressed completely, also the files of an earlier instance', async () => {
     fs.writeFileSync(`${path}.20261121T220000.000Z`, text(91, 92));
-    fs.writeFileSync(`${path}.20261121T220000.000Z.gz.part`, 'half');
-    fs.writeFileSync(`${path}.20261121T210000.000Z.gz.part`, 'half');
+    fs.mkdirSync(join(folder, '.waybill'));
+    for (const hour of [22, 21]) fs.writeFileSync(join(folder, '.waybill', `audit.log.20261121T${hour}0000.000Z.gz.part`), 'half');
     fs.writeFileSync(`${path}.1`, 'of logrotate');
     const sink = await openSink({ rotate: { size: 100 }, compression: 'gzip' });
     await compressed();

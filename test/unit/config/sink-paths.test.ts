@@ -32,7 +32,8 @@ describe('a file sink is refused', () => {
       expect(await problemsAt(state, join(directory.path, path)), path).toEqual([`sinks.s0.path: ${words}`]);
     for (const path of [join(state, 'lock.db'), state, join(directory.path, 'other')])
       expect(await problemsAt(join(directory.path, 'other'), path), path).toEqual([`sinks.s0.path: ${words}`]);
-    linkSync(join(state, 'waybill.db'), join(directory.path, 'siem.log.position'));
+    mkdirSync(join(directory.path, '.waybill'));
+    linkSync(join(state, 'waybill.db'), join(directory.path, '.waybill', 'siem.log.position'));
     expect(await problemsAt(state, join(directory.path, 'siem.log'))).toEqual([
       'sinks.s0.path: needs a position file next to it, and that path is a file of the state',
     ]);
@@ -67,10 +68,12 @@ describe('a file sink is refused', () => {
     using directory = temporaryDirectory();
     const path = join(directory.path, 'siem.log');
     const state = join(directory.path, 'state');
-    expect(await problemsAt(state, path, `${path}.position`)).toEqual(['sinks.s1.path: is the position file of another sink, sinks[0]']);
-    expect(await problemsAt(state, `${path}.position`, path)).toEqual(['sinks.s0.path: is the position file of another sink, sinks[1]']);
-    expect(await problemsAt(state, path, `${path}.positions`)).toEqual([]);
-    expect(await problemsAt(state, path, `${path}.lock`)).toEqual(['sinks.s1.path: is the lock file of another sink, sinks[0]']);
+    const beside = (name: string): string => join(directory.path, '.waybill', name);
+    const position = beside('siem.log.position');
+    expect(await problemsAt(state, path, position)).toEqual(['sinks.s1.path: is the position file of another sink, sinks[0]']);
+    expect(await problemsAt(state, position, path)).toEqual(['sinks.s0.path: is the position file of another sink, sinks[1]']);
+    expect(await problemsAt(state, path, `${position}s`)).toEqual([]);
+    expect(await problemsAt(state, path, beside('siem.log.lock'))).toEqual(['sinks.s1.path: is the lock file of another sink, sinks[0]']);
   });
 });
 
@@ -98,7 +101,8 @@ describe('a file sink is refused at the files of the configuration', () => {
     symlinkSync(directory.path, at('again'));
     for (const path of [file, at('./x/../waybill.yaml'), at('hard.yaml'), at('again/waybill.yaml')])
       expect(await problemsWith(directory.path, path), path).toEqual([wordsOf(file)]);
-    linkSync(file, at('audit.ndjson.position'));
+    mkdirSync(at('.waybill'));
+    linkSync(file, at('.waybill/audit.ndjson.position'));
     expect(await problemsWith(directory.path, at('audit.ndjson'))).toEqual([
       `sinks.f.path: needs a position file next to it, and that path is "${file}", a file of the configuration`,
     ]);
