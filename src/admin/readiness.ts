@@ -2,6 +2,7 @@
  * The readiness of `/readyz`: the state of the data, not of the process. Ready means that sources respond and are not suspended, that
  * the journal accepts records, and that no sink has failed for longer than `failReadinessAfter`. `trouble` in the snapshot has the reason.
  */
+import { sinkState, sourceState } from '../report/states.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 
 interface Selected {
@@ -19,14 +20,17 @@ export function notReadyReasons(snapshot: Snapshot, selected: Selected = {}): st
   if (snapshot.journal.paused !== undefined && (all || selected.source !== undefined)) {
     reasons.push(`journal: collecting is paused (${snapshot.journal.paused})`);
   }
-  for (const { id, state, trouble } of snapshot.sources) {
+  for (const source of snapshot.sources) {
+    const { id, trouble } = source;
+    const state = sourceState(source, snapshot);
     if (state === 'retired' || !(all || id === selected.source)) continue;
-    if (trouble !== undefined) reasons.push(`source ${id}: ${trouble}`);
-    else if (state === 'suspended') reasons.push(`source ${id}: suspended`);
+    if (trouble !== undefined) reasons.push(`source ${id} ${trouble.startsWith(state) ? trouble : `${state}: ${trouble}`}`);
+    else if (state === 'suspended') reasons.push(`source ${id} suspended`);
   }
-  for (const { id, state, trouble } of snapshot.sinks) {
+  for (const sink of snapshot.sinks) {
+    const { id, state, trouble } = sink;
     if (state === 'retired' || trouble === undefined || !(all || id === selected.sink)) continue;
-    reasons.push(`sink ${id}: ${trouble}`);
+    reasons.push(`sink ${id} ${sinkState(sink, snapshot)}: ${trouble}`);
   }
   return reasons;
 }

@@ -6,6 +6,7 @@
 import { codeOf, WaybillError, messageOf } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
 import type { CollectedRecord } from '../model/journal.ts';
+import type { SourceFailure } from '../model/snapshot.ts';
 import type { Page, PageRequest, ServerClock, Source } from '../model/source.ts';
 import { noTracer } from '../model/telemetry.ts';
 import type { Log, Span, Tracer } from '../model/telemetry.ts';
@@ -34,7 +35,7 @@ export interface Answer {
 /** The health of the connection to a source, for status and probes. */
 export interface SourceHealth {
   /** The last failure, until an answer arrives. */
-  trouble: { readonly code: ErrorCode | undefined; readonly message: string; readonly since: Micros } | undefined;
+  trouble: (SourceFailure & { readonly code: ErrorCode | undefined }) | undefined;
   lastSuccess: Micros | undefined;
   lastError: string | undefined;
   requests: number;
@@ -113,6 +114,7 @@ export class Requester {
    * answered.
    */
   #refusals = 0;
+  #woken = new AbortController();
   /** Number of usable responses so far. */
   #answers = 0;
   /** The smallest page size that the service is known to grant. */
@@ -153,6 +155,13 @@ export class Requester {
    */
   async ask(request: PageRequest, signal: AbortSignal, retryPolicy?: RetryPolicy): Promise<Answer> {
     return this.#repeat(request, (page) => this.#read(request, page), signal, retryPolicy);
+  }
+
+  /** Ends the present waits between attempts; the next one obtains a new token. */
+  retry(): void {
+    this.#source.renew?.();
+    this.#woken.abort();
+    this.#woken = new AbortController();
   }
 
   /** Starts the trace of a page that will be stored. */
@@ -264,7 +273,8 @@ export class Requester {
       else this.#log.write('source.token_refused', fields);
     } else if (failures < 3) this.#log.write('source.request_retried', fields);
     else this.#log.write('source.request_failing', fields);
-    await this.#clock.sleep(waitMs, signal);
+    if (this.health.trouble) this.health.trouble = { ...this.health.trouble, nextAttempt: (this.#clock.now() + waitMs) * 1000 };
+    await this.#clock.sleep(waitMs, AbortSignal.any([signal, this.#woken.signal])).catch(() => signal.throwIfAborted());
   }
 
   async #repeat<Result>(

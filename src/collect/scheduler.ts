@@ -78,7 +78,7 @@ export interface VisibilityProfile {
 /** The part of a source's snapshot that the collector knows. */
 interface SourceView extends Pick<
   SourceSnapshot,
-  'trouble' | 'lastSuccess' | 'lastError' | 'serverNow' | 'clockOffsetSeconds' | 'clock' | 'nextProof'
+  'trouble' | 'failing' | 'lastSuccess' | 'lastError' | 'serverNow' | 'clockOffsetSeconds' | 'clock' | 'nextProof'
 > {
   readonly suspension: boolean;
 }
@@ -210,6 +210,11 @@ export class Collector {
     if (late > 0) log.write('source.late_records_found', { source: settings.id, records: late });
   }
 
+  /** See Requester.retry. */
+  retry(): void {
+    this.#requester.retry();
+  }
+
   view(): SourceView {
     const { serverClock, settings, clock } = this.#parts;
     const { health } = this.#requester;
@@ -225,6 +230,7 @@ export class Collector {
       suspension: this.#suspensions.current !== undefined,
       lastSuccess: health.lastSuccess,
       lastError: health.lastError,
+      failing: health.trouble,
       serverNow: serverClock.expected(),
       clockOffsetSeconds: bound === undefined ? undefined : (bound - now) / 1e6,
       clock: serverClock.measuring(),

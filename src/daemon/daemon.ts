@@ -2,6 +2,7 @@
  * The life of the daemon: it creates every part in the order in which data flows, runs the loops, and releases the parts in the opposite
  * order.
  */
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import type { Config } from '../config/load.ts';
 import { names } from '../connect/names.ts';
@@ -9,13 +10,14 @@ import { WaybillError } from '../errors.ts';
 import type { Journal } from '../journal/journal.ts';
 import { snapshotOf } from '../journal/queries/snapshot.ts';
 import type { Snapshot } from '../model/snapshot.ts';
+import { withStates } from '../report/states.ts';
 import { createMetrics, type Metrics } from '../telemetry/metrics.ts';
 import { startTelemetry } from '../telemetry/telemetry.ts';
 import { tokenNames, type Reported } from './admin/messages.ts';
 import { AdminServer, type AdminFacts } from './admin/server.ts';
 import { lastReadableTokens } from './admin/tokens.ts';
 import { DeliveryThread, threadHandOver, usesDeliveryThread } from './delivery/delivery-thread.ts';
-import { reportSettings, serviceWords } from './live-status.ts';
+import { reportSettings, secretsOf, serviceWords } from './live-status.ts';
 import { maintainJournal } from './maintenance.ts';
 import { openJournal } from './open-journal.ts';
 import { logLevelRequest, setLogLevel } from './operations/log-level.ts';
@@ -34,8 +36,8 @@ interface Parts {
   /** Undefined until the state is open. */
   open: { readonly journal: Journal; readonly running: Running } | undefined;
   deliveryThread: DeliveryThread | undefined;
-  /** False after a changed configuration was rejected. */
-  isConfigCurrent: boolean;
+  /** Set while the changed configuration is rejected. */
+  rejected: Snapshot['rejected'];
 }
 
 /**
@@ -46,7 +48,7 @@ interface Parts {
  */
 export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Promise<unknown> {
   const tasks = new Tasks(signal, options.clock, options.log);
-  const parts: Parts = { open: undefined, deliveryThread: undefined, isConfigCurrent: true };
+  const parts: Parts = { open: undefined, deliveryThread: undefined, rejected: undefined };
   const config = (): Config => parts.open?.running.config ?? options.config;
   const lookUps = (): readonly string[] => names.pending().map((name) => `the look-up of ${name}`);
   return tasks.limited(live(options, parts, tasks, signal), () => config().shutdownTimeout, lookUps);
@@ -77,11 +79,7 @@ async function live(options: DaemonOptions, parts: Parts, tasks: Tasks, signal: 
   const running = new Running({ ...options, tracer }, { journal, meters: metrics.meters, tasks, deliveryThread });
   running.register();
   parts.open = { journal, running };
-  metrics.bind(async () => ({
-    ...(await snapshot(options, journal, running)),
-    isConfigCurrent: parts.isConfigCurrent,
-    certificates: running.certificates.ends(),
-  }));
+  metrics.bind(async () => withStates(await snapshot(options, journal, running, parts)));
   admin.opened();
   await admin.listen({ place: 'socket', path: join(config.dataDir, 'waybill.sock') });
 
@@ -90,7 +88,8 @@ async function live(options: DaemonOptions, parts: Parts, tasks: Tasks, signal: 
   tasks.start('journal', (stop) => maintainJournal(journal, sourceIds, clock, log.child('journal'), stop));
   const { configSource, reloaded } = options;
   const result: Parameters<typeof followConfig>[0]['result'] = (outcome) => {
-    parts.isConfigCurrent = 'config' in outcome;
+    const since = parts.rejected?.since ?? clock.now() * 1000;
+    parts.rejected = 'config' in outcome ? undefined : { since, problems: outcome.problems };
     if (!('config' in outcome)) return;
     admin.follow(reportedOf(outcome.config));
     reloaded?.(outcome.config);
@@ -102,7 +101,7 @@ async function live(options: DaemonOptions, parts: Parts, tasks: Tasks, signal: 
 function createAdmin(options: DaemonOptions, parts: Parts, metrics: Metrics): AdminServer {
   const { config, clock, log, version } = options;
   const facts: AdminFacts = {
-    snapshot: () => parts.open && snapshot(options, parts.open.journal, parts.open.running),
+    snapshot: () => parts.open && snapshot(options, parts.open.journal, parts.open.running, parts),
     operate: (request) => operate(request, options, parts),
     metricsText: () => metrics.text(),
     responded: async () => parts.deliveryThread?.responded(),
@@ -162,10 +161,21 @@ async function openState(options: DaemonOptions, waited: () => void, signal: Abo
   return journal;
 }
 
-async function snapshot({ version, clock }: DaemonOptions, journal: Journal, running: Running): Promise<Snapshot> {
+async function snapshot(
+  { version, clock }: DaemonOptions,
+  journal: Journal,
+  running: Running,
+  { rejected }: Pick<Parts, 'rejected'>,
+): Promise<Snapshot> {
   const { liveStatus } = running;
   const sinks = await liveStatus.sinkViews();
-  return snapshotOf(journal.db, version, clock.now() * 1000, liveStatus.live(journal, sinks));
+  return {
+    ...snapshotOf(journal.db, version, clock.now() * 1000, liveStatus.live(journal, sinks)),
+    rejected,
+    host: hostname(),
+    secrets: secretsOf(running.config),
+    certificates: running.certificates.ends(),
+  };
 }
 
 async function operate(request: unknown, { clock, log, logs }: DaemonOptions, { open }: Parts): Promise<unknown> {
@@ -180,7 +190,7 @@ async function operate(request: unknown, { clock, log, logs }: DaemonOptions, { 
     request,
     journal,
     clock.now() * 1000,
-    (source, from) => running.liveStatus.collectors.get(source)?.backfiller.reading(from),
+    (source) => running.liveStatus.collectors.get(source),
     (id) => running.sink(id),
   );
   log.write('operation.performed', { ...operationOf(request) });

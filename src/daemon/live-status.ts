@@ -10,6 +10,7 @@ import { secondsLeft } from '../report/backfills.ts';
 import type { ReportedService } from '../report/ledger/html.ts';
 import type { SourceSnapshot } from '../model/snapshot.ts';
 import { requestedStartOf } from './source/unread-start.ts';
+import { Secret } from '../settings/secret.ts';
 import type { Delays } from '../telemetry/delays.ts';
 import type { ServerClock } from '../source/server-clock.ts';
 import type { ServiceSource } from '../source/client.ts';
@@ -49,6 +50,20 @@ export function serviceWords({ sources }: Pick<StateSettings, 'sources'>): Reado
       },
     ]),
   );
+}
+
+/** By setting, where each secret of a source or sink comes from; not those written in the configuration itself. */
+export function secretsOf({ sources, sinks }: Pick<Config, 'sources' | 'sinks'>): Readonly<Record<string, string>> {
+  const found: Record<string, string> = {};
+  const walk = (value: unknown, path: string): void => {
+    if (value instanceof Secret) {
+      const { reference } = value;
+      if ('template' in reference) found[path] = reference.template;
+    } else if (typeof value === 'object' && value !== null) for (const [key, item] of Object.entries(value)) walk(item, `${path}.${key}`);
+  };
+  for (const source of sources) walk(source, `sources.${source.id}`);
+  for (const { id, settings } of sinks) walk(settings, `sinks.${id}`);
+  return found;
 }
 
 interface RunningSource {

@@ -141,7 +141,7 @@ export class Delivery implements SinkLoop {
 
   view(): LoopView {
     const { settings } = this.#parts;
-    const { state, lastSuccess, lastError, lastCode, troubleMs, attempts, failingSince, nextAttempt } = this.#retryPolicy;
+    const { state, lastSuccess, lastError, lastCode, recoveredAt, troubleMs, attempts, failingSince, nextAttempt } = this.#retryPolicy;
     const isUnready = troubleMs !== undefined && troubleMs > settings.failReadinessAfter;
     return {
       id: settings.id,
@@ -152,6 +152,7 @@ export class Delivery implements SinkLoop {
       lastSuccess: lastSuccess === undefined ? undefined : lastSuccess * 1000,
       lastError,
       lastCode,
+      recoveredAt: recoveredAt === undefined ? undefined : recoveredAt * 1000,
       attempts,
       failingSince: failingSince === undefined ? undefined : failingSince * 1000,
       nextAttempt: nextAttempt === undefined ? undefined : nextAttempt * 1000,

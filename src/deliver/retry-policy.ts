@@ -27,6 +27,7 @@ export class RetryPolicy {
   #lastError: string | undefined;
   #lastCode: ErrorCode | undefined;
   #failures = 0;
+  #recoveredAt: number | undefined;
   /** Wall clock, ms. */
   #failingSince: number | undefined;
   #nextAttempt: number | undefined;
@@ -56,6 +57,11 @@ export class RetryPolicy {
     return this.#lastCode;
   }
 
+  /** Wall clock, ms: the end of the last failures. */
+  get recoveredAt(): number | undefined {
+    return this.#recoveredAt;
+  }
+
   /** ms since the first failure in a row; undefined: the last attempt succeeded. */
   get troubleMs(): number | undefined {
     return this.#since === undefined ? undefined : this.#clock.monotonic() - this.#since;
@@ -83,6 +89,7 @@ export class RetryPolicy {
 
   /** No failed attempt is left to repeat, and nothing was delivered. */
   recovered(): void {
+    if (this.#failures > 0) this.#recoveredAt = this.#clock.now();
     this.#state = 'active';
     this.#since = undefined;
     this.#failures = 0;

@@ -40,6 +40,8 @@ export interface SourceSnapshot {
   readonly lastSuccess: Micros | undefined;
   readonly lastRecord: Micros | undefined;
   readonly lastError: string | undefined;
+  /** The failure of the newest request, until a request is answered. Running daemon only. */
+  readonly failing?: SourceFailure | undefined;
   /**
    * The earlier of server time and local time. While the service's clock stands still, local time
    * continues it.
@@ -62,7 +64,7 @@ export interface SourceSnapshot {
    */
   readonly unread?: Unread | undefined;
   /** The current suspension; also known when no daemon runs. */
-  readonly held?: Pick<Suspension, 'reason' | 'message'> | undefined;
+  readonly held?: (Pick<Suspension, 'reason' | 'message'> & Partial<Pick<Suspension, 'since'>>) | undefined;
   /**
    * Set when the responses carry no `Date`. `known`: a lower bound of server time taken from records;
    * undefined before the first record.
@@ -74,6 +76,14 @@ export interface SourceSnapshot {
   readonly retiredAt?: Micros | undefined;
   /** Coverage of the whole ledger; only when a summary was requested. */
   readonly coverage?: Coverage | undefined;
+}
+
+export interface SourceFailure {
+  readonly code: string | undefined;
+  readonly message: string;
+  /** Wall clock: the first failure in a row, and the next attempt. */
+  readonly since: Micros;
+  readonly nextAttempt?: Micros | undefined;
 }
 
 export interface SinkSnapshot {
@@ -90,6 +100,8 @@ export interface SinkSnapshot {
   readonly lastError: string | undefined;
   /** The code of `lastError`. Running daemon only. */
   readonly lastCode?: string | undefined;
+  /** When the sink last accepted a message after a failure; wall clock. Running daemon only. */
+  readonly recoveredAt?: Micros | undefined;
   /** Failed attempts in a row. Running daemon only. */
   readonly attempts?: number | undefined;
   /** True once the sink has accepted a message, in any run on this state. */
@@ -136,7 +148,7 @@ export interface SinkCoverage {
   /** The windows among these with delivered records that the sink lost. */
   readonly lost: number;
   /** Set when `lost` is: the last loss, as text. */
-  readonly loss?: string;
+  readonly loss?: string | undefined;
   /** Set when `lost` is: the first and the last entry of all these losses, for a replay. */
   readonly lostEntries?: { readonly first: number; readonly last: number };
   /** Dead letters in these windows; 0 for a sink with a filter. */
@@ -174,8 +186,12 @@ export interface Snapshot {
   readonly sinks: readonly SinkSnapshot[];
   /** Running daemon only. */
   readonly certificates?: readonly CertificateEnd[];
-  /** Running daemon only: false after a changed configuration was rejected. */
-  readonly isConfigCurrent?: boolean;
+  /** Set while the configuration on disk is rejected: since when, wall clock, and one line for each problem. Running daemon only. */
+  readonly rejected?: { readonly since: Micros; readonly problems: readonly string[] } | undefined;
+  /** By setting, where the configuration takes a secret from: `${file:./secret}`. Running daemon only. */
+  readonly secrets?: Readonly<Record<string, string>>;
+  /** The name of the machine. */
+  readonly host?: string;
   /** Set when no daemon runs. `since`: about the last write to the state, wall clock. */
   readonly stopped?: { readonly since: Micros } | undefined;
 }

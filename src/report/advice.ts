@@ -1,19 +1,48 @@
-/**
- * The most urgent problem of a snapshot, with its consequence and the action. `rules` lists the
- * problems, the most urgent first.
- */
+/** Every problem of a snapshot, the most urgent first: what it is, what is lost, what to do, and the word that `waybill explain` knows. Pure. */
 import type { SuspensionReason } from '../model/ledger.ts';
 import type { SinkSnapshot, Snapshot, SourceSnapshot } from '../model/snapshot.ts';
 import { unreadCommand } from './backfills.ts';
-import { isFailing, replayFails } from './sink-health.ts';
+import { isLate, isStuck, isUsed, sinkState, sourceState } from './states.ts';
 import { size } from './format-size.ts';
 import { ago, counted, rfc3339, span } from './format-time.ts';
-import { isLate } from './status-summary.ts';
+import type { Micros } from '../model/time.ts';
 
-interface Advice {
+export interface Problem {
+  /** The source or sink; undefined for the whole. */
+  readonly source?: string;
+  readonly sink?: string;
   readonly what: string;
   readonly lost: string;
   readonly operation: string;
+  /** For `waybill explain`: an error code or a heading of docs/operations.md. */
+  readonly code?: string | undefined;
+}
+
+/** Every problem, the most urgent first. */
+export function problems(snapshot: Snapshot): readonly Problem[] {
+  return rules.flatMap((rule) => rule(snapshot));
+}
+
+/** The sources and sinks with the worst problem first, retired ones last. */
+export function worstFirst(snapshot: Snapshot): Snapshot {
+  const found = problems(snapshot);
+  const rank =
+    (kind: 'source' | 'sink') =>
+    ({ id, state }: { readonly id: string; readonly state: string }): number => {
+      const at = found.findIndex((problem) => problem[kind] === id);
+      return at >= 0 ? at : found.length + (state === 'retired' ? 1 : 0);
+    };
+  const [ofSource, ofSink] = [rank('source'), rank('sink')];
+  return {
+    ...snapshot,
+    sources: snapshot.sources.toSorted((a, b) => ofSource(a) - ofSource(b)),
+    sinks: snapshot.sinks.toSorted((a, b) => ofSink(a) - ofSink(b)),
+  };
+}
+
+/** What to do, and where to read more. */
+export function actOf({ operation, code }: Pick<Problem, 'operation' | 'code'>): string {
+  return code === undefined ? operation : `${operation.replace(/\.$/, '')}. More: waybill explain ${code}`;
 }
 
 /** A clock that is ahead by this much suspends the source. */
@@ -50,27 +79,17 @@ function suspensionText({ held, trouble, lastError }: SourceSnapshot): string {
   return ` (${held.reason}): ${held.message}${isReported ? '' : `; ${trouble}`}`;
 }
 
-/** The last failure, unless `trouble` already names it. */
-function lastErrorText({ trouble = '', lastError }: SourceSnapshot): string {
-  return lastError === undefined || trouble.includes(lastError) ? '' : ` (${lastError})`;
+type Rule = (snapshot: Snapshot) => readonly Problem[];
+type Of<Item> = (item: Item, snapshot: Snapshot) => Problem;
+
+function eachSource(matches: (source: SourceSnapshot, snapshot: Snapshot) => boolean, problem: Of<SourceSnapshot>): Rule {
+  return (snapshot) =>
+    snapshot.sources.filter((source) => matches(source, snapshot)).map((source) => ({ source: source.id, ...problem(source, snapshot) }));
 }
 
-/** Undefined if the snapshot does not have this problem. */
-type Rule = (snapshot: Snapshot) => Advice | undefined;
-
-/** A rule for the first source, or sink, that matches. */
-function firstSource(matches: (source: SourceSnapshot, snapshot: Snapshot) => boolean, advice: (source: SourceSnapshot) => Advice): Rule {
-  return (snapshot) => {
-    const found = snapshot.sources.find((source) => matches(source, snapshot));
-    return found && advice(found);
-  };
-}
-
-function firstSink(matches: (sink: SinkSnapshot) => boolean, advice: (sink: SinkSnapshot) => Advice): Rule {
-  return ({ sinks }) => {
-    const found = sinks.find(matches);
-    return found && advice(found);
-  };
+function eachSink(matches: (sink: SinkSnapshot, snapshot: Snapshot) => boolean, problem: Of<SinkSnapshot>): Rule {
+  return (snapshot) =>
+    snapshot.sinks.filter((sink) => matches(sink, snapshot)).map((sink) => ({ sink: sink.id, ...problem(sink, snapshot) }));
 }
 
 const isActive = ({ state }: { readonly state: string }): boolean => state === 'active';
@@ -80,19 +99,19 @@ const isUnconfigured = ({ state }: { readonly state: string }): boolean => state
 const rules: readonly Rule[] = [
   daemonStopped,
   collectionPaused,
-  firstSource(({ state }) => state === 'suspended', suspended),
-  firstSource(
-    (source) => isActive(source) && source.trouble !== undefined,
-    (source) => ({
-      what: `Source ${source.id}: ${source.trouble ?? ''}${lastErrorText(source)}.`,
+  configurationRejected,
+  eachSource((source, snapshot) => sourceState(source, snapshot) === 'suspended', suspended),
+  eachSource((source, snapshot) => sourceState(source, snapshot) === 'failing', sourceFails),
+  eachSource(
+    (source, snapshot) => sourceState(source, snapshot) === 'waiting' && source.lastSuccess !== undefined && source.trouble !== undefined,
+    ({ id, trouble = '' }) => ({
+      what: `Source ${id} waits: ${trouble}.`,
       lost: late,
-      operation: `waybill check --source ${source.id}`,
+      operation: `waybill check --source ${id}`,
     }),
   ),
-  firstSink(({ state }) => state === 'blocked', blocked),
-  firstSink((sink) => sink.trouble !== undefined && !isUnconfigured(sink) && !isRetired(sink), blocked),
-  sinkFails,
-  firstSource(
+  eachSink(isStuck, sinkFails),
+  eachSource(
     (source) => isActive(source) && (source.clockOffsetSeconds ?? 0) < -farBehindSeconds,
     ({ id, clockOffsetSeconds = 0 }) => ({
       what: `The clock of the service of ${id} is ${span(-clockOffsetSeconds)} behind the clock of this machine.`,
@@ -100,8 +119,12 @@ const rules: readonly Rule[] = [
       operation: 'Correct the wrong clock, here or at the service.',
     }),
   ),
-  undatedAndQuiet,
-  firstSource(
+  eachSource(isUndatedAndQuiet, ({ id, undated }, { now }) => ({
+    what: `Responses of ${id} carry no Date, and its newest record is from ${ago(undated?.known ?? 0, now)}.`,
+    lost: 'Nothing is lost: windows are closed as soon as a newer record shows the time of the service.',
+    operation: 'no action needed; if a gateway removes the Date header, configure it to keep the header.',
+  })),
+  eachSource(
     (source) => source.windows.gap + source.windows.inDoubt > 0 && !isRetired(source),
     ({ id, windows: { gap, inDoubt } }) => ({
       what: [
@@ -110,34 +133,50 @@ const rules: readonly Rule[] = [
       ].join(' '),
       lost: 'Collected records are delivered; records may be missing. The list shows the next attempt.',
       operation: 'waybill gaps list',
+      code: 'a gap',
     }),
   ),
-  firstSource(isUnconfigured, ({ id }) => ({
+  eachSource(isUnconfigured, ({ id }) => ({
     what: `Source ${id} is not in the configuration and is no longer polled.`,
     lost: 'Collected records are delivered. New records are only at the service.',
     operation: `restore sources.${id} in the configuration, or waybill sources retire --source ${id} if it was removed on purpose`,
+    code: 'an unconfigured source',
   })),
-  firstSink(isUnconfigured, ({ id }) => ({
+  eachSink(isUnconfigured, ({ id }) => ({
     what: `Sink ${id} is not in the configuration; the journal keeps its records.`,
     lost: 'Nothing is lost, but the journal grows until it is full.',
     operation: `waybill sinks retire --sink ${id} if it was removed on purpose; else restore sinks.${id} in the configuration`,
+    code: 'an unconfigured sink',
   })),
-  sinkLostRecords,
-  firstSink(replayFails, ({ id, replay: { archive = '', error = '', sent = 0 } = {} }) => ({
-    what: `Sink ${id}: the replay from the archive ${archive} failed after ${counted(sent, 'record')}: ${error}.`,
-    lost: 'New records are delivered. The replay continues when the archive can be read; what the archive has lost is not sent.',
-    operation: `waybill check --sink ${archive}; then waybill archive verify --sink ${archive} --key FILE. If the archive is lost: waybill replay cancel --sink ${id}`,
-  })),
-  firstSink(
+  sinksLostRecords,
+  eachSink(
+    ({ state, replay }) => state !== 'retired' && replay?.state === 'failed',
+    ({ id, replay: { archive = '', error = '', sent = 0 } = {} }) => ({
+      what: `Sink ${id}: the replay from the archive ${archive} failed after ${counted(sent, 'record')}: ${error}.`,
+      lost: 'New records are delivered. The replay continues when the archive can be read; what the archive has lost is not sent.',
+      operation: `waybill check --sink ${archive}; then waybill archive verify --sink ${archive} --key FILE. If the archive is lost: waybill replay cancel --sink ${id}`,
+      code: 'replay',
+    }),
+  ),
+  eachSink(
     (sink) => sink.deadLetters > 0 && !isRetired(sink),
     ({ id, deadLetters }) => ({
       what: `Sink ${id} rejected ${counted(deadLetters, 'record')} permanently.`,
       lost: 'Nothing is lost: each record is kept with the message of the receiver.',
       operation: `waybill dead-letters show --all --sink ${id}; then "retry" after fixing the cause, or "discard"`,
+      code: 'a dead letter',
     }),
   ),
-  startIsUnread,
-  firstSource(
+  eachSource(
+    (source) => isActive(source) && source.unread !== undefined,
+    ({ id, unread = { from: 0, to: 0, startsAt: 0 } }) => ({
+      what: `Source ${id}: start is before ${rfc3339(unread.startsAt)}, where its ledger starts.`,
+      lost: 'Earlier records are not collected; the service keeps them until its retention ends.',
+      operation: unreadCommand(id, unread),
+      code: 'history',
+    }),
+  ),
+  eachSource(
     (source) => isActive(source) && (source.clockOffsetSeconds ?? 0) > aheadSeconds,
     ({ id, clockOffsetSeconds = 0 }) => ({
       what: `The clock of the service of ${id} is ${span(clockOffsetSeconds)} ahead of the clock of this machine.`,
@@ -145,7 +184,7 @@ const rules: readonly Rule[] = [
       operation: 'Correct the wrong clock, here or at the service.',
     }),
   ),
-  firstSource(
+  eachSource(
     (source) => isActive(source) && source.uncalibrated !== undefined,
     ({ id, uncalibrated = '' }) => ({
       what: `The calibration of ${id} fails: ${uncalibrated}.`,
@@ -153,7 +192,7 @@ const rules: readonly Rule[] = [
       operation: `it is repeated at least every hour; if it keeps failing: waybill check --source ${id}`,
     }),
   ),
-  firstSource(
+  eachSource(
     (source) => source.recountsOverdue > 0 && !isRetired(source),
     ({ id, recountsOverdue }) => ({
       what: `${counted(recountsOverdue, 'recount')} of ${id} overdue.`,
@@ -163,39 +202,45 @@ const rules: readonly Rule[] = [
   ),
 ];
 
-/** Undefined when no action is needed. */
-export function worst(snapshot: Snapshot): Advice | undefined {
-  for (const rule of rules) {
-    const advice = rule(snapshot);
-    if (advice) return advice;
-  }
-  return undefined;
-}
-
-function daemonStopped({ stopped, now }: Snapshot): Advice | undefined {
-  return (
-    stopped && {
+function daemonStopped({ stopped, now }: Snapshot): Problem[] {
+  if (!stopped) return [];
+  return [
+    {
       what: `No daemon runs; the state was last written ${ago(stopped.since, now)}.`,
       lost: 'Nothing is lost while the service keeps its log. The daemon collects it after the next start.',
       operation: 'start it (waybill run, or your service manager); the end of its log shows why it ended.',
-    }
-  );
+    },
+  ];
 }
 
-function collectionPaused({ journal, sinks }: Snapshot): Advice | undefined {
-  if (journal.paused === undefined) return undefined;
-  return /^disk\b/.test(journal.paused) ? diskIsFull(journal) : journalIsFull(journal, sinks);
+function collectionPaused({ journal, sinks }: Snapshot): Problem[] {
+  if (journal.paused === undefined) return [];
+  return [/^disk\b/.test(journal.paused) ? diskIsFull(journal) : journalIsFull(journal, sinks)];
 }
 
-function diskIsFull({ directory }: Snapshot['journal']): Advice {
+function configurationRejected({ rejected, now }: Snapshot): Problem[] {
+  if (!rejected) return [];
+  const { since, problems: found } = rejected;
+  return [
+    {
+      what: `The configuration on disk is rejected for ${span((now - since) / 1e6)} (since ${rfc3339(since)}), ${counted(found.length, 'problem')}: ${found[0] ?? ''}.`,
+      lost: 'Nothing is lost: the daemon runs with the configuration before it. The next start would fail.',
+      operation: 'correct the file; waybill check --offline lists every problem.',
+      code: 'reload',
+    },
+  ];
+}
+
+function diskIsFull({ directory }: Snapshot['journal']): Problem {
   return {
     what: `The disk is full: cannot write to ${directory}.`,
     lost: 'Nothing is lost while the service keeps its log. Collection and delivery wait.',
     operation: `free space on the disk of ${directory}; collection and delivery then resume.`,
+    code: 'disk full',
   };
 }
 
-function journalIsFull({ directory, bytes, maxSize }: Snapshot['journal'], sinks: Snapshot['sinks']): Advice {
+function journalIsFull({ directory, bytes, maxSize }: Snapshot['journal'], sinks: Snapshot['sinks']): Problem {
   const [last] = sinks
     .filter(({ state, lagRecords }) => state !== 'retired' && lagRecords > 0)
     .toSorted((a, b) => b.lagRecords - a.lagRecords);
@@ -204,85 +249,112 @@ function journalIsFull({ directory, bytes, maxSize }: Snapshot['journal'], sinks
     what: `Collection is paused: the journal in ${directory} uses ${size(bytes)} of journal.maxSize ${size(maxSize)}.`,
     lost: 'Nothing is lost while the service keeps its log. Delivery continues.',
     operation: `${fix}raise journal.maxSize; collection resumes below 90 % of it.`,
+    code: 'journal_full',
   };
 }
 
-function suspended(source: SourceSnapshot): Advice {
+function suspended(source: SourceSnapshot): Problem {
   const reason = source.held?.reason ?? 'rows';
   return {
     what: `Source ${source.id} is suspended${suspensionText(source)}.`,
     lost: suspensionLost[reason],
     operation: suspensionActions[reason](source.id),
+    code: 'suspended',
   };
 }
 
-function blocked({ id, state, trouble, lastError }: SinkSnapshot): Advice {
-  const message = trouble ?? lastError ?? 'an operator must act';
+function sourceFails({ id, trouble = '', lastError, failing }: SourceSnapshot, snapshot: Snapshot): Problem {
+  const { code, message = trouble, since, nextAttempt } = failing ?? {};
+  const more = lastError === undefined || [message, trouble].some((text) => text.includes(lastError)) ? '' : ` (${lastError})`;
   return {
-    what: `Sink ${id} is ${state}: ${message}.`,
-    lost: keptFor(id),
-    operation: /\bENOSPC\b/.test(message) ? `free space there; ${id} then resumes` : `waybill check --sink ${id}`,
+    what: `Source ${id} ${since === undefined ? 'fails' : `has failed for ${lasting(since, snapshot)}`}: ${message}${more}.${nextWords(nextAttempt, snapshot)}`,
+    lost: late,
+    operation: sourceActs[code ?? '']?.(id) ?? settingAct(settingOf(message), snapshot) ?? `waybill check --source ${id}`,
+    code,
   };
 }
 
-/** The sink with the most failed attempts. */
-function sinkFails({ sinks, now }: Snapshot): Advice | undefined {
-  const [sink] = sinks.filter(isFailing).toSorted((a, b) => (b.attempts ?? 0) - (a.attempts ?? 0));
-  if (!sink) return undefined;
-  const { id, hasDelivered, attempts = 0, failingSince, nextAttempt, lastError = '' } = sink;
-  const since = failingSince === undefined ? '' : `, for ${span((now - failingSince) / 1e6)}`;
-  const next = nextAttempt === undefined ? '' : ` Next attempt in ${span((nextAttempt - now) / 1e6)}.`;
+function sinkFails(sink: SinkSnapshot, snapshot: Snapshot): Problem {
+  const { id, trouble, lastError, lastCode, hasDelivered, attempts = 0, failingSince, nextAttempt } = sink;
+  const message = lastError ?? trouble ?? 'the first attempt is still running';
+  const isBlocked = sinkState(sink, snapshot) === 'blocked';
+  const last = failingSince === undefined ? undefined : lasting(failingSince, snapshot);
+  const word = isBlocked
+    ? last === undefined
+      ? 'is blocked'
+      : `has been blocked for ${last}`
+    : last === undefined
+      ? 'fails'
+      : `has failed for ${last}`;
+  const tries = attempts === 0 ? '' : ` (${counted(attempts, 'attempt')})`;
+  const check = `waybill check --sink ${id}; at once after a repair: waybill sinks retry --sink ${id}`;
   return {
-    what: `Sink ${id} ${hasDelivered ? 'fails' : 'has never delivered'}: ${
-      attempts === 0 ? 'the first attempt is still running' : `${counted(attempts, 'attempt')} failed${since} (${lastError})`
-    }.${next}`,
-    lost: keptFor(id),
-    operation: /\bENOSPC\b/.test(lastError) ? `free space there; ${id} then resumes` : `waybill check --sink ${id}; attempts continue`,
+    what: `Sink ${id} ${isBlocked || hasDelivered ? word : 'has never delivered'}${tries}: ${message}.${nextWords(nextAttempt, snapshot)}`,
+    lost: `Nothing is lost until the journal is full: it keeps what ${id} has not accepted.`,
+    operation: /\bENOSPC\b/.test(message)
+      ? `free space there; ${id} then resumes`
+      : (settingAct(settingOf(message) ?? (isBlocked ? refusedSecret(id, message, snapshot) : undefined), snapshot) ?? check),
+    code: lastCode ?? (isBlocked ? 'sink_blocked' : 'sink_unavailable'),
   };
 }
 
-function keptFor(sinkId: string): string {
-  return `Nothing is lost until the journal is full: it keeps what ${sinkId} has not accepted.`;
+/** Acts on failures that no single setting explains, by error code. */
+const sourceActs: Readonly<Record<string, (id: string) => string>> = {
+  source_busy: () => 'nothing here; attempts continue. If it lasts, ask the operator of the service, or lower requests.perSecond',
+  source_forbidden: (id) => `give the client of ${id} the right to read logs at the service; attempts continue`,
+  proxy_refused: () => 'correct proxy.url and its credentials, or proxy.noProxy',
+};
+
+/** The setting that a message names: `…; see sources.production.auth.clientSecret`. */
+function settingOf(message: string): string | undefined {
+  return /\bsee ((?:sources|sinks|proxy)\.[\w.-]*\w)/.exec(message)?.[1];
 }
 
-function undatedAndQuiet(snapshot: Snapshot): Advice | undefined {
-  for (const source of snapshot.sources) {
-    const newest = source.undated?.known;
-    if (!isActive(source) || newest === undefined || !isLate(source, newest, snapshot)) continue;
+/** The only secret of a sink whose receiver refuses the credentials. */
+function refusedSecret(id: string, message: string, { secrets = {} }: Snapshot): string | undefined {
+  const [setting, ...others] = Object.keys(secrets).filter((name) => name.startsWith(`sinks.${id}.`));
+  return others.length === 0 && /\b(401|403)\b|\b(token|password|api key)\b/i.test(message) ? setting : undefined;
+}
+
+function settingAct(setting: string | undefined, { secrets = {} }: Snapshot): string | undefined {
+  if (setting === undefined) return undefined;
+  const from = secrets[setting];
+  if (from === undefined) return `correct ${setting} in the configuration; the daemon reads it within seconds`;
+  const [, file] = /^\$\{file:([^}]+)\}$/.exec(from) ?? [];
+  if (file === undefined) return `put a valid value into ${setting}, which comes from ${from}; a variable needs a restart`;
+  return `put a valid secret into ${file} (${setting}); the daemon reads it within a minute`;
+}
+
+function lasting(since: Micros, { now }: Snapshot): string {
+  return span((now - since) / 1e6);
+}
+
+function nextWords(nextAttempt: Micros | undefined, { now }: Snapshot): string {
+  return nextAttempt === undefined || nextAttempt <= now ? '' : ` Next attempt in ${span((nextAttempt - now) / 1e6)}.`;
+}
+
+function isUndatedAndQuiet(source: SourceSnapshot, snapshot: Snapshot): boolean {
+  const newest = source.undated?.known;
+  return isActive(source) && newest !== undefined && isLate(source, newest, snapshot);
+}
+
+function sinksLostRecords({ sources }: Snapshot): Problem[] {
+  const losing = sources
+    .filter(isUsed)
+    .flatMap(({ coverage }) => coverage?.sinks ?? [])
+    .filter(({ lost }) => lost > 0);
+  return [...new Set(losing.map(({ id }) => id))].map((id) => {
+    // A sink has a loss for each source; one replay covers all of them.
+    const own = losing.filter((each) => each.id === id);
+    const ranges = own.flatMap((each) => each.lostEntries ?? []);
+    const first = Math.min(...ranges.map((range) => range.first));
+    const last = Math.max(...ranges.map((range) => range.last));
     return {
-      what: `Responses of ${source.id} carry no Date, and its newest record is from ${ago(newest, snapshot.now)}.`,
-      lost: 'Nothing is lost: windows are closed as soon as a newer record shows the time of the service.',
-      operation: 'no action needed; if a gateway removes the Date header, configure it to keep the header.',
+      sink: id,
+      what: `Sink ${id} lost delivered records: ${own[0]?.loss ?? 'its receiver no longer has them'}.`,
+      lost: 'Nothing is lost that the journal still holds: a replay sends it again.',
+      operation: `waybill replay --sink ${id} --from ${first} --to ${last}; after the replay these records count as delivered`,
+      code: 'a position that does not fit',
     };
-  }
-  return undefined;
-}
-
-function sinkLostRecords({ sources }: Snapshot): Advice | undefined {
-  const polled = sources.filter((source) => !isUnconfigured(source) && !isRetired(source));
-  const losing = polled.flatMap(({ coverage }) => coverage?.sinks ?? []).filter(({ lost }) => lost > 0);
-  const [found] = losing;
-  if (!found) return undefined;
-  const { id, loss } = found;
-  // A sink has a loss for each source; one replay covers all of them.
-  const ranges = losing.flatMap((each) => (each.id === id ? (each.lostEntries ?? []) : []));
-  const first = Math.min(...ranges.map((range) => range.first));
-  const last = Math.max(...ranges.map((range) => range.last));
-  return {
-    what: `Sink ${id} lost delivered records: ${loss ?? 'its receiver no longer has them'}.`,
-    lost: 'Nothing is lost that the journal still holds: a replay sends it again.',
-    operation: `waybill replay --sink ${id} --from ${first} --to ${last}; after the replay these records count as delivered`,
-  };
-}
-
-function startIsUnread({ sources }: Snapshot): Advice | undefined {
-  for (const { id, state, unread } of sources) {
-    if (state !== 'active' || unread === undefined) continue;
-    return {
-      what: `Source ${id}: start is before ${rfc3339(unread.startsAt)}, where its ledger starts.`,
-      lost: 'Earlier records are not collected; the service keeps them until its retention ends.',
-      operation: unreadCommand(id, unread),
-    };
-  }
-  return undefined;
+  });
 }

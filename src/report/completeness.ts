@@ -14,17 +14,20 @@ const maxTroubleLength = 160;
 
 type SourceFacts = Pick<
   SourceSnapshot,
-  'id' | 'state' | 'closeDelaySeconds' | 'serverNow' | 'trouble' | 'held' | 'clock' | 'nextProof' | 'undated' | 'retiredAt'
->;
+  'id' | 'state' | 'closeDelaySeconds' | 'serverNow' | 'trouble' | 'failing' | 'held' | 'clock' | 'nextProof' | 'undated' | 'retiredAt'
+> &
+  Partial<Pick<SourceSnapshot, 'lastSuccess'>>;
 
 /** The current facts that a summary depends on. */
 export interface Present {
   /** Set when no daemon runs. */
   readonly stopped: Snapshot['stopped'];
+  /** When the state was created; undefined if unknown. */
+  readonly created?: Micros | undefined;
   /** Why collection is paused. */
   readonly paused: string | undefined;
   readonly sources: readonly SourceFacts[];
-  readonly sinks: readonly Pick<SinkSnapshot, 'id' | 'lastError'>[];
+  readonly sinks: readonly (Pick<SinkSnapshot, 'id' | 'lastError'> & Partial<Pick<SinkSnapshot, 'state'>>)[];
 }
 
 /**
@@ -100,6 +103,8 @@ export interface Completeness {
   readonly later: readonly { readonly id: string; readonly startsAt: Micros }[];
   /** Set when the period has no window and no part of it is due. `firstProof`: if known. */
   readonly nothingDue?: { readonly firstProof: Micros | undefined; readonly now: Micros };
+  /** Set in the first minutes of a state: nothing was ever proven, and no failure is known. `firstProof`: once the service has responded. */
+  readonly catchingUp?: { readonly firstProof: Micros | undefined; readonly now: Micros };
   readonly shortfalls: readonly Shortfall[];
   /** With several sources, each hole names its source. */
   readonly isOfSeveral: boolean;
@@ -133,6 +138,7 @@ export function completeness(facts: Facts): Completeness {
   const isNothingDue = windows === 0 && parts.length > 0 && parts.every(({ isAllPending }) => isAllPending);
   const proofs = parts.flatMap(({ firstProof }) => firstProof ?? []);
   const firstProof = proofs.length === 0 ? undefined : Math.min(...proofs);
+  const hasAnswered = facts.sources.every(({ lastSuccess }) => lastSuccess !== undefined);
   const shortfalls = shortfallsOf(
     parts.flatMap(({ coverage }) => coverage.sinks),
     facts,
@@ -158,9 +164,32 @@ export function completeness(facts: Facts): Completeness {
     later,
     shortfalls,
     ...(isNothingDue && { nothingDue: { firstProof, now: facts.now } }),
+    ...(!isNothingDue &&
+      windows === 0 &&
+      isNew(parts, facts) && { catchingUp: { firstProof: hasAnswered ? firstProof : undefined, now: facts.now } }),
     isOfSeveral: parts.length > 1,
     isStopped: facts.stopped !== undefined,
   };
+}
+
+/** The clock of the service is measured for five minutes. */
+const clockSeconds = 300;
+
+/** True while a new state cannot have a proof yet: the clock is measured, the first window ends, and nothing is known to fail. */
+function isNew(parts: readonly Examined[], { created = 0, now, stopped, sources }: Facts): boolean {
+  const known = sources.filter(({ id }) => parts.some((part) => part.id === id));
+  return (
+    parts.length > 0 &&
+    stopped === undefined &&
+    parts.every(({ uncovered }) => uncovered.every(({ reason }) => reason === 'behind')) &&
+    known.every(
+      ({ held, failing, trouble, lastSuccess, closeDelaySeconds }) =>
+        !held &&
+        !failing &&
+        (trouble === undefined || lastSuccess === undefined) &&
+        (now - created) / 1e6 < clockSeconds + steadyWidth(closeDelaySeconds * secondMicros) / secondMicros,
+    )
+  );
 }
 
 interface Examined {
@@ -171,7 +200,7 @@ interface Examined {
   readonly isPending: boolean;
   /** No part of the period is due or proven. */
   readonly isAllPending?: boolean;
-  /** Set with `isAllPending`, if known. */
+  /** If no part of the period is proven, and the time is known. */
   readonly firstProof?: Micros | undefined;
   readonly uncovered: readonly Hole[];
 }
@@ -211,7 +240,7 @@ function examine(source: SourceFacts, facts: Facts): Examined {
   }
   // A period entirely in the future has no parts.
   const isAllPending = uncovered.length === 0 && (asked <= begin ? begin >= due && !isOver : pendingFrom === begin);
-  const firstProof = isAllPending ? firstProofOf(begin, source) : undefined;
+  const firstProof = isAllPending || read.length === 0 ? firstProofOf(begin, source) : undefined;
   return { ...common, isUnknown: false, isPending: pendingFrom !== undefined, uncovered, isAllPending, firstProof };
 }
 
@@ -220,7 +249,7 @@ function examine(source: SourceFacts, facts: Facts): Examined {
  * widths that collection uses, plus the close delay. Undefined while the time of the service is
  * unknown.
  */
-export function firstProofOf(from: Micros, { closeDelaySeconds, nextProof = 0, undated }: SourceFacts): Micros | undefined {
+function firstProofOf(from: Micros, { closeDelaySeconds, nextProof = 0, undated }: SourceFacts): Micros | undefined {
   if (undated && undated.known === undefined) return undefined;
   const closeDelay = closeDelaySeconds * secondMicros;
   return Math.max(endOf(from, steadyWidth(closeDelay)) + closeDelay, nextProof);
@@ -242,7 +271,7 @@ function add(holes: Hole[], hole: Hole): void {
 
 function reasonAt(
   at: Micros,
-  { state, trouble, held, clock }: SourceFacts,
+  { state, trouble, failing, lastSuccess, held, clock }: SourceFacts,
   { startsAt, liveFrom, history }: Coverage,
   { stopped, paused }: Facts,
 ): Pick<Hole, 'reason' | 'message'> {
@@ -257,6 +286,8 @@ function reasonAt(
   if (stopped) return { reason: 'daemon_stopped', message: 'the daemon is not running' };
   if (paused !== undefined) return { reason: 'journal_full', message: `collection is paused (${paused})` };
   if (held) return { reason: 'suspended', message: `collection is suspended (${held.reason}): ${held.message}` };
+  const hasAnswered = failing !== undefined || lastSuccess !== undefined;
+  if (!hasAnswered && trouble !== undefined) return { reason: 'behind', message: 'the source has not responded yet' };
   if (trouble !== undefined) return { reason: 'source_failing', message: `the source fails: ${shortened(trouble)}` };
   return { reason: 'behind', message: clock ? 'the clock of the service is being measured' : 'collection is behind' };
 }
@@ -285,29 +316,22 @@ function shortfallsOf(parts: readonly SinkCoverage[], { sinks }: Facts): Shortfa
     const all = undated + (part.undated ?? 0);
     sums.set(part.id, { ...known, ...part, ...sum, deadLetters: deadLetters + part.deadLetters, ...(all === 0 ? {} : { undated: all }) });
   }
-  return [...sums.values()]
+  // The configuration no longer sends to the others.
+  const isRemoved = (id: string): boolean => sinks.find((sink) => sink.id === id)?.state === 'unconfigured';
+  const wanted = [...sums.values()].filter(({ id }) => !isRemoved(id));
+  return (wanted.length > 0 ? wanted : [...sums.values()])
     .filter(({ lacking, undated = 0, waits = false }) => lacking > 0 || undated > 0 || waits)
     .map((sum) => ({ ...sum, lastError: sinks.find(({ id }) => id === sum.id)?.lastError }));
 }
 
-export function presentOf({ stopped, journal, sources, sinks }: Snapshot): Present {
+export function presentOf({ created, stopped, journal, sources, sinks }: Snapshot): Present {
   return {
+    created,
     stopped,
     paused: journal.paused,
-    sources: sources.map(({ id, state, closeDelaySeconds, serverNow, trouble, held, clock, nextProof, undated, retiredAt }) => ({
-      id,
-      state,
-      closeDelaySeconds,
-      serverNow,
-      trouble,
-      held,
-      clock,
-      nextProof,
-      undated,
-      retiredAt,
-    })),
+    sources,
     // An error that no longer occurs explains nothing.
-    sinks: sinks.map((sink) => ({ id: sink.id, lastError: failsNow(sink) ? sink.lastError : undefined })),
+    sinks: sinks.map((sink) => ({ id: sink.id, state: sink.state, lastError: failsNow(sink) ? sink.lastError : undefined })),
   };
 }
 

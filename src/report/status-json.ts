@@ -7,47 +7,57 @@ import type { BackfillProgress } from '../model/ledger.ts';
 import type { SinkSnapshot, Snapshot, SourceSnapshot } from '../model/snapshot.ts';
 import type { Micros } from '../model/time.ts';
 import { samples, seenWithin } from '../telemetry/delays.ts';
-import { worst } from './advice.ts';
+import { problems } from './advice.ts';
 import { dueAfterSeconds } from './completeness.ts';
 import { rfc3339 } from './format-time.ts';
 import { journalForecast } from './journal-forecast.ts';
-import { sinkNeedsAttention } from './sink-health.ts';
-import { begun, serverTime, sourceNeedsAttention, statusCompleteness, statusSummary } from './status-summary.ts';
+import { begun, serverTime, sinkState, sourceState } from './states.ts';
+import { statusCompleteness, statusSummary } from './status-summary.ts';
 import { waitLines } from './status-text.ts';
+
+/** A failure of everything must not make the page slow. */
+const maxProblems = 50;
 
 export function statusJson(snapshot: Snapshot) {
   const found = statusCompleteness(snapshot);
+  const all = problems(snapshot);
+  const [certificate] = (snapshot.certificates ?? []).toSorted((a, b) => a.at - b.at);
   const { bytes, maxSize, head, setAside = 0, paused } = snapshot.journal;
   return {
     generatedAt: rfc3339(snapshot.now),
     created: rfc3339(snapshot.created),
     version: snapshot.version,
     summary: statusSummary(snapshot),
-    tone: toneOf(found, snapshot),
+    tone: toneOf(found, all.length > 0),
     /** For the whole ledger of every source until now, as in the report; false without a source. */
     complete: found?.complete ?? false,
     delivered: found ? found.delivered : false,
     /** Sinks that lack a proven window. */
     lacking: (found?.shortfalls ?? []).map(({ id }) => id),
     /** While nothing is due yet. */
-    firstProof: optional(found?.nothingDue?.firstProof),
-    advice: worst(snapshot) ?? null,
+    firstProof: optional((found?.nothingDue ?? found?.catchingUp)?.firstProof),
+    /** The certificate in use that ends first. */
+    nextCertificateEnd: certificate ? { target: certificate.target, at: rfc3339(certificate.at) } : null,
+    host: snapshot.host ?? null,
+    /** Every problem, the most urgent first. */
+    problems: all.slice(0, maxProblems),
+    problemCount: all.length,
+    rejected: snapshot.rejected ? { since: rfc3339(snapshot.rejected.since), problems: snapshot.rejected.problems } : null,
     waits: waitLines(snapshot, 'UTC'),
     /** `bytes` includes `reserved`. `forecast`: set while a failing sink makes the journal grow. */
     journal: { bytes, reserved: setAside, maxSize, head, paused: paused ?? null, forecast: journalForecast(snapshot) ?? null },
     sources: snapshot.sources.map((source) => sourceJson(source, snapshot)),
-    sinks: snapshot.sinks.map(sinkJson),
+    sinks: snapshot.sinks.map((sink) => sinkJson(sink, snapshot)),
     /** The approximate end of the daemon; null while one runs. */
     stoppedSince: optional(snapshot.stopped?.since),
   };
 }
 
 function sourceJson(source: SourceSnapshot, snapshot: Snapshot) {
-  const { id, state, frontier, trouble, held, lastError, collected, late, windows, recountsOverdue } = source;
+  const { id, frontier, trouble, held, failing, lastError, collected, late, windows, recountsOverdue } = source;
   return {
     id,
-    state: snapshot.stopped && state === 'active' ? 'stopped' : state,
-    needsAttention: sourceNeedsAttention(source),
+    state: sourceState(source, snapshot),
     message: held?.message ?? trouble ?? null,
     lastError: lastError ?? null,
     frontier: instant(frontier),
@@ -57,6 +67,8 @@ function sourceJson(source: SourceSnapshot, snapshot: Snapshot) {
     lagSeconds: begun(source) ? Math.max(0, (serverTime(source, snapshot) - frontier) / 1e6) : null,
     dueAfterSeconds: dueAfterSeconds(source.closeDelaySeconds),
     lastSuccess: optional(source.lastSuccess),
+    failingSince: optional(failing?.since),
+    nextAttempt: optional(failing?.nextAttempt),
     records: collected,
     late,
     gaps: windows.gap,
@@ -67,13 +79,12 @@ function sourceJson(source: SourceSnapshot, snapshot: Snapshot) {
   };
 }
 
-function sinkJson(sink: SinkSnapshot) {
-  const { id, type, state, acknowledged, lagRecords, lagSeconds, deadLetters, hasDelivered, timeStamp, replay } = sink;
+function sinkJson(sink: SinkSnapshot, snapshot: Snapshot) {
+  const { id, type, acknowledged, lagRecords, lagSeconds, deadLetters, hasDelivered, timeStamp, replay } = sink;
   return {
     id,
     type,
-    state,
-    needsAttention: sinkNeedsAttention(sink),
+    state: sinkState(sink, snapshot),
     message: sink.trouble ?? null,
     acknowledged,
     lagRecords,
@@ -81,6 +92,7 @@ function sinkJson(sink: SinkSnapshot) {
     deadLetters,
     /** Stays after a recovery: then `failedAttempts` is 0. */
     lastError: sink.lastError ?? null,
+    recoveredAt: optional(sink.recoveredAt),
     lastSuccess: optional(sink.lastSuccess),
     /** True once the sink has accepted a message, in any run with this state. */
     hasDelivered,
@@ -131,10 +143,9 @@ function optional(at: Micros | undefined): string | null {
  * The color of the summary: nothing to do, nothing due yet, attention needed, or a part of the
  * ledger is not proven.
  */
-function toneOf(found: ReturnType<typeof statusCompleteness>, snapshot: Snapshot): 'good' | 'waiting' | 'warning' | 'bad' {
-  const isAdvised = worst(snapshot) !== undefined;
+function toneOf(found: ReturnType<typeof statusCompleteness>, isAdvised: boolean): 'good' | 'waiting' | 'warning' | 'bad' {
   if (!found) return 'warning';
-  if (found.nothingDue) return isAdvised ? 'warning' : 'waiting';
+  if (found.nothingDue || found.catchingUp) return isAdvised ? 'warning' : 'waiting';
   if (!found.complete) return 'bad';
   return found.delivered !== false && !isAdvised ? 'good' : 'warning';
 }

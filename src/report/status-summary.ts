@@ -1,32 +1,30 @@
-/** The summary that begins `status`, and the rules on sources that it shares with the tables. Pure. */
-import type { Snapshot, SourceSnapshot } from '../model/snapshot.ts';
+/** The headline of `status` and of the page: the worst first, at most 90 characters, without text of another program. Pure. */
+import { cut } from '../record/text.ts';
+import type { SinkSnapshot, Snapshot, SourceSnapshot } from '../model/snapshot.ts';
 import type { Micros } from '../model/time.ts';
-import { completeness, firstProofOf, presentOf } from './completeness.ts';
+import { completeness, presentOf } from './completeness.ts';
 import type { Completeness } from './completeness.ts';
-import { ago, clockTime, counted } from './format-time.ts';
-import { sinkNeedsAttention } from './sink-health.ts';
+import { ago, clockTime, counted, grouped } from './format-time.ts';
+import { isStuck, isUsed, serverTime, sourceState } from './states.ts';
 import { summaryOf, whenDue } from './summary.ts';
 
-/**
- * The first line of `status`: the summary of the whole ledger up to now, and what needs attention.
- *
- * @param tz  IANA name of the time zone
- */
+const maxLength = 90;
+const hour = 3_600 * 1e6;
+
+/** @param tz  IANA name of the time zone */
 export function statusSummary(snapshot: Snapshot, tz = 'UTC'): string {
-  const { sources, sinks, journal, now, created, stopped } = snapshot;
-  const deadLetters = sinks.reduce((sum, sink) => sum + sink.deadLetters, 0);
-  const isNew = now - created < hour;
-  const clauses = [
-    summaryClause(snapshot, tz),
-    ...(journal.paused === undefined ? [] : [`collection is paused (${journal.paused})`]),
-    needs(sources.filter(sourceNeedsAttention).length, 'source'),
-    needs(sinks.filter(sinkNeedsAttention).length, 'sink'),
-    ...(deadLetters === 0 ? [] : [counted(deadLetters, 'dead letter')]),
-    // This clause is the only sign that a state was lost (docs/operations.md, "State lost").
-    ...(isNew ? [`state created ${ago(created, now)}`] : []),
-  ];
-  const line = clauses.filter((clause) => clause !== '').join(', ');
-  return stopped ? `DAEMON NOT RUNNING since about ${clockTime(stopped.since, now, tz)} (${ago(stopped.since, now)}); ${line}` : line;
+  const heads = headlines(snapshot, tz);
+  // This clause is the only sign that a state was lost (docs/operations.md, "State lost").
+  const young = snapshot.now - snapshot.created < hour ? [`state created ${ago(snapshot.created, snapshot.now)}`] : [];
+  const rejected = snapshot.rejected ? ['configuration rejected'] : [];
+  const letters = snapshot.sinks.reduce((sum, sink) => sum + (sink.state === 'retired' ? 0 : sink.deadLetters), 0);
+  const dead = letters === 0 ? [] : [counted(letters, 'dead letter')];
+  const replays = snapshot.sinks.some(({ replay }) => replay?.state === 'failed') ? ['a replay fails'] : [];
+  for (const more of [[...young, ...rejected, ...replays, ...dead], [...young, ...rejected, ...replays], young, rejected, []]) {
+    const line = heads.map((head) => [head, ...more].join(', ')).find(({ length }) => length <= maxLength);
+    if (line !== undefined) return line;
+  }
+  return `${cut(heads.at(-1) ?? '', maxLength - 1)}…`;
 }
 
 /**
@@ -39,20 +37,6 @@ export function statusCompleteness(snapshot: Snapshot): Completeness | undefined
   return completeness({ ...presentOf(snapshot), now: snapshot.now, from: undefined, to: undefined, coverage });
 }
 
-export function sourceNeedsAttention(source: SourceSnapshot): boolean {
-  return source.state === 'suspended' || source.state === 'unconfigured' || (source.state !== 'retired' && source.trouble !== undefined);
-}
-
-/** The time at the service; the local time while that is unknown. */
-export function serverTime(source: SourceSnapshot, snapshot: Snapshot): Micros {
-  return source.serverNow ?? snapshot.now;
-}
-
-/** False before the ledger has a start: with `start: now` that is before the first response. */
-export function begun(source: SourceSnapshot): boolean {
-  return source.frontier !== 0;
-}
-
 /**
  * The frontier, once it has passed the start of the live range: before that, no window is complete.
  */
@@ -60,62 +44,113 @@ export function completeUntil({ frontier, coverage }: SourceSnapshot): Micros | 
   return coverage?.liveFrom !== undefined && frontier > coverage.liveFrom ? frontier : undefined;
 }
 
-const hour = 3_600 * 1e6;
-
-function summaryClause(snapshot: Snapshot, tz: string): string {
+/** The same statement in several lengths, the longest first. */
+function headlines(snapshot: Snapshot, tz: string): string[] {
+  const { sources, sinks, journal, now, stopped } = snapshot;
   const found = statusCompleteness(snapshot);
-  if (!found) return 'NO SOURCE is configured';
-  const polled = snapshot.sources.filter(({ state }) => state !== 'unconfigured' && state !== 'retired');
-  if (polled.length === 0) return `NO SOURCE is polled; ${summaryOf(found, tz)}`;
-  const fresh = polled.filter(({ coverage }) => coverage === undefined || coverage.windows.all === 0);
-  const known = polled.filter((source) => !fresh.includes(source) && completeUntil(source) !== undefined);
-  const summary = `${failure(found, snapshot)}${summaryOf(found, tz)}`;
-  // This summary names the time of the first proof.
-  if (found.nothingDue) return summary;
-  const [slowest] = known.toSorted((a, b) => a.frontier - b.frontier);
-  const proofs = fresh.map((source) => firstProof(source, snapshot, tz));
+  if (!found) return ['NO SOURCE is configured'];
+  const polled = sources.filter(isUsed);
+  const known = completenessWords(snapshot, found, tz);
+  if (polled.length === 0) return followed('NO SOURCE is polled', known);
+  if (stopped) return followed(`DAEMON NOT RUNNING since about ${clockTime(stopped.since, now, tz)} (${ago(stopped.since, now)})`, known);
+  const rest = restWords(snapshot, found, tz);
+  if (journal.paused !== undefined)
+    return followed(`COLLECTION PAUSED: the ${/^disk\b/.test(journal.paused) ? 'disk' : 'journal'} is full`, rest);
+  const failing = polled.filter((source) => isBad(source, snapshot));
+  const stuck = sinks.filter((sink) => isStuck(sink, snapshot));
+  if (failing.length + stuck.length === 0) return known;
+  return followed(failureWords(failing, stuck, snapshot, tz), rest);
+}
+
+function followed(head: string, others: readonly string[]): string[] {
+  return [...others.map((words) => `${head}; ${words}`), head];
+}
+
+function isBad(source: SourceSnapshot, snapshot: Snapshot): boolean {
+  return ['failing', 'suspended'].includes(sourceState(source, snapshot));
+}
+
+function failureWords(failing: readonly SourceSnapshot[], stuck: readonly SinkSnapshot[], snapshot: Snapshot, tz: string): string {
+  const { sources, sinks, now } = snapshot;
+  const since = (at: Micros | undefined): string => (at === undefined ? '' : ` since ${clockTime(at, now, tz)}`);
+  const [source, sink] = [failing[0], stuck[0]];
+  const isHeld = failing.every((each) => sourceState(each, snapshot) === 'suspended');
+  if (source && failing.length + stuck.length === 1)
+    return `COLLECTION ${isHeld ? 'SUSPENDED' : 'FAILS'} at ${source.id}${since(isHeld ? source.held?.since : source.failing?.since)}`;
+  if (sink && failing.length + stuck.length === 1)
+    return `DELIVERY ${sink.state === 'blocked' ? 'BLOCKED' : 'FAILS'} at ${sink.id}${since(sink.failingSince)}`;
+  const of = (some: number, all: number, what: string, one: string, many: string): string[] =>
+    some === 0 ? [] : [`${grouped(some)} of ${counted(all, what)} ${some === 1 ? one : many}`];
+  const [fails, fail] = isHeld ? ['is suspended', 'are suspended'] : ['fails', 'fail'];
   return [
-    summary,
-    ...(slowest ? [`proven up to ${when(slowest, snapshot, tz)}`] : []),
-    ...(proofs[0] === undefined ? [] : [known.length === 0 ? proofs[0] : `${proofs[0]} of ${nameOrCount(fresh, 'source')}`]),
+    ...of(failing.length, sources.filter(isUsed).length, 'source', fails, fail),
+    ...of(stuck.length, sinks.filter(isUsed).length, 'sink', 'does not deliver', 'do not deliver'),
   ].join(', ');
 }
 
-/**
- * A failure that precedes the summary, because a summary of proven windows cannot show it: no newer
- * window is closed, or none of the proven windows has a record that waits for a failing sink.
- */
-function failure({ complete, nothingDue, delivered }: Completeness, { sources, sinks, stopped }: Snapshot): string {
-  const suspended = sources.filter(({ state }) => state === 'suspended');
-  if (suspended.length > 0) return `COLLECTION SUSPENDED at ${nameOrCount(suspended, 'source')}; `;
-  if (stopped || delivered === false || !(complete || nothingDue)) return '';
-  const failing = sinks.filter((sink) => sink.state !== 'unconfigured' && sinkNeedsAttention(sink));
-  return failing.length === 0 ? '' : `DELIVERY FAILS at ${nameOrCount(failing, 'sink')}; `;
+/** How far everything else is complete; of a single source, how far it is complete itself. */
+function restWords(snapshot: Snapshot, found: Completeness, tz: string): string[] {
+  const sinks = snapshot.sinks.filter((sink) => !isStuck(sink, snapshot));
+  const names = new Set(sinks.map(({ id }) => id));
+  const healthy =
+    snapshot.journal.paused === undefined ? snapshot.sources.filter((source) => isUsed(source) && !isBad(source, snapshot)) : [];
+  const sources = healthy.map((source) => ({
+    ...source,
+    ...(source.coverage && { coverage: { ...source.coverage, sinks: source.coverage.sinks.filter(({ id }) => names.has(id)) } }),
+  }));
+  const rest = statusCompleteness({ ...snapshot, sources, sinks });
+  if (!rest) return untilWords(snapshot.sources.filter(isUsed), found, snapshot, tz);
+  const until = slowest(sources);
+  const { firstProof } = rest.nothingDue ?? rest.catchingUp ?? {};
+  if (firstProof !== undefined) return [`first proof ${whenDue(firstProof, snapshot.now, tz)}`];
+  if (!rest.complete || until === undefined) return [`the rest is incomplete: ${shortfall(rest)}`, 'the rest is incomplete'];
+  const time = clockTime(until.frontier, serverTime(until, snapshot), tz);
+  return [`the rest is complete until ${time}${rest.delivered === false ? ', not all delivered' : ''}`, 'the rest is complete'];
 }
 
-/**
- * The bound of the alert WaybillFrontierLate. A healthy frontier lags about twice the close delay.
- */
-export function isLate(source: SourceSnapshot, time: Micros, snapshot: Snapshot): boolean {
-  return serverTime(source, snapshot) - time > (2 * source.closeDelaySeconds + 900) * 1e6;
+function untilWords(
+  sources: readonly SourceSnapshot[],
+  { gaps, accepted, inDoubt, uncovered }: Completeness,
+  snapshot: Snapshot,
+  tz: string,
+): string[] {
+  const until = slowest(sources);
+  if (!until) return ['nothing is proven'];
+  const isWhole = gaps + accepted + inDoubt === 0 && uncovered.every(({ from }) => from >= until.frontier);
+  return [`${isWhole ? 'complete until' : 'proven up to'} ${clockTime(until.frontier, serverTime(until, snapshot), tz)}`];
 }
 
-function when(source: SourceSnapshot, snapshot: Snapshot, tz: string): string {
-  const now = serverTime(source, snapshot);
-  return `${clockTime(source.frontier, now, tz)} (${ago(source.frontier, now)})`;
+function slowest(sources: readonly SourceSnapshot[]): SourceSnapshot | undefined {
+  return sources.filter((source) => completeUntil(source) !== undefined).toSorted((a, b) => a.frontier - b.frontier)[0];
 }
 
-function firstProof(source: SourceSnapshot, snapshot: Snapshot, tz: string): string {
-  if (!begun(source)) return source.lastSuccess === undefined ? 'waiting for the first response' : 'its start is not known yet';
-  if (source.undated && source.undated.known === undefined) return 'first proof due with its first record, because responses carry no Date';
-  const now = serverTime(source, snapshot);
-  return `first proof due ${whenDue(firstProofOf(source.frontier, source) ?? 0, now, tz)}`;
+/** The summary without errors of a receiver, and how far the slowest source is proven. */
+function completenessWords(snapshot: Snapshot, found: Completeness, tz: string): string[] {
+  const quiet = { ...found, shortfalls: found.shortfalls.map((one) => ({ ...one, lastError: undefined, loss: undefined })) };
+  const long = summaryOf(quiet, tz);
+  if (found.nothingDue || found.catchingUp) return [long];
+  const at = slowest(snapshot.sources.filter(isUsed));
+  const short =
+    found.complete && found.delivered
+      ? long
+      : found.complete
+        ? `COMPLETE${found.soFar ? ' SO FAR' : ''}, NOT ALL DELIVERED: ${counted(found.shortfalls.length, 'sink')} behind`
+        : `INCOMPLETE: ${shortfall(found)}`;
+  const now = at && serverTime(at, snapshot);
+  const until = at && now !== undefined ? [`, proven up to ${clockTime(at.frontier, now, tz)}`] : [];
+  const age = at && now !== undefined && found.complete ? until.map((words) => `${words} (${ago(at.frontier, now)})`) : [];
+  return [...[...age, ...until, ''].map((words) => `${long}${words}`), ...[...until, ''].map((words) => `${short}${words}`)];
 }
 
-function nameOrCount(items: readonly { readonly id: string }[], what: string): string {
-  return items.length === 1 && items[0] ? items[0].id : counted(items.length, what);
-}
-
-function needs(count: number, what: string): string {
-  return count === 0 ? '' : `${counted(count, what)} ${count === 1 ? 'needs' : 'need'} attention`;
+/** What is missing, in counts. */
+function shortfall({ windows, gaps, accepted, inDoubt, unknown, uncovered }: Completeness): string {
+  const count = (some: number, one: string): string[] => (some === 0 ? [] : [counted(some, one)]);
+  const parts = [
+    ...(windows === 0 ? ['nothing is proven'] : []),
+    ...[...count(gaps, 'gap'), ...count(accepted, 'accepted gap')],
+    ...(inDoubt === 0 ? [] : [`${counted(inDoubt, 'window')} in doubt`]),
+    ...(unknown.length === 0 ? [] : [`${counted(unknown.length, 'source')} without a ledger`]),
+    ...(uncovered.length === 0 ? [] : [`${counted(uncovered.length, 'range')} not covered`]),
+  ];
+  return parts.join(', ');
 }

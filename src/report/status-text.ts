@@ -1,21 +1,21 @@
 /**
- * `waybill status` as text: the summary, tables of sources and sinks, the journal, and advice on
- * the most urgent problem. At most 24 lines: rows with problems come first, and rows that do not
- * fit are counted.
+ * `waybill status` as text: the headline, tables of sources and sinks, the journal, and every problem with its act. At most 24 lines with one
+ * problem: rows with problems come first, and rows that do not fit are counted.
  */
 import type { SinkSnapshot, Snapshot, SourceSnapshot } from '../model/snapshot.ts';
 import type { Micros } from '../model/time.ts';
 import { journalForecast } from './journal-forecast.ts';
-import { worst } from './advice.ts';
+import { actOf, problems, worstFirst } from './advice.ts';
+import type { Problem } from './advice.ts';
 import { backfillLines } from './backfills.ts';
 import { samples, seenWithin } from '../telemetry/delays.ts';
 import { bound } from './close-delay-advice.ts';
 import { size } from './format-size.ts';
-import { isFailing, sinkNeedsAttention } from './sink-health.ts';
+import { isUsed, serverTime, sinkState, sourceState } from './states.ts';
 import { printable } from '../escape.ts';
 import { cut, right, table, wrapped } from './text-table.ts';
 import { ago, counted, grouped, span, zoned } from './format-time.ts';
-import { completeUntil, serverTime, sourceNeedsAttention, statusSummary } from './status-summary.ts';
+import { completeUntil, statusSummary } from './status-summary.ts';
 import { whenDue } from './summary.ts';
 
 export interface StatusTextOptions {
@@ -28,65 +28,80 @@ export interface StatusTextOptions {
 }
 
 const linesMax = 24;
-const adviceMax = 6;
+/** The lines of one problem, and the number of problems in full. */
+const problemLines = 7;
+const problemsMax = 6;
 const backfillsMax = 2;
-/** The maximum number of lines about waiting sources, and about failing sinks. */
+/** The maximum number of lines about waiting sources. */
 const waitsMax = 2;
-const failuresMax = 3;
 const notesMax = 3;
 
-export function statusText(snapshot: Snapshot, { color, tz, width }: StatusTextOptions): string {
-  const advice = worst(snapshot);
+export function statusText(given: Snapshot, { color, tz, width }: StatusTextOptions): string {
+  const found = problems(given);
+  const snapshot = worstFirst(given);
   const head = wrapped(statusSummary(snapshot, tz), width, Infinity, '  ');
-  const tail = advice
-    ? [
-        ...wrapped(advice.what, width, adviceMax - 4, '  '),
-        ...wrapped(advice.lost, width, 2, '  '),
-        ...wrapped(`To do: ${advice.operation}`, width, 2, '  '),
-      ]
-    : ['Nothing to do.'];
   // The tables share the lines that the other parts leave; each gets at least half if it needs it.
   const history = backfillLines(snapshot.sources, backfillsMax);
   // These lines are wrapped, not cut: their end is the time.
   const waits = waitLines(snapshot, tz).flatMap((line) => wrapped(line, width, Infinity, '  '));
   const journal = wrapped(journalLine(snapshot), width, 2, '  ');
-  const failures = snapshot.sinks.toSorted(byTrouble(sinkTrouble)).filter(hasFailureLine).slice(0, failuresMax);
   const notes = snapshot.sinks.flatMap((sink) => [...replayLine(sink), ...stampLine(sink, snapshot)]).slice(0, notesMax);
-  const rest = [head, tail, history, waits, journal, failures, notes].reduce((sum, { length }) => sum + length, 0);
+  const rest = [head, history, waits, journal, notes].reduce((sum, { length }) => sum + length, found.length === 0 ? 1 : problemLines);
   const rows = linesMax - rest - 6;
   const half = Math.floor(rows / 2);
   const forSources = Math.min(snapshot.sources.length, Math.max(half, rows - snapshot.sinks.length));
   const forSinks = Math.min(snapshot.sinks.length, rows - forSources);
-  const sources = sourceLines(snapshot, tz, forSources, width);
-  const body = [...sources, ...waits, '', ...sinkLines(snapshot, forSinks, failures), ...notes, '', ...history, ...journal];
-
-  const needsYou = advice !== undefined;
-  const painted = (line: string): string => (color ? `\u001b[${needsYou ? '33' : '32'};1m${line}\u001b[0m` : line);
-  return [...head.map(painted), '', ...body.map((line) => cut(line, width)), '', ...tail].join('\n');
+  const sources = sourceLines(snapshot, found, tz, forSources, width);
+  const body = [...sources, ...waits, '', ...sinkLines(snapshot, found, forSinks), ...notes, '', ...history, ...journal];
+  const painted = (line: string): string => (color ? `\u001b[${found.length > 0 ? '33' : '32'};1m${line}\u001b[0m` : line);
+  return [...head.map(painted), '', ...body.map((line) => cut(line, width)), '', ...problemText(found, width)].join('\n');
 }
 
-function sourceLines(snapshot: Snapshot, tz: string, maxLines: number, width: number): string[] {
+/** One paragraph for each problem: what, what is lost, what to do. */
+function problemText(found: readonly Problem[], width: number): string[] {
+  if (found.length === 0) return ['Nothing to do.'];
+  const rest = found.length - problemsMax;
+  const paragraphs = found
+    .slice(0, problemsMax)
+    .map((problem, i) => [
+      ...wrapped(problem.what, width, 2, '  '),
+      ...(problem.lost === found[i - 1]?.lost ? [] : wrapped(problem.lost, width, 2, '  ')),
+      ...wrapped(`To do: ${actOf(problem)}`, width, 3, '  '),
+    ]);
+  const more = rest > 0 ? [['', `and ${counted(rest, 'more problem')}: waybill status --json`]] : [];
+  return [...paragraphs.flatMap((lines, i) => (i === 0 ? lines : ['', ...lines])), ...more.flat()];
+}
+
+function sourceLines(snapshot: Snapshot, found: readonly Problem[], tz: string, maxLines: number, width: number): string[] {
   const measured = snapshot.sources.some(({ delays }) => delays !== undefined && samples(delays) > 0);
-  const lines = sourceTable(snapshot, tz, maxLines, measured);
+  const lines = sourceTable(snapshot, found, tz, maxLines, measured);
   // The column of delays is omitted if it does not fit.
-  return lines.some((line) => line.length > width) && measured ? sourceTable(snapshot, tz, maxLines, false) : lines;
+  return lines.some((line) => line.length > width) && measured ? sourceTable(snapshot, found, tz, maxLines, false) : lines;
 }
 
-function sourceTable(snapshot: Snapshot, tz: string, maxLines: number, measured: boolean): string[] {
+function sourceTable(snapshot: Snapshot, found: readonly Problem[], tz: string, maxLines: number, measured: boolean): string[] {
   const zone = tz === 'UTC' ? 'Z' : '';
   const columns = [
-    ...['SOURCE', 'STATE', tz === 'UTC' ? 'COMPLETE UNTIL' : `COMPLETE UNTIL (${tz})`, 'LAST RESPONSE'],
+    ...['SOURCE', 'STATE', tz === 'UTC' ? 'COMPLETE UNTIL' : `COMPLETE UNTIL (${tz})`, 'LAST SUCCESS'],
     ...['RECORDS', 'LATE', 'GAPS'].map(right),
     // Over the last one to two weeks.
     ...(measured ? ['DELAY p50, p99'] : []),
   ];
-  return rowsOf('SOURCE', snapshot.sources, sourceTrouble, maxLines, columns, (source) => {
+  const troubled = new Set(found.flatMap(({ source }) => source ?? []));
+  return rowsOf('SOURCE', snapshot.sources, troubled, maxLines, columns, (source) => {
     const now = serverTime(source, snapshot);
     const until = completeUntil(source);
     const complete = until === undefined ? 'not yet' : `${shortTime(until, now, tz)}${zone} (${ago(until, now)})`;
     const answer = source.lastSuccess === undefined ? 'none yet' : ago(source.lastSuccess, snapshot.now);
-    const state = snapshot.stopped && source.state === 'active' ? 'stopped' : source.state;
-    const cells = [source.id, state, complete, answer, grouped(source.collected), grouped(source.late), gapsText(source)];
+    const cells = [
+      source.id,
+      sourceState(source, snapshot),
+      complete,
+      answer,
+      grouped(source.collected),
+      grouped(source.late),
+      gapsText(source),
+    ];
     return measured ? [...cells, seen(source)] : cells;
   });
 }
@@ -107,7 +122,10 @@ function seen({ delays }: SourceSnapshot): string {
 
 /** Why the next window cannot be proven yet, and when it can be. */
 export function waitLines(snapshot: Snapshot, tz: string): string[] {
-  const waiting = snapshot.sources.filter(({ state, clock }) => state === 'active' && clock !== undefined);
+  // Without an answer there is nothing to measure.
+  const waiting = snapshot.sources.filter(
+    (source) => source.clock && source.lastSuccess !== undefined && /active|waiting|catching/.test(sourceState(source, snapshot)),
+  );
   return waiting.slice(0, waitsMax).map((source) => {
     const { id, clock, nextProof } = source;
     const { remainingMs = 0, answersMissing = 0 } = clock ?? {};
@@ -118,17 +136,21 @@ export function waitLines(snapshot: Snapshot, tz: string): string[] {
   });
 }
 
-function sinkLines(snapshot: Snapshot, maxLines: number, failures: readonly SinkSnapshot[]): string[] {
+function sinkLines(snapshot: Snapshot, found: readonly Problem[], maxLines: number): string[] {
   const columns = ['SINK', 'TYPE', 'STATE', 'LAG', 'LAST DELIVERY', right('DEAD LETTERS')];
-  const lines = rowsOf('SINK', snapshot.sinks, sinkTrouble, maxLines, columns, (sink) => [
-    sink.id,
-    sink.type,
-    sink.attempts === undefined || sink.attempts === 0 ? sink.state : `${sink.state}, ${counted(sink.attempts, 'attempt')}`,
-    sink.lagRecords === 0 ? 'nothing' : `${grouped(sink.lagRecords)} (${span(sink.lagSeconds)})`,
-    lastDelivery(sink, snapshot),
-    grouped(sink.deadLetters),
-  ]);
-  return [...lines, ...failures.map((sink) => failureLine(sink, snapshot))];
+  const troubled = new Set(found.flatMap(({ sink }) => sink ?? []));
+  return rowsOf('SINK', snapshot.sinks, troubled, maxLines, columns, (sink) => {
+    const state = sinkState(sink, snapshot);
+    return [
+      sink.id,
+      sink.type,
+      sink.attempts === undefined || sink.attempts === 0 ? state : `${state}, ${counted(sink.attempts, 'attempt')}`,
+      // Nothing is sent to a sink that is not configured.
+      !isUsed(sink) ? '-' : sink.lagRecords === 0 ? 'nothing' : `${grouped(sink.lagRecords)} (${span(sink.lagSeconds)})`,
+      lastDelivery(sink, snapshot),
+      grouped(sink.deadLetters),
+    ];
+  });
 }
 
 /** The progress of a replay that has not ended. */
@@ -162,50 +184,22 @@ function lastDelivery({ lastSuccess, hasDelivered }: SinkSnapshot, { now, stoppe
   return stopped ? 'not known' : 'before this start';
 }
 
-/** A single failed attempt is usually a restart of the receiver. */
-function hasFailureLine(sink: SinkSnapshot): boolean {
-  return sink.lastError !== undefined && sink.state !== 'retired' && ((sink.attempts ?? 0) >= 2 || isFailing(sink));
-}
-
-function failureLine({ id, lastError = '', nextAttempt }: SinkSnapshot, { now }: Snapshot): string {
-  const next = nextAttempt === undefined || nextAttempt <= now ? '' : ` (next attempt in ${span((nextAttempt - now) / 1e6)})`;
-  return `${id}${next}: ${printable(lastError)}`;
-}
-
-/**
- * A head and at most `maxLines` lines, problems first; the last line counts omitted rows.
- */
+/** A head and at most `maxLines` lines; the last line counts omitted rows. */
 function rowsOf<Item extends { readonly id: string }>(
   what: string,
   items: readonly Item[],
-  trouble: (item: Item) => number,
+  troubled: ReadonlySet<string>,
   maxLines: number,
   columns: Parameters<typeof table>[0],
   cells: (item: Item) => readonly string[],
 ): string[] {
   if (items.length === 0) return [`${what}: none`];
-  const sorted = items.toSorted(byTrouble(trouble));
-  const shown = sorted.length <= maxLines ? sorted : sorted.slice(0, Math.max(0, maxLines - 1));
-  const rest = sorted.slice(shown.length);
-  const unwell = rest.filter((item) => trouble(item) > 0).length;
+  const shown = items.length <= maxLines ? items : items.slice(0, Math.max(0, maxLines - 1));
+  const rest = items.slice(shown.length);
+  const unwell = rest.filter(({ id }) => troubled.has(id)).length;
   const more =
     rest.length === 0 ? [] : [`and ${grouped(rest.length)} more, ${unwell === 0 ? 'all healthy' : `${grouped(unwell)} with problems`}`];
   return [...table(columns, shown.map(cells)), ...more];
-}
-
-export function sourceTrouble(source: SourceSnapshot): number {
-  if (source.state === 'retired') return -1;
-  return sourceNeedsAttention(source) ? 2 : source.windows.gap + source.windows.inDoubt > 0 || source.recountsOverdue > 0 ? 1 : 0;
-}
-
-export function sinkTrouble(sink: SinkSnapshot): number {
-  if (sink.state === 'retired') return -1;
-  if (sinkNeedsAttention(sink)) return 2;
-  return sink.deadLetters > 0 || !sink.hasDelivered ? 1 : 0;
-}
-
-export function byTrouble<Item>(trouble: (item: Item) => number): (a: Item, b: Item) => number {
-  return (a, b) => trouble(b) - trouble(a);
 }
 
 function journalLine(snapshot: Snapshot): string {

@@ -18,6 +18,10 @@ export function summaryOf(found: Completeness, tz: string): string {
     const { firstProof, now } = found.nothingDue;
     return `NOTHING DUE YET: first proof ${firstProof === undefined ? 'with its first record' : whenDue(firstProof, now, tz)}`;
   }
+  if (found.catchingUp) {
+    const { firstProof, now } = found.catchingUp;
+    return `CATCHING UP: ${firstProof === undefined ? 'waiting for the first response' : `first proof ${whenDue(firstProof, now, tz)}`}`;
+  }
   if (!found.complete) return `INCOMPLETE: ${missing(found, tz).join('; ')}`;
   if (found.delivered) return `${head} AND DELIVERED`;
   const lacking = found.shortfalls.map((one) => shortfallWords(one, found));

@@ -91,7 +91,7 @@ export const metricTable = {
     type: 'gauge',
     labels: 'source state',
     help: '1 for the current state of the source, 0 for the others',
-    note: 'States: `active`, `suspended`, `unconfigured`, `retired`.',
+    note: 'States: `active`, `waiting`, `catching up`, `failing`, `paused`, `suspended`, `unconfigured`, `retired`, the words of `status`.',
   },
   waybill_source_suspensions_total: {
     type: 'counter',
@@ -134,7 +134,7 @@ export const metricTable = {
     type: 'gauge',
     labels: 'sink state',
     help: '1 for the current state of the sink, 0 for the others',
-    note: 'States: `active`, `retrying`, `blocked`, `unconfigured`, `retired`.',
+    note: 'States: `active`, `waiting`, `retrying`, `blocked`, `unconfigured`, `retired`, the words of `status`.',
   },
   waybill_sink_last_success_timestamp_seconds: { type: 'gauge', labels: 'sink', help: 'Time of the last accepted batch' },
   waybill_archive_time_stamp_timestamp_seconds: {

@@ -34,9 +34,9 @@ const deliveryBounds = [1, 2, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400];
 /** The units of OpenTelemetry (UCUM). */
 const ucumUnits: Readonly<Record<string, string>> = { seconds: 's', bytes: 'By' };
 
-const sourceStates = ['active', 'suspended', 'unconfigured', 'retired'] as const;
+const sourceStates = ['active', 'waiting', 'catching up', 'failing', 'paused', 'suspended', 'unconfigured', 'retired'] as const;
 const suspensionReasons: readonly SuspensionReason[] = ['fields', 'rows', 'forbidden', 'timestamp', 'clock'];
-const sinkStates = ['active', 'retrying', 'blocked', 'unconfigured', 'retired'] as const;
+const sinkStates = ['active', 'waiting', 'retrying', 'blocked', 'unconfigured', 'retired'] as const;
 
 type Instruments = ReturnType<typeof createInstruments>;
 
@@ -200,7 +200,7 @@ const processGauges = {
 
 /** A gauge of the table without an observer is a type error. */
 const snapshotGauges: Readonly<Record<Exclude<NameOf<'gauge'>, keyof typeof processGauges | 'waybill_build_info'>, Observe>> = {
-  waybill_config_last_reload_successful: (s, r) => r(s.isConfigCurrent === false ? 0 : 1),
+  waybill_config_last_reload_successful: (s, r) => r(s.rejected ? 0 : 1),
   waybill_state_created_timestamp_seconds: (s, r) => r(seconds(s.created)),
   waybill_frontier_timestamp_seconds: ofSources((s) => seconds(s.frontier)),
   waybill_frontier_lag_seconds: ofSources((s, now) => Math.max(0, seconds((s.serverNow ?? now) - s.frontier))),

@@ -77,9 +77,7 @@ export class Historian {
     if (!journal) return;
     const { rate, sinks } = this.#settings;
     const ask = (request: object): Promise<unknown> =>
-      perform({ source, actor: 'uid 1000', ...request }, journal, this.#world.now, (id, from) =>
-        views?.collectors.get(id)?.backfiller.reading(from),
-      );
+      perform({ source, actor: 'uid 1000', ...request }, journal, this.#world.now, (id) => views?.collectors.get(id));
     this.#world.note(`backfill ${what}`);
     if (what === 'add' || what === 'more' || what === 'older') {
       const span = this.#span(what);

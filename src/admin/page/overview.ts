@@ -6,7 +6,7 @@ import type { LedgerReportState } from '../../model/ledger-report.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { Micros } from '../../model/time.ts';
 import { WaybillError } from '../../errors.ts';
-import { byTrouble, sinkTrouble, sourceTrouble } from '../../report/status-text.ts';
+import { worstFirst } from '../../report/advice.ts';
 import { statusJson } from '../../report/status-json.ts';
 import type { History } from './history.ts';
 
@@ -43,10 +43,15 @@ export function windowsWanted(sources: number): number {
   return Math.max(24, Math.min(windowsOfOne, Math.floor(maxWindowsShown / Math.max(1, sources))));
 }
 
-export function overviewOf(snapshot: Snapshot, windows: ReadonlyMap<string, readonly ShownWindow[]>, history: History): Overview {
-  const sources = snapshot.sources.toSorted(byTrouble(sourceTrouble));
-  const sinks = snapshot.sinks.toSorted(byTrouble(sinkTrouble));
-  const common = JSON.stringify(statusWith({ ...snapshot, sources, sinks }, windows, history));
+export function overviewOf(
+  given: Snapshot,
+  windows: ReadonlyMap<string, readonly ShownWindow[]>,
+  history: History,
+  today = { records: 0, late: 0 },
+): Overview {
+  const snapshot = worstFirst(given);
+  const { sources, sinks } = snapshot;
+  const common = JSON.stringify(statusWith(snapshot, windows, history, today));
   const texts = new Map<string | undefined, string>();
   return {
     text: (id) => {
@@ -65,10 +70,17 @@ export function overviewOf(snapshot: Snapshot, windows: ReadonlyMap<string, read
   };
 }
 
-function statusWith(snapshot: Snapshot, windows: ReadonlyMap<string, readonly ShownWindow[]>, history: History) {
+/** @param today  records of the windows that began since midnight UTC */
+function statusWith(
+  snapshot: Snapshot,
+  windows: ReadonlyMap<string, readonly ShownWindow[]>,
+  history: History,
+  today: { readonly records: number; readonly late: number },
+) {
   const { sources, sinks, ...common } = statusJson(snapshot);
   return {
     ...common,
+    today,
     sources: sources.map((source) => ({
       ...source,
       recordsPerSecond: history.sourceRate(source.id) ?? null,

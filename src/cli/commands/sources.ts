@@ -1,4 +1,4 @@
-/** `waybill sources`: the sources of the state, and the retirement of one. */
+/** `waybill sources`: the sources of the state, an attempt at once, and the retirement of one. */
 import { loadConfig } from '../../config/load.ts';
 import { WaybillError } from '../../errors.ts';
 import { sourcesOf } from '../../journal/queries/stored.ts';
@@ -13,11 +13,16 @@ import { readState, settingsFor, stateOptions, type StateValues } from '../state
 
 export const command = defineCommand({
   name: 'sources',
-  summary: 'lists the sources of the state; retires a removed one',
+  summary: 'lists the sources of the state; retries or retires one',
   description: `A source that is no longer in the configuration is "unconfigured", which raises an alert. Retire a source that was removed on purpose: its
 ledger stays, and continues where it ended if the source returns.`,
   subcommands: {
     list: subcommand({ summary: 'lists every source of the state', options: { ...jsonOption, ...stateOptions }, run: list }),
+    retry: subcommand({
+      summary: 'asks the service of a failing or suspended source at once, with a new token',
+      options: { source: required(text('ID', 'source')), ...operationOptions },
+      run: retry,
+    }),
     retire: subcommand({
       summary: 'ends the alert for a source that was removed from the configuration',
       options: { source: required(text('ID', 'source')), ...operationOptions },
@@ -25,7 +30,11 @@ ledger stays, and continues where it ended if the source returns.`,
     }),
   },
   fallback: 'list',
-  examples: ['waybill sources list', "waybill sources retire --source old-tenant --reason 'tenant closed, ticket 4711' --yes"],
+  examples: [
+    'waybill sources list',
+    'waybill sources retry --source production',
+    "waybill sources retire --source old-tenant --reason 'tenant closed, ticket 4711' --yes",
+  ],
 });
 
 async function list(values: StateValues & { readonly json: boolean }, io: Io): Promise<number> {
@@ -47,6 +56,14 @@ async function list(values: StateValues & { readonly json: boolean }, io: Io): P
     ]);
     printTable(io, ['SOURCE', 'STATE', 'CONFIGURED', 'STARTS AT', 'COMPLETE UNTIL', 'CLOSED UNTIL', right('RECORDS')], rows);
   }
+  return 0;
+}
+
+async function retry(values: OperationValues & { readonly source: string }, io: Io): Promise<number> {
+  const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
+  const { id } = byId('source', config.sources, values.source);
+  await operation(config, { operation: 'sources retry', source: id, ...actor(values, io) }, io.signal);
+  io.stdout.write(values.json ? `${JSON.stringify({ retried: id })}\n` : 'done\n');
   return 0;
 }
 

@@ -5,7 +5,7 @@ import { reportSettings, requestedBy } from '../../daemon/live-status.ts';
 import { snapshotOf, withCoverage } from '../../journal/queries/snapshot.ts';
 import { lastWrite } from '../../journal/state.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
-import { worst } from '../../report/advice.ts';
+import { problems } from '../../report/advice.ts';
 import { statusJson } from '../../report/status-json.ts';
 import { version } from '../../version.ts';
 import { adminOptions, adminServer, type AdminValues } from '../admin-client.ts';
@@ -56,7 +56,7 @@ async function run(values: ValuesOf<typeof options>, io: Io): Promise<number> {
     const shown = statusText(snapshot, { color: usesColor(io), tz, width: widthOf(io.stdout, Infinity) });
     io.stdout.write(shown.endsWith('\n') ? shown : `${shown}\n`);
   }
-  return values['exit-code'] && worst(snapshot) !== undefined ? 3 : 0;
+  return values['exit-code'] && problems(snapshot).length > 0 ? 3 : 0;
 }
 
 /** From the running daemon, local or remote, else from the state. */

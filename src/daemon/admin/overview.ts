@@ -5,7 +5,7 @@
 import { messageOf } from '../../errors.ts';
 import { History } from '../../admin/page/history.ts';
 import { overviewOf, windowsWanted, type Overview } from '../../admin/page/overview.ts';
-import { progressOf, recentWindows } from '../../journal/queries/recent.ts';
+import { progressOf, recentWindows, recordsSince } from '../../journal/queries/recent.ts';
 import type { StateReader } from '../../journal/state.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { Log } from '../../model/telemetry.ts';
@@ -51,6 +51,7 @@ export class Overviews {
   /** @param snapshot  with the coverage of each ledger */
   make(snapshot: Snapshot): Overview {
     const windows = this.#state.read((db) => recentWindows(db, windowsWanted(snapshot.sources.length)));
-    return overviewOf(snapshot, windows, this.#history);
+    const today = this.#state.read((db) => recordsSince(db, snapshot.now - (snapshot.now % 86_400_000_000)));
+    return overviewOf(snapshot, windows, this.#history, today);
   }
 }

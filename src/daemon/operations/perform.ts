@@ -2,7 +2,7 @@
 import { WaybillError } from '../../errors.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { Micros } from '../../model/time.ts';
-import { operationSchema, type OperationResult, type ConfiguredSinks, type Reading } from './requests.ts';
+import { operationSchema, type OperationResult, type ConfiguredSinks, type Collecting } from './requests.ts';
 import { performOnSink } from './sinks.ts';
 
 /** The log fields of a completed request. */
@@ -23,7 +23,7 @@ export async function perform(
   given: unknown,
   journal: Journal,
   now: Micros,
-  reading: Reading,
+  collecting: Collecting,
   configured: ConfiguredSinks = () => undefined,
 ): Promise<OperationResult> {
   const parsed = operationSchema.safeParse(given);
@@ -47,13 +47,27 @@ export async function perform(
       history.pause(request.source, request.from, request.operation === 'backfill pause', operation);
       return {};
     case 'backfill cancel':
-      return { ends: history.cancel(request.source, request.from, reading(request.source, request.from)?.to, operation) };
+      return {
+        ends: history.cancel(request.source, request.from, collecting(request.source)?.backfiller.reading(request.from)?.to, operation),
+      };
     case 'gaps retry':
     case 'gaps accept': {
       known(journal, request.source);
       const gapOperation = { at: now, actor: request.actor, reason: request.reason ?? '' };
       if (request.operation === 'gaps retry') await journal.retryGap(request.source, request.from, gapOperation);
       else await journal.acceptGap(request.source, request.from, { ...gapOperation, evidence: request.evidence });
+      return {};
+    }
+    case 'sources retry': {
+      const { source, reason } = request;
+      const collector = collecting(source);
+      if (!collector)
+        throw new WaybillError(
+          'usage',
+          `cannot retry the source "${source}": no daemon polls it; a daemon asks every source when it starts`,
+        );
+      await journal.operate({ at: now, actor: request.actor, operation: 'sources retry', detail: { source, ...(reason && { reason }) } });
+      collector.retry();
       return {};
     }
     case 'sources retire':

@@ -6,6 +6,7 @@ import type { Rejection } from '../../model/sink.ts';
 import type { Micros } from '../../model/time.ts';
 import { outcomeCodes } from '../../normalize/outcomes.ts';
 import { instant } from '../../settings/values.ts';
+import type { Collector } from '../../collect/scheduler.ts';
 import type { ConfiguredSink } from '../sink.ts';
 
 const id = z.string().regex(/^[a-z0-9][a-z0-9-]{0,31}$/);
@@ -42,7 +43,7 @@ export const operationSchema = z.discriminatedUnion('operation', [
     ...actor,
     reason: z.string().min(1).max(2_000),
   }),
-  z.strictObject({ operation: z.literal('sources retire'), source: id, ...actor }),
+  z.strictObject({ operation: z.enum(['sources retire', 'sources retry']), source: id, ...actor }),
   z.strictObject({ operation: z.literal('sinks retire'), sink: id, ...actor }),
   z.strictObject({ operation: z.literal('sinks adopt'), sink: id, ...actor }),
   z.strictObject({ operation: z.literal('sinks retry'), sink: id, ...actor }),
@@ -98,5 +99,5 @@ export interface OperationResult {
 /** Finds a configured sink by its id. */
 export type ConfiguredSinks = (id: string) => Omit<ConfiguredSink, 'id'> | undefined;
 
-/** The window that a backfill of the running daemon is reading. */
-export type Reading = (source: string, from: Micros) => Window | undefined;
+/** The collection that runs for a source; undefined without one. */
+export type Collecting = (source: string) => Pick<Collector, 'backfiller' | 'retry'> | undefined;

@@ -42,6 +42,16 @@ export function recentWindows(db: Database, maxWindows: number): ReadonlyMap<str
   );
 }
 
+/** Records of the windows that begin at or after `since`, of all sources, and the late ones among them. */
+export function recordsSince(db: Database, since: Micros): { readonly records: number; readonly late: number } {
+  const sums = db.prepare<[number, number], { records: number | null; late: number | null }>(
+    'SELECT sum(records) AS records, sum(late) AS late FROM windows WHERE source = ? AND from_us >= ?',
+  );
+  const rows = sourceRows(db).map(({ n }) => sums.get(n, since));
+  const sum = (of: 'records' | 'late'): number => rows.reduce((total, row) => total + (row?.[of] ?? 0), 0);
+  return { records: sum('records'), late: sum('late') };
+}
+
 interface Progress {
   readonly at: Micros;
   readonly sources: ReadonlyMap<string, { readonly frontier: Micros; readonly collected: number }>;

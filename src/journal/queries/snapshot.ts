@@ -132,7 +132,11 @@ function sourceSnapshots(db: Database, now: Micros, live: LiveFacts): SourceSnap
       clockOffsetSeconds: undefined,
       delays: profile.delays,
       unread: requested === undefined ? undefined : unreadOf(db, row.id, requested),
-      held: profile.suspension && { reason: profile.suspension.reason, message: profile.suspension.message },
+      held: profile.suspension && {
+        reason: profile.suspension.reason,
+        message: profile.suspension.message,
+        since: profile.suspension.since,
+      },
       ...(row.state === 'retired' && { retiredAt: retired.get(row.id)?.at ?? undefined }),
       ...view,
       backfills: history.filter(({ source }) => source === row.id).map((range) => ({ ...range, ...live.backfill?.(row.id, range) })),

@@ -45,9 +45,9 @@ describe('the tone', () => {
   });
 });
 
-test('the advice is that of status', () => {
+test('the problems are those of status', () => {
   const given = snapshot({ sinks: [sink({ state: 'blocked', lastError: '403 Invalid token', trouble: '403 Invalid token' })] });
-  const { advice } = json(given);
+  const [advice] = json(given).problems;
   const text = statusText(given, { color: false, tz: 'UTC', width: 1_000 });
   for (const part of [advice?.what, advice?.lost, advice?.operation]) expect(text).toContain(part);
 });

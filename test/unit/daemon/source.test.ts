@@ -137,8 +137,8 @@ test('start: earliest waits while the service answers only for the last day, rep
   const running = it.run({ start: { kind: 'earliest' } });
   await it.sleep(5 * minute);
   expect(it.journal.hasSource(id)).toBe(false);
-  expect(running.status()).toMatch(/^INCOMPLETE: nothing is proven; .*1 source needs attention/);
-  expect(running.status()).toMatch(/^Source new: cannot start the ledger at the earliest record: .*sources\[\]\.start/m);
+  expect(running.status()).toMatch(/^INCOMPLETE: nothing is proven, 1 source without a ledger/);
+  expect(running.status()).toMatch(/^Source new waits: cannot start the ledger at the earliest record: .*sources\[\]\.start/m);
   it.model.isFailing = isUntimed;
   await it.sleep(5 * minute);
   const start = new Date((base - 9 * day - 2 * second) / 1000).toISOString();
@@ -155,9 +155,9 @@ test.each([-56 * 365 * day, 2 * hour])(
     const running = it.run({ start: { kind: 'now' } });
     await it.sleep(45 * second);
     expect(it.journal.hasSource(id)).toBe(false);
-    expect(running.status()).toMatch(/^INCOMPLETE: nothing is proven; .*its start is not known yet, 1 source needs attention/);
+    expect(running.status()).toMatch(/^INCOMPLETE: nothing is proven, 1 source without a ledger/);
     expect(running.status()).toMatch(
-      /^Source new: cannot start the ledger yet: the time of the service is .*, of this machine 2026-11-20T02:00/m,
+      /^Source new waits: cannot start the ledger yet: the time of the service is .*, of this machine 2026-11-20T02:00/m,
     );
     it.service.skew = 0;
     await it.sleep(9 * minute);

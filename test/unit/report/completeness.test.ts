@@ -85,7 +85,7 @@ test.each<[string, Partial<Facts>, Partial<Coverage>, string]>([
   ],
   [
     'the service fails',
-    { sources: [polled({ trouble: 'no answer yet' })] },
+    { sources: [polled({ trouble: 'no answer yet', lastSuccess: 1 })] },
     { read: [] },
     '2026-11-20 00:00–11:15 UTC, the source fails: no answer yet',
   ],
@@ -207,7 +207,7 @@ test('a period that ends before the ledger starts names that start', () => {
 });
 
 test('a long error of the source is shortened in the summary', () => {
-  const failing = facts(covered('09:00:00'), { sources: [polled({ trouble: 'x'.repeat(500) })] });
+  const failing = facts(covered('09:00:00'), { sources: [polled({ trouble: 'x'.repeat(500), lastSuccess: 1 })] });
   expect(textOf(failing)).toMatch(/, the source fails: x{160}…$/);
 });
 

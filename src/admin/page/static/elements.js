@@ -87,11 +87,12 @@ export function renew(element, children) {
 }
 
 /**
+ * Keeps an opened `details` open.
  * @param {Element} before
  * @param {Element} next
  */
 function adopt(before, next) {
-  for (const name of before.getAttributeNames()) if (!next.hasAttribute(name)) before.removeAttribute(name);
+  for (const name of before.getAttributeNames()) if (!next.hasAttribute(name) && name !== 'open') before.removeAttribute(name);
   for (const name of next.getAttributeNames()) {
     const value = next.getAttribute(name) ?? '';
     if (before.getAttribute(name) !== value) before.setAttribute(name, value);

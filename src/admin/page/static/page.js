@@ -1,8 +1,8 @@
 /** The status page: reads the overview every few seconds and shows it. While the daemon is unreachable, it shows the age of the data. */
 import { byId, html, renew, write } from './elements.js';
-import { picture, windowCounts } from './picture.js';
-import { sinksTable, sourcesTable, windowsTable } from './tables.js';
-import { clock, counted, grouped, size, span } from './text.js';
+import { picture, sinkLegend, windowCounts } from './picture.js';
+import { gapsTable, isBad, sinksTable, sourcesTable, windowsTable } from './tables.js';
+import { clock, commandsIn, counted, grouped, size, span } from './text.js';
 
 /** @import { OverviewJson } from '../overview.ts' */
 
@@ -11,6 +11,10 @@ const retryMs = 2_000;
 const timeoutMs = 10_000;
 /** The smallest number of sources with a filter field. */
 const filterFrom = 6;
+/** The problems that the page lists in full. */
+const maxProblems = 12;
+/** The list of gaps is read again after this time, or when their number changes. */
+const gapsMs = 30_000;
 
 /** @type {{ overview: OverviewJson, at: number } | undefined}  `at`: the time of its arrival by `performance.now()` */
 let shown;
@@ -19,6 +23,7 @@ let outage;
 /** @type {number | undefined} */
 let backAt;
 let chosen = new URLSearchParams(location.hash.slice(1)).get('source') ?? '';
+let gapsRead = { at: -Infinity, count: 0 };
 /** The title of the tab while the daemon is reachable. */
 let tabTitle = document.title;
 /** Counts requests: `read` drops a response to an earlier selection. */
@@ -75,6 +80,7 @@ function accept(overview) {
   outage = undefined;
   shown = { overview, at: performance.now() };
   show(overview);
+  void showGaps(overview);
 }
 
 /** @param {string} reason */
@@ -125,25 +131,49 @@ function show(overview) {
 }
 
 /** @param {OverviewJson} overview */
-function showHeadline({ summary, tone, advice, waits }) {
-  // A summary begins with the result in capitals; the explanation follows.
-  const [head = ''] = /^[A-Z][A-Z, ]*[A-Z](?![a-z])(?: at [^;]*)?/.exec(summary) ?? [];
-  const rest = summary.slice(head.length).replace(/^[:,;]? /, '');
+function showHeadline({ summary, tone, problems, problemCount, waits, host }) {
+  // The headline begins with the worst; completeness follows.
+  const at = summary.search(/[;:] |, (proven|state|configuration) /);
+  const head = at < 0 ? summary : summary.slice(0, at);
   byId('headline').dataset['tone'] = tone;
-  write(byId('summary'), head === '' ? summary : head);
-  write(byId('summary-rest'), head === '' ? '' : rest.charAt(0).toUpperCase() + rest.slice(1));
-  tabTitle = `${{ good: '✓', waiting: '…', warning: '!', bad: '✗' }[tone]} ${head === '' ? 'Waybill' : `${head} · Waybill`}`;
-  byId('todo').hidden = advice === null;
-  if (advice) {
-    write(byId('todo-what'), advice.what);
-    write(byId('todo-lost'), advice.lost);
-    renew(byId('todo-operation'), [html('strong', {}, 'To do: '), html('span', {}, advice.operation)]);
-  }
+  write(byId('summary'), head);
+  write(byId('summary-rest'), at < 0 ? '' : summary.slice(at + 2).trim());
+  write(byId('host'), host ?? '');
+  tabTitle = [`${{ good: '✓', waiting: '…', warning: '!', bad: '✗' }[tone]} ${head}`, ...(host === null ? [] : [host]), 'Waybill'].join(
+    ' · ',
+  );
+  byId('todo').hidden = problems.length === 0;
+  renew(byId('problems'), problems.slice(0, maxProblems).map(problemItem));
+  const rest = problemCount - Math.min(problems.length, maxProblems);
+  byId('problems-more').hidden = rest === 0;
+  write(byId('problems-more'), `and ${counted(rest, 'more problem')}: waybill status --json`);
   byId('waits').hidden = waits.length === 0;
   renew(
     byId('waits'),
     waits.map((line) => html('li', {}, line)),
   );
+}
+
+/** @param {OverviewJson['problems'][number]} problem */
+function problemItem({ what, lost, operation, code }) {
+  const more = code === undefined ? [] : [' More: ', ...command(`waybill explain ${code}`)];
+  const act = commandsIn(operation).flatMap(({ text, isCommand }) => (isCommand ? command(text) : [text]));
+  return html(
+    'li',
+    {},
+    html('p', { class: 'what' }, what),
+    html('p', { class: 'lost' }, lost),
+    html('p', {}, html('strong', {}, 'To do: '), ...act, ...more),
+  );
+}
+
+/**
+ * A command, with a button that copies it where the browser permits.
+ * @param {string} text
+ */
+function command(text) {
+  const button = html('button', { type: 'button', class: 'copy', 'data-copy': text, 'aria-label': `Copy ${text}` }, 'Copy');
+  return [html('code', {}, text), ...('clipboard' in navigator ? [' ', button] : [])];
 }
 
 /**
@@ -165,7 +195,7 @@ function tile(name, value, more, tone = '', others = []) {
 }
 
 /** @param {OverviewJson} overview */
-function tiles({ sources, sinks, journal, delivered, lacking, complete, firstProof }) {
+function tiles({ sources, sinks, journal, delivered, lacking, complete, firstProof, problems, today, nextCertificateEnd }) {
   const polled = sources.filter(({ state }) => state !== 'retired' && state !== 'unconfigured');
   const known = polled.filter(({ frontier, strip }) => frontier !== null && strip !== '');
   const oldest = known.toSorted((a, b) => (b.lagSeconds ?? 0) - (a.lagSeconds ?? 0))[0];
@@ -182,14 +212,14 @@ function tiles({ sources, sinks, journal, delivered, lacking, complete, firstPro
         'nothing proven yet',
         firstProof === null ? '' : `first proof about ${clock(Date.parse(firstProof), now())} UTC`,
       );
-  const active = sinks.filter(({ state }) => state !== 'retired');
+  const active = sinks.filter(({ state }) => state !== 'retired' && state !== 'unconfigured');
   const newest = active
     .flatMap(({ lastSuccess }) => lastSuccess ?? [])
     .sort()
     .at(-1);
   const waiting = Math.max(0, ...active.map(({ lagRecords }) => lagRecords));
   // A sink that has everything proven can fail nevertheless: newer records wait for it.
-  const failing = active.filter(({ needsAttention, lagRecords }) => needsAttention && lagRecords > 0).map(({ id }) => id);
+  const failing = active.filter(({ state, lagRecords }) => isBad(state) && lagRecords > 0).map(({ id }) => id);
   const last = newest === undefined ? 'no delivery since the start' : `last delivery ${span((now() - Date.parse(newest)) / 1000)} ago`;
   const behind = delivered ? failing : lacking;
   const more = behind.length === 0 || waiting === 0 ? last : `${behind.join(', ')}: ${counted(waiting, 'record')} to deliver`;
@@ -200,13 +230,40 @@ function tiles({ sources, sinks, journal, delivered, lacking, complete, firstPro
         ? // Records in transit to a sink are normal, and no window lacks them yet.
           tile('Delivered', 'nothing due yet', more)
         : tile('Delivered', delivered ? 'everything proven' : 'not all', more, behind.length === 0 ? 'good' : 'warning');
-  const needy = [...sources, ...sinks].filter(({ needsAttention }) => needsAttention).map(({ id }) => id);
+  const needy = [...new Set(problems.map(({ source, sink }) => source ?? sink ?? 'the daemon'))];
   const names = needy.length > 3 ? `${needy.slice(0, 3).join(', ')} and ${needy.length - 3} more` : needy.join(', ');
   const needs = tile('Needs attention', needy.length === 0 ? 'nothing' : names, `${counted(polled.length, 'source')}, ${counted(active.length, 'sink')}`, needy.length === 0 ? 'good' : 'bad'); // prettier-ignore
-  const meter = html('progress', { max: journal.maxSize, value: journal.bytes - journal.reserved, 'aria-label': 'Journal used' });
-  const [used, tone] = journalState(journal);
-  const space = tile('Journal', `${size(journal.bytes - journal.reserved)} of ${size(journal.maxSize)}`, used, tone, [meter]);
-  return [until, delivery, needs, space];
+  const records = tile('Records today', grouped(today.records), `${grouped(today.late)} late; in closed windows since 00:00 UTC`);
+  const slowest = Math.max(-1, ...polled.map(({ delays }) => delays.p99 ?? -1));
+  const delay = tile('Delay p99', slowest < 0 ? 'not measured yet' : `up to ${span(slowest)}`, 'from the event to its first sight');
+  return [until, delivery, needs, records, delay, ...certificateTile(nextCertificateEnd), ...journalTile(journal)];
+}
+
+/** @param {OverviewJson['nextCertificateEnd']} certificate */
+function certificateTile(certificate) {
+  if (!certificate) return [];
+  const days = (Date.parse(certificate.at) - now()) / 86_400_000;
+  const tone = days < 14 ? 'bad' : days < 30 ? 'warning' : '';
+  return [
+    tile(
+      'Next certificate end',
+      days < 0 ? 'ended' : `in ${span(days * 86_400)}`,
+      `${certificate.at.slice(0, 10)}, ${certificate.target}`,
+      tone,
+    ),
+  ];
+}
+
+/**
+ * Only once a tenth is used: before that it says nothing.
+ * @param {OverviewJson['journal']} journal
+ */
+function journalTile(journal) {
+  const used = journal.bytes - journal.reserved;
+  const [more, tone] = journalState(journal);
+  if (tone === '' && used < journal.maxSize / 10) return [];
+  const meter = html('progress', { max: journal.maxSize, value: used, 'aria-label': 'Journal used' });
+  return [tile('Journal', `${size(used)} of ${size(journal.maxSize)}`, more, tone, [meter])];
 }
 
 /**
@@ -223,10 +280,14 @@ function showPicture() {
   const overview = shown?.overview;
   byId('picture-part').hidden = !overview?.detail;
   if (!overview?.detail) return;
-  const { detail } = overview;
+  const { detail, sinks } = overview;
+  const failing = new Set(sinks.filter(({ state }) => isBad(state)).map(({ id }) => id));
   const source = overview.sources.find(({ id }) => id === detail.source);
   const width = Math.max(280, Math.floor(byId('picture').clientWidth));
-  renew(byId('picture'), [picture(detail, source, now() / 1000, width)]);
+  renew(byId('picture'), [picture(detail, failing, source, now() / 1000, width)]);
+  const entries = sinkLegend(detail, failing, width);
+  byId('sink-legend').hidden = entries.length === 0;
+  renew(byId('sink-legend'), entries);
   const keys = windowCounts(detail).map(({ letter, name, count }) =>
     html('li', {}, html('span', { class: `key w-${letter}`, 'aria-hidden': 'true' }), ` ${grouped(count)} ${name}`),
   );
@@ -246,8 +307,28 @@ function found(name, items, words) {
   const wanted = input.value.trim().toLowerCase();
   const some = items.filter((item) => words(item).toLowerCase().includes(wanted));
   byId(`${name}-filter`).hidden = items.length < filterFrom;
-  write(byId(`${name}-count`), wanted === '' ? counted(items.length, '').trim() : `${grouped(some.length)} of ${grouped(items.length)}`);
+  write(byId(`${name}-count`), wanted === '' ? grouped(items.length) : `${grouped(some.length)} of ${grouped(items.length)}`);
   return some;
+}
+
+/**
+ * The windows that could not be proven, from the list that `waybill gaps list` prints.
+ * @param {OverviewJson} overview
+ */
+async function showGaps({ sources }) {
+  const count = sources.reduce((sum, { gaps, inDoubt }) => sum + gaps + inDoubt, 0);
+  byId('gaps-part').hidden = count === 0;
+  if (count === 0 || (count === gapsRead.count && performance.now() - gapsRead.at < gapsMs)) return;
+  gapsRead = { at: performance.now(), count };
+  try {
+    const answer = await fetch('gaps', { cache: 'no-store', signal: AbortSignal.timeout(timeoutMs) });
+    const body = /** @type {unknown} */ (await answer.json());
+    const { gaps = [] } = /** @type {{ gaps?: readonly import('./tables.js').Gap[] }} */ (body);
+    renew(byId('gaps'), [gapsTable(gaps, now())]);
+  } catch {
+    // The connection line of the page reports an unreachable daemon; the next read tries again.
+    gapsRead = { at: -Infinity, count };
+  }
 }
 
 function showTables() {
@@ -301,6 +382,11 @@ byId('source').addEventListener('change', () => choose(byId('source', HTMLSelect
 for (const name of ['sources', 'sinks']) byId(`find-${name}`).addEventListener('input', showTables);
 byId('period').addEventListener('formdata', ({ formData }) => {
   for (const name of ['from', 'to', 'source']) if (formData.get(name) === '') formData.delete(name);
+});
+document.addEventListener('click', ({ target }) => {
+  const button = target instanceof Element ? target.closest('[data-copy]') : null;
+  if (!button) return;
+  void navigator.clipboard.writeText(button.getAttribute('data-copy') ?? '').then(() => write(button, 'Copied'));
 });
 document.addEventListener('visibilitychange', () => {
   if (!document.hidden) void read();

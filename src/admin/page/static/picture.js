@@ -3,7 +3,7 @@
  * and the wait of records for each sink. It is drawn in SVG; every state has a separate shape in
  * addition to its color, and the label and the table below contain the same data.
  */
-import { svg } from './elements.js';
+import { html, svg } from './elements.js';
 import { clock, counted, span, windowStates } from './text.js';
 
 /** @import { OverviewJson } from '../overview.ts' */
@@ -24,11 +24,12 @@ const titled = 18;
 
 /**
  * @param {Detail} detail
+ * @param {ReadonlySet<string>} failing  sinks
  * @param {OverviewJson['sources'][number] | undefined} source
  * @param {number} now  seconds since 1970
  * @param {number} width  CSS pixels
  */
-export function picture(detail, source, now, width) {
+export function picture(detail, failing, source, now, width) {
   const first = detail.samples[0] ?? now;
   const begin = detail.windows[0]?.[0] ?? now;
   const seconds = Math.max(minSeconds, now - first, Math.min(maxSeconds, now - begin));
@@ -46,12 +47,12 @@ export function picture(detail, source, now, width) {
     ...timeAxis(axis, bottom),
     title(`Windows of ${detail.source}`, top),
     ...windowShapes(detail, axis, top, now),
-    title('Age of the newest proof', second),
+    title(`Age of the newest proof${dueAfter === 0 ? '' : `; due after ${span(dueAfter)} (dashed)`}`, second),
     ...plot([{ values: detail.lag }], detail, axis, second, proofs, dueAfter, source?.lagSeconds ?? null),
     title('Wait of the oldest undelivered record', third),
-    ...names(detail, axis, third),
+    ...(isListed(detail, width) ? [] : names(detail, axis, third)),
     ...plot(
-      detail.sinks.map(({ lag }) => ({ values: lag })),
+      detail.sinks.map(({ id, lag }) => ({ values: lag, isQuiet: isQuiet(id, detail, failing) })),
       detail,
       axis,
       third,
@@ -96,8 +97,43 @@ function title(text, y) {
   return svg('text', { x: 0, y: y - 8, class: 'title' }, text);
 }
 
+/** From this number of sinks on, only failing ones have a color, and the legend is below the chart. */
+const manySinks = 4;
+
 /**
- * Draws the legend to the right of the title if there is space, otherwise below it.
+ * @param {Detail} detail
+ * @param {number} width
+ */
+function isListed({ sinks }, width) {
+  return sinks.length >= manySinks || sinks.reduce((sum, { id }) => sum + 40 + id.length * 7.5, 280) > width - 8;
+}
+
+/**
+ * @param {string} id
+ * @param {Detail} detail
+ * @param {ReadonlySet<string>} failing
+ */
+function isQuiet(id, { sinks }, failing) {
+  return sinks.length >= manySinks && !failing.has(id);
+}
+
+/**
+ * The legend below the chart: each drawn sink with its line, the others as a count. Empty if the chart has the names.
+ * @param {Detail} detail
+ * @param {ReadonlySet<string>} failing
+ * @param {number} width
+ */
+export function sinkLegend(detail, failing, width) {
+  if (!isListed(detail, width)) return [];
+  const quiet = detail.sinks.filter(({ id }) => isQuiet(id, detail, failing)).length;
+  const line = (/** @type {string} */ name) =>
+    svg('svg', { width: 20, height: 8, 'aria-hidden': 'true' }, svg('line', { x1: 0, x2: 20, y1: 4, y2: 4, class: `line line-${name}` }));
+  const drawn = detail.sinks.flatMap(({ id }, i) => (isQuiet(id, detail, failing) ? [] : [html('li', {}, line(String(i % 4)), ` ${id}`)]));
+  return quiet === 0 ? drawn : [...drawn, html('li', {}, line('quiet'), ` ${counted(quiet, 'other sink')}`)];
+}
+
+/**
+ * Draws the legend to the right of the title.
  * @param {Detail} detail
  * @param {Axis} axis
  * @param {number} y
@@ -105,10 +141,9 @@ function title(text, y) {
 function names(detail, axis, y) {
   const wide = detail.sinks.map(({ id }) => 40 + id.length * 7.5);
   const all = wide.reduce((sum, each) => sum + each, 0);
-  const isNarrow = axis.right - all < 280;
   return detail.sinks.map(({ id }, i) => {
     const x = Math.max(axis.left + 6, axis.right - all) + wide.slice(0, i).reduce((sum, each) => sum + each, 0);
-    const at = isNarrow ? y + 12 : y - 8;
+    const at = y - 8;
     return svg(
       'g',
       {},
@@ -173,7 +208,7 @@ function windowShapes(detail, axis, y, now) {
 
 /**
  * Lines over time, with a scale and the bound.
- * @param {readonly { readonly values: readonly (number | null)[] }[]} series
+ * @param {readonly { readonly values: readonly (number | null)[], readonly isQuiet?: boolean }[]} series
  * @param {Detail} detail
  * @param {Axis} axis
  * @param {number} y
@@ -189,14 +224,9 @@ function plot(series, detail, axis, y, high, bound, present) {
     svg('line', { x1: axis.left, x2: axis.right, y1: up(mark), y2: up(mark), class: mark === 0 ? 'base' : 'grid' }),
     svg('text', { x: axis.left - 8, y: up(mark) + 4, class: 'tick end' }, mark === 0 ? '0' : span(mark)),
   ]);
-  const limit =
-    bound === 0
-      ? []
-      : [
-          svg('line', { x1: axis.left, x2: axis.right, y1: up(bound), y2: up(bound), class: 'bound' }),
-          svg('text', { x: axis.left + 6, y: up(bound) - 5, class: 'tick bound-text' }, `a proof is due after ${span(bound)}`),
-        ];
-  const lines = series.flatMap(({ values }, i) => {
+  const limit = bound === 0 ? [] : [svg('line', { x1: axis.left, x2: axis.right, y1: up(bound), y2: up(bound), class: 'bound' })];
+  const lines = series.flatMap(({ values, isQuiet: quiet = false }, i) => {
+    const color = quiet ? 'quiet' : i % 4;
     const runs = runsOf(values, detail, axis, up);
     const shape = runs.map((run) => run.map(([x, at], j) => `${j === 0 ? 'M' : 'L'}${x.toFixed(1)} ${at.toFixed(1)}`).join('')).join('');
     const areas = runs.map((run) => {
@@ -204,10 +234,11 @@ function plot(series, detail, axis, y, high, bound, present) {
       return `M${start.toFixed(1)} ${y + high}${run.map(([x, at]) => `L${x.toFixed(1)} ${at.toFixed(1)}`).join('')}L${end.toFixed(1)} ${y + high}Z`;
     });
     const [endX, endY] = runs.at(-1)?.at(-1) ?? [];
-    const end = endX === undefined || endY === undefined ? [] : [svg('circle', { cx: endX, cy: endY, r: 3.5, class: `end-${i % 4}` })];
+    const end =
+      endX === undefined || endY === undefined ? [] : [svg('circle', { cx: endX, cy: endY, r: quiet ? 2 : 3.5, class: `end-${color}` })];
     return [
       ...(series.length === 1 ? [svg('path', { d: areas.join(''), class: 'area' })] : []),
-      svg('path', { d: shape, class: `line line-${i % 4}` }),
+      svg('path', { d: shape, class: `line line-${color}` }),
       ...end,
     ];
   });

@@ -13,13 +13,18 @@ const stripCells = 40;
 const windowRows = 60;
 
 /**
+ * True for the states of a source or sink that does not do its work.
  * @param {string} state
- * @param {boolean} needsAttention
  */
-function badge(state, needsAttention) {
-  const isOver = state === 'retired' || state === 'unconfigured' || state === 'stopped';
-  const tone = needsAttention ? 'bad' : state === 'retrying' ? 'warning' : isOver ? 'off' : 'good';
-  const sign = { bad: '!', warning: '↻', off: '–', good: '✓' }[tone];
+export function isBad(state) {
+  return ['failing', 'suspended', 'paused', 'blocked', 'retrying'].includes(state);
+}
+
+/** @param {string} state */
+function badge(state) {
+  const tones = { active: 'good', waiting: 'info', 'catching up': 'info', retrying: 'warning', paused: 'warning', unconfigured: 'warning' };
+  const tone = isBad(state) && !(state in tones) ? 'bad' : (Object.entries(tones).find(([name]) => name === state)?.[1] ?? 'off');
+  const sign = new Map(Object.entries({ bad: '!', warning: '↻', info: '…', off: '–', good: '✓' })).get(tone) ?? '';
   return html('span', { class: `badge ${tone}` }, html('span', { 'aria-hidden': 'true' }, sign), ` ${state}`);
 }
 
@@ -49,11 +54,6 @@ function table(caption, heads, rows) {
   );
 }
 
-/** @param {string | null} text */
-function note(text) {
-  return text === null ? [] : [html('small', { class: 'note' }, text)];
-}
-
 /**
  * One cell for each window, all of one size, the newest at the right.
  * @param {string} strip
@@ -76,42 +76,39 @@ function stripOf(strip) {
  */
 export function sourcesTable(sources, now, chosen) {
   if (sources.length === 0) return html('p', { class: 'empty' }, 'No source.');
-  const rows = sources.slice(0, maxRows).map((source) => {
-    const { id, state, needsAttention, message, lastError, frontier, lagSeconds, lastSuccess, records, late, gaps, inDoubt } = source;
+  const rows = sources.slice(0, maxRows).flatMap((source) => {
+    const { id, state, message, lastError, frontier, lagSeconds, lastSuccess, records, late, gaps, inDoubt, nextAttempt } = source;
     const isDoubled = message !== null && lastError !== null && message.includes(lastError);
     const until =
       frontier === null || lagSeconds === null || source.strip === ''
         ? 'nothing proven yet'
         : `${clock(Date.parse(frontier), now)} (${span(lagSeconds)} ago)`;
-    return html(
+    const errors = isBad(state) ? [message, isDoubled ? null : lastError, nextIn(nextAttempt, now)].filter((text) => text !== null) : [];
+    const row = html(
       'tr',
       { class: id === chosen ? 'chosen' : null },
       html(
         'th',
         { scope: 'row' },
-        html('button', { type: 'button', class: 'plain', 'data-source': id, 'aria-pressed': id === chosen ? 'true' : 'false' }, id),
+        html(
+          'button',
+          { type: 'button', class: 'plain', title: id, 'data-source': id, 'aria-pressed': id === chosen ? 'true' : 'false' },
+          id,
+        ),
       ),
-      cell('State', [
-        badge(state, needsAttention),
-        ...note(needsAttention ? message : null),
-        ...note(needsAttention && !isDoubled ? lastError : null),
-      ]),
+      cell('State', [badge(state)]),
       cell('Complete until', until),
       cell('Newest windows', [stripOf(source.strip)]),
-      cell('Last response', lastSuccess === null ? 'none yet' : `${span((now - Date.parse(lastSuccess)) / 1000)} ago`),
+      cell('Last success', lastSuccess === null ? 'none yet' : `${span((now - Date.parse(lastSuccess)) / 1000)} ago`),
       cell('Rate', perSecond(source.recordsPerSecond), true),
       cell('Records', grouped(records), true),
       cell('Late', grouped(late), true),
-      cell(
-        'Gaps',
-        gaps + inDoubt === 0
-          ? '0'
-          : [html('strong', { class: 'bad-text' }, `${grouped(gaps)}${inDoubt === 0 ? '' : `, ${grouped(inDoubt)} in doubt`}`)],
-        true,
-      ),
+      cell('Gaps', gaps === 0 ? '0' : [html('strong', { class: 'bad-text' }, grouped(gaps))], true),
+      cell('In doubt', inDoubt === 0 ? '0' : [html('strong', { class: 'bad-text' }, grouped(inDoubt))], true),
     );
+    return [row, ...detailRow(errors, 10)];
   });
-  const heads = ['Source', 'State', 'Complete until', 'Newest windows', 'Last response', '#Rate', '#Records', '#Late', '#Gaps'];
+  const heads = ['Source', 'State', 'Complete until', 'Newest windows', 'Last success', '#Rate', '#Records', '#Late', '#Gaps', '#In doubt'];
   return table('Sources, problems first', heads, rows);
 }
 
@@ -121,29 +118,81 @@ export function sourcesTable(sources, now, chosen) {
  */
 export function sinksTable(sinks, now) {
   if (sinks.length === 0) return html('p', { class: 'empty' }, 'No sink.');
-  const rows = sinks.slice(0, maxRows).map((sink) => {
-    const { id, type, state, needsAttention, message, lastError, failedAttempts, nextAttempt, lagRecords, lagSeconds } = sink;
+  const rows = sinks.slice(0, maxRows).flatMap((sink) => {
+    const { id, type, state, message, lastError, failedAttempts, nextAttempt, lagRecords, lagSeconds, recoveredAt } = sink;
     const { lastSuccess, hasDelivered, deadLetters } = sink;
+    const isOver = state === 'retired' || state === 'unconfigured';
     const tries = failedAttempts ? `${counted(failedAttempts, 'attempt')} failed.` : null;
-    const isFailing = state === 'retrying' || state === 'blocked' || tries !== null;
-    const left = nextAttempt === null ? 0 : (Date.parse(nextAttempt) - now) / 1000;
-    const next = isFailing && left > 0 ? `Next attempt in ${span(left)}.` : null;
     const delivery =
       lastSuccess !== null ? `${span((now - Date.parse(lastSuccess)) / 1000)} ago` : hasDelivered ? 'before this start' : 'never';
     const error = lastError ?? message;
-    return html(
+    const errors = isBad(state) ? [error, tries, nextIn(nextAttempt, now)].filter((text) => text !== null) : [];
+    const ended = recoveredAt === null ? 'resolved' : `resolved ${span((now - Date.parse(recoveredAt)) / 1000)} ago`;
+    const resolved =
+      error === null || isBad(state) || isOver
+        ? []
+        : [html('details', {}, html('summary', {}, ended), html('small', { class: 'note' }, error))];
+    const row = html(
       'tr',
       {},
-      html('th', { scope: 'row' }, id, ' ', html('small', { class: 'note' }, type)),
-      cell('State', [badge(state, needsAttention), ...note(tries), ...note(next)]),
-      cell('Lag', lagRecords === 0 ? 'nothing waits' : `${counted(lagRecords, 'record')} (${span(lagSeconds)})`),
+      html('th', { scope: 'row', title: id }, id, ' ', html('small', { class: 'type' }, type)),
+      cell('State', [badge(state)]),
+      cell('Lag', isOver ? '–' : lagRecords === 0 ? 'nothing waits' : `${counted(lagRecords, 'entry', 'entries')} (${span(lagSeconds)})`),
       cell('Rate', perSecond(sink.recordsPerSecond), true),
       cell('Last delivery', delivery),
-      cell('Last error', error === null ? 'none' : [isFailing ? error : html('span', { class: 'note' }, `resolved: ${error}`)]),
+      cell('Last error', resolved.length > 0 ? resolved : isBad(state) ? 'below' : 'none'),
       cell('Dead letters', deadLetters === 0 ? '0' : [html('strong', { class: 'bad-text' }, grouped(deadLetters))], true),
     );
+    return [row, ...detailRow(errors, 7)];
   });
   return table('Sinks, problems first', ['Sink', 'State', 'Lag', '#Rate', 'Last delivery', 'Last error', '#Dead letters'], rows);
+}
+
+/**
+ * A second row across the table.
+ * @param {readonly string[]} texts
+ * @param {number} columns
+ */
+function detailRow(texts, columns) {
+  return texts.length === 0
+    ? []
+    : [html('tr', { class: 'detail' }, html('td', { colspan: columns, 'data-label': 'Error' }, texts.join(' ')))];
+}
+
+/**
+ * @param {string | null} at
+ * @param {number} now  ms since 1970
+ */
+function nextIn(at, now) {
+  const left = at === null ? 0 : (Date.parse(at) - now) / 1000;
+  return left > 0 ? `Next attempt in ${span(left)}.` : null;
+}
+
+/** @typedef {{ readonly source: string, readonly from: string, readonly to: string, readonly state: string, readonly message: string | null, readonly total: number | null, readonly received: number, readonly nextTry: string | null }} Gap */
+
+/**
+ * Gaps and windows in doubt; accepted ones are in the ledger.
+ * @param {readonly Gap[]} gaps
+ * @param {number} now  ms since 1970
+ */
+export function gapsTable(gaps, now) {
+  const rows = gaps
+    .filter(({ state }) => state !== 'accepted')
+    .slice(0, maxRows)
+    .flatMap(({ source, from, to, state, message, total, received, nextTry }) => [
+      html(
+        'tr',
+        {},
+        html('th', { scope: 'row' }, `${clock(Date.parse(from), now)}–${clock(Date.parse(to), now)}`),
+        cell('Source', source),
+        cell('State', state === 'gap' ? 'gap' : 'in doubt'),
+        cell('Received', grouped(received), true),
+        cell('Counted', total === null ? '–' : grouped(total), true),
+        cell('Next attempt', nextTry === null ? 'none' : clock(Date.parse(nextTry), now)),
+      ),
+      ...detailRow(message === null ? [] : [message], 6),
+    ]);
+  return table('Gaps and windows in doubt', ['Window', 'Source', 'State', '#Received', '#Counted', 'Next attempt'], rows);
 }
 
 /**

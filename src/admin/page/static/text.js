@@ -31,9 +31,10 @@ export function grouped(count) {
 /**
  * @param {number} count
  * @param {string} one
+ * @param {string} [many]
  */
-export function counted(count, one) {
-  return `${grouped(count)} ${one}${count === 1 ? '' : 's'}`;
+export function counted(count, one, many = `${one}s`) {
+  return `${grouped(count)} ${count === 1 ? one : many}`;
 }
 
 /**
@@ -74,3 +75,15 @@ export const windowStates = new Map([
   ['d', 'in doubt'],
   ['o', 'open'],
 ]);
+
+/**
+ * Splits the text of an act into prose and the commands in it.
+ * @param {string} text
+ */
+export function commandsIn(text) {
+  const command = /(waybill(?: [a-z][a-z-]*){1,2}?(?: [A-Z]+)?(?: --[a-z-]+(?: (?!--)[^\s;,]*[^\s;,.])?)*(?=[\s;,.)]|$))/;
+  return text
+    .split(command)
+    .filter((part) => part !== '')
+    .map((part) => ({ text: part, isCommand: part.startsWith('waybill ') }));
+}
