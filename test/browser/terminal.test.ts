@@ -38,7 +38,7 @@ function picture(text: string): string {
   const colored = escaped
     .replace(/^COMPLETE.*$/gm, '<b class="good">$&</b>')
     .replace(/\bDENIED \w+/g, '<span class="bad">$&</span>')
-    .replace(/\b(final|proven|complete)(?= {2})/g, '<span class="good">$&</span>');
+    .replace(/\b(final|proven|all)(?= {2}|$)/g, '<span class="good">$&</span>');
   return `<!doctype html><style>
     body { margin: 0; background: #12161c; color: #d6dde6; }
     pre { width: max-content; margin: 0; padding: 20px 24px; font: 13px/1.45 'DejaVu Sans Mono', monospace; }

@@ -135,6 +135,10 @@ test('the report, a manual count of a day, and the comparison with a SIEM agree 
     expect(never).toMatchObject({ code: 2, stdout: '', stderr: 'cannot find the source "nobody": expected one of other, production\n' });
     expect(beyond.code).toBe(3);
     expect(beyond.stdout).toMatch(/^(COMPLETE SO FAR AND DELIVERED|INCOMPLETE: not covered: .*, the daemon is not running)\n/);
+    // The file has the reason of the exit code, and so has standard error.
+    const notFinal = await place.waybill('ledger', '--config', 'waybill.yaml', '--out', 'all.txt', '--to', future, '--require-final');
+    expect(notFinal).toMatchObject({ code: 3, stdout: '' });
+    expect(notFinal.stderr.split('\n')[0]).toBe(readFileSync(place.path('all.txt'), 'utf8').split('\n')[0]);
     expect([csv.code, html]).toEqual([0, { code: 0, stdout: '', stderr: '' }]);
     const [verdict, ...rows] = csv.stdout.split(/(?<=\r\n)/);
     expect([verdict, rows.length]).toEqual(['# COMPLETE AND DELIVERED\r\n', source.windows.length + 1]);
@@ -151,12 +155,14 @@ test('the report, a manual count of a day, and the comparison with a SIEM agree 
     const windows = source.windows.filter(({ from }) => from.startsWith(day));
     const until = Date.parse(windows.at(-1)?.to ?? '');
     const expected = truth.filter((record) => timeOf(record) < until).length;
-    expect(counted).toEqual({ code: 0, stdout: `${expected} at the service, ${expected} in the ledger of ${day}\n`, stderr: '' });
+    // The ledger does not begin with the day.
+    const summary = expect.stringMatching(/^INCOMPLETE: not covered: .* before the start of the ledger\n$/) as string;
+    expect(counted).toEqual({ code: 0, stdout: `${expected} at the service, ${expected} in the ledger of ${day}\n`, stderr: summary });
     // The commands would detect a missing record.
     const at = (windows[0]?.from ?? '').replace('Z', '.5');
     await service.add([JSON.stringify({ logId: 77_000_001, logTimestamp: at, actionAttempted: 'Decrypt', result: 'AccessDenied' })]);
     const again = await bash(place, commands, env);
-    expect(again).toEqual({ code: 1, stdout: `${expected + 1} at the service, ${expected} in the ledger of ${day}\n`, stderr: '' });
+    expect(again).toEqual({ code: 1, stdout: `${expected + 1} at the service, ${expected} in the ledger of ${day}\n`, stderr: summary });
 
     await countsFail(place, service, commands, env);
 

@@ -96,16 +96,17 @@ async function run(values: ValuesOf<typeof options>, io: Io): Promise<number> {
       : ledgerDocument(report, format, { by, tz, version, services }).chunks;
   const chunks = gathered(output, chunkLength);
   if (values.out === undefined) await writeResult(io, chunks);
-  else {
-    await writeOut(values.out, chunks, io.signal);
-    io.stderr.write(`${printable(report.summary)}\n`);
-  }
-  const { complete, delivered, final } = report;
-  if (complete && !final && values['require-final'])
+  else await writeOut(values.out, chunks, io.signal);
+  const { complete, delivered, final, summary } = report;
+  const isMet = complete && (delivered === true || values['collected-only']);
+  const isFinal = final || !values['require-final'];
+  // The reason of the exit code is otherwise only in the file.
+  if (values.out !== undefined && !(isMet && isFinal)) io.stderr.write(`${printable(summary)}\n`);
+  if (complete && !isFinal)
     io.stderr.write(
       'the period is not final: windows will be counted again, or its end is not covered yet; --require-final exits with 3\n',
     );
-  return complete && (delivered === true || values['collected-only']) && (final || !values['require-final']) ? 0 : 3;
+  return isMet && isFinal ? 0 : 3;
 }
 
 interface Period {

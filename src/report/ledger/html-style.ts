@@ -19,15 +19,15 @@ blockquote { margin: .75rem 0; padding: .25rem 1rem; border-left: .25rem solid v
 table { border-collapse: collapse; min-width: min(100%, 28rem); font-size: .875rem; font-variant-numeric: tabular-nums; }
 caption { text-align: left; padding-bottom: .35rem; }
 th, td { padding: .3rem .6rem; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line); }
-thead th { border-bottom: 2px solid var(--line); white-space: pre; }
+thead th { border-bottom: 2px solid var(--line); }
 tbody th { font-weight: 600; white-space: nowrap; position: sticky; left: 0; background: var(--paper); }
 tfoot th, tfoot td { border-top: 2px solid var(--line); font-weight: 700; }
 tbody tr:nth-child(even), tbody tr:nth-child(even) th { background: var(--band); }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; margin: .5rem 0; } dt { font-weight: 600; } dd { margin: 0; max-width: 50rem; }
-.n { text-align: right; white-space: nowrap; }
+.n { text-align: right; } td.n { white-space: nowrap; }
 .t { white-space: nowrap; }
 td.words { min-width: 14rem; overflow-wrap: anywhere; }
-td small { display: block; color: var(--ink); min-width: 12rem; overflow-wrap: anywhere; }
+td small { display: block; color: var(--ink); min-width: 8rem; overflow-wrap: anywhere; }
 code { font: .85em/1.4 ui-monospace, monospace; overflow-wrap: anywhere; }
 @page { size: A4 landscape; margin: 12mm; }
 @media print {

@@ -61,7 +61,7 @@ function ledgerTable<Row extends LedgerReportWindow | LedgerPeriod>(
   rows: Iterable<Row>,
   tally: LedgerTally | undefined,
 ): Html {
-  const heads = columns.map(({ head, kind }) => `${kind === 'number' ? '#' : ''}${head(capital)}`);
+  const heads = columns.map(({ head, kind }) => `${kind === 'number' ? '#' : ''}${head(capital).replace('\n', ' ')}`);
   const cells = mapped(rows, (row) => columns.map((column, i) => (i === 0 ? rowHead(column.show(row)) : cell(column, row))));
   const foot =
     tally && columns.map(({ kind, sum }, i) => (i === 0 ? rowHead('Sum') : (kind === 'number' ? number : text)(sum?.(tally) ?? '')));
