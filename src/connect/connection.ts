@@ -9,7 +9,7 @@ import { WaybillError, messageOf } from '../errors.ts';
 import { Agent, type Exchange } from './agent.ts';
 import { attemptOf } from './names.ts';
 import { openTunnel, proxyFor, type Proxy, type ProxySettings } from './proxy.ts';
-import { Trust, onPeer, type Peer, type Pem, type Shown, type TlsSettings } from './trust.ts';
+import { certificateText, Trust, onPeer, type Peer, type Pem, type Shown, type TlsSettings } from './trust.ts';
 
 interface ConnectionSettings {
   /** The setting that contains `tls`: `sources.production`, `sources.production.auth`. */
@@ -41,10 +41,10 @@ export interface Route {
   readonly peer: Peer | undefined;
 }
 
-/** `connected to siem.example directly, certificate of 'siem.example' issued by 'Example root'`. */
+/** `connected to siem.example directly, certificate of 'siem.example' issued by 'Example root' until 2027-03-01`. */
 export function wayOf({ target, proxy, peer }: Route): string {
-  const issuer = peer === undefined ? '' : `, certificate of '${peer.subject}' issued by '${peer.issuer}'`;
-  return `connected to ${target} ${proxy === undefined ? 'directly' : `through ${proxy}`}${issuer}`;
+  const certificate = peer === undefined ? '' : `, ${certificateText(peer)}`;
+  return `connected to ${target} ${proxy === undefined ? 'directly' : `through ${proxy}`}${certificate}`;
 }
 
 export class Connection implements AsyncDisposable {

@@ -47,6 +47,11 @@ export interface Peer {
   readonly names: string;
 }
 
+/** `certificate of 'siem.example' issued by 'Example root' until 2027-03-01`. */
+export function certificateText({ subject, issuer, validTo }: Peer): string {
+  return `certificate of '${subject}' issued by '${issuer}' until ${day(validTo)}`;
+}
+
 /** Called with the certificate of a server, before Node verifies it. */
 export type Shown = (host: string, peer: Peer) => void;
 

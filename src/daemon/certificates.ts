@@ -1,10 +1,12 @@
-/** Expiry times of the certificates in use, by setting, for the metric: received server certificates and configured certificates. */
+/** Expiry times of the certificates in use, by setting, for metric, status and log: received server certificates and configured certificates. */
 import { X509Certificate } from 'node:crypto';
 import type { Config } from '../config/load.ts';
 import type { Peer, TlsSettings } from '../connect/trust.ts';
 import { codeOf } from '../errors.ts';
 import type { CertificateEnd } from '../model/snapshot.ts';
-import type { Micros } from '../model/time.ts';
+import type { Log } from '../model/telemetry.ts';
+import type { Clock, Micros } from '../model/time.ts';
+import { microsToIso } from '../record/timestamp.ts';
 import { readRegularFile } from '../regular-file.ts';
 import type { ServiceSource } from '../source/client.ts';
 
@@ -61,6 +63,33 @@ export class Certificates {
       if (tls?.cert !== undefined) found.push(own(`${setting}.tls.cert`, tls.cert));
     }
     return found.filter((end) => end !== undefined);
+  }
+}
+
+/** Two weeks before its end a certificate is a problem that `status` shows and the log repeats daily. */
+const warnedUs = 14 * 86_400_000_000;
+const lookMs = 3_600_000;
+const firstLookMs = 60_000;
+const dayMs = 86_400_000;
+
+/** Logs each certificate that ends within two weeks, once a day. */
+export async function reportEndingCertificates(
+  ends: () => readonly CertificateEnd[],
+  clock: Clock,
+  log: Log,
+  signal: AbortSignal,
+): Promise<void> {
+  /** When each target was reported, ms by the monotonic clock. */
+  const reported = new Map<string, number>();
+  // Not at once: the connections of the start show their certificates first.
+  for (let wait = firstLookMs; ; wait = lookMs) {
+    await clock.sleep(wait, signal);
+    for (const { target, at } of ends()) {
+      const left = at - clock.now() * 1_000;
+      if (left > warnedUs || clock.monotonic() - (reported.get(target) ?? -Infinity) < dayMs) continue;
+      reported.set(target, clock.monotonic());
+      log.write('certificate.ending', { target, end: microsToIso(at), days: Math.floor(left / 86_400_000_000) });
+    }
   }
 }
 

@@ -9,13 +9,14 @@ import { names } from '../connect/names.ts';
 import { WaybillError } from '../errors.ts';
 import type { Journal } from '../journal/journal.ts';
 import { snapshotOf } from '../journal/queries/snapshot.ts';
-import type { Snapshot } from '../model/snapshot.ts';
+import type { CertificateEnd, Snapshot } from '../model/snapshot.ts';
 import { withStates } from '../report/states.ts';
 import { createMetrics, type Metrics } from '../telemetry/metrics.ts';
 import { startTelemetry } from '../telemetry/telemetry.ts';
 import { tokenNames, type Reported } from './admin/messages.ts';
 import { AdminServer, type AdminFacts } from './admin/server.ts';
 import { lastReadableTokens } from './admin/tokens.ts';
+import { reportEndingCertificates } from './certificates.ts';
 import { DeliveryThread, threadHandOver, usesDeliveryThread } from './delivery/delivery-thread.ts';
 import { reportSettings, secretsOf, serviceWords } from './live-status.ts';
 import { maintainJournal } from './maintenance.ts';
@@ -86,6 +87,8 @@ async function live(options: DaemonOptions, parts: Parts, tasks: Tasks, signal: 
   running.start();
   const sourceIds = (): string[] => running.config.sources.map(({ id }) => id);
   tasks.start('journal', (stop) => maintainJournal(journal, sourceIds, clock, log.child('journal'), stop));
+  const ends = (): CertificateEnd[] => running.certificates.ends();
+  tasks.start('certificates', (stop) => reportEndingCertificates(ends, clock, log, stop));
   const { configSource, reloaded } = options;
   const result: Parameters<typeof followConfig>[0]['result'] = (outcome) => {
     const since = parts.rejected?.since ?? clock.now() * 1000;

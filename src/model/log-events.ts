@@ -64,6 +64,14 @@ export const logEvents = {
     fields: 'code error stack',
     meaning: 'The daemon could not start, or ended with an error. `waybill explain CODE`, with `code`, says what to do.',
   },
+  'certificate.ending': {
+    level: 'warn',
+    message: 'certificate ends soon',
+    fields: 'target end days',
+    meaning:
+      'A certificate in use ends within two weeks; `target` is its setting. Repeated daily. After `end` connections fail and records are late. Replace it: ' +
+      'Waybill reads its own files again by itself.',
+  },
   'telemetry.started': {
     level: 'info',
     message: 'exporting by OTLP',

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { constants, gzipSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import kafkajs from 'kafkajs';
 import type { Admin, CompressionTypes, Kafka, KafkaConfig, Producer, ProducerConfig, SASLOptions, Transaction } from 'kafkajs';
+import { certificateText } from '../../connect/trust.ts';
 import { atMost } from '../../deadline.ts';
 import { WaybillError } from '../../errors.ts';
 import type { SinkContext } from '../define.ts';
@@ -86,7 +87,7 @@ export class KafkaJsClient implements KafkaClient {
 
   get peer(): string | undefined {
     const { peer } = this.#sockets;
-    return peer === undefined ? undefined : `certificate of '${peer.subject}' issued by '${peer.issuer}'`;
+    return peer && certificateText(peer);
   }
 
   topic(name: string, setting: string): Promise<TopicFacts | undefined> {

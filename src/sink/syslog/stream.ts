@@ -2,6 +2,7 @@
  * Syslog over TCP and TLS. With `confirm: close`, each batch has a separate connection, and is delivered when the receiver keeps it open
  * until the client ends it, and then ends it too. With `confirm: none`, a batch is delivered when it is in the send buffer of the local kernel.
  */
+import { certificateText } from '../../connect/trust.ts';
 import { WaybillError } from '../../errors.ts';
 import type { Batch, OnProgress, Sink, DeliveryResult } from '../../model/sink.ts';
 import { error, ok, type Finding, type SinkContext } from '../define.ts';
@@ -193,7 +194,7 @@ export async function checkStream(settings: SyslogSettings, context: SinkContext
   const { address, confirm, framing } = settings;
   const { clock, id } = context;
   const { isSecure } = dialer.target;
-  const shown = dialer.peer === undefined ? '' : `, certificate of '${dialer.peer.subject}' issued by '${dialer.peer.issuer}'`;
+  const shown = dialer.peer === undefined ? '' : `, ${certificateText(dialer.peer)}`;
   const again = '; with "confirm" set to "close", Waybill would send every batch again';
   const over = new AbortController();
   try {

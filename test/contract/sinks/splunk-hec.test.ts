@@ -535,7 +535,12 @@ describe('check, and the connection', () => {
     const found = await check(model, { indexerAcknowledgement: true }, tls);
     expect(found).toEqual([
       { level: 'ok', message: 'accepts the token; the first event shows whether the token may write to the index' },
-      { level: 'ok', message: `connected to 127.0.0.1:${model.port} directly, certificate of 'splunk' issued by 'Example root'` },
+      {
+        level: 'ok',
+        message: expect.stringMatching(
+          /^connected to 127\.0\.0\.1:\d+ directly, certificate of 'splunk' issued by 'Example root' until \d{4}-\d\d-\d\d$/,
+        ) as string,
+      },
     ]);
     model.tokens.set(tokenText, { indexes: ['main'] });
     expect((await check(model, {}, tls)).at(-1)).toMatchObject({ level: 'warning', setting: 'sinks.siem.indexerAcknowledgement' });
@@ -635,7 +640,9 @@ describe('check, and the connection', () => {
     expect(proxy.asked).toEqual(['splunk.test:8088']);
     expect(await splunkHec.check(settings('hush-hush'), context, never)).toContainEqual({
       level: 'ok',
-      message: "connected to splunk.test:8088 through a setting (of the test), certificate of 'splunk' issued by 'Example root'",
+      message: expect.stringMatching(
+        /^connected to splunk\.test:8088 through a setting \(of the test\), certificate of 'splunk' issued by 'Example root' until \d{4}-\d\d-\d\d$/,
+      ) as string,
     });
     const refused = splunkHec.open(settings('wrong-pass'), context, new ModelKept(), never);
     await expect(refused).rejects.toMatchObject({ code: 'sink_blocked', message: expect.stringContaining('407') as string });

@@ -2,7 +2,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { certificateLines } from '../../../src/cli/commands/check/certificates.ts';
+import { certificateLines, endingLines } from '../../../src/cli/commands/check/certificates.ts';
 import type { Line } from '../../../src/cli/commands/check/state.ts';
 import { createAuthority } from '../../support/certificates.ts';
 import { load, temporaryDirectory, valid } from '../../support/config/loading.ts';
@@ -51,4 +51,31 @@ test('a file that is cut short is wrong', async () => {
 test('files that are not there yet are no error: where the configuration is checked need not be where it runs', async () => {
   rmSync(at('cut.crt'), { force: true });
   expect(await linesOf('cut.crt', 'one.key')).toEqual([]);
+});
+
+test('a certificate that ends within 30 days is a warning, once for each, with its end', () => {
+  const now = Date.UTC(2026, 10, 28);
+  const peer = (subject: string, days: number) => ({
+    subject,
+    issuer: 'Test Root',
+    validFrom: 0,
+    validTo: now + days * 86_400_000,
+    names: '',
+  });
+  const lines = endingLines(
+    'sink siem',
+    'sinks.siem',
+    [peer('near', 5), peer('near', 5), peer('far', 31), peer('last', 30), peer('over', -1)],
+    now,
+  );
+  expect(lines).toEqual([
+    {
+      ...{ subject: 'sink siem', level: 'warning', setting: 'sinks.siem' },
+      message: "certificate of 'near' issued by 'Test Root' until 2026-12-03, in 5 days: have it replaced",
+    },
+    {
+      ...{ subject: 'sink siem', level: 'warning', setting: 'sinks.siem' },
+      message: "certificate of 'last' issued by 'Test Root' until 2026-12-28, in 30 days: have it replaced",
+    },
+  ]);
 });

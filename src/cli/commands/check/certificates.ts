@@ -1,6 +1,6 @@
-/** The part of `waybill check --offline` for client certificates and their keys. */
+/** The parts of `waybill check` for certificates: client certificates and their keys, and certificates that end soon. */
 import type { Config } from '../../../config/load.ts';
-import { Trust, type TlsSettings } from '../../../connect/trust.ts';
+import { certificateText, Trust, type Peer, type TlsSettings } from '../../../connect/trust.ts';
 import { WaybillError, messageOf } from '../../../errors.ts';
 import type { Line } from './state.ts';
 
@@ -30,6 +30,23 @@ export function certificateLines({ sources, sinks, tls: { ca } }: Pick<Config, '
       if (thrown.code === 'secret_missing' || isAbsent(thrown.cause)) return [];
       return [{ subject, level: 'error' as const, message: messageOf(thrown), setting: `${setting}.tls` }];
     }
+  });
+}
+
+const dayMs = 86_400_000;
+/** `check` warns this long before the end of a certificate, ms; `status` and the log do from two weeks before it. */
+const warnedMs = 30 * dayMs;
+
+/**
+ * A warning for each certificate that ends within 30 days. A certificate that has ended is an error of its connection.
+ * @param setting  its `tls` or address, such as `sinks.siem`
+ * @param now  ms since 1970
+ */
+export function endingLines(subject: string, setting: string, peers: readonly Peer[], now: number): Line[] {
+  const unique = new Map(peers.map((peer) => [certificateText(peer), peer.validTo - now]));
+  return [...unique].flatMap(([text, left]) => {
+    if (left > warnedMs || left < 0) return [];
+    return [{ subject, level: 'warning' as const, message: `${text}, in ${Math.floor(left / dayMs)} days: have it replaced`, setting }];
   });
 }
 

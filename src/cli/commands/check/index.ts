@@ -22,7 +22,7 @@ import { UnboundedQuery } from '../../../source/unbounded-query.ts';
 import { wayOf } from '../../../connect/connection.ts';
 import { ServerClock } from '../../../source/server-clock.ts';
 import { requestsADay } from './idle-requests.ts';
-import { certificateLines } from './certificates.ts';
+import { certificateLines, endingLines } from './certificates.ts';
 import { messageLines } from './messages.ts';
 import { checkSink, settingLines } from './sink.ts';
 import { checkText } from './text.ts';
@@ -127,6 +127,8 @@ async function checkSource(settings: SourceConfig, config: Config, signal: Abort
   }
   // Service and token endpoint are often one host; a failed route is already reported.
   if (!lines.some(({ level }) => level === 'error')) for (const way of new Set(source.routes().map(wayOf))) ok(way);
+  const peers = source.routes().flatMap(({ peer }) => peer ?? []);
+  lines.push(...endingLines(subject, `sources.${settings.id}`, peers, systemClock.now()));
   return lines;
 }
 

@@ -3,9 +3,11 @@
  * deadline.
  */
 import type { SinkConfig } from '../../../config/load.ts';
+import type { Peer } from '../../../connect/trust.ts';
 import { within } from '../../../deadline.ts';
 import { WaybillError, messageOf } from '../../../errors.ts';
 import type { Finding, SinkContext } from '../../../sink/define.ts';
+import { endingLines } from './certificates.ts';
 import type { Line } from './state.ts';
 
 /** Deadline for one receiver. */
@@ -28,7 +30,10 @@ export async function checkSink(sink: SinkConfig, context: SinkContext, signal: 
     level: 'ok',
     message: `${sink.type}, ${sink.format}: ${delivery}; duplicates: ${duplicates}; losses: ${losses}`,
   } as const;
-  return [promise, ...settingLines(sink), ...(await findingsOf(sink, context, signal)).map((finding) => ({ subject, ...finding }))];
+  const peers: Peer[] = [];
+  const findings = await findingsOf(sink, { ...context, shown: (_host, peer) => peers.push(peer) }, signal);
+  const ending = endingLines(subject, `sinks.${sink.id}`, peers, context.clock.now());
+  return [promise, ...settingLines(sink), ...findings.map((finding) => ({ subject, ...finding })), ...ending];
 }
 
 async function findingsOf(
