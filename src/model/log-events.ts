@@ -556,6 +556,12 @@ export const logEvents = {
     meaning: 'The sink accepts messages again.',
     recovers: true,
   },
+  'sink.topic_compacted': {
+    level: 'error',
+    message: 'brokers delete messages of the topic',
+    fields: 'sink topic detail',
+    meaning: 'The topic of a sink `kafka` is compacted, and the key is not the uid. Set `cleanup.policy=delete`, or `key: uid`.',
+  },
   'sink.records_dropped': {
     level: 'warn',
     message: 'the receiver drops records',

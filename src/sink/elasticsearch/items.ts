@@ -22,6 +22,8 @@ export interface ItemError {
   readonly reason?: string;
   /** The reason is a limit of the index, such as `index.mapping.total_fields.limit`: raising it helps, no other document does. */
   readonly isLimit?: true;
+  /** A node or a shard failed: no document is the cause. */
+  readonly isOfNode?: true;
   readonly caused_by?: ItemError;
 }
 
@@ -47,8 +49,9 @@ export function errorFrom(given: unknown): ItemError | undefined {
   return {
     // `itemResultOf` compares these types, so redaction must not change them.
     ...(typeof type === 'string' && {
-      type: [badDocument, aboutServer, aboutNode, deciding].some((each) => each.has(type)) ? type : quote(type, 100),
+      type: [badDocument, aboutServer, deciding].some((each) => each.has(type)) ? type : quote(type, 100),
     }),
+    ...(typeof type === 'string' && ofNode.test(type) && { isOfNode: true }),
     ...(typeof reason === 'string' && limitReached.test(reason) && { isLimit: true }),
     ...(typeof reason === 'string' && { reason: quote(reason, 1_000) }),
     ...(cause !== undefined && { caused_by: cause }),
@@ -62,6 +65,7 @@ export function errorFrom(given: unknown): ItemError | undefined {
  */
 type ItemResult = 'delivered' | 'duplicate' | 'dropped' | 'failure_store' | 'rejected' | 'retryable' | 'blocked' | 'suspect' | 'unexpected';
 
+const ofNode = /(?:^|_)(?:node|transport|shard|primary|translog|closed|timeout|i_o|file_system)_/;
 const limitReached = /(?:^|: )Limit of (?:total fields|mapping depth|nested fields|field name length) \[/;
 
 const badDocument: ReadonlySet<string> = new Set([
@@ -83,7 +87,7 @@ export function itemResultOf({ status, result, failure_store, error }: Item): It
   if (status === 201) return failure_store === 'used' ? 'failure_store' : 'delivered';
   if (status === 200 && result === 'noop') return 'dropped';
   if (status === 409 && type === 'version_conflict_engine_exception') return 'duplicate';
-  if (status === 429 || (status > 500 && status < 600) || (status === 500 && (aboutNode.has(type) || aboutServer.has(type))))
+  if (status === 429 || (status > 500 && status < 600) || (status === 500 && (error?.isOfNode ?? aboutServer.has(type))))
     return 'retryable';
   // mutant: field-limit
   if (error?.isLimit ?? error?.caused_by?.isLimit) return 'blocked';
@@ -115,30 +119,6 @@ const aboutServer: ReadonlySet<string> = new Set([
   'media_type_header_exception',
   'security_exception',
   'unavailable_shards_exception',
-]);
-
-/** Error types of a node or shard that fails: no document causes them. */
-const aboutNode: ReadonlySet<string> = new Set([
-  'already_closed_exception',
-  'connect_transport_exception',
-  'file_system_exception',
-  'i_o_exception',
-  'illegal_index_shard_state_exception',
-  'index_shard_closed_exception',
-  'index_shard_not_started_exception',
-  'no_longer_primary_shard_exception',
-  'no_shard_available_action_exception',
-  'node_closed_exception',
-  'node_disconnected_exception',
-  'node_not_connected_exception',
-  'process_cluster_event_timeout_exception',
-  'receive_timeout_transport_exception',
-  'remote_transport_exception',
-  'retry_on_primary_exception',
-  'send_request_transport_exception',
-  'shard_not_found_exception',
-  'timeout_exception',
-  'translog_exception',
 ]);
 
 /** Text that may be logged: the type, and the reason only if it cannot quote a document. */

@@ -5,11 +5,14 @@ import { isLoopback } from '../../loopback.ts';
 import { error, ok, warning, type Finding, type SinkContext } from '../define.ts';
 import type { KafkaClient, TopicFacts } from './client.ts';
 import { KafkaJsClient } from './kafkajs.ts';
-import { progressConfig, progressTopicOf, topicsOf, type KafkaSettings } from './settings.ts';
+import { compactionProblem, progressConfig, progressTopicOf, topicsOf, type KafkaSettings } from './settings.ts';
 import { TokenSource } from './token.ts';
 
 /** The broker's default of `message.max.bytes`. */
 const usualMessageBytes = 1_048_588;
+
+/** The broker's default of `log.retention.hours`: a week. */
+const usualRetentionMs = 604_800_000;
 
 /** A separate transactional id: a check must not fence a running sink. */
 const checkId = (id: string): string => `waybill-check-${id}`;
@@ -35,12 +38,12 @@ export async function checkKafka(settings: KafkaSettings, context: SinkContext, 
 
 async function look(client: KafkaClient, settings: KafkaSettings, { id, sources }: SinkContext, findings: Finding[]): Promise<void> {
   const { topic, exactlyOnce, tls } = settings;
-  for (const name of topicsOf(topic, sources ?? [])) await lookAtTopic(client, name, id, findings);
+  for (const name of topicsOf(topic, sources ?? [])) await lookAtTopic(client, settings, name, id, findings);
   if (tls !== undefined && client.peer !== undefined) findings.push(ok(client.peer));
   if (exactlyOnce) await lookAtProgress(client, settings, id, findings);
 }
 
-async function lookAtTopic(client: KafkaClient, topic: string, id: string, findings: Finding[]): Promise<void> {
+async function lookAtTopic(client: KafkaClient, settings: KafkaSettings, topic: string, id: string, findings: Finding[]): Promise<void> {
   const setting = `sinks.${id}.topic`;
   const found = await client.topic(topic, 'topic');
   if (found === undefined) {
@@ -52,7 +55,7 @@ async function lookAtTopic(client: KafkaClient, topic: string, id: string, findi
       `topic "${topic}" exists, with ${counted(found.partitions, 'partition')}; acks -1: a message counts as delivered once every in-sync replica has it`,
     ),
   );
-  findings.push(...durability(topic, found, setting));
+  findings.push(...durability(topic, found, setting), ...deletion(topic, found, settings, setting));
   const limit = Number(found.config?.get('max.message.bytes'));
   if (limit < usualMessageBytes)
     findings.push(
@@ -126,6 +129,21 @@ function durability(topic: string, { replicas, config }: TopicFacts, setting: st
   if (config.get('unclean.leader.election.enable') === 'true')
     warn('unclean.leader.election.enable is true: a replica that lacks messages may become the leader, and they are lost');
   return findings;
+}
+
+/** Settings of a topic with which brokers delete messages before they are read, or all but the last of a key. */
+function deletion(topic: string, { config }: TopicFacts, settings: KafkaSettings, setting: string): Finding[] {
+  const policy = config?.get('cleanup.policy');
+  const problem = compactionProblem(policy, settings);
+  const found = problem === undefined ? [] : [error(`"${topic}": ${problem}`, setting)];
+  if (policy !== undefined && !policy.includes('delete')) return found;
+  const [ms, bytes] = ['retention.ms', 'retention.bytes'].map((name) => Number(config?.get(name) ?? -1));
+  const warn = (message: string): void => void found.push(warning(`"${topic}": ${message}`, setting));
+  if (ms !== undefined && ms >= 0 && ms < usualRetentionMs)
+    warn(`retention.ms is ${ms} (${Math.round(ms / 360_000) / 10} h): a consumer that stops for longer loses messages (default 168 h)`);
+  if (bytes !== undefined && bytes >= 0)
+    warn(`retention.bytes is ${bytes} a partition: brokers delete older messages, whether they were read or not`);
+  return found;
 }
 
 /** A password that is sent without encryption. */

@@ -79,6 +79,14 @@ export function topicsOf(topic: string, sources: readonly string[]): readonly st
   return topic.includes('{source}') ? sources.map((source) => topic.replaceAll('{source}', source)) : [topic];
 }
 
+/** The reason why brokers delete messages of a topic with this `cleanup.policy`; undefined: they do not. */
+export function compactionProblem(policy: string | undefined, { key }: Pick<KafkaSettings, 'key'>): string | undefined {
+  if (key === 'uid' || !/\bcompact\b/.test(policy ?? '')) return undefined;
+  const effect =
+    key === 'none' ? 'brokers refuse messages without a key' : `brokers keep only the last message of each ${key}, and delete the others`;
+  return `cleanup.policy is ${policy ?? ''}: ${effect}; set cleanup.policy=delete, or key: uid`;
+}
+
 export function progressTopicOf(id: string, { progressTopic }: KafkaSettings): string {
   return progressTopic ?? `waybill-progress-${id}`;
 }

@@ -12,7 +12,7 @@ import type { SinkContext } from '../define.ts';
 import type { KafkaClient, Owner } from './client.ts';
 import { isTooLong, keyed, partitionFor, rounds, type KafkaRecord } from './messages.ts';
 import { holdsPosition, lastProgress, openKey, ownProgress, progressText, type Progress } from './progress.ts';
-import { progressConfig, progressTopicOf, transactionalIdOf, type KafkaSettings } from './settings.ts';
+import { compactionProblem, progressConfig, progressTopicOf, transactionalIdOf, type KafkaSettings } from './settings.ts';
 import type { TokenSource } from './token.ts';
 
 /** The largest batch for a topic with unknown settings: the brokers' default limit is 1,048,588 bytes. */
@@ -280,6 +280,8 @@ export class KafkaSink implements Sink {
         `topic "${name}" does not exist: "waybill setup kafka" prints the command that creates it`,
         'topic',
       );
+    const problem = this.#topics.has(name) ? undefined : compactionProblem(found.config?.get('cleanup.policy'), this.#settings);
+    if (problem !== undefined) this.#context.log.write('sink.topic_compacted', { sink: this.#context.id, topic: name, detail: problem });
     const given = Number(found.config?.get('max.message.bytes'));
     const limit = given > 0 ? given : undefined;
     const topic = { partitions: found.partitions, bytes: Math.min(limit ?? batchBytesUsual, batchBytesUsual), limit };

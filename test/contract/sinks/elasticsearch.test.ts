@@ -193,7 +193,7 @@ describe('elasticsearch', () => {
       ['suspect', { status: 200 }],
       ['unexpected', {}],
     ])('%s: %j', (verdict, item) => {
-      expect(itemResultOf(item)).toBe(verdict);
+      expect(itemResultOf(itemFrom(item))).toBe(verdict);
     });
   });
 

@@ -724,6 +724,34 @@ describe('kafka', () => {
       });
     });
 
+    test.each([
+      ['payloadId', 'compact', /^error: "audit": cleanup\.policy is compact: brokers keep only the last message of each payloadId/],
+      ['source', 'compact,delete', /^error: "audit": cleanup\.policy is compact,delete: .*each source/],
+      ['none', 'compact', /^error: "audit": .*brokers refuse messages without a key/],
+    ])('a compacted topic is an error with key: %s (%s), and the sink logs it when it opens', async (key, policy, words) => {
+      broker.create('audit', 1, { 'cleanup.policy': policy });
+      const found = (await find({ key })).map(({ level, message }) => `${level}: ${message}`);
+      expect(found.filter((line) => line.includes('cleanup.policy is'))).toEqual([expect.stringMatching(words)]);
+      const events: string[] = [];
+      const log = { ...contextOf('siem').log, write: (event: string) => void events.push(event) };
+      await using _sink = await kafka.open(settingsOf(broker, { key }), contextOf('siem', { log }), kept, never);
+      expect(events).toContain('sink.topic_compacted');
+    });
+
+    test('a compacted topic deletes nothing with key: uid; a topic that deletes soon or by size is a warning', async () => {
+      const lines = async (config: Record<string, string>, key = 'uid'): Promise<string[]> => {
+        broker.create('audit', 1, config);
+        const found = (await find({ key })).map(({ level, message }) => `${level}: ${message}`);
+        return found.filter((line) => /audit": (cleanup|retention)/.test(line));
+      };
+      expect(await lines({ 'cleanup.policy': 'compact', 'retention.ms': '1000' })).toEqual([]);
+      expect(await lines({ 'cleanup.policy': 'delete', 'retention.ms': '604800000', 'retention.bytes': '-1' }, 'payloadId')).toEqual([]);
+      expect(await lines({ 'cleanup.policy': 'delete', 'retention.ms': '5400000', 'retention.bytes': '1073741824' }, 'payloadId')).toEqual([
+        expect.stringMatching(/^warning: "audit": retention\.ms is 5400000 \(1\.5 h\)/),
+        expect.stringMatching(/^warning: "audit": retention\.bytes is 1073741824/),
+      ]);
+    });
+
     test('checks the topic of each source if its name has {source}', async () => {
       broker.create('audit.berlin', 2);
       const sources = { sources: ['berlin', 'paris'] };
