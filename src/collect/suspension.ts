@@ -4,7 +4,7 @@
  * ledger has a line for its begin and one for its end.
  */
 import type { CollectJournal } from '../model/journal.ts';
-import type { Suspension, LedgerWindow } from '../model/ledger.ts';
+import { suspensionMessage, type LedgerWindow, type Suspension } from '../model/ledger.ts';
 import type { ServerClock, Source } from '../model/source.ts';
 import type { LogFields } from '../model/log-events.ts';
 import type { Log, Meters } from '../model/telemetry.ts';
@@ -123,7 +123,7 @@ export class Suspensions {
 
   /** The reason for the suspension, in one line. */
   get message(): string | undefined {
-    return this.#current && `suspended (${this.#current.reason}): ${this.#current.message}`;
+    return this.#current && suspensionMessage(this.#current);
   }
 
   /** Begins a suspension, unless there is one already. */
@@ -193,6 +193,7 @@ export class Suspensions {
   }
 }
 
-function fieldsOf({ reason, message, since, fields, windows }: Suspension): LogFields<'source.suspended'> {
+/** The log fields of a suspension. */
+export function fieldsOf({ reason, message, since, fields, windows }: Suspension): LogFields<'source.suspended'> {
   return { reason, detail: message, since: microsToIso(since), fields, windows: windows?.map(microsToIso) };
 }

@@ -197,5 +197,6 @@ async function operate(request: unknown, { clock, log, logs }: DaemonOptions, { 
     (id) => running.sink(id),
   );
   log.write('operation.performed', { ...operationOf(request) });
+  if (result.moved) log.write('source.moved', { source: operationOf(request).source, ...result.moved });
   return result;
 }

@@ -73,7 +73,7 @@ export class Running {
   /** Starts every source and sink. Registers sinks before the first record can arrive: `start: now` means this moment. */
   start(): void {
     const { sources, sinks } = this.#config;
-    for (const delivery of sinks.map((sink) => this.#createSink(sink))) this.#startSink(delivery);
+    for (const delivery of archivesFirst(sinks).map((sink) => this.#createSink(sink))) this.#startSink(delivery);
     this.#startSources(sources);
   }
 
@@ -95,7 +95,7 @@ export class Running {
     this.liveStatus.follow(config);
     this.certificates.follow(config);
     const isIn = (ids: readonly string[]) => (each: { readonly id: string }) => ids.includes(each.id);
-    const started = config.sinks.filter(isIn([...sinks.added, ...sinks.changed]));
+    const started = archivesFirst(config.sinks).filter(isIn([...sinks.added, ...sinks.changed]));
     for (const sink of started.filter((each) => !endedBefore(each))) await this.#startChangedSink(sink, signal);
     this.#startSources(config.sources.filter(isIn([...sources.added, ...sources.changed])));
     await Promise.all(
@@ -167,6 +167,12 @@ export class Running {
       this.#parts.tasks.start(`deliver ${id}`, (stop, abandon) => loop.run(stop, abandon)),
     );
   }
+}
+
+/** A sink that starts with the records of an archive needs the position of that archive. */
+function archivesFirst(sinks: readonly SinkConfig[]): readonly SinkConfig[] {
+  const isLater = ({ type }: SinkConfig): number => (type === 'archive' ? 0 : 1);
+  return sinks.toSorted((a, b) => isLater(a) - isLater(b));
 }
 
 function markUnconfigured(journal: Journal, log: Log, config: Config): void {

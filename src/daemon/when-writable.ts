@@ -7,13 +7,13 @@ const retryMs = 1_000;
 
 /** Repeats `write` until the disk and `journal.maxSize` have space for it. */
 export async function whenWritable<Result>(
-  write: () => Result,
+  write: () => Result | Promise<Result>,
   { clock, log }: { readonly clock: Clock; readonly log: Log },
   signal: AbortSignal,
 ): Promise<Result> {
   for (let isLogged = false; ; isLogged = true) {
     try {
-      return write();
+      return await write();
     } catch (thrown) {
       const code = codeOf(thrown);
       if (code !== 'journal_full') throw thrown;

@@ -9,6 +9,7 @@ const blockedMs = 60_000;
 /** Error codes that need an operator. */
 const blockingCodes: ReadonlySet<unknown> = new Set([
   'sink_blocked',
+  'config_invalid',
   'file_truncated',
   'archive_conflict',
   'archive_ahead',

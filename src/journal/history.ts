@@ -1,20 +1,21 @@
 /**
- * Operations that change the coverage of a source: add, pause or cancel a backfill, retire a
+ * Operations that change the coverage of a source: add, pause or cancel a backfill, retire or move a
  * source. Each is one transaction with its row in `operations` and a ledger entry, so that the
  * archive receives it like a proof.
  */
 import { WaybillError } from '../errors.ts';
-import type { BackfillOrder, Window } from '../model/ledger.ts';
+import type { BackfillOrder, SourceMove, Window } from '../model/ledger.ts';
 import type { Clock, Micros } from '../model/time.ts';
-import type { RangeRow } from './ledger.ts';
+import type { Ledger, RangeRow } from './ledger.ts';
 import type { Operations } from './operations.ts';
-import { isBackfill, uncovered } from './sources.ts';
+import { isAnotherHost, isBackfill, movedSourceMessage, uncovered } from './sources.ts';
 import type { Sources, SourceState } from './sources.ts';
 import type { Store } from './store.ts';
 
 /** The operator as named, not authenticated, and the reason. */
 interface GapOperation {
-  readonly actor: string;
+  /** Null: Waybill itself. */
+  readonly actor: string | null;
   readonly reason: string | undefined;
 }
 
@@ -22,14 +23,16 @@ export class History {
   readonly #store: Store;
   readonly #sources: Sources;
   readonly #operations: Operations;
+  readonly #ledger: Ledger;
   readonly #clock: Clock;
   readonly #wake: () => void;
 
   /** `wake` is called after an entry was appended to the journal. */
-  constructor(store: Store, sources: Sources, operations: Operations, clock: Clock, wake: () => void) {
+  constructor(store: Store, sources: Sources, operations: Operations, ledger: Ledger, clock: Clock, wake: () => void) {
     this.#store = store;
     this.#sources = sources;
     this.#operations = operations;
+    this.#ledger = ledger;
     this.#clock = clock;
     this.#wake = wake;
   }
@@ -110,6 +113,42 @@ export class History {
       this.#store.undo(() => (source.row.state = before));
       this.#store.after(() => (source.row.state = 'retired'));
     });
+  }
+
+  /**
+   * Moves a source to another service for an operator: it keeps its ledger and its uids, and every proven window is in doubt until it was
+   * counted once more.
+   * @throws WaybillError `usage` when its path and tenant are the same
+   */
+  move(id: string, destination: string, operation: GapOperation): SourceMove {
+    const source = this.#known(id);
+    if (movedSourceMessage(source.destination, destination) === undefined)
+      throw new WaybillError(
+        'usage',
+        `cannot move the source "${id}": path and tenant are still those of "${source.destination ?? destination}"`,
+      );
+    return this.#move(source, destination, operation);
+  }
+
+  /** Records the host at which a known source is polled; another host than before is a move. An earlier release stored no host. */
+  followHost(id: string, destination: string): SourceMove | undefined {
+    const source = this.#known(id);
+    const before = source.destination ?? destination;
+    // mutant: follow-host
+    if (isAnotherHost(before, destination)) return this.#move(source, destination, { actor: null, reason: 'baseUrl has another host' });
+    if (source.destination !== destination) this.#store.transaction(() => this.#sources.writeDestination(source, destination));
+    return undefined;
+  }
+
+  #move(source: SourceState, destination: string, operation: GapOperation): SourceMove {
+    const { row, destination: before = destination } = source;
+    const moved = { before, present: destination, windows: this.#ledger.provenWindows(row.n) };
+    this.#operation(source, 'sources move', moved, operation, () => {
+      this.#sources.writeDestination(source, destination);
+      // mutant: doubt-moved
+      this.#ledger.doubtAll(row.n, `not counted yet since the source was moved from "${before}" to "${destination}"`);
+    });
+    return moved;
   }
 
   /** Runs `change` and writes the row in `operations` and the ledger entry, in one transaction. */

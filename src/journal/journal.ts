@@ -25,7 +25,18 @@ import type {
   SinkProgress,
 } from '../model/journal.ts';
 import type { ResumePosition, SinkLoss } from '../model/sink.ts';
-import type { Backfill, GapPart, Suspension, LedgerWindow, Position, Remark, SourceProgress, WindowStep, Window } from '../model/ledger.ts';
+import type {
+  Backfill,
+  GapPart,
+  Suspension,
+  LedgerWindow,
+  Position,
+  Remark,
+  SourceMove,
+  SourceProgress,
+  WindowStep,
+  Window,
+} from '../model/ledger.ts';
 import type { Clock, Micros } from '../model/time.ts';
 import { History } from './history.ts';
 import { SelfCheck } from './self-check.ts';
@@ -43,7 +54,7 @@ import type { Unpacked } from './segment-entry.ts';
 import { Segments } from './segments.ts';
 import { isWholeFor } from './selection.ts';
 import { SharedTransactions } from './shared-transactions.ts';
-import { ownerOf, Sources } from './sources.ts';
+import { movedSourceMessage, ownerOf, Sources } from './sources.ts';
 import type { SourceState } from './sources.ts';
 import { createdAt, journalId, storedSettings, storeSettings } from './schema.ts';
 import { openState } from './state.ts';
@@ -111,8 +122,8 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.#sources = new Sources(this.#store);
     this.#segments = new Segments(this.#store, this.#sources.ids, () => this.sinkPositions.delivered(), options.handOver);
     this.#operations = new Operations(this.#store, this.#segments);
-    this.#history = new History(this.#store, this.#sources, this.#operations, clock, () => this.#wake());
     this.#ledger = new Ledger(this.#store, this.#segments, this.#operations);
+    this.#history = new History(this.#store, this.#sources, this.#operations, this.#ledger, clock, () => this.#wake());
     this.#seen = new SeenUids(db);
     this.#deduplicator = new Deduplicator(this.#seen, this.#ledger);
     this.#audit = new SelfCheck(db, clock, this.#sources.ids, (n) => this.#sources.get(this.#sources.ids.get(n) ?? '').ranges);
@@ -129,9 +140,15 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     return [...this.#sources.numbers.keys()];
   }
 
-  /** See Sources.register. */
-  registerSource(id: string, destination: string, start: Micros | undefined): void {
+  /** See Sources.register and History.followHost. */
+  registerSource(id: string, destination: string, start: Micros | undefined): SourceMove | undefined {
     this.#sources.register(id, destination, start);
+    return this.#history.followHost(id, destination);
+  }
+
+  /** See movedSourceMessage. Undefined for a new source. */
+  movedSource(id: string, destination: string): string | undefined {
+    return this.#sources.has(id) ? movedSourceMessage(this.#sources.get(id).destination, destination) : undefined;
   }
 
   /** See Sources.markUnconfigured. */
@@ -282,7 +299,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
    */
   async setSuspension(sourceId: string, suspension: Suspension | undefined, now: Micros): Promise<void> {
     const { row } = this.#sources.get(sourceId);
-    const fields = suspension ?? row.suspension;
+    const fields = { ...(suspension ?? row.suspension), previous: undefined };
     // Server time has a resolution of a second, operations of a microsecond. The end of a suspension
     // follows its begin and the operation that caused it. At the same moment it could get their
     // identity: they may be pruned by then.
@@ -485,7 +502,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     if (archive?.type === 'archive') return archive.delivered.seq < beginning.seq ? beginning : archive.delivered;
     throw new WaybillError(
       'config_invalid',
-      `cannot start from the archive "${id}": nothing was delivered to it yet; use "start: journal", or name the archive before this sink`,
+      `cannot start from the archive "${id}": nothing was delivered to it yet; use "start: journal"`,
     );
   }
 

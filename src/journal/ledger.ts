@@ -92,6 +92,19 @@ export class Ledger {
     return row && readable(row);
   }
 
+  /** The number of windows that `doubtAll` would change. */
+  provenWindows(source: number): number {
+    return this.#rows.proven(source);
+  }
+
+  /**
+   * Within a transaction with its operation: each proven window is in doubt, and due for a recount. They get no ledger entry each: the entry of
+   * the operation stands for all of them.
+   */
+  doubtAll(source: number, message: string): void {
+    this.#rows.doubtAll(source, message);
+  }
+
   /**
    * Stores the verdict on a window. A new window must start at `closedUntil` of its range; an
    * existing one must have the same end. A proof moves the frontier when it is contiguous; a gap

@@ -13,6 +13,8 @@ import { storedJson } from './damage.ts';
 
 export interface SourceState {
   readonly row: SourceRow;
+  /** The service that it polls: host, path and tenant. An earlier release stored no host, and an older build nothing. */
+  destination: string | undefined;
   readonly ranges: RangeRow[];
   collected: number;
   late: number;
@@ -42,17 +44,14 @@ export class Sources {
 
   /**
    * Registers a configured source. `start` is the start of the ledger of a new source. A known source
-   * continues where it was, and its destination (path of baseUrl, tenant) must be the same.
-   * @throws WaybillError `config_invalid` when the id was used for another service
+   * continues where it was, and its path and tenant must be the same.
+   * @throws WaybillError `config_invalid` when they differ
    */
   register(id: string, destination: string, start: Micros | undefined): void {
     const known = this.#byId.get(id);
     const { db } = this.#store;
     if (known) {
-      const stored = db
-        .prepare<[number], { destination: string | null }>('SELECT destination FROM sources WHERE source_no = ?')
-        .get(known.row.n)?.destination;
-      const moved = movedSourceMessage(stored, destination);
+      const moved = movedSourceMessage(known.destination, destination);
       if (moved !== undefined) throw new WaybillError('config_invalid', `cannot use sources.${id}: ${moved}`);
       // A retired source that returns continues where it ended, like an unconfigured one.
       // mutant: source-returns
@@ -146,6 +145,12 @@ export class Sources {
     return unconfigured;
   }
 
+  /** Within a transaction. */
+  writeDestination(source: SourceState, destination: string): void {
+    this.#store.db.prepare('UPDATE sources SET destination = ? WHERE source_no = ?').run(destination, source.row.n);
+    this.#store.after(() => (source.destination = destination));
+  }
+
   setState(id: string, state: string): void {
     const { row } = this.get(id);
     this.#store.transaction(() => {
@@ -212,15 +217,16 @@ export class Sources {
               collected_us AS collected FROM ranges WHERE source = ? ORDER BY from_us`,
     );
     type Stored = Pick<SourceRow, 'n' | 'id' | 'frontier' | 'polledUntil' | 'state'> & Pick<SourceState, 'collected' | 'late'>;
-    const sources = db.prepare<[], Stored & { profile: string | null; lastRecord: Micros | null }>(
-      `SELECT source_no AS n, id, frontier_us AS frontier, polled_until_us AS polledUntil, state, profile, collected, late,
+    const sources = db.prepare<[], Stored & { destination: string | null; profile: string | null; lastRecord: Micros | null }>(
+      `SELECT source_no AS n, id, destination, frontier_us AS frontier, polled_until_us AS polledUntil, state, profile, collected, late,
               last_record_us AS lastRecord FROM sources`,
     );
-    for (const { profile, collected, late, lastRecord, ...row } of sources.all()) {
+    for (const { destination, profile, collected, late, lastRecord, ...row } of sources.all()) {
       if (this.#byId.has(row.id)) continue;
       this.ids.set(row.n, row.id);
       this.numbers.set(row.id, row.n);
       this.#byId.set(row.id, {
+        destination: destination ?? undefined,
         row: { ...row, lastFullVisibility: Number.MAX_SAFE_INTEGER, ...profileOf(profile) },
         ranges: ranges.all(row.n).map(({ backfill, collected: newest, ...range }) => ({
           ...range,
@@ -273,8 +279,29 @@ function profileOf(text: string | null): Pick<SourceRow, 'profile' | 'suspension
   return { profile: JSON.stringify(profile), suspension };
 }
 
-/** The reason why a known source cannot continue with this destination. Undefined when it can, or when its destination is not known. */
+/**
+ * The reason why a known source cannot continue with this destination: another path or tenant. Undefined when it can, or when its destination
+ * is not known. The id of a tenant may be a GUID, which has no case.
+ */
 export function movedSourceMessage(stored: string | null | undefined, destination: string): string | undefined {
-  if (stored === null || stored === undefined || stored === destination) return undefined;
-  return `it polled "${stored}" before and would now poll "${destination}"; give it a new id`;
+  if (stored === null || stored === undefined || isSameService(stored, destination)) return undefined;
+  return `it polled "${stored}" before and would now poll "${destination}"; restore the setting, or move the source with its uids: waybill sources move`;
+}
+
+/** True if two destinations differ in their hosts at most. */
+export function isSameService(one: string, other: string): boolean {
+  return partsOf(one).service === partsOf(other).service;
+}
+
+/** True if both destinations name a host, and another one. */
+export function isAnotherHost(one: string, other: string): boolean {
+  const [before, now] = [partsOf(one).host, partsOf(other).host];
+  return before !== '' && now !== '' && before !== now;
+}
+
+/** `https://service.example` and `/v2/api of tenant 00000000-…`. */
+function partsOf(destination: string): { readonly host: string; readonly service: string } {
+  const [host = ''] = /^https?:\/\/[^/ ]+/.exec(destination) ?? [];
+  const guid = / of tenant [0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+  return { host, service: destination.slice(host.length).replace(guid, (tenant) => tenant.toLowerCase()) };
 }

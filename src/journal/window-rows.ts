@@ -100,6 +100,16 @@ export class WindowRows {
     ); // prettier-ignore
   }
 
+  proven(source: number): number {
+    return this.#sql.proven.get(source)?.n ?? 0;
+  }
+
+  /** Puts each proven window in doubt, and makes it due at once, the oldest first. */
+  doubtAll(source: number, message: string): void {
+    this.#sql.doubtAll.run(message, source);
+    this.#nothingDueBefore.delete(source);
+  }
+
   /** Shortens a window that is divided. */
   narrow(source: number, row: WindowDbRow): void {
     this.#sql.narrow.run(row.to_us, row.query, source, row.from_us);
@@ -137,6 +147,13 @@ function statementsOf(db: Database) {
     update: db.prepare(
       `UPDATE windows SET state = ?, total = ?, records = ?, received = ?, digest = ?, proof = ?, closed_us = ?, recounts = ?, next_us = ?, attempts = ?, reason = ?,
        message = ?, revision = ?, seq = ? WHERE source = ? AND from_us = ?`,
+    ),
+    proven: db.prepare<[number], { n: number }>(
+      "SELECT count(*) AS n FROM windows WHERE source = ? AND state = 'proven' AND (reason IS NULL OR reason = 'reread')",
+    ),
+    doubtAll: db.prepare(
+      `UPDATE windows SET reason = 'reread', message = ?, next_us = to_us, attempts = 0
+       WHERE source = ? AND state = 'proven' AND (reason IS NULL OR reason = 'reread')`,
     ),
     narrow: db.prepare('UPDATE windows SET to_us = ?, query = ? WHERE source = ? AND from_us = ?'),
     addLate: db.prepare('UPDATE windows SET late = late + ?, late_delays = ? WHERE source = ? AND from_us = ?'),

@@ -152,10 +152,10 @@ export interface WindowStep {
 
 /**
  * The reason for a suspension: the service shows fewer fields or fewer records than before, or
- * nothing at all; a page has no readable time; or the clock of the service is more than an hour
- * ahead. During a suspension no window is closed (docs/guarantees.md, "Suspension").
+ * nothing at all; a page has no readable time; the clock of the service is more than an hour ahead; or
+ * the configuration has another service under the id of the source. During a suspension no window is closed (docs/guarantees.md, "Suspension").
  */
-export type SuspensionReason = 'fields' | 'rows' | 'forbidden' | 'timestamp' | 'clock';
+export type SuspensionReason = 'fields' | 'rows' | 'forbidden' | 'timestamp' | 'clock' | 'moved';
 
 export interface Suspension {
   readonly reason: SuspensionReason;
@@ -180,6 +180,22 @@ export interface Suspension {
    * together.
    */
   readonly shrunk?: readonly Micros[];
+  /** `moved`: the suspension that was in force before, and is again after it. */
+  readonly previous?: Suspension;
+}
+
+/** The reason for a suspension, in one line. */
+export function suspensionMessage({ reason, message }: Suspension): string {
+  return `suspended (${reason}): ${message}`;
+}
+
+/** A change of the service that a known source polls. */
+export interface SourceMove {
+  /** The service before and after, as `https://service.example/v2/api of tenant 00000000-…`. */
+  readonly before: string;
+  readonly present: string;
+  /** The number of windows that are counted once more. */
+  readonly windows: number;
 }
 
 /** A finding about a window that does not change its proof. */

@@ -297,12 +297,19 @@ export const logEvents = {
     fields: 'setting',
     meaning: 'The file of a secret changed, and the new value is used.',
   },
+  'source.moved': {
+    level: 'warn',
+    message: 'source is polled at another address',
+    fields: 'source before present windows',
+    meaning:
+      'The host of `baseUrl` changed, or an operator moved the source. Every proven window is in doubt until it was counted once more. See operations.md, "A source moves".',
+  },
   'source.suspended': {
     level: 'error',
     message: 'source suspended',
     fields: 'source reason detail since fields windows',
     meaning:
-      'The service shows fewer fields or records than before, or times that cannot be right. No window is closed. See operations.md, "Suspended".',
+      'The service shows fewer fields or records than before, or times that cannot be right, or `baseUrl` or `tenantId` names another service. No window is closed. See operations.md, "Suspended".',
   },
   'source.still_suspended': {
     level: 'error',

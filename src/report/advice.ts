@@ -61,6 +61,7 @@ const suspensionLost: Readonly<Record<SuspensionReason, string>> = {
   forbidden: late,
   timestamp: unproven,
   clock: unproven,
+  moved: late,
 };
 
 const suspensionActions: Readonly<Record<SuspensionReason, (id: string) => string>> = {
@@ -70,6 +71,7 @@ const suspensionActions: Readonly<Record<SuspensionReason, (id: string) => strin
   forbidden: (id) => `Restore the right of the client of ${id} to read logs; collection then resumes.`,
   timestamp: (id) =>
     `Ask the operator of the service of ${id} why its records lack a valid logTimestamp; collection resumes with the first valid one.`,
+  moved: (id) => `Restore baseUrl and tenantId of ${id}, or run: waybill sources move --source ${id} --reason TEXT.`,
   clock: (id) => `Correct the wrong clock, here or at the service of ${id}; collection then resumes.`,
 };
 

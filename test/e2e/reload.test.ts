@@ -119,7 +119,6 @@ test('a reload adds, changes and removes sources and sinks; an invalid configura
       [/^tenant\.yaml, line 1, column/, textOf([source], [fileSink('siem'), fileSink('waiting')], { include: ['tenant.yaml'] })],
       [/^dataDir: .*restart/, textOf([source], [fileSink('siem')], { dataDir: './elsewhere' })],
       [/^sinks\.siem: it delivered to/, textOf([source], [fileSink('siem', { path: './moved.ndjson' })])],
-      [/^sources\.production: it polled/, textOf([{ ...source, auth: { ...auth, tenantId: 'another' } }], [fileSink('siem')])],
     ];
     let turn = 0;
     const refuse = async (): Promise<void> => {

@@ -23,6 +23,8 @@ const rotation = 'test/contract/sinks/file-rotation.test.ts';
 
 const archive = 'test/contract/sinks/archive.test.ts';
 const positions = 'test/unit/journal/sink-positions.test.ts';
+const moved = 'test/unit/journal/moved-sources.test.ts';
+const held = 'test/unit/daemon/source.test.ts';
 const losses = 'test/unit/journal/losses.test.ts';
 const powerCut = 'test/contract/sinks/archive-power-cut.test.ts';
 
@@ -420,6 +422,30 @@ export const mutants: readonly Mutant[] = [
     what: 'the position that a sink stores is ignored',
     suite: simulation,
     changes: { 'sink-position': 'false' },
+  },
+  {
+    name: 'other-host-unnoticed',
+    what: 'another host under the id of a source is no move',
+    suite: moved,
+    changes: { 'follow-host': remove },
+  },
+  {
+    name: 'moved-windows-stay-proven',
+    what: 'the windows of a moved source are not counted once more',
+    suite: moved,
+    changes: { 'doubt-moved': remove },
+  },
+  {
+    name: 'moved-source-not-suspended',
+    what: 'a source with another path is not held',
+    suite: held,
+    changes: { 'while-moved': remove },
+  },
+  {
+    name: 'moved-sink-ends-daemon',
+    what: 'a sink with another destination ends the start of the daemon',
+    suite: 'test/unit/daemon/running.test.ts',
+    changes: { 'hold-moved-sink': remove },
   },
   {
     name: 'foreign-position-claimed',

@@ -1,9 +1,10 @@
-/** `waybill sources`: the sources of the state, an attempt at once, and the retirement of one. */
+/** `waybill sources`: the sources of the state, an attempt at once, the retirement of one, and its move to another service. */
 import { loadConfig } from '../../config/load.ts';
+import { destinationOf } from '../../daemon/source/destination.ts';
 import { WaybillError } from '../../errors.ts';
-import { sourcesOf } from '../../journal/queries/stored.ts';
+import { sourcesOf, storedSources } from '../../journal/queries/stored.ts';
 import { right } from '../../report/text-table.ts';
-import { grouped, rfc3339 } from '../../report/format-time.ts';
+import { counted, grouped, rfc3339 } from '../../report/format-time.ts';
 import { defineCommand, subcommand } from '../command.ts';
 import { printJson, printTable, type Io } from '../io.ts';
 import { byId } from '../not-found.ts';
@@ -13,9 +14,10 @@ import { readState, settingsFor, stateOptions, type StateValues } from '../state
 
 export const command = defineCommand({
   name: 'sources',
-  summary: 'lists the sources of the state; retries or retires one',
+  summary: 'lists the sources of the state; retries, retires or moves one',
   description: `A source that is no longer in the configuration is "unconfigured", which raises an alert. Retire a source that was removed on purpose: its
-ledger stays, and continues where it ended if the source returns.`,
+ledger stays, and continues where it ended if the source returns. A source whose path or tenant has changed is suspended until it is moved: it
+keeps its ledger and its uids, and every proven window is counted once more.`,
   subcommands: {
     list: subcommand({ summary: 'lists every source of the state', options: { ...jsonOption, ...stateOptions }, run: list }),
     retry: subcommand({
@@ -28,12 +30,17 @@ ledger stays, and continues where it ended if the source returns.`,
       options: { source: required(text('ID', 'source')), ...operationOptions },
       run: retire,
     }),
+    move: subcommand({
+      summary: 'continues a suspended source with the path and tenant of the configuration',
+      options: { source: required(text('ID', 'source')), ...operationOptions, reason: required(operationOptions.reason) },
+      run: move,
+    }),
   },
   fallback: 'list',
   examples: [
-    'waybill sources list',
     'waybill sources retry --source production',
     "waybill sources retire --source old-tenant --reason 'tenant closed, ticket 4711' --yes",
+    "waybill sources move --source production --reason 'the service moved to /v3/api' --yes",
   ],
 });
 
@@ -76,5 +83,22 @@ async function retire(values: OperationValues & { readonly source: string }, io:
   if (!(await confirmed(plan, values, io))) return 1;
   await operation(config, { operation: 'sources retire', source: found.id, ...actor(values, io) }, io.signal);
   io.stdout.write(values.json ? `${JSON.stringify({ retired: found.id })}\n` : 'done\n');
+  return 0;
+}
+
+async function move(values: OperationValues & { readonly source: string; readonly reason: string }, io: Io): Promise<number> {
+  const { config } = await loadConfig(values.config, io.env, { requireSecrets: false });
+  const settings = byId('source', config.sources, values.source);
+  const { id } = settings;
+  const { destination: before } = byId('source', readState(config, storedSources), id);
+  const destination = destinationOf(settings);
+  const plan = [
+    `Moves the source ${id} from "${before ?? 'unknown'}" to "${destination}"`,
+    '  it keeps its ledger and its uids; every proven window is in doubt until it was counted once more at the new address',
+  ];
+  if (!(await confirmed(plan, values, io))) return 1;
+  const request = { operation: 'sources move' as const, source: id, destination, ...actor(values, io), reason: values.reason };
+  const { windows = 0 } = (await operation(config, request, io.signal)).result.moved ?? {};
+  io.stdout.write(values.json ? `${JSON.stringify({ moved: id, windows })}\n` : `done; counting ${counted(windows, 'window')} once more\n`);
   return 0;
 }

@@ -60,7 +60,10 @@ export function createLoop(
       failReadinessAfter: sink.failReadinessAfter ?? Infinity,
     },
     pipeline: pipeline(pipelineParts(plan, definition, journal, meters)),
-    open: (signal) => definition.open(settings, context, resumePoint, signal),
+    open: async (signal) => {
+      if (plan.moved !== undefined) throw new WaybillError('config_invalid', `cannot use sinks.${id}: ${plan.moved}`);
+      return definition.open(settings, context, resumePoint, signal);
+    },
     openArchive: async (replay, signal) =>
       archivedRecords(replay, await archive(replay.archive), { ...context, id: replay.archive }, journal.id, signal),
     journal,

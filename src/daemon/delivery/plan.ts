@@ -4,7 +4,7 @@
  */
 import type { Config, SinkConfig } from '../../config/load.ts';
 import type { Journal } from '../../journal/journal.ts';
-import type { SinkState } from '../../journal/sink-positions.ts';
+import { movedMessage, type SinkState } from '../../journal/sink-positions.ts';
 import type { SinkOrders } from '../../model/journal.ts';
 import type { Position } from '../../model/ledger.ts';
 import type { Micros } from '../../model/time.ts';
@@ -21,6 +21,8 @@ export interface SinkPlan {
   readonly normalize: ReadonlyMap<string, NormalizeSettings>;
   /** By source, with '' for entries on the daemon; empty for a sink without `ledger: true`. */
   readonly normalizeLedger: ReadonlyMap<string, NormalizeSettings>;
+  /** Set for a sink that must not be opened: its destination differs from the one in the state. */
+  readonly moved: string | undefined;
   /** The loop skips records with a readable time before this time. */
   readonly fromTime: Micros | undefined;
   /** Every secret of the configuration: the text of a server may contain any of them. */
@@ -31,13 +33,14 @@ export interface SinkPlan {
 
 /** Registers the sink with the journal, and makes the plan of its loop. @param now  wall clock, ms */
 export function planOf({ definition, ...sink }: SinkConfig, config: Config, journal: Journal, log: Log, now: number): SinkPlan {
-  const { fromTime } = register({ definition, ...sink }, journal, log, now);
+  const { fromTime, moved } = register({ definition, ...sink }, journal, log, now);
   const normalize = normalizeSettingsOf({ definition, ...sink }, config, journal);
   const { tls, proxy, sources } = config;
   return {
     sink,
     normalize,
     normalizeLedger: sink.ledger ? ledgerSettingsOf(sink, normalize) : new Map<string, never>(),
+    moved,
     fromTime,
     secrets: secretsOf(config),
     config: { sources: sources.map(({ id }) => ({ id })), tls, proxy },
@@ -61,10 +64,16 @@ function register(
   journal: Journal,
   log: Log,
   now: number,
-): SinkState {
-  const isNew = [...journal.sinkPositions.sinks()].every((known) => known.id !== id);
-  const { position, startTime, orders } = beginOf(start, journal, isNew, now);
-  const state = journal.sinkPositions.register(id, type, definition.destination(settings), position, startTime, orders);
+): SinkState & { readonly moved?: string | undefined } {
+  const known = [...journal.sinkPositions.sinks()].find((each) => each.id === id);
+  const destination = definition.destination(settings);
+  const { position, startTime, orders } = beginOf(start, journal, !known, now);
+  const moved = known && movedMessage(known, type, destination);
+  // Keeps the records for it, with the selection that it had.
+  // mutant: hold-moved-sink
+  if (known && moved !== undefined)
+    return { ...journal.sinkPositions.register(id, known.type, known.destination, position, startTime), moved };
+  const state = journal.sinkPositions.register(id, type, destination, position, startTime, orders);
   const { isChanged, widened } = journal.sinkPositions.select(id, { sources, filter });
   if (isChanged) log.write('sink.selection_changed', { sink: id, sources: widened });
   return state;

@@ -73,6 +73,14 @@ export async function perform(
     case 'sources retire':
       history.retire(request.source, operation);
       return {};
+    case 'sources move':
+      // The loop that polls the former service would count its windows there.
+      if (collecting(request.source))
+        throw new WaybillError(
+          'usage',
+          `cannot move the source "${request.source}": the running daemon polls it with another configuration; reload that first`,
+        );
+      return { moved: history.move(request.source, request.destination, operation) };
   }
 }
 

@@ -1,7 +1,7 @@
 /** The operations that an operator may request of the daemon, and their results. */
 import { z } from 'zod';
 import type { ReplayProgress } from '../../model/journal.ts';
-import type { Window } from '../../model/ledger.ts';
+import type { SourceMove, Window } from '../../model/ledger.ts';
 import type { Rejection } from '../../model/sink.ts';
 import type { Micros } from '../../model/time.ts';
 import { outcomeCodes } from '../../normalize/outcomes.ts';
@@ -44,6 +44,14 @@ export const operationSchema = z.discriminatedUnion('operation', [
     reason: z.string().min(1).max(2_000),
   }),
   z.strictObject({ operation: z.enum(['sources retire', 'sources retry']), source: id, ...actor }),
+  /** `destination`: of the configuration of the command; see destinationOf. */
+  z.strictObject({
+    operation: z.literal('sources move'),
+    source: id,
+    destination: z.string().min(1).max(4_000),
+    ...actor,
+    reason: z.string().min(1).max(2_000),
+  }),
   z.strictObject({ operation: z.literal('sinks retire'), sink: id, ...actor }),
   z.strictObject({ operation: z.literal('sinks adopt'), sink: id, ...actor }),
   z.strictObject({ operation: z.literal('sinks retry'), sink: id, ...actor }),
@@ -92,6 +100,8 @@ export interface OperationResult {
   /** The result of an on-demand send. */
   readonly sent?: { readonly delivered: number; readonly rejected: readonly Rejection[] };
   readonly discarded?: number;
+  /** The move of a source. */
+  readonly moved?: SourceMove;
   /** The replay that was started. */
   readonly replay?: ReplayProgress | undefined;
 }

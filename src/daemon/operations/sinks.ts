@@ -250,7 +250,7 @@ export async function adoptable(
     throw new WaybillError('usage', `cannot adopt the sink "${id}": a sink of type ${type} stores no position; adopt does not apply`);
   const loop = configured?.loop;
   const view = await loop?.view();
-  if (view?.lastCode === 'archive_ahead' && view.state === 'blocked')
+  if (view?.state === 'blocked' && (view.lastCode === 'archive_ahead' || view.lastCode === 'config_invalid'))
     throw new WaybillError('usage', `cannot adopt the sink "${id}": ${view.lastError ?? ''}`);
   if (view && ((await loop?.isOpen) || view.state !== 'blocked')) throw fits(id);
 }

@@ -2,13 +2,11 @@
 import type { Config, Loaded } from '../../config/load.ts';
 import { WaybillError } from '../../errors.ts';
 import type { Journal } from '../../journal/journal.ts';
-import { storedSinks, storedSources } from '../../journal/queries/stored.ts';
+import { storedSinks } from '../../journal/queries/stored.ts';
 import { movedMessage } from '../../journal/sink-positions.ts';
-import { movedSourceMessage } from '../../journal/sources.ts';
 import type { Log } from '../../model/telemetry.ts';
 import type { ConfigSource } from '../options.ts';
 import type { Running } from '../running.ts';
-import { destinationOf } from '../source/run.ts';
 import { changesBetween, isEmpty, type Changes } from './changes.ts';
 
 interface ReloadParts {
@@ -71,16 +69,12 @@ async function loadApplicable(
 }
 
 /**
- * @throws WaybillError `config_invalid` when a setting needs a restart, when the state has another destination under the same id, or when the
- * disk is full: the start of a changed source or sink would fail
+ * @throws WaybillError `config_invalid` when a setting needs a restart, when the state has another destination under the id of a sink, or when
+ * the disk is full: the start of a changed source or sink would fail
  */
 function assertApplicable(config: Config, { restart }: Changes, journal: Journal): void {
   const { db } = journal;
-  const [sources, sinks] = [new Map(storedSources(db).map((row) => [row.id, row])), new Map(storedSinks(db).map((row) => [row.id, row]))];
-  const movedSources = config.sources.map((source) => ({
-    setting: `sources.${source.id}`,
-    moved: movedSourceMessage(sources.get(source.id)?.destination, destinationOf(source)),
-  }));
+  const sinks = new Map(storedSinks(db).map((row) => [row.id, row]));
   const movedSinks = config.sinks.map(({ id, type, definition, settings }) => {
     const known = sinks.get(id);
     return { setting: `sinks.${id}`, moved: known && movedMessage(known, type, definition.destination(settings)) };
@@ -88,7 +82,7 @@ function assertApplicable(config: Config, { restart }: Changes, journal: Journal
   const problems = [
     ...(journal.refuses() === 'disk' ? ['cannot write the state: the disk is full; free space, then send SIGHUP'] : []),
     ...restart.map((setting) => `${setting}: cannot change while the daemon runs; restart the daemon to apply it`),
-    ...[...movedSources, ...movedSinks].flatMap(({ setting, moved }) => (moved === undefined ? [] : [`${setting}: ${moved}`])),
+    ...movedSinks.flatMap(({ setting, moved }) => (moved === undefined ? [] : [`${setting}: ${moved}`])),
   ];
   if (problems.length > 0) throw new WaybillError('config_invalid', 'cannot apply the changed configuration', { problems });
 }

@@ -25,6 +25,7 @@ import { UnreadStart } from './unread-start.ts';
 import { Calibrator } from './calibrator.ts';
 import { ProfileStore } from './profile.ts';
 import { factsOf } from './service-facts.ts';
+import { destinationOf, whileMoved } from './destination.ts';
 import { startOf } from './start.ts';
 import type { LiveStatus } from '../live-status.ts';
 import { whenWritable } from '../when-writable.ts';
@@ -58,6 +59,8 @@ export async function runSource(
   const { clock, random, config, tracer } = options;
   const { id } = settings;
   const log = options.log.child('collect');
+  // mutant: while-moved
+  await whileMoved(settings, journal, options, daemonMeters, signal);
   const isKnown = journal.hasSource(id);
   const store = new ProfileStore(id, journal);
   const delays = new Delays(store.profile.delays, settings.pollInterval);
@@ -98,7 +101,8 @@ export async function runSource(
   liveStatus.add(id, { source: client, collector, delays, calibrator, clock: serverClock });
 
   if (isKnown) {
-    await whenWritable(() => journal.registerSource(id, destinationOf(settings), undefined), { clock, log }, signal);
+    const moved = await whenWritable(() => journal.registerSource(id, destinationOf(settings), undefined), { clock, log }, signal);
+    if (moved) log.write('source.moved', { source: id, ...moved });
     if (settings.start.kind !== 'earliest') unreadStart.report();
     await store.setService(factsOf(settings, config));
     // Without a calibration, an earlier process ended between registration and calibration. The loop
@@ -267,9 +271,4 @@ function withoutRetry(id: string, source: Source, serverClock: ServerClock): Sou
 function sizeOf(settings: SourceConfig, calibration: Calibration | undefined): number {
   if (settings.pageSize !== 'auto') return Math.min(settings.pageSize, calibration?.pageSize ?? settings.pageSize);
   return calibration?.pageSize ?? 100;
-}
-
-/** The path of the service and the tenant must stay the same under one id; host and credentials may change. */
-export function destinationOf({ baseUrl, auth }: SourceConfig): string {
-  return `${new URL(baseUrl).pathname.replace(/\/+$/, '')} of tenant ${auth.tenantId}`;
 }

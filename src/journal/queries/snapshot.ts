@@ -5,7 +5,7 @@
 import { dirname, resolve } from 'node:path';
 import type { Database } from 'better-sqlite3';
 import { skippedLines, type ReplayProgress } from '../../model/journal.ts';
-import type { BackfillProgress, Suspension } from '../../model/ledger.ts';
+import { suspensionMessage, type BackfillProgress, type Suspension } from '../../model/ledger.ts';
 import type { SinkSnapshot, Snapshot, SourceSnapshot, RequestedStart } from '../../model/snapshot.ts';
 import type { DelayMeasure } from '../../model/telemetry.ts';
 import type { Micros } from '../../model/time.ts';
@@ -119,7 +119,8 @@ function sourceSnapshots(db: Database, now: Micros, live: LiveFacts): SourceSnap
       ...row,
       // While the daemon is stopped, the configuration may have changed: shows the state that its next start will set.
       state: row.state === 'retired' || (live.configured?.includes(row.id) ?? true) ? row.state : 'unconfigured',
-      trouble: undefined,
+      // Of a source that is held before it is polled; the others report it themselves.
+      trouble: live.stopped || !profile.suspension ? undefined : suspensionMessage(profile.suspension),
       windows: StateCounts.of(windowGroups(db, n, undefined, suspended.get(row.id))),
       recountsOverdue: overdue.get(n, due - 60_000_000)?.n ?? 0,
       closeDelaySeconds: live.closeDelaySeconds(row.id),

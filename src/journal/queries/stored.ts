@@ -2,7 +2,7 @@
 import type { Database } from 'better-sqlite3';
 import type { Micros } from '../../model/time.ts';
 
-interface StoredSource {
+export interface StoredSource {
   readonly id: string;
   readonly state: string;
   readonly destination: string | null;

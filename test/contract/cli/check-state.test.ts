@@ -86,6 +86,31 @@ test('a source with a new id for the service of a removed one is reported, until
   expect(await findings(...renamed)).toEqual([]);
 });
 
+test('a source with another path or tenant than in the state is an error; another host is a warning', async () => {
+  const { journal, directory } = await opened();
+  const { origin } = new URL(service.baseUrl);
+  journal.registerSource('berlin', `${origin}/v2/api of tenant t`, base);
+  const findings = async (baseUrl: string, tenantId: string): Promise<unknown> => {
+    const sources = [{ id: 'berlin', ...service, baseUrl, auth: { ...service.auth, tenantId }, start: '2026-11-20T02:00:00Z' }];
+    const { code, findings } = await offlineCheck({ dataDir: directory, sources, sinks: [{ id: 'out', type: 'stdout' }] });
+    return [
+      code,
+      ...findings.filter(({ message: words }) => words.includes('before')).map(({ level, message: words }) => `${level} ${words}`),
+    ];
+  };
+  expect(await findings(`${origin}/v2/api/`, 't')).toEqual([0]);
+  const restore = 'restore the setting, or move the source with its uids: waybill sources move';
+  expect(await findings(`${origin}/v3/api`, 't')).toEqual([
+    1,
+    `error is suspended: it polled "${origin}/v2/api of tenant t" before and would now poll "${origin}/v3/api of tenant t"; ${restore}`,
+  ]);
+  expect(await findings(`${origin}/v2/api`, 'other')).toEqual([1, expect.stringContaining('/v2/api of tenant other')]);
+  expect(await findings('https://moved.example/v2/api', 't')).toEqual([
+    0,
+    `warning polled "${origin}/v2/api of tenant t" before: at this address, every window is counted once more`,
+  ]);
+});
+
 test('a start before the ledger is reported with the backfill for the range, until it is requested', async () => {
   const { journal, directory } = await opened();
   journal.registerSource('berlin', '/v2/api of tenant t', base);

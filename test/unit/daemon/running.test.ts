@@ -105,6 +105,56 @@ test('a changed source and an added sink do not wait for a removed sink that han
   ]);
 });
 
+test('a sink with a new id at the place of a removed one waits until that one has ended', async () => {
+  const it = await started();
+  const at = (id: string, hangs = false): SinkConfig => {
+    const sink = it.sink(id, hangs);
+    return { ...sink, definition: { ...sink.definition, destination: () => 'the same file' } };
+  };
+  const running = it.start(it.configured([at('old', true)]));
+  await it.pass(1_000);
+  const done = it.change(running, it.configured([at('new'), it.sink('added')]));
+  await it.pass(shutdownMs / 2);
+  expect(it.opens).toEqual(['old', 'added']);
+  await done;
+  await it.pass(1_000);
+  expect(it.opens).toEqual(['old', 'added', 'new']);
+});
+
+test('a sink with another destination than in the state is blocked alone, and keeps its records and its selection', async () => {
+  const it = await started();
+  const { sinkPositions } = it.journal;
+  sinkPositions.register('out', 'kafka', 'a topic', it.journal.positionFor('journal'), undefined);
+  sinkPositions.select('out', { filter: { result: ['AccessDenied'] } });
+  const running = it.start(it.configured([it.sink('out'), it.sink('second')]));
+  await it.pass(1_000);
+  expect(it.opens).toEqual(['second']);
+  const loop = running.sink('out')?.loop;
+  expect(await loop?.view()).toMatchObject({
+    state: 'blocked',
+    lastCode: 'config_invalid',
+    lastError: expect.stringMatching(
+      /^cannot use sinks\.out: it delivered to "a topic" by kafka before and would now deliver to "out"/,
+    ) as string,
+  });
+  expect(sinkPositions.sink('out')).toMatchObject({
+    state: 'active',
+    type: 'kafka',
+    destination: 'a topic',
+    selection: { filter: { result: ['AccessDenied'] } },
+  });
+});
+
+test('a sink that starts with an archive may precede it in the configuration', async () => {
+  const it = await started();
+  const evidence = it.sink('evidence');
+  const siem: SinkConfig = { ...it.sink('siem'), start: { kind: 'archive', archive: 'evidence' } };
+  it.start(it.configured([siem, { ...evidence, type: 'archive' }]));
+  await it.pass(1_000);
+  expect(it.opens.toSorted()).toEqual(['evidence', 'siem']);
+  expect(it.journal.sinkProgress('siem').orders).toMatchObject({ archiveReplay: { archive: 'evidence' } });
+});
+
 test('an archive that is added or changed restarts no other sink, and a replay reads its present settings', async () => {
   const it = await started();
   const running = it.start(it.configured([it.sink('out')]));

@@ -8,6 +8,7 @@ import { runSource } from '../../../src/daemon/source/run.ts';
 import { LiveStatus } from '../../../src/daemon/live-status.ts';
 import type { SourceConfig } from '../../../src/config/load.ts';
 import { WaybillError } from '../../../src/errors.ts';
+import type { Suspension } from '../../../src/model/ledger.ts';
 import { sourcesOf } from '../../../src/journal/queries/stored.ts';
 import { snapshotOf } from '../../../src/journal/queries/snapshot.ts';
 import type { Snapshot } from '../../../src/model/snapshot.ts';
@@ -220,3 +221,78 @@ test.each([-7, 9].slice(0, sized(1, 2)))(
     await one.end();
   },
 );
+
+test('a source with another path is suspended and asks nothing, until it is moved; then every window is counted once more', async () => {
+  const it = await world();
+  it.service.add(1, base + second);
+  const first = it.run();
+  await it.sleep(40 * minute);
+  await first.end();
+  const { collected, frontier } = it.journal.progress(id);
+  expect(collected).toBe(1);
+  const before = it.service.requests.length;
+  const rows: Suspension = { reason: 'rows', message: 'less is shown', since: base, windows: [] };
+  await it.journal.setSuspension(id, rows, base + hour);
+
+  const baseUrl = 'https://service.example/v3/api';
+  const held = it.run({ baseUrl });
+  await it.sleep(20 * minute);
+  expect(it.service.requests.length).toBe(before);
+  const [source] = held.snapshot().sources;
+  expect(source).toMatchObject({ state: 'suspended', held: { reason: 'moved' }, collected, frontier });
+  expect(source?.trouble).toMatch(
+    /^suspended \(moved\): it polled ".*" before and would now poll "https:\/\/service\.example\/v3\/api of tenant /,
+  );
+  expect(held.status()).toContain('waybill sources move --source new --reason TEXT');
+  await held.end();
+
+  // The former setting again: the earlier suspension is back.
+  const restored = it.run();
+  await it.sleep(second);
+  expect(it.log.lines.filter(({ event }) => event === 'source.still_suspended').at(-1)).toMatchObject({ fields: { reason: 'rows' } });
+  await it.sleep(20 * minute);
+  await restored.end();
+
+  const again = it.run({ baseUrl });
+  await it.sleep(second);
+  const stored = it.journal.progress(id).suspension?.message ?? '';
+  const destination = /would now poll "([^"]*)"/.exec(stored)?.[1] ?? '';
+  const known = it.journal.progress(id).frontier;
+  const { windows } = it.journal.history.move(id, destination, { actor: 'j.doe', reason: 'ticket 4711' });
+  expect(windows).toBeGreaterThan(0);
+  expect(it.journal.progress(id)).toMatchObject({ collected, frontier: known });
+  it.service.add(2, base + 2 * hour);
+  await it.sleep(3 * hour);
+  expect(it.journal.progress(id)).toMatchObject({ state: 'active', suspension: undefined, collected: 2 });
+  expect(again.snapshot().sources[0]).toMatchObject({ windows: { inDoubt: 0 }, trouble: undefined });
+  expect(it.log.lines.filter(({ event }) => event === 'source.suspended' || event === 'source.suspension_ended')).toMatchObject(
+    [
+      ['suspended', 'moved'],
+      ['suspension_ended', 'moved'],
+      ['suspension_ended', 'rows'],
+      ['suspended', 'moved'],
+      ['suspension_ended', 'moved'],
+    ].map(([name, reason]) => ({ event: `source.${name}`, fields: { reason } })),
+  );
+  await again.end();
+});
+
+test('a source whose host changes is logged as moved, goes on at once, and every window is counted there once more', async () => {
+  const it = await world();
+  it.service.add(1, base + second);
+  const first = it.run({ recountAfter: [] });
+  await it.sleep(3 * hour);
+  await first.end();
+  const before = it.service.requests.length;
+  const second_ = it.run({ recountAfter: [], baseUrl: 'https://elsewhere.example/v2/api' });
+  await it.sleep(second);
+  const [line] = it.log.lines.filter(({ event }) => event === 'source.moved');
+  const windows = Number((line?.fields as { windows?: number }).windows);
+  expect(line).toMatchObject({ fields: { present: expect.stringContaining('https://elsewhere.example/v2/api') as string } });
+  expect(windows).toBeGreaterThan(2);
+  await it.sleep(20 * minute);
+  expect(second_.snapshot().sources[0]).toMatchObject({ state: 'active', windows: { inDoubt: 0 } });
+  expect(it.log.lines.filter(({ event }) => event === 'window.recounted')).toHaveLength(windows);
+  expect(it.service.requests.length).toBeGreaterThan(before + windows);
+  await second_.end();
+});

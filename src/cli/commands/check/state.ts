@@ -7,13 +7,14 @@ import { access, constants, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { systemClock } from '../../../clock.ts';
 import type { Config } from '../../../config/load.ts';
-import { destinationOf } from '../../../daemon/source/run.ts';
+import { destinationOf } from '../../../daemon/source/destination.ts';
 import { requestedBy } from '../../../daemon/live-status.ts';
 import { WaybillError, messageOf } from '../../../errors.ts';
 import { storedJson } from '../../../journal/damage.ts';
 import { unreadOf } from '../../../journal/queries/backfills.ts';
-import { storedSinks, storedSources, type StoredSink } from '../../../journal/queries/stored.ts';
+import { storedSinks, storedSources, type StoredSink, type StoredSource } from '../../../journal/queries/stored.ts';
 import { movedMessage } from '../../../journal/sink-positions.ts';
+import { isAnotherHost, isSameService, movedSourceMessage } from '../../../journal/sources.ts';
 import { volumeOf, type Volume } from '../../../journal/queries/volume.ts';
 import { openReadOnly } from '../../../journal/state.ts';
 import type { DelayMeasure } from '../../../model/telemetry.ts';
@@ -104,13 +105,29 @@ export function knownState(config: Config): KnownState {
       const pageSize = calibration?.pageSize ?? (source.pageSize === 'auto' ? usualPageSize : source.pageSize);
       return volume ? [{ ...volume, source: source.id, idleRequests: requestsADay(source), pageSize }] : [];
     });
-    return { lines: [...renamedLines(config, rows), ...unread, ...movedLines(config, sinks)], delays: new Map(delays), measured };
+    return {
+      lines: [...movedSourceLines(config, rows), ...renamedLines(config, rows), ...unread, ...movedLines(config, sinks)],
+      delays: new Map(delays),
+      measured,
+    };
   } finally {
     db.close();
   }
 }
 
-/** A sink id with another destination than in the state: the daemon would not start. */
+/** A source with another path or tenant than in the state is suspended; for one with another host, every window is counted once more. */
+function movedSourceLines({ sources }: Config, rows: readonly StoredSource[]): Line[] {
+  return sources.flatMap((source): Line[] => {
+    const [subject, present] = [`source ${source.id}`, destinationOf(source)];
+    const stored = rows.find(({ id }) => id === source.id)?.destination ?? present;
+    const message = movedSourceMessage(stored, present);
+    if (message !== undefined) return [{ subject, level: 'error', message: `is suspended: ${message}`, setting: `sources.${source.id}` }];
+    if (!isAnotherHost(stored, present)) return [];
+    return [{ subject, level: 'warning', message: `polled "${stored}" before: at this address, every window is counted once more` }];
+  });
+}
+
+/** A sink id with another destination than in the state: the sink is blocked. */
 function movedLines({ sinks }: Config, stored: readonly StoredSink[]): Line[] {
   return sinks.flatMap(({ id, type, definition, settings }): Line[] => {
     const known = stored.find((each) => each.id === id);
@@ -120,11 +137,11 @@ function movedLines({ sinks }: Config, stored: readonly StoredSink[]): Line[] {
 }
 
 /** A source of the state that the configuration lacks, while a source with another id polls the same service. */
-function renamedLines({ sources }: Config, rows: readonly { id: string; state: string; destination: string | null }[]): Line[] {
+function renamedLines({ sources }: Config, rows: readonly StoredSource[]): Line[] {
   const gone = rows.filter(({ id, state }) => state !== 'retired' && !sources.some((source) => source.id === id));
   return gone.flatMap(({ id: old, destination }) =>
     sources
-      .filter((source) => destination !== null && destinationOf(source) === destination)
+      .filter((source) => destination !== null && isSameService(destinationOf(source), destination))
       .map(({ id }): Line => {
         const message =
           `polls the same service as ${old}, which is no longer configured. The id is part of every uid: under a new one, everything is ` +
