@@ -165,7 +165,7 @@ export class HecModel implements AsyncDisposable {
   }
 
   #reply(request: IncomingMessage, url: URL, sent: Buffer): Reply | 'cut' {
-    const path = /^\/services\/collector\/(event|raw|ack|health)(?:\/1\.0)?$/.exec(url.pathname)?.[1];
+    const path = /^\/services\/collector\/(event|ack|health)(?:\/1\.0)?$/.exec(url.pathname)?.[1];
     if (path === undefined) return { status: 404, body: { text: 'The requested URL was not found on this server.', code: 404 } };
     if (path === 'health') return replyOf(this.health);
     const token = this.#tokenOf(request, url);
@@ -179,9 +179,9 @@ export class HecModel implements AsyncDisposable {
     if (path === 'ack') return this.#acknowledgements(request, token, channel, body);
     if (body.length === 0) return replyOf(token.acknowledges && channel === undefined ? 10 : 5);
     if (body.length > this.limit) return { status: 413, body: { html: '<html>Content-Length is too large</html>' } };
-    if (channel === undefined && (token.acknowledges || path === 'raw')) return replyOf(10);
+    if (channel === undefined && token.acknowledges) return replyOf(10);
     this.requests.push({ path, bytes: body.length, sent: sent.length, channel });
-    return this.#take(path, token, channel, url, body);
+    return this.#take(token, channel, body);
   }
 
   /** The token, or the code of its error. */
@@ -196,12 +196,12 @@ export class HecModel implements AsyncDisposable {
     return token.isDisabled ? 1 : token;
   }
 
-  #take(path: string, token: HecToken, channel: string | undefined, url: URL, body: Buffer): Reply | 'cut' {
+  #take(token: HecToken, channel: string | undefined, body: Buffer): Reply | 'cut' {
     const fault = this.next.shift();
     if (typeof fault === 'object' && 'status' in fault) return { status: fault.status, body: { html: fault.text } };
     if (typeof fault === 'object') return { ...replyOf(fault.code), headers: fault.headers };
     if (fault !== undefined && fault !== 'cut' && ![0, 24, 25].includes(fault)) return replyOf(fault);
-    const [found, code, words] = path === 'raw' ? linesOf(body, url, token) : eventsOf(body, token, this.refuses);
+    const [found, code, words] = eventsOf(body, token, this.refuses);
     this.events.push(...found);
     if (code !== undefined) return replyOf(code, { ...(words === undefined ? {} : { text: words }), 'invalid-event-number': found.length });
     if (fault === 'cut') return 'cut';
@@ -297,16 +297,6 @@ function objectsIn(text: string): string[] {
   }
   const rest = text.slice(from).trim();
   return rest === '' ? pieces : [...pieces, rest];
-}
-
-/** One event per line, as the usual line breaker splits them. */
-function linesOf(body: Buffer, url: URL, token: HecToken): Found {
-  const given = (name: string): string | undefined => url.searchParams.get(name) ?? undefined;
-  const index = given('index') ?? token.indexes[0];
-  if (!token.indexes.includes(index)) return [[], 7];
-  const lines = body.toString('utf8').split(/[\r\n]+/).filter((line) => line !== ''); // prettier-ignore
-  const metadata = { index, host: given('host'), source: given('source'), sourcetype: given('sourcetype'), time: undefined, fields: {} };
-  return [lines.map((text) => ({ ...metadata, text })), undefined];
 }
 
 function textOf(value: unknown): string | undefined {

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { codeOf, WaybillError, messageOf } from '../../errors.ts';
 import { wayOf } from '../../connect/connection.ts';
+import { formatOf } from '../../encode/index.ts';
 import { error, ok, warning, type Finding, type SinkContext } from '../define.ts';
 import { HecClient, type HecAnswer } from './client.ts';
 import { readAcknowledgements, readReply, settingOf } from './reply.ts';
@@ -87,8 +88,15 @@ export function notAcknowledging(settings: SplunkHecSettings, id: string, messag
 }
 
 export async function checkCollector(settings: SplunkHecSettings, context: SinkContext, signal: AbortSignal): Promise<Finding[]> {
-  const { id } = context;
+  const { id, format } = context;
   const findings = cloudFindings(settings, id);
+  if (formatOf(format).shape === 'line' && settings.sourcetype === 'dpas:audit')
+    findings.push(
+      warning(
+        `the app reads events of the sourcetype dpas:audit as JSON: set another one for ${format}, such as dpas:${format}`,
+        `sinks.${id}.sourcetype`,
+      ),
+    );
   await using client = new HecClient(settings, context);
   try {
     const health = await client.health(signal);

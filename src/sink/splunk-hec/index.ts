@@ -4,7 +4,6 @@
  * Splunk cannot be queried for single events, so a batch with an unknown outcome is sent again.
  */
 import { randomUUID } from 'node:crypto';
-import { formatOf } from '../../encode/index.ts';
 import { codeOf, WaybillError, messageOf } from '../../errors.ts';
 import type { Batch, Message, Sink, DeliveryResult } from '../../model/sink.ts';
 import type { Clock } from '../../model/time.ts';
@@ -57,7 +56,6 @@ class SplunkHecSink implements Sink {
   readonly #clock: Clock;
   readonly #client: HecClient;
   readonly #channel: string;
-  readonly #kind: 'event' | 'raw';
   readonly #metadataOf: ReturnType<typeof metadataOf>;
   /**
    * Messages at which Splunk stopped. Each begins a request, so that a second rejection applies to
@@ -90,7 +88,6 @@ class SplunkHecSink implements Sink {
     this.#clock = context.clock;
     this.#client = client;
     this.#channel = settings.channel ?? randomUUID();
-    this.#kind = formatOf(context.format).shape === 'line' ? 'raw' : 'event';
     this.#metadataOf = metadataOf(settings);
   }
 
@@ -101,7 +98,7 @@ class SplunkHecSink implements Sink {
       await probe(this.#client, this.#settings, this.#id, this.#channel, signal);
       this.#mustProbe = false;
     }
-    const requests = requestsOf(this.#kind, messages, this.#metadataOf, this.#suspects);
+    const requests = requestsOf(messages, this.#metadataOf, this.#suspects);
     const ackIds: number[] = [];
     const stopped: DeliveryResult[] = [];
     for (let sent = 0; sent < requests.length && stopped.length === 0;) {
@@ -144,8 +141,8 @@ class SplunkHecSink implements Sink {
 
   async #post(request: HecRequest, signal: AbortSignal): Promise<Answered> {
     if (this.#isCrowded) await this.#clock.sleep(crowdedMs, signal);
-    const needsChannel = this.#settings.indexerAcknowledgement || this.#kind === 'raw';
-    const answer = await this.#client.post(`${this.#kind}${request.query}`, request.body, needsChannel ? this.#channel : undefined, signal);
+    const channel = this.#settings.indexerAcknowledgement ? this.#channel : undefined;
+    const answer = await this.#client.post('event', request.body, channel, signal);
     const reply = readReply(answer);
     this.#isCrowded = reply.meaning === 'crowded';
     return { asked: request.messages, reply, retryAfterMs: answer.retryAfterMs };

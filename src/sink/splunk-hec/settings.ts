@@ -20,7 +20,7 @@ export const splunkHecSettings = z.strictObject({
     .describe('Wait until Splunk has indexed a batch; the token must have indexer acknowledgement enabled'),
   channel: text(guid, 'a GUID such as 0aeeac95-ac74-4aa9-b30d-6c4c0ac581ba')
     .optional()
-    .describe('Channel of acknowledgements and of lines; default a random one for each start'),
+    .describe('Channel of acknowledgements; default a random one for each start'),
   tls: tlsSettings.optional(),
   proxy: proxySettings.optional().describe('Proxy of this sink in place of the general one; `none` connects directly'),
 });

@@ -31,7 +31,6 @@ import type { Place } from '../../support/sinks/sink-suite.ts';
 
 const never = new AbortController().signal;
 const tokenText = 'b0221cd8-c4b4-465a-9a3c-273e3a75aa29';
-const channel = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 type Settings = Parameters<typeof splunkHec.open>[0];
 
@@ -184,14 +183,25 @@ describe('requests', () => {
     expect(request?.channel).toBeUndefined();
   });
 
-  test('lines go to the raw endpoint, on a channel, with their metadata', async () => {
+  test('a line is an event with its time, its metadata and its indexed fields', async () => {
     await using rig = await rigOf({ format: 'cef', settings: { sourcetype: 'dpas:cef' } });
-    await (await rig.open()).send(batchOf([message(1, 'CEF:0|a'), message(2, 'CEF:0|b')]), never);
-    expect(rig.model.events).toMatchObject([
-      { index: 'main', host: 'gateway-1', source: 'waybill', sourcetype: 'dpas:cef', text: 'CEF:0|a' },
-      { text: 'CEF:0|b' },
-    ]);
-    expect(rig.model.requests).toMatchObject([{ path: 'raw', channel: expect.stringMatching(channel) as string }]);
+    const sent = [message(1, 'CEF:0|a'), message(2, 'CEF:0|b')];
+    await (await rig.open()).send(batchOf(sent), never);
+    expect(rig.model.events).toMatchObject(
+      sent.map(({ uid, number, time, bytes }) => ({
+        ...{ index: 'main', host: 'gateway-1', source: 'waybill', sourcetype: 'dpas:cef', text: Buffer.from(bytes).toString() },
+        ...{ time: time / 1e6, fields: { id: uid, number } },
+      })),
+    );
+    expect(rig.model.requests).toMatchObject([{ path: 'event', channel: undefined }]);
+  });
+
+  test('check warns when lines have the sourcetype that the app reads as JSON', async () => {
+    await using rig = await rigOf();
+    const found = async (sourcetype: string) =>
+      splunkHec.check(settingsOf(`http://127.0.0.1:${rig.model.port}`, { sourcetype }), contextOf('siem', { format: 'cef' }), never);
+    expect(await found('dpas:audit')).toContainEqual(expect.objectContaining({ level: 'warning', setting: 'sinks.siem.sourcetype' }));
+    expect(await found('dpas:cef')).not.toContainEqual(expect.objectContaining({ setting: 'sinks.siem.sourcetype' }));
   });
 
   test('no request exceeds a million bytes, and a batch of several requests arrives in order', async () => {
