@@ -87,10 +87,10 @@ function checkSettings(settings: SyslogSettings, id: string): Finding[] {
   if (room < 200) findings.push(error(`leaves ${room} bytes for the message itself`, `sinks.${id}.maxBytes`));
   if (!scheme.endsWith('tls') && (tls !== undefined || fingerprint !== undefined))
     findings.push(warning(`"${address}" is not encrypted: tls and fingerprint have no effect`, setting));
-  if (header === 'rfc3164' && enterpriseId !== undefined)
+  if (header !== 'rfc5424' && enterpriseId !== undefined)
     findings.push(
       warning(
-        'has no effect with header: rfc3164, which has no structured data; each format has the uid in the message',
+        `has no effect with header: ${header}, which has no structured data; each format has the uid in the message`,
         `sinks.${id}.enterpriseId`,
       ),
     );

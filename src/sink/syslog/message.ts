@@ -27,7 +27,8 @@ export const facilities = {
 
 export type Facility = keyof typeof facilities;
 
-type HeaderFormat = 'rfc5424' | 'rfc3164';
+/** `rfc3164-iso`: that of RFC 3164 with a time of RFC 3339, as rsyslog forwards messages (RSYSLOG_ForwardFormat). */
+type HeaderFormat = 'rfc5424' | 'rfc3164' | 'rfc3164-iso';
 
 export interface HeaderSettings {
   readonly format: HeaderFormat;
@@ -78,7 +79,7 @@ export class Header {
   of({ severity, time, action, uid, number, source }: Pick<Message, 'severity' | 'time' | 'action' | 'uid' | 'number' | 'source'>): string {
     const { format, facility, enterpriseId } = this.#settings;
     const priority = facilities[facility] * 8 + severityOf(severity);
-    if (format === 'rfc3164') return `<${priority}>${dateOf(time)} ${this.#fixed}`;
+    if (format !== 'rfc5424') return `<${priority}>${format === 'rfc3164' ? dateOf(time) : this.#timestamp(time)} ${this.#fixed}`;
     this.#sequence = this.#sequence >= maxSequence ? 1 : this.#sequence + 1;
     const own =
       enterpriseId === undefined

@@ -18,10 +18,10 @@ export const syslogSettings = z.strictObject({
     .default('octet-counting')
     .describe('Framing over TCP and TLS: octet counting (RFC 6587), or `newline` for SC4S, Splunk TCP inputs and many appliances'),
   header: z
-    .enum(['rfc5424', 'rfc3164'])
+    .enum(['rfc5424', 'rfc3164', 'rfc3164-iso'])
     .default('rfc5424')
     .describe(
-      'Header of each message; `rfc3164` for receivers of CEF or LEEF that know only the old one: its time is UTC without year and fraction',
+      'Header of each message; `rfc3164` for receivers of CEF or LEEF that know only the old one: its time is UTC without year and fraction; `rfc3164-iso` has the complete time',
     ),
   facility: z
     .enum(Object.keys(facilities) as [Facility, ...Facility[]])

@@ -439,6 +439,17 @@ describe('the header', () => {
     expect(headerBytes(own)).toBe(expected.length);
   });
 
+  test('of RFC 3164 with a time of RFC 3339 has the year and the milliseconds', () => {
+    const own = { format: 'rfc3164-iso', facility: 'local4', hostname: 'gateway-1', processId: 7, enterpriseId: 1 } as const;
+    const of = (appName: string): string =>
+      new Header({ ...own, appName }).of({ ...message(1), severity: 5, time: Date.UTC(2021, 10, 3, 2, 5, 9, 7) * 1000 });
+    expect(of('waybill')).toBe('<165>2021-11-03T02:05:09.007Z gateway-1 waybill[7]: ');
+    expect(of('')).toBe('<165>2021-11-03T02:05:09.007Z gateway-1 ');
+    expect(syslog.checkSettings?.(settingsOf('udp://127.0.0.1:5514', { header: 'rfc3164-iso', enterpriseId: 1 }), 'siem')).toEqual([
+      expect.objectContaining({ level: 'warning', setting: 'sinks.siem.enterpriseId' }),
+    ]);
+  });
+
   test('of RFC 3164 has only characters that a receiver permits in a tag, and no tag without a program', () => {
     const own = { format: 'rfc3164', facility: 'local4', hostname: 'g w:1', processId: 7, enterpriseId: undefined } as const;
     const of = (appName: string): string => new Header({ ...own, appName }).of({ ...message(1), severity: 1, time: 0 });
