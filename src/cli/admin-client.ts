@@ -59,9 +59,9 @@ export function adminServer(
     );
   if (token !== undefined) remember(adminOptions, token);
   const headers = token === undefined || token === '' ? {} : { authorization: `Bearer ${token}` };
-  const options: RequestOptions & { ca?: string } = {
+  const options: RequestOptions & { ca?: string; allowPartialTrustChain?: boolean } = {
     headers,
-    ...(caFile !== undefined && { ca: readInput(caFile, '--admin-ca').toString('utf8') }),
+    ...(caFile !== undefined && { ca: readInput(caFile, '--admin-ca').toString('utf8'), allowPartialTrustChain: true }),
   };
   return {
     async get<Value>(path: string, members: Members<Value>, parameters: Readonly<Record<string, string | undefined>> = {}): Promise<Value> {

@@ -99,7 +99,8 @@ export class Trust {
     const digest = hash.digest('hex');
     if (this.#context !== undefined && digest === this.#digest) return this.#context;
 
-    this.#trusted = [...(own === undefined ? ['built-in roots'] : []), ...ca.map(named)].join(', ');
+    const others = ca.length > namedMax ? [`${ca.length - namedMax} more`] : [];
+    this.#trusted = [...(own === undefined ? ['built-in roots'] : []), ...ca.slice(0, namedMax).map(named), ...others].join(', ');
     const roots = own !== undefined ? [...ca] : ca.length > 0 ? [...getCACertificates('default'), ...ca] : undefined;
     if (chain !== undefined && secret !== undefined) this.#assertPair(chain, secret, phrase);
     try {
@@ -107,7 +108,8 @@ export class Trust {
         contexts.get(digest)?.deref() ??
         createSecureContext({
           minVersion: 'TLSv1.2',
-          ...(roots === undefined ? {} : { ca: roots }),
+          // A configured CA is an anchor, as for curl, Go and GnuTLS; a root above it need not be known.
+          ...(roots === undefined ? {} : { ca: roots, allowPartialTrustChain: true }),
           ...(chain === undefined ? {} : { cert: chain }),
           ...(secret === undefined ? {} : { key: secret }),
           ...(phrase === undefined ? {} : { passphrase: phrase }),
@@ -160,7 +162,11 @@ export class Trust {
       return `${tls}.ca: ${whose}, or an issuer in its chain, ${state}${about}; ${clock}`;
     }
     if (untrusted.test(code)) {
-      return `${tls}.ca: ${whose} is not trusted; trusted here: ${this.#trusted}${about}; to trust its issuer, set ${tls}.ca to a PEM file with it`;
+      // The server sends too little of its chain, or the anchor is another one.
+      const isCut = /^UNABLE_TO_(GET_ISSUER_CERT|VERIFY_LEAF_SIGNATURE)/.test(code) && this.#own.ca !== undefined;
+      const cut = isCut ? ', or let the server send the certificates between its own and a trusted one' : '';
+      const remedy = `set it to a PEM file with that issuer${cut}`;
+      return `${tls}.ca: ${whose} is not trusted: ${remedy}${about}; trusted here: ${this.#trusted}`;
     }
     if (/UNSUPPORTED_PROTOCOL|PROTOCOL_VERSION|VERSION_TOO_LOW/.test(code)) {
       return `${tls}: ${host} does not speak TLS 1.2 or later`;
@@ -199,6 +205,9 @@ function peerOf(certificate: X509Certificate): Peer {
 /** OpenSSL's verification codes for a chain that does not lead to a trusted certificate. */
 const untrusted =
   /^(DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_|CERT_|INVALID_|PATH_LENGTH_EXCEEDED|ERROR_IN_|EE_|CA_|HOSTNAME_MISMATCH)/;
+
+/** Messages name so many trusted certificates: a bundle of a machine has 140. */
+const namedMax = 3;
 
 const pem = /-----BEGIN (?:TRUSTED )?CERTIFICATE-----[^-]+-----END (?:TRUSTED )?CERTIFICATE-----/g;
 

@@ -361,6 +361,14 @@ export const logEvents = {
     fields: 'source refused accepted',
     meaning: 'Most responses contradict the previous measurement, which is discarded.',
   },
+  'source.answers_aged': {
+    level: 'warn',
+    message: 'answers have an Age: they are collected, and prove nothing',
+    fields: 'source age',
+    meaning:
+      'A cache between Waybill and the service says of its answers that they are `age` seconds old, so a count may miss records. Records are ' +
+      'delivered; no window is proven until answers come without `Age`. Let the cache pass requests with `Cache-Control: no-cache` on.',
+  },
   'source.calibrated': {
     level: 'info',
     message: 'source calibrated',

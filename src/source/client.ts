@@ -96,15 +96,18 @@ class HttpSource implements ServiceSource {
     if ('items' in refused) return refused;
     // The service may have renewed the token or the subscription key: both are read again, and the page
     // is requested once more.
-    this.#tokens.reject(refused.token);
-    this.#settings.subscriptionKey?.refresh();
-    const second = await this.#attempt(request, what, signal);
+    const isReplaced = refused.isReplaced || this.#tokens.refused(refused.token, 'unauthorized', refused.date);
+    const key = this.#settings.subscriptionKey;
+    const before = key?.read();
+    key?.refresh();
+    const second = isReplaced || key?.read() !== before ? await this.#attempt(request, what, signal) : refused;
     if ('items' in second) return second;
-    throw new WaybillError(
-      'source_unauthorized',
-      `cannot read ${what}: the service rejects the token or the subscription key; see ${this.#setting}.subscriptionKey and ` +
-        `${this.#setting}.auth: ${second.message}`,
-    );
+    const early = this.#tokens.earlyMs(second.token, second.date ?? Infinity);
+    const reason =
+      early > 0
+        ? `the token becomes valid in ${Math.ceil(early / 1000)} s by the time of the service: the clock of ${this.#setting}.auth.authUrl is ahead`
+        : `the service rejects the token or the subscription key; see ${this.#setting}.subscriptionKey and ${this.#setting}.auth`;
+    throw new WaybillError('source_unauthorized', `cannot read ${what}: ${reason}: ${second.message}`);
   }
 
   renew(): void {
@@ -134,8 +137,9 @@ class HttpSource implements ServiceSource {
     const span = tracer.start('GET', this.#requestAttributes, { kind: 'client' });
     let outcome = 'ok';
     let failure: unknown;
+    const told = { isRefusal: false };
     try {
-      const page = await span.run(() => this.#ask(request, what, token, span, signal));
+      const page = await span.run(() => this.#ask(request, what, token, span, told, signal));
       if ('items' in page) this.#tokens.accepted(token);
       else {
         outcome = 'source_unauthorized';
@@ -145,7 +149,9 @@ class HttpSource implements ServiceSource {
     } catch (thrown) {
       failure = thrown;
       outcome = codeOf(thrown) ?? (signal.aborted ? 'aborted' : 'internal_error');
-      if (outcome === 'page_refused' && this.#tokens.mayBeAtFault(token)) return { token, message: messageOf(thrown) };
+      if (outcome === 'page_malformed') this.#service.suspect();
+      if (told.isRefusal && this.#tokens.refused(token, outcome === 'page_refused' ? 'refused' : 'other'))
+        return { token, message: messageOf(thrown), isReplaced: true };
       throw thrown;
     } finally {
       span.end(failure);
@@ -153,7 +159,15 @@ class HttpSource implements ServiceSource {
     }
   }
 
-  async #ask(request: PageRequest, what: string, token: string, span: Span, signal: AbortSignal): Promise<Page | Unauthorized> {
+  /** @param told  becomes a refusal when the service answers, unless it only asks to wait */
+  async #ask(
+    request: PageRequest,
+    what: string,
+    token: string,
+    span: Span,
+    told: { isRefusal: boolean },
+    signal: AbortSignal,
+  ): Promise<Page | Unauthorized> {
     const { clock } = this.#context;
     const { subscriptionKey, requests } = this.#settings;
     const key = subscriptionKey?.read();
@@ -187,6 +201,7 @@ class HttpSource implements ServiceSource {
       throw thrown;
     }
     span.set({ 'http.response.status_code': answer.status });
+    told.isRefusal = answer.status !== 429 && answer.headers['retry-after'] === undefined;
     const receivedMonotonic = clock.monotonic();
     const now = clock.now();
     const date = parseHttpDate(answer.headers['date'], now);
@@ -205,7 +220,7 @@ class HttpSource implements ServiceSource {
       };
     }
     const message = statusText(answer);
-    if (answer.status === 401) return { token, message };
+    if (answer.status === 401) return { token, message, date };
     throw this.#refusal(answer, message, what, date ?? now);
   }
 
@@ -271,10 +286,13 @@ function requestAttributes(settings: ClientSettings): SpanAttributes {
 /** The characters of a header value: printable ASCII (RFC 9110 section 5.5). */
 const headerValue = /^[\x20-\x7e]+$/;
 
-/** A 401: the rejected token, and the error text of the service. */
+/** A 401, or another refusal of a token that was replaced for it: the token, and the error text of the service. */
 interface Unauthorized {
   readonly token: string;
   readonly message: string;
+  /** The time of the service, ms since 1970. */
+  readonly date?: number | undefined;
+  readonly isReplaced?: boolean;
 }
 
 /**

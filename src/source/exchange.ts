@@ -100,10 +100,12 @@ async function readBegin(body: AsyncIterable<Buffer>, encoding: Header): Promise
 }
 
 async function decoded(body: AsyncIterable<Buffer>, encoding: Header, max: number, read: Chunks): Promise<void> {
-  const name = typeof encoding === 'string' ? encoding.trim().toLowerCase() : encoding;
-  if (name === undefined || name === '' || name === 'identity') return read.take(body);
+  const names = [encoding ?? []].flat().flatMap((list) => list.toLowerCase().split(/\s*,\s*/));
   // Quoted as received: a secret in base64 is not recognized in lower case.
-  if (name !== 'gzip' && name !== 'x-gzip') throw new BrokenAnswer(`the response is encoded as "${quote(String(encoding), 60)}", not gzip`);
+  if (names.some((name) => foreign.has(name.trim())))
+    throw new BrokenAnswer(`the response is encoded as "${quote(String(encoding), 60)}", not gzip`);
+  // Text as it is, whatever else the header says: `UTF-8` and `none` are no codings (RFC 9110 section 8.4.1).
+  if (!names.some((name) => /^(x-)?gzip$/.test(name.trim()))) return read.take(body);
   const received = new Chunks(max, false);
   return pipeline(
     body,
@@ -112,6 +114,9 @@ async function decoded(body: AsyncIterable<Buffer>, encoding: Header, max: numbe
     (chunks: AsyncIterable<Buffer>) => read.take(chunks),
   );
 }
+
+/** Codings that were not requested. */
+const foreign = new Set(['br', 'compress', 'dcb', 'dcz', 'deflate', 'x-compress', 'zstd']);
 
 /** Counts the received bytes, and keeps them if requested. */
 class Chunks {

@@ -40,6 +40,8 @@ const toleranceMs = 5_000;
 /** A `Date` is truncated to the second. */
 const marginMs = 1_000;
 const aheadMs = 3_600_000;
+/** So many answers with an `Age` are asked again at first. */
+const agedMin = 2;
 /** Number of responses that must agree with a restored bound. */
 const agreeing = 3;
 
@@ -77,6 +79,7 @@ export class ServerClock implements Boundary {
    */
   #stood: number | undefined;
   #lastDate: number | undefined;
+  #areAged = false;
 
   constructor({ source, closeDelay, clock, log, profile }: ServerClockOptions) {
     this.#source = source;
@@ -94,13 +97,14 @@ export class ServerClock implements Boundary {
   }
 
   /**
-   * See ServerClock.observe. A response is `cached` if its `Age` is above 0 or its `Date` is more
-   * than 5 s before the established bound. It proves nothing and must be requested again.
+   * See ServerClock.observe. A response is `cached` if its `Age` is above 0 while most have none, or its
+   * `Date` is more than 5 s before the established bound. It proves nothing and must be requested again.
    * @param newest  the newest readable `logTimestamp` of the page
    */
   observe(page: Pick<Page, 'date' | 'age' | 'received' | 'receivedMonotonic'>, newest?: Micros): 'accepted' | 'cached' {
-    if (page.age > 0) return 'cached';
     const at = page.receivedMonotonic;
+    if (page.age > 0) return this.#aged(page, at);
+    if (this.#areAged) this.#measureAgain();
     if (newest !== undefined) this.#newest = Math.max(this.#newest ?? -Infinity, newest / 1000 - at);
     if (page.date !== undefined) {
       this.#follow(page.date, at);
@@ -188,7 +192,7 @@ export class ServerClock implements Boundary {
    * @param everyMs  the interval of regular responses; undefined: none
    */
   missing(everyMs = Infinity): number {
-    if (this.#floor !== undefined) return 0;
+    if (this.#floor !== undefined || this.#areAged) return 0;
     const urgent = this.#restored === undefined ? 0 : agreeing - this.#count;
     return Math.max(urgent, answersMin - this.#count - Math.floor(this.remainingMs() / everyMs), 0);
   }
@@ -264,16 +268,43 @@ export class ServerClock implements Boundary {
    * the bound, which is then measured again.
    */
   #refuse(at: number): boolean {
-    this.#refused = [...this.#refused.filter((each) => each >= at - windowMaxMs), at];
-    if (this.#refused.length <= this.#answers.length) return false;
+    if (!this.#outnumber(at, 0)) return false;
     this.#log.write('source.clock_reset', { source: this.#source, refused: this.#refused.length, accepted: this.#answers.length });
-    this.#answers = [];
     this.#refused = [];
+    this.#measureAgain();
+    return true;
+  }
+
+  #outnumber(at: number, least: number): boolean {
+    this.#refused = [...this.#refused.filter((each) => each >= at - windowMaxMs), at];
+    return this.#refused.length > Math.max(this.#answers.length, least);
+  }
+
+  /**
+   * A response with an `Age`: it was not made for this request (RFC 9111 section 5.1). A few are requested again. When most have one, a cache
+   * gives it to every response: the records are real, so they are accepted. The bound is then not established, and no window is proven.
+   */
+  #aged({ date, age }: Pick<Page, 'date' | 'age'>, at: number): 'accepted' | 'cached' {
+    if (!this.#areAged) {
+      if (/* mutant: aged-answers */ !this.#outnumber(at, agedMin)) return 'cached';
+      this.#log.write('source.answers_aged', { source: this.#source, age });
+      this.#measureAgain();
+      this.#areAged = true;
+    }
+    this.#dated = date !== undefined;
+    // As old as it says: enough to read history.
+    if (date !== undefined) this.#answers = [{ at, offset: date - age * 1000 - marginMs - at }];
+    return 'accepted';
+  }
+
+  #measureAgain(): void {
+    this.#answers = [];
     this.#first = undefined;
     this.#count = 0;
     this.#newest = undefined;
     this.#floor = undefined;
-    return true;
+    this.#restored = undefined;
+    this.#areAged = false;
   }
 
   /**

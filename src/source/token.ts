@@ -62,9 +62,13 @@ export class TokenStore implements AsyncDisposable {
   /** The secrets as last sent, by setting. */
   readonly #sent = new Map<string, string>();
   readonly #stop = new AbortController();
-  #current: { readonly token: string; readonly renewAt: number; isAccepted: boolean } | undefined;
-  /** The earliest time to replace a token that was never accepted, ms of the monotonic clock. */
+  #current: Token | undefined;
+  /** Refusals since the last request that was accepted. */
+  #refusals = 0;
+  /** The earliest time to replace a token for another refusal than 401, ms of the monotonic clock. */
   #replaceAt = -Infinity;
+  /** A token that may have been too new has been replaced once since the last accepted request. */
+  #isSecond = false;
   #renewal: Promise<string> | undefined;
   #hasObtained = false;
 
@@ -94,37 +98,61 @@ export class TokenStore implements AsyncDisposable {
     return orAborted(this.#renewal, signal);
   }
 
-  /** Discards a token that the service rejected, unless a newer one has replaced it already. */
-  reject(token: string): void {
-    if (this.#current?.token === token) this.#current = undefined;
-  }
-
-  /** The service accepted this token: a later refusal has another reason. */
+  /** The service accepted this token: its next refusals have another reason, until they are all that comes. */
   accepted(token: string): void {
-    if (this.#current?.token === token) this.#current.isAccepted = true;
+    this.#refusals = 0;
+    if (this.#current?.token !== token) return;
+    this.#current.isAccepted = true;
+    this.#isSecond = false;
   }
 
   /**
-   * True if a token may be the reason of a refusal other than 401, because the service has not
-   * accepted it yet. A token can be too long for the headers that a gateway accepts (431, or 400).
-   * True at most once a minute.
+   * The service refused a request with this token. Returns true if another token may help: the next call obtains one. Gateways answer an
+   * expired token with any status, so after some refusals in a row the token is suspected, at most once a minute. A token that was never
+   * accepted is suspected at once if it may be too long for the headers that a gateway accepts (431, or 400). A token that may be too new,
+   * because the clocks differ, is replaced once and then kept.
+   * @param kind  `unauthorized`: 401; `refused`: the code `page_refused`
+   * @param date  the time of the service, ms since 1970
    */
-  mayBeAtFault(token: string): boolean {
-    const now = this.#clock.monotonic();
-    if (this.#current?.token !== token || this.#current.isAccepted || now < this.#replaceAt) return false;
-    this.#replaceAt = now + replaceMs;
+  refused(token: string, kind: 'unauthorized' | 'refused' | 'other', date?: number): boolean {
+    const current = this.#current;
+    // Another request has replaced it already.
+    if (current?.token !== token) return kind === 'unauthorized';
+    this.#refusals += 1;
+    if (/* mutant: early-token */ this.#isSecond && this.#isEarly(current, date)) return false;
+    if (kind !== 'unauthorized') {
+      const now = this.#clock.monotonic();
+      const isSuspect = /* mutant: suspected-token */ this.#refusals >= refusalsMax || (kind === 'refused' && !current.isAccepted);
+      if (!isSuspect || now < this.#replaceAt) return false;
+      this.#replaceAt = now + replaceMs;
+    }
+    this.#discard(current, date);
     return true;
   }
 
   /** Makes the next call obtain a new token, which may carry other rights. */
   renew(): void {
-    this.#current = undefined;
+    if (this.#current && !(this.#isSecond && this.#isEarly(this.#current))) this.#discard(this.#current);
+  }
+
+  /** How long the token is not valid yet by the time of the service, ms; at most 0 if it is valid, or states no time. */
+  earlyMs(token: string, date: number): number {
+    return this.#current?.token === token ? (this.#current.validFrom ?? 0) - date : 0;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort(new WaybillError('aborted', `cannot obtain a token for "${this.#setting}": shutting down`));
     await this.#renewal?.catch(() => undefined);
     await this.#connection[Symbol.asyncDispose]();
+  }
+
+  #discard(current: Token, date?: number): void {
+    this.#isSecond ||= this.#isEarly(current, date);
+    this.#current = undefined;
+  }
+
+  #isEarly({ token, since, isAccepted }: Token, date = Infinity): boolean {
+    return !isAccepted && (this.#clock.monotonic() - since < earlyMs || this.earlyMs(token, date) > 0);
   }
 
   async #renew(): Promise<string> {
@@ -142,7 +170,7 @@ export class TokenStore implements AsyncDisposable {
     configuration[customFetch] = async (_url, { headers, body }) => {
       try {
         const answer = await this.#ask(endpoint, headers, String(body as URLSearchParams));
-        return new Response(whole(answer), { status: 200, headers: { 'content-type': 'application/json' } });
+        return new Response(this.#essence(answer), { status: 200, headers: { 'content-type': 'application/json' } });
       } catch (thrown) {
         failure = thrown instanceof Error ? thrown : new Error(String(thrown));
         throw failure;
@@ -158,8 +186,10 @@ export class TokenStore implements AsyncDisposable {
       remember(this, token);
       // An invalid character would fail every request, with the token in the error message.
       if (!/^[\x21-\x7e]+$/.test(token)) throw this.#unreachable('the response has no usable access_token');
-      const life = lifeMs(granted.expires_in, token, this.#clock.now());
-      this.#current = { token, renewAt: this.#clock.monotonic() + life * 0.8, isAccepted: false };
+      const times = timesOf(token);
+      const life = lifeMs(granted.expires_in, times, this.#clock.now());
+      const since = this.#clock.monotonic();
+      this.#current = { token, since, renewAt: since + life * 0.8, validFrom: times.validFrom, isAccepted: false };
       if (!this.#hasObtained) this.#log?.write('source.first_token', { source: this.#source, seconds: Math.round(life / 1000) });
       this.#hasObtained = true;
       return token;
@@ -167,10 +197,25 @@ export class TokenStore implements AsyncDisposable {
       if (failure !== undefined) throw failure;
       if (thrown instanceof WaybillError) throw thrown;
       // Without a cause: errors of the client library contain the whole response.
-      throw this.#unreachable(
-        'the response has no bearer token (RFC 6749 section 5.1): access_token, token_type, expires_in or id_token is missing or malformed',
-      );
+      throw this.#unreachable('the response is not that of a token endpoint (RFC 6749 section 5.1)');
     }
+  }
+
+  /**
+   * The members of a token response that are used here, as JSON: the client library rejects a response for any other member. `token_type` is
+   * added if it is missing: RFC 6749 requires it, the specification does not name it, and its absence means a bearer token.
+   */
+  #essence(answer: Answer): string {
+    const response = objectIn(new TextDecoder().decode(answer.body));
+    const { access_token, token_type, expires_in } = response;
+    if (typeof access_token !== 'string' || access_token === '') {
+      const reason = Object.keys(response).length === 0 ? 'the response is not JSON, or empty' : 'the response has no access_token';
+      throw this.#unreachable(`${reason} (RFC 6749 section 5.1)`);
+    }
+    const type = typeof token_type === 'string' && token_type.trim() !== '' ? token_type.trim() : 'Bearer';
+    if (type.toLowerCase() !== 'bearer') throw this.#unreachable(`expected a token of the type Bearer, got "${quote(type, 60)}"`);
+    const seconds = Number(typeof expires_in === 'string' ? expires_in.trim() || Number.NaN : (expires_in ?? Number.NaN));
+    return JSON.stringify({ access_token, token_type: type, ...(seconds > 0 && Number.isFinite(seconds) && { expires_in: seconds }) });
   }
 
   #secrets(): { readonly clientSecret: string; readonly password: string } {
@@ -198,9 +243,10 @@ export class TokenStore implements AsyncDisposable {
         cause: thrown.cause,
       });
     }
-    if (answer.status === 200) return answer;
-
     const refusal = readRefusal(answer);
+    // Some endpoints refuse with status 200.
+    if (answer.status === 200 && refusal.error === '') return answer;
+
     const message = [refusal.error, refusal.description].filter(Boolean).join(': ') || `status ${answer.status}`;
     if (refusal.error === '' || answer.status === 429 || answer.status >= 500 || transient.has(refusal.error)) {
       const now = this.#clock.now();
@@ -233,8 +279,22 @@ export class TokenStore implements AsyncDisposable {
   }
 }
 
-/** Minimum time between two replacements of a token that was never accepted, ms. */
+interface Token {
+  readonly token: string;
+  /** When it was obtained and when to renew it, ms of the monotonic clock. */
+  readonly since: number;
+  readonly renewAt: number;
+  /** Stated by the token: ms since 1970 by the clock of its issuer. */
+  readonly validFrom: number | undefined;
+  isAccepted: boolean;
+}
+
+/** Minimum time between two replacements for other refusals than 401, ms. */
 const replaceMs = 60_000;
+/** So many refusals in a row, of whatever requests, make an accepted token suspect. */
+const refusalsMax = 4;
+/** The clocks of issuer and service may differ by as much: a token that was not accepted may become valid, ms. */
+const earlyMs = 120_000;
 
 /** Maximum size of a token response. */
 const tokenBytesMax = 1024 * 1024;
@@ -245,36 +305,26 @@ const transient = new Set(['temporarily_unavailable', 'server_error', 'slow_down
 /** Assumed lifetime of a token that states none, ms. */
 const lifeUnknownMs = 5 * 60_000;
 
+/** What the token itself states (RFC 7519 section 4.1). An opaque token is valid too. */
+function timesOf(token: string): { readonly validFrom?: number; readonly exp?: number | undefined; readonly iat?: number | undefined } {
+  try {
+    const { exp, iat, nbf } = decodeJwt(token);
+    const begin = Math.max(nbf ?? -Infinity, iat ?? -Infinity) * 1000;
+    return { exp, iat, ...(Number.isFinite(begin) && { validFrom: begin }) };
+  } catch {
+    return {};
+  }
+}
+
 /**
  * The lifetime of a token in ms: as the response states it, else as the token states it, else five
  * minutes.
  */
-function lifeMs(expiresIn: number | undefined, token: string, now: number): number {
-  if (expiresIn !== undefined && Number.isFinite(expiresIn) && expiresIn > 0) return expiresIn * 1000;
-  try {
-    const { exp, iat } = decodeJwt(token);
-    // With `iat`, both times are of the issuer's clock.
-    const life = exp === undefined ? Number.NaN : exp * 1000 - (iat === undefined ? now : iat * 1000);
-    if (life > 0) return life;
-  } catch {
-    // An opaque token is valid too.
-  }
-  return lifeUnknownMs;
-}
-
-/**
- * The response as JSON. `token_type` is added if it is missing: RFC 6749 requires it, the
- * specification does not name it, and its absence means a bearer token.
- */
-function whole(answer: Answer): string {
-  const text = new TextDecoder().decode(answer.body);
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null && !('token_type' in value)) return JSON.stringify({ token_type: 'Bearer', ...value });
-  } catch {
-    // The client library reports the error.
-  }
-  return text;
+function lifeMs(expiresIn: number | undefined, { exp, iat }: ReturnType<typeof timesOf>, now: number): number {
+  if (expiresIn !== undefined) return expiresIn * 1000;
+  // With `iat`, both times are of the issuer's clock.
+  const life = exp === undefined ? Number.NaN : exp * 1000 - (iat === undefined ? now : iat * 1000);
+  return life > 0 ? life : lifeUnknownMs;
 }
 
 /**

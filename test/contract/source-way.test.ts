@@ -73,6 +73,31 @@ describe('trust', () => {
     await direct(await serve(), { tls: { ca: pemOf(`# two\n${other.cert}\n${authority.cert}\n`) } }).page();
   });
 
+  test('the CA that issued the certificate suffices, without the root above it', async () => {
+    const issuing = await authority.subordinate('Issuing CA');
+    const leaf = await issuing.issue({ name: 'service', hosts: ['127.0.0.1'] });
+    const whole = await serve({ certificate: { ...leaf, cert: `${leaf.cert}\n${issuing.cert}` } });
+    const alone = await serve({ certificate: leaf });
+    await direct(whole, { tls: { ca: pemOf(issuing.cert) } }).page();
+    await direct(whole, { sharedCa: pemOf(issuing.cert) }).page();
+    await direct(whole, { tls: { ca: pemOf(authority.cert) } }).page();
+    await direct(alone, { tls: { ca: pemOf(issuing.cert) } }).page();
+    // The message names both ways on: the root does not lead to a certificate whose issuer the server does not send.
+    expect((await errorOf(direct(alone, { tls: { ca: pemOf(authority.cert) } }).page())).message).toMatch(
+      /issued by 'Issuing CA' is not trusted: set it to a PEM file with that issuer, or let the server send the certificates between its own and a trusted one; subject/,
+    );
+    const stranger = await other.issue({ name: 'service', hosts: ['127.0.0.1'] });
+    expect(await errorOf(direct(await serve({ certificate: stranger }), { tls: { ca: pemOf(issuing.cert) } }).page())).toMatchObject({
+      code: 'tls_untrusted',
+    });
+  });
+
+  test('the message of a bundle of many CAs names three of them, last', async () => {
+    const bundle = await Promise.all(Array.from({ length: 12 }, (_, n) => createAuthority(`Root ${n + 1}`)));
+    const { message } = await errorOf(direct(await serve(), { tls: { ca: pemOf(bundle.map(({ cert }) => cert).join('\n')) } }).page());
+    expect(message).toMatch(/; trusted here: 'Root 1' \(until \d{4}\), 'Root 2' \(until \d{4}\), 'Root 3' \(until \d{4}\), 9 more$/);
+  });
+
   test('the CA of the token endpoint may be another', async () => {
     const [service, login] = [await serve(), await serve({ certificate: await other.issue({ name: 'login', hosts: ['127.0.0.1'] }) })];
     const wish = { tls: { ca: pemOf(authority.cert) } };
@@ -93,7 +118,7 @@ describe('trust', () => {
     [
       'an unknown issuer',
       () => other.issue({ name: 'service', hosts: ['127.0.0.1'] }),
-      /^sources\.production\.tls\.ca: certificate of 127\.0\.0\.1 issued by 'Other Root' is not trusted; trusted here: built-in roots, 'Test Root' \(until \d{4}\); subject 'service', valid from \d{4}-\d\d-\d\d to \d{4}-\d\d-\d\d; to trust its issuer, set sources\.production\.tls\.ca to a PEM file with it$/,
+      /^sources\.production\.tls\.ca: certificate of 127\.0\.0\.1 issued by 'Other Root' is not trusted: set it to a PEM file with that issuer; subject 'service', valid from \d{4}-\d\d-\d\d to \d{4}-\d\d-\d\d; trusted here: built-in roots, 'Test Root' \(until \d{4}\)$/,
     ],
     [
       'a self-signed certificate',

@@ -197,6 +197,7 @@ describe('a response that is not a page', () => {
       answering(200, { 'content-encoding': 'gzip' }, '{"data":[]}'),
       /truncated after 0 bytes: incorrect header check/,
     ],
+    ['gzip within another encoding', answering(200, { 'content-encoding': 'br, gzip' }, 'x'), /encoded as "br, gzip", not gzip/],
     ['another encoding', answering(200, { 'content-encoding': 'br' }, 'x'), /encoded as "br", not gzip/],
     // The body of a 206 contains records, which no message may quote.
     ['a part of the content', answering(206, {}, '{"data":[{"payloadName":"canary"}]}'), /expected status 200, got 206$/],
@@ -348,6 +349,27 @@ describe('no response', () => {
   });
 });
 
+describe('a content coding', () => {
+  const page = '{"pagination":{"totalRecords":0},"data":[]}';
+  // Seen in public reports; browsers and curl show the text. RFC 9110 section 8.4.1 has no such codings.
+  test.each(['UTF-8', 'utf8', 'none', 'identity', 'identity, identity', 'aws-chunked', '', 'x'])(
+    '"%s" on plain JSON is read as it is',
+    async (coding) => {
+      service.nextPages.push(answering(200, { 'content-encoding': coding }, page));
+      service.nextTokens.push((_request, response) => {
+        service.good.add('plain-canary');
+        response.writeHead(200, { 'content-encoding': coding }).end('{"access_token":"plain-canary"}');
+      });
+      expect(await make().page()).toMatchObject({ total: 0 });
+    },
+  );
+
+  test.each(['gzip', 'x-gzip', 'GZIP', 'gzip, identity', 'identity,gzip', 'UTF-8, gzip'])('"%s" is decompressed', async (coding) => {
+    service.nextPages.push((_request, response) => void response.writeHead(200, { 'content-encoding': coding }).end(gzipSync(page)));
+    expect(await make().page()).toMatchObject({ total: 0 });
+  });
+});
+
 describe('a token', () => {
   test('is renewed once when the service forgets it, and the page is read', async () => {
     const made = make();
@@ -454,24 +476,30 @@ describe('a token', () => {
     ['an unknown scope', oauth('invalid_scope'), 'token_refused', /: invalid_scope; see sources\.production\.auth\.scopeAddress$/],
     ['a refusal that repeats the secret', oauth('invalid_client', 'not secret-1'), 'token_refused', /invalid_client: not \[secret\]/],
     ['a refusal that passes', oauth('temporarily_unavailable'), 'token_unreachable', /temporarily_unavailable/],
-    ['HTML', answering(200, {}, '<html>canary'), 'token_unreachable', /has no bearer token/],
+    ['HTML', answering(200, {}, '<html>canary'), 'token_unreachable', /the response is not JSON, or empty/],
     [
       'an answer without a token',
       answering(200, {}, '{"token_type":"Bearer","id_token":"canary"}'),
       'token_unreachable',
-      /has no bearer token/,
+      /the response has no access_token \(RFC 6749 section 5\.1\)/,
     ],
     [
       'a token of another type',
       answering(200, {}, '{"token_type":"mac","access_token":"canary"}'),
       'token_unreachable',
-      /has no bearer token/,
+      /expected a token of the type Bearer, got "mac"/,
     ],
     [
       'a token that breaks a header',
       answering(200, {}, String.raw`{"token_type":"Bearer","access_token":"can\r\nary: canary"}`),
       'token_unreachable',
       /no usable access_token/,
+    ],
+    [
+      'a refusal with status 200',
+      answering(200, {}, '{"error":"invalid_client","error_description":"expired"}'),
+      'token_refused',
+      /invalid_client: expired/,
     ],
     ['503', answering(503, { 'retry-after': '9' }), 'token_unreachable', /status 503/],
     ['a redirect', answering(302, { location: 'https://elsewhere.example/' }), 'token_unreachable', /redirects are not followed/],
@@ -498,6 +526,150 @@ describe('a token', () => {
     expectNoSecret(error);
     expect(service.pages).toHaveLength(0);
     expect(await made.page()).toMatchObject({ total: 0 });
+  });
+
+  // RFC 6749 section 5.1: `access_token` and `token_type` are required, the others optional; the client uses no more than `expires_in`.
+  test.each([
+    { refresh_token: null },
+    { refresh_token: '' },
+    { id_token: null },
+    { id_token: 'no JWT' },
+    { scope: null },
+    { scope: ['a', 'b'] },
+    { expires_in: null },
+    { expires_in: -1 },
+    { expires_in: 'soon' },
+    { expires_in: {} },
+    { token_type: null },
+    { token_type: 'bearer', expires_in: '3599' },
+    { authorization_details: 7, error: null },
+  ])('is used whatever the optional members of its response are: %j', async (members) => {
+    service.good.add('plain-canary');
+    const response = { access_token: 'plain-canary', token_type: 'Bearer', expires_in: 3600, ...members };
+    service.nextTokens.push(answering(200, {}, JSON.stringify(response)));
+    const made = make();
+    await made.page();
+    await made.page();
+    expect(service.tokens).toHaveLength(1);
+  });
+
+  // Gateways of other products answer an expired token in each of these ways (404, 403, 400, a redirect to a login page).
+  const refusalsOfGateways: readonly (readonly [string, Handler])[] = [
+    ['404', answering(404, {}, '{"message":"Not found"}')],
+    ['400', answering(400, {}, '{"error":"invalid_token"}')],
+    ['403', answering(403, {}, '{"message":"token expired"}')],
+    ['418', answering(418)],
+    ['302', answering(302, { location: '/login' })],
+    ['500', answering(500)],
+    ['200 with HTML', answering(200, { 'content-type': 'text/html' }, '<html>Please sign in')],
+    ['200 without data', answering(200, {}, '{"message":"token expired"}')],
+  ];
+  test.each(refusalsOfGateways)(
+    'that was accepted is replaced if every answer becomes %s, at most once a minute',
+    async (_name, refuse) => {
+      const clock = new MovableClock();
+      const made = make({ clock });
+      await made.page();
+      service.nextPages.push(...Array.from({ length: 3 }, () => refuse));
+      for (let n = 0; n < 3; n += 1) await errorOf(made.page());
+      expect(service.tokens).toHaveLength(1);
+      // The fourth refusal in a row: another token, and the same request again.
+      service.nextPages.push(refuse);
+      expect(await made.page()).toMatchObject({ total: 0 });
+      expect(service.tokens).toHaveLength(2);
+
+      service.nextPages.push(...Array.from({ length: 20 }, () => refuse));
+      for (let n = 0; n < 20; n += 1) await errorOf(made.page());
+      expect([service.tokens.length, service.nextPages.length]).toEqual([2, 0]);
+      clock.advance(60_000);
+      service.nextPages.push(refuse);
+      expect(await made.page()).toMatchObject({ total: 0 });
+      expect(service.tokens).toHaveLength(3);
+    },
+  );
+
+  test.each([answering(429), answering(503, { 'retry-after': '1' })])('is not suspected by a service that asks to wait', async (busy) => {
+    const made = make();
+    await made.page();
+    service.nextPages.push(...Array.from({ length: 9 }, () => busy));
+    for (let n = 0; n < 9; n += 1) await errorOf(made.page());
+    expect(service.tokens).toHaveLength(1);
+  });
+
+  // RFC 7519 section 4.1.5: a token must not be accepted before its `nbf`. The issuer's clock is ahead of the service's.
+  test.each([
+    [5_000, 401],
+    [12_000, 401],
+    [20_000, 401],
+    [70_000, 401],
+    [110_000, 401],
+    [70_000, 403],
+    [70_000, 400],
+    [20_000, 404],
+  ])('that becomes valid only after %d ms is kept, while the service refuses it with %d', async (aheadMs, status) => {
+    const clock = new MovableClock();
+    const issued = new Map<string, number>();
+    const refuse: Handler = (request, response, body) => {
+      const token = request.headers.authorization ?? '';
+      issued.set(token, issued.get(token) ?? clock.now());
+      if (clock.now() < (issued.get(token) ?? 0) + aheadMs) answering(status)(request, response, body);
+      else answerJson(response, 200, { pagination: { totalRecords: 0, pageSize: 100, itemsInPage: 0, page: 1 }, data: [] });
+    };
+    const made = make({ clock });
+    const pauses = [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 0];
+    let read = false;
+    for (const pause of pauses) {
+      service.nextPages.splice(0, 9, refuse, refuse, refuse);
+      read = await made.page().then(
+        () => true,
+        () => false,
+      );
+      if (read) break;
+      if (status === 403) made.source.renew?.();
+      clock.advance(pause);
+    }
+    expect(read).toBe(true);
+    expect(service.tokens.length).toBeLessThanOrEqual(2);
+  });
+
+  test('that states a later begin than the time of the service is kept for longer than two minutes, and the message says so', async () => {
+    const clock = new MovableClock();
+    const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
+    const nbf = Math.floor(clock.now() / 1000) + 600;
+    const token = `${part({ alg: 'none' })}.${part({ nbf, exp: nbf + 3600 })}.canary`;
+    const issue = answering(200, {}, JSON.stringify({ token_type: 'Bearer', access_token: token, expires_in: 3600 }));
+    service.nextTokens.push(issue, issue);
+    const made = make({ clock });
+    const early: Handler = (_request, response) =>
+      void response.writeHead(401, { date: new Date(clock.now()).toUTCString() }).end('{"message":"IDX10222"}');
+    service.nextPages.push(early, early);
+    expect((await errorOf(made.page())).message).toMatch(
+      /^cannot read page 1 of sources\.production: the token becomes valid in (599|600|601) s by the time of the service: the clock of sources\.production\.auth\.authUrl is ahead: 401 IDX10222$/,
+    );
+    for (let n = 0; n < 4; n += 1) {
+      clock.advance(120_000);
+      service.nextPages.push(early);
+      expect(await errorOf(made.page())).toMatchObject({ code: 'source_unauthorized' });
+    }
+    expect(service.tokens).toHaveLength(2);
+    clock.advance(130_000);
+    service.good.add(token);
+    await made.page();
+    expect(service.tokens).toHaveLength(2);
+  });
+
+  test('that is refused from the start is replaced once, and then every two minutes', async () => {
+    const clock = new MovableClock();
+    const made = make({ clock });
+    const tokens: number[] = [];
+    for (let n = 0; n < 8; n += 1) {
+      service.nextPages.push(answering(401), answering(401));
+      await errorOf(made.page());
+      service.nextPages.length = 0;
+      tokens.push(service.tokens.length);
+      clock.advance(60_000);
+    }
+    expect(tokens).toEqual([2, 2, 3, 3, 4, 4, 5, 5]);
   });
 
   test('with a lifetime that only the token states is used for that long', async () => {

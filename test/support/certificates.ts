@@ -32,6 +32,8 @@ export interface CertificateWish {
 export interface Authority {
   readonly cert: string;
   issue(wish: CertificateWish): Promise<KeyPair>;
+  /** A CA whose certificate this one issues. */
+  subordinate(name: string): Promise<Authority>;
 }
 
 type Keys = webcrypto.CryptoKeyPair;
@@ -41,25 +43,30 @@ const dayMs = 86_400_000;
 
 export async function createAuthority(name: string): Promise<Authority> {
   const keys = await generateKeys();
-  const root = await X509CertificateGenerator.createSelfSigned({
-    name: `CN=${name}`,
+  return authorityOf(await X509CertificateGenerator.createSelfSigned({ name: `CN=${name}`, ...ofAuthority(), keys }), keys);
+}
+
+function ofAuthority() {
+  return {
     ...validity({}),
     serialNumber: serial(),
-    keys,
     signingAlgorithm: algorithm,
     extensions: [new BasicConstraintsExtension(true, undefined, true), new KeyUsagesExtension(KeyUsageFlags.keyCertSign, true)],
-  });
+  };
+}
+
+function authorityOf(certificate: X509Certificate, keys: Keys): Authority {
+  const issuer = { issuer: certificate.subject, signingKey: keys.privateKey };
   return {
-    cert: root.toString('pem'),
+    cert: certificate.toString('pem'),
     async issue(wish) {
       const own = await generateKeys();
-      const certificate = await X509CertificateGenerator.create({
-        ...names(wish),
-        issuer: root.subject,
-        publicKey: own.publicKey,
-        signingKey: keys.privateKey,
-      });
-      return pair(certificate, own);
+      return pair(await X509CertificateGenerator.create({ ...names(wish), ...issuer, publicKey: own.publicKey }), own);
+    },
+    async subordinate(name) {
+      const own = await generateKeys();
+      const subject = `CN=${name}`;
+      return authorityOf(await X509CertificateGenerator.create({ subject, ...ofAuthority(), ...issuer, publicKey: own.publicKey }), own);
     },
   };
 }

@@ -692,6 +692,24 @@ export const mutants: readonly Mutant[] = [
     changes: { 'refusals-end-connection': 'false' },
   },
   {
+    name: 'early-token-replaced',
+    what: 'a token that is not valid yet is replaced at each refusal',
+    suite: 'test/contract/source.test.ts',
+    changes: { 'early-token': 'false' },
+  },
+  {
+    name: 'expired-token-kept',
+    what: 'an accepted token is replaced after 401 only',
+    suite: 'test/contract/source.test.ts',
+    changes: { 'suspected-token': '$(right)' },
+  },
+  {
+    name: 'aged-answers-refused',
+    what: 'an answer with an Age is always asked again',
+    suite: 'test/unit/source/server-clock.test.ts',
+    changes: { 'aged-answers': 'true' },
+  },
+  {
     name: 'endless-shutdown',
     what: 'the daemon waits for what hangs',
     suite: 'test/unit/daemon/tasks.test.ts',

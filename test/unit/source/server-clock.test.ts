@@ -48,6 +48,43 @@ beforeEach(() => {
   server = make();
 });
 
+// RFC 9111 section 5.1: an Age says that the response was not made for this request. RFC 9111 section 4.2.3: it is at least as old.
+describe('responses that all have an Age', () => {
+  test.each([
+    ['that grows, at the first start', (n: number) => n + 1],
+    ['that stays', () => 30],
+    ['that varies', (n: number) => 1 + (n % 7)],
+  ])('%s are accepted from the third on, and never establish the bound', (_name, ageOf) => {
+    const verdicts = Array.from({ length: 60 }, (_, n) => {
+      const verdict = answer(0, { age: ageOf(n) });
+      expect(server.established()).toBe(false);
+      // As old as it says: history before that can be read.
+      if (verdict === 'accepted') expect(boundMs()).toBe(-1_000 - ageOf(n) * 1_000);
+      clock.skip(10_000);
+      return verdict;
+    });
+    expect(verdicts).toEqual(['cached', 'cached', ...Array.from({ length: 58 }, () => 'accepted')]);
+    expect(warnings).toEqual(['source.answers_aged']);
+    // Requests that measure the clock would be in vain.
+    expect(server.missing()).toBe(0);
+  });
+
+  test('are accepted once they outnumber the responses of the bound, and windows then wait for a new bound', () => {
+    answers(31, 0, 10_000);
+    expect(server.established()).toBe(true);
+    const verdicts = Array.from({ length: 40 }, () => {
+      clock.skip(1_000);
+      return answer(0, { age: 5 });
+    });
+    expect(verdicts.indexOf('accepted')).toBe(verdicts.filter((verdict) => verdict === 'cached').length);
+    expect([verdicts.at(-1), server.established()]).toEqual(['accepted', false]);
+    answers(19, 0, 16_000);
+    expect(server.established()).toBe(false);
+    answer(0);
+    expect([server.established(), boundMs()]).toEqual([true, -1_000]);
+  });
+});
+
 describe('while being measured', () => {
   test('there is no bound before the first response', () => {
     expect([server.now(), server.established(), server.missing()]).toEqual([undefined, false, 20]);
