@@ -45,9 +45,10 @@ export function actor({ reason, actor }: Pick<OperationValues, 'reason' | 'actor
  * @throws WaybillError `usage` without a terminal
  */
 export async function confirmed(plan: readonly string[], { yes }: ValuesOf<typeof confirmOption>, io: Io): Promise<boolean> {
+  // Without the plan, which would read as done.
+  if (!yes && !isTerminal(io.stdin)) throw new WaybillError('usage', 'nothing changed: not a terminal; pass --yes to confirm');
   io.stderr.write(`${plan.join('\n')}\n`);
   if (yes) return true;
-  if (!isTerminal(io.stdin)) throw new WaybillError('usage', 'not a terminal; pass --yes to confirm');
   const lines = createInterface({ input: io.stdin, output: io.stderr });
   try {
     const answer = await lines.question('Continue? [y/N] ', { signal: io.signal });

@@ -64,7 +64,8 @@ describe('the chart', () => {
       ],
       text,
     );
-  const minimal = valuesFile('minimal', { config: { sources: [source] } });
+  const minimalValues = { secrets: ['waybill'], config: { sources: [source] } };
+  const minimal = valuesFile('minimal', minimalValues);
 
   it.each(['the defaults', ...examples])('helm lint --strict accepts %s', (name) => {
     const args = name === 'the defaults' ? [] : ['--values', example(name)];
@@ -110,6 +111,29 @@ describe('the chart', () => {
     const refused = render(valuesFile('literal', { config: { sources: [literal] } }));
     expect(refused.ok).toBe(false);
     expect(refused.text).toContain("'/config/sources/0/auth/clientSecret'");
+  });
+
+  it.each<[string, object, RegExp]>([
+    [
+      'a secret that is not mounted',
+      { secrets: ['other'], config: { sources: [source] } },
+      /secrets does not name "waybill": config reads \$\{file:\/run\/secrets\/waybill\/… \(secrets: \[other\]\)/,
+    ],
+    [
+      'a journal that is larger than its volume',
+      { config: { sources: [source], journal: { maxSize: '50GiB' } } },
+      /persistence\.size is 12Gi, less than config\.journal\.maxSize \(50GiB\)/,
+    ],
+    [
+      'a grace period that ends first',
+      { terminationGracePeriodSeconds: 10 },
+      /terminationGracePeriodSeconds is 10: .* config\.shutdownTimeout \(20s\)/,
+    ],
+    ['two configurations', { existingConfigMap: 'mine', config: { sources: [source] } }, /existingConfigMap replaces config/],
+  ])('refuses %s', (_, values, reason) => {
+    const refused = render(valuesFile('contradiction', { ...minimalValues, ...values }));
+    expect(refused.ok).toBe(false);
+    expect(refused.text).toMatch(reason);
   });
 
   it('runs one pod that the restricted pod security standard admits, with its state on a volume', () => {

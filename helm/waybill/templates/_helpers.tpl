@@ -70,5 +70,34 @@ annotations:
 {{- if and (or .Values.ca.existingConfigMap .Values.ca.existingSecret) (not (dig "tls" "ca" nil $config)) -}}
 {{- $_ := set $config "tls" (dict "ca" "/etc/waybill/ca") -}}
 {{- end -}}
+{{- include "waybill.consistent" . -}}
 {{- toYaml $config -}}
+{{- end -}}
+
+{{- /* Refuses values that contradict the configuration: the pod would start, and fail later. */ -}}
+{{- define "waybill.consistent" -}}
+{{- $text := toYaml .Values.config -}}
+{{- range regexFindAll "[$][{]file:/run/secrets/[^/}]+/" $text -1 -}}
+{{- $name := . | trimPrefix "${file:/run/secrets/" | trimSuffix "/" -}}
+{{- if not (or (has $name $.Values.secrets) (contains (printf "/run/secrets/%s" $name) (toYaml $.Values.extraVolumeMounts))) -}}
+{{- fail (printf "secrets does not name %q: config reads %s… (secrets: [%s])" $name . (join ", " $.Values.secrets)) -}}
+{{- end -}}
+{{- end -}}
+{{- $journal := include "waybill.mebibytes" (dig "journal" "maxSize" "10GiB" .Values.config) -}}
+{{- $volume := include "waybill.mebibytes" (printf "%v" .Values.persistence.size) -}}
+{{- if and .Values.persistence.enabled (not .Values.persistence.existingClaim) $journal $volume (gt (float64 $journal) (float64 $volume)) -}}
+{{- fail (printf "persistence.size is %v, less than config.journal.maxSize (%v): make the volume a fifth larger than the journal" .Values.persistence.size (dig "journal" "maxSize" "10GiB" .Values.config)) -}}
+{{- end -}}
+{{- $shutdown := dig "shutdownTimeout" "20s" .Values.config -}}
+{{- if and (regexMatch "^[0-9]+s$" $shutdown) (le (int .Values.terminationGracePeriodSeconds) (int (trimSuffix "s" $shutdown))) -}}
+{{- fail (printf "terminationGracePeriodSeconds is %v: it must be longer than config.shutdownTimeout (%s)" .Values.terminationGracePeriodSeconds $shutdown) -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* A size such as 10GiB, 10Gi or 500MiB; empty for another form. */ -}}
+{{- define "waybill.mebibytes" -}}
+{{- if regexMatch "^[0-9.]+(Gi|Mi|Ti)B?$" . -}}
+{{- $factor := ternary 1048576.0 (ternary 1024.0 1.0 (contains "Gi" .)) (contains "Ti" .) -}}
+{{- mulf (float64 (regexFind "^[0-9.]+" .)) $factor -}}
+{{- end -}}
 {{- end -}}

@@ -102,7 +102,7 @@ sources:
       clientId: \${env:WAYBILL_CLIENT_ID}
       clientSecret: \${env:WAYBILL_CLIENT_SECRET} # or \${file:/run/secrets/client-secret}
       scopeAddress: \${env:WAYBILL_SCOPE_ADDRESS} # the scope is api://{scopeAddress}/.default
-    subscriptionKey: \${env:WAYBILL_SUBSCRIPTION_KEY}
+    subscriptionKey: \${env:WAYBILL_SUBSCRIPTION_KEY}      # delete this line if the service has no key
     # Start of the ledger: the hour in which this file was printed. Set an earlier time to read older records that the service still has;
     # once the ledger has started, use "waybill backfill". A fixed time is safest: if the state is lost, the ledger starts there again.
     start: ${hour}

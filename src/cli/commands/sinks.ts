@@ -146,7 +146,8 @@ async function order(verb: Change, values: Values, io: Io, since?: string): Prom
     if (live && live.state !== 'blocked') throw fits(id);
   }
   const plan = {
-    retry: [`Retries the sink ${id} at once`],
+    // Changes nothing that would need a confirmation.
+    retry: undefined,
     retire: [
       `Retires the sink ${id}, which has everything up to entry ${sink.acknowledged}: the journal keeps nothing more for it`,
       ...(sink.lagRecords === 0 ? [] : [`  ${counted(sink.lagRecords, 'record')} after that will not be sent`]),
@@ -158,7 +159,7 @@ async function order(verb: Change, values: Values, io: Io, since?: string): Prom
     ],
     reconcile: [`Looks up every record dated ${rfc3339(from)} or later in the sink ${id} before sending it; sends only missing records`],
   }[verb];
-  if (!(await confirmed(plan, values, io))) return 1;
+  if (plan !== undefined && !(await confirmed(plan, values, io))) return 1;
   const by = actor(values, io);
   await operation(
     config,
@@ -181,8 +182,7 @@ async function test(values: Values & { readonly as: string | undefined; readonly
   const { as, count } = values;
   const { config, sink } = await configuredSink(values, io);
   const { id } = sink;
-  const plan = [`Sends ${counted(count, 'synthetic event')}, tagged waybill_test, to the sink ${id}`];
-  if (!(await confirmed(plan, values, io))) return 1;
+  io.stderr.write(`Sends ${counted(count, 'synthetic event')}, tagged waybill_test, to the sink ${id}\n`);
   const { result } = await operation(
     config,
     { operation: 'sinks test', sink: id, count, ...(as !== undefined && { as }), ...actor(values, io) },
