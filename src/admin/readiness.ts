@@ -24,13 +24,17 @@ export function notReadyReasons(snapshot: Snapshot, selected: Selected = {}): st
     const { id, trouble } = source;
     const state = sourceState(source, snapshot);
     if (state === 'retired' || !(all || id === selected.source)) continue;
-    if (trouble !== undefined) reasons.push(`source ${id} ${trouble.startsWith(state) ? trouble : `${state}: ${trouble}`}`);
-    else if (state === 'suspended') reasons.push(`source ${id} suspended`);
+    if (trouble !== undefined || state === 'suspended') reasons.push(`source ${id}: ${withState(state, trouble)}`);
   }
   for (const sink of snapshot.sinks) {
-    const { id, state, trouble } = sink;
+    const { id, trouble } = sink;
+    const state = sinkState(sink, snapshot);
     if (state === 'retired' || trouble === undefined || !(all || id === selected.sink)) continue;
-    reasons.push(`sink ${id} ${sinkState(sink, snapshot)}: ${trouble}`);
+    reasons.push(`sink ${id}: ${withState(state, trouble)}`);
   }
   return reasons;
+}
+
+function withState(state: string, trouble = state): string {
+  return trouble.startsWith(state) ? trouble : `${state}, ${trouble}`;
 }

@@ -2,7 +2,9 @@
  * Access to the state for commands that only read it: its directory, and the settings that a report
  * needs.
  */
-import { loadStateSettings } from '../config/load-state-settings.ts';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { directoryIn, loadStateSettings } from '../config/load-state-settings.ts';
 import { settingsFrom, type StateSettings } from '../config/state-settings.ts';
 import { WaybillError } from '../errors.ts';
 import { storedSettings } from '../journal/schema.ts';
@@ -29,24 +31,32 @@ const unknownSettings =
   'the state does not contain the settings of its sources and sinks yet: assuming defaults, and that each sink receives every source unfiltered';
 
 /**
- * The settings of `--config` or its default places; with `--data-dir` alone, the settings that the
+ * The settings of `--config` or its default places; with `--data-dir` alone, or if the configuration is not valid, the settings that the
  * daemon stored in the state. Of a configuration, only the references in `dataDir` must resolve.
  */
 export async function settingsFor(values: StateValues, io: Pick<Io, 'env' | 'stderr'>): Promise<KnownSettings> {
-  if (values['data-dir'] === undefined || values.config !== undefined) {
-    const { settings, warnings } = await loadStateSettings(values.config, io.env).catch((thrown: unknown) => {
-      const isUnread = thrown instanceof WaybillError && thrown.code === 'config_invalid' && thrown.problems.length === 0;
-      throw isUnread
-        ? new WaybillError('config_invalid', `${thrown.message}; use --data-dir DIR to read a state without one`, { cause: thrown })
-        : thrown;
-    });
+  const given = values['data-dir'];
+  if (given !== undefined && values.config === undefined) return storedIn(given, io);
+  try {
+    const { settings, warnings } = await loadStateSettings(values.config, io.env);
     for (const warning of warnings) io.stderr.write(`warning: ${warning}\n`);
-    return { settings: { ...settings, ...(values['data-dir'] !== undefined && { dataDir: values['data-dir'] }) }, isConfigured: true };
+    return { settings: { ...settings, ...(given !== undefined && { dataDir: given }) }, isConfigured: true };
+  } catch (thrown) {
+    if (!(thrown instanceof WaybillError) || thrown.code !== 'config_invalid') throw thrown;
+    if (thrown.problems.length === 0)
+      throw new WaybillError('config_invalid', `${thrown.message}; use --data-dir DIR to read a state without one`, { cause: thrown });
+    const dataDir = given ?? directoryIn(values.config, io.env);
+    if (dataDir === undefined || !existsSync(join(dataDir, 'waybill.db'))) throw thrown;
+    const lines = [`${thrown.message}; reading the state in "${dataDir}" with the settings of its last start`, ...thrown.problems];
+    for (const line of lines) io.stderr.write(`warning: ${line}\n`);
+    return storedIn(dataDir, io);
   }
-  const dataDir = values['data-dir'];
+}
+
+function storedIn(dataDir: string, { stderr }: Pick<Io, 'stderr'>): KnownSettings {
   const stored = readState({ dataDir }, (db) => storedSettings(db));
   const settings = stored === undefined ? undefined : settingsFrom(stored, dataDir);
   if (settings) return { settings, isConfigured: true };
-  io.stderr.write(`warning: ${unknownSettings}\n`);
+  stderr.write(`warning: ${unknownSettings}\n`);
   return { settings: { dataDir, journal: { maxSize: 0 }, sources: [], sinks: [] }, isConfigured: false };
 }

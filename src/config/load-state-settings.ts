@@ -46,6 +46,16 @@ export async function loadStateSettings(
   };
 }
 
+/** The state directory that a file names which is not valid as a whole; undefined if the file does not tell. */
+export function directoryIn(path: string | undefined, environment: Environment): string | undefined {
+  const { text } = readConfigured(path, environment);
+  const { errors, value } = parse(text, environment);
+  const written = /^dataDir:[ \t]*["']?([^"'#\s]+)/m.exec(text)?.[1];
+  const given = errors.length > 0 ? written : typeof value === 'object' && value !== null && 'dataDir' in value ? value.dataDir : undefined;
+  const { data } = stateDirectory.safeParse(given);
+  return data?.includes('${') ? undefined : data;
+}
+
 const reportKeys = new Set(['id', 'start', 'closeDelay', 'recountAfter', 'sources', 'filter']);
 const serviceKeys = { baseUrl: z.string().optional(), auth: z.object({ tenantId: z.string().optional() }).optional() };
 const reportSchema = z.object({

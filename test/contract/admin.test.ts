@@ -197,9 +197,9 @@ describe('readiness', () => {
     sinks: [sink(), sink({ id: 'lake', state: 'blocked', trouble: 'blocked for 20 min' }), sink({ id: 'brief', state: 'blocked' })],
   });
   test.each<[string, number, string[]]>([
-    ['', 503, ['source test: no answer for 2 min', 'sink lake: blocked for 20 min']],
+    ['', 503, ['source test: failing, no answer for 2 min', 'sink lake: blocked for 20 min']],
     ['?source=production', 200, []],
-    ['?source=test', 503, ['source test: no answer for 2 min']],
+    ['?source=test', 503, ['source test: failing, no answer for 2 min']],
     ['?sink=siem', 200, []],
     ['?sink=brief', 200, []],
     ['?sink=lake', 503, ['sink lake: blocked for 20 min']],

@@ -82,10 +82,28 @@ test('an unresolved reference that a report needs is named, and one of dataDir i
   ]);
 });
 
-test('another mistake in the configuration is an error as before', async () => {
+test.each(reading)('%s %s reads the state of an invalid configuration, and prints its problems as warnings', async (...command) => {
   const directory = await state();
   const file = join(directory, 'waybill.yaml');
-  writeFileSync(file, configuration(directory).replace('sources: [', 'surces: ['));
+  const faults: [string, RegExp][] = [
+    [configuration(directory).replace('sources: [', 'surces: ['), /^warning: sinks\.siem\.surces \(line 12\): is not a setting; /m],
+    // Not YAML: the state directory is still readable.
+    [configuration(directory).replace('sinks:', '  sinks: ['), /^warning: .*line \d+/m],
+  ];
+  for (const [text, problem] of faults) {
+    writeFileSync(file, text);
+    const shown = await waybill(...command, '--config', file);
+    expect(shown.stderr).toMatch(/^warning: cannot use the configuration ".*": .* problems?; reading the state in ".*" with the settings of its last start$/m);
+    expect(shown.stderr).toMatch(problem);
+    expect(shown.stdout).not.toBe('');
+    expect(shown.code).toBe(command[0] === 'ledger' ? 3 : 0);
+  }
+});
+
+test('an invalid configuration without a state is an error as before', async () => {
+  const directory = temporary();
+  const file = join(directory, 'waybill.yaml');
+  writeFileSync(file, configuration(join(directory, 'none')).replace('sources: [', 'surces: ['));
   const shown = await waybill('ledger', '--config', file);
   expect([shown.code, shown.stderr]).toEqual([
     2,
