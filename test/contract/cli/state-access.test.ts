@@ -93,7 +93,9 @@ test.each(reading)('%s %s reads the state of an invalid configuration, and print
   for (const [text, problem] of faults) {
     writeFileSync(file, text);
     const shown = await waybill(...command, '--config', file);
-    expect(shown.stderr).toMatch(/^warning: cannot use the configuration ".*": .* problems?; reading the state in ".*" with the settings of its last start$/m);
+    expect(shown.stderr).toMatch(
+      /^warning: cannot use the configuration ".*": .* problems?; reading the state in ".*" with the settings of its last start$/m,
+    );
     expect(shown.stderr).toMatch(problem);
     expect(shown.stdout).not.toBe('');
     expect(shown.code).toBe(command[0] === 'ledger' ? 3 : 0);

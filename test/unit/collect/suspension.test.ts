@@ -132,6 +132,31 @@ test('403 without Retry-After: three fresh tokens in a minute, then a suspension
   ]);
 });
 
+test('a retry asks a repaired service at once with a new token; until then the view names the failure and the next attempt', async () => {
+  for (const code of ['source_forbidden', 'source_busy'] as const) {
+    const it = await begun({ after: hour });
+    let isBroken = true;
+    it.source.before = () => {
+      if (isBroken) throw new WaybillError(code, 'cannot read: refused');
+    };
+    await it.runUntil(base + hour + 20 * minute);
+    const { failing } = it.collector.view();
+    expect(failing).toMatchObject({ code, message: 'cannot read: refused' });
+    expect(failing?.since).toBeLessThan(base + hour + 2 * minute);
+    // Pauses are up to a minute.
+    expect(failing?.nextAttempt).toBeGreaterThan(it.source.now());
+    expect(failing?.nextAttempt).toBeLessThanOrEqual(it.source.now() + minute);
+    isBroken = false;
+    const { renewed } = it.source;
+    const began = it.source.now();
+    it.collector.retry();
+    await it.runUntil(began + second);
+    expect(it.source.renewed).toBeGreaterThan(renewed);
+    expect(it.collector.view()).toMatchObject({ suspension: false, failing: undefined });
+    expect(it.collector.view().lastSuccess).toBeGreaterThanOrEqual(began);
+  }
+});
+
 test('a 403 that a fresh token resolves does not suspend the source', async () => {
   const it = await begun({ after: hour });
   let left = 2;

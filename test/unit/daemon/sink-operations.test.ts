@@ -3,6 +3,7 @@
  * commands without a daemon.
  */
 import { expect, test } from 'vitest';
+import type { Collector } from '../../../src/collect/scheduler.ts';
 import { perform } from '../../../src/daemon/operations/perform.ts';
 import type { OperationResult, ConfiguredSinks } from '../../../src/daemon/operations/requests.ts';
 import { WaybillError } from '../../../src/errors.ts';
@@ -98,6 +99,18 @@ test('retry ends the pause of a retrying or blocked sink; an active sink, or one
   await expect(perform({ operation: 'sinks retry', sink: 'sink', actor }, rig.journal, 1, () => undefined, alone)).rejects.toThrow(
     'no daemon is running',
   );
+});
+
+test('a source is retried by the daemon that polls it, which records the operation; without one the request is refused', async () => {
+  await using rig = await Rig.make();
+  let retried = 0;
+  const collector = { retry: () => (retried += 1), backfiller: undefined } as unknown as Collector;
+  const request = { operation: 'sources retry', source: 'production', actor, reason: 'new secret' };
+  expect(await perform(request, rig.journal, 5, (id) => (id === 'production' ? collector : undefined))).toEqual({});
+  expect(retried).toBe(1);
+  const rows = rig.journal.db.prepare("SELECT actor, detail FROM operations WHERE operation = 'sources retry'").all();
+  expect(rows).toEqual([{ actor, detail: JSON.stringify({ source: 'production', reason: 'new secret' }) }]);
+  await expect(perform(request, rig.journal, 5, () => undefined)).rejects.toThrow('no daemon polls it');
 });
 
 test('a configured sink cannot be retired; an unconfigured one gets no sends', async () => {
