@@ -5,7 +5,7 @@
  */
 import type { Micros } from '../model/time.ts';
 import type { Requester } from './requester.ts';
-import type { Paging } from './page-cursor.ts';
+import type { Paging } from './page-size.ts';
 import { queryUntil, secondMicros, wholeSecond } from './windows.ts';
 
 interface Earliest {

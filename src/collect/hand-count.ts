@@ -9,7 +9,7 @@ import type { Log } from '../model/telemetry.ts';
 import type { Handoff } from './handoff.ts';
 import type { Answer, Requester } from './requester.ts';
 import { pass } from './read-pages.ts';
-import type { Paging } from './page-cursor.ts';
+import type { Paging } from './page-size.ts';
 import { queryOf, secondMicros, wholeSecond } from './windows.ts';
 
 /** Plain JSON. */
@@ -34,7 +34,7 @@ const maxAttempts = 3;
 const pauseMs = 2_000;
 
 export interface Counting {
-  readonly requester: Pick<Requester, 'ask' | 'count' | 'wait' | 'isUnboundedAnswered'>;
+  readonly requester: Pick<Requester, 'ask' | 'count'>;
   readonly paging: Paging;
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
   /** Hands control back before each request except the first: the live poll has precedence. */
@@ -100,7 +100,7 @@ async function smallWindow(
 /** A page of the preferred size, or of the granted size if the service refuses the preferred one. */
 async function sample({ requester, paging }: Counting, total: number, signal: AbortSignal): Promise<{ page: number; answer: Answer }> {
   const ask = async (pageSize: number): Promise<{ page: number; answer: Answer }> => {
-    const page = paging.first + Math.floor(Math.min(total / 2, deepest) / pageSize);
+    const page = (paging.first ?? 1) + Math.floor(Math.min(total / 2, deepest) / pageSize);
     return { page, answer: await requester.ask({ query: {}, page, pageSize }, signal) };
   };
   try {
@@ -128,7 +128,7 @@ async function count(
     log,
     signal,
     // A copy: the hand count must not change the page size of others.
-    paging: { ...paging },
+    paging: { first: paging.first, size: paging.size },
     pagesMax: maxPages,
     ahead: () => false,
     unreadable: (page) => unreadable.push(page),

@@ -7,7 +7,7 @@
 import type { WindowQuery } from '../model/source.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Handoff } from './handoff.ts';
-import type { Paging } from './page-cursor.ts';
+import type { Paging } from './page-size.ts';
 import { pass } from './read-pages.ts';
 import type { Requester } from './requester.ts';
 

@@ -8,7 +8,7 @@ import type { Clock, Micros } from '../model/time.ts';
 import type { Requester } from './requester.ts';
 import type { VisibilityCheck } from './visibility.ts';
 import { pass } from './read-pages.ts';
-import type { Paging } from './page-cursor.ts';
+import type { Paging } from './page-size.ts';
 import type { PageStore } from './page-store.ts';
 import { fullOverlap } from './poll-overlap.ts';
 import type { PollOverlap } from './poll-overlap.ts';

@@ -6,17 +6,11 @@
  * margin.
  */
 import { codeOf } from '../errors.ts';
+import { isCapped, sizesBelow } from './page-size.ts';
+import type { Paging } from './page-size.ts';
 import { isUnanswered } from './requester.ts';
 import type { Answer } from './requester.ts';
 import { recordsOfSecondMax } from './windows.ts';
-
-/** The paging that the service grants, as far as its answers show. */
-export interface Paging {
-  /** The number of the first page. */
-  first: number;
-  /** The page size to request. */
-  size: number;
-}
 
 /** The service refused a page of a query, or did not answer it in time although it answered other requests. */
 export interface PageRefused {
@@ -34,7 +28,7 @@ export type PageStep = 'end' | { readonly isFirst: boolean; readonly isLast: boo
 type FailureStep =
   | { readonly kind: 'retry' | 'fatal' }
   | { readonly kind: 'size_refused'; readonly pageSize: number }
-  | { readonly kind: 'refused'; readonly page: number; readonly pageSize: number; readonly refusals: number }
+  | { readonly kind: 'refused'; readonly page: number; readonly pageSize: number }
   | { readonly kind: 'unreadable'; readonly page: number; readonly pageSize: number; readonly thrown: unknown; readonly isEnd: boolean };
 
 /** The pass ends after this many consecutive places that are unreadable even in the smallest page. */
@@ -68,7 +62,6 @@ export class PageCursor {
   /** How many places of the query come before the next page. */
   #offset: number;
   #pages = 0;
-  #refusals = 0;
   #repeats = 0;
   #empty = 0;
   #fruitless = 0;
@@ -86,6 +79,8 @@ export class PageCursor {
   #counted = 0;
   readonly #sparePlaces: number;
   #previous: Answer | undefined;
+  /** The difference between the page numbers of answers and of requests. */
+  #shift: number | undefined;
 
   /** @param skip  pages of the query to skip, of the present page size */
   constructor(paging: Paging, skip = 0) {
@@ -96,8 +91,12 @@ export class PageCursor {
   }
 
   /** The next page to request. */
-  get next(): { readonly page: number; readonly pageSize: number } {
-    return { page: this.#paging.first + this.#offset / this.#size, pageSize: this.#size };
+  get next(): { readonly page: number | undefined; readonly pageSize: number } {
+    return { page: this.isAtStart ? this.#paging.first : this.#page, pageSize: this.#size };
+  }
+
+  get #page(): number {
+    return (this.#paging.first ?? 1) + this.#offset / this.#size;
   }
 
   /** Pages answered. */
@@ -157,7 +156,7 @@ export class PageCursor {
 
   /** True if the answer shows that the page before it was the last one. */
   #isEndedBy(answer: Answer): boolean {
-    const { page } = this.next;
+    if (answer.page !== undefined) this.#shift ??= answer.page - this.#page;
     const before = this.#received.size;
     for (const { uid } of answer.records) this.#received.add(uid);
     const isFruitless = this.#received.size === before;
@@ -168,10 +167,11 @@ export class PageCursor {
     // not end the pass.
     const isPast = answer.total === undefined ? this.#size === this.#granted : this.#offset >= answer.total;
     if (this.#repeats > 0 && (isPast || this.#repeats >= maxRepeats)) return true;
-    // The answer has another page number than requested. Either the service repeats its last page, or
+    // The answer has another page number than expected. Either the service repeats its last page, or
     // its page numbers are wrong. A new record excludes the first. Before the end that the total
     // counts, a page may bring no new record by chance.
-    if (isFruitless && answer.page !== undefined && answer.page !== page && (isPast || this.#repeats > 0)) return true;
+    if (isFruitless && answer.page !== undefined && answer.page !== this.#page + (this.#shift ?? 0) && (isPast || this.#repeats > 0))
+      return true;
     this.#fruitless = isFruitless && answer.records.length > 0 ? this.#fruitless + 1 : 0;
     return this.#fruitless >= (isPast ? maxFruitlessPagesPastTotal : maxFruitlessPages);
   }
@@ -181,7 +181,7 @@ export class PageCursor {
     // Believes the reported size only if the page has as many records and more pages follow: a last page
     // may report its length as its size.
     const isLess = /* mutant: granted-size */ pageSize !== undefined && pageSize < this.#size && length === pageSize && length > 0;
-    if (isLess && total !== undefined && total > this.#offset + length) {
+    if (isLess && isCapped(length, this.#size, total, this.#offset)) {
       this.#paging.size = length;
       if (!this.isAtStart) {
         this.restart(length);
@@ -190,7 +190,7 @@ export class PageCursor {
       this.#granted = this.#size = length;
     } else if (isLess && total === undefined && this.isAtStart) this.#granted = this.#size = length;
     // mutant: short-first-page
-    if (this.isAtStart && length > 0 && length < this.#size && total !== undefined && total > length) {
+    if (this.isAtStart && isCapped(length, this.#size, total)) {
       // A short first page below the total: an unreported cap, or rows that are counted and not
       // shown, or a wrong total. So the size holds for this pass only, and later passes request the
       // full size.
@@ -223,14 +223,14 @@ export class PageCursor {
     const isTooDeep = code === 'page_refused' && !this.isAtStart && !larger;
     if (code === 'page_malformed') this.#malformed = { offset: this.#offset, size: this.#size, thrown };
     if (code === 'page_malformed' || isTooDeep || larger) return this.#narrow(larger?.thrown ?? thrown, isTooDeep);
-    if (code === 'page_refused' && this.#size > 1) {
+    const [smaller] = sizesBelow(this.#size);
+    if (code === 'page_refused' && smaller !== undefined) {
       const pageSize = this.#size;
-      this.restart(Math.max(1, Math.floor(pageSize / 2)));
+      this.restart(smaller);
       return { kind: 'size_refused', pageSize };
     }
     if (code !== 'page_refused' && code !== 'page_not_found') return { kind: 'fatal' };
-    this.#refusals += 1;
-    return { kind: 'refused', ...this.next, refusals: this.#refusals };
+    return { kind: 'refused', page: this.#page, pageSize: this.#size };
   }
 
   /**
@@ -245,7 +245,7 @@ export class PageCursor {
   /** Requests fewer records at the same place, or skips the place if fewer cannot be requested. */
   #narrow(thrown: unknown, isTooDeep: boolean): FailureStep {
     if (this.#size === this.#minSize) {
-      const unreadable = { kind: 'unreadable', ...this.next, thrown } as const;
+      const unreadable = { kind: 'unreadable', page: this.#page, pageSize: this.#size, thrown } as const;
       if (isTooDeep) return { ...unreadable, isEnd: true };
       this.#offset += this.#size;
       this.#unreadable += 1;

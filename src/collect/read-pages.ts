@@ -6,12 +6,13 @@
  * counted them. Each answered page is yielded, whatever its length or number. The next page may be
  * requested while the caller stores a page.
  */
-import { codeOf, WaybillError, messageOf } from '../errors.ts';
+import { codeOf, messageOf, WaybillError } from '../errors.ts';
 import type { WindowQuery } from '../model/source.ts';
 import { noSpan } from '../model/telemetry.ts';
 import type { Log, Span } from '../model/telemetry.ts';
 import { PageCursor } from './page-cursor.ts';
-import type { PageRefused, Paging } from './page-cursor.ts';
+import type { PageRefused } from './page-cursor.ts';
+import type { Paging } from './page-size.ts';
 import { attemptsWhereSmallerWorks } from './requester.ts';
 import type { Answer, Requester } from './requester.ts';
 
@@ -26,7 +27,7 @@ interface PassPage {
 }
 
 interface PassOptions {
-  readonly requester: Pick<Requester, 'ask' | 'wait' | 'isUnboundedAnswered'> & Partial<Pick<Requester, 'startPage'>>;
+  readonly requester: Pick<Requester, 'ask'> & Partial<Pick<Requester, 'startPage'>>;
   readonly paging: Paging;
   readonly query: WindowQuery;
   /** The largest number of pages to read. */
@@ -48,12 +49,6 @@ interface PassOptions {
    */
   readonly isTooMuch?: (refused: PageRefused) => Promise<boolean>;
 }
-
-/**
- * After this many refusals of a first page, the unbounded query shows whether the service refuses
- * every request.
- */
-const maxRefusals = 3;
 
 /**
  * Yields the pages of a query in order, each once unless the pass restarts with another page size.
@@ -105,9 +100,8 @@ interface Asked {
   readonly answer: Promise<Answer>;
 }
 
-/** Handles a failed request. @throws a failure that no other request can avoid */
+/** Handles a failed request. Other requests are answered. @throws a failure that no other request can avoid */
 async function recover(options: PassOptions, cursor: PageCursor, thrown: unknown): Promise<'end' | 'retry'> {
-  const { requester, paging, query, signal } = options;
   const code = codeOf(thrown);
   // mutant: page-missing
   if (code === 'page_not_found' && !cursor.isAtStart) return 'end';
@@ -124,19 +118,13 @@ async function recover(options: PassOptions, cursor: PageCursor, thrown: unknown
       options.unreadable(next.page, next.thrown, next.pageSize);
       return next.isEnd ? 'end' : 'retry';
     case 'refused':
-      break;
+      // The first refusals may concern the page size: a narrower query is tested only now.
+      if (!(await options.isTooMuch?.({ thrown, pageSize: next.pageSize, isDeep: false, isUnanswered: false }))) {
+        const message = `${messageOf(thrown)}; the service answers other requests`;
+        options.unreadable(next.page, new WaybillError(code ?? 'page_refused', message, { cause: thrown }), next.pageSize);
+      }
+      return 'end';
     case 'fatal':
       throw thrown;
   }
-  const { page, pageSize, refusals } = next;
-  if (refusals >= maxRefusals && (await requester.isUnboundedAnswered(query, signal))) {
-    // The first refusals may concern the page size: a narrower query is tested only now.
-    if (await options.isTooMuch?.({ thrown, pageSize, isDeep: false, isUnanswered: false })) return 'end';
-    const message = `${messageOf(thrown)}; the unbounded query is answered`;
-    options.unreadable(page, new WaybillError(code ?? 'page_refused', message, { cause: thrown }), pageSize);
-    return 'end';
-  }
-  await requester.wait(thrown, refusals, signal);
-  cursor.restart(paging.size);
-  return 'retry';
 }

@@ -11,7 +11,7 @@ import type { Clock, Micros, Random } from '../model/time.ts';
 import { microsToIso } from '../record/timestamp.ts';
 import type { Requester } from './requester.ts';
 import type { Suspensions, Waits } from './suspension.ts';
-import type { Paging } from './page-cursor.ts';
+import type { Paging } from './page-size.ts';
 import { dayMicros, nextRecount } from './windows.ts';
 
 interface RecountParts {

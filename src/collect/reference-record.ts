@@ -9,7 +9,7 @@ import type { Micros } from '../model/time.ts';
 import type { Requester } from './requester.ts';
 import type { WatchedField } from './fields.ts';
 import { pass } from './read-pages.ts';
-import type { Paging } from './page-cursor.ts';
+import type { Paging } from './page-size.ts';
 import { queryOf, secondMicros, wholeSecond } from './windows.ts';
 
 /** Plain JSON. */

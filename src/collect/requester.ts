@@ -14,8 +14,11 @@ import type { Clock, Micros, Random } from '../model/time.ts';
 import type { RecordFields } from '../record/read.ts';
 import type { Notes } from '../record/walk.ts';
 import type { Handoff } from './handoff.ts';
+import { firstGranted, sizesAbove, usualSize } from './page-size.ts';
+import type { Paging } from './page-size.ts';
 import { freshAttempts, waitsFor } from './suspension.ts';
 import type { Suspensions, Waits } from './suspension.ts';
+import { futureQuery } from './windows.ts';
 
 /** A page whose records have been read: identity and time of each. */
 export interface Answer {
@@ -43,30 +46,33 @@ export interface SourceHealth {
 
 const backoffFirstMs = 250;
 const maxBackoffMs = 60_000;
-/** Attempts at an unreadable page before the request fails. */
-const malformedAttempts = 3;
 const cachedMs = 1_000;
-/** Page sizes for a request that needs no records: some services refuse very small ones. */
-const minSizes = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
-/**
- * After this many refusals of a count, the unbounded query shows whether the service refuses every
- * request.
- */
-const maxRefusals = 3;
-/**
- * A request fails after `failures` failures if `others` other requests were answered in the
- * meantime: it may be too much for the service.
- */
+/** The first wait after the failure of every request: its backoff begins as after this many failures. */
+const failuresOfAll = 4;
+
+/** How long a comparison with other requests holds, ms: a page may be unreadable in several sizes. */
+const comparedMs = 5_000;
+/** The requests that fail: this one alone, this one and some others at first, or all. */
+type Failing = 'this' | 'some' | 'all';
+
 interface RetryPolicy {
+  /**
+   * A request fails after `failures` failures if `others` other requests were answered in the
+   * meantime: it may be too much for the service.
+   */
   readonly failures: number;
   readonly others: number;
+  /** Attempts at an unreadable page before the request fails. */
+  readonly malformed: number;
+  /** A request that is refused or unreadable fails only if others are answered; else it waits. */
+  readonly isCompared: boolean;
 }
 
-const usual: RetryPolicy = { failures: 8, others: 3 };
+const usual: RetryPolicy = { failures: 8, others: 3, malformed: 3, isCompared: true };
 /** For a caller that can request less instead. */
-export const attemptsWhereSmallerWorks: RetryPolicy = { failures: 4, others: 2 };
+export const attemptsWhereSmallerWorks: RetryPolicy = { ...usual, failures: 4, others: 2 };
 /** For a request that only classifies the failure of another. */
-const brief: RetryPolicy = { failures: 2, others: 1 };
+const brief: RetryPolicy = { failures: 2, others: 1, malformed: 1, isCompared: false };
 /**
  * While nothing else is requested: after every four failures, one attempt sends the unbounded query instead.
  */
@@ -119,6 +125,9 @@ export class Requester {
   #answers = 0;
   /** The smallest page size that the service is known to grant. */
   #minSize = 1;
+  /** Until then no failure is compared with other requests, ms of the monotonic clock. */
+  #comparedUntil = 0;
+  readonly #paging: Pick<Paging, 'hasTotals'>;
 
   constructor(parts: {
     source: Source;
@@ -134,6 +143,7 @@ export class Requester {
     suspensions?: Suspensions;
     waits?: Waits;
     tracer?: Tracer | undefined;
+    paging?: Pick<Paging, 'hasTotals'>;
   }) {
     this.#source = parts.source;
     this.#sourceId = parts.sourceId;
@@ -144,12 +154,14 @@ export class Requester {
     this.#log = parts.log;
     this.#tracer = parts.tracer ?? noTracer;
     this.#handoff = parts.handoff;
+    this.#paging = parts.paging ?? {};
     this.#suspensions = parts.suspensions;
     this.#waits = parts.waits ?? waitsFor(defaultCloseDelayMs);
   }
 
   /**
    * Requests a page until a well-formed answer arrives that is not cached, and reads its records.
+   * While every request fails it waits, so an error concerns this request alone.
    * @throws WaybillError `page_malformed` (three times unreadable), `page_refused`,
    * `page_not_found`; or the signal's reason
    */
@@ -185,7 +197,7 @@ export class Requester {
     }
   }
 
-  /** The same as `ask` for calibration, which needs the page as received. */
+  /** The same as `ask` for calibration, which needs the page as received, and compares no requests. */
   async page(request: PageRequest, signal: AbortSignal): Promise<Page> {
     return this.#repeat(
       request,
@@ -194,12 +206,13 @@ export class Requester {
         return page;
       },
       signal,
+      { ...usual, isCompared: false },
     );
   }
 
   /**
    * Requests the total of a query. It is undefined if the service gives no usable total, if its answer
-   * cannot be read, or if it refuses this query but answers others. Other refusals are retried.
+   * cannot be read, or if it refuses this query but answers others.
    */
   async count(
     query: PageRequest['query'],
@@ -207,53 +220,30 @@ export class Requester {
     signal: AbortSignal,
   ): Promise<{ total: number | undefined; serverNow: Micros | undefined }> {
     const none = { total: undefined, serverNow: undefined };
-    for (let failures = 1; ; failures += 1) {
-      try {
-        return await this.#smallest(query, page, signal);
-      } catch (thrown) {
-        const code = codeOf(thrown);
-        if (code === 'page_malformed') return none;
-        // mutant: count-failure
-        if (code !== 'page_refused' && code !== 'page_not_found') throw thrown;
-        if (failures >= maxRefusals && (await this.isUnboundedAnswered(query, signal))) return none;
-        await this.wait(thrown, failures, signal);
-      }
-    }
-  }
-
-  /**
-   * True if the service refuses this query but answers the unbounded query. False for the
-   * unbounded query itself.
-   */
-  async isUnboundedAnswered(query: PageRequest['query'], signal: AbortSignal): Promise<boolean> {
-    if (query.startTime === undefined && query.endTime === undefined) return false;
     try {
-      await this.#smallest({}, undefined, signal);
-      return true;
+      return await this.ask({ query, page, pageSize: this.#minSize }, signal);
     } catch (thrown) {
       const code = codeOf(thrown);
-      if (code === 'page_refused' || code === 'page_not_found') return false;
-      if (code === 'page_malformed') return true;
-      throw thrown;
+      // mutant: count-failure
+      if (!isOfRequest(code)) throw thrown;
+      if (code === 'page_refused') return (await this.#inLargerPages(query, page, signal)) ?? none;
+      return none;
     }
   }
 
-  /** Requests a page of the smallest size that the service grants. */
-  async #smallest(query: PageRequest['query'], page: number | undefined, signal: AbortSignal): Promise<Answer> {
-    let refused: unknown;
-    for (const pageSize of minSizes) {
-      if (pageSize < this.#minSize) continue;
-      try {
-        const answer = await this.ask({ query, page, pageSize }, signal);
-        this.#minSize = pageSize;
-        return answer;
-      } catch (thrown) {
-        if (codeOf(thrown) !== 'page_refused') throw thrown;
-        refused ??= thrown;
-      }
+  /** Requests a page of the smallest size that the service grants, after a smaller one was refused. */
+  async #inLargerPages(query: PageRequest['query'], page: number | undefined, signal: AbortSignal): Promise<Answer | undefined> {
+    try {
+      const { size, result } = await firstGranted(sizesAbove(this.#minSize), (pageSize) =>
+        this.ask({ query, page, pageSize }, signal, brief),
+      );
+      this.#minSize = size;
+      return result;
+    } catch (thrown) {
+      if (!isOfRequest(codeOf(thrown))) throw thrown;
+      this.#minSize = 1;
+      return undefined;
     }
-    this.#minSize = 1;
-    throw refused;
   }
 
   /**
@@ -285,6 +275,8 @@ export class Requester {
   ): Promise<Result> {
     let malformed = 0;
     let forbidden = 0;
+    let allFail = false;
+    let isRepeated = false;
     const answersBefore = this.#answers;
     try {
       for (let failures = 0; ; failures += 1) {
@@ -301,10 +293,23 @@ export class Requester {
         }
         const code = codeOf(thrown);
         // mutant: final-failure
-        if (code === undefined || code === 'page_not_found' || code === 'page_refused') throw thrown;
-        if (code === 'page_malformed' && (malformed += 1) >= malformedAttempts) {
-          this.#failed(thrown);
-          throw thrown;
+        if (code === undefined) throw thrown;
+        if (isOfRequest(code) && (code !== 'page_malformed' || (malformed += 1) >= retryPolicy.malformed)) {
+          const isCompared = retryPolicy.isCompared && !isEnd(request, code);
+          // While all fail, every second failure is compared.
+          const failing: Failing = /* mutant: all-fail */ !isCompared
+            ? 'this'
+            : allFail && failures % 2 === 1
+              ? 'all'
+              : await this.#failing(signal);
+          if (failing !== 'all' && (isRepeated || (failing === 'this' && !allFail))) {
+            if (code === 'page_malformed') this.#failed(thrown);
+            throw thrown;
+          }
+          // Others have failed too and are answered now, so this request may be answered now.
+          isRepeated = failing !== 'all';
+          allFail = !isRepeated;
+          if (isRepeated) continue;
         }
         const areOthersAnswered = (): boolean => this.#answers - answersBefore >= retryPolicy.others;
         if (
@@ -317,12 +322,36 @@ export class Requester {
           throw new WaybillError('page_malformed', `${messageOf(thrown)}; the service answers other requests`, { cause: thrown });
         }
         if (code === 'source_forbidden') await this.wait(thrown, failures, signal, await this.#refused((forbidden += 1), thrown));
-        else await this.wait(thrown, failures, signal);
+        else await this.wait(thrown, allFail ? failures + failuresOfAll : failures, signal);
         await this.#handoff?.offer();
       }
     } finally {
       if (forbidden > freshAttempts) await this.#granted(signal);
     }
+  }
+
+  /**
+   * Compares a failed request with the unbounded query, and with a query without records: one unreadable record makes
+   * every page that holds it unreadable.
+   */
+  async #failing(signal: AbortSignal): Promise<Failing> {
+    if (this.#clock.monotonic() < this.#comparedUntil) return 'this';
+    let failing: Failing = 'this';
+    const others: readonly Omit<PageRequest, 'page'>[] = [
+      ...[this.#minSize, usualSize].map((pageSize) => ({ query: {}, pageSize })),
+      { query: futureQuery, pageSize: usualSize },
+    ];
+    for (const other of others) {
+      try {
+        await this.ask({ ...other, page: undefined }, signal, brief);
+        this.#comparedUntil = this.#clock.monotonic() + comparedMs;
+        return failing;
+      } catch (thrown) {
+        if (!isOfRequest(codeOf(thrown))) throw thrown;
+        failing = 'some';
+      }
+    }
+    return 'all';
   }
 
   /**
@@ -384,7 +413,8 @@ export class Requester {
       return new ReceivedRecord(record, this.#uidOf(record), time);
     });
     this.#observe(page, newest);
-    const { page: number, pageSize, total, received } = page;
+    const { page: number, pageSize, received } = page;
+    const total = this.#paging.hasTotals === false ? undefined : page.total;
     return { request, records, page: number, pageSize, total, received, serverNow: this.#serverClock.now() ?? received };
   }
 
@@ -397,6 +427,16 @@ export class Requester {
       retryAfterMs: cachedMs,
     });
   }
+}
+
+/** Refused or unreadable: a failure that may concern one request alone. */
+function isOfRequest(code: ErrorCode | undefined): boolean {
+  return code === 'page_refused' || code === 'page_not_found' || code === 'page_malformed';
+}
+
+/** A refusal after the first page is the end of the query, or its paging depth. */
+function isEnd({ page }: PageRequest, code: ErrorCode): boolean {
+  return page !== undefined && page > 1 && code !== 'page_malformed';
 }
 
 /**

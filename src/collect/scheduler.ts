@@ -21,7 +21,7 @@ import { PageStore } from './page-store.ts';
 import { VisibilityCheck } from './visibility.ts';
 import type { FieldsProfile } from './visibility.ts';
 import type { Suspensions } from './suspension.ts';
-import type { Paging } from './page-cursor.ts';
+import type { Paging } from './page-size.ts';
 import type { Caps } from './read-window.ts';
 import { steppedMicros } from './recount.ts';
 import { LivePoll } from './live-poll.ts';
@@ -97,7 +97,6 @@ const resumeMs = 1_000;
 const maxCutInMs = 60_000;
 const pausedMs = 1_000;
 const maxIdleMs = 1_000;
-const growMs = 600_000;
 /**
  * Before the clock of the service is known, only windows that ended this long ago by both clocks
  * are read; less if `closeDelay` is short. Windows that still change would have to be read twice. No
@@ -122,9 +121,6 @@ export class Collector {
   #cutInAt = 0;
   /** Before the loop begins, the source may not be in the journal yet. */
   #isRunning = false;
-  /** The largest page size that was in use, and when it is tried again. */
-  #maxSize = 0;
-  #growAt = 0;
   #closes = 0;
   /** When collecting paused, ms of the monotonic clock. */
   #pausedAt: number | undefined;
@@ -248,7 +244,6 @@ export class Collector {
 
   /** @returns false when nothing is due */
   async #turn(signal: AbortSignal): Promise<boolean> {
-    this.#grow();
     if (this.#livePollIsDue()) {
       await this.#livePoll(signal);
       // After a poll that ended at its 20th page, or took longer than the poll interval, one other
@@ -375,14 +370,6 @@ export class Collector {
         break;
     }
     return true;
-  }
-
-  /** Requests larger pages again after a while: the service may grant them again. */
-  #grow(): void {
-    const { paging, clock } = this.#parts;
-    this.#maxSize = Math.max(this.#maxSize, paging.size);
-    if (paging.size === this.#maxSize) this.#growAt = clock.monotonic() + growMs;
-    else if (clock.monotonic() >= this.#growAt) paging.size = this.#maxSize;
   }
 
   /**

@@ -7,6 +7,7 @@ import type { ServerClock, Source } from '../model/source.ts';
 import type { Log, Meters, Tracer } from '../model/telemetry.ts';
 import type { Clock, Micros, Random } from '../model/time.ts';
 import { Handoff } from './handoff.ts';
+import type { Paging } from './page-size.ts';
 import { Requester } from './requester.ts';
 import { Suspensions, waitsFor } from './suspension.ts';
 import type { Waits } from './suspension.ts';
@@ -23,6 +24,7 @@ interface SourceAccessParts {
   readonly source: Source;
   readonly uidOf: ConstructorParameters<typeof Requester>[0]['uidOf'];
   readonly journal: CollectJournal;
+  readonly paging?: Paging;
   readonly serverClock: ServerClock;
   readonly clock: Clock;
   readonly random: Random;

@@ -12,7 +12,7 @@ import type { Answer, Requester } from './requester.ts';
 import { Shares, shows, watchedFields } from './fields.ts';
 import type { Text, WatchedField } from './fields.ts';
 import type { Suspensions } from './suspension.ts';
-import type { Paging } from './page-cursor.ts';
+import type { Paging } from './page-size.ts';
 import { readReferenceRecord } from './reference-record.ts';
 import type { ReferenceRecord, ReferenceRecords } from './reference-record.ts';
 import { owns } from './windows.ts';

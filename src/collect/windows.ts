@@ -54,6 +54,9 @@ export function queryFrom(from: Micros): WindowQuery {
   return { startTime: boundText(Math.max(0, wholeSecond(from))) };
 }
 
+/** No record is that new: the answer is a page without records. */
+export const futureQuery = queryFrom(Date.UTC(2200, 0) * 1000);
+
 /** The query for all records with an earlier time; `to` is a whole second. */
 export function queryUntil(to: Micros): WindowQuery {
   return { endTime: boundText(to) };

@@ -72,8 +72,14 @@ export interface Environment {
     readonly refuseAbove: number;
     /** The service refuses a query whose two times are further apart. */
     readonly widestMicros: Micros;
-    /** The page number in an answer: its real number, the requested one, or always the first. */
-    readonly numbers: 'right' | 'asked' | 'first';
+    /** The page number in an answer: its real number, the requested one, always the first, or counted from another base. */
+    readonly numbers: 'right' | 'asked' | 'first' | 'shifted';
+    /** The answer to a page number before the first page. */
+    readonly beforeFirst: 'refused' | 'first' | 'empty';
+    /** The answer to a query without matches: a page with numbers, or no content. */
+    readonly empties: 'page' | 'no content';
+    /** For a while a gateway refuses every request, or answers it with a page of HTML. */
+    readonly gateway: Level;
     readonly order: 'ascending' | 'ignored' | 'unstable ties';
     /** Rows that totals count and pages omit until faults end. */
     readonly hidden: Level;
@@ -405,7 +411,10 @@ function drawFirst(seed: number): Environment {
       // The many additional windows are no fault, but they need space in the journal, and time
       // after faults end.
       widestMicros: isQuota || (isWhole && drawHistory(seed, safetyMs)) ? Infinity : drawWidest(seed),
-      numbers: new Chance(seed, 'page numbers').pick(['right', 'right', 'right', 'right', 'right', 'right', 'asked', 'first'] as const),
+      numbers: new Chance(seed, 'page numbers').pick(['right', 'right', 'right', 'right', 'asked', 'first', 'shifted', 'shifted'] as const),
+      beforeFirst: new Chance(seed, 'page before the first').pick(['refused', 'first', 'empty'] as const),
+      empties: new Chance(seed, 'empty pages').pick(['page', 'page', 'no content'] as const),
+      gateway: offIf(lead !== undefined, new Chance(seed, 'gateway').pick(['off', 'off', 'rare', 'heavy'] as const)),
       order: chance.pick(['ascending', 'ascending', 'ignored', 'unstable ties']),
       // One cause at a time, and only with exact totals: a lagging total can omit as many records
       // as are hidden, and then no count shows it.

@@ -64,6 +64,8 @@ export class Service {
   readonly #sometimes: Sometimes;
   #pageCap: number;
   #outageUntil = 0;
+  #gateway: { readonly untilMs: number; readonly failure: WaybillError } | undefined;
+  readonly #gatewayChance: Chance;
   /** Consecutive answers with a date in the future. */
   #ahead = 0;
   #salt = 0;
@@ -81,6 +83,7 @@ export class Service {
     this.#world = world;
     this.#environment = environment;
     this.#chance = new Chance(environment.seed, 'service');
+    this.#gatewayChance = new Chance(environment.seed, 'refusing gateway');
     this.#sometimes = sometimes;
     this.#pageCap = environment.service.pageCap;
     this.truths = [...truths].sort((a, b) => a.at - b.at);
@@ -122,6 +125,8 @@ export class Service {
     const size = Math.min(pageSize, this.#pageCap);
     const pages = Math.max(1, Math.ceil(served.length / size));
     let index = (request.page ?? service.firstPage) - service.firstPage;
+    if (index < 0 && service.beforeFirst === 'refused') throw new WaybillError('page_refused', '400: page');
+    if (index < 0 && service.beforeFirst === 'first') index = 0;
     if (index >= pages && service.pastEnd === '404') {
       if (age > 0) throw new WaybillError('source_busy', '404: the response is cached', { retryAfterMs: 1_000 });
       throw new WaybillError('page_not_found', '404: no such page');
@@ -137,10 +142,11 @@ export class Service {
       this.isShrunk = false;
       this.#world.note('rights are restored behind a page');
     }
+    const hasNumbers = service.empties === 'page' || matching.length > 0;
     return {
       items: items.map(({ bytes, poor }) => readRecord(lacksField ? (poor ?? bytes) : bytes)),
-      page: this.#numberOf(request, index),
-      pageSize: service.admitsCap ? size : undefined,
+      page: hasNumbers ? this.#numberOf(request, index) : undefined,
+      pageSize: service.admitsCap && hasNumbers ? size : undefined,
       total,
       date,
       age,
@@ -153,6 +159,7 @@ export class Service {
   #numberOf({ page }: PageRequest, index: number): number {
     const { firstPage, numbers } = this.#environment.service;
     if (numbers === 'asked') return page ?? firstPage;
+    if (numbers === 'shifted') return index + 1 - firstPage;
     return numbers === 'first' ? firstPage : index + firstPage;
   }
 
@@ -268,6 +275,7 @@ export class Service {
   #fail({ query, page }: PageRequest): void {
     const { transport, unauthorized, outages, firstPage } = this.#environment.service;
     const chance = this.#chance;
+    this.#passGateway();
     if (this.#world.ms < this.#outageUntil) throw new WaybillError('source_unreachable', 'connect ECONNREFUSED');
     if (chance.is(probability(outages, 0.001, 0.006))) {
       this.#outageUntil = this.#world.ms + chance.distance(20_000);
@@ -291,6 +299,17 @@ export class Service {
         // Truncated, or an HTML page.
         throw new WaybillError('page_malformed', 'expected JSON');
     }
+  }
+
+  #passGateway(): void {
+    const chance = this.#gatewayChance;
+    if (this.#gateway === undefined && chance.is(probability(this.#environment.service.gateway, 0.001, 0.006))) {
+      const code = chance.pick(['page_refused', 'page_not_found', 'page_malformed'] as const);
+      this.#gateway = { untilMs: this.#world.ms + chance.distance(20_000), failure: new WaybillError(code, 'the gateway refuses') };
+      this.#sometimes.count('every request refused by a gateway');
+    }
+    if (this.#gateway && this.#world.ms < this.#gateway.untilMs) throw this.#gateway.failure;
+    this.#gateway = undefined;
   }
 
   /**

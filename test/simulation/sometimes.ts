@@ -64,6 +64,7 @@ export const sometimesLeast = {
   'window shrunk': 14,
   'window accepted': 20,
   'window too wide for the service': 100,
+  'every request refused by a gateway': 100,
   'ledger entry delivered': 60_000,
   'ledger entry rejected': 2_400,
   'last entry in transit when the sources fall silent': 800,

@@ -19,6 +19,10 @@ export interface Served {
 
 export interface Switches {
   firstPage: number;
+  /** Page numbers of answers minus those of requests. */
+  toldShift: number;
+  /** The answer to a page number before the first page: 400, or the first page. */
+  beforeFirst: 'refused' | 'first';
   /** The largest page, and whether the answer states the reduced size. */
   pageCap: number;
   admitsCap: boolean;
@@ -42,8 +46,8 @@ export interface Switches {
    */
   echo: 'page' | 'nothing' | 'asked' | 'first' | 'stuck';
   order: 'ascending' | 'ignored' | 'unstable ties';
-  /** `cap`: at most `totalCap`; `lagging`: the total of `totalLag` ago. */
-  total: 'true' | 'missing' | 'cap' | 'lagging' | 'one more' | 'one less';
+  /** `cap`: at most `totalCap`; `lagging`: the total of `totalLag` ago; `items`: the number of items on the page. */
+  total: 'true' | 'missing' | 'cap' | 'lagging' | 'one more' | 'one less' | 'items' | 'pages';
   totalCap: number;
   /** The most records served for a query, over all its pages. */
   servedMost: number;
@@ -66,6 +70,8 @@ export class ModelSource implements Source {
   readonly requests: PageRequest[] = [];
   readonly switches: Switches = {
     firstPage: 1,
+    toldShift: 0,
+    beforeFirst: 'refused',
     pageCap: 1000,
     admitsCap: true,
     refuseAbove: Infinity,
@@ -188,6 +194,8 @@ export class ModelSource implements Source {
     const size = Math.min(request.pageSize, pageCap);
     const pages = Math.max(1, Math.ceil(matching.length / size));
     let index = echo === 'stuck' ? 0 : (request.page ?? firstPage) - firstPage;
+    if (index < 0 && this.switches.beforeFirst === 'refused') throw new WaybillError('page_refused', 'cannot read the page: 400 page');
+    index = Math.max(0, index);
     if ((index + 1) * size > this.switches.deepest) throw new WaybillError('page_refused', 'cannot read the page: 400 too deep');
     if (index >= pages && pastEnd === '404') throw new WaybillError('page_not_found', 'cannot read the page: 404');
     if (index >= pages && pastEnd === 'last') index = pages - 1;
@@ -201,9 +209,16 @@ export class ModelSource implements Source {
       throw new WaybillError('page_malformed', 'cannot read the page: the body is too large');
     return {
       items: served.map(({ text }) => readText(text)),
-      page: echo === 'nothing' ? undefined : echo === 'first' ? firstPage : echo === 'asked' ? request.page : index + firstPage,
+      page:
+        echo === 'nothing'
+          ? undefined
+          : echo === 'first'
+            ? firstPage
+            : echo === 'asked'
+              ? request.page
+              : index + firstPage + this.switches.toldShift,
       pageSize: admitsCap && echo !== 'nothing' ? size : undefined,
-      total: this.#total(request, all.length, now),
+      total: this.#total(request, all.length, now, served.length, size),
       date: now / 1000,
       age,
       received: this.#clock.now() * 1000,
@@ -211,7 +226,7 @@ export class ModelSource implements Source {
     };
   }
 
-  #total(request: PageRequest, count: number, now: Micros): number | undefined {
+  #total(request: PageRequest, count: number, now: Micros, items: number, size: number): number | undefined {
     switch (this.switches.total) {
       case 'true':
         return count;
@@ -221,6 +236,10 @@ export class ModelSource implements Source {
         return Math.min(count, this.switches.totalCap);
       case 'lagging':
         return this.matching(request, now - this.switches.totalLag).length;
+      case 'items':
+        return items;
+      case 'pages':
+        return Math.ceil(count / size);
       case 'one more':
         return count + 1;
       case 'one less':

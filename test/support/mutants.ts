@@ -208,10 +208,16 @@ export const mutants: readonly Mutant[] = [
     what: 'a page is dropped on 401',
     suite: simulation,
     changes: {
-      'final-failure': "if ($(expression.left.left.left) === 'source_unauthorized') throw $(thenStatement.expression); $()",
+      'final-failure': "if ($(expression.left) === 'source_unauthorized') throw $(thenStatement.expression); $()",
       'page-missing': "if ($(expression.left.left) === 'source_unauthorized') return 'end'; $()",
-      'count-failure': "if ($(expression.left.left) !== 'source_unauthorized') $()",
+      'count-failure': "if ($(expression.operand.arguments[0]) !== 'source_unauthorized') $()",
     },
+  },
+  {
+    name: 'failures-not-compared',
+    what: 'a request that fails is not compared with others',
+    suite: 'test/unit/collect/scheduler.test.ts',
+    changes: { 'all-fail': "'this'" },
   },
   {
     name: 'no-pace',

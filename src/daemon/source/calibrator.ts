@@ -3,14 +3,14 @@
  * Only the first calibration delays the source. The hand count of a window, which verifies the reported total, runs while the source is
  * idle.
  */
-import type { Paging } from '../../collect/page-cursor.ts';
+import type { SourcePaging } from '../../collect/page-size.ts';
 import type { Counting, HandCount } from '../../collect/hand-count.ts';
 import type { Caps } from '../../collect/read-window.ts';
 import { codeOf, isFinal, messageOf } from '../../errors.ts';
 import type { Log, Meters } from '../../model/telemetry.ts';
 import type { Micros } from '../../model/time.ts';
 import { microsToIso } from '../../record/timestamp.ts';
-import { changesOf, type Calibration } from '../../source/calibrate.ts';
+import { changesOf, type Calibration } from '../../collect/calibrate.ts';
 import type { ProfileStore } from './profile.ts';
 
 /** Stores the records that a hand count read. */
@@ -19,7 +19,7 @@ type StoreRecords = Counting['store'];
 interface CalibratorParts {
   readonly id: string;
   readonly store: Pick<ProfileStore, 'profile' | 'setCalibration' | 'setHandCount'>;
-  readonly paging: Paging;
+  readonly paging: Pick<SourcePaging, 'calibrated'>;
   readonly caps: Caps;
   /** Server time. */
   readonly now: () => Micros;
@@ -38,6 +38,7 @@ interface CalibratorParts {
 const dayMicros = 86_400_000_000;
 const weekMicros = 7 * dayMicros;
 const minuteMicros = 60_000_000;
+const hourMicros = 60 * minuteMicros;
 /** Minutes until the next attempt after each failed calibration; later ones follow once an hour. */
 const retryMinutes = [1, 5, 15];
 
@@ -64,7 +65,8 @@ export class Calibrator {
       await store.setCalibration(await this.calibrate(signal), now());
       return true;
     }
-    if (now() - calibrated <= weekMicros || now() < this.#retryAt) return false;
+    const valid = calibration.preliminary ? hourMicros : weekMicros;
+    if (now() - calibrated <= valid || now() < this.#retryAt) return false;
     try {
       await store.setCalibration(this.#use(await this.#parts.calibrateOnce(signal)), now());
       this.#failures = 0;
@@ -88,15 +90,16 @@ export class Calibrator {
 
   #use(found: Calibration): Calibration {
     const { id, store, paging, caps, sizeOf, log, meters } = this.#parts;
+    const { firstPage, pageSize, total, dated } = found;
+    const fields = { source: id, pageSize, total, dated, ...(firstPage !== undefined && { firstPage }) };
     const { calibration: before } = store.profile;
     const changes = before ? changesOf(before, found) : [];
     if (changes.length > 0) {
       meters.calibrationChanged(id);
-      log.write('source.behaviour_changed', { source: id, ...found, fields: changes });
-    } else log.write('source.calibrated', { source: id, ...found });
-    paging.first = found.firstPage;
-    paging.size = sizeOf(found);
-    caps.largest = Math.max(caps.largest, found.total ?? 0);
+      log.write('source.behaviour_changed', { ...fields, fields: changes });
+    } else log.write('source.calibrated', fields);
+    paging.calibrated(found, sizeOf(found));
+    caps.largest = Math.max(caps.largest, total ?? 0);
     return found;
   }
 

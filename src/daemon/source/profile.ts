@@ -13,7 +13,7 @@ import type { Journal } from '../../journal/journal.ts';
 import type { WindowQuery } from '../../model/source.ts';
 import type { DelayMeasure } from '../../model/telemetry.ts';
 import type { Clock, Micros } from '../../model/time.ts';
-import type { Calibration } from '../../source/calibrate.ts';
+import type { Calibration } from '../../collect/calibrate.ts';
 import type { ClockProfile, ServerClock } from '../../source/server-clock.ts';
 import type { ServiceFacts } from './service-facts.ts';
 

@@ -4,7 +4,7 @@ import { Collector } from '../../collect/scheduler.ts';
 import { accessSource, type SourceAccess } from '../../collect/source-access.ts';
 import { earliest } from '../../collect/earliest.ts';
 import { handCount } from '../../collect/hand-count.ts';
-import type { Paging } from '../../collect/page-cursor.ts';
+import { SourcePaging } from '../../collect/page-size.ts';
 import type { Caps } from '../../collect/read-window.ts';
 import type { SourceConfig } from '../../config/load.ts';
 import { openSource } from '../open-source.ts';
@@ -17,7 +17,7 @@ import type { Clock, Micros } from '../../model/time.ts';
 import { Delays } from '../../telemetry/delays.ts';
 import { identify } from '../../record/identity.ts';
 import type { ServiceSource } from '../../source/client.ts';
-import { calibrate, type Calibration } from '../../source/calibrate.ts';
+import { calibrate, type Calibration } from '../../collect/calibrate.ts';
 import { UnboundedQuery } from '../../source/unbounded-query.ts';
 import type { Budgets } from '../../source/limits.ts';
 import { ServerClock, type ClockProfile } from '../../source/server-clock.ts';
@@ -37,7 +37,7 @@ interface Connection {
   readonly store: ProfileStore;
   readonly serverClock: ServerClock;
   readonly access: SourceAccess;
-  readonly paging: Paging;
+  readonly paging: SourcePaging;
   readonly caps: Caps;
   /** Server time, as far as it is known. */
   readonly now: () => Micros;
@@ -138,8 +138,11 @@ async function connect(
   const source = new UnboundedQuery({ id, source: client, clock, log, query: unboundedQuery });
   const profile = await clockSince(storedClock, id, journal);
   const serverClock = new ServerClock({ source: id, closeDelay, clock, log, profile });
+  const paging = new SourcePaging(clock);
+  paging.calibrated(calibration ?? {}, sizeOf(settings, calibration));
   const access = accessSource({
     sourceId: id,
+    paging,
     source,
     uidOf: identify(id),
     journal,
@@ -161,7 +164,7 @@ async function connect(
     clock,
     log,
     meters,
-    paging: { first: calibration?.firstPage ?? 1, size: sizeOf(settings, calibration) },
+    paging,
     caps: { largest: calibration?.total ?? 0 },
     now: () => serverClock.now() ?? clock.now() * 1000,
   };

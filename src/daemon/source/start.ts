@@ -1,7 +1,7 @@
 /** The start of the ledger of a new source. */
 import type { Requester } from '../../collect/requester.ts';
 import { earliest } from '../../collect/earliest.ts';
-import type { Paging } from '../../collect/page-cursor.ts';
+import type { Paging } from '../../collect/page-size.ts';
 import { wholeSecond } from '../../collect/windows.ts';
 import type { SourceConfig } from '../../config/load.ts';
 import type { ServerClock } from '../../model/source.ts';

@@ -49,7 +49,7 @@ export function running(
   const { source, paging, caps, clock } = it;
   const random = (): number => 0.5;
   const access = accessSource({
-    ...{ sourceId, source, journal, serverClock, clock, random, log: lines, meters, closeDelay: own.closeDelay },
+    ...{ sourceId, source, journal, paging, serverClock, clock, random, log: lines, meters, closeDelay: own.closeDelay },
     uidOf: uidOfRecord,
     lastFullVisibility: parts.visibility?.lastFullVisibility,
   });

@@ -13,7 +13,7 @@ import { PollOverlap } from '../../../src/collect/poll-overlap.ts';
 import { PageStore } from '../../../src/collect/page-store.ts';
 import { VisibilityCheck } from '../../../src/collect/visibility.ts';
 import { Suspensions, waitsFor } from '../../../src/collect/suspension.ts';
-import type { Paging } from '../../../src/collect/page-cursor.ts';
+import { SourcePaging } from '../../../src/collect/page-size.ts';
 import type { Caps, Reading } from '../../../src/collect/read-window.ts';
 import type { Journal } from '../../../src/journal/journal.ts';
 import type { CollectedPage } from '../../../src/model/journal.ts';
@@ -45,7 +45,7 @@ export interface World {
   readonly journal: Journal;
   readonly directory: string;
   readonly requester: Requester;
-  readonly paging: Paging;
+  readonly paging: SourcePaging;
   readonly caps: Caps;
   readonly reading: Reading;
   readonly pageStore: PageStore;
@@ -94,7 +94,8 @@ export async function world(options: Options = {}): Promise<World> {
     ahead: () => false,
   };
   const log = new Lines();
-  const paging: Paging = { first: source.switches.firstPage, size: options.pageSize ?? 10 };
+  const paging = new SourcePaging(clock);
+  paging.calibrated({ firstPage: source.switches.firstPage }, options.pageSize ?? 10);
   const caps: Caps = { largest: 0 };
   const abort = new AbortController();
   const pages: CollectedPage[] = [];
@@ -118,6 +119,7 @@ export async function world(options: Options = {}): Promise<World> {
     source,
     sourceId,
     uidOf: uidOfRecord,
+    paging,
     serverClock,
     clock,
     random: () => 0.5,

@@ -39,7 +39,7 @@ test('a window in the middle of all records takes three requests: a page of 20, 
 test('records of several pages are counted once each; known page sizes do not change', async () => {
   const it = await aRecordAMinute({ pageSize: 4, switches: { order: 'unstable ties', pastEnd: 'last', pageCap: 3 } });
   expect(await counted(it, 200)).toMatchObject({ read: 3, counted: 3, agrees: true });
-  expect(it.paging).toEqual({ first: 1, size: 4 });
+  expect([it.paging.first, it.paging.size]).toEqual([1, 4]);
 });
 
 test.each(['one more', 'one less'] as const)(

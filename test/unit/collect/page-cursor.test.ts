@@ -67,22 +67,35 @@ test('twenty unreadable places in a row end the pass', () => {
   expect(steps.map((step) => step.kind === 'unreadable' && step.isEnd)).toEqual([...Array<boolean>(19).fill(false), true]);
 });
 
-test('a refused size is halved from the first page; a refusal after successful pages narrows there, because it is the paging depth', () => {
+test('after a refused size the pass restarts with a smaller one; a refusal after successful pages narrows there, because it is the paging depth', () => {
   const cursor = new PageCursor({ first: 1, size: 8 });
   expect(cursor.failed(refused)).toEqual({ kind: 'size_refused', pageSize: 8 });
-  expect(cursor.next).toEqual({ page: 1, pageSize: 4 });
-  cursor.answered(page([1, 2, 3, 4]));
-  expect(cursor.refusal(refused)).toMatchObject({ isDeep: true, pageSize: 4, isUnanswered: false });
+  expect(cursor.next).toEqual({ page: 1, pageSize: 5 });
+  cursor.answered(page([1, 2, 3, 4, 5]));
+  expect(cursor.refusal(refused)).toMatchObject({ isDeep: true, pageSize: 5, isUnanswered: false });
   expect(cursor.failed(refused)).toEqual({ kind: 'retry' });
-  expect(cursor.next).toEqual({ page: 3, pageSize: 2 });
-  cursor.failed(refused);
-  expect(cursor.failed(refused)).toMatchObject({ kind: 'unreadable', page: 5, pageSize: 1, isEnd: true });
+  expect(cursor.next).toEqual({ page: 6, pageSize: 1 });
+  expect(cursor.failed(refused)).toMatchObject({ kind: 'unreadable', page: 6, pageSize: 1, isEnd: true });
 });
 
-test('a refused page of one record counts refusals; any other failure is fatal', () => {
+test('page numbers of answers may count from another base than those of requests', () => {
+  const cursor = new PageCursor({ first: 1, size: 2 });
+  cursor.answered(page([1, 2], { total: 2, page: 0 }));
+  // The second page has no new record by chance. Its number is the expected one, so it is no repetition of the last page.
+  expect(cursor.answered(page([2, 1], { total: 2, page: 1 }))).not.toBe('end');
+  expect(cursor.answered(page([1, 2], { total: 2, page: 1 }))).toBe('end');
+});
+
+test('as long as the first page is not known it is requested without a number', () => {
+  const cursor = new PageCursor({ first: undefined, size: 2 });
+  expect(cursor.next).toEqual({ page: undefined, pageSize: 2 });
+  cursor.answered(page([1, 2]));
+  expect(cursor.next).toEqual({ page: 2, pageSize: 2 });
+});
+
+test('a refused page of one record is refused; any other failure is fatal', () => {
   const cursor = new PageCursor({ first: 1, size: 1 });
-  expect(cursor.failed(refused)).toEqual({ kind: 'refused', page: 1, pageSize: 1, refusals: 1 });
-  expect(cursor.failed(refused)).toMatchObject({ refusals: 2 });
+  expect(cursor.failed(refused)).toEqual({ kind: 'refused', page: 1, pageSize: 1 });
   expect(cursor.failed(new WaybillError('token_refused', 'cannot obtain a token'))).toEqual({ kind: 'fatal' });
 });
 

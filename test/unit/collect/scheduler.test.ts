@@ -184,17 +184,31 @@ test('credentials that stay refused are logged as an error with source and reaso
   });
 });
 
-test('a period of HTML responses ends nothing; afterwards every gap is closed', async () => {
+const htmlPage = new WaybillError('page_malformed', 'cannot read the page: it is HTML');
+const refusal = new WaybillError('page_refused', 'cannot read the page: 400');
+const notFound = new WaybillError('page_not_found', 'cannot read the page: 404');
+
+test.each([
+  ['HTML', htmlPage],
+  ['400', refusal],
+  ['404', notFound],
+])('while every request fails with %s the source waits up to a minute, makes no page smaller and no gap', async (_what, failure) => {
   const it = await begun({ pageSize: 50, after: 2 * hour });
   for (let id = 1; id <= 100; id += 1) it.source.add(id, base + id * 100 * second);
   it.source.before = () => {
     const now = it.source.now();
-    if (now > base + 2.5 * hour && now < base + 2.8 * hour) throw new WaybillError('page_malformed', 'cannot read the page: it is HTML');
+    if (now > base + 2.5 * hour && now < base + 2.8 * hour) throw failure;
   };
-  // A gap from the start of the period is proven at the third attempt, after 21 minutes.
+  await it.runUntil(base + 2.5 * hour);
+  const before = { requests: it.source.requests.length, lines: it.lines.lines.length };
+  await it.runUntil(base + 2.8 * hour);
+  // 18 minutes; a cycle of requests has at most six, and a line for each attempt.
+  expect(it.source.requests.length - before.requests).toBeLessThan(18 * 2 * 6);
+  expect(it.lines.lines.length - before.lines).toBeLessThan(18 * 2 + 12);
   await it.runUntil(base + 3.5 * hour);
-  const gaps = it.log.lines.concat(it.lines.lines).filter(({ event }) => event === 'window.not_proven');
-  expect(gaps.length).toBeGreaterThan(1);
+  const lines = it.log.lines.concat(it.lines.lines);
+  expect(lines.filter(({ event }) => event === 'window.not_proven' || event === 'source.page_size_refused')).toEqual([]);
+  expect(it.paging.size).toBe(50);
   expect(appended(it.beside())).toEqual(owned(it.source.records, everything));
   expect(it.beside().prepare("SELECT count(*) AS n FROM windows WHERE state = 'gap'").get()).toEqual({ n: 0 });
   expect(it.journal.progress(sourceId).frontier).toBeGreaterThan(base + 2.9 * hour);

@@ -1,10 +1,11 @@
 /** The stored profile of a service, and when its source is calibrated. */
 import { expect, test } from 'vitest';
-import type { Paging } from '../../../src/collect/page-cursor.ts';
+import { systemClock } from '../../../src/clock.ts';
+import { SourcePaging } from '../../../src/collect/page-size.ts';
 import type { HandCount } from '../../../src/collect/hand-count.ts';
 import { Calibrator } from '../../../src/daemon/source/calibrator.ts';
 import { ProfileStore } from '../../../src/daemon/source/profile.ts';
-import type { Calibration } from '../../../src/source/calibrate.ts';
+import type { Calibration } from '../../../src/collect/calibrate.ts';
 import { ServerClock } from '../../../src/source/server-clock.ts';
 import { base, day, hour, minute } from '../../support/records.ts';
 import type { WindowQuery } from '../../../src/model/source.ts';
@@ -18,7 +19,7 @@ const found: Calibration = { firstPage: 1, pageSize: 1000, total: 40, dated: tru
 test('calibrates at the first start, then weekly; a change is logged and counted, a larger total is not', async () => {
   const { journal } = await opened();
   const store = new ProfileStore(source, journal);
-  const paging: Paging = { first: 7, size: 7 };
+  const paging = new SourcePaging(systemClock);
   const caps = { largest: 3 };
   const log = new Lines();
   let at = base;
@@ -40,7 +41,7 @@ test('calibrates at the first start, then weekly; a change is logged and counted
   });
   const { signal } = new AbortController();
   expect(await calibrator.whenDue(signal)).toBe(true);
-  expect({ paging, caps }).toEqual({ paging: { first: 1, size: 500 }, caps: { largest: 40 } });
+  expect([paging.first, paging.size, caps.largest]).toEqual([1, 500, 40]);
   at = base + 7 * day;
   expect(await calibrator.whenDue(signal)).toBe(false);
   at += 1;
@@ -58,6 +59,28 @@ test('calibrates at the first start, then weekly; a change is logged and counted
   expect(again.profile).toEqual({ calibration: { firstPage: 1, pageSize: 200, dated: true }, calibrated: at });
 });
 
+test('a calibration of a service with too few records is repeated after an hour', async () => {
+  const { journal } = await opened();
+  const store = new ProfileStore(source, journal);
+  let at = base;
+  let asked = 0;
+  const calibrator = new Calibrator({
+    ...{ id: source, store, log: new Lines(), paging: new SourcePaging(systemClock), caps: { largest: 0 } },
+    now: () => at,
+    calibrate: () => Promise.resolve({ ...found, preliminary: true }),
+    calibrateOnce: () => Promise.resolve((asked += 1) < 2 ? { ...found, preliminary: true } : found),
+    count: () => Promise.resolve(undefined),
+    sizeOf: ({ pageSize }) => pageSize,
+    meters: { calibrationChanged: () => undefined },
+  });
+  const { signal } = new AbortController();
+  const due = async (hours: number): Promise<boolean> => {
+    at = base + hours * hour + 1;
+    return calibrator.whenDue(signal);
+  };
+  expect([await due(0), await due(0.9), await due(1.1), await due(2.2), await due(100)]).toEqual([true, false, true, true, false]);
+});
+
 test('after a failed weekly calibration the earlier one stays in use, the failure is logged, and a retry follows', async () => {
   const { journal } = await opened();
   const store = new ProfileStore(source, journal);
@@ -68,7 +91,7 @@ test('after a failed weekly calibration the earlier one stays in use, the failur
   let answer: Calibration | Error = new WaybillError('source_busy', '504 timeout');
   const calibrator = new Calibrator({
     ...{ id: source, store, log },
-    paging: { first: 1, size: 1000 },
+    paging: new SourcePaging(systemClock),
     caps: { largest: 40 },
     now: () => at,
     calibrate: () => Promise.reject(new Error('nobody may wait for this one')),
@@ -104,7 +127,7 @@ test('after a failed weekly calibration the earlier one stays in use, the failur
 test('a new source is calibrated without storing the result; it is stored after registration', async () => {
   const { journal } = await opened();
   const unknown = new ProfileStore('unknown', journal);
-  const paging: Paging = { first: 7, size: 7 };
+  const paging = new SourcePaging(systemClock);
   const calibrator = new Calibrator({
     ...{ id: 'unknown', store: unknown, paging, caps: { largest: 0 }, log: new Lines() },
     now: () => base,
@@ -116,7 +139,7 @@ test('a new source is calibrated without storing the result; it is stored after 
   });
   const { signal } = new AbortController();
   const first = await calibrator.calibrate(signal);
-  expect({ first, paging, kept: unknown.profile }).toEqual({ first: found, paging: { first: 1, size: 1000 }, kept: {} });
+  expect({ first, size: paging.size, kept: unknown.profile }).toEqual({ first: found, size: 1000, kept: {} });
   journal.registerSource('unknown', 'tenant', base);
   await unknown.setCalibration(first, base);
   expect(await calibrator.whenDue(signal)).toBe(false);
@@ -133,7 +156,7 @@ test('the hand count is due weekly, or daily until a window has records; a diffe
   let answer: HandCount | undefined;
   const calibrator = new Calibrator({
     ...{ id: source, store, log },
-    paging: { first: 1, size: 10 },
+    paging: new SourcePaging(systemClock),
     caps: { largest: 30 },
     now: () => at,
     calibrate: () => Promise.resolve(found),

@@ -90,18 +90,19 @@ const isUntimed = ({ query }: PageRequest): boolean => query.startTime === undef
 
 test('a failing weekly calibration delays neither live poll nor frontier, also after a restart, and status reports it', async () => {
   const it = await world();
+  // Enough records to show the first page: then only calibration sends requests without a page number.
+  for (let id = 2; id < 5; id += 1) it.service.add(id, base + id, 0);
   const first = it.run();
   await it.sleep(40 * minute);
   expect(it.lag()).toBeLessThan(32 * minute);
   await first.end();
   const { calibrated } = JSON.parse(it.journal.progress(id).profile ?? '{}') as { calibrated: number };
   await it.sleep(8 * day);
-  // Only calibration sends requests without a page number.
   it.model.isFailing = ({ page }) => page === undefined;
   it.service.add(1, base + 8 * day);
   const second = it.run();
   await it.sleep(40 * minute);
-  expect(it.journal.progress(id)).toMatchObject({ collected: 1 });
+  expect(it.journal.progress(id)).toMatchObject({ collected: 4 });
   expect(it.lag()).toBeLessThan(32 * minute);
   expect(second.snapshot().sources[0]).toMatchObject({ uncalibrated: '504 timeout', trouble: undefined });
   expect(second.status()).toContain(`The calibration of ${id} fails: 504 timeout.`);

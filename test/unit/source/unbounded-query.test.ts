@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
 import type { PageRequest } from '../../../src/model/source.ts';
-import { calibrate } from '../../../src/source/calibrate.ts';
+import { calibrate } from '../../../src/collect/calibrate.ts';
 import { UnboundedQuery } from '../../../src/source/unbounded-query.ts';
 import { ModelSource } from '../../support/model-source.ts';
 import { base, day, hour } from '../../support/records.ts';
@@ -56,7 +56,7 @@ test('a refused query is replaced at once: calibration covers the log since 1970
   it.model.isFailing = isUntimed;
   expect(await calibrate(it.everything, 'auto', never)).toEqual({ firstPage: 1, pageSize: 1000, total: 40, dated: true });
   // The refusal is confirmed by a second request.
-  expect(it.asked()).toEqual([{}, epoch, {}]);
+  expect(it.asked()).toEqual([{}, epoch, {}, epoch]);
   expect(it.everything).toMatchObject({ query: epoch, isWhole: true });
   expect((await it.everything.page(all, never)).total).toBe(40);
   expect(it.asked()).toEqual([epoch]);

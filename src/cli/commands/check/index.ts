@@ -17,7 +17,7 @@ import { clockFinding } from '../../../report/clock-text.ts';
 import { closeDelayAdvice } from '../../../report/close-delay-advice.ts';
 import { identify } from '../../../record/identity.ts';
 import { microsToIso } from '../../../record/timestamp.ts';
-import { calibrate, emptyIsMissing, type Calibration } from '../../../source/calibrate.ts';
+import { calibrate, emptyIsMissing, type Calibration } from '../../../collect/calibrate.ts';
 import { UnboundedQuery } from '../../../source/unbounded-query.ts';
 import { wayOf } from '../../../connect/connection.ts';
 import { ServerClock } from '../../../source/server-clock.ts';

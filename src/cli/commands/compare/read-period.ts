@@ -2,6 +2,7 @@
 import { systemClock, systemRandom } from '../../../clock.ts';
 import { Handoff } from '../../../collect/handoff.ts';
 import { readWindow, type Reading } from '../../../collect/read-window.ts';
+import { SourcePaging } from '../../../collect/page-size.ts';
 import { Requester } from '../../../collect/requester.ts';
 import { lowerHalf, nextWidth, owns, queryOf, widestMicros, wholeSecond } from '../../../collect/windows.ts';
 import type { Config, SourceConfig } from '../../../config/load.ts';
@@ -17,7 +18,7 @@ import { fieldNumbers } from '../../../record/fields.ts';
 import { identify } from '../../../record/identity.ts';
 import { readRecord } from '../../../record/read.ts';
 import { counted, grouped, rfc3339 } from '../../../report/format-time.ts';
-import { calibrate } from '../../../source/calibrate.ts';
+import { calibrate } from '../../../collect/calibrate.ts';
 import { ServerClock } from '../../../source/server-clock.ts';
 import type { Io } from '../../io.ts';
 import { Progress } from '../../progress.ts';
@@ -56,9 +57,12 @@ export async function readPeriod(
   const log = warningsTo(io.stderr);
   await using source = openSource(settings, config, { clock });
   // No retries: a wrong address or a missing permission fails at once.
-  const { firstPage, pageSize, total } = await calibrate(source, settings.pageSize, signal);
+  const calibration = await calibrate(source, settings.pageSize, signal);
   const serverClock = new ServerClock({ source: settings.id, closeDelay: settings.closeDelay, clock, log });
+  const paging = new SourcePaging(clock);
+  paging.calibrated(calibration, calibration.pageSize);
   const requester = new Requester({
+    paging,
     source,
     sourceId: settings.id,
     uidOf: identify(settings.id),
@@ -70,7 +74,7 @@ export async function readPeriod(
   const own = new Map<string, { id: string | undefined; time: Micros }>();
   const reading: Reading = {
     requester,
-    paging: { first: firstPage, size: pageSize },
+    paging,
     pages: { store: ({ records }, place) => Promise.resolve(remember(records, place?.window, own)) },
     // Nothing is stored, so a less complete copy of a record does no harm.
     visibility: {
@@ -80,7 +84,7 @@ export async function readPeriod(
       candidates: nothing,
       proven: () => Promise.resolve(),
     },
-    caps: { largest: total ?? 0 },
+    caps: { largest: calibration.total ?? 0 },
     clock,
     log,
     pauseMs: 2_000,

@@ -1,0 +1,158 @@
+/**
+ * Calibration: determines the properties of a service that differ between deployments: the number
+ * of its first page, the largest page that it grants, whether it counts, and whether its responses
+ * carry a `Date`. Runs at the first start, weekly and in `check`. The result is stored in the
+ * profile of the source.
+ */
+import { codeOf, messageOf } from '../errors.ts';
+import type { Page, Source } from '../model/source.ts';
+import { firstGranted, isCapped, largestSize, sizesBelow, usualSize } from './page-size.ts';
+import { futureQuery } from './windows.ts';
+
+/** The result, as plain JSON. */
+export interface Calibration {
+  /** The number of the first page in requests; undefined if the service has too few records to show it. */
+  readonly firstPage?: number | undefined;
+  readonly pageSize: number;
+  /**
+   * The total of all records that the credentials may see; undefined when the service gives no usable
+   * total, so that nothing can be proven.
+   */
+  readonly total: number | undefined;
+  /** True if responses carry a `Date`. */
+  readonly dated: boolean;
+  /** Set if the total depends on the page size, such as the number of items on the page: no total of this service is used. */
+  readonly wrongTotal?: true;
+  /** Set while the service has too few records to show how it pages and counts. */
+  readonly preliminary?: true;
+}
+
+/**
+ * The names of the changed properties. A total only counts as present or absent, because it grows.
+ */
+export function changesOf(before: Calibration, now: Calibration): string[] {
+  return [
+    ...(before.firstPage === undefined || before.firstPage === now.firstPage ? [] : ['firstPage']),
+    ...(before.pageSize === now.pageSize ? [] : ['pageSize']),
+    ...((before.total === undefined) === (now.total === undefined) ? [] : ['total']),
+    ...(before.dated === now.dated ? [] : ['dated']),
+  ];
+}
+
+type Ask = (page: number | undefined, pageSize: number) => Promise<Page>;
+
+/**
+ * Sends unbounded queries, whose total is the largest that a correct service returns.
+ * @param pageSize  `auto`, or the configured size; smaller sizes are tried when it is refused
+ * @throws WaybillError any error of a request, except a refused page size while a smaller one is
+ * left
+ */
+export async function calibrate(source: Source, pageSize: number | 'auto', signal: AbortSignal): Promise<Calibration> {
+  const ask: Ask = (page, size) => source.page({ query: {}, page, pageSize: size }, signal);
+  const { size, whole, thrown } = await largestPage(source, ask, pageSize === 'auto' ? largestSize : pageSize, signal);
+  let small: number = smallSizes[0];
+  const answers = new Map<number | undefined, Page>(whole && [[undefined, whole]]);
+  const beginOf = async (page: number | undefined, sizes: readonly number[] = [small]): Promise<Begin> => {
+    try {
+      const granted = await firstGranted(sizes, (each) => ask(page, each));
+      small = granted.size;
+      answers.set(page, granted.result);
+      return begin(granted.result);
+    } catch (failure) {
+      if (codeOf(failure) === 'page_malformed') return 'unreadable';
+      if (codeOf(failure) === 'page_refused' || codeOf(failure) === 'page_not_found') return 'refused';
+      throw failure;
+    }
+  };
+  const first = whole ? begin(whole) : await beginOf(undefined, smallSizes);
+  const one = await beginOf(1, smallSizes);
+  const hasMore = (): boolean => [...answers.values()].some(({ items, total = 0 }) => Math.max(items.length, total) > small);
+  const firstPage = await firstPageOf(first, one, hasMore(), () => beginOf(0));
+  for (let page = 2; answers.size === 0 && page <= maxUnreadable; page += 1) await beginOf(page);
+  const [answer] = answers.values();
+  if (!answer) throw thrown;
+  const wrongTotal = whole && size !== small && (await hasWrongTotal(ask, whole, answers.get(1), size, small));
+  return {
+    firstPage,
+    pageSize: whole && isCapped(whole.items.length, size, whole.total) ? whole.items.length : size,
+    total: wrongTotal ? undefined : answer.total,
+    dated: answer.date !== undefined,
+    ...(wrongTotal && { wrongTotal }),
+    ...((firstPage === undefined || !hasMore()) && { preliminary: true }),
+  };
+}
+
+/**
+ * The error text of a service that answers a query without matches with 404; undefined when it
+ * answers with an empty page. Only valid for a service that answers the unbounded query: otherwise
+ * the address may be wrong.
+ */
+export async function emptyIsMissing(source: Source, pageSize: number, signal: AbortSignal): Promise<string | undefined> {
+  try {
+    await source.page({ query: futureQuery, page: undefined, pageSize }, signal);
+  } catch (thrown) {
+    if (codeOf(thrown) === 'page_not_found') return messageOf(thrown);
+    // A time far in the future may be refused, which says nothing about empty periods.
+    if (codeOf(thrown) !== 'page_refused') throw thrown;
+  }
+  return undefined;
+}
+
+/** Of a page that shows how a service pages; two records, because records of one time may change their order. */
+const smallSizes = [2, 1, usualSize] as const;
+/** After an unreadable first page, this many records are tried one by one. */
+const maxUnreadable = 20;
+
+/**
+ * The first page with the largest size that is granted. Undefined if it is unreadable, because it is too large or
+ * contains a malformed record; later reads show whether larger pages are granted.
+ */
+async function largestPage(
+  source: Source,
+  ask: Ask,
+  largest: number,
+  signal: AbortSignal,
+): Promise<{ readonly size: number; readonly whole?: Page; readonly thrown?: unknown }> {
+  try {
+    return { size: largest, whole: await ask(undefined, largest) };
+  } catch (thrown) {
+    if (codeOf(thrown) === 'page_malformed') {
+      // A service that answers nothing readable at all is not calibrated.
+      await source.page({ query: futureQuery, page: undefined, pageSize: usualSize }, signal);
+      return { size: largest, thrown };
+    }
+    if (codeOf(thrown) !== 'page_refused') throw thrown;
+    // A service that refuses every request is not asked for each size.
+    await firstGranted(smallSizes, (size) => ask(undefined, size));
+  }
+  const { size, result } = await firstGranted(sizesBelow(largest), (each) => ask(undefined, each));
+  return { size, whole: result };
+}
+
+/** The first two records of a page as received, '' for an empty page, or the failure. */
+type Begin = string;
+
+function begin({ items }: Page): Begin {
+  const [records] = smallSizes;
+  return items.slice(0, records).map(({ received }) => Buffer.from(received).toString('latin1')).join(); // prettier-ignore
+}
+
+/**
+ * The number of the first page in requests, by the pages that the service returns for 1 and 0. The number that an answer
+ * states is no evidence: some services count requests from 1 and answers from 0, or the other way round.
+ * @param first  of the page without a number
+ * @returns undefined if the records do not suffice: some services repeat their last page
+ */
+async function firstPageOf(first: Begin, one: Begin, hasMore: boolean, beginOfZero: () => Promise<Begin>): Promise<number | undefined> {
+  if (one === first && first !== 'unreadable') return hasMore ? 1 : undefined;
+  const zero = await beginOfZero();
+  if (zero === first) return zero === one ? undefined : 0;
+  return zero === one || ['refused', 'unreadable', ''].includes(zero) ? 1 : 0;
+}
+
+/** True if two page sizes give different totals twice. While records arrive or a replica lags, a size does not repeat its total. */
+async function hasWrongTotal(ask: Ask, whole: Page, one: Page | undefined, size: number, small: number): Promise<true | undefined> {
+  if (whole.total === undefined || one?.total === undefined || whole.total === one.total) return undefined;
+  const again = await ask(1, small);
+  return (again.total === one.total && (await ask(undefined, size)).total === whole.total) || undefined;
+}
