@@ -63,7 +63,7 @@ try {
     else await sleep(20);
   }
   phases.push(
-    await phase(daemon, (now) => now.sources[0]?.backfills?.length === 0 && now.sinks.every(({ lagRecords }) => lagRecords === 0)),
+    await phase(daemon, (now) => now.sources[0]?.backfills?.length === 0 && now.sinks.every(({ lagEntries }) => lagEntries === 0)),
   );
   const last = await snapshot();
   const source = last?.sources[0];

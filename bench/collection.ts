@@ -98,15 +98,15 @@ async function collectOnly(port: number): Promise<Row> {
 async function journalToFile(port: number): Promise<Row> {
   // The state of the previous run: the journal has every record, and the source needs no more
   // reads.
-  return measured('filled journal to file', port, true, (snapshot) => snapshot.sinks[0]?.lagRecords === 0, 'source-to-journal', true);
+  return measured('filled journal to file', port, true, (snapshot) => snapshot.sinks[0]?.lagEntries === 0, 'source-to-journal', true);
 }
 
 async function sourceToFile(port: number): Promise<Row> {
-  return measured('source to file', port, true, (snapshot) => reached(snapshot) && snapshot.sinks[0]?.lagRecords === 0);
+  return measured('source to file', port, true, (snapshot) => reached(snapshot) && snapshot.sinks[0]?.lagEntries === 0);
 }
 
 async function sourceToFileInTwoThreads(port: number): Promise<Row> {
-  const done = (snapshot: Snapshot): boolean => reached(snapshot) && snapshot.sinks[0]?.lagRecords === 0;
+  const done = (snapshot: Snapshot): boolean => reached(snapshot) && snapshot.sinks[0]?.lagEntries === 0;
   return measured('the same in two threads', port, true, done, undefined, false, 'auto');
 }
 

@@ -114,7 +114,7 @@ async function delivered({ start: startTarget }: Kind, port: number): Promise<Fl
   await using target = await startTarget(directory);
   const work = mkdtempSync(join(directory, 'daemon-'));
   cpSync(join(directory, 'filled', 'state'), join(work, 'state'), { recursive: true });
-  const result = await runDaemon(work, port, target.sink, (snapshot) => snapshot.sinks[0]?.lagRecords === 0);
+  const result = await runDaemon(work, port, target.sink, (snapshot) => snapshot.sinks[0]?.lagEntries === 0);
   await arrived(target);
   rmSync(work, { recursive: true });
   return result;

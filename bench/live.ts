@@ -170,8 +170,8 @@ try {
 /** All history is closed and delivered: what is left belongs to the last windows and polls. */
 function isCaughtUp(snapshot: Snapshot | undefined): boolean {
   const closedUntil = snapshot?.sources[0]?.closedUntil ?? 0;
-  const lagRecords = snapshot?.sinks[0]?.lagRecords ?? Infinity;
-  return closedUntil >= (Date.now() - lagSeconds * 1000) * 1000 && lagRecords <= 2 * pollSeconds * rate;
+  const lagEntries = snapshot?.sinks[0]?.lagEntries ?? Infinity;
+  return closedUntil >= (Date.now() - lagSeconds * 1000) * 1000 && lagEntries <= 2 * pollSeconds * rate;
 }
 
 /** When a record becomes visible, ms since 1970. */

@@ -89,7 +89,7 @@ async function measure(sources: number): Promise<Run> {
 function isDone({ sources, sinks }: Snapshot): boolean {
   const collected = sources.reduce((sum, source) => sum + source.collected, 0);
   const isProven = sources.every(({ closedUntil, windows }) => closedUntil >= (beginMs + seconds * 1000) * 1000 && windows.gap === 0);
-  return collected === records && isProven && sinks.every(({ lagRecords }) => lagRecords === 0);
+  return collected === records && isProven && sinks.every(({ lagEntries }) => lagEntries === 0);
 }
 
 function report(): void {

@@ -102,7 +102,7 @@ export class Backfiller {
           source,
           from: microsToIso(range.from),
           to: microsToIso(range.to),
-          closedUntil: microsToIso(range.closedUntil),
+          readUntil: microsToIso(range.closedUntil),
         });
       if (!journal.backfills(source).some(({ from }) => from === range.from)) {
         this.#paces.delete(range.from);

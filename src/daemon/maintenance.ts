@@ -38,7 +38,7 @@ export async function maintainJournal(
     if (clock.monotonic() < frontierAt) continue;
     frontierAt += frontierMs;
     for (const id of sources().filter((source) => journal.hasSource(source))) {
-      log.write('source.frontier', { source: id, frontier: microsToIso(journal.progress(id).frontier) });
+      log.write('source.complete_until', { source: id, completeUntil: microsToIso(journal.progress(id).frontier) });
     }
   }
 }

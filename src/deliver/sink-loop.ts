@@ -8,7 +8,7 @@ import type { OnDemandResult } from './send-queue.ts';
 type Awaitable<Value> = Value | Promise<Value>;
 
 /** The state of a loop. The journal determines the rest of the snapshot. */
-export type LoopView = Omit<SinkSnapshot, 'lagRecords' | 'lagSeconds' | 'deadLetters' | 'hasDelivered'>;
+export type LoopView = Omit<SinkSnapshot, 'lagEntries' | 'lagSeconds' | 'deadLetters' | 'hasDelivered'>;
 
 export interface SinkLoop {
   /** See Delivery.run. */

@@ -2,7 +2,7 @@
 import { WaybillError, messageOf } from '../errors.ts';
 
 const advice =
-  'keep the directory, check the disk, and start a new state with "start" at the old frontier (docs/operations.md, state_corrupt)';
+  'keep the directory, check the disk, and start a new state with "start" at the time until which it was complete (docs/operations.md, state_corrupt)';
 
 /** A `state_corrupt` error. `message` names the damaged part, or is SQLite's own. */
 export function damaged(message: string, cause?: unknown, directory?: string): WaybillError {

@@ -41,10 +41,10 @@ export function walBytes(db: Database): number {
  * transaction.
  */
 export function usedBytes(usedPages: number, db: Database, room: DiskBudget): number {
-  return usedPages * pageBytes + Math.max(room.walBytes, walBytes(db));
+  return usedPages * pageBytes + setAsideBytes(db, room);
 }
 
-/** The unused part of the WAL reserve. */
+/** The part of `usedBytes` for the WAL. It is no content: SQLite empties and reuses it. */
 export function setAsideBytes(db: Database, room: DiskBudget): number {
-  return Math.max(0, room.walBytes - walBytes(db));
+  return Math.max(room.walBytes, walBytes(db));
 }

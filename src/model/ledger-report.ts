@@ -54,8 +54,9 @@ export interface LedgerReportSource<Windows extends LedgerReportWindows = readon
   readonly state: string;
   /** Start of the ledger; null before the first response. */
   readonly startsAt: string | null;
-  readonly frontier: string | null;
-  readonly closedUntil: string | null;
+  /** Every earlier window is proven or accepted; every earlier window was read. */
+  readonly completeUntil: string | null;
+  readonly readUntil: string | null;
   /** Records in the windows below, and the late ones among them. */
   readonly collected: number;
   readonly late: number;

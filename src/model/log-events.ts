@@ -229,11 +229,11 @@ export const logEvents = {
     fields: 'source records',
     meaning: 'The first record since the daemon started was stored.',
   },
-  'source.frontier': {
+  'source.complete_until': {
     level: 'info',
     message: 'progress of the source',
-    fields: 'source frontier',
-    meaning: 'Every window before `frontier` is proven, or an operator accepted its gap. Written once an hour.',
+    fields: 'source completeUntil',
+    meaning: 'Every window before `completeUntil` is proven, or an operator accepted its gap. Written once an hour.',
   },
   'source.request_retried': {
     level: 'info',
@@ -523,7 +523,7 @@ export const logEvents = {
   'backfill.resumed': {
     level: 'info',
     message: 'backfill resumed',
-    fields: 'source from to closedUntil',
+    fields: 'source from to readUntil',
     meaning: 'A backfill continues after a restart.',
   },
   'backfill.completed': {

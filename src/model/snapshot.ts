@@ -93,7 +93,7 @@ export interface SinkSnapshot {
   readonly state: string;
   readonly trouble: string | undefined;
   readonly acknowledged: number;
-  readonly lagRecords: number;
+  readonly lagEntries: number;
   readonly lagSeconds: number;
   readonly deadLetters: number;
   readonly lastSuccess: Micros | undefined;
@@ -169,7 +169,7 @@ export interface Snapshot {
   readonly journal: {
     /** Used pages, and the reserve for the WAL; compare with `maxSize`. */
     readonly bytes: number;
-    /** The unused part of the WAL reserve that `bytes` includes. */
+    /** The part of `bytes` for the WAL. */
     readonly setAside?: number;
     readonly maxSize: number;
     readonly head: number;

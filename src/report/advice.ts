@@ -244,8 +244,8 @@ function diskIsFull({ directory }: Snapshot['journal']): Problem {
 
 function journalIsFull({ directory, bytes, maxSize }: Snapshot['journal'], sinks: Snapshot['sinks']): Problem {
   const [last] = sinks
-    .filter(({ state, lagRecords }) => state !== 'retired' && lagRecords > 0)
-    .toSorted((a, b) => b.lagRecords - a.lagRecords);
+    .filter(({ state, lagEntries }) => state !== 'retired' && lagEntries > 0)
+    .toSorted((a, b) => b.lagEntries - a.lagEntries);
   const fix = last === undefined ? '' : `fix sink ${last.id}, which lags most, or `;
   return {
     what: `Collection is paused: the journal in ${directory} uses ${size(bytes)} of journal.maxSize ${size(maxSize)}.`,

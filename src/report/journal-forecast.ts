@@ -18,9 +18,9 @@ const minSeconds = 600;
  */
 export function journalForecast({ journal, sinks }: Pick<Snapshot, 'journal' | 'sinks'>): JournalForecast | undefined {
   const { bytes, setAside = 0, maxSize, head, pruned = 0, paused } = journal;
-  const failing = sinks.filter(({ state, lagSeconds, lagRecords }) => growing.has(state) && lagSeconds >= minSeconds && lagRecords > 0);
-  const [slowest] = failing.toSorted((one, other) => other.lagRecords - one.lagRecords);
+  const failing = sinks.filter(({ state, lagSeconds, lagEntries }) => growing.has(state) && lagSeconds >= minSeconds && lagEntries > 0);
+  const [slowest] = failing.toSorted((one, other) => other.lagEntries - one.lagEntries);
   if (!slowest || maxSize === 0 || paused !== undefined || head <= pruned) return undefined;
-  const kept = slowest.lagRecords * ((bytes - setAside) / (head - pruned));
+  const kept = slowest.lagEntries * ((bytes - setAside) / (head - pruned));
   return { secondsUntilFull: Math.max(0, ((maxSize - setAside - kept) * slowest.lagSeconds) / kept), sink: slowest.id };
 }

@@ -86,7 +86,7 @@ export function isFailing({
 }
 
 /**
- * The bound of the alert WaybillFrontierLate. A healthy frontier lags about twice the close delay.
+ * The bound of the alert WaybillProofLate. A healthy frontier lags about twice the close delay.
  */
 export function isLate(source: SourceSnapshot, time: Micros, snapshot: Pick<Snapshot, 'now'>): boolean {
   return serverTime(source, snapshot) - time > (2 * source.closeDelaySeconds + 900) * 1e6;

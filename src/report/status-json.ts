@@ -60,10 +60,10 @@ function sourceJson(source: SourceSnapshot, snapshot: Snapshot) {
     state: sourceState(source, snapshot),
     message: held?.message ?? trouble ?? null,
     lastError: lastError ?? null,
-    frontier: instant(frontier),
-    closedUntil: instant(source.closedUntil),
+    completeUntil: instant(frontier),
+    readUntil: instant(source.closedUntil),
     polledUntil: instant(source.polledUntil),
-    /** Server time minus frontier. */
+    /** Server time minus `completeUntil`. */
     lagSeconds: begun(source) ? Math.max(0, (serverTime(source, snapshot) - frontier) / 1e6) : null,
     dueAfterSeconds: dueAfterSeconds(source.closeDelaySeconds),
     lastSuccess: optional(source.lastSuccess),
@@ -80,14 +80,14 @@ function sourceJson(source: SourceSnapshot, snapshot: Snapshot) {
 }
 
 function sinkJson(sink: SinkSnapshot, snapshot: Snapshot) {
-  const { id, type, acknowledged, lagRecords, lagSeconds, deadLetters, hasDelivered, timeStamp, replay } = sink;
+  const { id, type, acknowledged, lagEntries, lagSeconds, deadLetters, hasDelivered, timeStamp, replay } = sink;
   return {
     id,
     type,
     state: sinkState(sink, snapshot),
     message: sink.trouble ?? null,
     acknowledged,
-    lagRecords,
+    lagEntries,
     lagSeconds,
     deadLetters,
     /** Stays after a recovery: then `failedAttempts` is 0. */
@@ -113,7 +113,7 @@ function backfillJson({ from, to, closedUntil, state, records, order, perSecond,
   return {
     from: rfc3339(from),
     to: rfc3339(to),
-    closedUntil: rfc3339(closedUntil),
+    readUntil: rfc3339(closedUntil),
     state,
     records,
     expected: order.expected ?? null,

@@ -18,7 +18,9 @@ export function statusSummary(snapshot: Snapshot, tz = 'UTC'): string {
   const young = snapshot.now - snapshot.created < hour ? [`state created ${ago(snapshot.created, snapshot.now)}`] : [];
   const rejected = snapshot.rejected ? ['configuration rejected'] : [];
   const letters = snapshot.sinks.reduce((sum, sink) => sum + (sink.state === 'retired' ? 0 : sink.deadLetters), 0);
-  const dead = letters === 0 ? [] : [counted(letters, 'dead letter')];
+  const proven = statusCompleteness(snapshot)?.shortfalls.reduce((sum, one) => sum + one.deadLetters, 0) ?? 0;
+  const where = proven > 0 && proven < letters ? ` (${grouped(proven)} in proven windows)` : '';
+  const dead = letters === 0 ? [] : [`${counted(letters, 'dead letter')}${where}`];
   const replays = snapshot.sinks.some(({ replay }) => replay?.state === 'failed') ? ['a replay fails'] : [];
   for (const more of [[...young, ...rejected, ...replays, ...dead], [...young, ...rejected, ...replays], young, rejected, []]) {
     const line = heads.map((head) => [head, ...more].join(', ')).find(({ length }) => length <= maxLength);
@@ -108,16 +110,17 @@ function restWords(snapshot: Snapshot, found: Completeness, tz: string): string[
   return [`the rest is complete until ${time}${rest.delivered === false ? ', not all delivered' : ''}`, 'the rest is complete'];
 }
 
-function untilWords(
-  sources: readonly SourceSnapshot[],
-  { gaps, accepted, inDoubt, uncovered }: Completeness,
-  snapshot: Snapshot,
-  tz: string,
-): string[] {
+function untilWords(sources: readonly SourceSnapshot[], found: Completeness, snapshot: Snapshot, tz: string): string[] {
   const until = slowest(sources);
   if (!until) return ['nothing is proven'];
-  const isWhole = gaps + accepted + inDoubt === 0 && uncovered.every(({ from }) => from >= until.frontier);
-  return [`${isWhole ? 'complete until' : 'proven up to'} ${clockTime(until.frontier, serverTime(until, snapshot), tz)}`];
+  const { word, at } = reach(until, found);
+  return [`${word} ${clockTime(at, serverTime(until, snapshot), tz)}`];
+}
+
+/** With an accepted gap, a window in doubt or uncovered time before the frontier, it is no time of completeness. */
+function reach({ frontier, closedUntil }: SourceSnapshot, { accepted, inDoubt, uncovered }: Completeness): { word: string; at: Micros } {
+  const isComplete = accepted + inDoubt === 0 && uncovered.every(({ from }) => from >= frontier);
+  return isComplete ? { word: 'complete until', at: frontier } : { word: 'read until', at: closedUntil };
 }
 
 function slowest(sources: readonly SourceSnapshot[]): SourceSnapshot | undefined {
@@ -130,15 +133,17 @@ function completenessWords(snapshot: Snapshot, found: Completeness, tz: string):
   const long = summaryOf(quiet, tz);
   if (found.nothingDue || found.catchingUp) return [long];
   const at = slowest(snapshot.sources.filter(isUsed));
-  const short =
-    found.complete && found.delivered
-      ? long
-      : found.complete
-        ? `COMPLETE${found.soFar ? ' SO FAR' : ''}, NOT ALL DELIVERED: ${counted(found.shortfalls.length, 'sink')} behind`
-        : `INCOMPLETE: ${shortfall(found)}`;
-  const now = at && serverTime(at, snapshot);
-  const until = at && now !== undefined ? [`, proven up to ${clockTime(at.frontier, now, tz)}`] : [];
-  const age = at && now !== undefined && found.complete ? until.map((words) => `${words} (${ago(at.frontier, now)})`) : [];
+  const head = `COMPLETE${found.soFar ? ' SO FAR' : ''}`;
+  const short = !found.complete
+    ? `INCOMPLETE: ${shortfall(found)}`
+    : found.delivered === false
+      ? `${head}, NOT ALL DELIVERED: ${counted(found.shortfalls.length, 'sink')} behind`
+      : found.delivered
+        ? long
+        : `${head}; no sink answers for ${grouped(found.unanswered.windows)} of ${counted(found.windows, 'window')}`;
+  const reached = at && { ...reach(at, found), now: serverTime(at, snapshot) };
+  const until = reached ? [`, ${reached.word} ${clockTime(reached.at, reached.now, tz)}`] : [];
+  const age = reached && found.complete ? until.map((words) => `${words} (${ago(reached.at, reached.now)})`) : [];
   return [...[...age, ...until, ''].map((words) => `${long}${words}`), ...[...until, ''].map((words) => `${short}${words}`)];
 }
 

@@ -44,7 +44,7 @@ export function statusText(given: Snapshot, { color, tz, width }: StatusTextOpti
   const history = backfillLines(snapshot.sources, backfillsMax);
   // These lines are wrapped, not cut: their end is the time.
   const waits = waitLines(snapshot, tz).flatMap((line) => wrapped(line, width, Infinity, '  '));
-  const journal = wrapped(journalLine(snapshot), width, 2, '  ');
+  const journal = wrapped(journalLine(snapshot), width, 3, '  ');
   const notes = snapshot.sinks.flatMap((sink) => [...replayLine(sink), ...stampLine(sink, snapshot)]).slice(0, notesMax);
   const rest = [head, history, waits, journal, notes].reduce((sum, { length }) => sum + length, found.length === 0 ? 1 : problemLines);
   const rows = linesMax - rest - 6;
@@ -117,7 +117,9 @@ function gapsText({ windows: { gap, inDoubt } }: SourceSnapshot): string {
 }
 
 function seen({ delays }: SourceSnapshot): string {
-  return delays === undefined || samples(delays) === 0 ? '-' : [0.5, 0.99].map((share) => bound(seenWithin(delays, share))).join(', ');
+  return delays === undefined || samples(delays) === 0
+    ? '-'
+    : [0.5, 0.99].map((share) => bound(seenWithin(delays, share)).replace(/^\d/, '≤ $&')).join(', ');
 }
 
 /** Why the next window cannot be proven yet, and when it can be. */
@@ -146,7 +148,11 @@ function sinkLines(snapshot: Snapshot, found: readonly Problem[], maxLines: numb
       sink.type,
       sink.attempts === undefined || sink.attempts === 0 ? state : `${state}, ${counted(sink.attempts, 'attempt')}`,
       // Nothing is sent to a sink that is not configured.
-      !isUsed(sink) ? '-' : sink.lagRecords === 0 ? 'nothing' : `${grouped(sink.lagRecords)} (${span(sink.lagSeconds)})`,
+      !isUsed(sink)
+        ? '-'
+        : sink.lagEntries === 0
+          ? 'nothing'
+          : `${counted(sink.lagEntries, 'entry', 'entries')} (${span(sink.lagSeconds)})`,
       lastDelivery(sink, snapshot),
       grouped(sink.deadLetters),
     ];
@@ -210,6 +216,7 @@ function journalLine(snapshot: Snapshot): string {
   const paused = journal.paused === undefined ? '' : `, PAUSED: ${printable(journal.paused)}`;
   const forecast = journalForecast(snapshot);
   const full = forecast ? `, full in about ${span(forecast.secondsUntilFull)} unless ${forecast.sink} resumes` : '';
+  const records = snapshot.sources.reduce((sum, { collected }) => sum + collected, 0);
   const age = span((now - created) / 1e6);
-  return `JOURNAL  ${size(bytes - setAside)}${limit} used${aside}, ${counted(head, 'entry', 'entries')} in ${age}${full}${paused}  waybill ${version}`;
+  return `JOURNAL  ${size(bytes - setAside)}${limit} used${aside}, ${counted(records, 'record')} and ${counted(Math.max(0, head - records), 'ledger line')} in ${age}${full}${paused}  waybill ${version}`;
 }

@@ -77,11 +77,15 @@ export const metricTable = {
     note: 'A time in the future counts as 0. Records of a backfill, and records that an outage delayed, do not count.',
   },
   waybill_records_unexpected_total: { type: 'counter', labels: 'source tag', help: 'Records with unexpected content, by tag' },
-  waybill_frontier_timestamp_seconds: { type: 'gauge', labels: 'source', help: 'Time before which every window is proven or accepted' },
-  waybill_frontier_lag_seconds: {
+  waybill_complete_until_timestamp_seconds: {
     type: 'gauge',
     labels: 'source',
-    help: 'Time of the service minus the frontier',
+    help: 'Time before which every window is proven or accepted',
+  },
+  waybill_completeness_lag_seconds: {
+    type: 'gauge',
+    labels: 'source',
+    help: 'Time of the service minus waybill_complete_until_timestamp_seconds',
     note: 'Normally at most about twice `closeDelay`.',
   },
   waybill_source_close_delay_seconds: { type: 'gauge', labels: 'source', help: 'closeDelay: the age at which a window is closed' },
@@ -128,7 +132,7 @@ export const metricTable = {
     note: 'One sample for each batch: the delay of its oldest message.',
   },
   waybill_sink_retries_total: { type: 'counter', labels: 'sink', help: 'Failed attempts, each followed by a retry' },
-  waybill_sink_lag_records: { type: 'gauge', labels: 'sink', help: 'Journal entries not yet acknowledged by the sink' },
+  waybill_sink_lag_entries: { type: 'gauge', labels: 'sink', help: 'Journal entries not yet acknowledged by the sink' },
   waybill_sink_lag_seconds: { type: 'gauge', labels: 'sink', help: 'Age of the oldest journal entry not yet acknowledged by the sink' },
   waybill_sink_state: {
     type: 'gauge',

@@ -32,7 +32,7 @@ const many: Snapshot = snapshot({
       id: 'siem',
       state: 'retrying',
       attempts: 2,
-      lagRecords: 1_234,
+      lagEntries: 1_234,
       lagSeconds: 1_200,
       lastError: '503 <b>busy</b>',
       deadLetters: 3,

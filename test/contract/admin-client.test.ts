@@ -174,7 +174,7 @@ test('status and sinks list report a running daemon that does not respond, in pl
 
 test('status truncates no line if its output is not a terminal', async () => {
   const lastError = `connect ECONNREFUSED ${'word '.repeat(60)}end`;
-  const failing = sink({ state: 'retrying', lastError, attempts: 3, lagRecords: 7, lagSeconds: 700 });
+  const failing = sink({ state: 'retrying', lastError, attempts: 3, lagEntries: 7, lagSeconds: 700 });
   const server = createServer((_, response) => {
     response.end(JSON.stringify(snapshot({ sinks: [failing] })));
   }).listen(0, '127.0.0.1');

@@ -97,10 +97,10 @@ describe('responses', () => {
     expect(metrics).toMatchObject({ status: 200, body: 'waybill_gaps{source="production"} 0\n' });
     expect(metrics.headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
     expect(JSON.parse((await get(`${url}/status`)).body)).toMatchObject({
-      summary: 'COMPLETE SO FAR AND DELIVERED, proven up to 02:45 UTC (18 min ago)',
+      summary: 'COMPLETE SO FAR AND DELIVERED, complete until 02:45 UTC (18 min ago)',
       complete: true,
       delivered: true,
-      sources: [{ id: 'production', frontier: '2026-11-20T02:45:00Z' }],
+      sources: [{ id: 'production', completeUntil: '2026-11-20T02:45:00Z' }],
     });
     const ledger = await get(`${url}/ledger?source=production&from=-7d&by=month&format=csv`);
     expect(JSON.parse(ledger.body)).toEqual({ source: 'production', from: '-7d', by: 'month', format: 'csv' });

@@ -115,7 +115,7 @@ test(`${records} records and ${kills} kills: each record once, and the ledger ag
     const samples = (await service.truth()).slice(0, lateCount);
     await service.set({ rate: 5 });
     const reached = await until('a window of the present is proven', 180_000, async () => {
-      const at = Date.parse((await daemon.ledger()).sources[0]?.closedUntil ?? start);
+      const at = Date.parse((await daemon.ledger()).sources[0]?.readUntil ?? start);
       return at + lastRecountMs > Date.now() + 5_000 ? at : undefined;
     });
     await service.add(lateOnes(samples, reached - 500));

@@ -20,7 +20,7 @@ interface Listed {
   readonly source: string;
   readonly from: string;
   readonly to: string;
-  readonly closedUntil: string;
+  readonly readUntil: string;
   readonly state: string;
   readonly records: number;
 }
@@ -171,7 +171,7 @@ describe.concurrent('history', () => {
 
         const second = new Daemon(place);
         await second.logged('window.first_proven');
-        expect(await backfills(place)).toMatchObject([{ state: 'paused', closedUntil: begin, records: 0 }]);
+        expect(await backfills(place)).toMatchObject([{ state: 'paused', readUntil: begin, records: 0 }]);
         await json(place, 'backfill', 'resume', '--yes');
         // Progress to the end, as plain lines without a terminal.
         const rest = await waybill(place, 'backfill', '--source', 'production', '--from', begin, '--yes', '--reason', 'the rest');
@@ -221,7 +221,7 @@ describe.concurrent('history', () => {
         expect(Date.parse(ends)).toBeGreaterThan(Date.parse(begin));
         await done(daemon);
         if (Date.parse(ends) < Date.parse(start)) {
-          expect(await backfills(place)).toMatchObject([{ from: begin, to: ends, closedUntil: ends }]);
+          expect(await backfills(place)).toMatchObject([{ from: begin, to: ends, readUntil: ends }]);
           expect(await json(place, ...add)).toEqual({ added: [{ from: ends, to: start }] });
         }
         await done(daemon);
@@ -264,7 +264,7 @@ describe.concurrent('history', () => {
       expect(await json(place, ...accept, '--yes')).toMatchObject({ accepted: [{ from: one.from }] });
       expect((await waybill(place, ...accept, '--yes')).stderr).toMatch(/already accepted/);
       const ledger = await daemon.ledger();
-      expect(ledger.sources[0]?.frontier).toBe(one.to);
+      expect(ledger.sources[0]?.completeUntil).toBe(one.to);
       expect(ledger.sources[0]?.windows[0]).toMatchObject({ from: one.from, state: 'accepted' });
 
       // The service sends totals again: a retry is due at once, not after a minute.
@@ -275,7 +275,7 @@ describe.concurrent('history', () => {
       const open = (await gaps()).filter(({ state }) => state === 'gap');
       if (open[0]) await json(place, 'gaps', 'accept', '--all', '--reason', 'without a daemon', '--yes');
       const { code, ledger: after } = await readLedgerOf(place);
-      expect({ code, frontier: after.sources[0]?.frontier }).toEqual({ code: 3, frontier: after.sources[0]?.closedUntil });
+      expect({ code, completeUntil: after.sources[0]?.completeUntil }).toEqual({ code: 3, completeUntil: after.sources[0]?.readUntil });
       const text = await waybill(place, 'operations', 'list');
       expect(text.stdout).toMatch(/j\.doe +gaps accept +production +1 +done +outage, ticket 4711 +from /);
       expect((await operations(place)).slice(0, 2)).toMatchObject([

@@ -12,7 +12,7 @@ const count = Number(process.env['WAYBILL_E2E_SOURCES'] ?? 10);
 const startMs = 60_000;
 
 interface Status {
-  readonly sources: readonly { readonly id: string; readonly frontier: string | null; readonly lastError: string | null }[];
+  readonly sources: readonly { readonly id: string; readonly completeUntil: string | null; readonly lastError: string | null }[];
 }
 
 test(`${count} sources start within ${startMs / 1000} s; half of them share one budget and do not exceed it`, { timeout: 240_000 }, () =>
@@ -38,7 +38,7 @@ test(`${count} sources start within ${startMs / 1000} s; half of them share one 
       async () => {
         await pause(250);
         const { sources: found } = JSON.parse((await daemon.get('/status')).text) as Status;
-        const open = found.filter(({ frontier }) => frontier === null || Date.parse(frontier) <= Date.parse(start));
+        const open = found.filter(({ completeUntil }) => completeUntil === null || Date.parse(completeUntil) <= Date.parse(start));
         last = `${open.length} have none, such as ${JSON.stringify(open[0])}`;
         return found.length === count && open.length === 0 ? performance.now() - began : undefined;
       },
@@ -110,7 +110,7 @@ test(`${count} sources that share the default budget of one source collect withi
     expect(takenMs).toBeLessThan(startMs);
     // No window is proven before the clock of the service is known.
     const { sources: found } = JSON.parse((await daemon.get('/status')).text) as Status;
-    expect(found.every(({ frontier }) => frontier !== null && Date.parse(frontier) === Date.parse(start))).toBe(true);
+    expect(found.every(({ completeUntil }) => completeUntil !== null && Date.parse(completeUntil) === Date.parse(start))).toBe(true);
     expect(await daemon.stop()).toMatchObject({ code: 0 });
   }),
 );

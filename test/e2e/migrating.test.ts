@@ -27,8 +27,7 @@ test('Waybill starts at T, compare lists the records that the old collector lost
     await until(
       () => `windows closed until ${END}\n${daemon.words()}`,
       120_000,
-      async () =>
-        (await daemon.ledger()).sources.every(({ closedUntil }) => Date.parse(closedUntil) >= Date.parse(END)) ? true : undefined,
+      async () => ((await daemon.ledger()).sources.every(({ readUntil }) => Date.parse(readUntil) >= Date.parse(END)) ? true : undefined),
     );
     // Delivery may still be in progress when the last window is closed.
     let output = '';

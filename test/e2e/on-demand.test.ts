@@ -30,7 +30,7 @@ test('dead letters, replay and test events through the running daemon', { timeou
       const with480 = (maxBytes: number): string =>
         configure(place, [sourceOf(service, ago(90_000), quick)], [file, { ...syslog, maxBytes }]);
       interface Status {
-        readonly sinks: readonly { readonly id: string; readonly lagRecords: number; readonly deadLetters: number }[];
+        readonly sinks: readonly { readonly id: string; readonly lagEntries: number; readonly deadLetters: number }[];
       }
       const sinksOf = async (daemon: Daemon): Promise<Status['sinks']> => (JSON.parse((await daemon.get('/status')).text) as Status).sinks;
       const waybill = async (...args: string[]): Promise<string> => {

@@ -115,7 +115,7 @@ test('the report, a manual count of a day, and the comparison with a SIEM agree 
     const { code, ledger } = await readLedgerOf(place, '--require-final');
     const [source] = ledger.sources;
     if (!source) throw new Error('the ledger has no source');
-    const reached = source.closedUntil;
+    const reached = source.readUntil;
     const inWindows = truth.filter((record) => timeOf(record) < Date.parse(reached));
     expect([code, source.collected]).toEqual([0, inWindows.length]);
     const future = new Date(Date.parse(reached) + 3_600_000).toISOString();

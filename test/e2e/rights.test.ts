@@ -61,9 +61,9 @@ test('fields, rows, and the permission itself: the source is suspended, reported
       expect(await metric(/^waybill_source_state\{[^}]*state="suspended"[^}]*\} (\d)$/m)).toBe('1');
       expect(await metric(new RegExp(`^waybill_source_suspensions_total\\{[^}]*reason="${reason}"[^}]*\\} (\\d+)$`, 'm'))).toBe('1');
       // No window is closed during a suspension.
-      const reached = (await daemon.ledger()).sources[0]?.closedUntil;
+      const reached = (await daemon.ledger()).sources[0]?.readUntil;
       await pause(500);
-      expect((await daemon.ledger()).sources[0]?.closedUntil).toBe(reached);
+      expect((await daemon.ledger()).sources[0]?.readUntil).toBe(reached);
       await service.set({ permissions: 'full' });
       await daemon.ready(200);
     }
@@ -84,7 +84,7 @@ test('fields, rows, and the permission itself: the source is suspended, reported
             reason !== null ||
             records !== seconds.between(Date.parse(from) / 1000, Date.parse(to) / 1000),
         );
-        return Array.isArray(open) && open.length === 0 && Date.parse(source?.closedUntil ?? '') > end - 15_000 ? true : undefined;
+        return Array.isArray(open) && open.length === 0 && Date.parse(source?.readUntil ?? '') > end - 15_000 ? true : undefined;
       },
     );
     expect(await daemon.stop()).toMatchObject({ code: 0, signal: null });

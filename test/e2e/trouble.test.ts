@@ -158,8 +158,8 @@ describe.concurrent('trouble with the state', () => {
       inPlace('quota', async (place) => {
         const quota = 16 * 2 ** 20;
         interface Status {
-          readonly sinks: readonly { readonly lagRecords: number }[];
-          readonly sources: readonly { readonly closedUntil: string }[];
+          readonly sinks: readonly { readonly lagEntries: number }[];
+          readonly sources: readonly { readonly readUntil: string }[];
         }
 
         // Before the service creates its history, so that the ledger contains all of it.
@@ -182,8 +182,8 @@ describe.concurrent('trouble with the state', () => {
         expect(await first.logged('source.paused')).toMatchObject({ level: 'error' });
         const before = await ledgerOf(place);
         await pause(1_500);
-        expect((await ledgerOf(place)).ledger.sources[0]?.closedUntil, 'no window is closed in that time').toBe(
-          before.ledger.sources[0]?.closedUntil,
+        expect((await ledgerOf(place)).ledger.sources[0]?.readUntil, 'no window is closed in that time').toBe(
+          before.ledger.sources[0]?.readUntil,
         );
         expect(sizeOf(place)).toBeLessThanOrEqual(quota);
         const status = await place.waybill('status', '--config', 'waybill.yaml');
@@ -198,7 +198,7 @@ describe.concurrent('trouble with the state', () => {
           async () => {
             await pause(500);
             const { sinks, sources } = JSON.parse((await second.get('/status')).text) as Status;
-            return sinks[0]?.lagRecords === 0 && Date.parse(sources[0]?.closedUntil ?? '') > ended ? true : undefined;
+            return sinks[0]?.lagEntries === 0 && Date.parse(sources[0]?.readUntil ?? '') > ended ? true : undefined;
           },
         );
         await second.ready(200);

@@ -78,10 +78,10 @@ test('every record is stored once, despite faults of key, daemon and state', { t
       patient,
       async () => {
         const { sinks } = JSON.parse((await again.get('/status')).text) as {
-          sinks: readonly { acknowledged: number; lagRecords: number }[];
+          sinks: readonly { acknowledged: number; lagEntries: number }[];
         };
         const [found] = sinks;
-        return found !== undefined && found.acknowledged >= records && found.lagRecords === 0 ? true : undefined;
+        return found !== undefined && found.acknowledged >= records && found.lagEntries === 0 ? true : undefined;
       },
     );
     expect((await server.originals(stream)).sort()).toEqual(await all());

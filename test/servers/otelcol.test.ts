@@ -54,7 +54,7 @@ test('a collector receives the trace of a page, the trace of a batch and the met
       );
       demo.kill('SIGTERM');
       await ended;
-      for (const name of ['waybill_records_collected_total', 'waybill_events_delivered_total', 'waybill_frontier_lag_seconds'])
+      for (const name of ['waybill_records_collected_total', 'waybill_events_delivered_total', 'waybill_completeness_lag_seconds'])
         expect([...metrics]).toContain(name);
       expect(childrenOf(spans, 'collect page')).toEqual(expect.arrayContaining(['GET', 'append journal']));
       expect(childrenOf(spans, 'deliver batch')).toEqual(

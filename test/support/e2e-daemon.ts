@@ -26,8 +26,8 @@ export interface Ledger {
 
 export interface LedgerSource {
   readonly id: string;
-  readonly frontier: string;
-  readonly closedUntil: string;
+  readonly completeUntil: string;
+  readonly readUntil: string;
   readonly collected: number;
   readonly late: number;
   readonly windows: readonly LedgerWindow[];
@@ -208,7 +208,7 @@ export async function ledgerOf(place: Place, ...options: string[]): Promise<{ co
 /** The ledger up to the last closed window. The time after it is due soon, or overdue while no daemon runs, and would change the verdict. */
 export async function readLedgerOf(place: Place, ...options: string[]): Promise<{ code: number | null; ledger: Ledger }> {
   const { ledger } = await ledgerOf(place, ...options);
-  const reached = ledger.sources.map((source) => Date.parse(source.closedUntil));
+  const reached = ledger.sources.map((source) => Date.parse(source.readUntil));
   return ledgerOf(place, ...options, '--to', new Date(Math.min(...reached)).toISOString());
 }
 
@@ -216,7 +216,7 @@ export async function readLedgerOf(place: Place, ...options: string[]): Promise<
 interface Snapshot {
   /** `closedUntil` in µs since 1970; 0 before the start of the ledger. */
   readonly sources: readonly { readonly id: string; readonly closedUntil: number; readonly collected: number }[];
-  readonly sinks: readonly { readonly id: string; readonly lagRecords: number }[];
+  readonly sinks: readonly { readonly id: string; readonly lagEntries: number }[];
 }
 
 /**
@@ -235,7 +235,7 @@ export async function caughtUp(daemon: Daemon, service: Service, ms: number, exc
       const { sinks } = snapshot;
       const collected = snapshot.sources[0]?.collected;
       last = JSON.stringify({ visible, total, collected, sinks });
-      const isDone = sinks.every(({ id, lagRecords }) => lagRecords === 0 || except.includes(id));
+      const isDone = sinks.every(({ id, lagEntries }) => lagEntries === 0 || except.includes(id));
       return (visible === total && collected === total && isDone) || undefined;
     },
   );
@@ -267,8 +267,8 @@ export async function settled(
       });
       last = open
         .map(
-          ({ id, closedUntil, windows }) =>
-            `${id} closed until ${closedUntil}: ${JSON.stringify(windows.filter(({ state }) => state !== 'final').slice(0, 3))}`,
+          ({ id, readUntil, windows }) =>
+            `${id} closed until ${readUntil}: ${JSON.stringify(windows.filter(({ state }) => state !== 'final').slice(0, 3))}`,
         )
         .join('\n');
       if (open.length === 0) return true;

@@ -147,12 +147,12 @@ export function faultsOf(
       if (from <= seconds.last && (!complete || deadLetters !== 0)) faults.push(`window ${name} is not complete at ${sink}`);
     }
   }
-  if (secondOf(ledger.closedUntil) !== at)
-    faults.push(`the ledger reached ${ledger.closedUntil}, its windows ${new Date(at * 1000).toISOString()}`);
-  if (at <= seconds.last) faults.push(`the ledger ends at ${ledger.closedUntil}, before the last record`);
+  if (secondOf(ledger.readUntil) !== at)
+    faults.push(`the ledger reached ${ledger.readUntil}, its windows ${new Date(at * 1000).toISOString()}`);
+  if (at <= seconds.last) faults.push(`the ledger ends at ${ledger.readUntil}, before the last record`);
   const firstGap = ledger.windows.find(({ state }) => state === 'gap');
-  const frontier = firstGap?.from ?? ledger.closedUntil;
-  if (ledger.frontier !== frontier) faults.push(`the frontier is ${ledger.frontier}, not ${frontier}`);
+  const completeUntil = firstGap?.from ?? ledger.readUntil;
+  if (ledger.completeUntil !== completeUntil) faults.push(`it is complete until ${ledger.completeUntil}, not ${completeUntil}`);
   return faults.slice(0, 20);
 }
 

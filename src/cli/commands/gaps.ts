@@ -24,7 +24,7 @@ export const command = defineCommand({
   summary: 'lists the windows that could not be proven; retries or accepts them',
   description: `A gap is a window that is not proven. Waybill delivers the received records anyway, and retries the window at the time that "list" shows.
 
-Accept a gap that can never be proven: the frontier then moves past it. The ledger keeps the reason permanently, and "waybill ledger" still
+Accept a gap that can never be proven: "complete until" then moves past it. The ledger keeps the reason permanently, and "waybill ledger" still
 exits with 3. When a source is suspended because records are missing, accepting one window also accepts all others that shrank in the same event.`,
   subcommands: {
     list: subcommand({

@@ -109,7 +109,7 @@ function list(
         destination,
         since: since === 0 ? null : rfc3339(since),
         acknowledged,
-        lagRecords: lag,
+        lagEntries: lag,
         deadLetters,
         adopt: orders.adopt === true,
         reconcile: orders.reconcile === undefined ? null : rfc3339(orders.reconcile.from),

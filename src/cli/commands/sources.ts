@@ -50,7 +50,7 @@ async function list(values: StateValues & { readonly json: boolean }, io: Io): P
   const isConfigured = (id: string): boolean => settings.sources.some((source) => source.id === id);
   if (values.json) {
     const sources = known.map(({ id, state, startsAt, frontier, closedUntil, records }) => {
-      const times = { startsAt: rfc3339(startsAt), frontier: rfc3339(frontier), closedUntil: rfc3339(closedUntil) };
+      const times = { startsAt: rfc3339(startsAt), completeUntil: rfc3339(frontier), readUntil: rfc3339(closedUntil) };
       return { id, state, configured: isConfigured(id), ...times, records };
     });
     printJson(io, { sources });
@@ -61,7 +61,7 @@ async function list(values: StateValues & { readonly json: boolean }, io: Io): P
       // A frontier at the start of the live range has passed no window yet.
       ...[frontier > liveFrom ? rfc3339(frontier) : 'not yet', rfc3339(closedUntil), grouped(records)],
     ]);
-    printTable(io, ['SOURCE', 'STATE', 'CONFIGURED', 'STARTS AT', 'COMPLETE UNTIL', 'CLOSED UNTIL', right('RECORDS')], rows);
+    printTable(io, ['SOURCE', 'STATE', 'CONFIGURED', 'STARTS AT', 'COMPLETE UNTIL', 'READ UNTIL', right('RECORDS')], rows);
   }
   return 0;
 }

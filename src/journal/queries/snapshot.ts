@@ -169,7 +169,7 @@ function sinkSnapshots(db: Database, head: number, now: Micros, live: LiveFacts)
       lastError: undefined,
       ...view,
       replay: view?.replay ?? storedReplay(row),
-      lagRecords: lag,
+      lagEntries: lag,
       // A sink starts with `delivered` = `from_seq`. An acknowledgement may still be pending in memory.
       hasDelivered: row.delivered > row.from_seq || view?.lastSuccess !== undefined,
     };

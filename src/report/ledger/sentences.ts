@@ -178,13 +178,13 @@ export function unproven(
 }
 
 /** The time before which every window is proven or accepted, its age when the report was generated, and the time until which windows were read. */
-export function reach({ frontier, closedUntil }: LongLedgerReportSource, tz: string, generatedAt?: string): string {
-  if (frontier === null || Date.parse(frontier) <= 0) return 'not started';
+export function reach({ completeUntil, readUntil }: LongLedgerReportSource, tz: string, generatedAt?: string): string {
+  if (completeUntil === null || Date.parse(completeUntil) <= 0) return 'not started';
   const at = (time: string): string => `${local(time, tz)} ${tz}`;
-  const age = generatedAt === undefined ? '' : ` (${span((Date.parse(generatedAt) - Date.parse(frontier)) / 1_000)} before)`;
+  const age = generatedAt === undefined ? '' : ` (${span((Date.parse(generatedAt) - Date.parse(completeUntil)) / 1_000)} before)`;
   const read =
-    closedUntil === null || closedUntil === frontier ? '' : `, read until ${at(closedUntil)} (the windows between wait for a gap)`;
-  return `complete until ${at(frontier)}${age}${read}`;
+    readUntil === null || readUntil === completeUntil ? '' : `, read until ${at(readUntil)} (the windows between wait for a gap)`;
+  return `complete until ${at(completeUntil)}${age}${read}`;
 }
 
 /** Why a window may have been counted with more records than are in it. */

@@ -31,8 +31,8 @@ export function reportSource(windows: readonly LedgerReportWindow[], change: Par
       id: 'production',
       state: 'active',
       startsAt: '2026-11-19T22:15:00Z',
-      frontier: '2026-11-19T22:30:00Z',
-      closedUntil: '2026-11-19T22:30:00Z',
+      completeUntil: '2026-11-19T22:30:00Z',
+      readUntil: '2026-11-19T22:30:00Z',
     },
     ...{ collected, late: windows.reduce((sum, { late }) => sum + late, 0), lateDelays: noDelays },
     ...{ lifetime: { collected, inWindows: collected, outside: 0 }, covered: coveredBy(windows), sinks: [], suspensions: [] },
@@ -100,7 +100,7 @@ export const mixed: LedgerReport = reportOf(
         }),
       ],
       {
-        closedUntil: '2026-11-20T00:15:00Z',
+        readUntil: '2026-11-20T00:15:00Z',
         lateDelays: { longestSeconds: 22_320.5, within: { ...noDelays.within, '1h': 2, '1d': 1 } },
         lifetime: { collected: 5_000, inWindows: 1_431, outside: 3_569 },
         sinks: [

@@ -75,7 +75,7 @@ export function sink(change: Partial<SinkSnapshot> = {}): SinkSnapshot {
     state: 'active',
     trouble: undefined,
     acknowledged: 12_345,
-    lagRecords: 0,
+    lagEntries: 0,
     lagSeconds: 0,
     deadLetters: 0,
     lastSuccess: micros('2026-11-20T03:02:59Z'),

@@ -32,16 +32,16 @@ test('the lag is the age of the oldest unacknowledged entry', async () => {
   await append(rig.journal, 4, undefined, rig.clock.now());
   loop.run();
   await rig.clock.advance(1_000);
-  expect(shown(rig, loop)).toMatchObject({ acknowledged: 0, lagRecords: 6, lagSeconds: 5, state: 'active', lastSuccess: undefined });
+  expect(shown(rig, loop)).toMatchObject({ acknowledged: 0, lagEntries: 6, lagSeconds: 5, state: 'active', lastSuccess: undefined });
   await rig.clock.advance(10_000);
   expect(shown(rig, loop)).toMatchObject({
     acknowledged: 2,
-    lagRecords: 4,
+    lagEntries: 4,
     lagSeconds: 11,
     lastSuccess: (rig.clock.now() - 1_000) * 1000,
   });
   await rig.clock.advance(20_000);
-  expect(shown(rig, loop)).toMatchObject({ acknowledged: 6, lagRecords: 0, lagSeconds: 0 });
+  expect(shown(rig, loop)).toMatchObject({ acknowledged: 6, lagEntries: 0, lagSeconds: 0 });
 });
 
 test('the lag starts at the oldest waiting record, not at the last delivery', async () => {
@@ -51,7 +51,7 @@ test('the lag starts at the oldest waiting record, not at the last delivery', as
   await rig.clock.advance(86_400_000);
   await append(rig.journal, 1, undefined, rig.clock.now());
   await rig.clock.advance(3_000);
-  expect(shown(rig, loop)).toMatchObject({ lagRecords: 1, lagSeconds: 3 });
+  expect(shown(rig, loop)).toMatchObject({ lagEntries: 1, lagSeconds: 3 });
 });
 
 test('a sink with a filter lags only by entries that it has to send', async () => {
@@ -60,10 +60,10 @@ test('a sink with a filter lags only by entries that it has to send', async () =
   for (let minute = 0; minute < 5; minute += 1) {
     await append(rig.journal, 1, undefined, rig.clock.now());
     await rig.clock.advance(30_000);
-    expect(shown(rig, loop)).toMatchObject({ lagRecords: 0, lagSeconds: 0 });
+    expect(shown(rig, loop)).toMatchObject({ lagEntries: 0, lagSeconds: 0 });
     await append(rig.journal, 1, undefined, rig.clock.now());
     await rig.clock.advance(2_000);
-    expect(shown(rig, loop)).toMatchObject({ lagRecords: 1, lagSeconds: 2 });
+    expect(shown(rig, loop)).toMatchObject({ lagEntries: 1, lagSeconds: 2 });
     await rig.clock.advance(30_000);
   }
 });
@@ -76,11 +76,11 @@ test('a sink that was never opened lags by the age of its first waiting record',
   };
   loop.run();
   await rig.clock.advance(60_000);
-  expect(shown(rig, loop)).toMatchObject({ state: 'retrying', lagRecords: 0, lagSeconds: 0 });
+  expect(shown(rig, loop)).toMatchObject({ state: 'retrying', lagEntries: 0, lagSeconds: 0 });
   await append(rig.journal, 2, undefined, rig.clock.now());
   await rig.clock.advance(700_000);
   await append(rig.journal, 1, undefined, rig.clock.now());
-  expect(shown(rig, loop)).toMatchObject({ state: 'retrying', lagRecords: 3, lagSeconds: 700, hasDelivered: false });
+  expect(shown(rig, loop)).toMatchObject({ state: 'retrying', lagEntries: 3, lagSeconds: 700, hasDelivered: false });
 });
 
 test('after a restart, a sink that cannot be opened lags by the age of its first waiting record', async () => {
@@ -97,7 +97,7 @@ test('after a restart, a sink that cannot be opened lags by the age of its first
   };
   after.run();
   await rig.clock.advance(60_000);
-  expect(shown(rig, after)).toMatchObject({ state: 'retrying', acknowledged: 2, lagRecords: 1, lagSeconds: 900 });
+  expect(shown(rig, after)).toMatchObject({ state: 'retrying', acknowledged: 2, lagEntries: 1, lagSeconds: 900 });
 });
 
 test('a failing sink is active again when it reports that it has all entries', async () => {

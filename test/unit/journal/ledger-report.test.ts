@@ -143,7 +143,7 @@ test('every number of the report, counted a second time in the file and at the s
     // A period counts the records between its first and its last window, except those not counted yet.
     for (const { from, to, records } of periods) expect(Math.abs(within(from, to).length - records)).toBeLessThanOrEqual(unseen);
   }
-  const inNoWindow = raw.filter(({ time }) => time === undefined || time >= micros(found.closedUntil ?? '')).length;
+  const inNoWindow = raw.filter(({ time }) => time === undefined || time >= micros(found.readUntil ?? '')).length;
   expect(found.lifetime).toEqual({ collected: raw.length, inWindows: found.collected, outside: inNoWindow + unseen });
   expect(inNoWindow).toBe(3);
   const bounds = [hour, 6 * hour, day, 3 * day, 7 * day, 14 * day, 30 * day, Infinity];
@@ -232,7 +232,7 @@ test('a configured source without a window is named, and nothing after its start
     return [
       complete,
       final,
-      sources.map(({ id, startsAt: begins, frontier, windows }) => [id, begins === null, frontier === null, windows.length]),
+      sources.map(({ id, startsAt: begins, completeUntil, windows }) => [id, begins === null, completeUntil === null, windows.length]),
     ];
   };
   const both = [

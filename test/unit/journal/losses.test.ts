@@ -69,7 +69,9 @@ test('status and the report agree about a sink that lost records', async () => {
     const report = ledgerReport(journal.db, { now }, presentOf(snapshot));
     const { complete, delivered: isDelivered } = statusJson(snapshot);
     expect({ complete, delivered: isDelivered }).toEqual({ complete: report.complete, delivered: report.delivered });
-    expect(statusSummary(snapshot).startsWith(`${report.summary}, proven up to `)).toBe(true);
+    // The headline is shorter: without the reason of a loss.
+    const head = (summary: string): string => summary.split(/:|, complete until/)[0] ?? '';
+    expect(head(statusSummary(snapshot))).toBe(head(report.summary));
     return [report.summary, report.sources[0]?.sinks.map(({ id, windows, complete: all, lost }) => [id, windows, all, lost])];
   };
   expect(both()).toEqual([

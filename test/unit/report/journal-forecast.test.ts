@@ -9,7 +9,7 @@ const journal = (change: Partial<Snapshot['journal']> = {}): Snapshot['journal']
   ...{ bytes: 200 * mib, maxSize: 1_000 * mib, head: 3_000, pruned: 1_000, paused: undefined, directory: '/state' },
   ...change,
 });
-const blocked = sink({ state: 'blocked', lagRecords: 1_000, lagSeconds: 3_600 });
+const blocked = sink({ state: 'blocked', lagEntries: 1_000, lagSeconds: 3_600 });
 
 test('the free space is divided by the rate since the sink stopped', () => {
   // 2,000 entries take 200 MiB. 1,000 of them, 100 MiB, came within the hour; 900 MiB are left.
@@ -20,8 +20,8 @@ test('the free space is divided by the rate since the sink stopped', () => {
 });
 
 test('the slowest sink determines it, unless it delivers', () => {
-  const slow = { ...blocked, id: 'slow', state: 'retrying', lagRecords: 2_000, lagSeconds: 7_200 };
-  const busy = { ...blocked, id: 'busy', state: 'active', lagRecords: 2_900 };
+  const slow = { ...blocked, id: 'slow', state: 'retrying', lagEntries: 2_000, lagSeconds: 7_200 };
+  const busy = { ...blocked, id: 'busy', state: 'active', lagEntries: 2_900 };
   expect(journalForecast({ journal: journal(), sinks: [busy, blocked, slow] })).toEqual({ secondsUntilFull: 8 * 3_600, sink: 'slow' });
 });
 
@@ -29,7 +29,7 @@ test.each<[string, Partial<Snapshot['journal']>, object]>([
   ['no sink fails', {}, { state: 'active' }],
   ['no daemon runs', {}, { state: 'stopped' }],
   ['a sink has failed for minutes', {}, { lagSeconds: 599 }],
-  ['a failing sink lacks nothing', {}, { lagRecords: 0 }],
+  ['a failing sink lacks nothing', {}, { lagEntries: 0 }],
   ['collection is paused', { paused: 'journal_full' }, {}],
   ['the limit is unknown', { maxSize: 0 }, {}],
 ])('no forecast while %s', (_what, of, change) => {

@@ -222,7 +222,10 @@ test('if days replace many windows, the last line says so', () => {
 
 test('a proven window that changed since is marked', () => {
   const changed = [window('2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z', { reason: 'shrunk' })];
-  const text = ledgerText(reportOf([reportSource(changed, { id: 'a', frontier: null, closedUntil: null })]), { by: 'window', tz: 'UTC' });
+  const text = ledgerText(reportOf([reportSource(changed, { id: 'a', completeUntil: null, readUntil: null })]), {
+    by: 'window',
+    tz: 'UTC',
+  });
   expect(text).toContain('1 proven window changed later (reread, shrunk); see STATE.');
   expect(text).toContain('Source a: not started');
 });
@@ -256,7 +259,7 @@ test('uncovered time, suspensions and operations follow the windows, each on one
 });
 
 describe('without a window', () => {
-  const silent = reportSource([], { id: 'second', startsAt: null, frontier: null, closedUntil: null });
+  const silent = reportSource([], { id: 'second', startsAt: null, completeUntil: null, readUntil: null });
   const incomplete = { summary: 'INCOMPLETE: nothing is known of second: its ledger has not started', complete: false, final: false };
   const beside = reportOf([reportSource(windows.slice(0, 1)), silent], incomplete);
   const alone = reportOf([silent], incomplete);

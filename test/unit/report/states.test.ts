@@ -25,11 +25,11 @@ const ended = snapshot({ stopped: { since: now } });
 
 test.each<[string, Partial<SinkSnapshot>, string, boolean]>([
   ['that delivers', {}, 'active', false],
-  ['that failed twice in a row', { state: 'retrying', attempts: 2, lagSeconds: 500, lagRecords: 1 }, 'retrying', false],
+  ['that failed twice in a row', { state: 'retrying', attempts: 2, lagSeconds: 500, lagEntries: 1 }, 'retrying', false],
   ['that failed three times in a row', { state: 'retrying', attempts: 3 }, 'retrying', true],
   ['that never delivered and failed once', { hasDelivered: false, state: 'retrying', attempts: 1 }, 'retrying', true],
-  ['that never delivered while records wait for a minute', { hasDelivered: false, lagRecords: 1, lagSeconds: 60 }, 'retrying', true],
-  ['that never delivered, and has had less than a minute', { hasDelivered: false, lagRecords: 1, lagSeconds: 59.9 }, 'waiting', false],
+  ['that never delivered while records wait for a minute', { hasDelivered: false, lagEntries: 1, lagSeconds: 60 }, 'retrying', true],
+  ['that never delivered, and has had less than a minute', { hasDelivered: false, lagEntries: 1, lagSeconds: 59.9 }, 'waiting', false],
   ['that never delivered, and there is nothing to deliver', { hasDelivered: false }, 'waiting', false],
   ['that was retired', { hasDelivered: false, state: 'retired', attempts: 9 }, 'retired', false],
   ['that is blocked', { state: 'blocked' }, 'blocked', true],

@@ -18,7 +18,7 @@ function block(all: readonly string[], head: string): string[] {
 
 test('summary, sources, sinks, journal, and advice, in this order', () => {
   expect(lines({})).toEqual([
-    'COMPLETE SO FAR AND DELIVERED, proven up to 02:45 UTC (18 min ago)',
+    'COMPLETE SO FAR AND DELIVERED, complete until 02:45 UTC (18 min ago)',
     '',
     'SOURCE      STATE   COMPLETE UNTIL       LAST SUCCESS  RECORDS  LATE  GAPS',
     'production  active  02:45Z (18 min ago)  2 s ago        12,345     7     0',
@@ -26,7 +26,8 @@ test('summary, sources, sinks, journal, and advice, in this order', () => {
     'SINK  TYPE           STATE   LAG      LAST DELIVERY  DEAD LETTERS',
     'siem  elasticsearch  active  nothing  1 s ago                   0',
     '',
-    'JOURNAL  50 MiB of 10 GiB used, 12,345 entries in 19 d  waybill 0.1.0',
+    'JOURNAL  50 MiB of 10 GiB used, 12,345 records and 0 ledger lines in 19 d',
+    '  waybill 0.1.0',
     '',
     'Nothing to do.',
   ]);
@@ -37,7 +38,7 @@ test('the delay of records is shown next to a source once it is measured', () =>
   const all = lines({ sources: [source({ delays }), source({ id: 'new' })] }, { width: 120 });
   expect(block(all, 'SOURCE')).toEqual([
     'SOURCE      STATE   COMPLETE UNTIL       LAST SUCCESS  RECORDS  LATE  GAPS  DELAY p50, p99',
-    'production  active  02:45Z (18 min ago)  2 s ago        12,345     7     0  5 s, 30 s',
+    'production  active  02:45Z (18 min ago)  2 s ago        12,345     7     0  ≤ 5 s, ≤ 30 s',
     'new         active  02:45Z (18 min ago)  2 s ago        12,345     7     0  -',
   ]);
 });
@@ -46,7 +47,7 @@ test('every cell of a table is aligned with its head', () => {
   const all = lines(
     {
       sources: [source(), source({ id: 'a-name-of-twenty-four-let', state: 'suspended', collected: 1_204_311, lastSuccess: undefined })],
-      sinks: [sink({ lagRecords: 1_000_000, lagSeconds: 7_000 }), sink({ id: 'x', type: 'file', deadLetters: 12 })],
+      sinks: [sink({ lagEntries: 1_000_000, lagSeconds: 7_000 }), sink({ id: 'x', type: 'file', deadLetters: 12 })],
     },
     { width: 200 },
   );
@@ -108,7 +109,7 @@ test('the progress of a replay, and why it cannot read its archive', () => {
   expect(failed).toContain(
     'siem: replay from the archive evidence, failed after line 1,000, 900 records sent; last attempt: cannot read "checkpoint"',
   );
-  expect(failed[0]).toBe('COMPLETE SO FAR AND DELIVERED, proven up to 02:45 UTC (18 min ago), a replay fails');
+  expect(failed[0]).toBe('COMPLETE SO FAR AND DELIVERED, complete until 02:45 UTC (18 min ago), a replay fails');
   expect(failed.slice(-3)).toEqual([
     'Sink siem: the replay from the archive evidence failed after 900 records: cannot read "checkpoint".',
     'New records are delivered. The replay continues when the archive can be read; what the archive has lost is not sent.',
@@ -148,7 +149,7 @@ test.each<[string, Partial<Snapshot>, RegExp, RegExp, string]>([
     {
       journal: { bytes: 16_400_000, maxSize: 16_777_216, head: 1, paused: 'journal_full', directory: '/state' },
       sources: [source({ state: 'suspended' })],
-      sinks: [sink({ id: 'archive', lagRecords: 3 }), sink({ lagRecords: 40 }), sink({ id: 'old', state: 'retired', lagRecords: 99 })],
+      sinks: [sink({ id: 'archive', lagEntries: 3 }), sink({ lagEntries: 40 }), sink({ id: 'old', state: 'retired', lagEntries: 99 })],
     },
     /^Collection is paused: the journal in \/state uses 15\.6 MiB of journal\.maxSize 16 MiB\.$/,
     /^Nothing is lost while the service keeps its log\. Delivery continues\.$/,
@@ -300,17 +301,17 @@ function problemsOf(all: readonly string[]): string[][] {
 
 const refused = 'cannot reach "https://splunk.example:8088": connect ECONNREFUSED 192.0.2.7:8088';
 const failing = sink({
-  ...{ id: 'splunk', type: 'splunk-hec', state: 'retrying', attempts: 9, lagRecords: 349, lagSeconds: 64, lastError: refused },
+  ...{ id: 'splunk', type: 'splunk-hec', state: 'retrying', attempts: 9, lagEntries: 349, lagSeconds: 64, lastError: refused },
   ...{ lastSuccess: now - 73e6, failingSince: now - 73e6, nextAttempt: now + 34e6 },
 });
 
 test('a sink that failed three times in a row comes first, with its last error and its next attempt, and needs attention', () => {
   const all = lines({ sinks: [sink(), sink({ id: 'archive', deadLetters: 2 }), failing] }, { width: 100 });
   expect(block(all, 'SINK')).toEqual([
-    'SINK     TYPE           STATE                 LAG         LAST DELIVERY  DEAD LETTERS',
-    'splunk   splunk-hec     retrying, 9 attempts  349 (64 s)  73 s ago                  0',
-    'archive  elasticsearch  active                nothing     1 s ago                   2',
-    'siem     elasticsearch  active                nothing     1 s ago                   0',
+    'SINK     TYPE           STATE                 LAG                 LAST DELIVERY  DEAD LETTERS',
+    'splunk   splunk-hec     retrying, 9 attempts  349 entries (64 s)  73 s ago                  0',
+    'archive  elasticsearch  active                nothing             1 s ago                   2',
+    'siem     elasticsearch  active                nothing             1 s ago                   0',
   ]);
   expect(problemsOf(all)[0]?.join(' ').replace(/ +/g, ' ')).toBe(
     `Sink splunk has failed for 73 s (9 attempts): ${refused}. Next attempt in 34 s. ` +
@@ -384,7 +385,7 @@ test('a source without a proven window shows no time of completeness', () => {
   const gap = firstHour({ closedUntil: micros('2026-11-20T03:00:00Z'), windows });
   const all = lines({ sources: [{ ...gap, coverage: coverage({ startsAt: gap.frontier, liveFrom: gap.frontier, read: [], windows }) }] });
   expect(block(all, 'SOURCE')[1]).toContain('not yet');
-  expect(all[0]).not.toContain('proven up to');
+  expect(all[0]).not.toContain('complete until');
 });
 
 test('while the clock of the service is measured, a line says how long, and when the next window can be proven', () => {
@@ -417,7 +418,7 @@ test('at 80 columns a column that does not fit is omitted, and the journal is wr
   });
   expect(all.join('\n')).not.toMatch(/DELAY|…/);
   expect(block(all, 'JOURNAL').join(' ').replace(/ +/g, ' ')).toBe(
-    'JOURNAL 205 KiB of 10 GiB used (62.5 MiB more reserved), 1,234,567 entries in 19 d, PAUSED: journal_full: 97 % of it are used waybill 0.1.0',
+    'JOURNAL 205 KiB of 10 GiB used (62.5 MiB more reserved), 12,345 records and 1,222,222 ledger lines in 19 d, PAUSED: journal_full: 97 % of it are used waybill 0.1.0',
   );
 });
 
@@ -430,13 +431,13 @@ test('texts of a server cannot control the terminal or add lines', () => {
 test('colour only on request, and only for the summary', () => {
   expect(statusText(snapshot(), plain)).not.toContain('\u001b');
   const [summary, ...rest] = statusText(snapshot(), { ...plain, color: true }).split('\n');
-  expect(summary).toBe('\u001b[32;1mCOMPLETE SO FAR AND DELIVERED, proven up to 02:45 UTC (18 min ago)\u001b[0m');
+  expect(summary).toBe('\u001b[32;1mCOMPLETE SO FAR AND DELIVERED, complete until 02:45 UTC (18 min ago)\u001b[0m');
   expect(rest.join('')).not.toContain('\u001b');
 });
 
 test('in another zone the head of the column names it', () => {
   const all = lines({}, { tz: 'America/New_York', width: 120 });
-  expect(all[0]).toBe('COMPLETE SO FAR AND DELIVERED, proven up to 21:45 America/New_York (18 min ago)');
+  expect(all[0]).toBe('COMPLETE SO FAR AND DELIVERED, complete until 21:45 America/New_York (18 min ago)');
   expect(block(all, 'SOURCE')[0]).toContain('COMPLETE UNTIL (America/New_York)');
   expect(block(all, 'SOURCE')[1]).toContain('  21:45 (18 min ago)  ');
 });
@@ -468,6 +469,8 @@ test('a service clock hours behind is reported: the present cannot be proven', (
 
 test('the journal line states when it is full, and the sink that keeps it growing', () => {
   const journal = { bytes: 200 * 2 ** 20, maxSize: 1_000 * 2 ** 20, head: 3_000, pruned: 1_000, paused: undefined, directory: '/s' };
-  const all = lines({ journal, sinks: [sink({ state: 'blocked', lagRecords: 1_000, lagSeconds: 3_600 })] });
-  expect(block(all, 'JOURNAL').join(' ').replace(/ +/g, ' ')).toMatch(/entries in 19 d, full in about 9 h unless siem resumes waybill/);
+  const all = lines({ journal, sinks: [sink({ state: 'blocked', lagEntries: 1_000, lagSeconds: 3_600 })] });
+  expect(block(all, 'JOURNAL').join(' ').replace(/ +/g, ' ')).toMatch(
+    /records and 0 ledger lines in 19 d, full in about 9 h unless siem resumes waybill/,
+  );
 });

@@ -18,7 +18,7 @@ const begins = source({
   ...{ id: 'test', frontier: three, closedUntil: three },
   coverage: coverage({ startsAt: three, liveFrom: three, read: [], windows: none }),
 });
-const well = 'COMPLETE SO FAR AND DELIVERED, proven up to 02:45 UTC (18 min ago)';
+const well = 'COMPLETE SO FAR AND DELIVERED, complete until 02:45 UTC (18 min ago)';
 
 // now is 03:03:00 UTC here and 03:03:01 at the service; time before 02:18:00 is due.
 test.each<[string, Partial<Snapshot>, string]>([
@@ -33,7 +33,7 @@ test.each<[string, Partial<Snapshot>, string]>([
   [
     'an unconfigured sink',
     { sinks: [sink({ state: 'unconfigured' })] },
-    'COMPLETE SO FAR AND DELIVERED, proven up to 02:45 UTC (18 min ago)',
+    'COMPLETE SO FAR AND DELIVERED, complete until 02:45 UTC (18 min ago)',
   ],
   [
     'a blocked sink before the first proof',
@@ -66,7 +66,7 @@ test.each<[string, Partial<Snapshot>, string]>([
   [
     'the oldest frontier of several sources counts',
     { sources: [source(), readTo('02:30:00', { id: 'b' })] },
-    'COMPLETE SO FAR AND DELIVERED, proven up to 02:30 UTC (33 min ago)',
+    'COMPLETE SO FAR AND DELIVERED, complete until 02:30 UTC (33 min ago)',
   ],
   [
     'a gap',
@@ -75,12 +75,12 @@ test.each<[string, Partial<Snapshot>, string]>([
         readTo('02:45:00', { frontier: micros('2026-11-19T23:45:00Z'), coverage: coverage({ windows: { ...none, all: 4, gap: 1 } }) }),
       ],
     },
-    'INCOMPLETE: 1 gap, proven up to 2026-11-19 23:45 UTC',
+    'INCOMPLETE: 1 gap, complete until 2026-11-19 23:45 UTC',
   ],
   [
     'an accepted gap is never forgotten',
     { sources: [source({ coverage: coverage({ windows: { ...none, all: 4, accepted: 2 } }) })] },
-    'INCOMPLETE: 2 accepted gaps, proven up to 02:45 UTC',
+    'INCOMPLETE: 2 accepted gaps, read until 02:45 UTC',
   ],
   [
     'collection is suspended',
@@ -97,7 +97,11 @@ test.each<[string, Partial<Snapshot>, string]>([
     { sources: [readTo('02:17:59')] },
     'INCOMPLETE: not covered: 2026-11-20 02:17:59–02:18 UTC, collection is behind',
   ],
-  ['the last second before that', { sources: [readTo('02:18:00')] }, 'COMPLETE SO FAR AND DELIVERED, proven up to 02:18 UTC (45 min ago)'],
+  [
+    'the last second before that',
+    { sources: [readTo('02:18:00')] },
+    'COMPLETE SO FAR AND DELIVERED, complete until 02:18 UTC (45 min ago)',
+  ],
   [
     'a daemon that stopped a while ago',
     { stopped: { since: micros('2026-11-20T02:50:30Z') }, sources: [source({ trouble: 'the daemon does not run' })] },
@@ -124,11 +128,11 @@ test.each<[string, Partial<Snapshot>, string]>([
     { sources: [{ ...begins, frontier: 0, closedUntil: 0, polledUntil: 0, lastSuccess: undefined, coverage: undefined }] },
     'INCOMPLETE: nothing is proven; nothing is known of test: its ledger has not started',
   ],
-  ['a source that is added later', { sources: [source(), begins] }, 'COMPLETE SO FAR AND DELIVERED, proven up to 02:45 UTC (18 min ago)'],
+  ['a source that is added later', { sources: [source(), begins] }, 'COMPLETE SO FAR AND DELIVERED, complete until 02:45 UTC (18 min ago)'],
   [
     'a state as old as 59 minutes',
     { created: micros('2026-11-20T02:04:00Z') },
-    'COMPLETE SO FAR AND DELIVERED, proven up to 02:45 UTC, state created 59 min ago',
+    'COMPLETE SO FAR AND DELIVERED, complete until 02:45 UTC, state created 59 min ago',
   ],
   ['a state of an hour', { created: now - 3_600_000_000 }, well],
   [
@@ -145,7 +149,7 @@ test.each<[string, Partial<Snapshot>, string]>([
   [
     'an unconfigured source owes its time as in the report',
     { sources: [source(), readTo('00:00:00', { id: 'old', state: 'unconfigured' })] },
-    'INCOMPLETE: 1 range not covered, proven up to 02:45 UTC',
+    'INCOMPLETE: 1 range not covered, read until 02:45 UTC',
   ],
   [
     'a retired source owes the time up to its retirement',
@@ -167,14 +171,14 @@ test.each<[string, Partial<Snapshot>, string]>([
         }),
       ],
     },
-    'INCOMPLETE: nothing is proven, 1 range not covered, proven up to 00:00 UTC',
+    'INCOMPLETE: nothing is proven, 1 range not covered, read until 02:00 UTC',
   ],
 ])('%s', (_, change, sentence) => {
   expect(statusSummary(snapshot(change))).toBe(sentence);
 });
 
 test('in another zone the time is in that zone, which is named', () => {
-  expect(statusSummary(snapshot(), 'Asia/Kolkata')).toBe('COMPLETE SO FAR AND DELIVERED, proven up to 08:15 Asia/Kolkata (18 min ago)');
+  expect(statusSummary(snapshot(), 'Asia/Kolkata')).toBe('COMPLETE SO FAR AND DELIVERED, complete until 08:15 Asia/Kolkata (18 min ago)');
 });
 
 test('the first window is as wide as the close delay, within 10 s and 1 h', () => {
@@ -192,7 +196,7 @@ test('status as JSON has exactly the shape of the contract', () => {
       source({ id: 'new', frontier: 0, closedUntil: 0, polledUntil: 0, coverage: undefined }),
     ],
     sinks: [
-      sink({ lagRecords: 3, lagSeconds: 1.5, deadLetters: 2, attempts: 2, failingSince: now - 60e6, nextAttempt: now + 1e6 }),
+      sink({ lagEntries: 3, lagSeconds: 1.5, deadLetters: 2, attempts: 2, failingSince: now - 60e6, nextAttempt: now + 1e6 }),
       sink({ replay: replay({ state: 'stopped', skipped: 36 }) }),
     ],
     stopped: { since: now },
@@ -219,8 +223,8 @@ test('status as JSON has exactly the shape of the contract', () => {
         id: 'production',
         ...{ state: 'stopped', message: null, failingSince: null, nextAttempt: null, inDoubt: 0 },
         ...{ dueAfterSeconds: 2_700, lastSuccess: '2026-11-20T03:02:58Z', records: 12_345, late: 7, recountsOverdue: 0 },
-        frontier: '2026-11-20T02:45:00Z',
-        closedUntil: '2026-11-20T02:45:00Z',
+        completeUntil: '2026-11-20T02:45:00Z',
+        readUntil: '2026-11-20T02:45:00Z',
         polledUntil: '2026-11-20T03:02:55.25Z',
         lagSeconds: 1_081,
         gaps: 0,
@@ -230,7 +234,7 @@ test('status as JSON has exactly the shape of the contract', () => {
       },
       {
         ...{ id: 'new', state: 'stopped', message: null, failingSince: null, nextAttempt: null, inDoubt: 0, lastError: null },
-        ...{ frontier: null, closedUntil: null, polledUntil: null, lagSeconds: null, gaps: 0 },
+        ...{ completeUntil: null, readUntil: null, polledUntil: null, lagSeconds: null, gaps: 0 },
         ...{ dueAfterSeconds: 2_700, lastSuccess: '2026-11-20T03:02:58Z', records: 12_345, late: 7, recountsOverdue: 0 },
         delays: { records: 0, p50: null, p90: null, p99: null, p999: null },
       },
@@ -241,7 +245,7 @@ test('status as JSON has exactly the shape of the contract', () => {
         type: 'elasticsearch',
         ...{ state: 'stopped', message: null, lastSuccess: '2026-11-20T03:02:59Z', recoveredAt: null },
         acknowledged: 12_345,
-        lagRecords: 3,
+        lagEntries: 3,
         lagSeconds: 1.5,
         deadLetters: 2,
         lastError: null,
@@ -311,7 +315,7 @@ describe('the headline', () => {
     [
       'says that the configuration on disk is rejected',
       { rejected: { since, problems: ['a', 'b'] } },
-      'COMPLETE SO FAR AND DELIVERED, proven up to 02:45 UTC (18 min ago), configuration rejected',
+      'COMPLETE SO FAR AND DELIVERED, complete until 02:45 UTC, configuration rejected',
     ],
   ])('%s', (_, change, line) => {
     expect(statusSummary(snapshot(change))).toBe(line);

@@ -93,13 +93,13 @@ test('gauges show the snapshot at the time of the scrape', async () => {
     sources: [
       source({ state: 'suspended', windows: windowStates({ gap: 2, accepted: 1, inDoubt: 4 }), serverNow: micros('2026-11-20T03:05:00Z') }),
     ],
-    sinks: [sink({ state: 'blocked', lagRecords: 90, lagSeconds: 61.5, deadLetters: 3 })],
+    sinks: [sink({ state: 'blocked', lagEntries: 90, lagSeconds: 61.5, deadLetters: 3 })],
     journal: { bytes: 9, maxSize: 10, head: 5, paused: 'journal_full: 97 % of 10 B are used', directory: '/state' },
   });
   bind(() => present);
   const first = parseExposition(await text());
-  expect(value(first, 'waybill_frontier_timestamp_seconds', { source: 'production' })).toBe(1_795_142_700);
-  expect(value(first, 'waybill_frontier_lag_seconds', { source: 'production' })).toBe(20 * 60);
+  expect(value(first, 'waybill_complete_until_timestamp_seconds', { source: 'production' })).toBe(1_795_142_700);
+  expect(value(first, 'waybill_completeness_lag_seconds', { source: 'production' })).toBe(20 * 60);
   expect(value(first, 'waybill_source_state', { source: 'production', state: 'suspended' })).toBe(1);
   expect(value(first, 'waybill_source_state', { source: 'production', state: 'active' })).toBe(0);
   expect(value(first, 'waybill_windows', { source: 'production', state: 'accepted' })).toBe(1);

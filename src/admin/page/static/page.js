@@ -197,13 +197,13 @@ function tile(name, value, more, tone = '', others = []) {
 /** @param {OverviewJson} overview */
 function tiles({ sources, sinks, journal, delivered, lacking, complete, firstProof, problems, today, nextCertificateEnd }) {
   const polled = sources.filter(({ state }) => state !== 'retired' && state !== 'unconfigured');
-  const known = polled.filter(({ frontier, strip }) => frontier !== null && strip !== '');
+  const known = polled.filter(({ completeUntil, strip }) => completeUntil !== null && strip !== '');
   const oldest = known.toSorted((a, b) => (b.lagSeconds ?? 0) - (a.lagSeconds ?? 0))[0];
-  const until = oldest?.frontier
+  const until = oldest?.completeUntil
     ? tile(
-        // The time before the frontier may contain accepted gaps and windows in doubt.
+        // The time before this may contain accepted gaps and windows in doubt.
         complete ? 'Complete until' : 'Proven up to',
-        `${clock(Date.parse(oldest.frontier), now())} UTC`,
+        `${clock(Date.parse(oldest.completeUntil), now())} UTC`,
         `${span(oldest.lagSeconds ?? 0)} ago${polled.length > 1 ? `; slowest: ${oldest.id}` : ''}`,
         complete ? 'good' : '',
       )
@@ -217,12 +217,12 @@ function tiles({ sources, sinks, journal, delivered, lacking, complete, firstPro
     .flatMap(({ lastSuccess }) => lastSuccess ?? [])
     .sort()
     .at(-1);
-  const waiting = Math.max(0, ...active.map(({ lagRecords }) => lagRecords));
+  const waiting = Math.max(0, ...active.map(({ lagEntries }) => lagEntries));
   // A sink that has everything proven can fail nevertheless: newer records wait for it.
-  const failing = active.filter(({ state, lagRecords }) => isBad(state) && lagRecords > 0).map(({ id }) => id);
+  const failing = active.filter(({ state, lagEntries }) => isBad(state) && lagEntries > 0).map(({ id }) => id);
   const last = newest === undefined ? 'no delivery since the start' : `last delivery ${span((now() - Date.parse(newest)) / 1000)} ago`;
   const behind = delivered ? failing : lacking;
-  const more = behind.length === 0 || waiting === 0 ? last : `${behind.join(', ')}: ${counted(waiting, 'record')} to deliver`;
+  const more = behind.length === 0 || waiting === 0 ? last : `${behind.join(', ')}: ${counted(waiting, 'entry', 'entries')} to deliver`;
   const delivery =
     active.length === 0
       ? tile('Delivered', 'no sink', '')

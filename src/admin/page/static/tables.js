@@ -77,12 +77,12 @@ function stripOf(strip) {
 export function sourcesTable(sources, now, chosen) {
   if (sources.length === 0) return html('p', { class: 'empty' }, 'No source.');
   const rows = sources.slice(0, maxRows).flatMap((source) => {
-    const { id, state, message, lastError, frontier, lagSeconds, lastSuccess, records, late, gaps, inDoubt, nextAttempt } = source;
+    const { id, state, message, lastError, completeUntil, lagSeconds, lastSuccess, records, late, gaps, inDoubt, nextAttempt } = source;
     const isDoubled = message !== null && lastError !== null && message.includes(lastError);
     const until =
-      frontier === null || lagSeconds === null || source.strip === ''
+      completeUntil === null || lagSeconds === null || source.strip === ''
         ? 'nothing proven yet'
-        : `${clock(Date.parse(frontier), now)} (${span(lagSeconds)} ago)`;
+        : `${clock(Date.parse(completeUntil), now)} (${span(lagSeconds)} ago)`;
     const errors = isBad(state) ? [message, isDoubled ? null : lastError, nextIn(nextAttempt, now)].filter((text) => text !== null) : [];
     const row = html(
       'tr',
@@ -119,7 +119,7 @@ export function sourcesTable(sources, now, chosen) {
 export function sinksTable(sinks, now) {
   if (sinks.length === 0) return html('p', { class: 'empty' }, 'No sink.');
   const rows = sinks.slice(0, maxRows).flatMap((sink) => {
-    const { id, type, state, message, lastError, failedAttempts, nextAttempt, lagRecords, lagSeconds, recoveredAt } = sink;
+    const { id, type, state, message, lastError, failedAttempts, nextAttempt, lagEntries, lagSeconds, recoveredAt } = sink;
     const { lastSuccess, hasDelivered, deadLetters } = sink;
     const isOver = state === 'retired' || state === 'unconfigured';
     const tries = failedAttempts ? `${counted(failedAttempts, 'attempt')} failed.` : null;
@@ -137,7 +137,7 @@ export function sinksTable(sinks, now) {
       {},
       html('th', { scope: 'row', title: id }, id, ' ', html('small', { class: 'type' }, type)),
       cell('State', [badge(state)]),
-      cell('Lag', isOver ? '–' : lagRecords === 0 ? 'nothing waits' : `${counted(lagRecords, 'entry', 'entries')} (${span(lagSeconds)})`),
+      cell('Lag', isOver ? '–' : lagEntries === 0 ? 'nothing waits' : `${counted(lagEntries, 'entry', 'entries')} (${span(lagSeconds)})`),
       cell('Rate', perSecond(sink.recordsPerSecond), true),
       cell('Last delivery', delivery),
       cell('Last error', resolved.length > 0 ? resolved : isBad(state) ? 'below' : 'none'),

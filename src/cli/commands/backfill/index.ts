@@ -202,7 +202,7 @@ function progressJson(each: BackfillProgress): object {
   return {
     from: rfc3339(from),
     to: rfc3339(to),
-    closedUntil: rfc3339(closedUntil),
+    readUntil: rfc3339(closedUntil),
     state,
     windows,
     records,
