@@ -62,6 +62,18 @@ otelcol() {
   rm -rf "$folder" && mv "$work" "$folder"
 }
 
+# The CEF parser of Graylog, and a program that reads lines with it.
+cef_parser() {
+  local folder=$cache/cef-parser-0.0.1.10 work
+  [ ! -d "$folder" ] || return 0
+  maven
+  command -v javac >/dev/null || packages default-jdk-headless
+  work=$(mktemp -d "$cache/unpacking.XXXXXX")
+  mvn -q -B -f "$here/graylog/pom.xml" dependency:copy-dependencies -DoutputDirectory="$work/lib"
+  javac --release 11 -d "$work/classes" -cp "$work/lib/*" "$here/graylog/CefLines.java"
+  mv "$work" "$folder"
+}
+
 # A client of C2SP logs, built from c2sp-client/go.mod: about 40 s of CPU.
 c2sp_client() {
   local folder=$cache/c2sp-client-1.0.0 work
@@ -128,6 +140,7 @@ for name in "$@"; do
       ;;
     elasticsearch-8) POM=8.19.5 java_server elasticsearch 8.19.5 "$here/elasticsearch/node" ;;
     opensearch) POM=opensearch-3.8.0 java_server opensearch 3.8.0 "$here/elasticsearch/opensearch" ;;
+    cef-parser) cef_parser ;;
     otelcol) otelcol ;;
     sigma) sigma ;;
     appinspect) appinspect ;;
