@@ -16,6 +16,8 @@ interface ConnectionSettings {
   readonly setting: string;
   /** `https:`, or `http:` on a loopback address. */
   readonly url: string;
+  /** The setting of `url`, for messages; default none. */
+  readonly urlSetting?: string;
   readonly tls?: TlsSettings | undefined;
   /** The top-level `tls.ca`, trusted in addition to the built-in roots unless `tls.ca` is set. */
   readonly sharedCa?: Pem | undefined;
@@ -102,8 +104,14 @@ export class Connection implements AsyncDisposable {
     return (
       this.#trust.explain(thrown, this.#target.hostname, this.#peer, Date.now()) ??
       this.#trust.explain(this.#ended, this.#target.hostname, this.#peer, Date.now()) ??
-      new WaybillError('source_unreachable', `cannot reach "${this.#target.origin}": ${messageOf(thrown)}`, { cause: thrown })
+      this.unreachable(thrown)
     );
+  }
+
+  /** @param cause  why there is no response; a text, or an error that becomes the cause */
+  unreachable(cause: unknown): WaybillError {
+    const see = this.#settings.urlSetting === undefined ? '' : `; see ${this.#settings.urlSetting}`;
+    return new WaybillError('source_unreachable', `cannot reach "${this.#target.origin}": ${messageOf(cause)}${see}`, { cause });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -163,7 +171,7 @@ export class Connection implements AsyncDisposable {
       const fail = (cause: unknown) => {
         done();
         const reason = this.#trust.explain(cause, this.#target.hostname, peer, Date.now());
-        reject(reason ?? new WaybillError('source_unreachable', `cannot reach "${this.#target.origin}": ${messageOf(cause)}`, { cause }));
+        reject(reason ?? this.unreachable(cause));
       };
       const closed = () => fail(new Error('connection closed'));
       socket.once('error', fail).once('close', closed);

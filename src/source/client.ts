@@ -84,9 +84,21 @@ class HttpSource implements ServiceSource {
     this.#requestAttributes = requestAttributes(settings);
     const { auth, tls, proxy, requests } = settings;
     const shared = { proxy, sharedCa: context.ca, timeoutMs: Math.min(requests.timeout, 10_000) };
-    this.#service = new Connection({ setting: this.#setting, url: settings.baseUrl, tls, ...shared });
+    this.#service = new Connection({
+      setting: this.#setting,
+      url: settings.baseUrl,
+      urlSetting: `${this.#setting}.baseUrl`,
+      tls,
+      ...shared,
+    });
     const trusting = auth.tls === undefined ? this.#setting : `${this.#setting}.auth`;
-    this.#login = new Connection({ setting: trusting, url: auth.authUrl, tls: auth.tls ?? tls, ...shared });
+    this.#login = new Connection({
+      setting: trusting,
+      url: auth.authUrl,
+      urlSetting: `${this.#setting}.auth.authUrl`,
+      tls: auth.tls ?? tls,
+      ...shared,
+    });
     this.#tokens = new TokenStore(settings.id, auth, this.#login, context.clock, requests.timeout, context.log);
   }
 
@@ -195,8 +207,7 @@ class HttpSource implements ServiceSource {
       if (thrown instanceof BrokenAnswer)
         throw new WaybillError('page_malformed', `cannot read ${what}: ${thrown.message}`, { cause: thrown });
       if (thrown instanceof WaybillError && thrown !== signal.reason) {
-        const see = thrown.code === 'source_unreachable' ? `; see ${this.#setting}.baseUrl` : '';
-        throw new WaybillError(thrown.code, `cannot read ${what}: ${thrown.message}${see}`, { cause: thrown.cause });
+        throw new WaybillError(thrown.code, `cannot read ${what}: ${thrown.message}`, { cause: thrown.cause });
       }
       throw thrown;
     }

@@ -64,10 +64,7 @@ export async function exchange(connection: Connection, question: Question, clock
     return { status: head.statusCode, headers: head.headers, body };
   } catch (thrown) {
     signal.throwIfAborted();
-    if (over.signal.aborted) {
-      const { origin } = new URL(question.url);
-      throw new WaybillError('source_unreachable', `cannot reach "${origin}": ${stage} within ${question.timeoutMs} ms`, { cause: thrown });
-    }
+    if (over.signal.aborted) throw connection.unreachable(`${stage} within ${question.timeoutMs} ms`);
     throw thrown instanceof BrokenAnswer ? thrown : connection.translate(thrown);
   } finally {
     finished.abort(ended);

@@ -14,7 +14,9 @@ export type Start =
 
 const authSettings = z
   .strictObject({
-    authUrl: httpsUrl().describe('Address of the token endpoint, which is `{authUrl}/{tenantId}/oauth2/v2.0/token`'),
+    authUrl: httpsUrl()
+      .refine((url) => !/\/oauth2\//i.test(url), 'must end before "/{tenantId}/oauth2/v2.0/token": Waybill adds this path')
+      .describe('Address of the token endpoint, which is `{authUrl}/{tenantId}/oauth2/v2.0/token`'),
     tenantId: text(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, 'a tenant id: letters, digits, dot, hyphen and underscore').describe(
       'Tenant id, part of the token endpoint and `organization.id` of every event',
     ),

@@ -239,9 +239,7 @@ export class TokenStore implements AsyncDisposable {
     } catch (thrown) {
       if (thrown instanceof BrokenAnswer) throw this.#unreachable(thrown.message);
       if (codeOf(thrown) !== 'source_unreachable' || !(thrown instanceof WaybillError)) throw thrown;
-      throw new WaybillError('token_unreachable', `${this.#begin()}: ${thrown.message}; see ${this.#setting}.authUrl`, {
-        cause: thrown.cause,
-      });
+      throw new WaybillError('token_unreachable', `${this.#begin()}: ${thrown.message}`, { cause: thrown.cause });
     }
     const refusal = readRefusal(answer);
     // Some endpoints refuse with status 200.
@@ -252,14 +250,19 @@ export class TokenStore implements AsyncDisposable {
       const now = this.#clock.now();
       const retryAfterMs = parseRetryAfter(answer.headers['retry-after'], parseHttpDate(answer.headers['date'], now) ?? now);
       const status = answer.status >= 300 && answer.status < 400 ? `status ${answer.status}, redirects are not followed` : message;
-      // The tenant is a part of the path.
-      throw this.#unreachable(status, retryAfterMs, answer.status === 404 ? `authUrl and ${this.#setting}.tenantId` : 'authUrl');
+      throw this.#unreachable(status, retryAfterMs, answer.status === 404 ? this.#address() : 'authUrl');
     }
-    throw new WaybillError('token_refused', `${this.#begin()}: ${message}; see ${this.#setting}.${this.#at(refusal)}`);
+    const at = answer.status === 404 ? this.#address() : this.#at(refusal);
+    throw new WaybillError('token_refused', `${this.#begin()}: ${message}; see ${this.#setting}.${at}`);
   }
 
   #unreachable(message: string, retryAfterMs?: number, at = 'authUrl'): WaybillError {
     return new WaybillError('token_unreachable', `${this.#begin()}: ${message}; see ${this.#setting}.${at}`, { retryAfterMs });
+  }
+
+  /** The two parts of the path. */
+  #address(): string {
+    return `authUrl and ${this.#setting}.tenantId`;
   }
 
   #begin(): string {

@@ -313,9 +313,10 @@ describe('a proxy', () => {
     const proxy = await proxyTo(await serve());
     await proxy[Symbol.asyncDispose]();
     open = open.filter((each) => each !== proxy);
+    // The proxy, not the address of the service or of the token endpoint, is what to correct.
     expect(await errorOf(through(proxy).page())).toMatchObject({
       code: 'token_unreachable',
-      message: expect.stringMatching(/cannot reach the proxy .*ECONNREFUSED/) as string,
+      message: expect.stringMatching(/cannot reach the proxy .* of a secret of the test: connect ECONNREFUSED \S+$/) as string,
     });
   });
 

@@ -496,6 +496,12 @@ describe('a token', () => {
       /no usable access_token/,
     ],
     [
+      'a wrong address',
+      (_request, response) => answerJson(response, 404, { error: 'not_found' }),
+      'token_refused',
+      /not_found; see sources\.production\.auth\.authUrl and sources\.production\.auth\.tenantId$/,
+    ],
+    [
       'a refusal with status 200',
       answering(200, {}, '{"error":"invalid_client","error_description":"expired"}'),
       'token_refused',

@@ -123,6 +123,7 @@ export class BucketClient implements AsyncDisposable {
     this.connection = new Connection({
       setting: context.setting,
       url: target.endpoint,
+      urlSetting: `${context.setting}.endpoint`,
       tls: target.tls,
       sharedCa: context.ca,
       proxy: target.proxy,

@@ -49,7 +49,16 @@ export class TimeStampAuthority implements AsyncDisposable {
     const { setting, sharedCa, shown } = context;
     this.#settings = settings;
     this.#context = context;
-    this.connection = new Connection({ setting, url, tls, proxy, sharedCa, shown, timeoutMs: context.requestMs ?? requestMs });
+    this.connection = new Connection({
+      setting,
+      url,
+      tls,
+      proxy,
+      sharedCa,
+      shown,
+      urlSetting: `${setting}.url`,
+      timeoutMs: context.requestMs ?? requestMs,
+    });
   }
 
   /** @throws WaybillError `sink_unavailable` without a valid token; or the reason of the signal */

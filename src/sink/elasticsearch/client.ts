@@ -66,7 +66,9 @@ export class ElasticClient implements AsyncDisposable {
       constructor(options: ConstructorParameters<typeof BaseConnection>[0]) {
         super(options);
         const url = options.url.href;
-        this.#way = new Connection({ setting: `sinks.${id}`, url, tls: settings.tls, sharedCa: ca, proxy, timeoutMs: connectMs, shown });
+        const urlSetting = `sinks.${id}.${settings.nodes === undefined ? 'cloudId' : 'nodes'}`;
+        const { tls } = settings;
+        this.#way = new Connection({ setting: `sinks.${id}`, url, urlSetting, tls, sharedCa: ca, proxy, timeoutMs: connectMs, shown });
         ways.set(url, this.#way);
       }
 

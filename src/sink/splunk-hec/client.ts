@@ -43,6 +43,7 @@ export class HecClient implements AsyncDisposable {
     this.#connection = new Connection({
       setting: `sinks.${id}`,
       url: baseOf(settings),
+      urlSetting: `sinks.${id}.url`,
       tls: settings.tls,
       sharedCa: ca,
       proxy: settings.proxy === 'none' ? undefined : (settings.proxy ?? proxy),

@@ -276,6 +276,22 @@ test('an archive receives the ledger and whole windows, in a separate directory'
   ]);
 });
 
+test('an authUrl with the path of the token endpoint is refused, and the message names what to remove', async () => {
+  const at = (authUrl: string): Promise<readonly string[]> =>
+    problemsOf(`sources:
+  - id: production
+    baseUrl: https://service.example/v2/api
+    auth: { authUrl: '${authUrl}', tenantId: t, clientId: c, clientSecret: s-1-not-much, scopeAddress: x }
+sinks: [{ id: out, type: stdout }]
+`);
+  const whole = 'https://login.example/t/oauth2/v2.0/token';
+  expect(await at(whole)).toEqual([
+    `sources.production.auth.authUrl (line 4): "${whole}" must end before "/{tenantId}/oauth2/v2.0/token": Waybill adds this path`,
+  ]);
+  expect(await at('https://login.example')).toEqual([]);
+  expect(await at('https://login.example/oauth2')).toEqual([]);
+});
+
 test('every error is reported at once, in the order of lines', async () => {
   const text = `shutdownTimeout: long
 sources:
