@@ -71,16 +71,34 @@ export function readDocument(text: string, environment: Environment): Document {
   // The parser reports its own stack overflow as one of hundreds of syntax errors.
   if (errors.some((error) => error.message === 'Maximum call stack size exceeded'))
     throw new RangeError('the document is nested too deeply');
-  if (errors.length > 0) return { ...none, errors: errors.map((error) => `${at(lines, error.pos[0])}: ${yamlMessage(error)}`) };
+  if (errors.length > 0)
+    return { ...none, errors: independent(errors).map((error) => `${at(lines, error.pos[0])}: ${yamlMessage(error)}`) };
   if (second)
     return { ...none, errors: [`${at(lines, second.range[0])}: a second document starts; the configuration must be one document`] };
   return walk(document?.contents ?? null, lines, environment, (alias) => alias.resolve(document as never));
 }
 
+/** The errors up to the first one that shifts the structure: those after it are its consequences. */
+function independent(errors: readonly YAMLError[]): readonly YAMLError[] {
+  const sorted = errors.toSorted((a, b) => a.pos[0] - b.pos[0]);
+  const first = sorted.findIndex(({ code }) => Object.hasOwn(structural, code));
+  return first < 0 ? sorted : sorted.slice(0, first + 1);
+}
+
+/** The usual cause of each error of the structure, which the parser describes by its grammar. */
+const structural: Readonly<Partial<Record<YAMLError['code'], string>>> = {
+  BLOCK_AS_IMPLICIT_KEY: 'the next line is indented further than this one permits, or a colon is missing here',
+  MULTILINE_IMPLICIT_KEY: 'a colon is missing here, or the next line is indented further than this one permits',
+  MISSING_CHAR: 'this line is not indented like its neighbours, or a dash, quote or bracket is missing',
+  BAD_INDENT: 'this line is not indented like its neighbours',
+  TAB_AS_INDENT: 'indented with a tab; indent with spaces',
+  BLOCK_IN_FLOW: 'a bracket or brace is not closed above',
+};
+
 /** The message of the parser, without the text that it quotes, which may be a secret. */
 function yamlMessage({ code, message }: YAMLError): string {
   if (code === 'TAG_RESOLVE_FAILED') return 'unknown tag (known: !env and !file); quote text that starts with !';
-  return message.replace(/: ".*/s, '');
+  return structural[code] ?? message.replace(/: ".*/s, '');
 }
 
 type AliasNode = { resolve(document: never): Node | undefined };

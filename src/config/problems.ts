@@ -8,7 +8,7 @@ import { recordFields } from '../normalize/event-names.ts';
 import { type Document, type Fault, keyOf, type Path, type Place, referenceAt } from './document.ts';
 import { nearestOrAll } from '../settings/nearest.ts';
 import { type Found, isSecretAt, keysAt, memberOf, typesAt } from './schema-walk.ts';
-import { correctedUnit, shortNamePattern } from '../settings/values.ts';
+import { correctedValue, shortNamePattern } from '../settings/values.ts';
 
 type Issue = z.core.$ZodIssue;
 type Root = z.core.$ZodType;
@@ -123,7 +123,7 @@ function faultOf(root: Root, document: Document, issue: Issue, path: Path): read
   if (/^(must|is|names) /.test(issue.message) && value !== undefined) {
     // The message never shows the value of a reference, not even corrected.
     const isShown = referenceAt(document, path) === undefined && !isSecretAt(root, path, document.value);
-    const corrected = isShown && typeof value === 'string' ? correctedUnit(value, issue.message) : undefined;
+    const corrected = isShown && typeof value === 'string' ? correctedValue(value, issue.message) : undefined;
     return [{ path, message: `${shown} ${issue.message}${corrected === undefined ? '' : `; write ${corrected}`}` }];
   }
   if (issue.code === 'custom') return [{ path, message: issue.message }];
@@ -136,7 +136,8 @@ function faultOf(root: Root, document: Document, issue: Issue, path: Path): read
   if (value === null) return [{ path, message: `has no value: expected ${expected}` }];
   const names = [...new Set(types.flatMap(({ schema }) => choicesOf(schema)))];
   if (typeof value === 'string' && names.length > 8) return [{ path, message: `${shown} is not known; ${nearestOrAll(value, names)}` }];
-  return [{ path, message: `${shown} is not ${expected}` }];
+  const isUnquoted = typeof value !== 'object' && typeof value !== 'string' && expected.startsWith('text');
+  return [{ path, message: `${shown} is not ${expected}${isUnquoted ? '; write it in quotes' : ''}` }];
 }
 
 /** True if the value has another type: the message then names the alternatives. */

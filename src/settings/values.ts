@@ -60,8 +60,10 @@ const unitNames: readonly (readonly [name: RegExp, unit: string])[] = [
   [/^(d|days?)$/, 'd'],
 ];
 
-/** The correct form of a duration or size: `30 days` is `30d`, `10GB` is `10GiB`. @param refusal  the error message */
-export function correctedUnit(text: string, refusal: string): string | undefined {
+/** The correct form of a duration, size or time: `30 days` is `30d`, `10GB` is `10GiB`, a date is its first instant. @param refusal  the error message */
+export function correctedValue(text: string, refusal: string): string | undefined {
+  const midnight = `${text.trim()}T00:00:00Z`;
+  if (/a time such as/.test(refusal)) return parseInstant(midnight) === undefined ? undefined : midnight;
   const [, digits = '', name = ''] = /^\s*(\d+)\s*([A-Za-z]+)\s*$/.exec(text) ?? [];
   const unit = name.toLowerCase();
   if (refusal.includes(expectations.duration)) {

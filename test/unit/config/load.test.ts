@@ -24,6 +24,11 @@ const wrong: readonly (readonly [string, Parameters<typeof valid>[0], readonly s
   ],
   ['a number for a duration', { source: 'closeDelay: 900' }, [`${at}.closeDelay (line 11): 900 is not a duration such as 10s, 5m, 2h`]],
   ['too short', { source: 'pollInterval: 10ms' }, [`${at}.pollInterval (line 11): "10ms" is less than the minimum 1s`]],
+  [
+    'a key of digits',
+    { source: 'subscriptionKey: 12345678' },
+    [`${at}.subscriptionKey (line 11): its value (not shown) is not text; write it in quotes`],
+  ],
   ['a size', { top: 'journal: { maxSize: 10GB }' }, ['journal.maxSize (line 1): "10GB" is not a size such as 512KiB, 2GiB; write 10GiB']],
   [
     'a duration with a word',
@@ -345,6 +350,11 @@ sinks:
   ]);
 });
 
+test('a date in place of a time says what to write', async () => {
+  const [problem] = await problemsOf(valid().replace(/start: \S+/, 'start: 2026-11-28'));
+  expect(problem).toMatch(/^sources\.production\.start \(line \d+\): "2026-11-28" is not a time such as .*; write 2026-11-28T00:00:00Z$/);
+});
+
 test.each([
   ['', ['sources: is missing: expected a list']],
   ['# only a comment\n', ['sources: is missing: expected a list']],
@@ -352,13 +362,7 @@ test.each([
   ['text', ['the configuration: "text" is not a group of settings']],
   ['sources: []', ['sources (line 1): an empty list names no source: at least one is required']],
   ['a: 1\na: 2\n', ['line 2, column 1: Map keys must be unique']],
-  [
-    'a: 1\n b: 2\n',
-    [
-      'line 1, column 4: Nested mappings are not allowed in compact mappings',
-      'line 1, column 4: Implicit keys need to be on a single line',
-    ],
-  ],
+  ['a: 1\n b: 2\n', ['line 1, column 4: the next line is indented further than this one permits, or a colon is missing here']],
   ['dataDir: x\n---\ndataDir: y\n', ['line 2, column 1: a second document starts; the configuration must be one document']],
   ['dataDir: *canary', ['dataDir (line 1): refers to an unknown anchor; quote text that starts with *']],
   ['dataDir: !canary x', ['line 1, column 10: unknown tag (known: !env and !file); quote text that starts with !']],
