@@ -15,6 +15,10 @@ export class Changes {
   readonly #chance: Chance;
   readonly #absence: AbsenceEnvironment | undefined;
   readonly #absences: Chance;
+  readonly #hosts: Chance;
+  /** The host of every source changes between lives, with the same service behind it. */
+  readonly #isMoving: boolean;
+  #isAtOtherHost = false;
   /** The sink that is missing from the configuration at the moment. */
   gone: string | undefined;
   /** The sink that was retired and never returns. */
@@ -34,6 +38,8 @@ export class Changes {
     this.#chance = new Chance(seed, 'changes of lives');
     this.#absence = absence;
     this.#absences = new Chance(seed, 'absences of lives');
+    this.#hosts = new Chance(seed, 'hosts of lives');
+    this.#isMoving = this.#hosts.is(0.2);
   }
 
   /**
@@ -46,13 +52,20 @@ export class Changes {
     if (sink && isKnown(sink.id)) this.#change(sink, directory, isCalm);
     this.absentMs = isSourceKnown && !isCalm ? this.#absent() : undefined;
     const isAbsent = this.absentMs !== undefined;
+    const sources = this.#isMoving && this.#moves(isCalm) ? config.sources.map(atOtherHost) : config.sources;
     this.isOther = config !== this.#config || (this.gone !== undefined && this.retired === undefined) || isAbsent;
     const { sinks } = config;
     return {
       ...config,
-      sources: isAbsent ? config.sources.filter(({ id }) => id !== firstSource) : config.sources,
+      sources: isAbsent ? sources.filter(({ id }) => id !== firstSource) : sources,
       sinks: this.gone === undefined ? sinks : sinks.filter(({ id }) => id !== this.gone),
     };
+  }
+
+  /** @returns whether the next life polls at the other host; once faults have ended, the host stays */
+  #moves(isCalm: boolean): boolean {
+    if (!isCalm && this.#hosts.is(0.3)) this.#isAtOtherHost = !this.#isAtOtherHost;
+    return this.#isAtOtherHost;
   }
 
   /** Decides how long the source is missing from the configuration; undefined: it is present. */
@@ -94,4 +107,8 @@ export class Changes {
     }));
     return { ...this.#config, sources };
   }
+}
+
+function atOtherHost(source: SourceConfig): SourceConfig {
+  return { ...source, baseUrl: source.baseUrl.replace('service.test', 'moved.test') };
 }

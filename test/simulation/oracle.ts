@@ -357,7 +357,25 @@ export class Oracle {
     for (const message of [...this.uncollected(), ...this.undelivered()]) this.fault(`L: ${message}`);
     for (const receiver of this.#receivers) this.#holdings(receiver);
     this.#ledgerOfTruth();
+    this.#countedSinceMove(db);
     this.#countLate();
+  }
+
+  /** P10: each window that counts as proven was counted at the present host. */
+  #countedSinceMove(db: Database.Database): void {
+    const isMove = ({ text }: LedgerEntry): boolean => text.includes('"operation":"sources move"');
+    const moved = Math.max(0, ...[...this.#ledger].filter(([, entry]) => isMove(entry)).map(([seq]) => seq));
+    if (moved === 0) return;
+    const rows = db
+      .prepare<[string], { from: number; seq: number }>(
+        `SELECT from_us AS "from", seq FROM windows JOIN sources ON source_no = source
+         WHERE id = ? AND windows.state = 'proven' AND reason IS NULL`,
+      )
+      .all(this.#id);
+    for (const { from, seq } of rows) {
+      if (seq < moved) this.fault(`P10: window ${from} counts as proven, and was not counted since the source moved`);
+      else this.#sometimes.count('window counted since its source moved');
+    }
   }
 
   /** The sources answer no more: what they must have collected by now does not grow. */

@@ -438,7 +438,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'moved-windows-stay-proven',
     what: 'the windows of a moved source are not counted once more',
-    suite: moved,
+    suite: simulation,
     changes: { 'doubt-moved': remove },
   },
   {
