@@ -142,11 +142,12 @@ export class History {
 
   #move(source: SourceState, destination: string, operation: GapOperation): SourceMove {
     const { row, destination: before = destination } = source;
-    const moved = { before, present: destination, windows: this.#ledger.provenWindows(row.n) };
+    const moved = { before, present: destination, windows: 0 };
     this.#operation(source, 'sources move', moved, operation, () => {
       this.#sources.writeDestination(source, destination);
+      const message = `not counted yet since the source was moved from "${before}" to "${destination}"`;
       // mutant: doubt-moved
-      this.#ledger.doubtAll(row.n, `not counted yet since the source was moved from "${before}" to "${destination}"`);
+      moved.windows = this.#ledger.doubtAll(row.n, message);
     });
     return moved;
   }

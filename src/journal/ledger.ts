@@ -92,17 +92,12 @@ export class Ledger {
     return row && readable(row);
   }
 
-  /** The number of windows that `doubtAll` would change. */
-  provenWindows(source: number): number {
-    return this.#rows.proven(source);
-  }
-
   /**
    * Within a transaction with its operation: each proven window is in doubt, and due for a recount. They get no ledger entry each: the entry of
-   * the operation stands for all of them.
+   * the operation stands for all of them. @returns their number
    */
-  doubtAll(source: number, message: string): void {
-    this.#rows.doubtAll(source, message);
+  doubtAll(source: number, message: string): number {
+    return this.#rows.doubtAll(source, message);
   }
 
   /**

@@ -100,14 +100,10 @@ export class WindowRows {
     ); // prettier-ignore
   }
 
-  proven(source: number): number {
-    return this.#sql.proven.get(source)?.n ?? 0;
-  }
-
   /** Puts each proven window in doubt, and makes it due at once, the oldest first. */
-  doubtAll(source: number, message: string): void {
-    this.#sql.doubtAll.run(message, source);
+  doubtAll(source: number, message: string): number {
     this.#nothingDueBefore.delete(source);
+    return this.#sql.doubtAll.run(message, source).changes;
   }
 
   /** Shortens a window that is divided. */
@@ -147,9 +143,6 @@ function statementsOf(db: Database) {
     update: db.prepare(
       `UPDATE windows SET state = ?, total = ?, records = ?, received = ?, digest = ?, proof = ?, closed_us = ?, recounts = ?, next_us = ?, attempts = ?, reason = ?,
        message = ?, revision = ?, seq = ? WHERE source = ? AND from_us = ?`,
-    ),
-    proven: db.prepare<[number], { n: number }>(
-      "SELECT count(*) AS n FROM windows WHERE source = ? AND state = 'proven' AND (reason IS NULL OR reason = 'reread')",
     ),
     doubtAll: db.prepare(
       `UPDATE windows SET reason = 'reread', message = ?, next_us = to_us, attempts = 0

@@ -1,11 +1,15 @@
 /**
- * The path of one source and the path of one sink change: these two are held, each with its reason, and all others go on. An operator moves the
- * source, which keeps its uids: each sink has each record exactly once.
+ * What changes its place or its id is asked about. The path of one source and the path of one sink change: these two are held, each with its
+ * reason, and all others go on. An operator moves the source, which keeps its uids: each sink has each record exactly once. A sink gets another
+ * id: it claims nothing that the one before it received.
  */
+import { generateKeyPairSync } from 'node:crypto';
+import { existsSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { ago, configure, Daemon, sourceOf } from '../support/e2e-daemon.ts';
 import type { LogLine, Settings } from '../support/e2e-daemon.ts';
-import { delivered } from '../support/e2e-oracle.ts';
+import { archivedRecords } from '../support/archive-files.ts';
+import { delivered, linesOf, originalOf } from '../support/e2e-oracle.ts';
 import { inPlace, patience, until } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 
@@ -89,4 +93,62 @@ test(
       );
       expect(await daemon.stop()).toMatchObject({ code: 0 });
     }),
+);
+
+test('a sink with a new id at an old file or archive is asked, and claims nothing that it never received', { timeout: 300_000 }, () =>
+  inPlace('renamed', async (place) => {
+    const service = await Service.start(place, '--records', '200', '--span', '2m');
+    writeFileSync(place.path('key.pem'), generateKeyPairSync('ed25519').privateKey.export({ format: 'pem', type: 'pkcs8' }));
+    const source = sourceOf(service, ago(150_000), { recountAfter: [] });
+    const sinks = (name: string, more: Settings = {}): Settings[] => [
+      { id: `${name}-file`, type: 'file', path: './siem.ndjson', ...more },
+      {
+        id: `${name}-archive`,
+        type: 'archive',
+        directory: './archive',
+        signingKey: '${file:./key.pem}',
+        batch: { maxWait: '50ms' },
+        ...more,
+      },
+    ];
+    const records = await service.truth();
+    const denied = records.filter((record) => record.includes('"result":"AccessDenied"'));
+    configure(place, [source], sinks('old', { filter: { result: ['AccessDenied'] } }));
+    const daemon = new Daemon(place);
+    await until(
+      () => `the denied records in both\n${daemon.words()}`,
+      patience,
+      () => {
+        const inFile = existsSync(place.path('siem.ndjson')) ? linesOf(place.path('siem.ndjson')).length : 0;
+        return (inFile === denied.length && archivedRecords(place.path('archive')).length === denied.length) || undefined;
+      },
+    );
+    expect(denied.length).toBeGreaterThan(0);
+    expect(denied.length).toBeLessThan(records.length);
+
+    configure(place, [source], sinks('new'));
+    daemon.signal('SIGHUP');
+    const ids = ['new-file', 'new-archive'];
+    for (const id of ids) {
+      const { error } = await logged(daemon, 'sink.delivery_blocked', ({ sink }) => sink === id);
+      expect(JSON.stringify(error)).toContain(`the sink \\"old-${id.slice(4)}\\" wrote it`);
+    }
+    expect(await place.waybill('ledger')).toMatchObject({ code: 3 });
+    for (const id of ids) expect(await place.waybill('sinks', 'adopt', '--sink', id, '--yes')).toMatchObject({ code: 0 });
+    for (const id of ids) await logged(daemon, 'sink.adopted', ({ sink }) => sink === id);
+    const isFull = (): true | undefined => linesOf(place.path('siem.ndjson')).length === denied.length + records.length || undefined;
+    await until(() => `everything in the file\n${daemon.words()}`, patience, isFull);
+    const held = linesOf(place.path('siem.ndjson')).map((line) => originalOf(line));
+    expect(held.toSorted()).toEqual([...denied, ...records].toSorted());
+    const claims = (id: string): Promise<boolean[]> =>
+      daemon
+        .ledger()
+        .then(({ sources }) =>
+          sources.flatMap(({ windows }) => windows.filter((each) => each.records > 0).map(({ sinks: by }) => id in by)),
+        );
+    // The archive has the denied records alone.
+    expect([new Set(await claims('new-file')), new Set(await claims('new-archive'))]).toEqual([new Set([true]), new Set([false])]);
+    expect(await daemon.stop()).toMatchObject({ code: 0 });
+    expect(await place.waybill('archive', 'verify', '--sink', 'new-archive')).toMatchObject({ code: 3 });
+  }),
 );

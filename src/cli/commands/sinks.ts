@@ -3,7 +3,7 @@ import { systemClock } from '../../clock.ts';
 import { loadConfig, type Config } from '../../config/load.ts';
 import { parseTime } from '../../settings/period.ts';
 import type { StateSettings } from '../../config/state-settings.ts';
-import { adoptable, fits, assertResolvable } from '../../daemon/operations/sinks.ts';
+import { adoptable, assertAdoptable, assertResolvable } from '../../daemon/operations/sinks.ts';
 import { outcomeCodes } from '../../normalize/outcomes.ts';
 import { WaybillError } from '../../errors.ts';
 import { sinksOf, type KnownSink } from '../../journal/queries/sinks.ts';
@@ -143,7 +143,7 @@ async function order(verb: Change, values: Values, io: Io, since?: string): Prom
   if (verb === 'adopt') {
     await adoptable(sink, target);
     const live = await liveSink(config.dataDir, id);
-    if (live && live.state !== 'blocked') throw fits(id);
+    if (live) assertAdoptable(id, live);
   }
   const plan = {
     // Changes nothing that would need a confirmation.
@@ -154,7 +154,9 @@ async function order(verb: Change, values: Values, io: Io, since?: string): Prom
     ],
     adopt: [
       `Continues the sink ${id} (${sink.destination}) from this state`,
-      `  ${counted(sink.lagRecords, 'record')} after entry ${sink.acknowledged}, and records still to be collected, may be delivered twice`,
+      sink.type === 'archive'
+        ? '  after its last entry if this state wrote it; else it gets a signed line that names this state, and may hold records twice'
+        : `  ${counted(sink.lagRecords, 'record')} after entry ${sink.acknowledged}, and records still to be collected, may be delivered twice`,
       ...(await troubleText(config, id)),
     ],
     reconcile: [`Looks up every record dated ${rfc3339(from)} or later in the sink ${id} before sending it; sends only missing records`],

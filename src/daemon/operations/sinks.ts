@@ -5,6 +5,7 @@ import type { SinkState } from '../../journal/sink-positions.ts';
 import type { ArchiveReplay, Operation } from '../../model/journal.ts';
 import type { Window } from '../../model/ledger.ts';
 import type { Rejection } from '../../model/sink.ts';
+import type { SinkSnapshot } from '../../model/snapshot.ts';
 import type { Micros } from '../../model/time.ts';
 import { rfc3339 } from '../../report/format-time.ts';
 import type { OperationResult, ConfiguredSinks, SinkOperation } from './requests.ts';
@@ -249,13 +250,20 @@ export async function adoptable(
   if (!keepsPosition(configuredOr(configured, id)) || state === 'retired')
     throw new WaybillError('usage', `cannot adopt the sink "${id}": a sink of type ${type} stores no position; adopt does not apply`);
   const loop = configured?.loop;
-  const view = await loop?.view();
-  if (view?.state === 'blocked' && (view.lastCode === 'archive_ahead' || view.lastCode === 'config_invalid'))
-    throw new WaybillError('usage', `cannot adopt the sink "${id}": ${view.lastError ?? ''}`);
-  if (view && ((await loop?.isOpen) || view.state !== 'blocked')) throw fits(id);
+  if (!loop) return;
+  assertAdoptable(id, await loop.view());
+  if (await loop.isOpen) throw fits(id);
 }
 
-export function fits(id: string): WaybillError {
+/** @throws WaybillError `usage` when the sink is not blocked, or adoption would not help */
+export function assertAdoptable(id: string, { state, lastCode, lastError }: Pick<SinkSnapshot, 'state' | 'lastCode' | 'lastError'>): void {
+  if (state !== 'blocked') throw fits(id);
+  // An archive cannot go back, and another destination needs another id.
+  if (lastCode === 'archive_ahead' || lastCode === 'config_invalid')
+    throw new WaybillError('usage', `cannot adopt the sink "${id}": ${lastError ?? ''}`);
+}
+
+function fits(id: string): WaybillError {
   return new WaybillError('usage', `cannot adopt the sink "${id}": it is not blocked, and its position matches this state`);
 }
 
