@@ -51,7 +51,7 @@ interface SenderParts {
 interface Outcome extends DeliveryResult {
   /** The sink refused `rest` as a whole, with this message. */
   readonly refusal?: string;
-  /** The outcome of `rest` is unknown, because the sink threw this; or it refused the only message of `rest`, for this reason. */
+  /** The outcome of `rest` is unknown, because the sink threw this; or it refused each message of `rest`, the first for this reason. */
   readonly unknown?: { readonly thrown: unknown; readonly reason?: Rejection | undefined };
   /** True: send `rest` at once. */
   readonly isAtOnce?: boolean;
@@ -323,17 +323,18 @@ export class Sender {
   }
 
   /**
-   * The error of an attempt that left some messages. `isAll`: the receiver refused each message that it got; `reason`: of the only one. While it
+   * The error of an attempt that left some messages. `isAll`: the receiver refused each message that it got; `reason`: of the first. While it
    * takes others, or may take others, no operator needs to act.
    */
   #failureOf({ code, message, retryAfterMs, reasons }: RetryableRejection, left: readonly Message[], isPartial: boolean) {
     const suspects = left.filter(({ seq }) => this.#suspects.isCounted(seq));
     const isAll = !isPartial && reasons !== undefined && suspects.length === 0;
-    const [only] = isAll && left.length === 1 ? left : [];
-    this.#waitsForOthers = only !== undefined;
-    const takesOthers = suspects.length === left.length || (only !== undefined && this.#suspects.isUnclear(only));
-    const thrown = new WaybillError(takesOthers ? 'sink_unavailable' : code, message, { retryAfterMs });
-    return { isAll, thrown, reason: only && reasons?.[0] };
+    const [first] = isAll ? left : [];
+    this.#waitsForOthers = isAll && left.length === 1;
+    const isAboutThem = left.every(({ seq }) => reasons?.some((each) => each.seq === seq));
+    const isUnclear = (isPartial && isAboutThem) || (first !== undefined && this.#suspects.isUnclear);
+    const thrown = new WaybillError(isUnclear || suspects.length === left.length ? 'sink_unavailable' : code, message, { retryAfterMs });
+    return { isAll, thrown, reason: first && reasons?.find(({ seq }) => seq === first.seq) };
   }
 
   #dropped(count: number): void {

@@ -46,9 +46,9 @@ export class Suspects {
     return this.#refusals.has(seq);
   }
 
-  /** True while the refusals of a message that was sent alone do not show that the receiver refuses every message. */
-  isUnclear(message: Message): boolean {
-    return this.#attemptsOf(message) < attemptsUnproven;
+  /** True while too few attempts were refused to say that the receiver refuses every message. */
+  get isUnclear(): boolean {
+    return this.#endings.values().every(({ attempts }) => attempts < attemptsUnproven);
   }
 
   /** The messages that are not settled yet. */

@@ -73,6 +73,9 @@ export class ModelElasticsearch implements AsyncDisposable {
   refuse: (text: string, id: string) => ItemError | undefined = () => undefined;
   /** What an ingest pipeline does to a document, before it is stored: drops it, or gives it another `_id`. */
   pipeline: (text: string, id: string) => 'drop' | { readonly id: string } | undefined = () => undefined;
+  /** The answer to a simulation of pipelines: by default that of a key without the privilege. */
+  simulated: Reply = error(403, 'security_exception', 'action is unauthorized, this action is granted by [read_pipeline]');
+  lifecycle: object = {};
   /** Names that stand for indices. */
   aliases: Readonly<Record<string, readonly string[]>> = {};
   hasFailureStore = false;
@@ -179,6 +182,7 @@ export class ModelElasticsearch implements AsyncDisposable {
         ? noHandler(request)
         : { status: 200, body: { username: 'elastic', api_key: { name: 'siem' } } };
     if (path === '/_security/user/_has_privileges') return this.#privileges(JSON.parse(body.toString()) as never);
+    if (path === '/_ingest/_simulate') return this.simulated;
     if (path === '/') return { status: 200, body: { version: { number: this.version, build_flavor: 'default' } } };
     if (method === 'PUT') {
       this.put.set(path, JSON.parse(body.toString()));
@@ -193,7 +197,10 @@ export class ModelElasticsearch implements AsyncDisposable {
     if (first === '_data_stream') {
       const found = this.#matching(second);
       if (found.length === 0) return missingIndex(second);
-      return { status: 200, body: { data_streams: found.map(([name]) => ({ name, failure_store: { enabled: this.hasFailureStore } })) } };
+      return {
+        status: 200,
+        body: { data_streams: found.map(([name]) => ({ name, failure_store: { enabled: this.hasFailureStore }, ...this.lifecycle })) },
+      };
     }
     if (first === '_alias') {
       const named = this.aliases[second];

@@ -7,9 +7,12 @@ import { ElasticClient, understood, type Answer } from './client.ts';
 import { authenticate } from './identify.ts';
 import { plainText } from './items.ts';
 import { membersOf } from '../../json-object.ts';
+import { simulatePipelines } from './pipelines.ts';
 import { credentialsOf, patternOf, patternsOf, type ElasticsearchSettings } from './settings.ts';
-import { mappingOf, versionOf } from './templates.ts';
+import { mappingOf, templateOf, versionOf } from './templates.ts';
 
+/** The default of `index.mapping.total_fields.limit`. */
+const usualFieldLimit = 1_000;
 /** Maximum number of conflicting fields in a message. */
 const conflictsShown = 5;
 
@@ -127,6 +130,9 @@ interface IndexSettings {
     readonly index?: {
       readonly translog?: { readonly durability?: string };
       readonly blocks?: Readonly<Record<string, string>>;
+      readonly default_pipeline?: string;
+      readonly final_pipeline?: string;
+      readonly mapping?: { readonly total_fields?: { readonly limit?: string } };
     };
   };
 }
@@ -134,9 +140,10 @@ interface IndexSettings {
 async function indexSettings(client: ElasticClient, settings: ElasticsearchSettings, id: string, signal: AbortSignal): Promise<Finding[]> {
   const pattern = patternOf(settings);
   const setting = `sinks.${id}.${settings.index === undefined ? 'namespace' : 'index'}`;
-  const query = { filter_path: '*.settings.index.translog.durability,*.settings.index.blocks' };
+  const names = ['translog.durability', 'blocks', 'default_pipeline', 'final_pipeline', 'mapping.total_fields.limit'];
+  const query = { filter_path: names.map((name) => `*.settings.index.${name}`).join(',') };
   const { status, body } = await client.request({ method: 'GET', path: `/${encodeURIComponent(pattern)}/_settings`, query }, signal);
-  if (status !== 200) return [];
+  if (status !== 200) return simulatePipelines(client, settings, id, [], signal);
   // The last index of a data stream is its write index.
   const indices = Object.entries(body as Record<string, IndexSettings>).sort(([a], [b]) => (a < b ? -1 : 1));
   const isAsync = indices.some(([, { settings: each }]) => each?.index?.translog?.durability === 'async');
@@ -145,6 +152,13 @@ async function indexSettings(client: ElasticClient, settings: ElasticsearchSetti
       ([name, on]) => /^(write|read_only|read_only_allow_delete)$/.test(name) && on === 'true',
     ),
   );
+  const newest = indices.at(-1)?.[1].settings?.index;
+  const own = `${templateOf(settings, id)}@ingested`;
+  const pipelines = [newest?.default_pipeline, newest?.final_pipeline].filter(
+    (name) => name !== undefined && name !== '_none' && name !== own,
+  );
+  const limit = Number(newest?.mapping?.total_fields?.limit ?? usualFieldLimit);
+  const fields = await fieldsIn(client, pattern, indices.at(-1)?.[0], signal);
   const last = blocked.find(([name]) => name === indices.at(-1)?.[0]);
   return [
     ...(isAsync
@@ -156,6 +170,15 @@ async function indexSettings(client: ElasticClient, settings: ElasticsearchSetti
         ]
       : []),
     ...(last === undefined ? [] : [error(`"${last[0]}" has a write block (index.blocks)`, setting)]),
+    ...(fields > 0.9 * limit
+      ? [
+          warning(
+            `"${indices.at(-1)?.[0]}" maps ${fields} of ${limit} fields (index.mapping.total_fields.limit): at the limit the sink is blocked`,
+            setting,
+          ),
+        ]
+      : []),
+    ...(await simulatePipelines(client, settings, id, pipelines as string[], signal)),
   ];
 }
 
@@ -172,14 +195,41 @@ async function aliases(client: ElasticClient, settings: ElasticsearchSettings, i
   });
 }
 
+/** The number of fields of an index, as `index.mapping.total_fields.limit` counts them; 0: it cannot be read. */
+async function fieldsIn(client: ElasticClient, pattern: string, index: string | undefined, signal: AbortSignal): Promise<number> {
+  if (index === undefined) return 0;
+  const { status, body } = await client.request({ method: 'GET', path: `/${encodeURIComponent(pattern)}/_mapping` }, signal);
+  return status === 200 ? fieldCount(membersOf(membersOf(body[index]).mappings).properties) : 0;
+}
+
+/** Objects and sub-fields count too. */
+function fieldCount(properties: unknown): number {
+  return Object.values(membersOf(properties)).reduce((sum: number, field) => {
+    const { properties: below, fields } = membersOf(field);
+    return sum + 1 + fieldCount(below) + fieldCount(fields);
+  }, 0);
+}
+
 async function failureStore(client: ElasticClient, settings: ElasticsearchSettings, id: string, signal: AbortSignal): Promise<Finding[]> {
   const pattern = patternOf(settings);
   const { status, body } = await client.request({ method: 'GET', path: `/_data_stream/${encodeURIComponent(pattern)}` }, signal);
   if (status !== 200) return [];
   const { data_streams = [] } = body as {
-    readonly data_streams?: readonly { readonly name: string; readonly failure_store?: { readonly enabled?: boolean } }[];
+    readonly data_streams?: readonly {
+      readonly name: string;
+      readonly failure_store?: { readonly enabled?: boolean };
+      readonly lifecycle?: { readonly data_retention?: string };
+      readonly ilm_policy?: string;
+    }[];
   };
-  return data_streams
+  const deleting = data_streams.flatMap(({ name, lifecycle, ilm_policy: policy }) => {
+    const after = lifecycle?.data_retention;
+    if (policy !== undefined) return [ok(`the policy "${quote(policy, 100)}" decides when documents of "${name}" are deleted`)];
+    if (after === undefined) return [];
+    const message = `"${name}" deletes documents after ${quote(after, 20)} (data_retention of its lifecycle)`;
+    return [/^(?:[7-9]|\d{2,})d$/.test(after) ? ok(message) : warning(message, `sinks.${id}.templates`)];
+  });
+  const storing = data_streams
     .filter(({ failure_store }) => failure_store?.enabled === true)
     .map(({ name }) =>
       warning(
@@ -187,4 +237,5 @@ async function failureStore(client: ElasticClient, settings: ElasticsearchSettin
         `sinks.${id}.templates`,
       ),
     );
+  return [...deleting, ...storing];
 }

@@ -794,6 +794,50 @@ describe('elasticsearch', () => {
       ]);
     });
 
+    // The answers of 9.5.3 to `POST /_ingest/_simulate`.
+    test.each([
+      [
+        'drops it',
+        { _id: 'waybill-check', result: 'noop' },
+        /^warning: the pipelines of ".*" \(audit\) drop a sample record.*siem\.dropped/,
+      ],
+      [
+        ...['fails', { _id: 'waybill-check', error: { type: 'illegal_argument_exception', reason: 'field [geo] not present' } }],
+        /^warning: .*refuse a sample record \(illegal_argument_exception: field \[geo\] not present\)/,
+      ],
+      ['removes the _id', { _id: '<n/a>', error: { type: 'document_parsing_exception' } }, /^warning: .*set or remove the _id/],
+      ['reroutes', { _id: 'waybill-check', _index: 'logs-other-default' }, /^warning: .*reroute a sample record to "logs-other-default"/],
+      [
+        ...[
+          'is missing',
+          { _id: 'waybill-check', error: { type: 'illegal_argument_exception', reason: 'pipeline with id [p] does not exist' } },
+        ],
+        /^error: .*pipeline with id \[p\] does not exist/,
+      ],
+      ['keeps it', { _id: 'waybill-check', _index: stream, executed_pipelines: ['audit'] }, /^ok: the pipelines of ".*" \(audit\) keep/],
+    ] as const)('tries the pipelines of the stream with a sample record, which is not stored: one %s', async (_what, doc, words) => {
+      await send(await open(), batchOf([message(1)]));
+      model.settings = { default_pipeline: 'audit' };
+      model.simulated = { status: 200, body: { docs: [{ doc }] } };
+      expect((await lines()).filter((line) => /pipeline/.test(line))).toEqual([expect.stringMatching(words)]);
+      expect(model.texts(stream)).toHaveLength(1);
+    });
+
+    test('names pipelines that the key cannot try, a reached limit of fields, and a short retention', async () => {
+      await send(await open(), batchOf([message(1)]));
+      model.settings = { final_pipeline: 'audit', mapping: { total_fields: { limit: '4' } } };
+      model.properties = {
+        event: { properties: { action: { type: 'keyword', fields: { text: { type: 'text' } } }, code: { type: 'keyword' } } },
+      };
+      model.lifecycle = { lifecycle: { data_retention: '3d' } };
+      const found = (await lines()).filter((line) => /pipelines|fields|retention/.test(line));
+      expect(found).toEqual([
+        expect.stringMatching(/^warning: ".*" maps 4 of 4 fields \(index\.mapping\.total_fields\.limit\)/),
+        expect.stringMatching(/^warning: the pipelines of ".*" \(audit\) are not tried: the key lacks the privilege read_pipeline/),
+        expect.stringMatching(/^warning: ".*" deletes documents after 3d/),
+      ]);
+    });
+
     test('names fields that the newest index maps as another type, and the consequence', async () => {
       await send(await open(), batchOf([message(1)]));
       const text = { type: 'match_only_text' };
