@@ -3,7 +3,6 @@ import { rmSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock, systemRandom } from '../../src/clock.ts';
 import { Delivery } from '../../src/deliver/delivery.ts';
-import type { Meters } from '../../src/model/telemetry.ts';
 import { elasticsearch } from '../../src/sink/elasticsearch/index.ts';
 import { elasticsearchSettings } from '../../src/sink/elasticsearch/settings.ts';
 import { plain } from '../support/deliver/rig.ts';
@@ -59,7 +58,7 @@ async function deliver(dataset: string, given: object = {}) {
     clock: systemClock,
     random: systemRandom,
     log: { write: (event) => void events.push(event) },
-    meters: uncounted as Meters,
+    meters: uncounted,
   });
   const stop = new AbortController();
   const run = delivery.run(stop.signal, stop.signal);
@@ -93,7 +92,7 @@ describe.skipIf(missing !== undefined)(`pipelines of Elasticsearch 9${missing ==
       ...{ index_patterns: ['logs-other-*'], data_stream: {}, priority: 500, template: { settings: { number_of_replicas: 0 } } },
     });
   }, 240_000);
-  afterAll(async () => server?.[Symbol.asyncDispose]());
+  afterAll(() => server[Symbol.asyncDispose]());
 
   const kinds = ['default', 'final'] as const;
 
