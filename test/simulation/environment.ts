@@ -205,6 +205,12 @@ export interface HistoryEnvironment {
 
 export type SinkKind = 'uids' | 'position' | 'plain';
 
+/**
+ * How a receiver rejects a record: by its name; the whole request; with a reason that may be its own (a pipeline that fails); or it ends the
+ * connection there.
+ */
+type Refusal = 'named' | 'whole' | 'pipeline' | 'ends';
+
 export interface SinkEnvironment {
   readonly id: string;
   readonly kind: SinkKind;
@@ -218,7 +224,7 @@ export interface SinkEnvironment {
   readonly lost: Level;
   /** Percentage of records that the sink rejects permanently, and how it reports a rejection. */
   readonly refused: number;
-  readonly refusal: 'named' | 'whole';
+  readonly refusal: Refusal;
   readonly rollovers: Level;
   readonly oldPosition: boolean;
   /** Accepts some messages of a batch, and requests a retry of the others. */
@@ -330,7 +336,8 @@ function drawFirst(seed: number): Environment {
     // A separate stream: its draws change no others. A line format holds records only.
     const ledger = drawn.format !== 'cef' && new Chance(seed, `ledger ${id}`).is(0.5);
     const isArchive = kind === 'position' && changes?.sink?.id !== id && new Chance(seed, 'archive').is(0.3);
-    if (!isArchive) return { ...drawn, ledger, isArchive };
+    const poison = kind === 'position' ? undefined : new Chance(seed, `poison of ${id}`).pick([undefined, 'pipeline', 'ends'] as const);
+    if (!isArchive) return { ...drawn, ...(poison && { refusal: poison }), ledger, isArchive };
     // An archive receives every entry, and no older copy of it is restored.
     return { ...drawn, format: 'raw', refused: 0, slow: 'off', oldPosition: false, ledger: true, isArchive };
   };

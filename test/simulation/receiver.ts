@@ -75,6 +75,10 @@ export class Receiver {
   #oldUntil = 0;
   #first: Position | undefined;
   #blocked = false;
+  /** The first entry of the batches whose answers were lost. A later one, sent alone, may overtake it. */
+  #endedAt = Infinity;
+  /** The last entry that may arrive before each of these. */
+  readonly #overtaken = new Map<number, number>();
 
   constructor(settings: SinkEnvironment, environment: Environment, world: World, sometimes: Sometimes) {
     this.settings = settings;
@@ -144,6 +148,7 @@ export class Receiver {
       const outcome = this.#outcome();
       if (isSlow) {
         // The sink times out; the delayed request arrives at an unexpected time.
+        this.#maybeOvertake(batch);
         this.#travel(batch, generation, acked);
         await life.clock.sleep(1e9, signal);
       }
@@ -152,6 +157,18 @@ export class Receiver {
       if (outcome === 'again') throw new WaybillError('sink_unavailable', '429', { retryAfterMs: this.#chance.whole(0, 4) * 1_000 });
       if (outcome === 'blocked') throw new WaybillError('sink_blocked', '401');
       const again = outcome === 'taken' ? this.#wantAgain(batch) : undefined;
+      // A calm receiver names what it rejects: after the last record no other could show that it takes others.
+      const isPoison = ({ uid }: Message): boolean => !this.isCalm && this.refuses(hex(uid));
+      this.#maybeOvertake(batch);
+      if (this.settings.refusal === 'ends' && batch.messages.some(isPoison)) {
+        this.#sometimes.count('connection ended at a record');
+        this.#take(batch, generation, life, batch.messages.slice(0, batch.messages.findIndex(isPoison)));
+        throw this.#unknown(batch, acked);
+      }
+      if (this.settings.refusal === 'pipeline' && batch.messages.some(isPoison)) {
+        this.#sometimes.count('record that a pipeline fails on');
+        return this.#failPipeline(batch, generation, life, batch.messages.filter(isPoison));
+      }
       const isNow = (message: Message): boolean => again?.seqs.includes(message.seq) !== true;
       const now = batch.messages.filter(isNow);
       if (this.settings.refusal === 'whole' && now.some(({ uid }) => this.refuses(hex(uid)))) {
@@ -238,7 +255,30 @@ export class Receiver {
     return { seqs: left.map(({ seq }) => seq), code, message: 'queue full', retryAfterMs: chance.pick([undefined, 1_000]) };
   }
 
+  /** Stores the others, and refuses these one by one. */
+  #failPipeline(batch: Batch, generation: number, life: ReceivingLife, refused: readonly Message[]): DeliveryResult {
+    const taken = batch.messages.filter((message) => !refused.includes(message));
+    this.#take(batch, generation, life, taken);
+    for (const { seq } of refused) this.#wanted.set(seq, Math.max(batch.through.seq, this.#wanted.get(seq) ?? 0));
+    for (const { seq } of taken) this.#partly.add(seq);
+    const last = taken.at(-1)?.seq ?? 0;
+    const seqs = refused.map(({ seq }) => seq);
+    const reasons = seqs.map((seq) => ({ seq, code: '400', message: 'a pipeline fails' }));
+    return {
+      rejections: [],
+      retryable: { code: 'sink_blocked', seqs, message: 'a pipeline fails', reasons, suspects: seqs.filter((seq) => seq < last) },
+    };
+  }
+
+  /** A message alone may be sent before the first of the batches whose answers were lost, to see that the receiver takes others. */
+  #maybeOvertake({ messages, onDemand }: Batch): void {
+    const [only, ...others] = messages;
+    if (!only || others.length > 0 || onDemand !== undefined) return;
+    for (let seq = this.#endedAt; seq < only.seq; seq += 1) this.#overtaken.set(seq, Math.max(only.seq, this.#overtaken.get(seq) ?? 0));
+  }
+
   #unknown(batch: Batch, acked: number): WaybillError {
+    this.#endedAt = Math.min(this.#endedAt > acked ? this.#endedAt : Infinity, batch.messages[0]?.seq ?? Infinity);
     this.#allow(batch, acked);
     return new WaybillError('sink_outcome_unknown', 'read ECONNRESET');
   }
@@ -274,7 +314,13 @@ export class Receiver {
         if (batch.uncertain && this.#before.has(uid)) continue;
         this.#current.add(uid);
       }
-      this.has.push({ seq, uid, text: Buffer.from(bytes).toString('utf8'), behind: this.#wanted.get(seq) ?? seq, isOnDemand });
+      this.has.push({
+        seq,
+        uid,
+        text: Buffer.from(bytes).toString('utf8'),
+        behind: Math.max(this.#wanted.get(seq) ?? seq, this.#overtaken.get(seq) ?? seq),
+        isOnDemand,
+      });
       this.seqs.add(seq);
     }
     this.#retried = batch.onDemand === 'retry' ? messages[0]?.seq : undefined;

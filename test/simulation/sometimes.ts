@@ -33,6 +33,8 @@ export const sometimesLeast = {
   'kill between commit at the sink and in the journal': 100,
   'kill during recovery': 100,
   'dead letter found by halving': 100,
+  'record that a pipeline fails on': 100,
+  'connection ended at a record': 100,
   // The aim is 20. 2,000 seeds reach 25, and 70 % of that is less: these runs are the longest, so few are drawn.
   'quota reached, then space freed': 17,
   'rolled-back state blocked': 20,
