@@ -32,6 +32,8 @@ export interface Expected {
   readonly soFar: boolean;
   /** No window, and every second of the period is in the future or not due. */
   readonly nothingDue: boolean;
+  /** No window, and the state is younger than the measurement of the clock plus a window: CATCHING UP is permitted. */
+  readonly isNew: boolean;
   /** Null: no sink lacks anything, but some windows are for none of them. */
   readonly delivered: boolean | null;
   readonly final: boolean;
@@ -71,12 +73,13 @@ export class VerdictOracle {
   readonly #requested: { readonly a: number; readonly b: number; readonly asked: number }[] = [];
 
   readonly #begins: ReadonlyMap<string, number>;
+  readonly #created: number;
   /** Times [a, b] of records that a sink may have lost. */
   readonly #losses: { readonly sink: string; readonly a: number; readonly b: number }[] = [];
 
   /**
    * `start` and `closeDelay` as configured, µs; `filtered`: sinks that get only some records;
-   * `begins`: `start` of sinks configured with an instant, µs.
+   * `begins`: `start` of sinks configured with an instant, µs; `created`: when the state was created.
    */
   constructor(
     truths: readonly Truth[],
@@ -85,6 +88,7 @@ export class VerdictOracle {
     closeDelay: number,
     filtered: ReadonlySet<string>,
     begins: ReadonlyMap<string, number>,
+    created: number,
   ) {
     this.#truths = truths;
     this.#receivers = receivers;
@@ -92,6 +96,7 @@ export class VerdictOracle {
     this.#closeDelay = closeDelay;
     this.#filtered = filtered;
     this.#begins = begins;
+    this.#created = created;
   }
 
   /**
@@ -139,6 +144,7 @@ export class VerdictOracle {
     return {
       complete: rows.length > 0 && gaps === 0 && accepted === 0 && inDoubt === 0 && missed.length === 0,
       soFar,
+      isNew: rows.length === 0 && moment.isRunning && now - this.#created < 300 * second + width,
       nothingDue: rows.length === 0 && missed.length === 0 && Math.floor(begin / second) * second + second > due,
       delivered: ![...sinks.values()].every(({ lacking, waits }) => lacking === 0 && !waits)
         ? false

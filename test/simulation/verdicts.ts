@@ -320,7 +320,15 @@ class Day {
     const filtered = new Set(environment.sinks.filter(({ filter }) => filter !== undefined).map(({ id }) => id));
     const late = environment.sinks.filter(({ id }) => hasFrom(id));
     const begins = new Map(sinkFrom === undefined ? [] : late.map(({ id }) => [id, sinkFrom] as const));
-    this.#oracle = new VerdictOracle(truths, this.#receivers, this.#starts, environment.daemon.closeDelayMs * 1_000, filtered, begins);
+    this.#oracle = new VerdictOracle(
+      truths,
+      this.#receivers,
+      this.#starts,
+      environment.daemon.closeDelayMs * 1_000,
+      filtered,
+      begins,
+      environment.beginMs * 1_000,
+    );
   }
 
   async run(): Promise<void> {
@@ -570,7 +578,8 @@ class Day {
       this.faults.push(`${new Date(this.#world.ms).toISOString()}: long after the last disturbance ${JSON.stringify(short)}`);
   }
 
-  #words(summary: string, { complete, soFar, nothingDue, delivered }: Expected): void {
+  #words(summary: string, { complete, soFar, nothingDue, isNew, delivered }: Expected): void {
+    if (isNew && !nothingDue && summary.startsWith('CATCHING UP: ')) return;
     const first = complete
       ? `COMPLETE${soFar ? ' SO FAR' : ''}${delivered === null ? '; ' : delivered ? ' AND DELIVERED' : ', NOT ALL DELIVERED: '}`
       : nothingDue

@@ -21,7 +21,7 @@ import type { WindowQuery } from '../../model/source.ts';
 import type { Micros } from '../../model/time.ts';
 import { coverageOf, within } from './coverage.ts';
 import { historyOf, isFiltered, owedStretches, owingSinks, rangesOf, takingSinks, type CoverageQuery, type SinkDbRow } from './owed.ts';
-import { unacknowledged } from './sink-coverage.ts';
+import { deadLettersOf, unacknowledged } from './sink-coverage.ts';
 import { suspendedTogether } from './suspensions.ts';
 import { readLate, sumLate } from '../late-delays.ts';
 import type { WindowDbRow } from '../window-rows.ts';
@@ -30,7 +30,6 @@ import { kindLedger, unpackBody } from '../segment.ts';
 import { detailOf, flat, instant } from '../operation-detail.ts';
 import { Losses } from '../losses.ts';
 import { storedJson } from '../damage.ts';
-import { DeadLetterTimes } from './dead-letter-times.ts';
 import { stateOf, withDoubt } from './window-groups.ts';
 import { SinkCounts, WindowCounts } from '../window-counts.ts';
 
@@ -81,7 +80,6 @@ export function openLedgerReport(db: Database, query: ReportQuery = {}): LedgerR
 
 function reportOf(db: Database, query: ReportQuery, copy: WindowCopy): Omit<LedgerReading, keyof Disposable> {
   const sinks = owingSinks(db);
-  const deadLetters = new DeadLetterTimes(db);
   const losses = new Losses(db);
   const suspended = suspendedTogether(db);
   const rows = sourceRows(db, query);
@@ -91,7 +89,7 @@ function reportOf(db: Database, query: ReportQuery, copy: WindowCopy): Omit<Ledg
     const found = coverageOf(db, { n, id, start: start ?? undefined }, sinks, suspended.get(id), query);
     coverage.set(id, found);
     const inWindow = takingSinks(sinks, id, query);
-    return sourceReport(db, query, source, found, inWindow, deadLetters, losses, copy.take(n, query.from, query.to), suspended.get(id));
+    return sourceReport(db, query, source, found, inWindow, losses, copy.take(n, query.from, query.to), suspended.get(id));
   });
   return {
     generatedAt: instant(query.now ?? 0),
@@ -127,7 +125,6 @@ function sourceReport(
   source: SourceDbRow,
   coverage: Coverage,
   sinks: readonly SinkDbRow[],
-  deadLetters: DeadLetterTimes,
   losses: Losses,
   rows: Iterable<WindowDbRow>,
   suspended: ReadonlySet<Micros> = new Set(),
@@ -136,6 +133,7 @@ function sourceReport(
   const ages = query.recountAges?.get(source.id)?.map((ms) => ms * 1000);
   const history = historyOf(ranges);
   const owed = new Map(sinks.map((sink) => [sink.id, owedStretches(sink, history)]));
+  const deadLetters = new Map(sinks.map(({ id }) => [id, deadLettersOf(db, source.n, id)]));
   const waiting = new Map(sinks.map(({ id, acknowledged }) => [id, unacknowledged(db, source.n, acknowledged)]));
   const isWaiting = ({ from_us: from, to_us: to }: WindowDbRow, sink: string): boolean =>
     waiting.get(sink)?.some((stretch) => stretch.from < to && stretch.to > from) ?? false;
@@ -146,10 +144,7 @@ function sourceReport(
         .map(({ id }): [string, LedgerReportSinkWindow] => {
           const isLost = losses.has(id, source.n, row.from_us, row.to_us);
           const complete = !isWaiting(row, id) && !isLost;
-          return [
-            id,
-            { complete, ...(isLost ? { lost: true } : {}), deadLetters: deadLetters.count(id, source.n, row.from_us, row.to_us) },
-          ];
+          return [id, { complete, ...(isLost ? { lost: true } : {}), deadLetters: deadLetters.get(id)?.get(row.from_us) ?? 0 }];
         }),
     );
   function* stored(): Generator<WindowDbRow, void, void> {

@@ -124,7 +124,7 @@ function undatedLacking(db: Database, source: number, { id, acknowledged }: Sink
 }
 
 /** Numbers of dead letters, by the start of their window. */
-function deadLettersOf(db: Database, source: number, sink: string): ReadonlyMap<Micros, number> {
+export function deadLettersOf(db: Database, source: number, sink: string): ReadonlyMap<Micros, number> {
   const times = db
     .prepare<[string, number], { at: number }>(
       'SELECT time_us AS at FROM dead_letters WHERE sink = ? AND source = ? AND time_us IS NOT NULL ORDER BY time_us',
