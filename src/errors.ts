@@ -56,6 +56,8 @@ interface WaybillErrorOptions {
   readonly isLate?: boolean | undefined;
   /** The receiver has no capacity for the request (429): a smaller one may fit. */
   readonly isCrowded?: boolean | undefined;
+  /** The answer has no body. */
+  readonly isEmpty?: boolean;
   /** For `config_invalid`: one line for each problem. */
   readonly problems?: readonly string[];
 }
@@ -66,6 +68,7 @@ export class WaybillError extends Error {
   readonly retryAfterMs: number | undefined;
   readonly isLate: boolean;
   readonly isCrowded: boolean;
+  readonly isEmpty: boolean;
   readonly problems: readonly string[];
 
   constructor(code: ErrorCode, message: string, options: WaybillErrorOptions = {}) {
@@ -74,6 +77,7 @@ export class WaybillError extends Error {
     this.retryAfterMs = options.retryAfterMs;
     this.isLate = options.isLate ?? false;
     this.isCrowded = options.isCrowded ?? false;
+    this.isEmpty = options.isEmpty ?? false;
     this.problems = (options.problems ?? []).map((line) => withoutSecrets(line, false));
   }
 }

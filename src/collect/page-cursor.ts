@@ -5,7 +5,7 @@
  * total, the places requested may not exceed the total plus four times the records received, and a
  * margin.
  */
-import { codeOf } from '../errors.ts';
+import { codeOf, WaybillError } from '../errors.ts';
 import { isCapped, sizesBelow } from './page-size.ts';
 import type { Paging } from './page-size.ts';
 import { isUnanswered } from './requester.ts';
@@ -221,6 +221,9 @@ export class PageCursor {
     // The service answered earlier pages of this size and refuses this one: it does not page so deep.
     // Smaller pages read up to that depth.
     const isTooDeep = code === 'page_refused' && !this.isAtStart && !larger;
+    // Smaller pages of the query would be empty too: some services send no body for no records.
+    if (thrown instanceof WaybillError && thrown.isEmpty)
+      return { kind: 'unreadable', page: this.#page, pageSize: this.#size, thrown, isEnd: true };
     if (code === 'page_malformed') this.#malformed = { offset: this.#offset, size: this.#size, thrown };
     if (code === 'page_malformed' || isTooDeep || larger) return this.#narrow(larger?.thrown ?? thrown, isTooDeep);
     const [smaller] = sizesBelow(this.#size);

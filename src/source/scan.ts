@@ -43,7 +43,8 @@ export function scanPage(body: Uint8Array, what: string, type?: string | readonl
     return new Scanner(body).page();
   } catch (thrown) {
     if (!(thrown instanceof Flaw)) throw thrown;
-    throw new WaybillError('page_malformed', `cannot read ${what}: ${thrown.message}, got ${sizeAndType(body, type)}`);
+    const message = `cannot read ${what}: ${thrown.message}, got ${sizeAndType(body, type)}`;
+    throw new WaybillError('page_malformed', message, { isEmpty: body.length === 0 });
   }
 }
 

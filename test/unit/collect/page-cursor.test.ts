@@ -61,6 +61,12 @@ test('the cursor narrows an unreadable page, skips the unreadable place, and con
   expect(cursor.next).toEqual({ page: 2, pageSize: 4 });
 });
 
+test('a page without a body is not narrowed: smaller pages of the query would have none either', () => {
+  const cursor = new PageCursor({ first: 1, size: 4 });
+  const empty = new WaybillError('page_malformed', 'cannot read the page: it has no body', { isEmpty: true });
+  expect(cursor.failed(empty)).toEqual({ kind: 'unreadable', page: 1, pageSize: 4, thrown: empty, isEnd: true });
+});
+
 test('twenty unreadable places in a row end the pass', () => {
   const cursor = new PageCursor({ first: 1, size: 1 });
   const steps = Array.from({ length: 20 }, () => cursor.failed(malformed));

@@ -113,6 +113,21 @@ test('a failing weekly calibration delays neither live poll nor frontier, also a
   expect(JSON.parse(it.journal.progress(id).profile ?? '{}')).not.toMatchObject({ calibrated });
 });
 
+test('with a total that is the number of items on the page, windows stay wide and are gaps, and every record is collected in real time', async () => {
+  const it = await world();
+  it.service.switches.total = 'items';
+  for (let i = 0; i < 3_600; i += 1) it.service.add(i, base + i * second, i < 10 ? 0 : base + i * second);
+  const running = it.run();
+  await it.sleep(65 * minute);
+  expect(it.journal.progress(id)).toMatchObject({ collected: 3_600, frontier: base });
+  const rows = it.journal.db.prepare('SELECT to_us - from_us AS width, reason FROM windows');
+  const windows = rows.all() as { width: number; reason: string }[];
+  expect(windows.length).toBeGreaterThan(1);
+  expect(windows.every(({ width, reason }) => width >= 15 * minute && reason === 'total')).toBe(true);
+  expect(running.snapshot().sources[0]).toMatchObject({ trouble: undefined });
+  await running.end();
+});
+
 test('a service that rejects unbounded queries is calibrated and verified with bounded ones, also when its total may be capped', async () => {
   const it = await world();
   it.model.fails = new WaybillError('page_refused', '400 startTime is required');

@@ -64,6 +64,13 @@ describe('items are cut out byte for byte', () => {
   });
 });
 
+test.each([
+  ['', true],
+  ['<html>', false],
+])('the error of the body "%s" tells whether it is empty: %s', (body, isEmpty) => {
+  expect(() => scanPage(encode(body), 'page 1')).toThrow(expect.objectContaining({ code: 'page_malformed', isEmpty }) as Error);
+});
+
 describe('other JSON is refused', () => {
   const bodies: readonly (readonly [name: string, body: string])[] = [
     ['nothing', ''],
