@@ -1,6 +1,7 @@
 /** Syslog over UDP, which has no acknowledgements. */
 import { createSocket, type Socket } from 'node:dgram';
 import { isIP } from 'node:net';
+import { orAborted } from '../../deadline.ts';
 import { WaybillError, messageOf } from '../../errors.ts';
 import type { Batch, Sink, DeliveryResult } from '../../model/sink.ts';
 import type { Clock } from '../../model/time.ts';
@@ -24,13 +25,16 @@ export class DatagramSink implements Sink {
     signal.throwIfAborted();
     const socket = createSocket({ type: isIP(host) === 6 ? 'udp6' : 'udp4' });
     try {
-      await new Promise<void>((resolve, reject) => {
+      const connected = new Promise<void>((resolve, reject) => {
         socket.once('error', reject);
         // Only the callback reports a name that does not resolve.
         socket.connect(port, host, (cause?: Error | null) => (cause ? reject(cause) : resolve()));
       });
+      // The look-up of the name may hang.
+      await orAborted(connected, signal);
     } catch (cause) {
       socket.close();
+      signal.throwIfAborted();
       throw new WaybillError('sink_unavailable', `cannot reach "${settings.address}" for sink "${context.id}": ${messageOf(cause)}`, {
         cause,
       });

@@ -647,6 +647,14 @@ describe('a port that does not match the address', () => {
     expect(messageOf(thrown)).not.toMatch(hint);
   });
 
+  test('UDP does not wait for the look-up of its name when it is told to stop', async () => {
+    const stop = new AbortController();
+    const reason = new Error('stopping');
+    const opening = syslog.open(settingsOf('udp://receiver.invalid:514'), contextOf('siem'), new ModelKept(), stop.signal);
+    stop.abort(reason);
+    expect(await errorOf(opening)).toBe(reason);
+  });
+
   test('UDP reports a name that does not resolve', async () => {
     const address = 'udp://receiver.invalid:514';
     const thrown = await errorOf(opened(address));
