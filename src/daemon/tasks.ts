@@ -4,10 +4,10 @@ import { codeOf, messageOf, WaybillError } from '../errors.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
 
-/** The part of the shutdown that is kept for releasing what the daemon holds, at most a quarter of it, ms. */
+/** The part of the shutdown that is kept for releasing what the daemon holds, at most half of it, ms. */
 const releaseMs = 4_000;
 /** A shutdown may take at least this long, ms. */
-const endMinMs = 1_000;
+const endMinMs = 3_000;
 
 export interface Task {
   /** Stops only this loop, and resolves when it has ended. Abandons a batch in flight after `timeout` ms. */
@@ -53,7 +53,7 @@ export class Tasks {
     await this.#stopped();
     this.#log.write('daemon.stopping', { reason: messageOf(this.#stop.reason) });
     const timeout = shutdownTimeout();
-    await this.#abandonAfter(timeout - Math.min(releaseMs, timeout / 4), this.#abandon, this.#allEnded());
+    await this.#abandonAfter(timeout - Math.min(releaseMs, timeout / 2), this.#abandon, this.#allEnded());
     return this.#failure.signal.aborted ? this.#failure.signal.reason : undefined;
   }
 
