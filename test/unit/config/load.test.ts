@@ -400,7 +400,7 @@ test('the secret in a variable or at a wrong place is not repeated', async () =>
     'privacy.key (line 2): its value (not shown) must be at least 16 characters long, better 32 random ones',
     `${at}.baseUrl (line 5): "https://…@service.example/v2/api" must not contain a user or password`,
     `${at}.auth.clientSecret (line 12): its value (not shown) is not text`,
-    `${at}.auth.password (line 13): its value (not shown) is not text`,
+    `${at}.auth.password (line 13): its value (not shown) is not text; write it in quotes`,
     `${at}.auth.password (line 13): is not used: it belongs to grantType password`,
     `${at}.subscriptionKey (line 14): its value (not shown) is not text`,
     `${at}.pollInterval (line 15): the value of environment variable SECRET is not a duration such as 10s, 5m, 2h`,
