@@ -336,7 +336,7 @@ describe('kafka', () => {
         for (let i = 0; i < 7; i += 1) await sink.send(batchOf(messages(i * 10 + 1, i * 10 + 10)), never);
       }
       await using sink = await opened();
-      expect(await sink.position?.(never)).toEqual({ position: positionOf(70), resumeNote: 'waybill-progress-siem' });
+      expect(await sink.position?.(never)).toEqual({ position: positionOf(70), resumeNote: 'waybill-progress-siem', sink: 'siem' });
     });
 
     test('may lie far before the end of its topic', async () => {
