@@ -75,6 +75,8 @@ export class WindowCounts extends StateCounts {
   recounts = 0;
   /** Proven windows for which the service later showed fewer records. */
   shrunk = 0;
+  /** Windows that no sink is to receive completely. */
+  unanswered = 0;
   /** In the order of their first window. */
   readonly sinks = new Map<string, SinkCounts>();
 
@@ -84,6 +86,7 @@ export class WindowCounts extends StateCounts {
     this.late += window.late;
     this.recounts += window.recounts;
     if (window.reason === 'shrunk') this.shrunk += 1;
+    if (Object.keys(window.sinks).length === 0) this.unanswered += 1;
     for (const [id, delivery] of Object.entries(window.sinks)) {
       const sink = this.sinks.get(id) ?? new SinkCounts();
       this.sinks.set(id, sink);

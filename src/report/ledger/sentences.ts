@@ -40,6 +40,9 @@ export function quotable(report: LongLedgerReport, source: LongLedgerReportSourc
       ? 'No record was late.'
       : `${counted(source.late, 'record')} ${source.late === 1 ? 'was' : 'were'} late, the longest by ${delayText(source.lateDelays.longestSeconds ?? 0)}.`,
     ...deliveredSentences(source),
+    ...(source.sinks.length === 0 || tally.unanswered === 0
+      ? []
+      : [`For ${counted(tally.unanswered, 'window')} no sink answers: nothing is stated about the delivery of their records.`]),
     ...(source.state === 'suspended' ? ['Collection is suspended: no window is closed at present.'] : []),
   ];
 }

@@ -352,6 +352,14 @@ test('lost windows of a sink are in the quotable paragraph, in its row and in th
   expect(cells).toEqual(['siem', 'all', 'lost, 1 dead letter', 'not yet', '']);
 });
 
+test('the quote says for how many windows no sink answers', () => {
+  const [source = reportSource([])] = withLoss.sources;
+  const before = window('2026-11-19T22:00:00Z', '2026-11-19T22:15:00Z', { sinks: {} });
+  const html = ledgerHtml(reportOf([{ ...source, windows: [before, ...source.windows] }]), options);
+  expect(html).toContain('For 1 window no sink answers: nothing is stated about the delivery of their records.');
+  expect(ledgerHtml(withLoss, options)).not.toContain('no sink answers');
+});
+
 test('all contents are escaped', () => {
   const evil = `"><script>alert('1')</script>&amp;\u001b[31m\u202e\n<!--`;
   const windows = [window('2026-11-19T22:15:00Z', '2026-11-19T22:30:00Z', { state: 'gap', reason: evil, message: evil })];
