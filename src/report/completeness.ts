@@ -252,7 +252,7 @@ function examine(source: SourceFacts, facts: Facts): Examined {
 function firstProofOf(from: Micros, { closeDelaySeconds, nextProof = 0, undated }: SourceFacts): Micros | undefined {
   if (undated && undated.known === undefined) return undefined;
   const closeDelay = closeDelaySeconds * secondMicros;
-  return Math.max(endOf(from, steadyWidth(closeDelay)) + closeDelay, nextProof);
+  return Math.ceil(Math.max(endOf(from, steadyWidth(closeDelay)) + closeDelay, nextProof));
 }
 
 /** Splits [begin, end) at the edges. */

@@ -37,10 +37,12 @@ class ModelPlace implements Place {
   readonly #model: ModelElasticsearch;
   readonly #given: Given;
   readonly #target: string;
+  readonly #refusal: string;
   #opened: Sink[] = [];
   #lives = 0;
 
-  constructor(model: ModelElasticsearch, given: Given, target: string) {
+  constructor(model: ModelElasticsearch, given: Given, target: string, refusal = 'document_parsing_exception') {
+    this.#refusal = refusal;
     this.#model = model;
     this.#given = given;
     this.#target = target;
@@ -77,7 +79,7 @@ class ModelPlace implements Place {
 
   refuse(seq: number, words: string): undefined {
     this.#model.refuse = (text) =>
-      (JSON.parse(text) as { seq: number }).seq === seq ? { status: 400, type: 'document_parsing_exception', reason: words } : undefined;
+      (JSON.parse(text) as { seq: number }).seq === seq ? { status: 400, type: this.#refusal, reason: words } : undefined;
   }
 
   busy(retryAfterMs: number): void {
@@ -114,6 +116,17 @@ sinkSuite({
   async start() {
     const model = await new ModelElasticsearch().listen();
     return new ModelPlace(model, { nodes: `http://127.0.0.1:${model.port}`, templates: 'ignore' }, stream);
+  },
+});
+
+sinkSuite({
+  ...common,
+  name: 'elasticsearch, a pipeline that fails for a record',
+  isVariant: true,
+  async start() {
+    const model = await new ModelElasticsearch().listen();
+    const given = { nodes: `http://127.0.0.1:${model.port}`, templates: 'ignore' };
+    return new ModelPlace(model, given, stream, 'illegal_argument_exception');
   },
 });
 

@@ -72,6 +72,7 @@ const ofVariants = [
   'everything arrives once, in order',
   'a batch whose response was lost is sent again',
   'a failed open gives the reason, and names the sink',
+  'an invalid message is rejected alone, with the text of the receiver, and the others arrive',
 ];
 const texts = (list: readonly Message[]): string[] => list.map(({ bytes }) => Buffer.from(bytes).toString('utf8'));
 
@@ -240,6 +241,11 @@ export function sinkSuite(adapter: SinkAdapter): void {
       const settle = async (batch: Batch, tries = 1): Promise<void> => {
         try {
           const { rejections, retryable: again } = await sink.send(batch, never);
+          // One rule for every sink: a refused message is named, and a suspect if a later one was accepted.
+          if (again !== undefined && again.isAtOnce !== true) {
+            expect(again.reasons?.map(({ seq }) => seq)).toEqual(again.seqs);
+            if (batch.messages.at(-1)?.seq !== 4) expect(again.suspects).toEqual([4]);
+          }
           const spent = tries >= 6 ? (again?.reasons ?? []) : [];
           for (const rejection of [...rejections, ...spent]) refused.push(`${rejection.seq}: ${rejection.message}`);
           const isLeft = ({ seq }: Message): boolean => again?.seqs.includes(seq) === true && !spent.some((each) => each.seq === seq);

@@ -211,6 +211,13 @@ test('a long error of the source is shortened in the summary', () => {
   expect(textOf(failing)).toMatch(/, the source fails: x{160}…$/);
 });
 
+test('the time of the first proof is a whole number of microseconds after a close delay that was measured', () => {
+  const none = { windows: { all: 0, proven: 0, final: 0, gap: 0, accepted: 0, inDoubt: 0 } };
+  const measured = polled({ closeDelaySeconds: 900.000_000_75 });
+  const { nothingDue } = completeness(facts(covered('11:15:00', none), { from: at('11:59:40'), to: undefined, sources: [measured] }));
+  expect(nothingDue?.firstProof).toSatisfy(Number.isInteger);
+});
+
 test('a period without due time states when the first proof is due, and is not complete', () => {
   const none = { windows: { all: 0, proven: 0, final: 0, gap: 0, accepted: 0, inDoubt: 0 } };
   const of = (from: string, to: string | undefined, change: Partial<SourceFacts> = {}): string =>
