@@ -156,8 +156,10 @@ function showHeadline({ summary, tone, problems, problemCount, waits, host }) {
 
 /** @param {OverviewJson['problems'][number]} problem */
 function problemItem({ what, lost, operation, code }) {
-  const more = code === undefined ? [] : [' More: ', ...command(`waybill explain ${code}`)];
-  const act = commandsIn(operation).flatMap(({ text, isCommand }) => (isCommand ? command(text) : [text]));
+  const more = code === undefined ? [] : ['. More: ', ...command(`waybill explain ${code}`)];
+  const act = commandsIn(code === undefined ? operation : operation.replace(/\.$/, '')).flatMap(({ text, isCommand }) =>
+    isCommand ? command(text) : [text],
+  );
   return html(
     'li',
     {},

@@ -103,12 +103,17 @@ export function sourcesTable(sources, now, chosen) {
       cell('Rate', perSecond(source.recordsPerSecond), true),
       cell('Records', grouped(records), true),
       cell('Late', grouped(late), true),
-      cell('Gaps', gaps === 0 ? '0' : [html('strong', { class: 'bad-text' }, grouped(gaps))], true),
-      cell('In doubt', inDoubt === 0 ? '0' : [html('strong', { class: 'bad-text' }, grouped(inDoubt))], true),
+      cell(
+        'Gaps',
+        gaps + inDoubt === 0
+          ? '0'
+          : [html('strong', { class: 'bad-text' }, `${grouped(gaps)}${inDoubt === 0 ? '' : `, ${grouped(inDoubt)} in doubt`}`)],
+        true,
+      ),
     );
-    return [row, ...detailRow(errors, 10)];
+    return [row, ...detailRow(errors, 9)];
   });
-  const heads = ['Source', 'State', 'Complete until', 'Newest windows', 'Last success', '#Rate', '#Records', '#Late', '#Gaps', '#In doubt'];
+  const heads = ['Source', 'State', 'Complete until', 'Newest windows', 'Last success', '#Rate', '#Records', '#Late', '#Gaps'];
   return table('Sources, problems first', heads, rows);
 }
 
@@ -156,7 +161,13 @@ export function sinksTable(sinks, now) {
 function detailRow(texts, columns) {
   return texts.length === 0
     ? []
-    : [html('tr', { class: 'detail' }, html('td', { colspan: columns, 'data-label': 'Error' }, texts.join(' ')))];
+    : [
+        html(
+          'tr',
+          { class: 'detail' },
+          html('td', { colspan: columns, 'data-label': 'Error' }, texts.map((text) => text.replace(/\.?$/, '.')).join(' ')),
+        ),
+      ];
 }
 
 /**

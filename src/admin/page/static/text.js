@@ -81,7 +81,8 @@ export const windowStates = new Map([
  * @param {string} text
  */
 export function commandsIn(text) {
-  const command = /(waybill(?: [a-z][a-z-]*){1,2}?(?: [A-Z]+)?(?: --[a-z-]+(?: (?!--)[^\s;,]*[^\s;,.])?)*(?=[\s;,.)]|$))/;
+  const command =
+    /(waybill (?:(?:archive|backfill|dead-letters|gaps|operations|sinks|sources) [a-z]+|replay cancel|[a-z-]+)(?: [A-Z]+)?(?: --[a-z-]+(?: (?!--)[^\s;,]*[^\s;,.])?)*)/;
   return text
     .split(command)
     .filter((part) => part !== '')
