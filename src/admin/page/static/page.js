@@ -133,7 +133,7 @@ function show(overview) {
 /** @param {OverviewJson} overview */
 function showHeadline({ summary, tone, problems, problemCount, waits, host }) {
   // The headline begins with the worst; completeness follows.
-  const at = summary.search(/[;:] |, (proven|state|configuration) /);
+  const at = summary.search(/[;:] |, (complete|read|state|configuration) /);
   const head = at < 0 ? summary : summary.slice(0, at);
   byId('headline').dataset['tone'] = tone;
   write(byId('summary'), head);
