@@ -187,7 +187,7 @@ describe.concurrent('trouble with the state', () => {
         );
         expect(sizeOf(place)).toBeLessThanOrEqual(quota);
         const status = await place.waybill('status', '--config', 'waybill.yaml');
-        expect(status.stdout).toMatch(/collection is paused \(journal_full\)/);
+        expect(status.stdout).toMatch(/COLLECTION PAUSED: the journal is full/);
         expect(await first.stop()).toMatchObject({ code: 0, signal: null });
 
         mkdirSync(place.path('later'));
