@@ -50,7 +50,7 @@ export async function loadStateSettings(
 export function directoryIn(path: string | undefined, environment: Environment): string | undefined {
   const { text } = readConfigured(path, environment);
   const { errors, value } = parse(text, environment);
-  const written = /^dataDir:[ \t]*["']?([^"'#\s]+)/m.exec(text)?.[1];
+  const written = /^[\s{]*["']?dataDir["']?:[ \t]*["']?([^"'#\s,]+)/m.exec(text)?.[1];
   const given = errors.length > 0 ? written : typeof value === 'object' && value !== null && 'dataDir' in value ? value.dataDir : undefined;
   const { data } = stateDirectory.safeParse(given);
   return data?.includes('${') ? undefined : data;

@@ -79,6 +79,12 @@ async function holds(file: string, records: readonly string[]): Promise<void> {
   );
 }
 
+/** The part of `GET /status` about a rejected configuration. */
+interface Rejecting {
+  readonly rejected: { readonly problems: readonly string[] } | null;
+  readonly problems: readonly object[];
+}
+
 async function metric(daemon: Daemon, name: string): Promise<string | undefined> {
   const { text } = await daemon.get('/metrics');
   return text.split('\n').find((line) => line.startsWith(`${name} `));
@@ -127,6 +133,18 @@ test('a reload adds, changes and removes sources and sinks; an invalid configura
       const { problems } = await next(daemon, 'config.rejected', () => volume.publish(text));
       expect(problems).toEqual([expect.stringMatching(reason)]);
       await isCurrent(daemon, 0);
+      // The status is at most a second old, too.
+      const status = await until(
+        () => 'the rejected configuration in the status',
+        10_000,
+        async () => {
+          const read = JSON.parse((await daemon.get('/status')).text) as Rejecting;
+          return read.rejected?.problems.some((problem) => reason.test(problem)) === true ? read : undefined;
+        },
+      );
+      expect(status.problems).toContainEqual(
+        expect.objectContaining({ code: 'reload', what: expect.stringMatching(/1 problem: /) as string }),
+      );
     };
 
     await refuse();
