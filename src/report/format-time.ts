@@ -2,7 +2,9 @@
 import type { Micros } from '../model/time.ts';
 
 /** RFC 3339 in UTC, without trailing zeros of the fraction: `2026-11-20T02:45:00Z`, `…:41.25Z`. */
-export function rfc3339(at: Micros): string {
+export function rfc3339(time: Micros): string {
+  // A computed time, such as that of the next attempt, may have a fraction of a microsecond.
+  const at = Math.round(time);
   const wholeMs = Math.floor(at / 1_000);
   const fraction = String((((wholeMs % 1_000) + 1_000) % 1_000) * 1_000 + (at - wholeMs * 1_000))
     .padStart(6, '0')
