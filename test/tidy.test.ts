@@ -122,6 +122,7 @@ describe('the journal boundary', () => {
     CollectJournal: {
       progress: 'written by the loop of the source and by operations, after their COMMIT',
       remembers: 'computed from the ranges of `progress`',
+      covers: 'computed from the same ranges',
       lastFullVisibility: 'sets a value that is never stored',
       backfills: 'computed from the ranges of `progress`',
       laggingPosition: 'computed from the recent segments in memory',

@@ -20,6 +20,7 @@ import { EarlyWindows } from './early.ts';
 import type { EarlyWindow } from './early.ts';
 import { Widths } from './window-width.ts';
 import {
+  dayMicros,
   lowerHalf,
   nextRecount,
   nextTry,
@@ -80,6 +81,10 @@ export class WindowCloser {
   readonly #widths = new Map<Micros, Widths>();
   readonly #early: EarlyWindows;
   #pacedAt: number;
+  /** By the start of the range: the width of its last window, if that was empty and a day wide or more. */
+  readonly #empty = new Map<Micros, Micros>();
+  /** No wider query can be counted. */
+  #widestCount: Micros = Infinity;
   #proven = false;
   /**
    * The last windows of the live range all received records of other times. Read from the ledger,
@@ -153,8 +158,10 @@ export class WindowCloser {
     }
     const width = this.#widthsOf(from).requestWidth(widestMicros(closedUntil, serverNow - closeDelay, closeDelay));
     // A window that was read early keeps its edges.
-    const window = nextWindow(closedUntil, width, serverNow, closeDelay, to ?? this.#early.after(closedUntil) ?? null);
-    if (!window) return false;
+    const end = to ?? this.#early.after(closedUntil) ?? null;
+    const next = nextWindow(closedUntil, width, serverNow, closeDelay, end);
+    if (!next) return false;
+    const window = await this.#withEmptyDays(next, from, Math.min(end ?? Infinity, serverNow - closeDelay), signal);
     const read = await this.#readNext(window, width, range, signal);
     // A clock may have been set back in the meantime: then the close delay has not passed by the
     // corrected time.
@@ -176,8 +183,9 @@ export class WindowCloser {
     const { live } = journal.progress(this.#source);
     const begin = Math.max(live.closedUntil, this.#early.to);
     const width = this.#widthsOf(live.from).requestWidth(widestMicros(begin, before - closeDelay, closeDelay));
-    const window = nextWindow(begin, width, before, closeDelay);
-    if (!window) return false;
+    const next = nextWindow(begin, width, before, closeDelay);
+    if (!next) return false;
+    const window = await this.#withEmptyDays(next, live.from, before - closeDelay, signal);
     const read = await this.#readNext(window, width, live, signal);
     if (read) this.#early.add(read.window, read.verdict);
     return true;
@@ -204,6 +212,21 @@ export class WindowCloser {
   }
 
   /**
+   * After an empty window of a day or more, the next one is twice as wide if one count finds no record in it: otherwise one
+   * ancient record would cost two requests for each day since then.
+   */
+  async #withEmptyDays(window: Window, range: Micros, end: Micros, signal: AbortSignal): Promise<Window> {
+    const { requester, reading } = this.#parts;
+    const width = 2 * (this.#empty.get(range) ?? 0);
+    const to = Math.floor(Math.min(window.from + width, end) / dayMicros) * dayMicros;
+    if (to <= window.to || width > this.#widestCount) return window;
+    const stretch = { from: window.from, to };
+    const { total } = await requester.count(queryOf(stretch), reading.paging.first, signal);
+    if (total === undefined) this.#widestCount = width / 2;
+    return /* mutant: empty-days */ total === 0 ? stretch : window;
+  }
+
+  /**
    * Reads a window of a range, halved until it can be read in one piece. Undefined while suspended.
    */
   async #readNext(
@@ -219,6 +242,8 @@ export class WindowCloser {
       const half = lowerHalf(window);
       const outcome = await this.#read(window, queryOf(window), half === undefined ? 'none' : 'any', signal, from);
       if (!('kind' in outcome)) {
+        const isEmpty = outcome.proven && outcome.proof.total === 0;
+        this.#empty.set(from, isEmpty && window.to - window.from >= dayMicros ? window.to - window.from : 0);
         widths.read(requested, window.to - window.from, outcome.proven ? outcome.proof.total : outcome.seen);
         return { window, verdict: outcome };
       }
@@ -330,7 +355,13 @@ export class WindowCloser {
       if (range !== undefined) await this.#keepPace(range, window, begun, page.records);
       return stored;
     };
-    return readWindow({ ...reading, pages: { store } }, window, query, splitting, signal);
+    return readWindow(
+      { ...reading, pages: { store, contradicts: (...read) => reading.pages.contradicts(...read) } },
+      window,
+      query,
+      splitting,
+      signal,
+    );
   }
 
   async #record(window: Window, verdict: Verdict, attempts: number, recount: boolean): Promise<void> {

@@ -1,7 +1,7 @@
 /**
  * Finds where the history of a service begins (`start: earliest`): at its first record in ascending
  * order if the service counts none before it, else by counts, halving the time. No record that is
- * visible now is dated before the result.
+ * visible now is dated between 1970 and the result.
  */
 import type { Micros } from '../model/time.ts';
 import type { Requester } from './requester.ts';
@@ -44,12 +44,14 @@ export async function earliest(
       return { start, message: 'the first record in ascending order; not verified, because the service gives no usable total' };
   }
   // The service does not sort, or its first record has no readable time.
+  // Records dated before 1970 belong to no window (contradictions.ts names them), and some without a readable time match every query.
+  const outside = (await countUntil(0)) ?? 0;
   let none = 0;
   let some = wholeSecond(first?.time ?? serverNow);
   const all = await countUntil(some);
-  if (!all) {
+  if (all === undefined || all <= outside) {
     const message =
-      all === 0
+      all !== undefined
         ? 'the service counts no record in a query with times'
         : 'the service gives no usable total, and its first record has no readable time';
     return { start: Math.min(present, some), message };
@@ -57,7 +59,8 @@ export async function earliest(
   while (some - none > secondMicros) {
     const middle = wholeSecond((none + some) / 2);
     // A missing total is treated as a total above 0: a start that is too early loses nothing.
-    if ((await countUntil(middle)) === 0) none = middle;
+    const count = await countUntil(middle);
+    if (count !== undefined && count <= outside) none = middle;
     else some = middle;
   }
   return { start: Math.max(0, some - slack), message: 'found by counting records: the service does not return the earliest record first' };

@@ -2,13 +2,17 @@
  * Stores pages in the journal, and does what follows: it counts the records for the metrics,
  * informs the visibility check, and waits for sinks that lag while history is read.
  */
-import type { Appended, CollectedPage, CollectJournal } from '../model/journal.ts';
+import type { Appended, CollectedPage, CollectedRecord, CollectJournal } from '../model/journal.ts';
+import type { Window } from '../model/ledger.ts';
+import type { PageRequest } from '../model/source.ts';
 import { noSpan, traced } from '../model/telemetry.ts';
 import type { Log, Meters, SpanAttributes } from '../model/telemetry.ts';
 import type { Clock, Micros } from '../model/time.ts';
+import { sampleOf } from './contradictions.ts';
+import type { Sample } from './contradictions.ts';
 import type { Answer } from './requester.ts';
 import type { VisibilityCheck } from './visibility.ts';
-import { widestMicros } from './windows.ts';
+import { filterSlack, owns, wholeSecond, widestMicros } from './windows.ts';
 
 interface PageStoreParts {
   readonly sourceId: string;
@@ -18,6 +22,8 @@ interface PageStoreParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly closeDelay: Micros;
+  /** Called with a record that the query of its own window may not show. */
+  readonly suspect?: (sample: Sample) => void;
   /** `VisibilityProfile.polledFrom` from before a restart. */
   readonly polledFrom?: Micros | undefined;
 }
@@ -29,6 +35,10 @@ function journalAttributes(records: number): SpanAttributes {
 
 const sinkPauseMs = 4;
 const maxSinkPauses = 5;
+/** Seconds to remember: more than a day. */
+const maxInHand = 100_000;
+/** Records of a second to remember by their identity; others are counted. */
+const samplesOfSecond = 5;
 /** For waits that are too short to be worth interrupting. */
 const unstoppable = new AbortController().signal;
 
@@ -39,6 +49,8 @@ export class PageStore {
    * not measured.
    */
   polledFrom: Micros | undefined;
+  /** By second: the new records that queries other than that of their window have shown, and some of them. */
+  readonly #inHand = new Map<Micros, { records: number; readonly samples: Sample[] }>();
   #windowRecords = 0;
   #hasRecords = false;
   /** The position of the slowest sink after the last wait that did not help. */
@@ -56,17 +68,64 @@ export class PageStore {
 
   /** The caller has run the visibility check on the page. */
   async store(
-    { records, received, serverNow, span = noSpan }: Pick<Answer, 'records' | 'received' | 'serverNow' | 'span'>,
+    answer: Answer | Pick<Answer, 'records' | 'received' | 'serverNow'>,
     place: Pick<CollectedPage, 'window' | 'polledUntil'> = {},
   ): Promise<Appended> {
+    const { records, received, serverNow } = answer;
+    const span = 'span' in answer ? answer.span : noSpan;
     const page = { source: this.#parts.sourceId, records, received, serverNow, ...place };
     const append = span.child('append journal', journalAttributes(records.length), { kind: 'client' });
     const appended = await traced(append, () => this.#parts.journal.append(page));
     span.set({ 'waybill.records.appended': appended.appended });
     span.run(() => this.#count(page, appended));
     await this.#parts.visibility.appended(records, appended);
+    if ('request' in answer) this.#examine(page, appended, answer.request);
     if (page.window !== undefined && appended.appended > 0) await this.#waitForSinks();
     return appended;
+  }
+
+  /** Remembers new records until their windows are read; suspects one of a closed window, or far outside of the window that is read. */
+  #examine({ window, records }: CollectedPage, { late, fresh }: Appended, request: PageRequest): void {
+    const { suspect, journal, sourceId } = this.#parts;
+    const { closedUntil } = journal.progress(sourceId).live;
+    for (const record of fresh) if (record.time !== undefined && !(window && owns(window, record.time))) this.remember(record, request, 1);
+    const isStray = ({ time }: CollectedRecord): boolean =>
+      window !== undefined && time !== undefined && (time < window.from - filterSlack || time >= window.to + filterSlack);
+    const isLate = ({ time }: CollectedRecord): boolean => time !== undefined && time < closedUntil && !(window && owns(window, time));
+    const stray = records.find(isStray);
+    const record = stray ?? (late > 0 ? fresh.find(isLate) : undefined);
+    const sample = record && sampleOf(record, request);
+    if (sample) suspect?.({ ...sample, isStray: stray !== undefined });
+  }
+
+  /** @param fresh  1 for a record that is new, 0 for one that another query may show too */
+  remember(record: CollectedRecord, request: PageRequest, fresh: 0 | 1 = 0): void {
+    const sample = sampleOf(record, request);
+    if (!sample) return;
+    if (this.#inHand.size > maxInHand) this.#inHand.clear();
+    const at = wholeSecond(sample.time);
+    const known = this.#inHand.get(at) ?? { records: 0, samples: [] };
+    this.#inHand.set(at, known);
+    known.records += fresh;
+    if (known.samples.length < samplesOfSecond && !known.samples.some(({ uid }) => uid === sample.uid)) known.samples.push(sample);
+  }
+
+  /**
+   * A window was read, and the service counts as many records as it showed. Compares these with the records of the window that
+   * other queries have shown since the start of the process, and forgets those.
+   * @returns the number of the latter, if it is larger or one of them is missing
+   */
+  contradicts(window: Window, records: number, has: (uid: string) => boolean): number | undefined {
+    let inHand = 0;
+    let lacking: Sample | undefined;
+    for (const [second, known] of this.#inHand) {
+      if (!owns(window, second)) continue;
+      this.#inHand.delete(second);
+      inHand += known.records;
+      lacking ??= known.samples.find(({ uid }) => !has(uid));
+    }
+    if (lacking) this.#parts.suspect?.(lacking);
+    return /* mutant: in-hand */ lacking !== undefined || inHand > records ? Math.max(inHand, records + 1) : undefined;
   }
 
   #count({ window, serverNow, received }: CollectedPage, { appended, late, fresh }: Appended): void {

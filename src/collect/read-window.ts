@@ -25,7 +25,7 @@ import { endsOf, queryOf } from './windows.ts';
 export interface Reading {
   readonly requester: Requester;
   readonly paging: Paging;
-  readonly pages: Pick<PageStore, 'store'>;
+  readonly pages: Pick<PageStore, 'store' | 'contradicts'>;
   readonly caps: Caps;
   readonly visibility: Pick<VisibilityCheck, 'isSuspended' | 'isPlain' | 'admits' | 'candidates' | 'proven'>;
   readonly clock: Clock;
@@ -84,6 +84,11 @@ export async function readWindow(
     switch (step.kind) {
       case 'complete': {
         const proof = { query, ...tally.proof(step.total, step.serverNow), requests: requests() };
+        const inHand = reading.pages.contradicts(window, proof.inWindow, (uid) => tally.has(uid));
+        if (inHand !== undefined) {
+          const message = `other queries showed ${inHand} records of the window or more, and its own query shows ${proof.inWindow}`;
+          return { proven: false, reason: 'count', message, query, ...tally.all(), seen: inHand, requests: requests() };
+        }
         await visibility.proven(read.referenceRecords);
         return { proven: true, proof };
       }

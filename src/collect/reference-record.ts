@@ -3,14 +3,15 @@
  * lacks the field, the reference record is read again. If that still shows the field, the records
  * of the page lack it themselves; else the right to see it is lost.
  */
+import { codeOf } from '../errors.ts';
 import type { CollectedRecord } from '../model/journal.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Micros } from '../model/time.ts';
-import type { Requester } from './requester.ts';
 import type { WatchedField } from './fields.ts';
 import { pass } from './read-pages.ts';
 import type { Paging } from './page-size.ts';
-import { queryOf, secondMicros, wholeSecond } from './windows.ts';
+import type { Window } from '../model/ledger.ts';
+import { filterSlack, queryOf, secondMicros, wholeSecond } from './windows.ts';
 
 /** Plain JSON. */
 export interface ReferenceRecord {
@@ -28,24 +29,65 @@ const maxPages = 50;
  * @returns undefined when the service does not show it any more, or it cannot be read
  */
 export async function readReferenceRecord(
-  { requester, paging, log }: { readonly requester: Requester; readonly paging: Paging; readonly log: Log },
+  parts: Finding,
   { uid, time }: ReferenceRecord,
   signal: AbortSignal,
 ): Promise<CollectedRecord | undefined> {
+  return (await findRecord(parts, uid, secondOf(time), signal)).record;
+}
+
+interface Finding {
+  readonly requester: Parameters<typeof pass>[0]['requester'];
+  readonly paging: Paging;
+  readonly log: Log;
+}
+
+interface Found {
+  readonly record?: CollectedRecord;
+  /** Without a record: the answers were read to their end. */
+  readonly isWhole: boolean;
+  /** The first other record of the answers that is dated far outside of the query, µs. */
+  readonly stray?: Micros;
+}
+
+/** The second of a time, as a window. */
+export function secondOf(time: Micros): Window {
   const from = wholeSecond(time);
+  return { from, to: from + secondMicros };
+}
+
+/**
+ * Looks for a record in the query of a window.
+ * @param isBrief  a query that is refused once is not worth more requests
+ */
+export async function findRecord(
+  { requester, paging, log }: Finding,
+  uid: string,
+  window: Window,
+  signal: AbortSignal,
+  isBrief = false,
+): Promise<Found> {
+  let isWhole = true;
+  let stray: Micros | undefined;
+  let read = 0;
   const pages = pass({
     requester,
     paging,
-    query: queryOf({ from, to: from + secondMicros }),
+    query: queryOf(window),
     pagesMax: maxPages,
     ahead: () => false,
     log,
     signal,
-    unreadable: () => undefined,
+    // 404 may be the answer to a query without matches.
+    unreadable: (_page, thrown) => void (isWhole &&= codeOf(thrown) === 'page_not_found'),
+    ...(isBrief && { isTooMuch: () => Promise.resolve(true) }),
   });
-  for await (const { answer } of pages) {
-    const found = answer.records.find((record) => record.uid === uid);
-    if (found) return found;
+  for await (const { answer, isLast } of pages) {
+    for (const { time } of answer.records)
+      if (time !== undefined && (time < window.from - filterSlack || time >= window.to + filterSlack)) stray ??= time;
+    const record = answer.records.find((each) => each.uid === uid);
+    if (record) return { record, isWhole, ...(stray !== undefined && { stray }) };
+    if ((read += 1) === maxPages && !isLast) isWhole = false;
   }
-  return undefined;
+  return { isWhole, ...(stray !== undefined && { stray }) };
 }

@@ -17,7 +17,10 @@ import type { Handoff } from './handoff.ts';
 import { Backfiller } from './backfill.ts';
 import { WindowCloser } from './close.ts';
 import type { Pace } from './close.ts';
+import { ContradictionCheck } from './contradiction-check.ts';
+import type { ContradictionProfile } from './contradiction-check.ts';
 import { PageStore } from './page-store.ts';
+import type { Sample } from './contradictions.ts';
 import { VisibilityCheck } from './visibility.ts';
 import type { FieldsProfile } from './visibility.ts';
 import type { Suspensions } from './suspension.ts';
@@ -35,6 +38,7 @@ export interface CollectSettings {
   readonly closeDelay: number;
   /** Ages of recount, ms, ascending. */
   readonly recountAfter: readonly number[];
+  readonly start?: { readonly kind: string };
 }
 
 export interface CollectorParts {
@@ -73,6 +77,7 @@ export interface VisibilityProfile {
   readonly lastFullVisibility?: Micros | undefined;
   /** See PageStore.polledFrom. */
   readonly polledFrom?: Micros | undefined;
+  readonly contradictions?: ContradictionProfile;
 }
 
 /** The part of a source's snapshot that the collector knows. */
@@ -114,6 +119,7 @@ export class Collector {
   readonly #pages: PageStore;
   readonly #poll: LivePoll;
   readonly #closer: WindowCloser;
+  readonly #contradictions: ContradictionCheck;
   readonly backfiller: Backfiller;
   readonly #closeDelay: Micros;
   #pollAt = 0;
@@ -141,7 +147,33 @@ export class Collector {
     const seeing = { profile: parts.visibility?.fields, learned: parts.learned };
     this.#visibility = new VisibilityCheck({ sourceId, requester, paging, journal, suspensions, log, ...seeing });
     const { polledFrom } = parts.visibility ?? {};
-    const storing = { sourceId, journal, visibility: this.#visibility, meters, clock, log, closeDelay: this.#closeDelay, polledFrom };
+    this.#contradictions = new ContradictionCheck({
+      sourceId,
+      journal,
+      suspensions,
+      clock,
+      waits,
+      log,
+      closeDelay: this.#closeDelay,
+      learned: parts.learned,
+      looking: { requester, paging, log, handoff, pauseMs: waits.fresh, sleep: (ms, signal) => clock.sleep(ms, signal) },
+      isFromEarliest: settings.start?.kind === 'earliest',
+      store: (answer, signal) => this.store(answer, signal),
+      remember: (record, request) => this.#pages.remember(record, request),
+      profile: parts.visibility?.contradictions,
+    });
+    const suspect = (sample: Sample): void => this.#contradictions.suspect(sample);
+    const storing = {
+      suspect,
+      sourceId,
+      journal,
+      visibility: this.#visibility,
+      meters,
+      clock,
+      log,
+      closeDelay: this.#closeDelay,
+      polledFrom,
+    };
     this.#pages = new PageStore(storing);
     const polling = { sourceId, requester, paging, journal, visibility: this.#visibility, pages: this.#pages, clock, log };
     this.#poll = new LivePoll({ ...polling, closeDelay: this.#closeDelay, overlap: parts.pollOverlap ?? new PollOverlap() });
@@ -171,6 +203,7 @@ export class Collector {
       fields: this.#visibility.profile(),
       lastFullVisibility: this.#suspensions.lastFullVisibility,
       polledFrom: this.#pages.polledFrom,
+      contradictions: this.#contradictions.profile,
     };
   }
 
@@ -222,7 +255,7 @@ export class Collector {
     const still = stood === undefined ? undefined : `the clock of the service has not moved since ${microsToIso(stood)}`;
     const trouble = isRecent ? undefined : (health.trouble?.message ?? 'no answer yet');
     return {
-      trouble: this.#suspensions.message ?? trouble ?? still ?? this.#closer.trouble,
+      trouble: this.#suspensions.message ?? trouble ?? still ?? this.#closer.trouble ?? this.#contradictions.profile.outside,
       suspension: this.#suspensions.current !== undefined,
       lastSuccess: health.lastSuccess,
       lastError: health.lastError,
@@ -275,8 +308,9 @@ export class Collector {
     if (serverNow === undefined) return false;
     await this.#checkTimeWentBack(serverNow);
     await this.#checkClockAhead();
-    if (this.#suspensions.current) return this.#test(this.#suspensions.current, signal);
+    if (this.#suspensions.current) return this.#test(this.#suspensions.current, serverNow, signal);
     if (await this.#parts.maintenance?.(signal)) return true;
+    if (await this.#contradictions.whenDue(serverNow, signal)) return true;
     if (this.#closes >= closesInARow) {
       this.#closes = 0;
       if (await this.#retry(serverNow, signal)) return true;
@@ -350,7 +384,7 @@ export class Collector {
    * While the source is suspended nothing is closed; once a minute a test shows whether the
    * suspension may end.
    */
-  async #test(suspension: Suspension, signal: AbortSignal): Promise<boolean> {
+  async #test(suspension: Suspension, serverNow: Micros, signal: AbortSignal): Promise<boolean> {
     const { reason, fields = [] } = suspension;
     const { recounter } = this.#closer;
     // A wrong clock and pages without a readable time show in the answers to live polls.
@@ -362,6 +396,9 @@ export class Collector {
         break;
       case 'rows':
         if (await recounter.test(suspension, signal)) await this.#suspensions.end(reason);
+        break;
+      case 'filter':
+        if (await this.#contradictions.passes(serverNow, signal)) await this.#suspensions.end(reason);
         break;
       case 'forbidden':
         // The refused request is not known after a restart: any answer ends the suspension.

@@ -126,12 +126,16 @@ export class Suspensions {
     return this.#current && suspensionMessage(this.#current);
   }
 
-  /** Begins a suspension, unless there is one already. */
-  async begin(suspension: Omit<Suspension, 'since' | 'lastFullVisibility'>): Promise<void> {
+  /**
+   * Begins a suspension, unless there is one already.
+   * @param visibleUntil  server time: windows closed later are recounted at the end, in addition to those
+   * closed since the last full visibility
+   */
+  async begin(suspension: Omit<Suspension, 'since' | 'lastFullVisibility'>, visibleUntil: Micros = Infinity): Promise<void> {
     if (!this.#isOpen || this.#current) return;
     const { sourceId, journal, log, meters, clock, waits } = this.#parts;
     const since = this.#now();
-    const begun: Suspension = { ...suspension, since, lastFullVisibility: this.#lastFullVisibility ?? 0 };
+    const begun: Suspension = { ...suspension, since, lastFullVisibility: Math.min(visibleUntil, this.#lastFullVisibility ?? 0) };
     await journal.setSuspension(sourceId, begun, since);
     this.#current = begun;
     this.#testAt = clock.monotonic() + waits.test;

@@ -102,6 +102,10 @@ export class WindowTally {
     return this.#seen.size;
   }
 
+  has(uid: string): boolean {
+    return this.#seen.has(uid);
+  }
+
   /** True if the pass has met a place that cannot be read. */
   get isUnreadable(): boolean {
     return this.#unreadable.length > 0;

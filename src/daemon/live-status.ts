@@ -13,6 +13,7 @@ import { requestedStartOf } from './source/unread-start.ts';
 import { Secret } from '../settings/secret.ts';
 import type { Delays } from '../telemetry/delays.ts';
 import type { ServerClock } from '../source/server-clock.ts';
+import type { UnboundedQuery } from '../source/unbounded-query.ts';
 import type { ServiceSource } from '../source/client.ts';
 import type { Calibrator } from './source/calibrator.ts';
 
@@ -68,6 +69,7 @@ export function secretsOf({ sources, sinks }: Pick<Config, 'sources' | 'sinks'>)
 
 interface RunningSource {
   readonly source: ServiceSource;
+  readonly queries: Pick<UnboundedQuery, 'forms'>;
   readonly collector: Collector;
   readonly delays: Delays;
   readonly calibrator: Pick<Calibrator, 'trouble'>;
@@ -133,12 +135,12 @@ export class LiveStatus {
   #source(id: string): Partial<SourceSnapshot> | undefined {
     const running = this.#running.get(id);
     if (!running) return undefined;
-    const { collector, clock, delays, calibrator } = running;
+    const { collector, clock, delays, calibrator, queries } = running;
     const { suspension, ...known } = collector.view();
     const trouble = this.#awaited.get(id) ?? known.trouble;
     // Without a Date header, the server time comes from records, and stops when none arrive. Ages then use the clock of this machine.
     const timing = !clock.dated() && { serverNow: undefined, clockOffsetSeconds: undefined, undated: { known: clock.now() } };
-    const parts = { ...known, ...timing, trouble, delays: delays.measure(), uncalibrated: calibrator.trouble };
+    const parts = { ...known, ...timing, trouble, delays: delays.measure(), uncalibrated: calibrator.trouble, queryForms: queries.forms };
     return suspension ? { ...parts, state: 'suspended' } : parts;
   }
 }

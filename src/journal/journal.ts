@@ -54,7 +54,7 @@ import type { Unpacked } from './segment-entry.ts';
 import { Segments } from './segments.ts';
 import { isWholeFor } from './selection.ts';
 import { SharedTransactions } from './shared-transactions.ts';
-import { movedSourceMessage, ownerOf, Sources } from './sources.ts';
+import { movedSourceMessage, ownerOf, rangeOf, Sources } from './sources.ts';
 import type { SourceState } from './sources.ts';
 import { createdAt, journalId, storedSettings, storeSettings } from './schema.ts';
 import { openState } from './state.ts';
@@ -255,6 +255,10 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
 
   remembers(sourceId: string, window: Window): boolean {
     return window.from >= ownerOf(this.#sources.get(sourceId), window).uidsKeptSince;
+  }
+
+  covers(sourceId: string, time: Micros): boolean {
+    return rangeOf(this.#sources.get(sourceId).ranges, time) !== undefined;
   }
 
   async window(sourceId: string, from: Micros): Promise<LedgerWindow | undefined> {

@@ -78,7 +78,7 @@ export interface GapOperation {
  * another database can replace SQLite. Several sources may share a transaction. The loop of a source
  * awaits each call; nothing else may be assumed about the order of calls.
  *
- * The members without a promise (`progress`, `remembers`, `lastFullVisibility`, `backfills`,
+ * The members without a promise (`progress`, `remembers`, `covers`, `lastFullVisibility`, `backfills`,
  * `paused`, `readAheadLimit`) read or set values in memory. Only the loop of that source and the
  * operations of operators change them, after their transaction has committed.
  *
@@ -104,6 +104,8 @@ export interface CollectJournal {
    * read again.
    */
   remembers(source: string, window: Window): boolean;
+  /** True if a range of the source holds the time, however far it is read. */
+  covers(source: string, time: Micros): boolean;
   /** The window that starts at `from`. */
   window(source: string, from: Micros): Promise<LedgerWindow | undefined>;
   /**

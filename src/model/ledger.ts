@@ -152,10 +152,11 @@ export interface WindowStep {
 
 /**
  * The reason for a suspension: the service shows fewer fields or fewer records than before, or
- * nothing at all; a page has no readable time; the clock of the service is more than an hour ahead; or
- * the configuration has another service under the id of the source. During a suspension no window is closed (docs/guarantees.md, "Suspension").
+ * nothing at all; a page has no readable time; the clock of the service is more than an hour ahead;
+ * the service does not find a record by its time; or the configuration has another service under the id of the source. During a
+ * suspension no window is closed (docs/guarantees.md, "Suspension").
  */
-export type SuspensionReason = 'fields' | 'rows' | 'forbidden' | 'timestamp' | 'clock' | 'moved';
+export type SuspensionReason = 'fields' | 'rows' | 'forbidden' | 'timestamp' | 'clock' | 'moved' | 'filter';
 
 export interface Suspension {
   readonly reason: SuspensionReason;

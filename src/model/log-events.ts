@@ -309,7 +309,7 @@ export const logEvents = {
     message: 'source suspended',
     fields: 'source reason detail since fields windows',
     meaning:
-      'The service shows fewer fields or records than before, or times that cannot be right, or `baseUrl` or `tenantId` names another service. No window is closed. See operations.md, "Suspended".',
+      'The service shows fewer fields or records than before, times that cannot be right, or records that it does not find by their times; or `baseUrl` or `tenantId` names another service. No window is closed. See operations.md, "Suspended".',
   },
   'source.still_suspended': {
     level: 'error',
@@ -342,6 +342,13 @@ export const logEvents = {
     message: 'source ignores the time filter',
     fields: 'source reason detail',
     meaning: 'Three windows in a row held records of other times. No window can be proven. Report it to the team that runs the service.',
+  },
+  'source.record_outside': {
+    level: 'error',
+    message: 'record outside of every window',
+    fields: 'source detail',
+    meaning:
+      'The service holds a record that no window can hold: it is dated before 1970, far in the future, or with `start: earliest` before the ledger. No ledger is complete with it. See operations.md, "Suspended".',
   },
   'source.clock_measuring': {
     level: 'info',
@@ -413,6 +420,12 @@ export const logEvents = {
     message: 'unbounded query rejected; using a time-bounded query',
     fields: 'source startTime endTime error',
     meaning: 'The service refuses a query without times.',
+  },
+  'source.open_query_rejected': {
+    level: 'warn',
+    message: 'query with only one time rejected; using both times',
+    fields: 'source startTime endTime error',
+    meaning: 'The service demands both times or none. Live polls send an `endTime` too: a day ahead, or the present.',
   },
   'source.unbounded_query_accepted': {
     level: 'info',

@@ -70,6 +70,10 @@ export interface SourceSnapshot {
    * undefined before the first record.
    */
   readonly undated?: { readonly known: Micros | undefined } | undefined;
+  /** What the service shows that the ledger cannot hold: no period is complete with it. Also known when no daemon runs. */
+  readonly contradiction?: string | undefined;
+  /** How queries differ from the usual ones, because the service refuses these. Running daemon only. */
+  readonly queryForms?: readonly string[] | undefined;
   /** The error of a calibration that is due and failed. */
   readonly uncalibrated?: string | undefined;
   /** Retired sources only. */

@@ -13,6 +13,8 @@ export interface PageRequest {
   readonly query: WindowQuery;
   readonly page: number | undefined;
   readonly pageSize: number;
+  /** Requests the newest records first; a service may ignore that. Default: the oldest first. */
+  readonly newestFirst?: boolean;
 }
 
 /** A well-formed response of a logs endpoint. */

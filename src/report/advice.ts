@@ -62,6 +62,7 @@ const suspensionLost: Readonly<Record<SuspensionReason, string>> = {
   timestamp: unproven,
   clock: unproven,
   moved: late,
+  filter: 'Nothing collected is lost. Records that no query by time finds are not collected.',
 };
 
 const suspensionActions: Readonly<Record<SuspensionReason, (id: string) => string>> = {
@@ -73,6 +74,7 @@ const suspensionActions: Readonly<Record<SuspensionReason, (id: string) => strin
     `Ask the operator of the service of ${id} why its records lack a valid logTimestamp; collection resumes with the first valid one.`,
   moved: (id) => `Restore baseUrl and tenantId of ${id}, or run: waybill sources move --source ${id} --reason TEXT.`,
   clock: (id) => `Correct the wrong clock, here or at the service of ${id}; collection then resumes.`,
+  filter: (id) => `Ask the operator of the service of ${id} to read startTime and endTime as UTC, to the second; collection then resumes.`,
 };
 
 function suspensionText({ held, trouble, lastError }: SourceSnapshot): string {
@@ -96,6 +98,9 @@ function eachSink(matches: (sink: SinkSnapshot, snapshot: Snapshot) => boolean, 
 
 const isActive = ({ state }: { readonly state: string }): boolean => state === 'active';
 const isRetired = ({ state }: { readonly state: string }): boolean => state === 'retired';
+/** A record outside of every window. */
+const isContradicted = ({ contradiction, trouble, state }: SourceSnapshot): boolean =>
+  contradiction !== undefined && (trouble ?? contradiction) === contradiction && state !== 'retired' && state !== 'suspended';
 const isUnconfigured = ({ state }: { readonly state: string }): boolean => state === 'unconfigured';
 
 const rules: readonly Rule[] = [
@@ -103,7 +108,12 @@ const rules: readonly Rule[] = [
   collectionPaused,
   configurationRejected,
   eachSource((source, snapshot) => sourceState(source, snapshot) === 'suspended', suspended),
-  eachSource((source, snapshot) => sourceState(source, snapshot) === 'failing', sourceFails),
+  eachSource(isContradicted, ({ id, contradiction = '' }) => ({
+    what: `Source ${id}: ${contradiction}.`,
+    lost: 'Nothing else is lost: other records are collected and delivered. The ledger is not complete with this record.',
+    operation: `ask the operator of the service of ${id} to correct the time of the record.`,
+  })),
+  eachSource((source, snapshot) => sourceState(source, snapshot) === 'failing' && !isContradicted(source), sourceFails),
   eachSource(
     (source, snapshot) => sourceState(source, snapshot) === 'waiting' && source.lastSuccess !== undefined && source.trouble !== undefined,
     ({ id, trouble = '' }) => ({

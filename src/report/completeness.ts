@@ -14,7 +14,18 @@ const maxTroubleLength = 160;
 
 type SourceFacts = Pick<
   SourceSnapshot,
-  'id' | 'state' | 'closeDelaySeconds' | 'serverNow' | 'trouble' | 'failing' | 'held' | 'clock' | 'nextProof' | 'undated' | 'retiredAt'
+  | 'id'
+  | 'state'
+  | 'closeDelaySeconds'
+  | 'serverNow'
+  | 'trouble'
+  | 'failing'
+  | 'held'
+  | 'clock'
+  | 'nextProof'
+  | 'undated'
+  | 'retiredAt'
+  | 'contradiction'
 > &
   Partial<Pick<SourceSnapshot, 'lastSuccess'>>;
 
@@ -97,6 +108,8 @@ export interface Completeness {
   readonly accepted: number;
   readonly inDoubt: number;
   readonly uncovered: readonly Hole[];
+  /** What sources show that their ledgers cannot hold. */
+  readonly contradictions: readonly string[];
   /** Sources whose ledger has not started. */
   readonly unknown: readonly string[];
   /** Set if the period has no start, and the ledger of every source starts after its end: these sources. */
@@ -129,6 +142,9 @@ export function completeness(facts: Facts): Completeness {
   const parts = taking.length > 0 ? taking : all;
   const { all: windows, gap: gaps, accepted, inDoubt } = StateCounts.sum(parts.map(({ coverage }) => coverage.windows));
   const uncovered = parts.flatMap((part) => part.uncovered);
+  const contradictions = parts.flatMap(({ id, contradiction }) =>
+    contradiction === undefined ? [] : [`${parts.length > 1 ? `${id}: ` : ''}${contradiction}`],
+  );
   const unknown = parts.filter(({ isUnknown }) => isUnknown).map(({ id }) => id);
   // With a start of the period, the time before the ledger is uncovered.
   const later = parts.flatMap(({ id, takesPart, coverage: { startsAt } }) =>
@@ -145,7 +161,8 @@ export function completeness(facts: Facts): Completeness {
   );
   const unanswered = unansweredOf(parts);
   return {
-    complete: windows > 0 && gaps + accepted + inDoubt === 0 && uncovered.length === 0 && unknown.length === 0,
+    complete:
+      windows > 0 && gaps + accepted + inDoubt === 0 && uncovered.length === 0 && unknown.length === 0 && contradictions.length === 0,
     soFar,
     delivered: shortfalls.length > 0 ? false : unanswered.windows > 0 ? null : true,
     unanswered,
@@ -153,6 +170,7 @@ export function completeness(facts: Facts): Completeness {
       parts.length > 0 &&
       parts.every(({ coverage: { windows: count } }) => count.all > 0 && count.final === count.all) &&
       uncovered.length === 0 &&
+      contradictions.length === 0 &&
       // Without a requested end, the open end does not make the period provisional.
       (facts.to === undefined || !soFar),
     windows,
@@ -160,11 +178,13 @@ export function completeness(facts: Facts): Completeness {
     accepted,
     inDoubt,
     uncovered,
+    contradictions,
     unknown,
     later,
     shortfalls,
-    ...(isNothingDue && { nothingDue: { firstProof, now: facts.now } }),
+    ...(isNothingDue && contradictions.length === 0 && { nothingDue: { firstProof, now: facts.now } }),
     ...(!isNothingDue &&
+      contradictions.length === 0 &&
       windows === 0 &&
       isNew(parts, facts) && { catchingUp: { firstProof: hasAnswered ? firstProof : undefined, now: facts.now } }),
     isOfSeveral: parts.length > 1,
@@ -203,6 +223,7 @@ interface Examined {
   /** If no part of the period is proven, and the time is known. */
   readonly firstProof?: Micros | undefined;
   readonly uncovered: readonly Hole[];
+  readonly contradiction: string | undefined;
 }
 
 const nothingCovered: Coverage = {
@@ -224,7 +245,7 @@ function examine(source: SourceFacts, facts: Facts): Examined {
   const { read } = coverage;
   const isOver = retiredAt !== undefined && begin !== undefined && retiredAt <= begin;
   const takesPart = !isOver && (coverage.startsAt === undefined || coverage.startsAt < end);
-  const common = { id, coverage, takesPart };
+  const common = { id, coverage, takesPart, contradiction: source.contradiction };
   if (begin === undefined) return { ...common, isUnknown: true, isPending: false, uncovered: [] };
   // The earlier of both clocks, as for closing windows.
   const closedUntil = Math.min(facts.now, source.serverNow ?? facts.now);
@@ -271,7 +292,7 @@ function add(holes: Hole[], hole: Hole): void {
 
 function reasonAt(
   at: Micros,
-  { state, trouble, failing, lastSuccess, held, clock }: SourceFacts,
+  { state, trouble, failing, lastSuccess, held, clock, contradiction }: SourceFacts,
   { startsAt, liveFrom, history }: Coverage,
   { stopped, paused }: Facts,
 ): Pick<Hole, 'reason' | 'message'> {
@@ -285,10 +306,12 @@ function reasonAt(
   if (state === 'unconfigured') return { reason: 'unconfigured', message: 'the source is not in the configuration' };
   if (stopped) return { reason: 'daemon_stopped', message: 'the daemon is not running' };
   if (paused !== undefined) return { reason: 'journal_full', message: `collection is paused (${paused})` };
-  if (held) return { reason: 'suspended', message: `collection is suspended (${held.reason}): ${held.message}` };
+  const why = held?.message === contradiction ? '' : `: ${held?.message ?? ''}`;
+  if (held) return { reason: 'suspended', message: `collection is suspended (${held.reason})${why}` };
   const hasAnswered = failing !== undefined || lastSuccess !== undefined;
   if (!hasAnswered && trouble !== undefined) return { reason: 'behind', message: 'the source has not responded yet' };
-  if (trouble !== undefined) return { reason: 'source_failing', message: `the source fails: ${shortened(trouble)}` };
+  if (trouble !== undefined && trouble !== contradiction)
+    return { reason: 'source_failing', message: `the source fails: ${shortened(trouble)}` };
   return { reason: 'behind', message: clock ? 'the clock of the service is being measured' : 'collection is behind' };
 }
 

@@ -43,7 +43,8 @@ export function statusText(given: Snapshot, { color, tz, width }: StatusTextOpti
   // The tables share the lines that the other parts leave; each gets at least half if it needs it.
   const history = backfillLines(snapshot.sources, backfillsMax);
   // These lines are wrapped, not cut: their end is the time.
-  const waits = waitLines(snapshot, tz).flatMap((line) => wrapped(line, width, Infinity, '  '));
+  const forms = snapshot.sources.flatMap(({ id, queryForms = [] }) => queryForms.map((form) => `${id}: ${form}`)).slice(0, waitsMax);
+  const waits = [...waitLines(snapshot, tz), ...forms].flatMap((line) => wrapped(line, width, Infinity, '  '));
   const journal = wrapped(journalLine(snapshot), width, 3, '  ');
   const notes = snapshot.sinks.flatMap((sink) => [...replayLine(sink), ...stampLine(sink, snapshot)]).slice(0, notesMax);
   const rest = [head, history, waits, journal, notes].reduce((sum, { length }) => sum + length, found.length === 0 ? 1 : problemLines);

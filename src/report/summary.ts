@@ -48,7 +48,10 @@ function unansweredWords({ unanswered: { windows: count, reasons }, windows }: C
   return isWhole ? each : `no sink answers for ${grouped(count)} of ${counted(windows, 'window')} (${each})`;
 }
 
-function missing({ windows, gaps, accepted, inDoubt, unknown, later, uncovered, isOfSeveral }: Completeness, tz: string): string[] {
+function missing(
+  { windows, contradictions, gaps, accepted, inDoubt, unknown, later, uncovered, isOfSeveral }: Completeness,
+  tz: string,
+): string[] {
   const open = [
     ...(gaps === 0 ? [] : [counted(gaps, 'gap')]),
     ...(accepted === 0 ? [] : [counted(accepted, 'accepted gap')]),
@@ -58,6 +61,7 @@ function missing({ windows, gaps, accepted, inDoubt, unknown, later, uncovered, 
     ({ source, from, to, message }) => `${isOfSeveral ? `${source} ` : ''}${stretchWords(from, to, tz)}, ${message}`,
   );
   return [
+    ...contradictions,
     ...(windows === 0 ? ['nothing is proven'] : []),
     ...(open.length === 0 ? [] : [open.join(', ')]),
     ...unknown.map((id) => `nothing is known of ${id}: its ledger has not started`),

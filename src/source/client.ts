@@ -235,7 +235,7 @@ class HttpSource implements ServiceSource {
     throw this.#refusal(answer, message, what, date ?? now);
   }
 
-  #url({ query, page, pageSize }: PageRequest): string {
+  #url({ query, page, pageSize, newestFirst = false }: PageRequest): string {
     // The order is fixed: a cache or rate limit on the way may use the text as a key.
     const parameters = [
       ['startTime', query.startTime],
@@ -243,7 +243,7 @@ class HttpSource implements ServiceSource {
       ['page', page],
       ['pageSize', pageSize],
       // A literal `+` in a query string means a space.
-      ['sort', '+logTimestamp'],
+      ['sort', newestFirst ? '-logTimestamp' : '+logTimestamp'],
     ] as const;
     const text = parameters.filter(([, value]) => value !== undefined).map(([name, value]) => `${name}=${encodeURIComponent(value ?? '')}`);
     return `${logsUrl(this.#settings)}?${text.join('&')}`;

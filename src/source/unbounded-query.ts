@@ -1,8 +1,9 @@
 /**
- * The unbounded query, which has no times. A service may refuse it, or fail on a large log while it
- * answers queries with times. Then the start time is 1970, and if that fails too, the previous day.
- * Calibration, counts and visibility checks work with these results. A total that covers only a
- * part makes more windows look capped, which is safe (docs/guarantees.md, "The proof").
+ * The unbounded query, which has no times, and queries with one time. A service may refuse them, or
+ * fail on a large log while it answers queries with times. Then the start time is 1970, and if that
+ * fails too, the previous day. A service that demands both times also gets an end time: a day ahead
+ * of the present. Calibration, counts and visibility checks work with these results. A total that
+ * covers only a part makes more windows look capped, which is safe (docs/guarantees.md, "The proof").
  */
 import { codeOf, WaybillError } from '../errors.ts';
 import type { Page, PageRequest, Source, WindowQuery } from '../model/source.ts';
@@ -23,15 +24,25 @@ interface UnboundedQueryParts {
   readonly maxFailures?: number;
 }
 
-/** No service has an older record. */
-const epoch: WindowQuery = { startTime: '1970-01-01T00:00:00.00' };
+/** No window can hold an older record. */
+const epoch = { startTime: '1970-01-01T00:00:00.00' };
 const dayMs = 86_400_000;
 const maxFailures = 3;
+/**
+ * The end time that is added to a query with one time, ms after the present: none, a day, so that records of
+ * a node whose clock is ahead are returned, or 0 for a service that refuses an end in the future.
+ */
+const aheads: readonly (number | undefined)[] = [undefined, dayMs, 0];
+/** After no form of a query with one time was answered, the others are tried again after this time. */
+const retryMs = 60_000;
 
 export class UnboundedQuery implements Source {
   readonly #parts: UnboundedQueryParts;
   #query: WindowQuery;
   #failures = 0;
+  /** One of `aheads`. */
+  #ahead: number | undefined;
+  #retryAt = 0;
 
   constructor(parts: UnboundedQueryParts) {
     this.#parts = parts;
@@ -43,19 +54,37 @@ export class UnboundedQuery implements Source {
     return this.#query;
   }
 
+  /** For `check` and `status`: how queries differ from the usual ones, because the service refuses these. */
+  get forms(): readonly string[] {
+    const { startTime, endTime } = this.#query;
+    const until = endTime === undefined ? '' : ' until a day ahead';
+    return [
+      ...(startTime === undefined
+        ? []
+        : [
+            `unbounded query rejected; counting records since ${startTime}${until} instead, so a total of that size may be mistaken for a cap`,
+          ]),
+      ...(this.#ahead === undefined
+        ? []
+        : [`query with only one time rejected; live polls add an endTime, ${this.#ahead === 0 ? 'the present' : 'a day ahead'}`]),
+    ];
+  }
+
   /** True if the response covers all records, and not only recent ones. */
   get isWhole(): boolean {
     return this.#query.startTime === undefined || this.#query.startTime === epoch.startTime;
   }
 
   /**
-   * Requests one page; replaces a query without times by the query in use.
+   * Requests one page; replaces a query without times by the query in use, and adds a second time where needed.
    * @throws WaybillError of the source
    */
   async page(request: PageRequest, signal: AbortSignal): Promise<Page> {
-    if (request.query.startTime !== undefined || request.query.endTime !== undefined) return this.#parts.source.page(request, signal);
+    const { startTime, endTime } = request.query;
+    if (startTime !== undefined && endTime !== undefined) return this.#parts.source.page(request, signal);
+    if (startTime !== undefined || endTime !== undefined) return this.#withOneTime(request, signal);
     try {
-      const page = await this.#ask(request, this.#query, signal);
+      const page = await this.#ask(request, this.#present, signal);
       this.#failures = 0;
       return page;
     } catch (thrown) {
@@ -85,6 +114,34 @@ export class UnboundedQuery implements Source {
     return this.#parts.source.page({ ...request, query }, signal);
   }
 
+  /** A query that demands one time, in the form in use; in another form when the service refuses that one. */
+  async #withOneTime(request: PageRequest, signal: AbortSignal): Promise<Page> {
+    const { id, clock, log } = this.#parts;
+    try {
+      return await this.#ask(request, this.#closed(request.query, this.#ahead), signal);
+    } catch (thrown) {
+      if (codeOf(thrown) !== 'page_refused' || (request.page ?? 0) > 1 || clock.now() < this.#retryAt) throw thrown;
+      for (const ahead of aheads) {
+        const answer = ahead === this.#ahead ? undefined : await this.#tried(request, this.#closed(request.query, ahead), signal);
+        if (!answer) continue;
+        this.#ahead = ahead;
+        if (ahead !== undefined)
+          log.write('source.open_query_rejected', { source: id, ...this.#closed(request.query, ahead), error: thrown });
+        return answer;
+      }
+      this.#retryAt = clock.now() + retryMs;
+      throw thrown;
+    }
+  }
+
+  /** The query with both times. */
+  #closed(query: WindowQuery, ahead: number | undefined): WindowQuery {
+    if (ahead === undefined) return query;
+    if (query.endTime !== undefined) return { ...epoch, ...query };
+    const start = Date.parse(`${query.startTime ?? ''}Z`);
+    return { ...query, endTime: textOf(Math.max(this.#parts.clock.now() + ahead, start + 1_000)) };
+  }
+
   /**
    * True if the failure concerns the query. A page after the first may be refused for its depth, and
    * after a `Retry-After` the same request is repeated.
@@ -104,11 +161,16 @@ export class UnboundedQuery implements Source {
    * temporary and the query stays.
    */
   async #other(request: PageRequest, thrown: unknown, signal: AbortSignal): Promise<Page> {
-    const others: WindowQuery[] = [{}, epoch, this.#lastDay()].filter(({ startTime }) => startTime !== this.#query.startTime);
-    for (const query of others) {
+    const { startTime, endTime } = this.#query;
+    const lastDay = { startTime: textOf(this.#parts.clock.now() - dayMs) };
+    const all: WindowQuery[] = [{}, epoch, this.#closed(epoch, dayMs), lastDay, this.#closed(lastDay, dayMs)];
+    for (const query of all) {
+      // An end time helps only against a refusal.
+      if (query.endTime !== undefined && codeOf(thrown) !== 'page_refused') continue;
+      if (query.startTime === startTime && (query.endTime === undefined) === (endTime === undefined)) continue;
       const answer = await this.#tried(request, query, signal);
       if (!answer) continue;
-      const repeated = await this.#tried(request, this.#query, signal);
+      const repeated = await this.#tried(request, this.#present, signal);
       this.#failures = 0;
       if (repeated) return repeated;
       this.#use(query, thrown);
@@ -129,11 +191,14 @@ export class UnboundedQuery implements Source {
 
   #wider(): WindowQuery[] {
     if (this.#query.startTime === undefined) return [];
-    return this.isWhole ? [{}] : [{}, epoch];
+    if (this.isWhole) return [{}];
+    return this.#query.endTime === undefined ? [{}, epoch] : [{}, epoch, this.#closed(epoch, dayMs)];
   }
 
-  #lastDay(): WindowQuery {
-    return { startTime: `${new Date(this.#parts.clock.now() - dayMs).toISOString().slice(0, 19)}.00` };
+  /** The query in use, with its end time as of now. */
+  get #present(): WindowQuery {
+    const { startTime, endTime } = this.#query;
+    return startTime === undefined || endTime === undefined ? this.#query : this.#closed({ startTime }, dayMs);
   }
 
   #use(query: WindowQuery, thrown: unknown): void {
@@ -142,4 +207,9 @@ export class UnboundedQuery implements Source {
     if (query.startTime === undefined) log.write('source.unbounded_query_accepted', { source: id });
     else log.write('source.unbounded_query_rejected', { source: id, ...query, error: thrown });
   }
+}
+
+/** `YYYY-MM-DDTHH:MM:SS.00`, the form of the specification (4.6). */
+function textOf(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19)}.00`;
 }

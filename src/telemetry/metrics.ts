@@ -35,7 +35,7 @@ const deliveryBounds = [1, 2, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400];
 const ucumUnits: Readonly<Record<string, string>> = { seconds: 's', bytes: 'By' };
 
 const sourceStates = ['active', 'waiting', 'catching up', 'failing', 'paused', 'suspended', 'unconfigured', 'retired'] as const;
-const suspensionReasons: readonly SuspensionReason[] = ['fields', 'rows', 'forbidden', 'timestamp', 'clock', 'moved'];
+const suspensionReasons: readonly SuspensionReason[] = ['fields', 'rows', 'forbidden', 'timestamp', 'clock', 'moved', 'filter'];
 const sinkStates = ['active', 'waiting', 'retrying', 'blocked', 'unconfigured', 'retired'] as const;
 
 type Instruments = ReturnType<typeof createInstruments>;

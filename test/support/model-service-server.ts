@@ -81,7 +81,7 @@ export async function startService(options: ServiceOptions): Promise<TestService
     }
     const { searchParams } = new URL(request.url ?? '', 'https://service.test');
     // In a URL, `+` means a space.
-    const isUnsorted = !['+logTimestamp', null].includes(searchParams.get('sort'));
+    const isUnsorted = !['+logTimestamp', '-logTimestamp', null].includes(searchParams.get('sort'));
     const refusal = options.refuse?.(searchParams) ?? (isUnsorted ? 400 : undefined);
     if (refusal === undefined) void answerPage(response, service.model, requestOf(searchParams));
     else answerJson(response, refusal, { title: 'the query is refused' });
@@ -132,6 +132,7 @@ function requestOf(parameters: URLSearchParams): PageRequest {
     query: { ...(startTime !== undefined && { startTime }), ...(endTime !== undefined && { endTime }) },
     page: page === undefined ? undefined : Number(page),
     pageSize: Number(parameters.get('pageSize') ?? 100),
+    newestFirst: parameters.get('sort') === '-logTimestamp',
   };
 }
 

@@ -62,6 +62,14 @@ export interface Switches {
   /** A page with larger records is unreadable: the client refuses bodies over 16 MiB. */
   bytesMax: number;
   noFilter: boolean;
+  /**
+   * The time with which the filter compares the bounds of a query, in place of the time of a record: another zone, or whole
+   * minutes. A bound is cut as the time is.
+   */
+  reads: (time: Micros) => Micros;
+  cutsBounds: Micros;
+  /** False: every order is ascending. */
+  sortsDescending: boolean;
   age: number;
 }
 
@@ -95,6 +103,9 @@ export class ModelSource implements Source {
     unreadable: new Set(),
     bytesMax: 16 * 1024 * 1024,
     noFilter: false,
+    reads: (time) => time,
+    cutsBounds: 1,
+    sortsDescending: true,
     age: 0,
   };
   /** Called before each response; may add records, set switches, or throw the client's errors. */
@@ -158,13 +169,13 @@ export class ModelSource implements Source {
   }
 
   /** The matches of a query at server time `now`, in the order of the answers. */
-  matching({ query }: Pick<PageRequest, 'query'>, now: Micros): Served[] {
-    const { cut, lowerBound, upperBound, noFilter, order } = this.switches;
-    const from = bound(query.startTime, -Infinity);
-    const until = bound(query.endTime, Infinity);
+  matching({ query, newestFirst = false }: Pick<PageRequest, 'query' | 'newestFirst'>, now: Micros): Served[] {
+    const { cut, lowerBound, upperBound, noFilter, order, reads, cutsBounds, sortsDescending } = this.switches;
+    const from = Math.floor(bound(query.startTime, -Infinity) / cutsBounds) * cutsBounds;
+    const until = Math.floor(bound(query.endTime, Infinity) / cutsBounds) * cutsBounds;
     const found = this.records.filter(({ time, visible, gone }) => {
       if (visible > now || (gone !== undefined && gone <= now)) return false;
-      const at = Math.floor(time / cut) * cut;
+      const at = Math.floor(reads(time) / cut) * cut;
       return noFilter || ((lowerBound === 'included' ? at >= from : at > from) && (upperBound === 'included' ? at <= until : at < until));
     });
     if (order === 'ignored') return found;
@@ -173,7 +184,7 @@ export class ModelSource implements Source {
       this.#salt += 1;
       return rotate(found, this.#salt).sort((a, b) => a.time - b.time);
     }
-    return found.sort((a, b) => a.time - b.time);
+    return found.sort((a, b) => (newestFirst && sortsDescending ? b.time - a.time : a.time - b.time));
   }
 
   #answer(request: PageRequest): Page {

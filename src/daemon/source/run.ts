@@ -98,7 +98,7 @@ export async function runSource(
     maintenance: (stop) => calibrator.whenDue(stop),
     whenIdle: async (stop, records) => (source.isWhole && (await unreadStart.whenDue(stop))) || calibrator.countWhenDue(records, stop),
   });
-  liveStatus.add(id, { source: client, collector, delays, calibrator, clock: serverClock });
+  liveStatus.add(id, { source: client, queries: source, collector, delays, calibrator, clock: serverClock });
 
   if (isKnown) {
     const moved = await whenWritable(() => journal.registerSource(id, destinationOf(settings), undefined), { clock, log }, signal);
@@ -135,11 +135,12 @@ async function connect(
 ): Promise<Connection> {
   const { id, closeDelay } = settings;
   const { calibration, unboundedQuery, visibility, clock: storedClock } = store.profile;
-  const source = new UnboundedQuery({ id, source: client, clock, log, query: unboundedQuery });
   const profile = await clockSince(storedClock, id, journal);
   const serverClock = new ServerClock({ source: id, closeDelay, clock, log, profile });
   const paging = new SourcePaging(clock);
   paging.calibrated(calibration ?? {}, sizeOf(settings, calibration));
+  const now = (): Micros => serverClock.now() ?? clock.now() * 1000;
+  const source = new UnboundedQuery({ id, source: client, clock: { now: () => now() / 1000 }, log, query: unboundedQuery });
   const access = accessSource({
     sourceId: id,
     paging,
@@ -166,7 +167,7 @@ async function connect(
     meters,
     paging,
     caps: { largest: calibration?.total ?? 0 },
-    now: () => serverClock.now() ?? clock.now() * 1000,
+    now,
   };
 }
 

@@ -44,6 +44,7 @@ interface Profile {
   readonly delays?: DelayMeasure;
   readonly suspension?: Suspension;
   readonly earliest?: Micros;
+  readonly visibility?: { readonly contradictions?: { readonly outside?: string } };
 }
 
 /**
@@ -138,6 +139,7 @@ function sourceSnapshots(db: Database, now: Micros, live: LiveFacts): SourceSnap
         message: profile.suspension.message,
         since: profile.suspension.since,
       },
+      contradiction: profile.suspension?.reason === 'filter' ? profile.suspension.message : profile.visibility?.contradictions?.outside,
       ...(row.state === 'retired' && { retiredAt: retired.get(row.id)?.at ?? undefined }),
       ...view,
       backfills: history.filter(({ source }) => source === row.id).map((range) => ({ ...range, ...live.backfill?.(row.id, range) })),

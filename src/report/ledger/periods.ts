@@ -44,7 +44,7 @@ export function byPeriod(windows: Iterable<LedgerReportWindow>, by: 'day' | 'mon
     const period = tallies.get(name) ?? { tally: new LedgerTally(), crossing: 0 };
     tallies.set(name, period);
     period.tally.add(window);
-    // In UTC no window crosses midnight.
+    // In UTC only a window of several empty days crosses midnight.
     if (tz !== 'UTC' && nameAt(Date.parse(window.to) - 1) !== name) period.crossing += 1;
   }
   return [...tallies].map(([name, { tally, crossing }]) => periodOf(name, tally, crossing)).sort((a, b) => (a.name < b.name ? -1 : 1));

@@ -67,7 +67,7 @@ export function crossingSentence(periods: readonly LedgerPeriod[], by: 'day' | '
   if (crossing === 0) return [];
   const head = crossing === 1 ? '1 window crosses' : `${grouped(crossing)} windows cross`;
   return [
-    `${head} midnight at the end of a ${by} in ${tz}: ${crossing === 1 ? 'it counts' : 'each counts'} for the ${by} in which it starts. In UTC no window crosses midnight.`,
+    `${head} midnight at the end of a ${by} in ${tz}: ${crossing === 1 ? 'it counts' : 'each counts'} for the ${by} in which it starts. In UTC no window with records crosses midnight.`,
   ];
 }
 

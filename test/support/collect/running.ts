@@ -86,5 +86,10 @@ export async function begun(options: Options & Partial<CollectSettings> = {}): P
 }
 
 export function isLivePoll({ query, pageSize }: PageRequest): boolean {
-  return query.endTime === undefined && pageSize > 1;
+  return query.startTime !== undefined && query.endTime === undefined && pageSize > 1;
+}
+
+/** A query of one second, padded: it looks for one record. */
+export function isOfOneRecord({ query: { startTime, endTime } }: PageRequest): boolean {
+  return Date.parse(`${endTime ?? ''}Z`) - Date.parse(`${startTime ?? ''}Z`) <= 3_000;
 }

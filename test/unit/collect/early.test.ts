@@ -10,7 +10,7 @@ import type { ClockProfile } from '../../../src/source/server-clock.ts';
 import { base, hour, minute, second } from '../../support/records.ts';
 import { source as sourceId } from '../../support/journal/opening.ts';
 import { seenFaults, tilingFaults } from '../../support/journal/recompute.ts';
-import { begun, isLivePoll, running } from '../../support/collect/running.ts';
+import { begun, isLivePoll, running, isOfOneRecord } from '../../support/collect/running.ts';
 import type { Running } from '../../support/collect/running.ts';
 import { appended, digest, owned, world } from '../../support/collect/world.ts';
 
@@ -51,7 +51,7 @@ function expectTrue(it: Running): void {
   expect([...seenFaults(db), ...tilingFaults(db)]).toEqual([]);
 }
 
-const isPage = ({ query, pageSize }: PageRequest): boolean => query.endTime !== undefined && pageSize > 1;
+const isPage = (request: PageRequest): boolean => request.query.endTime !== undefined && request.pageSize > 1 && !isOfOneRecord(request);
 const beginOf = ({ query }: PageRequest): number => Date.parse(`${query.startTime ?? ''}Z`) * 1000 + second;
 const endOf = ({ query }: PageRequest): number => Date.parse(`${query.endTime ?? ''}Z`) * 1000 - second;
 

@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 import { WaybillError } from '../../../src/errors.ts';
 import { base, day, hour, minute, second } from '../../support/records.ts';
 import { gap, proven, source as sourceId } from '../../support/journal/opening.ts';
-import { begun, isLivePoll } from '../../support/collect/running.ts';
+import { begun, isLivePoll, isOfOneRecord } from '../../support/collect/running.ts';
 import type { Running } from '../../support/collect/running.ts';
 import { closeDelay, span } from '../../support/collect/world.ts';
 import { sized } from '../../support/long-run.ts';
@@ -35,8 +35,14 @@ function worked(it: Running): Work[] {
   return done;
 }
 
+/** Days without a record are read together. */
+function recordEachDay(it: Running, first: number, end: number): void {
+  for (let number = first; number < end; number += 1) it.source.add(1_000_000 + number, base + number * day + 5 * hour, 0);
+}
+
 test('after ten closed windows one other task runs: first the recount, then the gap, then history; history continues alone', async () => {
   const it = await begun({ after: 60 * day });
+  recordEachDay(it, -20, 60);
   await it.journal.close(sourceId, span(0, 1), proven(0, base + day, base + day), day);
   await it.journal.close(sourceId, span(1, 2), gap({ total: 0, seen: 0 }, base + day), day);
   it.journal.history.add(sourceId, { from: base - 20 * day, to: base }, {}, act);
@@ -44,9 +50,10 @@ test('after ten closed windows one other task runs: first the recount, then the 
   await it.runUntil(it.source.now() + 10 * minute);
   const ten = Array.from({ length: 10 }, () => 'close' as const);
   const last = done.lastIndexOf('close');
-  expect(done.slice(0, 43)).toEqual([...ten, 'recount', ...ten, 'retry', ...ten, 'backfill', ...ten]);
+  // The third turn counts a random window with records again.
+  expect(done.slice(0, 53)).toEqual([...ten, 'recount', ...ten, 'retry', ...ten, ...ten, 'backfill', ...ten]);
   // While windows are to be closed, history has one turn after ten of them, later all turns.
-  const history = done.slice(33, last).join(' ').split('backfill');
+  const history = done.slice(43, last).join(' ').split('backfill');
   expect(history.slice(0, -1).every((part) => part.trim().split(' ').length === 10)).toBe(true);
   expect(new Set(done.slice(last + 1))).toEqual(new Set(['backfill']));
   expect(it.journal.backfills(sourceId)).toEqual([]);
@@ -55,6 +62,7 @@ test('after ten closed windows one other task runs: first the recount, then the 
 test('no window of history is read while a newer window, a recount, a retry or a poll is due', { timeout: 300_000 }, async () => {
   const it = await begun({ after: 3 * hour });
   for (let i = 0; i < 200; i += 1) it.source.add(i, base + i * minute, 0);
+  recordEachDay(it, -300, -1);
   it.journal.history.add(sourceId, { from: base - 300 * day, to: base }, { rate: 0.02 }, act);
   const began: number[] = [];
   const faults: string[] = [];
@@ -67,7 +75,7 @@ test('no window of history is read while a newer window, a recount, a retry or a
     const { endTime } = request.query;
     if (endTime === undefined || Date.parse(`${endTime}Z`) * 1000 > base + 2 * second || endTime === query) return;
     // Each recount of history is one request; reading a window starts with a page.
-    if (request.pageSize === 1) return;
+    if (request.pageSize === 1 || isOfOneRecord(request)) return;
     query = endTime;
     began.push(now);
     const { live } = it.journal.progress(sourceId);
@@ -98,9 +106,9 @@ test('polls longer than pollInterval leave the same time to the window being rea
   for (let i = 300; i < 455; i += 1) it.source.add(i, base + 18 * minute + (i - 300) * 100_000, 0);
   it.source.delay = 2_000;
   const asked: string[] = [];
-  it.source.before = ({ query: { endTime }, pageSize, page }) => {
-    if (endTime !== undefined) asked.push('window');
-    else if (page === 1 && pageSize > 1) asked.push('poll');
+  it.source.before = (request) => {
+    if (request.query.endTime !== undefined && !isOfOneRecord(request)) asked.push('window');
+    else if (request.page === 1 && isLivePoll(request)) asked.push('poll');
   };
   await it.runUntil(base + 35 * minute);
   // 31 pages of the first window, and their count.
@@ -119,17 +127,18 @@ test('a poll during an outage delays the next poll within a window by at most a 
   const asked: string[] = [];
   it.source.before = (request) => {
     const now = it.source.now();
-    if (request.query.endTime === undefined && now > base + 29 * minute && now < base + 45 * minute)
+    const isCount = request.query.endTime === undefined && request.pageSize === 1;
+    if ((isLivePoll(request) || isCount) && now > base + 29 * minute && now < base + 45 * minute)
       throw new WaybillError('source_unreachable', 'connect ECONNREFUSED');
-    if (request.query.endTime !== undefined) asked.push('window');
+    if (request.query.endTime !== undefined && !isOfOneRecord(request)) asked.push('window');
     else if (isLivePoll(request)) asked.push('poll');
   };
   await it.runUntil(base + 50 * minute);
-  // 81 pages of two seconds each: a poll after the 30 pages of the first minute, and then one every
+  // 81 pages of two seconds each: a poll after at most the 30 pages of the first minute, and then one every
   // half a minute.
   const window = asked.slice(asked.indexOf('window'));
-  expect(window.indexOf('poll')).toBe(30);
-  expect(window.slice(0, 82).filter((what) => what === 'poll')).toHaveLength(4);
+  expect(window.indexOf('poll')).toBeLessThanOrEqual(30);
+  expect([4, 5]).toContain(window.slice(0, 82).filter((what) => what === 'poll').length);
 });
 
 test('a poll that is due interrupts the search for records that share an identity', async () => {

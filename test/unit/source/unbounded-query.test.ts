@@ -40,14 +40,80 @@ function world(query?: { startTime: string }) {
 const isUntimed = ({ query }: PageRequest): boolean => query.startTime === undefined;
 const isBeforeToday = (request: PageRequest): boolean => isUntimed(request) || request.query.startTime === epoch.startTime;
 
-test('sends no times while the service answers that, and does not change queries with times', async () => {
+test('sends no times while the service answers that, and does not change queries with both times', async () => {
   const it = world();
   expect((await it.everything.page(all, never)).total).toBe(40);
-  expect((await it.everything.page({ ...all, query: lastDay }, never)).total).toBe(10);
+  const both = { ...lastDay, endTime: '2026-11-21T00:00:00.00' };
+  expect((await it.everything.page({ ...all, query: both }, never)).total).toBe(10);
   it.model.isFailing = () => true;
   it.model.fails = refused;
+  await expect(it.everything.page({ ...all, query: both }, never)).rejects.toBe(refused);
+  expect(it.asked()).toEqual([{}, both, both]);
+  expect(it.everything.forms).toEqual([]);
+});
+
+/** A service that demands both times, or none. */
+const isHalf = ({ query }: PageRequest): boolean => (query.startTime === undefined) !== (query.endTime === undefined);
+
+test('a query with one time that is refused gets the other one: a day ahead of the present, or since 1970', async () => {
+  const it = world();
+  it.model.fails = refused;
+  it.model.isFailing = isHalf;
+  expect((await it.everything.page({ ...all, query: lastDay }, never)).total).toBe(10);
+  await it.clock.sleep(60_000, never);
+  expect((await it.everything.page({ ...all, query: lastDay }, never)).total).toBe(10);
+  expect((await it.everything.page({ ...all, query: { endTime: '2026-11-20T02:00:00.00' } }, never)).total).toBe(30);
+  expect((await it.everything.page(all, never)).total).toBe(40);
+  // `base` is 2026-11-20T02:00:00Z, and the clock is a day later. The refused form is not tried again.
+  expect(it.asked()).toEqual([
+    lastDay,
+    { ...lastDay, endTime: '2026-11-22T02:00:00.00' },
+    { ...lastDay, endTime: '2026-11-22T02:01:00.00' },
+    { ...epoch, endTime: '2026-11-20T02:00:00.00' },
+    {},
+  ]);
+  expect(it.everything.forms).toEqual(['query with only one time rejected; live polls add an endTime, a day ahead']);
+  expect(it.log.lines).toMatchObject([{ level: 'warn', event: 'source.open_query_rejected', fields: { source: 's', error: refused } }]);
+});
+
+test('a service that also refuses an end in the future gets the present, and the usual form once it answers that again', async () => {
+  const it = world();
+  it.model.fails = refused;
+  it.model.isFailing = (request) => isHalf(request) || Date.parse(`${request.query.endTime ?? ''}Z`) > it.clock.now();
+  expect((await it.everything.page({ ...all, query: lastDay }, never)).total).toBe(10);
+  expect(it.asked().at(-1)).toEqual({ ...lastDay, endTime: '2026-11-21T02:00:00.00' });
+  it.model.isFailing = (request) => !isHalf(request);
+  expect((await it.everything.page({ ...all, query: lastDay }, never)).total).toBe(10);
+  expect(it.asked().at(-1)).toEqual(lastDay);
+  expect(it.everything.forms).toEqual([]);
+});
+
+test('after no form of a query with one time was answered, a minute passes before the others are tried again', async () => {
+  const it = world();
+  it.model.fails = refused;
+  it.model.isFailing = () => true;
+  for (let i = 0; i < 20; i += 1) await expect(it.everything.page({ ...all, query: lastDay }, never)).rejects.toBe(refused);
+  expect(it.asked()).toHaveLength(20 + 2);
+  await it.clock.sleep(60_000, never);
   await expect(it.everything.page({ ...all, query: lastDay }, never)).rejects.toBe(refused);
-  expect(it.asked()).toEqual([{}, lastDay, lastDay]);
+  expect(it.asked()).toHaveLength(3);
+});
+
+test('a service that demands both times for every query is read since 1970 until a day ahead, which moves with the clock', async () => {
+  const it = world();
+  it.model.fails = refused;
+  it.model.isFailing = (request) => request.query.startTime === undefined || isHalf(request);
+  expect(await calibrate(it.everything, 100, never)).toMatchObject({ total: 40 });
+  const whole = { ...epoch, endTime: '2026-11-22T02:00:00.00' };
+  // Calibration requests page 1 too.
+  expect(it.asked()).toEqual([{}, epoch, whole, {}, whole]);
+  expect(it.everything.isWhole).toBe(true);
+  await it.clock.sleep(3_600_000, never);
+  expect((await it.everything.page(all, never)).total).toBe(40);
+  expect(it.asked()).toEqual([{ ...epoch, endTime: '2026-11-22T03:00:00.00' }]);
+  expect(it.everything.forms).toEqual([
+    'unbounded query rejected; counting records since 1970-01-01T00:00:00.00 until a day ahead instead, so a total of that size may be mistaken for a cap',
+  ]);
 });
 
 test('a refused query is replaced at once: calibration covers the log since 1970', async () => {

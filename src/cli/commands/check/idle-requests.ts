@@ -15,12 +15,14 @@ const dayMs = 86_400_000;
  * records.
  */
 const sampleRecountsADay = 288;
+/** As often the newest records are requested, and the newest one by its time. */
+const contradictionRequestsADay = 2 * 288;
 
 /**
  * The maximum: one live poll in each interval; one read, one count and every recount of each window;
- * and the sample recounts.
+ * the sample recounts; and the checks for contradictions.
  */
 export function requestsADay({ pollInterval: poll, closeDelay, recountAfter: recount }: IdleSettings): number {
   const windows = dayMs / (widthWithin(widestMicros(0, 0, closeDelay * 1000)) / 1000);
-  return Math.round(dayMs / poll + windows * (2 + recount.length) + sampleRecountsADay);
+  return Math.round(dayMs / poll + windows * (2 + recount.length) + sampleRecountsADay + contradictionRequestsADay);
 }

@@ -5,6 +5,7 @@
 import { systemClock, systemRandom } from '../../../clock.ts';
 import { Handoff } from '../../../collect/handoff.ts';
 import { Requester } from '../../../collect/requester.ts';
+import { contradictionsNow } from '../../../collect/contradictions.ts';
 import { handCount } from '../../../collect/hand-count.ts';
 import { loadConfig, type Config, type SourceConfig } from '../../../config/load.ts';
 import { openSource } from '../../../daemon/open-source.ts';
@@ -90,6 +91,9 @@ async function run(values: ValuesOf<typeof options>, io: Io): Promise<number> {
   return failed ? 1 : 0;
 }
 
+/** Before a record that its query does not show is looked for again. */
+const repeatMs = 2_000;
+
 async function checkSource(settings: SourceConfig, config: Config, signal: AbortSignal): Promise<Line[]> {
   const subject = `source ${settings.id}`;
   const lines: Line[] = [];
@@ -103,12 +107,6 @@ async function checkSource(settings: SourceConfig, config: Config, signal: Abort
     ok(`obtained a token from "${settings.auth.authUrl}" for client "${settings.auth.clientId}"`);
     const found = await calibrate(unboundedQuery, settings.pageSize, signal);
     ok(`read ${settings.endpoint}: pages of ${found.pageSize}, ${found.total ?? 'no'} records counted`);
-    const { startTime } = unboundedQuery.query;
-    if (startTime !== undefined)
-      add(
-        'warning',
-        `unbounded query rejected; counting records since ${startTime} instead, so a total of that size may be mistaken for a cap`,
-      );
     if (found.total === undefined)
       add('warning', 'the service returns no usable totalRecords: windows cannot be proven, and each becomes a gap (total)');
     if (!found.dated) add('warning', 'responses have no Date header: using the time of the newest record as server time');
@@ -118,7 +116,8 @@ async function checkSource(settings: SourceConfig, config: Config, signal: Abort
         'warning',
         `the service responds with 404 when nothing matches, so empty windows cannot be counted, and each becomes a gap (unreadable): ${missing}`,
       );
-    lines.push(...(await countLine(unboundedQuery, settings, found, signal)));
+    for (const form of unboundedQuery.forms) add('warning', form);
+    lines.push(...(await countLines(unboundedQuery, settings, found, signal)));
     lines.push(...(await clockLine(unboundedQuery, subject, found.pageSize, signal)));
   } catch (thrown) {
     signal.throwIfAborted();
@@ -133,12 +132,11 @@ async function checkSource(settings: SourceConfig, config: Config, signal: Abort
 }
 
 /**
- * Compares the total of one small window with the records returned. Returns no line when that takes
- * longer than the timeout of a request.
+ * Looks for records by their times, then compares the total of one small window with the records returned. Returns no line
+ * when that takes longer than the timeout of a request.
  */
-async function countLine(source: Source, settings: SourceConfig, found: Calibration, signal: AbortSignal): Promise<Line[]> {
+async function countLines(source: Source, settings: SourceConfig, found: Calibration, signal: AbortSignal): Promise<Line[]> {
   const { id, closeDelay, requests } = settings;
-  if (found.total === undefined) return [];
   const parts = { clock: systemClock, log: silentLog };
   const serverClock = new ServerClock({ source: id, closeDelay, ...parts });
   const requester = new Requester({ source, sourceId: id, uidOf: identify(id), serverClock, random: systemRandom, ...parts });
@@ -146,11 +144,15 @@ async function countLine(source: Source, settings: SourceConfig, found: Calibrat
   const sleep = (ms: number, stop: AbortSignal): Promise<void> => systemClock.sleep(ms, stop);
   const counting = { requester, paging, log: silentLog, sleep, handoff: new Handoff(), store: () => Promise.resolve() };
   const enough = AbortSignal.timeout(requests.timeout);
+  const stop = AbortSignal.any([signal, enough]);
+  const subject = `source ${id}`;
   try {
-    const count = await handCount(counting, found.total, AbortSignal.any([signal, enough]));
+    const looking = { ...counting, pauseMs: Math.min(repeatMs, closeDelay) };
+    const contradictions = await contradictionsNow(looking, settings, stop);
+    if (contradictions.length > 0) return contradictions.map((message) => ({ subject, level: 'error', message }));
+    const count = found.total === undefined ? undefined : await handCount(counting, found.total, stop);
     if (!count) return [];
     const window = `the sample window ${microsToIso(count.from)} to ${microsToIso(count.to)}`;
-    const subject = `source ${id}`;
     const lines: Line[] = [];
     if (count.misnumbered) {
       const { requested, reported } = count.misnumbered;

@@ -75,7 +75,7 @@ export async function readPeriod(
   const reading: Reading = {
     requester,
     paging,
-    pages: { store: ({ records }, place) => Promise.resolve(remember(records, place?.window, own)) },
+    pages: { store: ({ records }, place) => Promise.resolve(remember(records, place?.window, own)), contradicts: () => undefined },
     // Nothing is stored, so a less complete copy of a record does no harm.
     visibility: {
       isSuspended: false,

@@ -1,0 +1,136 @@
+/**
+ * Runs the comparison of `contradictions.ts` before the first window is closed, before each window that has
+ * just become due, and every few minutes. While the service does not find records by their times the
+ * source is suspended (`filter`). A record outside of every window is named, and no ledger is complete with it.
+ */
+import { codeOf } from '../errors.ts';
+import type { CollectedRecord, CollectJournal } from '../model/journal.ts';
+import type { PageRequest } from '../model/source.ts';
+import type { Log } from '../model/telemetry.ts';
+import type { Clock, Micros } from '../model/time.ts';
+import { endsOf, misread, outsideOf, outsideText, samplesOf } from './contradictions.ts';
+import type { Ends, Looking, Sample } from './contradictions.ts';
+import type { Answer } from './requester.ts';
+import type { Suspensions, Waits } from './suspension.ts';
+import { dayMicros, nextWindow } from './windows.ts';
+
+/** Survives a restart; plain JSON. */
+export interface ContradictionProfile {
+  /** Server time of the last check that found records by their times. */
+  readonly agreed?: Micros | undefined;
+  /** A record outside of every window, as a sentence for the operator. */
+  readonly outside?: string | undefined;
+}
+
+interface CheckParts {
+  readonly sourceId: string;
+  readonly looking: Looking;
+  readonly journal: Pick<CollectJournal, 'progress' | 'covers'>;
+  readonly suspensions: Suspensions;
+  readonly clock: Clock;
+  readonly waits: Waits;
+  readonly closeDelay: Micros;
+  /** The ledger is to hold all records of the service. */
+  readonly isFromEarliest: boolean;
+  readonly store: (answer: Answer, signal: AbortSignal) => Promise<void>;
+  /** A record that the query of its window must show. */
+  readonly remember: (record: CollectedRecord, request: PageRequest) => void;
+  /** Saves the profile at once. */
+  readonly learned: (() => Promise<void>) | undefined;
+  readonly log: Log;
+  readonly profile: ContradictionProfile | undefined;
+}
+
+export class ContradictionCheck {
+  readonly #parts: CheckParts;
+  #profile: ContradictionProfile;
+  /** The last check: server time, and ms of the monotonic clock. */
+  #checked: Micros = 0;
+  #checkedAt = -Infinity;
+  #suspect: Sample | undefined;
+  /** The total at the last check, and the oldest record that was found by its time. */
+  #total: number | undefined;
+  #oldest: string | undefined;
+
+  constructor(parts: CheckParts) {
+    this.#parts = parts;
+    this.#profile = parts.profile ?? {};
+  }
+
+  get profile(): ContradictionProfile {
+    return this.#profile;
+  }
+
+  /** A record of a closed window, or far outside of the window that is read, was received: it is looked for soon. */
+  suspect(sample: Sample): void {
+    this.#suspect ??= sample;
+  }
+
+  /** @returns false when no check is due */
+  async whenDue(serverNow: Micros, signal: AbortSignal): Promise<boolean> {
+    const { journal, sourceId, clock, closeDelay, suspensions, waits } = this.#parts;
+    const next = nextWindow(journal.progress(sourceId).live.closedUntil, dayMicros, serverNow, closeDelay);
+    const isNext = next !== undefined && next.to + closeDelay > this.#checked;
+    const sinceMs = clock.monotonic() - this.#checkedAt;
+    if (!isNext && sinceMs < (this.#suspect ? waits.fresh : waits.sample)) return false;
+    this.#checked = serverNow;
+    this.#checkedAt = clock.monotonic();
+    const since = this.#suspect ? 0 : (this.#profile.agreed ?? 0);
+    const message = await this.#compare(serverNow, signal);
+    // mutant: filter-suspension
+    if (message !== undefined) await suspensions.begin({ reason: 'filter', message }, since);
+    return true;
+  }
+
+  /** True if the suspension may end. */
+  async passes(serverNow: Micros, signal: AbortSignal): Promise<boolean> {
+    const message = await this.#compare(serverNow, signal);
+    if (message !== undefined && message !== this.#parts.suspensions.current?.message) await this.#parts.suspensions.amend({ message });
+    return message === undefined;
+  }
+
+  /** @returns how the service contradicts itself; undefined if it does not, or the records cannot be read */
+  async #compare(serverNow: Micros, signal: AbortSignal): Promise<string | undefined> {
+    const { looking, closeDelay, journal, sourceId, remember } = this.#parts;
+    try {
+      const ends = await endsOf(looking, signal, this.#total);
+      const { closedUntil } = journal.progress(sourceId).live;
+      for (const { record, answer } of ends.shown) if ((record.time ?? 0) >= closedUntil) remember(record, answer.request);
+      await this.#noteOutside(ends, serverNow, signal);
+      const suspect = this.#suspect;
+      const samples = samplesOf(ends, serverNow).filter(({ uid }, i) => i === 0 || uid !== this.#oldest);
+      for (const sample of [...(suspect ? [suspect] : []), ...samples]) {
+        const message = await misread(looking, sample, sample.time + closeDelay <= serverNow, signal);
+        if (message === undefined) continue;
+        this.#suspect = sample;
+        return message;
+      }
+      this.#suspect = undefined;
+      this.#total = ends.total;
+      this.#oldest = samples[1]?.uid ?? this.#oldest;
+      this.#profile = { ...this.#profile, agreed: serverNow };
+    } catch (thrown) {
+      if (!(codeOf(thrown) ?? '').startsWith('page_')) throw thrown;
+    }
+    return undefined;
+  }
+
+  async #noteOutside(ends: Ends, serverNow: Micros, signal: AbortSignal): Promise<void> {
+    const { sourceId, store, learned, log } = this.#parts;
+    if (ends.total !== undefined && ends.total === this.#total) return;
+    const found = outsideOf(ends, serverNow, (time) => this.#covers(time));
+    const outside = found && outsideText(found);
+    if (outside === this.#profile.outside) return;
+    this.#profile = { ...this.#profile, outside };
+    // No window and no poll may ever show it.
+    if (found && found.record.time === undefined) await store({ ...found.answer, records: [found.record] }, signal);
+    if (outside !== undefined) log.write('source.record_outside', { source: sourceId, detail: outside });
+    await learned?.();
+  }
+
+  /** A ledger that begins at a time covers less than the service has, except placeholders of 1970. */
+  #covers(time: Micros): boolean {
+    const { journal, sourceId, isFromEarliest } = this.#parts;
+    return (!isFromEarliest && time >= dayMicros) || journal.covers(sourceId, time);
+  }
+}
