@@ -147,6 +147,16 @@ describe.each([
     },
   );
 
+  test('check sends an empty line for framing: newline: a receiver that counts octets is found, and rsyslog stores nothing', async () => {
+    const before = receiver.received('tcp').length;
+    const found = await syslog.check({ ...plain, framing: 'newline', address: receiver.address('tcp') }, contextOf('siem'), never);
+    const isCounting = !has('relp');
+    expect(found).toMatchObject([isCounting ? { level: 'error', setting: 'sinks.siem.framing' } : { level: 'ok' }]);
+    await using sink = await opened(receiver, 'tcp');
+    await sink.send(batchOf([message(1)]), never);
+    expect(await cameBy(receiver, 'tcp', 1, before)).toHaveLength(1);
+  });
+
   test('check reports its findings', async () => {
     for (const way of program.ways.filter((each) => each === 'tcp' || each === 'relp')) {
       const found = await syslog.check({ ...plain, address: receiver.address(way) }, contextOf('siem'), never);

@@ -4,6 +4,7 @@
  */
 import { createHash, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
@@ -329,6 +330,31 @@ describe('a batch is a connection (confirm: close)', () => {
     await send(1);
     expect(asked.at(-1)).toBeGreaterThan(8_000);
     expect(asked.at(-1)).toBeLessThan(16_000);
+  });
+
+  test('through a proxy whose receiver goes and comes at random, each batch that counts as delivered was read', async () => {
+    await using receiver = await new StreamReceiver().listen();
+    const { send, own } = watching(receiver);
+    const seed = Number(process.env['SEED'] ?? 11);
+    let state = seed;
+    const below = (n: number): number => {
+      state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+      return Math.floor((state / 2 ** 32) * n);
+    };
+    const counts = { confirmed: 0, swallowed: 0 };
+    for (let i = 0; i < sized(16, 200); i += 1) {
+      const before = receiver.messages.length;
+      const mode = below(4);
+      receiver.ending = mode === 0 ? 'end' : 'swallow';
+      own.onWatch = () => (mode === 1 ? receiver.swallow() : undefined);
+      receiver.onEnd = () => void (own.advanced += mode === 2 ? 1_000 + below(20_000) : 0);
+      const count = 1 + below(5);
+      if (mode === 3) receiver.onEnd = () => receiver.reset();
+      const isConfirmed = (await errorOf(send(count))) === undefined;
+      counts[isConfirmed ? 'confirmed' : 'swallowed'] += 1;
+      expect(receiver.messages.length - before, `seed ${seed}, batch ${i}`).toBe(isConfirmed ? count : 0);
+    }
+    expect(Math.min(counts.confirmed, counts.swallowed), `seed ${seed}`).toBeGreaterThan(0);
   });
 
   test('a slow receiver still makes progress', async () => {
@@ -874,4 +900,14 @@ describe('check', () => {
     expect(syslog.checkSettings?.(narrow, 'siem')).toMatchObject([{ level: 'error', setting: 'sinks.siem.maxBytes' }]);
     expect(await find(narrow)).toMatchObject([{ level: 'error', message: expect.stringContaining('ECONNREFUSED') as string }]);
   });
+});
+
+test('the figure of the race stands in the guarantee, the table of README and the table of the documents', () => {
+  const { losses } = syslog.guarantee(settingsOf('tcp://siem:514'));
+  const figure = /0 of [\d,]+ records, while the receiver/.exec(losses)?.[0] ?? 'none';
+  const row = (page: string): string =>
+    readFileSync(new URL(`../../../${page}`, import.meta.url), 'utf8')
+      .split('\n')
+      .find((line) => line.startsWith('| `syslog`') && line.includes('confirm: close')) ?? '';
+  for (const page of ['README.md', 'docs/guarantees.md']) expect(row(page), page).toContain(figure);
 });

@@ -96,6 +96,11 @@ export class StreamReceiver extends TcpReceiver {
     for (const socket of this.sockets) socket.end();
   }
 
+  /** Its connections break. */
+  reset(): void {
+    for (const socket of this.sockets) cut(socket);
+  }
+
   protected connected(socket: Socket): void {
     let rest: Buffer = Buffer.alloc(0);
     const { ending } = this;

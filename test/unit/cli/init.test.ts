@@ -36,6 +36,15 @@ test('the output is a valid configuration without warnings once its variables ar
   expect(config.sinks).toMatchObject([{ id: 'file', type: 'file', format: 'ecs', settings: { path: './audit.ndjson' } }]);
 });
 
+test('the configuration for syslog names RELP over TLS first, and then what TLS cannot confirm', async () => {
+  const text = await init(['syslog']);
+  const at = ['relp+tls://', ' tls://', 'cannot confirm that the receiver kept a message', 'load balancer'].map((words) =>
+    text.indexOf(words),
+  );
+  expect(at).toEqual([...at].sort((a, b) => a - b));
+  expect(at).not.toContain(-1);
+});
+
 test('the configuration for syslog is valid too', async () => {
   const environment = Object.fromEntries(
     blanks.map((name) => [`WAYBILL_${name}`, name.endsWith('URL') ? 'https://service.example' : 'f1lled']),
