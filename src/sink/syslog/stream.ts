@@ -8,7 +8,7 @@ import type { Batch, OnProgress, Sink, DeliveryResult } from '../../model/sink.t
 import { error, ok, type Finding, type SinkContext } from '../define.ts';
 import { frame, Header } from './message.ts';
 import { dialerOf, headerOf, type SyslogSettings } from './settings.ts';
-import { endOf, hangUp, happened, quietMs, sendQueueEmpty, written, type Dialer, type Line } from './socket.ts';
+import { endOf, hangUp, happened, sendQueueEmpty, written, type Dialer, type Line } from './socket.ts';
 
 /**
  * ms to wait until the receiver closes its side of the connection after the client has closed its
@@ -17,15 +17,16 @@ import { endOf, hangUp, happened, quietMs, sendQueueEmpty, written, type Dialer,
 const closeMs = 60_000;
 /** The maximum wait for a connection without data, ms. */
 const closeEmptyMs = 10_000;
+/** How long a receiver must keep a connection open once it has all bytes, ms. Some proxies give up after half a second or a whole one. */
+const usualWatchMs = 600;
 /**
- * Limits of the time that a receiver must keep a connection open once it has all bytes, ms, after a connection that confirmed nothing. It is
- * twice the time after which that one ended, and `quietMs` otherwise. A proxy ends a connection by itself when the receiver behind it is
- * down: nginx at once, HAProxy at once or after 3 s, others after the timeout of their own connection.
+ * Limits of that time after a connection that confirmed nothing, ms: 1.5 times the time after which that one ended. A proxy ends a connection
+ * by itself when the receiver behind it is down: nginx at once, HAProxy at once or after 3 s, others after the timeout of their own connection.
  */
 const minDoubtMs = 1_250;
 const maxDoubtMs = 24_000;
 /** A receiver that has read a batch ends the connection within this time, ms. A slow one may take as long as for reading. */
-const promptMs = 500;
+const promptMs = 300;
 
 /** What the connections of a sink have shown: kept while the sink is closed and opened again. */
 interface Experience {
@@ -59,7 +60,7 @@ export class StreamSink implements Sink {
     this.#context = context;
     this.#dialer = dialerOf(settings, context);
     this.#header = new Header(headerOf(settings));
-    this.#experience = experiences.get(context) ?? { watchMs: quietMs, hasDelivered: false };
+    this.#experience = experiences.get(context) ?? { watchMs: usualWatchMs, hasDelivered: false };
     experiences.set(context, this.#experience);
     this.#dialer.hasDelivered = this.#experience.hasDelivered;
   }
@@ -129,7 +130,7 @@ export class StreamSink implements Sink {
       late.catch(() => undefined);
       await Promise.race([result, late]);
       this.#prompt(clock.monotonic() - endedAt, Math.max(promptMs, readAt - began));
-      this.#learn(Math.max(quietMs, this.#experience.watchMs / 2), true);
+      this.#learn(usualWatchMs, true);
     } catch (thrown) {
       signal.throwIfAborted();
       // mutant: longer-watch
@@ -154,7 +155,7 @@ export class StreamSink implements Sink {
   /** @param tookMs  time until the receiver ended the connection, since it had all bytes */
   #watchAfter(tookMs: number): number {
     const { watchMs } = this.#experience;
-    return Math.min(Math.max(minDoubtMs, tookMs < watchMs ? Math.min(watchMs, 2 * tookMs) : 2 * tookMs), maxDoubtMs);
+    return Math.min(Math.max(minDoubtMs, tookMs < watchMs ? Math.min(watchMs, 1.5 * tookMs) : 1.5 * tookMs), maxDoubtMs);
   }
 
   #learn(watchMs: number, hasDelivered: boolean): void {
