@@ -25,7 +25,7 @@ interface Target {
 }
 
 /** A receiver that accepts the client closes no new connection within this time, ms. */
-export const quietMs = 250;
+const quietMs = 250;
 /** How long after the end of a connection the TLS alert with its reason may arrive, ms. */
 const refusalMs = 250;
 /** Timeout of the TLS handshake: a server answers the first flight at once. */
