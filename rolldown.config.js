@@ -8,7 +8,7 @@ import { defineConfig } from 'rolldown';
 import { billOfMaterials } from './deploy/sbom.js';
 
 const { dependencies } = JSON.parse(readFileSync('package.json', 'utf8'));
-const programs = ['main', 'daemon/admin/thread', 'daemon/admin/report-thread', 'daemon/delivery/thread', 'reference/main'];
+const programs = ['main', 'daemon/admin/thread', 'daemon/admin/report-thread', 'reference/main'];
 /** Files that the code reads (src/files.ts). */
 const assets = ['journal/migrations', 'admin/page/static'];
 

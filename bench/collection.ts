@@ -57,7 +57,7 @@ try {
   const floorBefore = await floor(port);
   const wanted = (what: typeof only): boolean => only === undefined || only === what;
   if (wanted('journal')) rows.push(await collectOnly(port), await journalToFile(port));
-  if (wanted('file')) rows.push(await sourceToFile(port), await sourceToFileInTwoThreads(port));
+  if (wanted('file')) rows.push(await sourceToFile(port));
   const floorAfter = await floor(port);
   rows.unshift({
     what: 'floor: parse, map, append',
@@ -105,11 +105,6 @@ async function sourceToFile(port: number): Promise<Row> {
   return measured('source to file', port, true, (snapshot) => reached(snapshot) && snapshot.sinks[0]?.lagEntries === 0);
 }
 
-async function sourceToFileInTwoThreads(port: number): Promise<Row> {
-  const done = (snapshot: Snapshot): boolean => reached(snapshot) && snapshot.sinks[0]?.lagEntries === 0;
-  return measured('the same in two threads', port, true, done, undefined, false, 'auto');
-}
-
 function reached(snapshot: Snapshot): boolean {
   return (snapshot.sources[0]?.closedUntil ?? 0) >= endMs * 1000;
 }
@@ -124,15 +119,11 @@ async function measured(
   done: (snapshot: Snapshot) => boolean,
   stateOf = what.replaceAll(' ', '-'),
   isFilled = false,
-  deliveryThread: 'auto' | 'off' = 'off',
 ): Promise<Row> {
   const work = join(directory, stateOf);
   mkdirSync(work, { recursive: true });
   const out = join(work, 'events.ndjson');
-  writeFileSync(
-    join(work, 'waybill.yaml'),
-    configuration(port, beginMs, withFile ? [{ id: 'file', type: 'file', path: out }] : [], { deliveryThread }),
-  );
+  writeFileSync(join(work, 'waybill.yaml'), configuration(port, beginMs, withFile ? [{ id: 'file', type: 'file', path: out }] : []));
   const before = await stats(port);
   await using daemon = start(waybill(), ['run', '--config', join(work, 'waybill.yaml')], work);
   daemon.firstLine.catch(() => undefined);

@@ -13,11 +13,7 @@ export function configuration(
   port: number,
   start: number,
   sinks: readonly object[],
-  {
-    deliveryThread = 'off',
-    sources = 1,
-    closeDelay = '3s',
-  }: { readonly deliveryThread?: 'auto' | 'off'; readonly sources?: number; readonly closeDelay?: string } = {},
+  { sources = 1, closeDelay = '3s' }: { readonly sources?: number; readonly closeDelay?: string } = {},
 ): string {
   const address = `http://127.0.0.1:${port}`;
   return JSON.stringify({
@@ -33,7 +29,6 @@ export function configuration(
       requests: { perSecond: 1000 },
     })),
     sinks,
-    deliveryThread,
     admin: { listen: '127.0.0.1:0' },
     log: { level: 'error' },
   });

@@ -103,7 +103,6 @@ function report(): void {
   const others = rangeOf([...runs.values()].flat().map((run) => run.others));
   const has = (name: string): boolean => present.some((peer) => peer.name === name);
   const [whole, warm] = [since('fromStart', 'Waybill'), since('fromFirst', 'Waybill')];
-  const parallel = 'Waybill in two threads';
   const bars: Bar[] = [
     ...(has(floor)
       ? ([
@@ -112,17 +111,6 @@ function report(): void {
           { what: 'rate from the first window, of plain Node', value: warm.rateOf(floor), limit: 'at least', bar: 0.41, goal: 0.53 },
           { what: 'CPU from the first window, of plain Node', value: warm.cpuOf(floor), limit: 'at most', goal: 2 },
         ] as const)
-      : []),
-    ...(has(floor) && has(parallel)
-      ? (['fromStart', 'fromFirst'] as const).map((from): Bar => {
-          const [what, goal] = from === 'fromStart' ? ['process start', 0.45] : ['the first window', 0.53];
-          return {
-            what: `rate from ${what} in two threads, of plain Node`,
-            value: since(from, parallel).rateOf(floor),
-            limit: 'at least',
-            goal,
-          };
-        })
       : []),
     ...(has('Benthos')
       ? ([
@@ -148,7 +136,6 @@ function report(): void {
               'The Collector asks for each page from the time of its newest record; the API takes hundredths of a second and includes the bound, so the last record of a page comes twice.',
             ]
           : []),
-        ...(has(parallel) ? [`"${parallel}" has the setting \`deliveryThread: auto\`.`] : []),
         ...left,
       ],
       tables: [

@@ -48,20 +48,19 @@ export function peers(): readonly Peer[] {
       flag: '--config',
       prefix: 'restapireceiver ',
     }),
-    waybillWith('Waybill', 'off'),
-    waybillWith('Waybill in two threads', 'auto'),
+    waybillPeer(),
   ];
 }
 
-function waybillWith(name: string, deliveryThread: 'auto' | 'off'): Peer {
+function waybillPeer(): Peer {
   return {
-    name,
+    name: 'Waybill',
     version: (JSON.parse(readFileSync(join(here, '../../package.json'), 'utf8')) as { version: string }).version,
     output: 'ECS',
     prepare: () => void waybill(),
     start: ({ port, folder, file, beginMs }) => {
       const sinks = [{ id: 'file', type: 'file', path: file }];
-      writeFileSync(join(folder, 'waybill.yaml'), configuration(port, beginMs, sinks, { deliveryThread }));
+      writeFileSync(join(folder, 'waybill.yaml'), configuration(port, beginMs, sinks));
       return start(waybill(), ['run', '--config', 'waybill.yaml'], folder);
     },
   };

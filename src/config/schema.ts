@@ -3,7 +3,7 @@
  * the definitions of the sinks. A folder adds its settings here with one line.
  */
 import { z } from 'zod';
-import { deliverSettings, threadSettings } from '../deliver/settings.ts';
+import { deliverSettings } from '../deliver/settings.ts';
 import { cefSettings, originalSettings } from '../encode/settings.ts';
 import { journalSettings } from '../journal/settings.ts';
 import { mappingSettings, observerSettings, privacySettings, whereSettings } from '../normalize/settings.ts';
@@ -69,7 +69,6 @@ function assemble(sinks: readonly SinkDefinition[]) {
         .array(z.discriminatedUnion('type', [first, ...others]))
         .default([])
         .describe('Destinations of messages'),
-      deliveryThread: threadSettings,
       shutdownTimeout: duration({ max: '1h' }).prefault('20s').describe('Maximum time for a shutdown'),
       admin: adminSettings,
       log: logSettings,

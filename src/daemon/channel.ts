@@ -41,14 +41,14 @@ type Method = (...args: readonly unknown[]) => unknown;
 type Answer = PromiseWithResolvers<unknown>;
 
 /** The methods of an object at the other end. */
-export type Remote<Served> = {
+type Remote<Served> = {
   readonly [Name in keyof Served]: Served[Name] extends (...args: infer Args) => infer Result
     ? (...args: Args) => Promise<Awaited<Result> extends Transferred<infer Value> ? Value : Awaited<Result>>
     : never;
 };
 
 /** The methods of an object at the other end, without results. */
-export type Notified<Served> = {
+type Notified<Served> = {
   readonly [Name in keyof Served]: Served[Name] extends (...args: infer Args) => unknown ? (...args: Args) => void : never;
 };
 

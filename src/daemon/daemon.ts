@@ -17,7 +17,6 @@ import { tokenNames, type Reported } from './admin/messages.ts';
 import { AdminServer, type AdminFacts } from './admin/server.ts';
 import { lastReadableTokens } from './admin/tokens.ts';
 import { reportEndingCertificates } from './certificates.ts';
-import { DeliveryThread, threadHandOver, usesDeliveryThread } from './delivery/delivery-thread.ts';
 import { reportSettings, secretsOf, serviceWords } from './live-status.ts';
 import { maintainJournal } from './maintenance.ts';
 import { openJournal } from './open-journal.ts';
@@ -36,7 +35,6 @@ const portRetryMs = 200;
 interface Parts {
   /** Undefined until the state is open. */
   open: { readonly journal: Journal; readonly running: Running } | undefined;
-  deliveryThread: DeliveryThread | undefined;
   /** Set while the changed configuration is rejected. */
   rejected: Snapshot['rejected'];
 }
@@ -49,7 +47,7 @@ interface Parts {
  */
 export async function runDaemon(options: DaemonOptions, signal: AbortSignal): Promise<unknown> {
   const tasks = new Tasks(signal, options.clock, options.log);
-  const parts: Parts = { open: undefined, deliveryThread: undefined, rejected: undefined };
+  const parts: Parts = { open: undefined, rejected: undefined };
   const config = (): Config => parts.open?.running.config ?? options.config;
   const lookUps = (): readonly string[] => names.pending().map((name) => `the look-up of ${name}`);
   return tasks.limited(live(options, parts, tasks, signal), () => config().shutdownTimeout, lookUps);
@@ -68,8 +66,6 @@ async function live(options: DaemonOptions, parts: Parts, tasks: Tasks, signal: 
   const firstListening = listenOnNetwork(admin, options);
   const owner = { waited: false };
   const journal = resources.use(await openState(options, () => (owner.waited = true), signal));
-  const deliveryThread = usesDeliveryThread(options) ? resources.use(new DeliveryThread(journal)) : undefined;
-  parts.deliveryThread = deliveryThread;
   // Frees the port before the lock: a daemon that waits for the lock listens on the same port.
   resources.defer(() => admin[Symbol.asyncDispose]());
   // The last export must not read gauges: the journal is closed by then.
@@ -77,10 +73,10 @@ async function live(options: DaemonOptions, parts: Parts, tasks: Tasks, signal: 
   // Reports a used port only now: if another daemon owns both port and state, the error about the state is clearer.
   const listening = await firstListening;
   if ('thrown' in listening) await listenAgain(admin, options, listening, owner.waited ? portWaitMs : 0, signal);
-  const running = new Running({ ...options, tracer }, { journal, meters: metrics.meters, tasks, deliveryThread });
+  const running = new Running({ ...options, tracer }, { journal, meters: metrics.meters, tasks });
   running.register();
   parts.open = { journal, running };
-  metrics.bind(async () => withStates(await snapshot(options, journal, running, parts)));
+  metrics.bind(async () => withStates(snapshot(options, journal, running, parts)));
   admin.opened();
   await admin.listen({ place: 'socket', path: join(config.dataDir, 'waybill.sock') });
 
@@ -107,7 +103,6 @@ function createAdmin(options: DaemonOptions, parts: Parts, metrics: Metrics): Ad
     snapshot: () => parts.open && snapshot(options, parts.open.journal, parts.open.running, parts),
     operate: (request) => operate(request, options, parts),
     metricsText: () => metrics.text(),
-    responded: async () => parts.deliveryThread?.responded(),
     token: lastReadableTokens((name) => (parts.open?.running.config ?? config).admin[name]),
   };
   return new AdminServer({ state: config.dataDir, version, facts, clock, log: log.child('admin'), ...reportedOf(config) });
@@ -153,27 +148,20 @@ async function listenAgain(
 async function openState(options: DaemonOptions, waited: () => void, signal: AbortSignal): Promise<Journal> {
   const { config, version, clock, log, expectState, lockWait } = options;
   const { dataDir } = config;
-  const handOver = usesDeliveryThread(options) ? threadHandOver : undefined;
   const waits = (): void => {
     waited();
     log.write('state.waiting_for_lock', { dataDir, lockWaitMs: lockWait });
   };
-  const journal = await openJournal(config, { clock, release: version, expectState, lockWait, waits, handOver }, signal);
+  const journal = await openJournal(config, { clock, release: version, expectState, lockWait, waits }, signal);
   if (journal.fresh) log.write('state.created', { dataDir, journal: journal.id });
   else log.write('state.opened', { dataDir, journal: journal.id, head: journal.head().seq });
   return journal;
 }
 
-async function snapshot(
-  { version, clock }: DaemonOptions,
-  journal: Journal,
-  running: Running,
-  { rejected }: Pick<Parts, 'rejected'>,
-): Promise<Snapshot> {
+function snapshot({ version, clock }: DaemonOptions, journal: Journal, running: Running, { rejected }: Pick<Parts, 'rejected'>): Snapshot {
   const { liveStatus } = running;
-  const sinks = await liveStatus.sinkViews();
   return {
-    ...snapshotOf(journal.db, version, clock.now() * 1000, liveStatus.live(journal, sinks)),
+    ...snapshotOf(journal.db, version, clock.now() * 1000, liveStatus.live(journal)),
     rejected,
     host: hostname(),
     secrets: secretsOf(running.config),

@@ -2,7 +2,7 @@
 import type { Collector } from '../collect/scheduler.ts';
 import type { Config } from '../config/load.ts';
 import type { StateSettings } from '../config/state-settings.ts';
-import type { LoopView, SinkLoop } from '../deliver/sink-loop.ts';
+import type { Delivery } from '../deliver/delivery.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { ReportQuery } from '../journal/queries/ledger.ts';
 import type { LiveFacts } from '../journal/queries/snapshot.ts';
@@ -78,7 +78,7 @@ interface RunningSource {
 
 export class LiveStatus {
   readonly collectors = new Map<string, Collector>();
-  readonly deliveries = new Map<string, SinkLoop>();
+  readonly deliveries = new Map<string, Delivery>();
   readonly sources = new Map<string, ServiceSource>();
   readonly #running = new Map<string, RunningSource>();
   readonly #awaited = new Map<string, string>();
@@ -109,12 +109,7 @@ export class LiveStatus {
     else this.#awaited.set(id, message);
   }
 
-  /** The state of every delivery loop. A loop may run in another thread. */
-  async sinkViews(): Promise<ReadonlyMap<string, LoopView>> {
-    return new Map(await Promise.all([...this.deliveries].map(async ([id, loop]) => [id, await loop.view()] as const)));
-  }
-
-  live(journal: Journal, sinks: Awaited<ReturnType<LiveStatus['sinkViews']>>): LiveFacts {
+  live(journal: Journal): LiveFacts {
     const closeDelay = new Map(this.#config.sources.map((source) => [source.id, source.closeDelay / 1000]));
     return {
       source: (id) => this.#source(id),
@@ -122,7 +117,7 @@ export class LiveStatus {
         const perSecond = range.state === 'running' ? this.collectors.get(id)?.backfiller.perSecond(range.from) : undefined;
         return perSecond === undefined ? {} : { perSecond, secondsLeft: secondsLeft(range, perSecond) };
       },
-      sink: (id) => sinks.get(id),
+      sink: (id) => this.deliveries.get(id)?.view(),
       closeDelaySeconds: (id) => closeDelay.get(id) ?? 0,
       paused: journal.refuses(),
       maxSize: this.#config.journal.maxSize,

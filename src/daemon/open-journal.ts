@@ -13,8 +13,6 @@ interface OpenOptions {
   readonly lockWait?: number;
   /** Called when another owner holds the lock. */
   readonly waits?: () => void;
-  /** See JournalOptions. */
-  readonly handOver?: number | undefined;
 }
 
 export function openJournal(
@@ -22,9 +20,9 @@ export function openJournal(
   options: OpenOptions,
   signal: AbortSignal,
 ): Promise<Journal> {
-  const { clock, release = version, expectState = false, lockWait = 0, waits, handOver } = options;
+  const { clock, release = version, expectState = false, lockWait = 0, waits } = options;
   return Journal.open(
-    { directory: dataDir, maxSize, retention, version: release, expectState, lockWait, handOver, ...(waits && { waits }) },
+    { directory: dataDir, maxSize, retention, version: release, expectState, lockWait, ...(waits && { waits }) },
     clock,
     signal,
   );

@@ -6,16 +6,14 @@ import type { Config, SinkConfig, SourceConfig } from '../config/load.ts';
 import { settingsText } from '../config/state-settings.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { Log, Meters } from '../model/telemetry.ts';
+import type { ArchiveSettings } from '../sink/archive/settings.ts';
 import { Budgets } from '../source/limits.ts';
-import type { SinkLoop } from '../deliver/sink-loop.ts';
 import { Certificates } from './certificates.ts';
-import type { DeliveryThread } from './delivery/delivery-thread.ts';
-import { createLoop, type LoopParts } from './delivery/loop.ts';
-import { archiveSettingsOf, type SinkPlan } from './delivery/plan.ts';
+import { archiveSettingsOf } from './delivery/plan.ts';
 import { LiveStatus } from './live-status.ts';
 import type { DaemonOptions } from './options.ts';
 import type { Changes } from './reload/changes.ts';
-import { createSink, type ConfiguredSink, type CreatedSink } from './sink.ts';
+import { createDelivery, type ConfiguredSink, type CreatedSink } from './sink.ts';
 import { runSource } from './source/run.ts';
 import type { Task, Tasks } from './tasks.ts';
 import { whenWritable } from './when-writable.ts';
@@ -27,8 +25,6 @@ interface RunningParts {
   readonly journal: Journal;
   readonly meters: Meters;
   readonly tasks: Tasks;
-  /** Undefined: delivery runs in this thread. */
-  readonly deliveryThread?: DeliveryThread | undefined;
 }
 
 export class Running {
@@ -141,15 +137,10 @@ export class Running {
     }
   }
 
-  #createSink(sink: SinkConfig): CreatedSink<SinkLoop> {
-    const { journal, meters, deliveryThread } = this.#parts;
-    const create = (plan: SinkPlan, parts: LoopParts): SinkLoop =>
-      deliveryThread === undefined || sink.definition.needsMainThread === true
-        ? createLoop(plan, parts)
-        : deliveryThread.create(plan, parts);
-    return createSink(sink, journal, { ...this.#options, config: this.#config }, meters, create, this.certificates, (id) =>
-      archiveSettingsOf(this.#config, id),
-    );
+  #createSink(sink: SinkConfig): CreatedSink {
+    const { journal, meters } = this.#parts;
+    const archive = (id: string): ArchiveSettings | undefined => archiveSettingsOf(this.#config, id);
+    return createDelivery(sink, journal, { ...this.#options, config: this.#config }, meters, this.certificates, archive);
   }
 
   async #startChangedSink(sink: SinkConfig, signal: AbortSignal): Promise<void> {
@@ -158,7 +149,7 @@ export class Running {
     this.#startSink(delivery);
   }
 
-  #startSink(sink: CreatedSink<SinkLoop>): void {
+  #startSink(sink: CreatedSink): void {
     const { id, loop } = sink;
     this.#sinks.set(id, sink);
     this.liveStatus.deliveries.set(id, loop);

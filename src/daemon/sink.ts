@@ -2,7 +2,6 @@
 import type { Config, SinkConfig } from '../config/load.ts';
 import type { Delivery } from '../deliver/delivery.ts';
 import { bytesOf } from '../deliver/pipeline.ts';
-import type { SinkLoop } from '../deliver/sink-loop.ts';
 import { WaybillError } from '../errors.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { Message } from '../model/sink.ts';
@@ -11,18 +10,18 @@ import type { Encode } from '../record/event.ts';
 import { normalizer } from '../normalize/normalizer.ts';
 import type { Certificates } from './certificates.ts';
 import { createLoop, limitOf, writerOf, type LoopParts } from './delivery/loop.ts';
-import { archiveSettingsOf, planOf, type SinkPlan } from './delivery/plan.ts';
+import { archiveSettingsOf, planOf } from './delivery/plan.ts';
 import { testEvents } from './operations/test-events.ts';
 import type { DaemonOptions } from './options.ts';
 import { settingsOf } from './source/service-facts.ts';
 
 /** A configured sink, for operator actions. */
-export interface ConfiguredSink<Loop extends SinkLoop = SinkLoop> {
+export interface ConfiguredSink {
   readonly id: string;
   readonly definition: SinkConfig['definition'];
   readonly settings: SinkConfig['settings'];
   /** Undefined in a command, which has no loop: the state stores requests. */
-  readonly loop: Loop | undefined;
+  readonly loop: Delivery | undefined;
   /** Test events in the sink's format; see test-events.ts. */
   readonly testMessages: (code: string, count: number) => readonly Message[];
 }
@@ -30,28 +29,22 @@ export interface ConfiguredSink<Loop extends SinkLoop = SinkLoop> {
 export type DeliveryOptions = Pick<DaemonOptions, 'config' | 'clock' | 'random' | 'log' | 'tracer'>;
 
 /** A sink with a loop that has not started. */
-export type CreatedSink<Loop extends SinkLoop> = ConfiguredSink<Loop> & { readonly loop: Loop };
+export type CreatedSink = ConfiguredSink & { readonly loop: Delivery };
 
-/** Registers the sink with the journal and creates its loop without starting it. */
-export function createDelivery(sink: SinkConfig, journal: Journal, options: DeliveryOptions, meters: Meters): CreatedSink<Delivery> {
-  return createSink(sink, journal, options, meters, createLoop);
-}
-
-/** Registers the sink with the journal. `create` creates its loop, here or in another thread. @param archive  default from the configuration */
-export function createSink<Loop extends SinkLoop>(
+/** Registers the sink with the journal and creates its loop without starting it. @param archive  default from the configuration */
+export function createDelivery(
   sink: SinkConfig,
   journal: Journal,
   options: DeliveryOptions,
   meters: Meters,
-  create: (plan: SinkPlan, parts: LoopParts) => Loop,
   certificates?: Pick<Certificates, 'shown'>,
   archive: LoopParts['archive'] = (id) => archiveSettingsOf(options.config, id),
-): CreatedSink<Loop> {
+): CreatedSink {
   const { config, clock, random, tracer } = options;
   const { definition, id, type, settings } = sink;
   const log = options.log.child(`sink/${type}`);
   const shown: LoopParts['shown'] = (host, peer) => certificates?.shown(id, host, peer);
-  const loop = create(planOf(sink, config, journal, log, clock.now()), {
+  const loop = createLoop(planOf(sink, config, journal, log, clock.now()), {
     definition,
     journal,
     archive,

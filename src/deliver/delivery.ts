@@ -5,6 +5,7 @@
 import { isFinal, WaybillError } from '../errors.ts';
 import type { ArchiveReplay, DeliverJournal } from '../model/journal.ts';
 import type { Sink } from '../model/sink.ts';
+import type { SinkSnapshot } from '../model/snapshot.ts';
 import { noTracer, type Log, type Meters, type Tracer } from '../model/telemetry.ts';
 import type { Clock, Random } from '../model/time.ts';
 import { Acknowledger } from './acknowledger.ts';
@@ -18,7 +19,6 @@ import type { Pipeline } from './pipeline.ts';
 import { RetryPolicy } from './retry-policy.ts';
 import { SendQueue } from './send-queue.ts';
 import { Sender, type OpenSink, type ReadTime } from './sender.ts';
-import type { LoopView, SinkLoop } from './sink-loop.ts';
 
 export interface DeliverSettings {
   readonly id: string;
@@ -47,7 +47,10 @@ interface DeliveryParts {
   readonly tracer?: Tracer;
 }
 
-export class Delivery implements SinkLoop {
+/** The state of a loop. The journal determines the rest of the snapshot. */
+type LoopView = Omit<SinkSnapshot, 'lagEntries' | 'lagSeconds' | 'deadLetters' | 'hasDelivered'>;
+
+export class Delivery {
   readonly #parts: DeliveryParts;
   readonly #batches: Batches;
   readonly #retryPolicy: RetryPolicy;

@@ -31,14 +31,6 @@ const unready = z
   .union([z.literal('never').transform(() => undefined), duration({ min: '1s' })])
   .register(facts, { expects: 'a duration such as 15m, or never' });
 
-/** `deliveryThread` */
-export const threadSettings = z
-  .enum(['auto', 'off'])
-  .default('off')
-  .describe(
-    'Thread of delivery: `auto` uses a second thread on a machine with more than one core, `off` delivers in the thread that collects',
-  );
-
 /** @param formats  of the type; the first is the default */
 export function deliverSettings(formats: readonly [Format, ...Format[]], batch: BatchDefaults) {
   return {

@@ -65,8 +65,6 @@ export interface JournalOptions extends StateOptions {
   readonly directory: string;
   /** How long acknowledged entries are kept for replay, ms. */
   readonly retention: number;
-  /** Size of the recent segments that stay in memory for the sinks, bytes; default 2 MiB. */
-  readonly handOver?: number | undefined;
 }
 
 /** Maximum segments per pruning step, which keeps the transaction short. */
@@ -120,7 +118,7 @@ export class Journal implements CollectJournal, DeliverJournal, AsyncDisposable 
     this.#store = new Store(db, state.directory, state.epoch, options.maxSize);
     this.#shared = new SharedTransactions(this.#store, clock);
     this.#sources = new Sources(this.#store);
-    this.#segments = new Segments(this.#store, this.#sources.ids, () => this.sinkPositions.delivered(), options.handOver);
+    this.#segments = new Segments(this.#store, this.#sources.ids, () => this.sinkPositions.delivered());
     this.#operations = new Operations(this.#store, this.#segments);
     this.#ledger = new Ledger(this.#store, this.#segments, this.#operations);
     this.#history = new History(this.#store, this.#sources, this.#operations, this.#ledger, clock, () => this.#wake());

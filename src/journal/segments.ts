@@ -62,7 +62,6 @@ export class Segments {
   readonly #store: Store;
   readonly #sourceIds: ReadonlyMap<number, string>;
   readonly #delivered: () => number;
-  readonly #handOverBytes: number;
   readonly #insert: Statement;
   readonly #setHead: Statement;
   readonly #holding: Statement<[number], SegmentRow>;
@@ -79,11 +78,10 @@ export class Segments {
    * `sourceIds` is the live map of source numbers to ids; `delivered` returns the position that every
    * sink has reached; `handOver` is the size of the recent segments that stay in memory, in bytes.
    */
-  constructor(store: Store, sourceIds: ReadonlyMap<number, string>, delivered: () => number, handOver = handOverBytes) {
+  constructor(store: Store, sourceIds: ReadonlyMap<number, string>, delivered: () => number) {
     this.#store = store;
     this.#sourceIds = sourceIds;
     this.#delivered = delivered;
-    this.#handOverBytes = handOver;
     this.#insert = store.db.prepare(
       `INSERT INTO segments (seq, n, kind, number, source, min_us, max_us, received_us, flags, uids, ends, body, chain)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -186,7 +184,7 @@ export class Segments {
     const delivered = this.#delivered();
     const ahead = this.#recent.reduce((sum, segment) => (segment.seq + segment.n - 1 > delivered ? sum + segment.body.length : sum), 0);
     // A sink that has less than this to read from memory keeps up.
-    return ahead > this.#handOverBytes / 2 ? delivered : undefined;
+    return ahead > handOverBytes / 2 ? delivered : undefined;
   }
 
   read(after: number, limit: Limit): readonly Entry[] {
@@ -302,7 +300,7 @@ export class Segments {
     this.#recentBytes += segment.body.length;
     const delivered = this.#delivered();
     for (let oldest = this.#recent[0]; oldest; oldest = this.#recent[0]) {
-      if (oldest.seq + oldest.n - 1 > delivered && (this.#recentBytes <= this.#handOverBytes || this.#recent.length === 1)) break;
+      if (oldest.seq + oldest.n - 1 > delivered && (this.#recentBytes <= handOverBytes || this.#recent.length === 1)) break;
       this.#recent.shift();
       this.#recentBytes -= oldest.body.length;
     }

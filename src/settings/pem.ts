@@ -36,17 +36,6 @@ export class PemFiles {
     });
   }
 
-  /** The setting and its paths, for another thread, which reads the files itself. */
-  carried(): { readonly setting: string; readonly paths: readonly string[] } {
-    return { setting: this.#setting, paths: this.paths };
-  }
-
-  static revived({ setting, paths }: ReturnType<PemFiles['carried']>): PemFiles {
-    const files = new PemFiles(paths);
-    files.bind(setting);
-    return files;
-  }
-
   /** The setting and its paths, for messages. */
   describe(): string {
     return `${this.#setting} (${this.paths.join(', ')})`;

@@ -23,24 +23,9 @@ export interface Template {
   readonly origin: string;
   /** The files behind its references. */
   readonly files: readonly string[];
-  /** For another thread; see templateOf. */
-  readonly parts: readonly TemplatePart[];
 }
-
-/** Text, or the reference that `given` states: `NAME:-default` of a variable, or the path of a file. */
-export type TemplatePart = string | { readonly kind: 'env' | 'file'; readonly given: string };
 
 type Part = string | Template;
-
-/** The template with these parts. */
-export function templateOf(parts: readonly TemplatePart[], environment: Environment): Template {
-  return joined(
-    parts.map((part) => {
-      if (typeof part === 'string') return part;
-      return part.kind === 'env' ? variable(part.given, environment) : file(part.given);
-    }),
-  );
-}
 
 /** @returns the text unchanged when it contains no reference. @throws SyntaxError with the reason when a reference is malformed */
 export function parseTemplate(text: string, environment: Environment): string | Template {
@@ -71,7 +56,6 @@ function joined(parts: readonly Part[]): Template {
     text: parts.map((part) => (typeof part === 'string' ? part : part.text)).join(''),
     origin: templates.map((template) => template.origin).join(', '),
     files: templates.flatMap((template) => template.files),
-    parts: parts.flatMap((part) => (typeof part === 'string' ? [part] : part.parts)),
   };
 }
 
@@ -90,7 +74,6 @@ export function variable(given: string, environment: Environment): Template {
     text: `\${env:${given}}`,
     origin: `environment variable ${name}`,
     files: [],
-    parts: [{ kind: 'env', given }],
   };
 }
 
@@ -119,7 +102,6 @@ export function file(path: string): Template {
     text: `\${file:${path}}`,
     origin: `file ${path}`,
     files: [path],
-    parts: [{ kind: 'file', given: path }],
   };
 }
 

@@ -7,15 +7,7 @@ import { inspect } from 'node:util';
 import { unescaped } from '../escape.ts';
 import { remember } from '../secrets.ts';
 import { WaybillError, messageOf } from '../errors.ts';
-import { templateOf } from './reference.ts';
-import type { Environment, Template, TemplatePart } from './reference.ts';
-
-/** A secret as data: its setting, and the origin of its value. */
-interface CarriedSecret {
-  readonly setting: string;
-  readonly literal: string;
-  readonly template: readonly TemplatePart[] | undefined;
-}
+import type { Template } from './reference.ts';
 
 export class Secret {
   readonly #literal: string;
@@ -51,17 +43,6 @@ export class Secret {
     } catch (thrown) {
       throw new WaybillError('secret_missing', `cannot read "${this.#setting}": ${messageOf(thrown)}`, { cause: thrown });
     }
-  }
-
-  /** The parts of the setting, for another thread, which reads the value itself. */
-  carried(): CarriedSecret {
-    return { setting: this.#setting, literal: this.#template ? '' : this.#literal, template: this.#template?.parts };
-  }
-
-  static revived({ setting, literal, template }: CarriedSecret, environment: Environment): Secret {
-    const secret = new Secret(literal);
-    secret.bind(setting, template && templateOf(template, environment));
-    return secret;
   }
 
   /** Makes the next `read` read its files again, even if they seem unchanged. */

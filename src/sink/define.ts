@@ -80,8 +80,6 @@ export interface SinkDefinition<Schema extends z.ZodObject = z.ZodObject> {
   readonly takesOnce?: boolean;
   /** True if the sink gets the ledger regardless of its setting `ledger`. Default false. */
   readonly alwaysLedger?: boolean;
-  /** True when the sink writes to standard output: outside the main thread, Node confirms such a write too early. Default false. */
-  readonly needsMainThread?: boolean;
   /** ms until the outcome of a send counts as unknown. */
   readonly deadline: number;
   /** Maximum bytes of a message, if the receiver has a limit: delivery truncates longer messages (docs/formats.md, "Truncated messages"). */

@@ -15,7 +15,6 @@ export const stdout = defineSink('stdout', {
   formats: 'any',
   batch: { records: 500, bytes: 1024 * 1024, wait: 1_000 },
   resolvable: () => false,
-  needsMainThread: true,
   deadline: 30_000,
   destination: () => 'stdout',
   guarantee: () => ({

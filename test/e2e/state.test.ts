@@ -3,12 +3,12 @@
  * newer release, a lost state, a stop. The daemon exits or continues as documented, with helpful
  * messages.
  */
-import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { ago, configure, Daemon, readLedgerOf, sourceOf } from '../support/e2e-daemon.ts';
 import { compare, delivered, exactlyOnce, linesOf, originalOf } from '../support/e2e-oracle.ts';
-import { inPlace, patience, pause, until } from '../support/e2e-place.ts';
+import { inPlace, pause } from '../support/e2e-place.ts';
 import type { Place } from '../support/e2e-place.ts';
 import { Service } from '../support/e2e-service.ts';
 import { freePort } from '../support/servers/ports.ts';
@@ -18,18 +18,6 @@ const startService = (place: Place): Promise<Service> => Service.start(place, '-
 /** Quick: no recounts, so that windows of the past are final at once. */
 const quick = { closeDelay: '1s', recountAfter: [] };
 const file = { id: 'siem', type: 'file', path: './siem.ndjson' };
-
-/** Every thread loads it. The delivery thread hangs when the file `hang` exists. */
-const hangsOnRequest = `
-  import { existsSync, writeFileSync } from 'node:fs';
-  import { threadName } from 'node:worker_threads';
-  const hang = () => {
-    if (!existsSync('hang')) return;
-    writeFileSync('hangs', '');
-    for (;;);
-  };
-  if (threadName === 'deliver') setInterval(hang, 50).unref();
-`;
 
 /** @returns false while another process has the lock of a state */
 function takes(lock: Database.Database): boolean {
@@ -249,39 +237,6 @@ describe.concurrent('the state', () => {
       expect(await daemon.stop()).toMatchObject({ code: 0 });
       expect((await readLedgerOf(place)).code).toBe(0);
     }),
-  );
-
-  test(
-    'a delivery thread that hangs: status says so, SIGTERM ends the daemon with 1, and the next start delivers each record once',
-    { timeout: 300_000 },
-    () =>
-      inPlace('hang', async (place) => {
-        const service = await startService(place);
-        configure(place, [sourceOf(service, ago(150_000), quick)], [file], { deliveryThread: 'auto', shutdownTimeout: '1s' });
-        writeFileSync(place.path('hang.mjs'), hangsOnRequest);
-        place.environment = { NODE_OPTIONS: '--import ./hang.mjs' };
-        const first = new Daemon(place);
-        await first.logged('sink.first_delivery');
-        writeFileSync(place.path('hang'), '');
-        await until(
-          () => 'the thread hangs',
-          patience,
-          () => existsSync(place.path('hangs')),
-        );
-        place.environment = {};
-        await service.set({ rate: 40 });
-        const status = await place.waybill('status', '--config', 'waybill.yaml');
-        expect(status).toMatchObject({ code: 1, stderr: expect.stringMatching(/no response within|has not responded for/) as string });
-        const { code, ms } = await first.stop();
-        expect(code).toBe(1);
-        expect(ms).toBeLessThan(30_000);
-        expect(first.find('daemon.failed')).toMatchObject({ code: 'internal_error' });
-        await service.set({ rate: 0 });
-        const second = new Daemon(place);
-        await delivered(service, [place.path('siem.ndjson')]);
-        expect(await second.stop()).toMatchObject({ code: 0 });
-        expect(compare(linesOf(place.path('siem.ndjson')), await service.truth(), originalOf)).toEqual(exactlyOnce);
-      }),
   );
 
   test(

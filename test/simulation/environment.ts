@@ -29,8 +29,6 @@ export interface Environment {
     readonly retentionMs: number;
     /** The overlap of live polls follows the measured disorder of records. */
     readonly measuresOverlap: boolean;
-    /** Delivery loops access the journal by messages, as from a separate thread. */
-    readonly hasDeliveryThread: boolean;
   };
   readonly records: {
     readonly count: number;
@@ -385,7 +383,6 @@ function drawFirst(seed: number): Environment {
       // Always drawn, so that later draws stay the same.
       retentionMs: [chance.pick([minute, 30 * day]), ...(changes?.sink ? [3 * second] : [])].reduce((a, b) => Math.min(a, b)),
       measuresOverlap: new Chance(seed, 'overlap').is(0.5),
-      hasDeliveryThread: new Chance(seed, 'delivery thread').is(0.5),
     },
     records: {
       count: isCapped || isQuota ? chance.whole(120, 220) : isShort ? chance.whole(8, 50) : chance.whole(20, 140),

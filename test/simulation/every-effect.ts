@@ -56,7 +56,6 @@ export const scene: Environment = {
     quotaPages: undefined,
     retentionMs: 30 * seconds,
     measuresOverlap: true,
-    hasDeliveryThread: true,
   },
   records: {
     count: 160,

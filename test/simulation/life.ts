@@ -10,16 +10,8 @@ import { z } from 'zod';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Config, SinkConfig, SourceConfig } from '../../src/config/load.ts';
 import type { DaemonOptions } from '../../src/daemon/options.ts';
-import { Channel } from '../../src/daemon/channel.ts';
-import { serveLoops } from '../../src/daemon/delivery/host.ts';
-import { createLoop } from '../../src/daemon/delivery/loop.ts';
-import type { LoopParts } from '../../src/daemon/delivery/loop.ts';
-import type { SinkPlan } from '../../src/daemon/delivery/plan.ts';
-import { RemoteLoops } from '../../src/daemon/delivery/remote-loop.ts';
-import { createSink } from '../../src/daemon/sink.ts';
+import { createDelivery } from '../../src/daemon/sink.ts';
 import type { ConfiguredSink, CreatedSink } from '../../src/daemon/sink.ts';
-import type { SinkLoop } from '../../src/deliver/sink-loop.ts';
-import { memoryPorts } from '../support/memory-ports.ts';
 import { PollOverlap } from '../../src/collect/poll-overlap.ts';
 import { runSource } from '../../src/daemon/source/run.ts';
 import { LiveStatus } from '../../src/daemon/live-status.ts';
@@ -236,23 +228,8 @@ export class Life {
     this.journal = undefined;
   }
 
-  #createSinks(journal: Journal, options: DaemonOptions): CreatedSink<SinkLoop>[] {
-    const sinks = this.#parts.config.sinks.map((sink) => this.#sinkOf(sink));
-    const { clock } = this;
-    let create: (plan: SinkPlan, parts: LoopParts) => SinkLoop = createLoop;
-    if (this.#parts.environment.daemon.hasDeliveryThread) {
-      const fault = (thrown: unknown): void => void (this.failure ??= thrown);
-      const [main, thread] = memoryPorts(() => this.isDead).map((port) => new Channel(port, fault)) as [Channel, Channel];
-      const definitionOf = ({ sink: { id } }: SinkPlan): SinkConfig['definition'] => {
-        const found = sinks.find((sink) => sink.id === id);
-        if (!found) throw new Error(`no sink ${id}`);
-        return found.definition;
-      };
-      serveLoops(thread, { definitionOf, environment: {}, clock, random: options.random });
-      const loops = new RemoteLoops(main, journal);
-      create = (plan, parts) => loops.create(plan, parts);
-    }
-    return sinks.map((sink) => createSink(sink, journal, options, uncounted, create));
+  #createSinks(journal: Journal, options: DaemonOptions): CreatedSink[] {
+    return this.#parts.config.sinks.map((sink) => createDelivery(this.#sinkOf(sink), journal, options, uncounted));
   }
 
   #source(id: string): Source {

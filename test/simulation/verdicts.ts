@@ -173,7 +173,6 @@ function calmEnvironment(seed: number): Environment {
       ...{ pollMs: 2 * minute, closeDelayMs: chance.pick([5, 10, 15] as const) * minute, agesMs: [hour], pageSize: 'auto' },
       ...{ historyMs: chance.pick([0, 7, 60, 200] as const) * minute, quotaPages: undefined, retentionMs: 30 * 24 * hour },
       measuresOverlap: false,
-      hasDeliveryThread: false,
     },
     records: {
       ...{
@@ -509,7 +508,7 @@ class Day {
     const { journal, views } = this.#life ?? {};
     const live =
       isRunning && journal && views
-        ? views.live(journal, new Map())
+        ? views.live(journal)
         : {
             source: () => ({ trouble: 'the daemon does not run' }),
             sink: () => undefined,

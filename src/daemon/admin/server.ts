@@ -12,10 +12,7 @@ import { Channel, portOf } from '../channel.ts';
 import { pulse, type AdminService, type AdminThreadData, type DaemonService, type Listen, type Reported } from './messages.ts';
 
 /** Answers the requests of the thread. */
-export interface AdminFacts extends Omit<DaemonService, 'log'> {
-  /** Resolves when the other threads of the daemon respond; default at once. */
-  readonly responded?: () => Promise<void>;
-}
+export type AdminFacts = Omit<DaemonService, 'log'>;
 
 interface AdminOptions extends Omit<AdminThreadData, 'pulse'> {
   readonly facts: AdminFacts;
@@ -95,7 +92,6 @@ export class AdminServer implements AsyncDisposable {
   async #beat(): Promise<void> {
     for (;;) {
       Atomics.add(this.#pulse, pulse.beat, 1);
-      await this.#options.facts.responded?.();
       await this.#options.clock.sleep(beatMs, this.#end.signal);
     }
   }

@@ -88,7 +88,7 @@ async function retry({ journal, sink, configured, operation, reason }: Target): 
   const { loop } = configuredOr(configured, sink.id);
   if (!loop)
     throw new WaybillError('usage', `cannot retry the sink "${sink.id}": no daemon is running; a daemon tries every sink when it starts`);
-  const { state } = await loop.view();
+  const { state } = loop.view();
   if (state === 'active') throw new WaybillError('usage', `cannot retry the sink "${sink.id}": it is neither retrying nor blocked`);
   await journal.operate({ ...operation, detail: { sink: sink.id, state, ...reason } });
   loop.wake();
@@ -160,8 +160,8 @@ async function replay({ journal, sink, configured, operation, reason }: Target, 
   if (expected === 0)
     throw new WaybillError('usage', `cannot replay to the sink "${id}": nothing delivered in this range is still in the journal`);
   await journal.operate({ ...operation, detail: { sink: id, first: range.first, last: range.last, from, to, ...reason } });
-  await loop.onDemand.replay(range, expected, journal.deadLetters.rejected(id));
-  return { replay: (await loop.view()).replay };
+  loop.onDemand.replay(range, expected, journal.deadLetters.rejected(id));
+  return { replay: loop.view().replay };
 }
 
 /** The state stores the request until its replay is complete. After a failure, the same request continues where the replay stopped. */
@@ -192,20 +192,20 @@ async function replayArchive(
   await journal.operate({ ...operation, detail: { sink: id, archive, from, to, ...reason } }, () =>
     journal.sinkPositions.writeOrders(sink, { ...sink.orders, archiveReplay: replay }),
   );
-  await loop.onDemand.replayArchive(replay);
-  return { replay: (await loop.view()).replay };
+  loop.onDemand.replayArchive(replay);
+  return { replay: loop.view().replay };
 }
 
 /** Ends the replay that the loop runs, and one from an archive that the state stores. */
 async function cancelReplay({ journal, sink, configured, operation, reason }: Target): Promise<OperationResult> {
   const { id } = sink;
   const loop = configured?.loop;
-  const { replay } = (await loop?.view()) ?? {};
+  const { replay } = loop?.view() ?? {};
   const isUnderWay = replay !== undefined && replay.ended === undefined;
   const { archiveReplay: stored } = sink.orders;
   if (!isUnderWay && !stored) throw new WaybillError('usage', `cannot cancel a replay to the sink "${id}": none is under way`);
   // Before the transaction: the loop must not store its progress after it.
-  await loop?.onDemand.cancelReplay();
+  loop?.onDemand.cancelReplay();
   const detail = { sink: id, archive: stored?.archive, after: replay?.at ?? stored?.at, ...reason };
   await journal.operate({ ...operation, detail }, () =>
     journal.sinkPositions.writeOrders(sink, { ...sink.orders, archiveReplay: undefined }),
@@ -215,7 +215,7 @@ async function cancelReplay({ journal, sink, configured, operation, reason }: Ta
 
 /** @throws WaybillError `usage` */
 async function assertNoReplay(loop: Loop, id: string): Promise<void> {
-  if ((await loop.view()).replay?.state === 'running')
+  if (loop.view().replay?.state === 'running')
     throw new WaybillError('usage', `cannot replay to the sink "${id}": a replay is already running`);
 }
 
@@ -251,8 +251,8 @@ export async function adoptable(
     throw new WaybillError('usage', `cannot adopt the sink "${id}": a sink of type ${type} stores no position; adopt does not apply`);
   const loop = configured?.loop;
   if (!loop) return;
-  assertAdoptable(id, await loop.view());
-  if (await loop.isOpen) throw fits(id);
+  assertAdoptable(id, loop.view());
+  if (loop.isOpen) throw fits(id);
 }
 
 /** @throws WaybillError `usage` when the sink is not blocked, or adoption would not help */

@@ -47,7 +47,6 @@ const restartSettings: Readonly<Record<string, Read>> = {
   // The server decides at its start which tokens it accepts, and reads their values for each request.
   'admin.token': ({ admin }) => admin.token !== undefined,
   'admin.readToken': ({ admin }) => admin.readToken !== undefined,
-  deliveryThread: ({ deliveryThread }) => deliveryThread,
   telemetry: ({ telemetry }) => telemetry,
   'log.format': ({ log }) => log.format,
 };

@@ -130,7 +130,7 @@ test('a sink with another destination than in the state is blocked alone, and ke
   await it.pass(1_000);
   expect(it.opens).toEqual(['second']);
   const loop = running.sink('out')?.loop;
-  expect(await loop?.view()).toMatchObject({
+  expect(loop?.view()).toMatchObject({
     state: 'blocked',
     lastCode: 'config_invalid',
     lastError: expect.stringMatching(
@@ -161,11 +161,11 @@ test('an archive that is added or changed restarts no other sink, and a replay r
   await it.pass(1_000);
   const loop = running.sink('out')?.loop;
   const failure = async (): Promise<unknown> => {
-    await loop?.onDemand.cancelReplay();
-    await loop?.onDemand.replayArchive({ archive: 'evidence', times: undefined, through: 0, began: 1, at: 0, sent: 0, rejected: 0 });
+    loop?.onDemand.cancelReplay();
+    loop?.onDemand.replayArchive({ archive: 'evidence', times: undefined, through: 0, began: 1, at: 0, sent: 0, rejected: 0 });
     await it.pass(1_000);
     return vi.waitFor(async () => {
-      const { error } = (await loop?.view())?.replay ?? {};
+      const { error } = loop?.view().replay ?? {};
       expect(error).toBeDefined();
       return error;
     });

@@ -74,7 +74,7 @@ async function world() {
     onTestFinished(() => abort.abort(new Error('the test is over')));
     // The test journal has another source, which is not run.
     const snapshot = (): Snapshot => {
-      const all = snapshotOf(journal.db, '0.1.0', clock.now() * 1000, views.live(journal, new Map()));
+      const all = snapshotOf(journal.db, '0.1.0', clock.now() * 1000, views.live(journal));
       return { ...all, sources: all.sources.filter((each) => each.id === id) };
     };
     const status = (): string => statusText(snapshot(), { color: false, tz: 'UTC', width: 240 });
