@@ -133,6 +133,7 @@ test('a record that polls show and the query of its own window does not is named
     );
   await it.runUntil(base + 3 * hour);
   expect(suspension(it)).toMatchObject({ reason: 'filter', message: expect.stringContaining('does not find record 777 of') as string });
+  expect(falsely(it)).toEqual([]);
 });
 
 test('a record that appears late, or is deleted before it is looked for, suspends nothing', async () => {

@@ -93,6 +93,8 @@ async function run(values: ValuesOf<typeof options>, io: Io): Promise<number> {
 
 /** Before a record that its query does not show is looked for again. */
 const repeatMs = 2_000;
+/** Enough for a request at each offset of a time zone. */
+const lookMs = 15_000;
 
 async function checkSource(settings: SourceConfig, config: Config, signal: AbortSignal): Promise<Line[]> {
   const subject = `source ${settings.id}`;
@@ -133,7 +135,7 @@ async function checkSource(settings: SourceConfig, config: Config, signal: Abort
 
 /**
  * Looks for records by their times, then compares the total of one small window with the records returned. Returns no line
- * when that takes longer than the timeout of a request.
+ * when that takes longer than the timeout of a request, or 15 s.
  */
 async function countLines(source: Source, settings: SourceConfig, found: Calibration, signal: AbortSignal): Promise<Line[]> {
   const { id, closeDelay, requests } = settings;
@@ -143,7 +145,7 @@ async function countLines(source: Source, settings: SourceConfig, found: Calibra
   const paging = { first: found.firstPage, size: found.pageSize };
   const sleep = (ms: number, stop: AbortSignal): Promise<void> => systemClock.sleep(ms, stop);
   const counting = { requester, paging, log: silentLog, sleep, handoff: new Handoff(), store: () => Promise.resolve() };
-  const enough = AbortSignal.timeout(requests.timeout);
+  const enough = AbortSignal.timeout(Math.max(requests.timeout, lookMs));
   const stop = AbortSignal.any([signal, enough]);
   const subject = `source ${id}`;
   try {
