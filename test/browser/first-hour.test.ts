@@ -28,7 +28,7 @@ test('shows in the first hour what the daemon waits for, and until when', async 
     await daemon.logged('sink.first_delivery');
     const { page, faults } = await watchedPage(browser, `${addresses[0] ?? ''}/`);
     await says(page, '#summary', /^NOTHING DUE YET/);
-    await says(page, '#summary-rest', /^First proof about [-\d: ]+ UTC/);
+    await says(page, '#summary-rest', /^first proof about [-\d: ]+ UTC/);
     // The tile shows the time of the summary. Before midnight both have the date of the next day too.
     const [, due = 'no time'] = /(\d\d:\d\d) UTC/.exec(await page.locator('#summary-rest').innerText()) ?? [];
     await says(page, '#waits', /production waits: the clock of the service is being measured.*next window proven about/);

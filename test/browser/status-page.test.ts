@@ -61,7 +61,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-const rowOf = (page: Page, table: 'sources' | 'sinks', id: string) => page.locator(`#${table} tbody tr`, { hasText: id });
+const rowOf = (page: Page, table: 'sources' | 'sinks', id: string) => page.locator(`#${table} tbody tr:not(.detail)`, { hasText: id });
 
 async function gapAppearsAndIsClosed(page: Page, place: Place, service: Service): Promise<void> {
   await service.set({ total: 'missing' });
@@ -81,7 +81,7 @@ async function sinkBlocksAndRecovers(page: Page, place: Place, collector: Collec
   const row = rowOf(page, 'sinks', 'siem');
   await expect.poll(() => row.innerText(), { timeout: 60_000 }).toMatch(/! blocked/);
   // The server's message appears as text, with bidirectional control characters made visible.
-  await expect.poll(() => row.innerText()).toContain('<img src=x onerror=alert(1)><script>alert(2)</script>"\\u202e');
+  await expect.poll(() => page.locator('#sinks .detail').innerText()).toContain('<img src=x onerror=alert(1)><script>alert(2)</script>"\\u202e');
   expect(await page.locator('main img, main script').count()).toBe(0);
   await says(page, '#tiles', /Needs attention\s+siem/);
   await says(page, '#summary', /^DELIVERY BLOCKED at siem since \d\d:\d\d UTC$/);
