@@ -36,7 +36,7 @@ test('shows in the first hour what the daemon waits for, and until when', async 
       page,
       '#tiles',
       new RegExp(
-        `Complete until\\s+nothing proven yet\\s+first proof about [-\\d ]*${due}[^]*Delivered\\s+nothing due yet\\s+lake: [1-9]\\d* records? to deliver`,
+        `Complete until\\s+nothing proven yet\\s+first proof about [-\\d ]*${due}[^]*Delivered\\s+nothing due yet\\s+lake: [1-9]\\d* (entry|entries) to deliver`,
       ),
     );
     await inEveryLook(page, () => looksRight(page));

@@ -81,7 +81,9 @@ async function sinkBlocksAndRecovers(page: Page, place: Place, collector: Collec
   const row = rowOf(page, 'sinks', 'siem');
   await expect.poll(() => row.innerText(), { timeout: 60_000 }).toMatch(/! blocked/);
   // The server's message appears as text, with bidirectional control characters made visible.
-  await expect.poll(() => page.locator('#sinks .detail').innerText()).toContain('<img src=x onerror=alert(1)><script>alert(2)</script>"\\u202e');
+  await expect
+    .poll(() => page.locator('#sinks .detail').innerText())
+    .toContain('<img src=x onerror=alert(1)><script>alert(2)</script>"\\u202e');
   expect(await page.locator('main img, main script').count()).toBe(0);
   await says(page, '#tiles', /Needs attention\s+siem/);
   await says(page, '#summary', /^DELIVERY BLOCKED at siem since \d\d:\d\d UTC$/);
