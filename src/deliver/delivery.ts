@@ -48,7 +48,7 @@ interface DeliveryParts {
 }
 
 /** The state of a loop. The journal determines the rest of the snapshot. */
-type LoopView = Omit<SinkSnapshot, 'lagEntries' | 'lagSeconds' | 'deadLetters' | 'hasDelivered'>;
+type LoopView = Omit<SinkSnapshot, 'lagEntries' | 'lagRecords' | 'lagSeconds' | 'deadLetters' | 'hasDelivered'>;
 
 export class Delivery {
   readonly #parts: DeliveryParts;

@@ -97,7 +97,10 @@ export interface SinkSnapshot {
   readonly state: string;
   readonly trouble: string | undefined;
   readonly acknowledged: number;
+  /** Records and lines of the ledger that wait for the sink. */
   readonly lagEntries: number;
+  /** The records among them. */
+  readonly lagRecords: number;
   readonly lagSeconds: number;
   readonly deadLetters: number;
   readonly lastSuccess: Micros | undefined;

@@ -80,7 +80,7 @@ function sourceJson(source: SourceSnapshot, snapshot: Snapshot) {
 }
 
 function sinkJson(sink: SinkSnapshot, snapshot: Snapshot) {
-  const { id, type, acknowledged, lagEntries, lagSeconds, deadLetters, hasDelivered, timeStamp, replay } = sink;
+  const { id, type, acknowledged, lagEntries, lagRecords, lagSeconds, deadLetters, hasDelivered, timeStamp, replay } = sink;
   return {
     id,
     type,
@@ -88,6 +88,7 @@ function sinkJson(sink: SinkSnapshot, snapshot: Snapshot) {
     message: sink.trouble ?? null,
     acknowledged,
     lagEntries,
+    lagRecords,
     lagSeconds,
     deadLetters,
     /** Stays after a recovery: then `failedAttempts` is 0. */

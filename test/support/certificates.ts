@@ -92,7 +92,7 @@ function names(wish: CertificateWish) {
 }
 
 function validity(wish: { readonly notBefore?: Date; readonly notAfter?: Date }) {
-  return { notBefore: wish.notBefore ?? new Date(Date.now() - dayMs), notAfter: wish.notAfter ?? new Date(Date.now() + 30 * dayMs) };
+  return { notBefore: wish.notBefore ?? new Date(Date.now() - dayMs), notAfter: wish.notAfter ?? new Date(Date.now() + 90 * dayMs) };
 }
 
 async function pair(certificate: X509Certificate, keys: Keys): Promise<KeyPair> {

@@ -101,7 +101,7 @@ function list(
   if (json) {
     const listed = known
       .map((sink) => ({ ...sink, state: stateOf(sink) }))
-      .map(({ id, type, state, destination, acknowledged, lag, deadLetters, since, orders }) => ({
+      .map(({ id, type, state, destination, acknowledged, lag, lagRecords, deadLetters, since, orders }) => ({
         id,
         type,
         state,
@@ -110,6 +110,7 @@ function list(
         since: since === 0 ? null : rfc3339(since),
         acknowledged,
         lagEntries: lag,
+        lagRecords,
         deadLetters,
         adopt: orders.adopt === true,
         reconcile: orders.reconcile === undefined ? null : rfc3339(orders.reconcile.from),

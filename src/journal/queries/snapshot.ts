@@ -172,10 +172,18 @@ function sinkSnapshots(db: Database, head: number, now: Micros, live: LiveFacts)
       ...view,
       replay: view?.replay ?? storedReplay(row),
       lagEntries: lag,
+      lagRecords: lag === 0 ? 0 : recordsAfter(db, acknowledged),
       // A sink starts with `delivered` = `from_seq`. An acknowledgement may still be pending in memory.
       hasDelivered: row.delivered > row.from_seq || view?.lastSuccess !== undefined,
     };
   });
+}
+
+/** The records after an entry; the other entries are lines of the ledger. */
+function recordsAfter(db: Database, seq: number): number {
+  const sql =
+    'SELECT coalesce(sum(seq + n - 1 - max(seq - 1, @seq)), 0) AS records FROM segments WHERE number IS NOT NULL AND seq + n - 1 > @seq';
+  return db.prepare<{ seq: number }, { records: number }>(sql).get({ seq })?.records ?? 0;
 }
 
 /** The replay from an archive that is not complete; the number of lines of the archive is not known. */

@@ -76,6 +76,7 @@ export function sink(change: Partial<SinkSnapshot> = {}): SinkSnapshot {
     trouble: undefined,
     acknowledged: 12_345,
     lagEntries: 0,
+    lagRecords: 0,
     lagSeconds: 0,
     deadLetters: 0,
     lastSuccess: micros('2026-11-20T03:02:59Z'),

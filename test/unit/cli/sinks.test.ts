@@ -190,7 +190,7 @@ describe('sinks', () => {
     expect(sinks).toEqual([
       {
         ...{ id: 'siem', type: 'file', state: 'stopped', configured: true, destination: join(directory, 'siem.ndjson'), since: null },
-        ...{ acknowledged: 20, lagEntries: 0, deadLetters: 1, adopt: false, reconcile: null },
+        ...{ acknowledged: 20, lagEntries: 0, lagRecords: 0, deadLetters: 1, adopt: false, reconcile: null },
       },
     ]);
     expect((await waybill('sinks', 'list')).stdout).toMatch(/siem +file +active +yes +the start +20 +0 +1 /);

@@ -25,7 +25,7 @@ const ruleFile = z.strictObject({
             .regex(/^\d+[mh]$/)
             .optional(),
           labels: z.strictObject({ severity: z.enum(['critical', 'warning', 'info']) }),
-          annotations: z.strictObject({ summary: z.string().min(1), description: z.string().min(1) }),
+          annotations: z.strictObject({ summary: z.string().min(1), command: z.string().min(1), description: z.string().min(1) }),
         }),
       ),
     }),

@@ -36,7 +36,7 @@ test('a suspended source is shown with the reason, whatever else its profile con
   const it = await opened();
   await it.journal.setProfile(source, '{"calibrated":7}');
   await it.journal.setSuspension(source, { reason: 'rows', message: 'fewer than were proven', since: base, windows: [base] }, base);
-  const held = { reason: 'rows', message: 'fewer than were proven' };
+  const held = { reason: 'rows', message: 'fewer than were proven', since: base };
   expect(stopped(it).sources).toMatchObject([{ id: source, state: 'suspended', held }]);
   expect(stopped(it).sources[0]?.held).toEqual(held);
   await it.journal.setSuspension(source, undefined, base);

@@ -246,6 +246,7 @@ test('status as JSON has exactly the shape of the contract', () => {
         ...{ state: 'stopped', message: null, lastSuccess: '2026-11-20T03:02:59Z', recoveredAt: null },
         acknowledged: 12_345,
         lagEntries: 3,
+        lagRecords: 0,
         lagSeconds: 1.5,
         deadLetters: 2,
         lastError: null,
