@@ -48,6 +48,8 @@ export async function atMost(ms: number, work: Promise<unknown>, clock: Pick<Clo
 
 /** Waits for a promise or for the signal, whichever settles first. */
 export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  // The caller of an aborted signal does not learn how the promise ends.
+  if (signal.aborted) promise.catch(() => undefined);
   signal.throwIfAborted();
   const aborted = Promise.withResolvers<never>();
   using _listener = addAbortListener(signal, () => aborted.reject(signal.reason));
