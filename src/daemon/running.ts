@@ -14,6 +14,7 @@ import { LiveStatus } from './live-status.ts';
 import type { DaemonOptions } from './options.ts';
 import type { Changes } from './reload/changes.ts';
 import { createDelivery, type ConfiguredSink, type CreatedSink } from './sink.ts';
+import { sharingTokens } from './open-source.ts';
 import { runSource } from './source/run.ts';
 import type { Task, Tasks } from './tasks.ts';
 import { whenWritable } from './when-writable.ts';
@@ -39,7 +40,7 @@ export class Running {
   #config: Config;
 
   constructor(options: DaemonOptions, parts: RunningParts) {
-    this.#options = options;
+    this.#options = { openSource: sharingTokens(), ...options };
     this.#parts = parts;
     this.#config = options.config;
     this.#budgets = new Budgets(options.clock);

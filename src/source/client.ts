@@ -17,6 +17,7 @@ import type { Budget } from './limits.ts';
 import { quote } from '../quote.ts';
 import type { ProxySettings } from '../connect/proxy.ts';
 import { scanPage } from './scan.ts';
+import { SourceToken } from './source-token.ts';
 import { TokenStore } from './token.ts';
 import type { AuthSettings } from './token.ts';
 import type { Pem, Secret, TlsSettings } from '../connect/trust.ts';
@@ -58,14 +59,32 @@ export interface ServiceSource extends Source {
 
 /** The maximum body of a page, before and after decompression: 16 MiB. */
 const pageBytesMax = 16 * 1024 * 1024;
+/** Maximum time to connect, ms. */
+const connectMs = 10_000;
 /** How long to wait before a cached response is requested again. */
 const cachedMs = 1_000;
 
 /** A 204 is a page of a query without matching records. */
 const noContent = Buffer.from('{"data":[],"pagination":{"totalRecords":0}}');
 
-export function createSource(settings: ClientSettings, context: ClientContext): ServiceSource {
-  return new HttpSource(settings, context);
+/** @param tokens  shared with other sources of the same login; default: a store for this source alone */
+export function createSource(settings: ClientSettings, context: ClientContext, tokens = createTokens(settings, context)): ServiceSource {
+  return new HttpSource(settings, context, tokens);
+}
+
+/** Opens no connection yet. */
+export function createTokens(settings: ClientSettings, { clock, ca, log }: ClientContext): TokenStore {
+  const { id, auth, tls, proxy, requests } = settings;
+  const login = new Connection({
+    setting: auth.tls === undefined ? `sources.${id}` : `sources.${id}.auth`,
+    url: auth.authUrl,
+    urlSetting: `sources.${id}.auth.authUrl`,
+    tls: auth.tls ?? tls,
+    proxy,
+    sharedCa: ca,
+    timeoutMs: Math.min(requests.timeout, connectMs),
+  });
+  return new TokenStore(id, auth, login, clock, requests.timeout, log);
 }
 
 class HttpSource implements ServiceSource {
@@ -74,32 +93,26 @@ class HttpSource implements ServiceSource {
   readonly #setting: string;
   readonly #service: Connection;
   readonly #login: Connection;
-  readonly #tokens: TokenStore;
+  readonly #tokens: SourceToken;
   readonly #requestAttributes: SpanAttributes;
 
-  constructor(settings: ClientSettings, context: ClientContext) {
+  constructor(settings: ClientSettings, context: ClientContext, tokens: TokenStore) {
     this.#settings = settings;
     this.#context = context;
     this.#setting = `sources.${settings.id}`;
     this.#requestAttributes = requestAttributes(settings);
-    const { auth, tls, proxy, requests } = settings;
-    const shared = { proxy, sharedCa: context.ca, timeoutMs: Math.min(requests.timeout, 10_000) };
+    const { tls, proxy, requests } = settings;
     this.#service = new Connection({
       setting: this.#setting,
       url: settings.baseUrl,
       urlSetting: `${this.#setting}.baseUrl`,
       tls,
-      ...shared,
+      proxy,
+      sharedCa: context.ca,
+      timeoutMs: Math.min(requests.timeout, connectMs),
     });
-    const trusting = auth.tls === undefined ? this.#setting : `${this.#setting}.auth`;
-    this.#login = new Connection({
-      setting: trusting,
-      url: auth.authUrl,
-      urlSetting: `${this.#setting}.auth.authUrl`,
-      tls: auth.tls ?? tls,
-      ...shared,
-    });
-    this.#tokens = new TokenStore(settings.id, auth, this.#login, context.clock, requests.timeout, context.log);
+    this.#login = tokens.connection;
+    this.#tokens = new SourceToken(settings.id, tokens, context.clock, context.log);
   }
 
   async page(request: PageRequest, signal: AbortSignal): Promise<Page> {
@@ -114,6 +127,7 @@ class HttpSource implements ServiceSource {
     key?.refresh();
     const second = isReplaced || key?.read() !== before ? await this.#attempt(request, what, signal) : refused;
     if ('items' in second) return second;
+    if (isReplaced) this.#tokens.replacedInVain();
     const early = this.#tokens.earlyMs(second.token, second.date ?? Infinity);
     const reason =
       early > 0

@@ -1,7 +1,7 @@
 /**
- * The access token of a source (specification section 5; RFC 6749 sections 4.3, 4.4 and 5). All
- * requests share one token. It is renewed at 80 % of its lifetime, or when the service rejects it,
- * once for all waiting requests. The secrets are read again at each renewal, so that a changed file
+ * The access token of a login (specification section 5; RFC 6749 sections 4.3, 4.4 and 5). All requests of all sources with this login
+ * share one token: at some servers a new token ends the one before. It is renewed at 80 % of its lifetime, or when a service rejects it
+ * (source-token.ts), once for all waiting requests. The secrets are read again at each renewal, so that a changed file
  * takes effect. No error contains a secret, a token, or a part of a response that may hold one.
  */
 import { orAborted } from '../deadline.ts';
@@ -51,36 +51,36 @@ export interface AuthSettings {
 }
 
 export class TokenStore implements AsyncDisposable {
-  readonly #source: string;
+  /** The id of the source whose settings are used and named. */
+  readonly source: string;
+  readonly connection: Connection;
+  /** The present sources of the login. */
+  readonly sharers = new Set<object>();
+  /** Sources that replaced a token that may have been too new, and have not been accepted since. */
+  readonly doubters = new Set<object>();
+  current: Token | undefined;
+  /** The earliest time of the next limited replacement, ms of the monotonic clock. */
+  replaceAt = -Infinity;
   /** The path of `auth`: `sources.production.auth`. */
   readonly #setting: string;
   readonly #auth: AuthSettings;
-  readonly #connection: Connection;
   readonly #clock: Clock;
   readonly #timeoutMs: number;
   readonly #log: Log | undefined;
   /** The secrets as last sent, by setting. */
   readonly #sent = new Map<string, string>();
   readonly #stop = new AbortController();
-  #current: Token | undefined;
-  /** Refusals since the last request that was accepted. */
-  #refusals = 0;
-  /** The earliest time to replace a token for another refusal than 401, ms of the monotonic clock. */
-  #replaceAt = -Infinity;
-  /** A token that may have been too new has been replaced once since the last accepted request. */
-  #isSecond = false;
-  #renewal: Promise<string> | undefined;
-  #hasObtained = false;
+  #renewal: Promise<Token> | undefined;
 
   /**
-   * @param source     the id of the source
+   * @param source     the id of a source
    * @param timeoutMs  the limit for one token request
    */
   constructor(source: string, auth: AuthSettings, connection: Connection, clock: Clock, timeoutMs: number, log?: Log) {
-    this.#source = source;
+    this.source = source;
     this.#setting = `sources.${source}.auth`;
     this.#auth = auth;
-    this.#connection = connection;
+    this.connection = connection;
     this.#clock = clock;
     this.#timeoutMs = timeoutMs;
     this.#log = log;
@@ -92,70 +92,19 @@ export class TokenStore implements AsyncDisposable {
    * @throws WaybillError `token_refused`, `token_unreachable`, `tls_untrusted`, `proxy_refused`,
    * `secret_missing`
    */
-  async get(signal: AbortSignal): Promise<string> {
-    if (this.#current !== undefined && this.#clock.monotonic() < this.#current.renewAt) return this.#current.token;
+  async get(signal: AbortSignal): Promise<Token> {
+    if (this.current !== undefined && this.#clock.monotonic() < this.current.since + this.current.lifeMs * 0.8) return this.current;
     this.#renewal ??= this.#renew().finally(() => (this.#renewal = undefined));
     return orAborted(this.#renewal, signal);
-  }
-
-  /** The service accepted this token: its next refusals have another reason, until they are all that comes. */
-  accepted(token: string): void {
-    this.#refusals = 0;
-    if (this.#current?.token !== token) return;
-    this.#current.isAccepted = true;
-    this.#isSecond = false;
-  }
-
-  /**
-   * The service refused a request with this token. Returns true if another token may help: the next call obtains one. Gateways answer an
-   * expired token with any status, so after some refusals in a row the token is suspected, at most once a minute. A token that was never
-   * accepted is suspected at once if it may be too long for the headers that a gateway accepts (431, or 400). A token that may be too new,
-   * because the clocks differ, is replaced once and then kept.
-   * @param kind  `unauthorized`: 401; `refused`: the code `page_refused`
-   * @param date  the time of the service, ms since 1970
-   */
-  refused(token: string, kind: 'unauthorized' | 'refused' | 'other', date?: number): boolean {
-    const current = this.#current;
-    // Another request has replaced it already.
-    if (current?.token !== token) return kind === 'unauthorized';
-    this.#refusals += 1;
-    if (/* mutant: early-token */ this.#isSecond && this.#isEarly(current, date)) return false;
-    if (kind !== 'unauthorized') {
-      const now = this.#clock.monotonic();
-      const isSuspect = /* mutant: suspected-token */ this.#refusals >= refusalsMax || (kind === 'refused' && !current.isAccepted);
-      if (!isSuspect || now < this.#replaceAt) return false;
-      this.#replaceAt = now + replaceMs;
-    }
-    this.#discard(current, date);
-    return true;
-  }
-
-  /** Makes the next call obtain a new token, which may carry other rights. */
-  renew(): void {
-    if (this.#current && !(this.#isSecond && this.#isEarly(this.#current))) this.#discard(this.#current);
-  }
-
-  /** How long the token is not valid yet by the time of the service, ms; at most 0 if it is valid, or states no time. */
-  earlyMs(token: string, date: number): number {
-    return this.#current?.token === token ? (this.#current.validFrom ?? 0) - date : 0;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort(new WaybillError('aborted', `cannot obtain a token for "${this.#setting}": shutting down`));
     await this.#renewal?.catch(() => undefined);
-    await this.#connection[Symbol.asyncDispose]();
+    await this.connection[Symbol.asyncDispose]();
   }
 
-  #discard(current: Token, date?: number): void {
-    this.#isSecond ||= this.#isEarly(current, date);
-    this.#current = undefined;
-  }
-
-  #isEarly({ token, since, isAccepted }: Token, date = Infinity): boolean {
-    return !isAccepted && (this.#clock.monotonic() - since < earlyMs || this.earlyMs(token, date) > 0);
-  }
-
-  async #renew(): Promise<string> {
+  async #renew(): Promise<Token> {
     const { grantType, authUrl, tenantId, clientId, scopeAddress, username } = this.#auth;
     const secrets = this.#secrets();
     const base = authUrl.replace(/\/+$/, '');
@@ -188,11 +137,8 @@ export class TokenStore implements AsyncDisposable {
       if (!/^[\x21-\x7e]+$/.test(token)) throw this.#unreachable('the response has no usable access_token');
       const times = timesOf(token);
       const life = lifeMs(granted.expires_in, times, this.#clock.now());
-      const since = this.#clock.monotonic();
-      this.#current = { token, since, renewAt: since + life * 0.8, validFrom: times.validFrom, isAccepted: false };
-      if (!this.#hasObtained) this.#log?.write('source.first_token', { source: this.#source, seconds: Math.round(life / 1000) });
-      this.#hasObtained = true;
-      return token;
+      this.current = { token, since: this.#clock.monotonic(), lifeMs: life, validFrom: times.validFrom, acceptedBy: new Set() };
+      return this.current;
     } catch (thrown) {
       if (failure !== undefined) throw failure;
       if (thrown instanceof WaybillError) throw thrown;
@@ -235,7 +181,7 @@ export class TokenStore implements AsyncDisposable {
     let answer: Answer;
     try {
       const question = { method: 'POST', url, headers, body, bytesMax: tokenBytesMax, timeoutMs: this.#timeoutMs } as const;
-      answer = await exchange(this.#connection, question, this.#clock, this.#stop.signal);
+      answer = await exchange(this.connection, question, this.#clock, this.#stop.signal);
     } catch (thrown) {
       if (thrown instanceof BrokenAnswer) throw this.#unreachable(thrown.message);
       if (codeOf(thrown) !== 'source_unreachable' || !(thrown instanceof WaybillError)) throw thrown;
@@ -282,22 +228,16 @@ export class TokenStore implements AsyncDisposable {
   }
 }
 
-interface Token {
+export interface Token {
   readonly token: string;
-  /** When it was obtained and when to renew it, ms of the monotonic clock. */
+  /** When it was obtained, ms of the monotonic clock. */
   readonly since: number;
-  readonly renewAt: number;
+  readonly lifeMs: number;
   /** Stated by the token: ms since 1970 by the clock of its issuer. */
   readonly validFrom: number | undefined;
-  isAccepted: boolean;
+  /** Sources. */
+  readonly acceptedBy: Set<object>;
 }
-
-/** Minimum time between two replacements for other refusals than 401, ms. */
-const replaceMs = 60_000;
-/** So many refusals in a row, of whatever requests, make an accepted token suspect. */
-const refusalsMax = 4;
-/** The clocks of issuer and service may differ by as much: a token that was not accepted may become valid, ms. */
-const earlyMs = 120_000;
 
 /** Maximum size of a token response. */
 const tokenBytesMax = 1024 * 1024;

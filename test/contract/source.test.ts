@@ -5,13 +5,14 @@
 import { randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { messageOf } from '../../src/errors.ts';
+import { sharingTokens } from '../../src/daemon/open-source.ts';
+import { codeOf, messageOf } from '../../src/errors.ts';
 import { createAuthority } from '../support/certificates.ts';
 import type { Authority, KeyPair } from '../support/certificates.ts';
 import { answerJson, answering, startService } from '../support/model-service-server.ts';
 import type { Handler, TestService } from '../support/model-service-server.ts';
 import { base } from '../support/records.ts';
-import { errorOf, MovableClock, pemOf, sourceUnderTest } from '../support/source-under-test.ts';
+import { errorOf, MovableClock, pemOf, secretOf, sourceUnderTest } from '../support/source-under-test.ts';
 import type { UnderTest, Wish } from '../support/source-under-test.ts';
 
 let authority: Authority;
@@ -718,6 +719,125 @@ describe('a token', () => {
     await asked;
     await made.source[Symbol.asyncDispose]();
     expect(await waiting).toMatchObject({ code: 'aborted' });
+  });
+});
+
+// RFC 6749 does not say that an earlier token stays valid; at some servers a client has one valid token.
+describe('sources with one client, whose new token ends the one before,', () => {
+  const clock = new MovableClock();
+  let shared: Partial<Wish>;
+  let lines: unknown[];
+
+  beforeEach(() => {
+    service.endsTokens = true;
+    lines = [];
+    shared = {
+      auth: { clientSecret: secretOf('secret-1') },
+      sharedCa: pemOf(authority.cert),
+      create: sharingTokens(),
+      log: { write: (event, fields) => void lines.push([event, fields]) },
+      clock,
+    };
+  });
+  const asks = ({ page }: UnderTest): Promise<unknown> => page().then(() => 'read', codeOf);
+
+  test('share one token for four fifths of its lifetime, and the log names the first of each', async () => {
+    const sources = ['a', 'b', 'c'].map((id) => make({ ...shared, id }));
+    for (let minutes = 0; minutes < 240; minutes += 6) {
+      await Promise.all(sources.flatMap(({ page }) => [page(), page({ page: 2 })]));
+      clock.advance(6 * 60_000);
+    }
+    expect(sources.flatMap(({ outcomes }) => outcomes).filter((outcome) => outcome !== 'ok')).toEqual([]);
+    expect(service.tokens).toHaveLength(240 / 48);
+    expect(lines).toEqual(['a', 'b', 'c'].map((source) => ['source.first_token', { source, seconds: 3_600 }]));
+  });
+
+  test('all use the token that replaces one that the service has forgotten', async () => {
+    const sources = ['a', 'b', 'c'].map((id) => make({ ...shared, id }));
+    await Promise.all(sources.map(asks));
+    for (let times = 2; times < 6; times += 1) {
+      service.good.clear();
+      expect(await Promise.all(sources.map(asks))).toEqual(['read', 'read', 'read']);
+      expect(service.tokens).toHaveLength(times);
+    }
+  });
+
+  // The two queries of the last case: one is always refused, the other always answered.
+  test.each([
+    ['401', [401, 401], 0],
+    ['400', [400, 400], 0],
+    ['403', [403, 403], 0],
+    ['404', [404, 404], 0],
+    ['401 for one of two queries', [401, 401], 1],
+  ] as const)('lose at most one token a minute to a source that gets %s', async (_name, statuses, answered) => {
+    const [a, b, refused] = ['a', 'b', 'c'].map((id) => make({ ...shared, id })) as [UnderTest, UnderTest, UnderTest];
+    const minutes = 10;
+    for (let seconds = 0; seconds < minutes * 60; seconds += 5) {
+      service.nextPages.push(...statuses.map((status) => answering(status)));
+      expect(await asks(refused)).not.toBe('read');
+      if (statuses[0] === 403) refused.source.renew?.();
+      service.nextPages.length = 0;
+      if (answered === 1) expect(await asks(refused)).toBe('read');
+      expect([await asks(a), await asks(b)]).toEqual(['read', 'read']);
+      clock.advance(5_000);
+    }
+    // The first one, and one for each begun minute.
+    expect(service.tokens.length).toBeLessThanOrEqual(1 + minutes);
+  });
+
+  test('keep a token that becomes valid later by the clock of the service', async () => {
+    const sources = ['a', 'b', 'c'].map((id) => make({ ...shared, id }));
+    const issued = new Map<string, number>();
+    const early: Handler = (request, response) => {
+      const token = request.headers.authorization ?? '';
+      issued.set(token, issued.get(token) ?? clock.monotonic());
+      if (clock.monotonic() < (issued.get(token) ?? 0) + 70_000) answering(401)(request, response, '');
+      else answerJson(response, 200, { pagination: { totalRecords: 0, pageSize: 100, itemsInPage: 0, page: 1 }, data: [] });
+    };
+    for (let seconds = 0; seconds < 75; seconds += 5) {
+      for (const source of sources) {
+        service.nextPages.splice(0, 9, early, early);
+        await asks(source);
+      }
+      clock.advance(5_000);
+    }
+    for (const source of sources) {
+      service.nextPages.splice(0, 9, early);
+      expect(await asks(source)).toBe('read');
+    }
+    expect(service.tokens).toHaveLength(2);
+  });
+
+  test('are each named by the error of a wrong secret', async () => {
+    service.secret = 'secret-2';
+    const errors = await Promise.all(['a', 'b'].map((id) => errorOf(make({ ...shared, id }).page())));
+    expect(errors.map(({ message }) => /; see (.*)/.exec(message)?.[1])).toEqual(['a', 'b'].map((id) => `sources.${id}.auth.clientSecret`));
+    expect(service.tokens).toHaveLength(1);
+  });
+
+  test('do not end the login of the others when they end; the last one does', async () => {
+    const [a, b] = ['a', 'b'].map((id) => make({ ...shared, id })) as [UnderTest, UnderTest];
+    await a.page();
+    await a.source[Symbol.asyncDispose]();
+    service.good.clear();
+    await b.page();
+    expect(service.tokens).toHaveLength(2);
+    await make({ ...shared, id: 'a' }).page();
+    expect(service.tokens).toHaveLength(2);
+    for (const { source } of open) await source[Symbol.asyncDispose]();
+    await make({ ...shared, id: 'a' }).page();
+    expect(service.tokens).toHaveLength(3);
+  });
+
+  test.each([
+    { auth: { clientSecret: secretOf('secret-1') } },
+    { scopeAddress: 'scope-2' },
+    { tenantId: 'tenant-2' },
+    { clientId: 'client-2' },
+  ])('have tokens of their own with another login: %#', async ({ auth, ...other }) => {
+    service.endsTokens = false;
+    for (const each of [{}, { ...auth, ...other }]) await make({ ...shared, auth: { ...shared.auth, ...each } }).page();
+    expect(service.tokens).toHaveLength(2);
   });
 });
 

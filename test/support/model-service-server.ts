@@ -32,6 +32,8 @@ export interface TestService extends AsyncDisposable {
   subscriptionKey: string;
   /** `expires_in` of issued tokens; undefined: absent. */
   expiresIn: number | undefined;
+  /** True: a new token ends the one before. */
+  endsTokens: boolean;
   /** Valid tokens; a test clears the set to make the service forget them. */
   readonly good: Set<string>;
   /** Responses of the test, each used once instead of the model's. */
@@ -64,6 +66,7 @@ export async function startService(options: ServiceOptions): Promise<TestService
     secret: 'secret-1',
     subscriptionKey: 'key-1',
     expiresIn: 3600,
+    endsTokens: false,
     good: new Set(),
     nextPages: [],
     nextTokens: [],
@@ -96,6 +99,7 @@ export async function startService(options: ServiceOptions): Promise<TestService
     }
     tokensGiven += 1;
     const token = `token-${tokensGiven}-canary`;
+    if (service.endsTokens) service.good.clear();
     service.good.add(token);
     answerJson(response, 200, {
       token_type: 'Bearer',

@@ -722,6 +722,18 @@ export const mutants: readonly Mutant[] = [
     changes: { 'suspected-token': '$(right)' },
   },
   {
+    name: 'token-for-each-source',
+    what: 'sources with one login obtain tokens of their own',
+    suite: 'test/contract/source.test.ts',
+    changes: { 'shared-token': 'undefined' },
+  },
+  {
+    name: 'unlimited-replacement',
+    what: 'a source that is always refused replaces the shared token each time',
+    suite: 'test/contract/source.test.ts',
+    changes: { 'limited-replacement': remove },
+  },
+  {
     name: 'aged-answers-refused',
     what: 'an answer with an Age is always asked again',
     suite: 'test/unit/source/server-clock.test.ts',

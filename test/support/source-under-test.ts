@@ -74,11 +74,13 @@ export interface Wish extends Omit<Partial<ClientSettings>, 'auth'> {
   readonly sharedCa?: Pem;
   readonly clock?: Clock;
   readonly log?: Log;
+  /** Opens the source; default: alone. */
+  readonly create?: typeof createSource;
   /** `host:port` of the URLs. */
   readonly at: string;
 }
 
-export function sourceUnderTest({ auth, sharedCa, at, clock = systemClock, log, ...wish }: Wish): UnderTest {
+export function sourceUnderTest({ auth, sharedCa, at, clock = systemClock, log, create = createSource, ...wish }: Wish): UnderTest {
   const clientSecret = secretOf('secret-1');
   const subscriptionKey = secretOf('key-1');
   const outcomes: string[] = [];
@@ -99,7 +101,7 @@ export function sourceUnderTest({ auth, sharedCa, at, clock = systemClock, log, 
     requests: { timeout: 5_000 },
     ...wish,
   };
-  const source = createSource(settings, {
+  const source = create(settings, {
     clock,
     budget: new Budget(clock, 1000),
     meters: { sourceRequest: (_source, outcome) => void outcomes.push(outcome) },

@@ -3,10 +3,8 @@
  * running loop. A new content of a secret's file is no change: the loop reads the file again by
  * itself.
  */
-import { isDeepStrictEqual } from 'node:util';
 import type { Config, SinkConfig } from '../../config/load.ts';
-import { PemFiles } from '../../settings/pem.ts';
-import { Secret } from '../../settings/secret.ts';
+import { isSame } from '../../settings/same.ts';
 
 /** Ids, in the order of the configuration. */
 interface ListChanges {
@@ -97,18 +95,4 @@ function sinkSettings({ definition, ...sink }: SinkConfig, { sources, tls, proxy
     .map(({ id, auth, baseUrl, observer, privacy: rules }) => ({ id, tenantId: auth.tenantId, baseUrl, observer, privacy: rules }))
     .toSorted((a, b) => (a.id < b.id ? -1 : 1));
   return { type: definition.type, sink, sources: own, tls, proxy, privacy, mapping };
-}
-
-function isSame(before: unknown, after: unknown): boolean {
-  return isDeepStrictEqual(comparable(before), comparable(after));
-}
-
-/** Plain data, because `isDeepStrictEqual` ignores the private fields of a secret. A key with the value undefined equals a missing key. */
-function comparable(value: unknown): unknown {
-  if (value instanceof Secret) return value.reference;
-  if (value instanceof PemFiles) return value.paths;
-  if (Array.isArray(value)) return value.map(comparable);
-  if (typeof value !== 'object' || value === null) return value;
-  const entries = Object.entries(value).filter(([, item]) => item !== undefined);
-  return Object.fromEntries(entries.map(([key, item]) => [key, comparable(item)]));
 }

@@ -1,0 +1,124 @@
+/**
+ * One source's use of the token of its login. A source judges the token by the answers to its own requests: another source may ask another
+ * service, which has other rights and another clock. A replacement is for all, so a source alone cannot cause many.
+ */
+import { WaybillError } from '../errors.ts';
+import type { Log } from '../model/telemetry.ts';
+import type { Clock } from '../model/time.ts';
+import type { Token, TokenStore } from './token.ts';
+
+export class SourceToken implements AsyncDisposable {
+  readonly #source: string;
+  readonly #store: TokenStore;
+  readonly #clock: Clock;
+  readonly #log: Log | undefined;
+  /** Refusals since the last request that was accepted. */
+  #refusals = 0;
+  /** Until then another token is not expected to help after 401, ms of the monotonic clock. */
+  #vainUntil = -Infinity;
+  #hasObtained = false;
+
+  /** @param source  the id of the source */
+  constructor(source: string, store: TokenStore, clock: Clock, log?: Log) {
+    this.#source = source;
+    this.#store = store;
+    this.#clock = clock;
+    this.#log = log;
+    store.sharers.add(this);
+  }
+
+  /** Returns a valid token, see TokenStore.get. Errors name the settings of this source. */
+  async get(signal: AbortSignal): Promise<string> {
+    try {
+      const { token, since, lifeMs } = await this.#store.get(signal);
+      const seconds = Math.round((since + lifeMs - this.#clock.monotonic()) / 1000);
+      if (!this.#hasObtained) this.#log?.write('source.first_token', { source: this.#source, seconds });
+      this.#hasObtained = true;
+      return token;
+    } catch (thrown) {
+      const { source } = this.#store;
+      if (!(thrown instanceof WaybillError) || signal.aborted || source === this.#source) throw thrown;
+      throw new WaybillError(thrown.code, thrown.message.replaceAll(`sources.${source}.`, `sources.${this.#source}.`), thrown);
+    }
+  }
+
+  /** The service accepted this token: its next refusals have another reason, until they are all that comes. */
+  accepted(token: string): void {
+    this.#refusals = 0;
+    if (this.#store.current?.token !== token) return;
+    this.#store.current.acceptedBy.add(this);
+    this.#store.doubters.delete(this);
+  }
+
+  /**
+   * The service refused a request with this token. Returns true if another token may help: the next call obtains one. Gateways answer an
+   * expired token with any status, so after some refusals in a row the token is suspected, at most once a minute. A token that was never
+   * accepted is suspected at once if it may be too long for the headers that a gateway accepts (431, or 400). A token that may be too new,
+   * because the clocks differ, is replaced once and then kept.
+   * @param kind  `unauthorized`: 401; `refused`: the code `page_refused`
+   * @param date  the time of the service, ms since 1970
+   */
+  refused(token: string, kind: 'unauthorized' | 'refused' | 'other', date?: number): boolean {
+    const { current, doubters } = this.#store;
+    // Another request has replaced it already.
+    if (current?.token !== token) return kind === 'unauthorized';
+    this.#refusals += 1;
+    if (/* mutant: early-token */ doubters.size > 0 && this.#isEarly(current, date)) return false;
+    const isAccepted = current.acceptedBy.has(this);
+    if (kind === 'unauthorized') {
+      return this.#replace(current, this.#isShared && !(isAccepted && this.#clock.monotonic() >= this.#vainUntil), date);
+    }
+    const isSuspect = /* mutant: suspected-token */ this.#refusals >= refusalsMax || (kind === 'refused' && !isAccepted);
+    return isSuspect && this.#replace(current, true, date);
+  }
+
+  /** The service answered the replacement of a token with 401 too. */
+  replacedInVain(): void {
+    this.#vainUntil = this.#clock.monotonic() + replaceMs;
+  }
+
+  /** Makes the next call obtain a new token, which may carry other rights; at most once a minute if other sources share it. */
+  renew(): void {
+    const { current, doubters } = this.#store;
+    if (current && !(doubters.size > 0 && this.#isEarly(current))) this.#replace(current, this.#isShared);
+  }
+
+  /** How long the token is not valid yet by the time of the service, ms; at most 0 if it is valid, or states no time. */
+  earlyMs(token: string, date: number): number {
+    const { current } = this.#store;
+    return current?.token === token ? (current.validFrom ?? 0) - date : 0;
+  }
+
+  /** The last source of a login ends its connection. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#store.sharers.delete(this);
+    this.#store.doubters.delete(this);
+    if (this.#store.sharers.size === 0) await this.#store[Symbol.asyncDispose]();
+  }
+
+  get #isShared(): boolean {
+    return this.#store.sharers.size > 1;
+  }
+
+  /** @param isLimited  all sources of the login together: once a minute */
+  #replace(current: Token, isLimited: boolean, date?: number): boolean {
+    const now = this.#clock.monotonic();
+    // mutant: limited-replacement
+    if (isLimited && now < this.#store.replaceAt) return false;
+    if (isLimited || this.#isShared) this.#store.replaceAt = now + replaceMs;
+    if (this.#isEarly(current, date)) this.#store.doubters.add(this);
+    this.#store.current = undefined;
+    return true;
+  }
+
+  #isEarly({ token, since, acceptedBy }: Token, date = Infinity): boolean {
+    return !acceptedBy.has(this) && (this.#clock.monotonic() - since < earlyMs || this.earlyMs(token, date) > 0);
+  }
+}
+
+/** Minimum time between two limited replacements, ms. */
+const replaceMs = 60_000;
+/** So many refusals in a row, of whatever requests, make an accepted token suspect. */
+const refusalsMax = 4;
+/** The clocks of issuer and service may differ by as much: a token that was not accepted may become valid, ms. */
+const earlyMs = 120_000;
