@@ -52,16 +52,18 @@ function endpointProblems(environment: Environment): readonly string[] {
   });
 }
 
-/** A secret in the configuration file is visible to every reader of the file. */
+/** A secret in the configuration file is visible to every reader of the file. One line for all, with the first. */
 function literalSecrets(schema: z.ZodType, document: Document): readonly string[] {
-  return [...document.places].flatMap(([key, { template }]) => {
+  const [first, ...others] = [...document.places].flatMap(([key, { template }]) => {
     const path = JSON.parse(key) as Path;
     const literal = path.reduce(memberOf, document.value);
     if (template || typeof literal !== 'string') return [];
     const telling = typesAt(schema, path, document.value).some(({ facts }) => facts.secret && (facts.telling?.(literal) ?? true));
-    const message = 'the secret is in the configuration file; use ${file:/path} or ${env:NAME}';
-    return telling ? [problem(document, { path, message })] : [];
+    return telling ? [path] : [];
   });
+  if (!first) return [];
+  const secrets = others.length === 0 ? 'the secret is' : `this secret and ${others.length} more are`;
+  return [problem(document, { path: first, message: `${secrets} in the configuration file; use \${file:/path} or \${env:NAME}` })];
 }
 
 /**

@@ -14,6 +14,8 @@ export interface LogEvent {
   readonly meaning: string;
   /** Reports the end of every failure of its source or sink: the log writes omitted failures before it, and none of them after it. */
   readonly recovers?: boolean;
+  /** Written once for each source or sink: after a reload they start again, with nothing new to say. */
+  readonly once?: boolean;
 }
 
 export const logEvents = {
@@ -220,14 +222,15 @@ export const logEvents = {
     level: 'info',
     message: 'first token obtained',
     fields: 'source seconds',
-    meaning:
-      'The token endpoint accepted the credentials for the first time since the source was started. The token is valid for `seconds`.',
+    meaning: 'The token endpoint accepted the credentials for the first time since the daemon started. The token is valid for `seconds`.',
+    once: true,
   },
   'source.first_record': {
     level: 'info',
     message: 'first record collected',
     fields: 'source records',
     meaning: 'The first record since the daemon started was stored.',
+    once: true,
   },
   'source.complete_until': {
     level: 'info',
@@ -465,6 +468,7 @@ export const logEvents = {
     fields: 'source from to counted received inWindow next',
     meaning:
       'The first proof since the daemon started: the service returned as many records (`received`) as it counted for the query of the window, which reaches one second beyond both ends. `inWindow`: the records with a time in the window.',
+    once: true,
   },
   'window.proven': {
     level: 'debug',
@@ -564,6 +568,7 @@ export const logEvents = {
     message: 'first delivery',
     fields: 'sink messages delaySeconds',
     meaning: 'The first delivery since the daemon started.',
+    once: true,
   },
   'sink.delivery_failed': {
     level: 'warn',

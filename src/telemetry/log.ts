@@ -75,6 +75,8 @@ export function createLog(
   const chosen = new Map<string, TemporaryLevel>();
   const components = new Set<string>();
   const quiet = new Map<string, Repeated>();
+  /** The events that are written once, each with its source or sink. */
+  const moments = new Set<string>();
   /** Aborted by `flush`. */
   const ended = new AbortController();
 
@@ -100,10 +102,13 @@ export function createLog(
     clock.sleep(quietMs, ended.signal).then(due, () => undefined);
   };
   const report = (event: LogEventCode, component: string, fields: object): void => {
-    const { level, recovers = false }: LogEvent = logEvents[event];
+    const { level, recovers = false, once = false }: LogEvent = logEvents[event];
     const shown = { ...presentable(fields), ...currentIds() };
     if (recovers) for (const [key, { subject }] of [...quiet]) if (subject === subjectOf(shown)) release(key);
     if (levels.indexOf(level) < threshold(component)) return;
+    const moment = JSON.stringify([event, subjectOf(shown)]);
+    if (once && moments.has(moment)) return;
+    if (once) moments.add(moment);
     const key = level === 'warn' || level === 'error' ? failureKey(event, shown) : undefined;
     const known = key === undefined ? undefined : quiet.get(key);
     if (key !== undefined && known) {

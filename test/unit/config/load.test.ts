@@ -479,10 +479,13 @@ test('a warning for a literal secret and for a start that is not a time', async 
     auth: 'clientSecret: "$${x"',
     source: 'proxy: { url: "http://u:p@proxy.example" }',
   });
-  const literal = 'the secret is in the configuration file; use ${file:/path} or ${env:NAME}';
+  const literal = (secrets: string) => `${secrets} in the configuration file; use \${file:/path} or \${env:NAME}`;
   const lost = (where: string) =>
     `after a lost state the ledger would start ${where}; use a time such as 2026-11-21T00:00:00Z to start there again`;
-  expect((await load(text)).warnings).toEqual([`${at}.auth.clientSecret (line 11): ${literal}`, `${at}.proxy.url (line 12): ${literal}`]);
+  expect((await load(text)).warnings).toEqual([`${at}.auth.clientSecret (line 11): ${literal('this secret and 1 more are')}`]);
+  expect((await load(valid({ auth: 'clientSecret: x' }))).warnings).toEqual([
+    `${at}.auth.clientSecret (line 10): ${literal('the secret is')}`,
+  ]);
   for (const [start, where] of [
     ['now', 'at the time of the restart'],
     ['24h', 'that duration before the restart'],

@@ -196,6 +196,17 @@ describe('redaction', () => {
   });
 });
 
+test('a first event is written once for each source, however often the source starts', () => {
+  const { root, lines } = start();
+  for (const source of ['a', 'b', 'a']) root.child('collect').write('source.first_record', { source, records: 5 });
+  for (const source of ['a', 'a']) root.write('source.first_token', { source, seconds: 60 });
+  expect(lines().map(({ event, source }) => [event, source])).toEqual([
+    ['source.first_record', 'a'],
+    ['source.first_record', 'b'],
+    ['source.first_token', 'a'],
+  ]);
+});
+
 describe('repeated failures', () => {
   test('one line a minute for each code and id, with the number of omitted lines and the time of the last one', async () => {
     const { root, clock, lines } = start();
