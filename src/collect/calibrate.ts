@@ -50,7 +50,7 @@ type Ask = (page: number | undefined, pageSize: number) => Promise<Page>;
 export async function calibrate(source: Source, pageSize: number | 'auto', signal: AbortSignal): Promise<Calibration> {
   const ask: Ask = (page, size) => source.page({ query: {}, page, pageSize: size }, signal);
   const { size, whole, thrown } = await largestPage(source, ask, pageSize === 'auto' ? largestSize : pageSize, signal);
-  let small: number = smallSizes[0];
+  let small: number = Math.min(comparedRecords, Math.max(smallSizes[0], (whole?.items.length ?? 0) - 1));
   const answers = new Map<number | undefined, Page>(whole && [[undefined, whole]]);
   const beginOf = async (page: number | undefined, sizes: readonly number[] = [small]): Promise<Begin> => {
     try {
@@ -65,7 +65,7 @@ export async function calibrate(source: Source, pageSize: number | 'auto', signa
     }
   };
   const first = whole ? begin(whole) : await beginOf(undefined, smallSizes);
-  const one = await beginOf(1, smallSizes);
+  const one = await beginOf(1, [small, ...smallSizes]);
   const hasMore = (): boolean => [...answers.values()].some(({ items, total = 0 }) => Math.max(items.length, total) > small);
   const firstPage = await firstPageOf(first, one, hasMore(), () => beginOf(0));
   for (let page = 2; answers.size === 0 && page <= maxUnreadable; page += 1) await beginOf(page);
@@ -98,7 +98,9 @@ export async function emptyIsMissing(source: Source, pageSize: number, signal: A
   return undefined;
 }
 
-/** Of a page that shows how a service pages; two records, because records of one time may change their order. */
+/** Pages that are compared hold at most this many records, and one record less than there are: then they differ in more than their order. */
+const comparedRecords = 20;
+/** Sizes of these pages while no larger page was readable, or after the service refused the size. */
 const smallSizes = [2, 1, usualSize] as const;
 /** After an unreadable first page, this many records are tried one by one. */
 const maxUnreadable = 20;
@@ -129,12 +131,21 @@ async function largestPage(
   return { size, whole: result };
 }
 
-/** The first two records of a page as received, '' for an empty page, or the failure. */
-type Begin = string;
+/** The records at the begin of a page as received, or the failure. */
+type Begin = readonly string[] | 'refused' | 'unreadable';
 
 function begin({ items }: Page): Begin {
-  const [records] = smallSizes;
-  return items.slice(0, records).map(({ received }) => Buffer.from(received).toString('latin1')).join(); // prettier-ignore
+  return items.slice(0, comparedRecords).map(({ received }) => Buffer.from(received).toString('latin1'));
+}
+
+/**
+ * True if a page shows the same places as another that is as long or longer. Half of the records suffice: at a page edge,
+ * records of one time may change places, and new ones arrive.
+ */
+function isSame(page: Begin, longer: Begin): boolean {
+  if (typeof page === 'string' || typeof longer === 'string' || page.length === 0) return String(page) === String(longer);
+  const places = new Set(longer.slice(0, page.length));
+  return page.filter((record) => places.has(record)).length * 2 >= page.length;
 }
 
 /**
@@ -144,10 +155,10 @@ function begin({ items }: Page): Begin {
  * @returns undefined if the records do not suffice: some services repeat their last page
  */
 async function firstPageOf(first: Begin, one: Begin, hasMore: boolean, beginOfZero: () => Promise<Begin>): Promise<number | undefined> {
-  if (one === first && first !== 'unreadable') return hasMore ? 1 : undefined;
+  if (isSame(one, first) && first !== 'unreadable') return hasMore ? 1 : undefined;
   const zero = await beginOfZero();
-  if (zero === first) return zero === one ? undefined : 0;
-  return zero === one || ['refused', 'unreadable', ''].includes(zero) ? 1 : 0;
+  if (isSame(zero, first)) return isSame(one, zero) ? undefined : 0;
+  return isSame(one, zero) || zero.length === 0 || typeof zero === 'string' ? 1 : 0;
 }
 
 /** True if two page sizes give different totals twice. While records arrive or a replica lags, a size does not repeat its total. */

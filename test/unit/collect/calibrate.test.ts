@@ -40,6 +40,22 @@ test.each([
   for (const records of [3, 150]) expect(await calibrate(sourceOf(switches, records), 'auto', never)).toMatchObject({ firstPage });
 });
 
+test.each([0, 1])('records of one time that change places do not hide the first page (%i)', async (firstPage) => {
+  for (const records of [3, 4, 5, 8, 34, 150]) {
+    for (const at of [1, 2, 3, 4, 19, 20, 21].filter((place) => place < records)) {
+      for (const page of [0, 1]) {
+        const source = sourceOf({ firstPage, beforeFirst: 'first', pastEnd: 'last' }, records);
+        // The records at these two places have changed places on the pages of one number.
+        const pair = source.records.slice(at - 1, at + 1);
+        source.before = (request) => source.records.splice(at - 1, 2, ...(request.page === page ? pair.toReversed() : pair));
+        source.switches.order = 'ignored';
+        const found = await calibrate(source, 'auto', never);
+        expect([records, at, page, found.firstPage]).toEqual([records, at, page, firstPage]);
+      }
+    }
+  }
+});
+
 test.each([0, 1, 2])('%i records do not show the first page: it has no number, and calibration is repeated soon', async (records) => {
   const found = await calibrate(sourceOf({ pastEnd: 'last' }, records), 'auto', never);
   expect(found).toEqual({ firstPage: undefined, pageSize: 1000, total: records, dated: true, preliminary: true });
