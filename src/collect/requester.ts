@@ -233,10 +233,11 @@ export class Requester {
 
   /** Requests a page of the smallest size that the service grants, after a smaller one was refused. */
   async #inLargerPages(query: PageRequest['query'], page: number | undefined, signal: AbortSignal): Promise<Answer | undefined> {
+    const ask = (pageSize: number): Promise<Answer> => this.ask({ query, page, pageSize }, signal, brief);
     try {
-      const { size, result } = await firstGranted(sizesAbove(this.#minSize), (pageSize) =>
-        this.ask({ query, page, pageSize }, signal, brief),
-      );
+      const granted = await firstGranted(sizesAbove(this.#minSize), ask);
+      // A gateway may have refused the smaller one, whatever its size, and be gone now.
+      const { size, result } = await firstGranted([this.#minSize, granted.size], ask);
       this.#minSize = size;
       return result;
     } catch (thrown) {

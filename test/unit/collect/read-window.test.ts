@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { WaybillError } from '../../../src/errors.ts';
 import { Requester } from '../../../src/collect/requester.ts';
 import { Handoff } from '../../../src/collect/handoff.ts';
 import { readWindow } from '../../../src/collect/read-window.ts';
@@ -497,6 +498,20 @@ test('a service that refuses small pages counts in larger ones', async () => {
   expectProven(it, await read(it));
   // The size is found once.
   expect(it.source.requests.length - before).toBe(3);
+});
+
+test('a count that a gateway refused for a moment does not make later counts larger', async () => {
+  const it = await world();
+  fill(it);
+  let refusals = 0;
+  it.source.before = ({ query, pageSize }) => {
+    if (query.endTime === undefined || pageSize > 1 || (refusals += 1) > 1) return;
+    throw new WaybillError('page_refused', 'cannot read the page: 400 the gateway refuses');
+  };
+  expectProven(it, await read(it));
+  expect(refusals).toBeGreaterThan(1);
+  expectProven(it, await read(it));
+  expect(it.source.requests.at(-1)).toMatchObject({ pageSize: 1 });
 });
 
 test('unreadable responses end in a gap after a bounded number of requests', async () => {
