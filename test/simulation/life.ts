@@ -12,12 +12,13 @@ import type { Config, SinkConfig, SourceConfig } from '../../src/config/load.ts'
 import type { DaemonOptions } from '../../src/daemon/options.ts';
 import { createDelivery } from '../../src/daemon/sink.ts';
 import type { ConfiguredSink, CreatedSink } from '../../src/daemon/sink.ts';
+import { codeOf, messageOf } from '../../src/errors.ts';
 import { PollOverlap } from '../../src/collect/poll-overlap.ts';
 import { runSource } from '../../src/daemon/source/run.ts';
 import { LiveStatus } from '../../src/daemon/live-status.ts';
 import { Journal } from '../../src/journal/journal.ts';
 import type { ResumePoint, Sink } from '../../src/model/sink.ts';
-import type { PageRequest, Source } from '../../src/model/source.ts';
+import type { Page, PageRequest, Source } from '../../src/model/source.ts';
 import type { ComponentLog } from '../../src/telemetry/log.ts';
 import { defineSink } from '../../src/sink/define.ts';
 import { Budgets } from '../../src/source/limits.ts';
@@ -244,10 +245,15 @@ export class Life {
         this.#parts.result.asks(id, request);
         await this.clock.sleep(atMultiple(service.latency(), world.ms, environment.answersEveryMs), signal);
         if (service.isSilent) await never();
-        const answer = service.answer(request, Math.floor(this.clock.now() * 1_000), this.clock.monotonic());
-        world.note(
-          `${id === firstSource ? '' : `${id} `}${query.startTime ?? ''}/${query.endTime ?? ''} ${page ?? ''} ${pageSize}: ${answer.items.length} of ${answer.total ?? '?'}`,
-        );
+        const asked = `${id === firstSource ? '' : `${id} `}${query.startTime ?? ''}/${query.endTime ?? ''} ${page ?? ''} ${pageSize}`;
+        let answer: Page;
+        try {
+          answer = service.answer(request, Math.floor(this.clock.now() * 1_000), this.clock.monotonic());
+        } catch (thrown) {
+          world.note(`${asked}: ${codeOf(thrown) ?? ''} ${messageOf(thrown)}`);
+          throw thrown;
+        }
+        world.note(`${asked}: ${answer.items.length} of ${answer.total ?? '?'}`);
         this.isRunning = true;
         this.isPaging = query.endTime !== undefined && pageSize > 1;
         await this.effect('answer');

@@ -815,9 +815,10 @@ export class Oracle {
     }
   }
 
-  /** P10: polledUntil moves only over records that were read. */
+  /** P10: polledUntil moves only over records that were read. It stops before the page where a poll ended. */
   #polledUntilMoved(source: SourceRow): void {
-    for (const { uid, time, text } of this.#service.asked.livePoll ?? []) {
+    for (const { uid, at, time, text } of this.#service.asked.livePoll ?? []) {
+      if (at > source.polledUntil) continue;
       const isOutside = time !== undefined && (time < source.from || time < source.uidsKeptSince);
       if (!isOutside && !this.#stored.has(uid)) this.fault(`P10: polledUntil moved over ${text.slice(0, 150)}`);
     }
