@@ -98,7 +98,7 @@ export class Backfiller {
       }
       if (range.order.rate !== undefined) pace.notBefore = began + ((health.requests - requests) / range.order.rate) * 1000;
       if (isFirst)
-        log.write('backfill.resumed', {
+        log.write('backfill.started', {
           source,
           from: microsToIso(range.from),
           to: microsToIso(range.to),

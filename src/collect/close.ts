@@ -367,6 +367,7 @@ export class WindowCloser {
   async #record(window: Window, verdict: Verdict, attempts: number, recount: boolean): Promise<void> {
     const { journal, log, ages, clock, closeDelay } = this.#parts;
     const at = this.#serverNow();
+    const before = attempts > 1 ? await journal.window(this.#source, window.from) : undefined;
     const next = /* mutant: next-try */ verdict.proven ? nextRecount(window.to, ages, at) : nextTry(window.to, attempts, ages, at);
     await journal.close(this.#source, window, { verdict, next, at, recount }, this.#lastAge());
     await this.checkTimeFilter();
@@ -385,9 +386,9 @@ export class WindowCloser {
     const { total, inWindow: own, passes } = verdict.proof;
     const counts = { counted: total, received: total, inWindow: own };
     log.write('window.proven', { ...fields, ...counts, passes });
-    if (attempts > 1 && (await journal.window(this.#source, window.from))?.reason === 'shrunk') {
+    if (before && (await journal.window(this.#source, window.from))?.reason === 'shrunk') {
       this.#parts.meters.windowShrunk(this.#source);
-      log.write('window.shrunk', { ...fields, total });
+      log.write('window.shrunk', { ...fields, stored: maxTotalOf(before), total });
     }
     if (this.#proven) return;
     this.#proven = true;

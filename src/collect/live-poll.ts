@@ -106,6 +106,7 @@ export class LivePoll {
       paging,
       query,
       skip,
+      sourceId,
       log,
       signal,
       pagesMax: maxPages,

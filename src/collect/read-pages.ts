@@ -36,6 +36,7 @@ interface PassOptions {
   readonly skip?: number;
   /** True if the next page is requested before the caller has stored this one. */
   readonly ahead: (answer: Answer) => boolean;
+  readonly sourceId: string;
   readonly log: Log;
   readonly signal: AbortSignal;
   /**
@@ -112,7 +113,7 @@ async function recover(options: PassOptions, cursor: PageCursor, thrown: unknown
     case 'retry':
       return 'retry';
     case 'size_refused':
-      options.log.write('source.page_size_refused', { pageSize: next.pageSize, error: thrown });
+      options.log.write('source.page_size_refused', { source: options.sourceId, pageSize: next.pageSize, error: thrown });
       return 'retry';
     case 'unreadable':
       options.unreadable(next.page, next.thrown, next.pageSize);

@@ -65,7 +65,7 @@ export class Recounter {
     // A live poll may have suspended the source in the meantime: then nothing is confirmed.
     if (suspensions.current) return;
     const at = now();
-    const fields = this.#fields(window, total);
+    const fields = { ...this.#fields(window), total };
     if (/* mutant: recount-agrees */ total !== undefined && total === window.total) {
       await journal.confirm(sourceId, window, nextRecount(window.to, ages, at), at, this.#lastAge);
       log.write('window.recounted', fields);
@@ -197,7 +197,7 @@ export class Recounter {
       if (!isEarly && (due === window.next || this.#isForgotten(window))) continue;
       const message = `closed at ${microsToIso(window.closed)}, which is in the future by the present time of the service`;
       await this.#remark(window, { reason: isEarly ? 'reread' : undefined, message, next: due, attempts: window.attempts }, at);
-      log.write('window.closed_early', { ...this.#fields(window, undefined), detail: message });
+      log.write('window.closed_early', { ...this.#fields(window), detail: message });
     }
   }
 
@@ -280,7 +280,7 @@ export class Recounter {
   async #doubt(window: LedgerWindow, total: number, next: Micros): Promise<void> {
     const reason = window.reason === 'reread' ? window.reason : undefined;
     await this.#remark(window, { reason, message: messageOf(window, total), next, attempts: window.attempts + 1 });
-    this.#parts.log.write('window.recount_below', { ...this.#fields(window, total), next: microsToIso(next) });
+    this.#parts.log.write('window.recount_below', { ...this.#fields(window), total, next: microsToIso(next) });
   }
 
   /** The old proof stays: it was true at its time. The window is not recounted any more. */
@@ -288,7 +288,7 @@ export class Recounter {
     const { sourceId, log, meters } = this.#parts;
     await this.#remark(window, { reason: 'shrunk', message: messageOf(window, total), next: undefined, attempts: window.attempts + 1 });
     meters.windowShrunk(sourceId);
-    log.write('window.shrunk', this.#fields(window, total));
+    log.write('window.shrunk', { ...this.#fields(window), total });
   }
 
   /** Lists windows as open, so that an operator can see and accept them. */
@@ -334,13 +334,12 @@ export class Recounter {
     return !this.#parts.journal.remembers(this.#parts.sourceId, window);
   }
 
-  #fields(window: LedgerWindow, total: number | undefined): object {
+  #fields(window: LedgerWindow): { source: string; from: string; to: string; stored: number | undefined } {
     return {
       source: this.#parts.sourceId,
       from: microsToIso(window.from),
       to: microsToIso(window.to),
       stored: window.total,
-      total,
     };
   }
 

@@ -388,7 +388,8 @@ function stateOf(row: SinkRow): SinkState {
 export function movedMessage(known: Pick<SinkState, 'type' | 'destination'>, type: string, destination: string): string | undefined {
   if (known.type === type && known.destination === destination) return undefined;
   const [before, now] = known.type === type ? ['', ''] : [` by ${known.type}`, ` by ${type}`];
-  return `it delivered to "${known.destination}"${before} before and would now deliver to "${destination}"${now}; give the new destination a new id`;
+  const keep = known.destination.startsWith('/') ? 'keep the path, with a link at it if the files moved' : 'keep the setting';
+  return `it delivered to "${known.destination}"${before} before and would now deliver to "${destination}"${now}; ${keep}, or give the new destination a new id`;
 }
 
 function ordersText(orders: SinkOrders): string | null {

@@ -318,7 +318,7 @@ export const logEvents = {
     level: 'error',
     message: 'source is still suspended',
     fields: 'source reason detail since fields windows',
-    meaning: 'Repeated every hour, and when the reason changes.',
+    meaning: 'Written when the daemon starts with a suspended source, and when a recount finds more during the suspension.',
   },
   'source.suspension_ended': {
     level: 'warn',
@@ -447,7 +447,9 @@ export const logEvents = {
     level: 'warn',
     message: 'start of the source not known yet',
     fields: 'source detail',
-    meaning: 'The service has not answered yet, so `start` cannot be resolved.',
+    meaning:
+      'The clocks of the service and of this machine differ by more than an hour, so `start` cannot be resolved. ' +
+      'Waybill asks again for up to ten minutes.',
   },
   'source.start_unknown': {
     level: 'error',
@@ -484,9 +486,9 @@ export const logEvents = {
   },
   'window.reread': {
     level: 'debug',
-    message: 'window changed while it was read; reading again',
+    message: 'window changed since it was read; reading again',
     fields: 'source from to total received',
-    meaning: 'The count changed between two passes.',
+    meaning: 'The window was read before its close delay had passed, and the count after that delay differs.',
   },
   'window.too_wide': {
     level: 'info',
@@ -502,9 +504,11 @@ export const logEvents = {
   },
   'window.closed_early': {
     level: 'error',
-    message: 'window closed before its end; counting again',
-    fields: 'source from to stored total detail',
-    meaning: 'By the clock of the service the window has not ended yet: the clock was ahead when the window was closed, or is behind now.',
+    message: 'window closed at a time that is in the future; counting again',
+    fields: 'source from to stored detail',
+    meaning:
+      'By the clock of the service the window was closed in the future: the clock was ahead when the window was closed, or is behind now. ' +
+      '`stored` is the proven total.',
   },
   'window.recounted': {
     level: 'debug',
@@ -535,13 +539,13 @@ export const logEvents = {
     level: 'error',
     message: 'records no longer shown by the service',
     fields: 'source from to stored total',
-    meaning: 'The service counts fewer records than it returned before. Waybill keeps the records. See operations.md, "Windows shrunk".',
+    meaning: 'The service counts `total` records, and showed more before (`stored`). Waybill keeps the records. See operations.md, "Windows shrunk".',
   },
-  'backfill.resumed': {
+  'backfill.started': {
     level: 'info',
-    message: 'backfill resumed',
+    message: 'backfill started',
     fields: 'source from to readUntil',
-    meaning: 'A backfill continues after a restart.',
+    meaning: 'The first window of a backfill since the daemon started. The range is read until `readUntil`.',
   },
   'backfill.completed': {
     level: 'info',

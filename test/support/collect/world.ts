@@ -146,6 +146,7 @@ export async function world(options: Options = {}): Promise<World> {
     return livePoll.resume;
   };
   const reading: Reading = {
+    sourceId,
     requester,
     paging,
     pages: pageStore,

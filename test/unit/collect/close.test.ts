@@ -559,6 +559,8 @@ test('a gap that shows fewer records has shrunk if another window shows all its 
   await again(gone.it);
   expect(gone.gapped()).toMatchObject({ state: 'proven', reason: 'shrunk', total: 2, next: null });
   expect(gone.it.reported).toEqual({ suspensions: [], vanished: 1 });
+  const shrunk = gone.it.log.lines.filter(({ event }) => event === 'window.shrunk');
+  expect(shrunk).toMatchObject([{ fields: { source: sourceId, stored: 5, total: 2 } }]);
 
   const { it, from, gapped } = await gapBetween();
   const all = it.source.records.splice(0, Infinity);

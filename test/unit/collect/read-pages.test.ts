@@ -6,6 +6,7 @@ import type { CollectedRecord } from '../../../src/model/journal.ts';
 import type { WindowQuery } from '../../../src/model/source.ts';
 import type { Switches } from '../../support/model-source.ts';
 import { base, second } from '../../support/records.ts';
+import { source as sourceId } from '../../support/journal/opening.ts';
 import { world } from '../../support/collect/world.ts';
 import type { World } from '../../support/collect/world.ts';
 
@@ -29,6 +30,7 @@ async function run(
     query: options.query ?? {},
     pagesMax: options.pagesMax ?? 1_000,
     ahead: () => options.ahead ?? false,
+    sourceId,
     log: it.log,
     signal: it.signal,
     unreadable: (page) => unreadable.push(page),
@@ -62,6 +64,13 @@ test.each<[string, number, number, Partial<Switches>, string]>([
   const found = await run(it);
   expect(found.asked).toBe(asked);
   expect(found.pages.flat().filter((id, i, all) => all.indexOf(id) === i)).toEqual(Array.from({ length: count }, (_, i) => i + 1));
+});
+
+test('the log names the source whose page size is refused', async () => {
+  const it = await filled(3, 8, { refuseAbove: 3 });
+  await run(it);
+  const refused = it.log.lines.filter(({ event }) => event === 'source.page_size_refused');
+  expect(refused[0]).toMatchObject({ fields: { source: sourceId, pageSize: 8 } });
 });
 
 test('pages are halved around an unreadable record, stay aligned, and have the full size after it', async () => {
@@ -136,7 +145,7 @@ test.each([
     requester: {
       ask: (request) => Promise.resolve(ask(request.page ?? 0)),
     },
-    ...{ paging: { first: 1, size: 2 }, query: {}, pagesMax: 50, ahead: () => false, log: it.log, signal: it.signal },
+    ...{ paging: { first: 1, size: 2 }, query: {}, pagesMax: 50, ahead: () => false, sourceId, log: it.log, signal: it.signal },
     unreadable: () => undefined,
   });
   for await (const { answer } of read) expect(answer.records.length).toBeGreaterThan(0);
@@ -180,7 +189,7 @@ test('equal times in another order without new records do not end the pass befor
     return { records, page: 1, pageSize: 3, total: 10, received: 0, serverNow: 0 } as unknown as Answer;
   };
   const pages = pass({
-    ...{ paging: { first: 1, size: 3 }, query: {}, pagesMax: Infinity, ahead: () => false, log: it.log, signal: it.signal },
+    ...{ paging: { first: 1, size: 3 }, query: {}, pagesMax: Infinity, ahead: () => false, sourceId, log: it.log, signal: it.signal },
     requester: {
       ask: (request) => Promise.resolve(answerOf(request.page ?? 0)),
     },
@@ -210,7 +219,7 @@ test.each<[string, number | undefined, (page: number) => number[], number]>([
     requester: {
       ask: (request) => Promise.resolve(ask(request.page ?? 0)),
     },
-    ...{ paging: { first: 1, size: served(1).length }, query: {}, pagesMax: Infinity, ahead: () => false, log: it.log, signal: it.signal },
+    ...{ paging: { first: 1, size: served(1).length }, query: {}, pagesMax: Infinity, ahead: () => false, sourceId, log: it.log, signal: it.signal },
     unreadable: () => undefined,
   });
   for await (const { answer } of read) {

@@ -1,0 +1,82 @@
+/** Every command of the documents that runs tests selects a test, and the numbers that the documents state of `.ci/run` are those in it. */
+import { globSync, readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { expect, test } from 'vitest';
+import { canary, longForms, longOnly } from './support/long-run.ts';
+import { mutants } from './support/mutants.ts';
+
+const root = resolve(import.meta.dirname, '..');
+const read = (path: string): string => readFileSync(resolve(root, path), 'utf8');
+const documents = globSync(['*.md', 'docs/*.md', 'helm/**/*.md', 'content/**/*.md', 'bench/*.md', 'src/**/*.md', 'deploy/**/*.md'], { cwd: root });
+const testFiles = globSync('test/**/*.test.ts', { cwd: root });
+const { scripts } = JSON.parse(read('package.json')) as { scripts: Readonly<Record<string, string>> };
+
+/** The tests that vitest.config.ts includes if the environment has these variables. */
+function included(variables: string): string[] {
+  const has = (name: string): boolean => variables.includes(`${name}=`);
+  const long = [...longOnly, ...longForms];
+  return testFiles.filter((file) => {
+    if (file.startsWith('test/browser/')) return false;
+    if (file === canary) return has('WAYBILL_CANARY');
+    if (file.startsWith('test/servers/')) return has('WAYBILL_TEST_SERVERS') && !has('WAYBILL_LONG');
+    return has('WAYBILL_LONG') ? long.includes(file) : !longOnly.includes(file);
+  });
+}
+
+/** Each vitest command of the text, with its variables, and the parts of paths that select tests. */
+function vitestCommands(text: string): { command: string; variables: string; paths: string[] }[] {
+  return [...text.matchAll(/((?:[A-Z][A-Z0-9_]*=\S+ )*)(?:npx )?vitest run([^`"|#\n]*)/g)].map(([command, variables = '', rest = '']) => ({
+    command,
+    variables,
+    paths: rest.split(' ').filter((word) => word.startsWith('test/')),
+  }));
+}
+
+test.each([...documents, 'package.json'])('each vitest command of %s selects a test with every path that it names', (document) => {
+  const lacking = vitestCommands(read(document)).flatMap(({ command, variables, paths }) =>
+    paths.filter((path) => !included(variables).some((file) => file.includes(path))).map((path) => `${command}: ${path}`),
+  );
+  expect(lacking).toEqual([]);
+});
+
+test('the check finds a long test without its variable, a short one with it, and a path that does not exist', () => {
+  const selects = (command: string): boolean =>
+    vitestCommands(command).every(({ variables, paths }) => paths.every((path) => included(variables).some((file) => file.includes(path))));
+  expect(selects('npx vitest run test/e2e/rights.test.ts')).toBe(false);
+  expect(selects('WAYBILL_LONG=1 npx vitest run test/e2e/rights.test.ts')).toBe(true);
+  expect(selects('WAYBILL_LONG=1 npx vitest run test/tidy.test.ts')).toBe(false);
+  expect(selects('npx vitest run test/servers/daemon.test.ts')).toBe(false);
+  expect(selects('npx vitest run test/unit/journal test/unit/nowhere')).toBe(false);
+});
+
+test('"How to check" has a command or a link in each row, and at least three name one test file', () => {
+  const [, section = ''] = read('docs/guarantees.md').split('\n## How to check\n');
+  const rows = section.split('\n').filter((line) => line.startsWith('| ') && !line.startsWith('| guarantee '));
+  expect(rows.length).toBeGreaterThan(9);
+  expect(rows.filter((row) => !/\| (`(npm|npx|waybill|WAYBILL_)|\[)[^|]*\|$/.test(row))).toEqual([]);
+  expect(rows.filter((row) => row.includes('.test.ts`')).length).toBeGreaterThan(2);
+});
+
+test.each(documents)('each npm script and mutant that %s names exists', (document) => {
+  const text = read(document);
+  const named = [...text.matchAll(/npm run (?:--silent )?([a-z][a-z:-]*)/g)].map(([, name = '']) => name);
+  expect(named.filter((name) => !(name in scripts))).toEqual([]);
+  const broken = [...text.matchAll(/npm run mutants --\s([a-z -]+)/g)].flatMap(([, names = '']) => names.trim().split(/ +/));
+  expect(broken.filter((name) => !mutants.some((mutant) => mutant.name === name))).toEqual([]);
+});
+
+test('what the documents state of .ci/run is in it', () => {
+  const ci = read('.ci/run');
+  const sentences = documents.flatMap((document) => read(document).replaceAll('\n', ' ').split(/(?<=[.;|]) /)).filter((text) => text.includes('`.ci/run`'));
+  const options = sentences.flatMap((text) => [...text.matchAll(/`(--[^`]+)`/g)].map(([, option = '']) => option));
+  expect(options).toContain('--seeds 600 --from 1001');
+  expect(options.filter((option) => !ci.includes(option))).toEqual([]);
+  const [, nth = ''] = /for every (\d+)th case/.exec(sentences.join(' ')) ?? [];
+  expect(ci).toContain(`WAYBILL_CANARY=${nth} `);
+});
+
+test('the number of kills of the file sink is that of its test', () => {
+  const [, kills = ''] = /^const kills = (\d+);$/m.exec(read('test/contract/sinks/file-kill.test.ts')) ?? [];
+  // The test has two runs of these.
+  expect(read('docs/guarantees.md')).toContain(`| ${2 * Number(kills)} \`kill -9\` of a process that writes the file sink`);
+});
