@@ -7,7 +7,9 @@ import { mutants } from './support/mutants.ts';
 
 const root = resolve(import.meta.dirname, '..');
 const read = (path: string): string => readFileSync(resolve(root, path), 'utf8');
-const documents = globSync(['*.md', 'docs/*.md', 'helm/**/*.md', 'content/**/*.md', 'bench/*.md', 'src/**/*.md', 'deploy/**/*.md'], { cwd: root });
+const documents = globSync(['*.md', 'docs/*.md', 'helm/**/*.md', 'content/**/*.md', 'bench/*.md', 'src/**/*.md', 'deploy/**/*.md'], {
+  cwd: root,
+});
 const testFiles = globSync('test/**/*.test.ts', { cwd: root });
 const { scripts } = JSON.parse(read('package.json')) as { scripts: Readonly<Record<string, string>> };
 
@@ -67,7 +69,13 @@ test.each(documents)('each npm script and mutant that %s names exists', (documen
 
 test('what the documents state of .ci/run is in it', () => {
   const ci = read('.ci/run');
-  const sentences = documents.flatMap((document) => read(document).replaceAll('\n', ' ').split(/(?<=[.;|]) /)).filter((text) => text.includes('`.ci/run`'));
+  const sentences = documents
+    .flatMap((document) =>
+      read(document)
+        .replaceAll('\n', ' ')
+        .split(/(?<=[.;|]) /),
+    )
+    .filter((text) => text.includes('`.ci/run`'));
   const options = sentences.flatMap((text) => [...text.matchAll(/`(--[^`]+)`/g)].map(([, option = '']) => option));
   expect(options).toContain('--seeds 600 --from 1001');
   expect(options.filter((option) => !ci.includes(option))).toEqual([]);

@@ -55,7 +55,11 @@ export async function openState(directory: string, options: StateOptions, clock:
   const file = join(directory, 'waybill.db');
   const missing = (): WaybillError =>
     new WaybillError('state_missing', `cannot find a state in "${directory}": --require-state forbids a new one; is the volume mounted?`);
-  if (options.expectState && !existsSync(file)) throw missing();
+  try {
+    if (options.expectState) accessSync(file, constants.F_OK);
+  } catch (thrown) {
+    throw accessError(thrown, directory, missing);
+  }
   makeDirectory(directory);
   const lock = await takeLock(directory, options, clock, signal);
   try {
@@ -86,11 +90,14 @@ export function openReadOnly(directory: string): Database.Database {
     return db;
   } catch (thrown) {
     db?.close();
-    const code = thrown instanceof Error && 'code' in thrown ? thrown.code : undefined;
-    if (code === 'ENOENT' || code === 'ENOTDIR') throw missing();
-    if (code === 'EACCES') throw forbidden(directory, thrown);
-    throw asStateError(thrown, directory);
+    throw accessError(thrown, directory, missing);
   }
+}
+
+function accessError(thrown: unknown, directory: string, missing: () => WaybillError): WaybillError {
+  const code = thrown instanceof Error && 'code' in thrown ? thrown.code : undefined;
+  if (code === 'ENOENT' || code === 'ENOTDIR') return missing();
+  return code === 'EACCES' ? forbidden(directory, thrown) : asStateError(thrown, directory);
 }
 
 /** Opens the state read-only while `work` runs. */

@@ -38,7 +38,9 @@ test(
         configure(place, [source], [{ ...sinkAt(place.path('out/siem.ndjson')) }]);
         const check = await place.waybill('check');
         expect(check.code).toBe(1);
-        expect(check.stdout.replace(/\s+/g, ' ')).toContain('keep the path, with a link at it if the files moved, or give the new destination a new id');
+        expect(check.stdout.replace(/\s+/g, ' ')).toContain(
+          'keep the path, with a link at it if the files moved, or give the new destination a new id',
+        );
         symlinkSync(place.path('out'), old.path('out'));
         configure(place, [source], [{ ...sinkAt(path) }]);
         expect(await place.waybill('check')).toMatchObject({ code: 0 });

@@ -9,6 +9,7 @@ import { expect, test } from 'vitest';
 import { settingsText } from '../../../src/config/state-settings.ts';
 import { dispatch } from '../../../src/main.ts';
 import { outputOf, type Output } from '../../support/command-io.ts';
+import { service } from '../../support/offline-check.ts';
 import { waybillProgram } from '../../support/programs.ts';
 import { base, day, hour } from '../../support/records.ts';
 import { gap, lastAge, opened, proven, source, temporary } from '../../support/journal/opening.ts';
@@ -212,4 +213,14 @@ test('a directory without a state differs from one of another user', async ({ sk
       `cannot read the state in "${directory}": it belongs to root (mode 0700), this is nobody; run the command as root, or ask the running daemon: status, ledger, gaps list and operations list take --admin URL, with the read token in WAYBILL_ADMIN_TOKEN\n`,
     ]);
   }
+  // The daemon after a move, with a state that was copied as root.
+  const config = join(place, 'waybill.yaml');
+  writeFileSync(
+    config,
+    JSON.stringify({ dataDir: directory, sources: [{ id: source, ...service }], sinks: [{ id: 'out', type: 'stdout' }] }),
+  );
+  const run = spawnSync(process.execPath, [waybillProgram, 'run', '--require-state', '--config', config], { ...options, timeout: 60_000 });
+  expect(run.status, run.stderr).toBe(1);
+  expect(run.stderr).toContain('"code":"state_unusable"');
+  expect(run.stderr).toContain('it belongs to root (mode 0700), this is nobody');
 });
