@@ -106,7 +106,6 @@ export class LivePoll {
       paging,
       query,
       skip,
-      sourceId,
       log,
       signal,
       pagesMax: maxPages,

@@ -27,7 +27,7 @@ interface PassPage {
 }
 
 interface PassOptions {
-  readonly requester: Pick<Requester, 'ask'> & Partial<Pick<Requester, 'startPage'>>;
+  readonly requester: Pick<Requester, 'ask'> & Partial<Pick<Requester, 'startPage' | 'sourceId'>>;
   readonly paging: Paging;
   readonly query: WindowQuery;
   /** The largest number of pages to read. */
@@ -36,7 +36,6 @@ interface PassOptions {
   readonly skip?: number;
   /** True if the next page is requested before the caller has stored this one. */
   readonly ahead: (answer: Answer) => boolean;
-  readonly sourceId: string;
   readonly log: Log;
   readonly signal: AbortSignal;
   /**
@@ -113,7 +112,7 @@ async function recover(options: PassOptions, cursor: PageCursor, thrown: unknown
     case 'retry':
       return 'retry';
     case 'size_refused':
-      options.log.write('source.page_size_refused', { source: options.sourceId, pageSize: next.pageSize, error: thrown });
+      options.log.write('source.page_size_refused', { source: options.requester.sourceId, pageSize: next.pageSize, error: thrown });
       return 'retry';
     case 'unreadable':
       options.unreadable(next.page, next.thrown, next.pageSize);

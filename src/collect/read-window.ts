@@ -23,7 +23,6 @@ import { endsOf, queryOf } from './windows.ts';
 
 /** The parameters of reading, in addition to the window. */
 export interface Reading {
-  readonly sourceId: string;
   readonly requester: Requester;
   readonly paging: Paging;
   readonly pages: Pick<PageStore, 'store' | 'contradicts'>;
@@ -109,14 +108,13 @@ export async function readWindow(
 
 /** Reads and stores each page of the query. @returns what ends the reading without a count */
 async function readPages({ reading, window, query, splitting, tally, referenceRecords, signal }: WindowRead): Promise<Step | undefined> {
-  const { sourceId, requester, paging, pages, visibility, handoff, log } = reading;
+  const { requester, paging, pages, visibility, handoff, log } = reading;
   let split: Split | undefined;
   tally.beginPass();
   const answers = pass({
     requester,
     paging,
     query,
-    sourceId,
     log,
     signal,
     pagesMax: Number.MAX_SAFE_INTEGER,

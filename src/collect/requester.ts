@@ -105,7 +105,7 @@ class ReceivedRecord implements CollectedRecord {
 export class Requester {
   readonly health: SourceHealth = { trouble: undefined, lastSuccess: undefined, lastError: undefined, requests: 0 };
   readonly #source: Source;
-  readonly #sourceId: string;
+  readonly sourceId: string;
   readonly #uidOf: (record: RecordFields) => string;
   readonly #serverClock: ServerClock;
   readonly #clock: Clock;
@@ -146,7 +146,7 @@ export class Requester {
     paging?: Pick<Paging, 'hasTotals'>;
   }) {
     this.#source = parts.source;
-    this.#sourceId = parts.sourceId;
+    this.sourceId = parts.sourceId;
     this.#uidOf = parts.uidOf;
     this.#serverClock = parts.serverClock;
     this.#clock = parts.clock;
@@ -178,7 +178,7 @@ export class Requester {
 
   /** Starts the trace of a page that will be stored. */
   startPage(): Span {
-    return this.#tracer.start('collect page', { 'waybill.source.id': this.#sourceId });
+    return this.#tracer.start('collect page', { 'waybill.source.id': this.sourceId });
   }
 
   /**
@@ -256,7 +256,7 @@ export class Requester {
     const requested = ms ?? (thrown instanceof WaybillError ? thrown.retryAfterMs : undefined);
     const maxWait = Math.min(maxBackoffMs, backoffFirstMs * 2 ** Math.min(failures, 10));
     const waitMs = requested ?? Math.max(50, this.#random() * maxWait);
-    const fields = { source: this.#sourceId, code: codeOf(thrown), retryInMs: Math.round(waitMs), error: thrown };
+    const fields = { source: this.sourceId, code: codeOf(thrown), retryInMs: Math.round(waitMs), error: thrown };
     // An operator must replace a refused secret; a server that rotates secrets may need a moment to
     // accept the new one.
     if (codeOf(thrown) === 'token_refused') {
@@ -393,7 +393,7 @@ export class Requester {
 
   #succeeded(): void {
     this.#answers += 1;
-    if (this.health.trouble) this.#log.write('source.recovered', { source: this.#sourceId, after: this.health.trouble.code });
+    if (this.health.trouble) this.#log.write('source.recovered', { source: this.sourceId, after: this.health.trouble.code });
     this.health.trouble = undefined;
     this.health.lastSuccess = this.#clock.now() * 1000;
   }
@@ -422,7 +422,7 @@ export class Requester {
   #observe(page: Page, newest: Micros | undefined): void {
     // mutant: cached-answer
     if (this.#serverClock.observe(page, newest) === 'accepted') return;
-    throw new WaybillError('source_busy', `answer of "${this.#sourceId}" is cached: it is older than an answer before it`, {
+    throw new WaybillError('source_busy', `answer of "${this.sourceId}" is cached: it is older than an answer before it`, {
       // No backoff: the server clock accepts answers again after enough of them agree with each
       // other.
       retryAfterMs: cachedMs,

@@ -178,7 +178,6 @@ export class Collector {
     const polling = { sourceId, requester, paging, journal, visibility: this.#visibility, pages: this.#pages, clock, log };
     this.#poll = new LivePoll({ ...polling, closeDelay: this.#closeDelay, overlap: parts.pollOverlap ?? new PollOverlap() });
     const reading = {
-      sourceId,
       requester,
       paging,
       pages: this.#pages,

@@ -146,7 +146,6 @@ export async function world(options: Options = {}): Promise<World> {
     return livePoll.resume;
   };
   const reading: Reading = {
-    sourceId,
     requester,
     paging,
     pages: pageStore,

@@ -30,7 +30,6 @@ async function run(
     query: options.query ?? {},
     pagesMax: options.pagesMax ?? 1_000,
     ahead: () => options.ahead ?? false,
-    sourceId,
     log: it.log,
     signal: it.signal,
     unreadable: (page) => unreadable.push(page),
@@ -145,7 +144,7 @@ test.each([
     requester: {
       ask: (request) => Promise.resolve(ask(request.page ?? 0)),
     },
-    ...{ paging: { first: 1, size: 2 }, query: {}, pagesMax: 50, ahead: () => false, sourceId, log: it.log, signal: it.signal },
+    ...{ paging: { first: 1, size: 2 }, query: {}, pagesMax: 50, ahead: () => false, log: it.log, signal: it.signal },
     unreadable: () => undefined,
   });
   for await (const { answer } of read) expect(answer.records.length).toBeGreaterThan(0);
@@ -189,7 +188,7 @@ test('equal times in another order without new records do not end the pass befor
     return { records, page: 1, pageSize: 3, total: 10, received: 0, serverNow: 0 } as unknown as Answer;
   };
   const pages = pass({
-    ...{ paging: { first: 1, size: 3 }, query: {}, pagesMax: Infinity, ahead: () => false, sourceId, log: it.log, signal: it.signal },
+    ...{ paging: { first: 1, size: 3 }, query: {}, pagesMax: Infinity, ahead: () => false, log: it.log, signal: it.signal },
     requester: {
       ask: (request) => Promise.resolve(answerOf(request.page ?? 0)),
     },
@@ -219,7 +218,7 @@ test.each<[string, number | undefined, (page: number) => number[], number]>([
     requester: {
       ask: (request) => Promise.resolve(ask(request.page ?? 0)),
     },
-    ...{ paging: { first: 1, size: served(1).length }, query: {}, pagesMax: Infinity, ahead: () => false, sourceId, log: it.log, signal: it.signal },
+    ...{ paging: { first: 1, size: served(1).length }, query: {}, pagesMax: Infinity, ahead: () => false, log: it.log, signal: it.signal },
     unreadable: () => undefined,
   });
   for await (const { answer } of read) {

@@ -73,7 +73,6 @@ export async function readPeriod(
   });
   const own = new Map<string, { id: string | undefined; time: Micros }>();
   const reading: Reading = {
-    sourceId: settings.id,
     requester,
     paging,
     pages: { store: ({ records }, place) => Promise.resolve(remember(records, place?.window, own)), contradicts: () => undefined },
