@@ -539,7 +539,8 @@ export const logEvents = {
     level: 'error',
     message: 'records no longer shown by the service',
     fields: 'source from to stored total',
-    meaning: 'The service counts `total` records, and showed more before (`stored`). Waybill keeps the records. See operations.md, "Windows shrunk".',
+    meaning:
+      'The service counts `total` records, and showed more before (`stored`). Waybill keeps the records. See operations.md, "Windows shrunk".',
   },
   'backfill.started': {
     level: 'info',

@@ -147,7 +147,9 @@ test('a sink with the same id but another target is an error, as at the start', 
   expect(await findings({ ...kafka, topic: 'audit' })).toEqual({ code: 0, message: [] });
   expect(await findings({ ...kafka, topic: 'audit-2' })).toEqual({
     code: 1,
-    message: ['sink out: it delivered to "audit" before and would now deliver to "audit-2"; keep the setting, or give the new destination a new id'],
+    message: [
+      'sink out: it delivered to "audit" before and would now deliver to "audit-2"; keep the setting, or give the new destination a new id',
+    ],
   });
   const stdout = await findings({ type: 'stdout' });
   expect(stdout.message).toEqual([
