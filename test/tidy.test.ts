@@ -59,7 +59,8 @@ describe('files', () => {
 
   it('of the long run are listed', () => {
     const larger = files.filter(
-      ({ path, text }) => /^test\/(?!tidy|documented-commands).*\.test\.ts$/.test(path) && /support\/long-run\.ts'|\bisVariant: /.test(text),
+      ({ path, text }) =>
+        /^test\/(?!tidy|documented-commands).*\.test\.ts$/.test(path) && /support\/long-run\.ts'|\bisVariant: /.test(text),
     );
     const paths = larger.map(({ path }) => path).sort();
     expect(paths.filter((path) => !longOnly.includes(path))).toEqual(longForms);
