@@ -112,7 +112,7 @@ class HttpSource implements ServiceSource {
       timeoutMs: Math.min(requests.timeout, connectMs),
     });
     this.#login = tokens.connection;
-    this.#tokens = new SourceToken(settings.id, tokens, context.clock, context.log);
+    this.#tokens = new SourceToken(settings.id, tokens);
   }
 
   async page(request: PageRequest, signal: AbortSignal): Promise<Page> {

@@ -3,15 +3,11 @@
  * service, which has other rights and another clock. A replacement is for all, so a source alone cannot cause many.
  */
 import { WaybillError } from '../errors.ts';
-import type { Log } from '../model/telemetry.ts';
-import type { Clock } from '../model/time.ts';
 import type { Token, TokenStore } from './token.ts';
 
 export class SourceToken implements AsyncDisposable {
   readonly #source: string;
   readonly #store: TokenStore;
-  readonly #clock: Clock;
-  readonly #log: Log | undefined;
   /** Refusals since the last request that was accepted. */
   #refusals = 0;
   /** Until then another token is not expected to help after 401, ms of the monotonic clock. */
@@ -19,11 +15,9 @@ export class SourceToken implements AsyncDisposable {
   #hasObtained = false;
 
   /** @param source  the id of the source */
-  constructor(source: string, store: TokenStore, clock: Clock, log?: Log) {
+  constructor(source: string, store: TokenStore) {
     this.#source = source;
     this.#store = store;
-    this.#clock = clock;
-    this.#log = log;
     store.sharers.add(this);
   }
 
@@ -31,8 +25,8 @@ export class SourceToken implements AsyncDisposable {
   async get(signal: AbortSignal): Promise<string> {
     try {
       const { token, since, lifeMs } = await this.#store.get(signal);
-      const seconds = Math.round((since + lifeMs - this.#clock.monotonic()) / 1000);
-      if (!this.#hasObtained) this.#log?.write('source.first_token', { source: this.#source, seconds });
+      const seconds = Math.round((since + lifeMs - this.#store.clock.monotonic()) / 1000);
+      if (!this.#hasObtained) this.#store.log?.write('source.first_token', { source: this.#source, seconds });
       this.#hasObtained = true;
       return token;
     } catch (thrown) {
@@ -66,7 +60,7 @@ export class SourceToken implements AsyncDisposable {
     if (/* mutant: early-token */ doubters.size > 0 && this.#isEarly(current, date)) return false;
     const isAccepted = current.acceptedBy.has(this);
     if (kind === 'unauthorized') {
-      return this.#replace(current, this.#isShared && !(isAccepted && this.#clock.monotonic() >= this.#vainUntil), date);
+      return this.#replace(current, this.#isShared && !(isAccepted && this.#store.clock.monotonic() >= this.#vainUntil), date);
     }
     const isSuspect = /* mutant: suspected-token */ this.#refusals >= refusalsMax || (kind === 'refused' && !isAccepted);
     return isSuspect && this.#replace(current, true, date);
@@ -74,7 +68,7 @@ export class SourceToken implements AsyncDisposable {
 
   /** The service answered the replacement of a token with 401 too. */
   replacedInVain(): void {
-    this.#vainUntil = this.#clock.monotonic() + replaceMs;
+    this.#vainUntil = this.#store.clock.monotonic() + replaceMs;
   }
 
   /** Makes the next call obtain a new token, which may carry other rights; at most once a minute if other sources share it. */
@@ -102,7 +96,7 @@ export class SourceToken implements AsyncDisposable {
 
   /** @param isLimited  all sources of the login together: once a minute */
   #replace(current: Token, isLimited: boolean, date?: number): boolean {
-    const now = this.#clock.monotonic();
+    const now = this.#store.clock.monotonic();
     // mutant: limited-replacement
     if (isLimited && now < this.#store.replaceAt) return false;
     if (isLimited || this.#isShared) this.#store.replaceAt = now + replaceMs;
@@ -112,7 +106,7 @@ export class SourceToken implements AsyncDisposable {
   }
 
   #isEarly({ token, since, acceptedBy }: Token, date = Infinity): boolean {
-    return !acceptedBy.has(this) && (this.#clock.monotonic() - since < earlyMs || this.earlyMs(token, date) > 0);
+    return !acceptedBy.has(this) && (this.#store.clock.monotonic() - since < earlyMs || this.earlyMs(token, date) > 0);
   }
 }
 

@@ -64,9 +64,9 @@ export class TokenStore implements AsyncDisposable {
   /** The path of `auth`: `sources.production.auth`. */
   readonly #setting: string;
   readonly #auth: AuthSettings;
-  readonly #clock: Clock;
+  readonly clock: Clock;
   readonly #timeoutMs: number;
-  readonly #log: Log | undefined;
+  readonly log: Log | undefined;
   /** The secrets as last sent, by setting. */
   readonly #sent = new Map<string, string>();
   readonly #stop = new AbortController();
@@ -81,9 +81,9 @@ export class TokenStore implements AsyncDisposable {
     this.#setting = `sources.${source}.auth`;
     this.#auth = auth;
     this.connection = connection;
-    this.#clock = clock;
+    this.clock = clock;
     this.#timeoutMs = timeoutMs;
-    this.#log = log;
+    this.log = log;
   }
 
   /**
@@ -93,7 +93,7 @@ export class TokenStore implements AsyncDisposable {
    * `secret_missing`
    */
   async get(signal: AbortSignal): Promise<Token> {
-    if (this.current !== undefined && this.#clock.monotonic() < this.current.since + this.current.lifeMs * 0.8) return this.current;
+    if (this.current !== undefined && this.clock.monotonic() < this.current.since + this.current.lifeMs * 0.8) return this.current;
     this.#renewal ??= this.#renew().finally(() => (this.#renewal = undefined));
     return orAborted(this.#renewal, signal);
   }
@@ -136,8 +136,8 @@ export class TokenStore implements AsyncDisposable {
       // An invalid character would fail every request, with the token in the error message.
       if (!/^[\x21-\x7e]+$/.test(token)) throw this.#unreachable('the response has no usable access_token');
       const times = timesOf(token);
-      const life = lifeMs(granted.expires_in, times, this.#clock.now());
-      this.current = { token, since: this.#clock.monotonic(), lifeMs: life, validFrom: times.validFrom, acceptedBy: new Set() };
+      const life = lifeMs(granted.expires_in, times, this.clock.now());
+      this.current = { token, since: this.clock.monotonic(), lifeMs: life, validFrom: times.validFrom, acceptedBy: new Set() };
       return this.current;
     } catch (thrown) {
       if (failure !== undefined) throw failure;
@@ -170,7 +170,7 @@ export class TokenStore implements AsyncDisposable {
       secret?.refresh();
       const value = secret?.read() ?? '';
       const setting = `${this.#setting}.${name}`;
-      if ((this.#sent.get(setting) ?? value) !== value) this.#log?.write('source.setting_reread', { setting });
+      if ((this.#sent.get(setting) ?? value) !== value) this.log?.write('source.setting_reread', { setting });
       this.#sent.set(setting, value);
       return value;
     };
@@ -181,7 +181,7 @@ export class TokenStore implements AsyncDisposable {
     let answer: Answer;
     try {
       const question = { method: 'POST', url, headers, body, bytesMax: tokenBytesMax, timeoutMs: this.#timeoutMs } as const;
-      answer = await exchange(this.connection, question, this.#clock, this.#stop.signal);
+      answer = await exchange(this.connection, question, this.clock, this.#stop.signal);
     } catch (thrown) {
       if (thrown instanceof BrokenAnswer) throw this.#unreachable(thrown.message);
       if (codeOf(thrown) !== 'source_unreachable' || !(thrown instanceof WaybillError)) throw thrown;
@@ -193,7 +193,7 @@ export class TokenStore implements AsyncDisposable {
 
     const message = [refusal.error, refusal.description].filter(Boolean).join(': ') || `status ${answer.status}`;
     if (refusal.error === '' || answer.status === 429 || answer.status >= 500 || transient.has(refusal.error)) {
-      const now = this.#clock.now();
+      const now = this.clock.now();
       const retryAfterMs = parseRetryAfter(answer.headers['retry-after'], parseHttpDate(answer.headers['date'], now) ?? now);
       const status = answer.status >= 300 && answer.status < 400 ? `status ${answer.status}, redirects are not followed` : message;
       throw this.#unreachable(status, retryAfterMs, answer.status === 404 ? this.#address() : 'authUrl');
