@@ -19,7 +19,7 @@ export const stdout = defineSink('stdout', {
   destination: () => 'stdout',
   guarantee: () => ({
     delivery: 'at least once',
-    duplicates: 'one batch after a crash, or for a reader that stops for 30 s',
+    duplicates: 'one batch after a crash, or if the reader stops for 30 s',
     losses: 'what the reader of the pipe loses',
   }),
   check: async () => [{ level: 'ok', message: 'standard output is open; a reader cannot be detected' }],

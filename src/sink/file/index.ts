@@ -36,7 +36,9 @@ export const file = defineSink('file', {
   destination: ({ path }) => resolve(path),
   guarantee: () => ({
     delivery: 'exactly once',
-    duplicates: '0 (one batch if another program rotates the file between the start of a batch and the restart after a kill)',
+    duplicates:
+      '0; if another program rotates the file between the start of a batch and the restart after a kill: one batch, ' +
+      'after a power failure up to 10,000 entries',
     losses: '0',
   }),
   async check({ path, rotate, compression }, { id }) {

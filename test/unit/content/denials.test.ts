@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { rows } from '../../support/normalize/records.ts';
 import type { Row } from '../../support/content/events.ts';
-import { eventOf, recordFor, start } from '../../support/content/events.ts';
+import { eventOf, flat, recordFor, start } from '../../support/content/events.ts';
 import { esql } from '../../support/content/esql.ts';
 import { kql } from '../../support/content/kql.ts';
 import { mappedFields } from '../../support/content/mapped-fields.ts';
@@ -27,6 +27,15 @@ const records = [
 const events: readonly Row[] = records.map(eventOf);
 const cefEvents: readonly Row[] = records.map((record) => cefEventOf(record));
 const now = start + 200_000;
+
+/** The record of a run with the reference service whose event the page shows. */
+const shown = String.raw`{"logId":1000013,"userId":"76adb76b-7f40-47dd-9593-cb2fc786d2b5","payloadId":"cc2cadb6-53bc-47ab-9f2e-dbba39c7d014","payloadName":"Blueprint 528.pptx","currentPayloadOwnerId":"e2033913-6a47-4b61-b8dd-a99d677e1f01","actionAttempted":"Decrypt","result":"AccessDenied","resultReason":"UserPayloadNoAccess","logTimestamp":"2026-11-28T15:00:48.6475460","userNetwork":{"ipAddress":"198.51.100.35","networkName":"Home\\WLAN","networkId":"fdd0da69-18cc-4a78-861c-77aa1e1e2d5e","domainName":"WORKGROUP","deviceType":"iOS","machineName":"IOS-238523","mac":"00-00-5E-00-53-6D","uuid":"9580cd15-ca1a-4a71-b2e2-963ce8791190","serviceProvider":"Example Mobile \"5G\"","latLong":"47.4197,8.51045","address":"125 Example Street, Zürich, Switzerland"},"userLastNameFirstName":"Service Super Administrator,Application","userEmailAddress":"application.service-super-administrator@example.com","currentOwnerLastNameFirstName":"Golf-Sample,Person 43","currentOwnerEmailAddress":"person-43.golf-sample@example.com"}`;
+
+test('the event of the page is a part of what the encoder makes of a record of the reference service', () => {
+  const excerpt = flat(JSON.parse(blocks('json')[0] ?? ''), '');
+  expect(Object.keys(excerpt).length).toBeGreaterThan(10);
+  expect(eventOf(shown)).toMatchObject(excerpt);
+});
 
 const codesOf = (found: readonly Row[]): readonly unknown[] => found.map((row) => row['event.code']);
 const deniedCodes = rows.filter(({ triple }) => triple[1] === 'AccessDenied').map(({ triple }) => triple.join(':'));
