@@ -48,7 +48,7 @@ interface Newer {
 export class Prover {
   /** The number of lines that can be proven. */
   readonly size: number;
-  /** A newer checkpoint that cannot be used: tiles of it are missing, or do not have its root, or it is none. */
+  /** A newer checkpoint that cannot be used: its tiles are missing or do not have its root, or the file is no checkpoint. */
   readonly newer: Newer | undefined;
   readonly #store: ArchiveStore;
   readonly #note: Buffer;

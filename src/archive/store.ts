@@ -9,7 +9,7 @@ export interface ArchiveStore {
   list(folder: string): AsyncIterable<string>;
 }
 
-/** A segment unpacks to 256 MiB or less. */
+/** The limit for reading a segment: 256 MiB of lines, and the overhead of gzip. */
 const maxSegmentBytes = 300_000_000;
 /** Of a time stamp: an answer of an authority with more bytes is not stored. */
 export const maxTokenBytes = 65_536;

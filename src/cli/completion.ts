@@ -58,7 +58,7 @@ function quoted(words: readonly string[]): string {
   return `'${words.join(' ').replaceAll("'", `'\\''`)}'`;
 }
 
-/** The shared body of bash and zsh: sets `words`, or completes a file. */
+/** The shared body of bash and zsh: it sets `words` to the candidates, or completes the name of a file. */
 function cases(all: readonly Command[], completeFile: string): string {
   const candidates = all.flatMap(candidatesOf);
   const values = candidates.flatMap((each) =>

@@ -105,7 +105,7 @@ function metadataOf(document: EcsDocument, { class_uid }: Class): object {
   };
 }
 
-/** The attributes of the class, and the values without one. */
+/** The attributes of the OCSF class; a value without an attribute is in `unmapped`. */
 function objectsOf({ document, severity }: EcsEvent, classUid: number): object {
   const user = userOf(document.text(ecs['user.id']), document.text(ecs['user.email']), document.text(ecs['user.full_name']));
   if (classUid === 1001) {

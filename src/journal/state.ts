@@ -138,7 +138,7 @@ export class StateReader implements Disposable {
   }
 }
 
-/** With a page cache of 256 KiB in place of 2 MiB: it stays in memory. */
+/** Opens the state with a page cache of 256 KiB instead of 2 MiB, because this connection stays open. */
 function openSmall(directory: string): Database.Database {
   const db = openReadOnly(directory);
   db.pragma('cache_size = -256');

@@ -370,7 +370,7 @@ export interface DeliverJournal {
   resent(sink: string, sent: Resent): Promise<void>;
   /**
    * The next entries of a replay after `after`, which may have been pruned since the replay began. With `times`,
-   * the entries of the next segment that may hold such records.
+   * segments without such records are skipped.
    * @returns `after`: the last pruned entry if that is later than the given position
    */
   readRange(after: number, range: ReplayRange, limit: Limit): Promise<{ readonly after: number; readonly entries: readonly Entry[] }>;

@@ -148,7 +148,7 @@ export interface Sink extends AsyncDisposable {
   send(batch: Batch, signal: AbortSignal, onProgress?: OnProgress): Promise<DeliveryResult>;
   /** For sinks that store the position themselves: the last position that is provably stored. */
   position?(signal: AbortSignal): Promise<ResumePosition | undefined>;
-  /** Of an archive whose checkpoints are stamped. */
+  /** The state of time stamping; only of an archive with a time-stamp authority. */
   readonly timeStamp?: TimeStampState | undefined;
 }
 

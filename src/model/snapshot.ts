@@ -119,7 +119,7 @@ export interface SinkSnapshot {
    */
   readonly failingSince?: Micros | undefined;
   readonly nextAttempt?: Micros | undefined;
-  /** Of an archive whose checkpoints are stamped. Running daemon only. */
+  /** The state of time stamping; only of an archive with a time-stamp authority. Running daemon only. */
   readonly timeStamp?: TimeStampState | undefined;
   /** The replay that runs, or the last ended replay. Without a loop, the one from an archive that the next loop continues. */
   readonly replay?: ReplayProgress | undefined;

@@ -48,7 +48,7 @@ export function actOf({ operation, code }: Pick<Problem, 'operation' | 'code'>):
 /** A clock that is ahead by this much suspends the source. */
 const farBehindSeconds = 3_600;
 
-/** Reported long before the suspension. */
+/** A clock that is ahead by this much is reported; the suspension begins at an hour. */
 const aheadSeconds = 300;
 
 const late = 'Nothing is lost while the service keeps its log. Records arrive late.';

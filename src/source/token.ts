@@ -36,7 +36,7 @@ Object.assign(globalThis, { Headers, Response });
 /** `auth` of a source. */
 export interface AuthSettings {
   /**
-   * With no path, the address of the identity provider; the token endpoint is
+   * The base address of the identity provider, without a path; the token endpoint is
    * `{authUrl}/{tenantId}/oauth2/v2.0/token`.
    */
   readonly authUrl: string;

@@ -79,7 +79,6 @@ interface SendOptions {
   readonly maxBytes?: number;
   /** The root element of a successful response. */
   readonly root?: string;
-  /** An option of the SDK. */
   readonly abortSignal?: AbortSignal;
 }
 

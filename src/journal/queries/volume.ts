@@ -16,7 +16,7 @@ const periodMicros = 7 * 86_400_000_000;
 const minSeconds = 3_600;
 
 /**
- * Of the proven windows of the last seven days, and of the last 200 pages of records.
+ * Averages over the proven windows of the last seven days, and over the last 200 pages of records.
  * @returns undefined before an hour is proven and a record is in the journal
  */
 export function volumeOf(db: Database, source: string): Volume | undefined {

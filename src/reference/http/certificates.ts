@@ -28,7 +28,7 @@ export async function certificatesIn(folder: string): Promise<Certificates> {
   const { ca, cert, key } = await createCertificates();
   writeFileSync(keyFile, key, { mode: 0o600 });
   writeFileSync(certFile, cert, { mode: 0o644 });
-  // Last: the folder is complete if it holds the authority.
+  // Written last: its presence marks the folder as complete.
   writeFileSync(caFile, ca, { mode: 0o644 });
   return { cert, key, caFile };
 }

@@ -311,7 +311,7 @@ describe('two loops', () => {
 describe('a dead letter', () => {
   // The journal is full at the moment when a dead letter must be written, and the process is killed
   // then.
-  test('that cannot be stored stops later commits, so that it is not lost', async () => {
+  test('that cannot be stored blocks later commits, so that it is not lost', async () => {
     await using rig = await Rig.make();
     const loop = rig.loop({ records: 2 });
     loop.receiver.answer = (batch) => loop.receiver.take(batch, { 1: 'x'.repeat(200_000) });
