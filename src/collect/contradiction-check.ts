@@ -41,12 +41,16 @@ interface CheckParts {
   readonly profile: ContradictionProfile | undefined;
 }
 
+/** How many times as long as the last check the pause after it is at least: a slow service has time for windows and history. */
+const pauses = 9;
+
 export class ContradictionCheck {
   readonly #parts: CheckParts;
   #profile: ContradictionProfile;
-  /** The last check: server time, and ms of the monotonic clock. */
+  /** When the last check began, server time; when it ended, and what it took, ms of the monotonic clock. */
   #checked: Micros = 0;
   #checkedAt = -Infinity;
+  #took = 0;
   #suspect: Sample | undefined;
   /** The total at the last check, and the oldest record that was found by its time. */
   #total: number | undefined;
@@ -72,11 +76,13 @@ export class ContradictionCheck {
     const next = nextWindow(journal.progress(sourceId).live.closedUntil, dayMicros, serverNow, closeDelay);
     const isNext = next !== undefined && next.to + closeDelay > this.#checked;
     const sinceMs = clock.monotonic() - this.#checkedAt;
-    if (!isNext && sinceMs < (this.#suspect ? waits.fresh : waits.sample)) return false;
+    if (!isNext && sinceMs < (this.#suspect ? waits.fresh : Math.max(waits.sample, pauses * this.#took))) return false;
     this.#checked = serverNow;
-    this.#checkedAt = clock.monotonic();
+    const begun = clock.monotonic();
     const since = this.#suspect ? 0 : (this.#profile.agreed ?? 0);
     const message = await this.#compare(serverNow, signal);
+    this.#checkedAt = clock.monotonic();
+    this.#took = this.#checkedAt - begun;
     // mutant: filter-suspension
     if (message !== undefined) await suspensions.begin({ reason: 'filter', message }, since);
     return true;

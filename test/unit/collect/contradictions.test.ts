@@ -136,6 +136,15 @@ test('a record that polls show and the query of its own window does not is named
   expect(falsely(it)).toEqual([]);
 });
 
+test('a service that needs a minute for an answer is not asked for samples alone: history is read too', async () => {
+  const it = await twoDays();
+  it.journal.history.add(sourceId, { from: base - 6 * hour, to: base }, {}, { actor: 'j.doe', reason: undefined });
+  it.source.delay = minute / 1000;
+  await it.runUntil(it.source.now() + 12 * hour);
+  expect(it.journal.backfills(sourceId)).toEqual([]);
+  expect(falsely(it)).toEqual([]);
+});
+
 test('a record that appears late, or is deleted before it is looked for, suspends nothing', async () => {
   const it = await twoDays();
   const now = it.source.now();
