@@ -633,10 +633,12 @@ export class Oracle {
   }
 
   #newWindows(rows: readonly WindowRow[], source: SourceRow): void {
+    this.#divide(rows);
     for (const row of rows) {
       const before = this.windows.get(row.from);
       this.windows.set(row.from, row);
       this.#world.note(`window ${row.from} ${row.to - row.from} ${row.state} ${row.reason ?? ''} ${row.total ?? ''}`);
+      if (before && before.to !== row.to) this.fault(`I3: window ${row.from} ended at ${before.to} and ends at ${row.to} now`);
       if (!before) {
         const range = this.#rangeOf(row.from);
         if (row.from !== (range ?? this.#source)?.closedUntil && (range || this.#source || row.from !== source.from))
@@ -668,6 +670,20 @@ export class Oracle {
       const isEqualCount = before?.state === 'proven' && before.proof === row.proof;
       const isProof = isClaim && !(isEqualCount && this.#environment.records.purge);
       if (row.state === 'proven' && row.reason === null && isProof) this.#proven(row, before, source);
+    }
+  }
+
+  /** A gap whose query is too much for the service becomes two gaps: together they are the gap. */
+  #divide(rows: readonly WindowRow[]): void {
+    for (const lower of rows) {
+      const whole = this.windows.get(lower.from);
+      const upper = rows.find(({ from }) => from === lower.to);
+      if (whole?.state !== 'gap' || lower.state !== 'gap' || upper?.state !== 'gap' || upper.to !== whole.to || lower.to >= whole.to)
+        continue;
+      this.#most.delete(whole.from);
+      const others = [...this.windows.values()].filter((row) => row !== whole);
+      this.windows.clear();
+      for (const row of [...others, lower, upper].sort((a, b) => a.from - b.from)) this.windows.set(row.from, row);
     }
   }
 
