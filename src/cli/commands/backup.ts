@@ -15,7 +15,7 @@ export const command = defineCommand({
   description: `Copies the state to a new directory, for a move to another machine. The daemon may run and collect. Verifies the copy: integrity of the
 database, hash chain and invariants of the journal, and its last entry. The copy has no configuration and no keys.`,
   notes: `The copy lacks everything that the daemon collects or delivers later. Stop that daemon before another starts from the copy;
-docs/operations.md, "State lost", describes what each sink then receives.`,
+docs/operations.md has the steps, "Move to another machine", and what each sink receives from an old copy, "Older state restored".`,
   options: { to: required(text('DIR', 'new directory for the copy')), ...jsonOption, ...stateOptions },
   examples: ['waybill backup --to /backup/waybill', 'waybill backup --data-dir /var/lib/waybill/state --to /mnt/new/state --json'],
   run: async (values, io) => {
