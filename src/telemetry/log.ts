@@ -145,7 +145,8 @@ export function createLog(
     components: () => [...components],
     flush: () => {
       ended.abort();
-      for (const key of [...quiet.keys()]) release(key);
+      // Its failures stay quiet: the process is about to end.
+      for (const [key, repeated] of [...quiet]) if (release(key)) quiet.set(key, { ...repeated, count: 0 });
     },
     lost: () => output.lost,
   };
