@@ -52,7 +52,11 @@ export async function calibrate(source: Source, pageSize: number | 'auto', signa
   const { size, whole, thrown } = await largestPage(source, ask, pageSize === 'auto' ? largestSize : pageSize, signal);
   let small: number = Math.min(comparedRecords, Math.max(smallSizes[0], (whole?.items.length ?? 0) - 1));
   const answers = new Map<number | undefined, Page>(whole && [[undefined, whole]]);
-  const beginOf = async (page: number | undefined, sizes: readonly number[] = [small]): Promise<Begin> => {
+  const beginOf = async (
+    page: number | undefined,
+    sizes: readonly number[] = [small],
+    isRepeated = whole === undefined,
+  ): Promise<Begin> => {
     try {
       const granted = await firstGranted(sizes, (each) => ask(page, each));
       small = granted.size;
@@ -60,8 +64,11 @@ export async function calibrate(source: Source, pageSize: number | 'auto', signa
       return begin(granted.result);
     } catch (failure) {
       if (codeOf(failure) === 'page_malformed') return 'unreadable';
-      if (codeOf(failure) === 'page_refused' || codeOf(failure) === 'page_not_found') return 'refused';
-      throw failure;
+      if (codeOf(failure) !== 'page_refused' && codeOf(failure) !== 'page_not_found') throw failure;
+      if (isRepeated) return 'refused';
+      // A gateway may refuse every page for a while.
+      await ask(undefined, size);
+      return beginOf(page, sizes, true);
     }
   };
   const first = whole ? begin(whole) : await beginOf(undefined, smallSizes);
@@ -157,7 +164,8 @@ function isSame(page: Begin, longer: Begin): boolean {
 async function firstPageOf(first: Begin, one: Begin, hasMore: boolean, beginOfZero: () => Promise<Begin>): Promise<number | undefined> {
   if (isSame(one, first) && first !== 'unreadable') return hasMore ? 1 : undefined;
   const zero = await beginOfZero();
-  if (isSame(zero, first)) return isSame(one, zero) ? undefined : 0;
+  // While the first records arrive, an empty page 0 is as empty as the first page was.
+  if (isSame(zero, first) && (zero.length > 0 || typeof one === 'string')) return isSame(one, zero) ? undefined : 0;
   return isSame(one, zero) || zero.length === 0 || typeof zero === 'string' ? 1 : 0;
 }
 

@@ -40,6 +40,37 @@ test.each([
   for (const records of [3, 150]) expect(await calibrate(sourceOf(switches, records), 'auto', never)).toMatchObject({ firstPage });
 });
 
+test.each(['refused', 'first', 'empty'] as const)(
+  'the first records arrive between the requests, and page 0 is %s: pages count from 1',
+  async (zero) => {
+    const source = sourceOf(zero === 'empty' ? {} : { beforeFirst: zero }, 0);
+    source.before = (_request, count) => {
+      if (count > 1) source.add(count, base + count, 0);
+    };
+    const read = source.page.bind(source);
+    source.page = async (request, signal) => {
+      if (zero !== 'empty' || request.page !== 0) return read(request, signal);
+      return { ...(await read({ ...request, page: 1 }, signal)), items: [] };
+    };
+    expect([1, undefined]).toContain((await calibrate(source, 'auto', never)).firstPage);
+  },
+);
+
+test.each([0, 1])(
+  'a gateway that refuses pages for a moment shows no first page, and one that goes on refusing ends it (%i)',
+  async (firstPage) => {
+    const source = sourceOf({ firstPage, beforeFirst: 'first' }, 34);
+    let refused = Infinity;
+    source.before = (_request, count) => {
+      if (count > 1 && count < refused) throw new WaybillError('page_not_found', 'cannot read the page: 404 the gateway refuses');
+    };
+    await expect(calibrate(source, 'auto', never)).rejects.toMatchObject({ code: 'page_not_found' });
+    refused = 3;
+    source.requests.length = 0;
+    expect(await calibrate(source, 'auto', never)).toMatchObject({ firstPage });
+  },
+);
+
 test.each([0, 1])('records of one time that change places do not hide the first page (%i)', async (firstPage) => {
   for (const records of [3, 4, 5, 8, 34, 150]) {
     for (const at of [1, 2, 3, 4, 19, 20, 21].filter((place) => place < records)) {
