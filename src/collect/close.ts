@@ -15,7 +15,7 @@ import type { Requester } from './requester.ts';
 import type { Suspensions, Waits } from './suspension.ts';
 import { readWindow } from './read-window.ts';
 import type { Outcome, Reading, Splitting } from './read-window.ts';
-import { isCountable, maxTotalOf, Recounter } from './recount.ts';
+import { ClockLost, isCountable, maxTotalOf, Recounter } from './recount.ts';
 import { EarlyWindows } from './early.ts';
 import type { EarlyWindow } from './early.ts';
 import { Widths } from './window-width.ts';
@@ -113,6 +113,7 @@ export class WindowCloser {
       closeDelay,
       ages,
       now: () => this.#serverNow(),
+      isTimeKnown: () => this.#parts.serverClock.established(),
       reread: (window, signal) => this.#reread(window, true, signal),
     });
   }
@@ -301,7 +302,7 @@ export class WindowCloser {
       return;
     }
     const verdict = await this.#checkFewer(window, outcome, signal);
-    if (verdict) await this.#record(window, verdict, window.attempts + 1, recount);
+    if (verdict && this.#parts.serverClock.established()) await this.#record(window, verdict, window.attempts + 1, recount);
   }
 
   /**
@@ -403,7 +404,7 @@ export class WindowCloser {
   /** The time that both clocks have reached. */
   #serverNow(): Micros {
     const now = this.#parts.serverClock.agreed();
-    if (now === undefined) throw new WaybillError('internal_error', `the clock of source "${this.#source}" is established and has no time`);
+    if (now === undefined) throw new ClockLost();
     this.#parts.suspensions.wentBack(now);
     return now;
   }

@@ -30,6 +30,7 @@ interface RecountParts {
   readonly ages: readonly Micros[];
   /** Server time. */
   readonly now: () => Micros;
+  readonly isTimeKnown: () => boolean;
   /** Reads a window again with proof, and stores the verdict. */
   readonly reread: (window: LedgerWindow, signal: AbortSignal) => Promise<void>;
 }
@@ -40,6 +41,8 @@ interface RecountParts {
 export const steppedMicros = 5_000_000;
 /** Samples are drawn from this many windows: the windows with the most records. */
 const maxSampledWindows = 1_000;
+/** Its answers show that the time of the service is not known any more: they may be old, and confirm nothing. The work is done later. */
+export class ClockLost extends Error {}
 const releasedMessage = 'recounting: a suspension during which the window showed fewer records has ended';
 
 export class Recounter {
@@ -322,6 +325,7 @@ export class Recounter {
   ): Promise<number | undefined> {
     const { requester, paging, clock, suspensions } = this.#parts;
     const { total } = await requester.count(/* mutant: recount-query */ window.query, paging.first, signal);
+    if (!this.#parts.isTimeKnown()) throw new ClockLost();
     // A window closed since may have been read while the service hid records: its equal count shows
     // nothing.
     if ((window.total ?? 0) === 0 || !isFullyVisible) return total;

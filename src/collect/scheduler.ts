@@ -26,7 +26,7 @@ import type { FieldsProfile } from './visibility.ts';
 import type { Suspensions } from './suspension.ts';
 import type { Paging } from './page-size.ts';
 import type { Caps } from './read-window.ts';
-import { steppedMicros } from './recount.ts';
+import { ClockLost, steppedMicros } from './recount.ts';
 import { LivePoll } from './live-poll.ts';
 import { PollOverlap } from './poll-overlap.ts';
 import { endOf, widestMicros } from './windows.ts';
@@ -224,6 +224,7 @@ export class Collector {
         if (!isBusy) await this.#idle(signal);
       } catch (thrown) {
         signal.throwIfAborted();
+        if (thrown instanceof ClockLost) continue;
         if (codeOf(thrown) !== 'journal_full') throw thrown;
         this.#pauses({ code: 'journal_full', reason: await this.#parts.journal.paused(), error: thrown });
         await this.#parts.clock.sleep(pausedMs, signal);

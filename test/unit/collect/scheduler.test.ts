@@ -642,3 +642,31 @@ test('records read for another purpose are stored too, and late ones are logged'
     { level: 'warn', fields: { source: sourceId, records: 1 } },
   ]);
 });
+
+test('an old answer of a cache confirms no window and ends nothing: the clock of the service is measured again first', async () => {
+  for (const dates of [true, false]) {
+    const it = await begun({ after: 2 * hour });
+    for (let id = 0; id < 300; id += 1) it.source.add(id, base + id * minute + second);
+    const page = it.source.page.bind(it.source);
+    it.source.page = async (request, signal) => ({ ...(await page(request, signal)), ...(!dates && { date: undefined }) });
+    await it.runUntil(it.source.now() + 2 * hour);
+    let confirmed = 0;
+    const confirm = it.journal.confirm.bind(it.journal);
+    it.journal.confirm = (...args) => {
+      confirmed += it.source.switches.age > 0 ? 1 : 0;
+      return confirm(...args);
+    };
+    it.source.before = ({ query: { endTime }, pageSize }) => {
+      // A recount, and every answer from then on.
+      if (pageSize === 1 && endTime !== undefined && Date.parse(`${endTime}Z`) < base / 1000 + 3_600_000) it.source.switches.age = 30;
+    };
+    await it.runUntil(it.source.now() + day);
+    expect([it.source.switches.age, confirmed]).toEqual([30, 0]);
+    it.source.before = () => undefined;
+    it.source.switches.age = 0;
+    await it.runUntil(it.source.now() + day);
+    // Without a `Date`, the newest record is the time of the service.
+    const time = dates ? it.source.now() : base + 300 * minute;
+    expect(it.journal.progress(sourceId).live.closedUntil).toBeGreaterThan(time - 2 * hour);
+  }
+});
