@@ -137,6 +137,8 @@ export class Service {
     const date = this.#date();
     const lacksField = this.isShrunk && this.#environment.rights === 'fields';
     if (age === 0) this.#remember(request, matching, served, items, index, size, total, lacksField);
+    // An earlier moment may have fewer pages: without a `Date` the program takes that for the end.
+    else if (this.#under?.query === JSON.stringify(query) && pageSize > 1) this.#under = { ...this.#under, isMore: false };
     this.#countReferenceRecord(request, items);
     if (lacksField && this.#environment.returns && pageSize > 1 && items.some(({ poor }) => poor !== undefined)) {
       this.isShrunk = false;
@@ -346,8 +348,9 @@ export class Service {
     const under = this.#under;
     if (under?.query === text && under.matching !== matching.length) this.asked.drifted.add(text);
     if (pageSize === 1) {
-      // While rows are hidden, the pages after this one are empty.
-      if (under?.query === text && under.isMore && !this.#hidesRows)
+      // While rows are hidden, the pages after this one are empty. A query of one second may have been a search, which ends at its record.
+      const isSecond = widthOf(query) === 3_000_000;
+      if (under?.query === text && under.isMore && !isSecond && !this.#hidesRows)
         this.asked.unread.set(text, `page ${under.page} of ${text} was full, and none after it was asked for`);
       else this.asked.unread.delete(text);
       this.#under = undefined;
