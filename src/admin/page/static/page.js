@@ -204,7 +204,7 @@ function tiles({ sources, sinks, journal, delivered, lacking, complete, firstPro
   const until = oldest?.completeUntil
     ? tile(
         // The time before this may contain accepted gaps and windows in doubt.
-        complete ? 'Complete until' : 'Proven up to',
+        'Complete until',
         `${clock(Date.parse(oldest.completeUntil), now())} UTC`,
         `${span(oldest.lagSeconds ?? 0)} ago${polled.length > 1 ? `; slowest: ${oldest.id}` : ''}`,
         complete ? 'good' : '',
