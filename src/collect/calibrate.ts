@@ -152,7 +152,9 @@ function begin({ items }: Page): Begin {
 function isSame(page: Begin, longer: Begin): boolean {
   if (typeof page === 'string' || typeof longer === 'string' || page.length === 0) return String(page) === String(longer);
   const places = new Set(longer.slice(0, page.length));
-  return page.filter((record) => places.has(record)).length * 2 >= page.length;
+  const shared = page.filter((record) => places.has(record)).length;
+  // Without a record after them, only new ones can make a difference.
+  return shared * 2 > page.length || (shared * 2 === page.length && longer.length > page.length);
 }
 
 /**

@@ -87,6 +87,18 @@ test.each([0, 1])('records of one time that change places do not hide the first 
   }
 });
 
+test('two records that become four between the requests, in the order of arrival, are no first page: pages count from 0', async () => {
+  const source = sourceOf({ firstPage: 0, order: 'ignored' }, 2);
+  source.before = (_request, count) => {
+    if (count !== 2) return;
+    // Both new records come before the second of the old ones.
+    source.add(3, base, 0);
+    source.add(4, base, 0);
+    source.records.splice(1, 3, ...source.records.slice(2), ...source.records.slice(1, 2));
+  };
+  expect(await calibrate(source, 'auto', never)).toMatchObject({ firstPage: 0 });
+});
+
 test.each([0, 1, 2])('%i records do not show the first page: it has no number, and calibration is repeated soon', async (records) => {
   const found = await calibrate(sourceOf({ pastEnd: 'last' }, records), 'auto', never);
   expect(found).toEqual({ firstPage: undefined, pageSize: 1000, total: records, dated: true, preliminary: true });
