@@ -5,71 +5,51 @@
  */
 import { readdirSync } from 'node:fs';
 
-const ground = ['model/', 'errors.ts'];
+const ground = ['model/', 'errors/'];
 /** Imports of a sink in addition to those that every sink may have. */
 const importsOfOneSink = {
   archive: ['archive/'],
-  elasticsearch: ['files.ts', '@elastic/elasticsearch'],
-  file: ['lock.ts'],
+  elasticsearch: ['disk/files.ts', '@elastic/elasticsearch'],
+  file: ['disk/lock.ts'],
   kafka: ['kafkajs'],
-  'splunk-hec': ['version.ts'],
-  syslog: ['version.ts'],
+  'splunk-hec': ['disk/version.ts'],
+  syslog: ['disk/version.ts'],
 };
 const rows = [
   // Imported by all other folders.
   ['model/', ['model/', 'record/read.ts', 'record/walk.ts']],
-  ['escape.ts', []],
-  ['json-object.ts', []],
-  ['loopback.ts', ['node:net']],
-  ['secrets.ts', []],
-  ['quote.ts', ['escape.ts', 'secrets.ts']],
-  ['errors.ts', ['quote.ts', 'secrets.ts']],
-  ['files.ts', ['node']],
-  ['regular-file.ts', ['node']],
-  ['version.ts', ['files.ts', 'node']],
-  ['node-http.ts', ['node']],
-  ['clock.ts', ['model/', 'node']],
-  ['deadline.ts', [...ground, 'node:events']],
+  ['errors/', ['errors/']],
+  ['time/', [...ground, 'node']],
   // An exclusive transaction is the lock that the operating system releases with the process.
-  ['lock.ts', ['better-sqlite3', 'node']],
+  ['disk/', ['disk/', 'better-sqlite3', 'node']],
   ['record/', ['record/', 'model/', 'node:buffer', 'node:crypto']],
-  [
-    'settings/',
-    ['settings/', ...ground, 'escape.ts', 'loopback.ts', 'regular-file.ts', 'record/timestamp.ts', 'secrets.ts', 'zod', 'node'],
-  ],
+  ['settings/', ['settings/', ...ground, 'disk/regular-file.ts', 'record/timestamp.ts', 'zod', 'node']],
   // From the service to the journal and on to a message.
-  ['connect/', ['connect/', ...ground, 'deadline.ts', 'escape.ts', 'loopback.ts', 'quote.ts', 'node-http.ts', 'undici', 'node']],
-  [
-    'source/',
-    [
-      ...['source/', 'record/', 'connect/', 'deadline.ts', 'json-object.ts', 'quote.ts', 'secrets.ts'],
-      ...ground,
-      ...['undici', 'openid-client', 'jose', 'node'],
-    ],
-  ],
+  ['connect/', ['connect/', ...ground, 'time/deadline.ts', 'settings/loopback.ts', 'undici', 'node']],
+  ['source/', [...['source/', 'record/', 'connect/', 'time/deadline.ts'], ...ground, ...['undici', 'openid-client', 'jose', 'node']]],
   ['collect/', ['collect/', 'record/', ...ground, 'node:crypto']],
   ['collect/windows.ts', ['model/']],
-  ['journal/', ['journal/', 'record/', 'files.ts', 'lock.ts', ...ground, 'better-sqlite3', 'node']],
+  ['journal/', ['journal/', 'record/', 'disk/files.ts', 'disk/lock.ts', ...ground, 'better-sqlite3', 'node']],
   ['journal/window-counts.ts', ['model/']],
   ['normalize/', ['normalize/', 'record/', ...ground, 'node:crypto']],
   ['encode/', ['encode/', 'record/', 'model/', 'node:crypto']],
   ['archive/', ['archive/', 'record/', ...ground, 'zod', 'node']],
-  ['archive/bucket/', ['archive/', 'connect/', ...ground, 'quote.ts', '@aws-sdk/client-s3', 'node']],
+  ['archive/bucket/', ['archive/', 'connect/', ...ground, '@aws-sdk/client-s3', 'node']],
   [
     'archive/timestamp/',
     [
-      ...['archive/', 'connect/', ...ground, 'quote.ts', 'asn1js'],
+      ...['archive/', 'connect/', ...ground, 'asn1js'],
       ...['@peculiar/asn1-cms', '@peculiar/asn1-schema', '@peculiar/asn1-tsp', '@peculiar/asn1-x509', 'node'],
     ],
   ],
   ['archive/merkle.ts', ['node:crypto']],
   ['archive/tiles.ts', ['archive/merkle.ts']],
   ['archive/tiled-tree.ts', ['archive/merkle.ts', 'archive/tiles.ts']],
-  ['deliver/', ['deliver/', 'deadline.ts', 'record/', ...ground]],
+  ['deliver/', ['deliver/', 'time/deadline.ts', 'record/', ...ground]],
   // A sink knows no other sink.
   ['sink/define.ts', ['connect/', 'encode/index.ts', 'model/', 'zod']],
   ['sink/index.ts', ['sink/']],
-  ['sink/stdout.ts', ['sink/define.ts', 'deadline.ts', ...ground, 'zod', 'node']],
+  ['sink/stdout.ts', ['sink/define.ts', 'time/deadline.ts', ...ground, 'zod', 'node']],
   ...readdirSync(new URL('src/sink', import.meta.url), { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map(({ name }) => [`sink/${name}/`, importsOfSink(name)]),
@@ -98,11 +78,11 @@ const rows = [
         'telemetry/variables.ts',
       ],
       ...['normalize/', 'source/settings.ts', 'sink/define.ts', 'sink/index.ts', 'record/'],
-      ...['loopback.ts', 'regular-file.ts', 'secrets.ts', ...ground, 'zod', 'yaml', 'node'],
+      ...['disk/regular-file.ts', ...ground, 'zod', 'yaml', 'node'],
     ],
   ],
   // Observes the daemon.
-  ['telemetry/', ['telemetry/', 'deadline.ts', 'escape.ts', 'secrets.ts', ...ground, 'pino', 'pino-pretty', '@opentelemetry/', 'node']],
+  ['telemetry/', ['telemetry/', 'time/deadline.ts', ...ground, 'pino', 'pino-pretty', '@opentelemetry/', 'node']],
   [
     'report/',
     [
@@ -111,19 +91,21 @@ const rows = [
       'journal/window-counts.ts',
       'settings/nearest.ts',
       'telemetry/delays.ts',
-      'escape.ts',
       'record/text.ts',
       ...ground,
       'node:crypto',
     ],
   ],
-  ['admin/', ['admin/', 'report/', 'files.ts', 'loopback.ts', 'regular-file.ts', 'node-http.ts', ...ground, 'node']],
+  [
+    'admin/',
+    ['admin/', 'report/', 'disk/files.ts', 'settings/loopback.ts', 'disk/regular-file.ts', 'connect/node-http.ts', ...ground, 'node'],
+  ],
   // The daemon and the command line may import every folder except the reference service, which they start as a program.
   ['daemon/', ['', 'zod', 'node']],
   ['cli/', ['', 'yaml', 'zod', 'node']],
   // Counts uids in a temporary database, because memory may not hold them.
   ['cli/commands/compare/tally.ts', [...ground, 'journal/', 'better-sqlite3', 'node']],
-  ['main.ts', ['cli/', 'connect/names.ts', 'deadline.ts', 'errors.ts', 'version.ts', 'node']],
+  ['main.ts', ['cli/', 'connect/names.ts', 'time/deadline.ts', 'errors/errors.ts', 'disk/version.ts', 'node']],
   [
     'reference/',
     ['reference/', 'better-sqlite3', 'jose', '@peculiar/x509', '@rapideditor/country-coder', 'reflect-metadata', 'zod', 'node'],
@@ -136,12 +118,9 @@ function importsOfSink(name) {
     'sink/define.ts',
     'encode/index.ts',
     'connect/',
-    'deadline.ts',
-    'json-object.ts',
-    'loopback.ts',
+    'time/deadline.ts',
+    'record/json-object.ts',
     'settings/',
-    'quote.ts',
-    'secrets.ts',
     ...ground,
     'zod',
     'node',

@@ -9,7 +9,7 @@ import { billOfMaterials } from './deploy/sbom.js';
 
 const { dependencies } = JSON.parse(readFileSync('package.json', 'utf8'));
 const programs = ['main', 'daemon/admin/thread', 'daemon/admin/report-thread', 'reference/main'];
-/** Files that the code reads (src/files.ts). */
+/** Files that the code reads (src/disk/files.ts). */
 const assets = ['journal/migrations', 'admin/page/static'];
 
 rmSync('dist', { recursive: true, force: true });
@@ -21,7 +21,8 @@ export default defineConfig({
   output: {
     dir: 'dist',
     entryFileNames: '[name].js',
-    chunkFileNames: '[name]-[hash].js',
+    // As deep as src/disk/files.ts, which finds other files from where it is.
+    chunkFileNames: 'shared/[name]-[hash].js',
     // One character beyond ASCII makes V8 store the whole file with two bytes a character.
     charset: 'ascii',
     comments: false,

@@ -24,7 +24,7 @@ const folders = [
 ];
 const shared = [...folders, ...(hasServers ? [] : ['servers'])].map((folder) => `test/${folder}/**/*.test.ts`);
 /** Secrets stay registered in a process: the secrets of other tests would be removed from the texts of this test. */
-const alone = ['test/unit/connect/secrets.test.ts'];
+const alone = ['test/unit/errors/secrets.test.ts'];
 const inShared = (file: string): boolean => folders.some((folder) => file.startsWith(`test/${folder}/`)) && !alone.includes(file);
 const long = [...longOnly, ...longForms];
 

@@ -12,7 +12,7 @@ import { gunzip, gzip } from 'node:zlib';
 import { DirectoryStore } from '../src/archive/directory-store.ts';
 import { parseVerifier } from '../src/archive/signed-note.ts';
 import { verifyArchive } from '../src/archive/verify/verify.ts';
-import { systemClock } from '../src/clock.ts';
+import { systemClock } from '../src/time/clock.ts';
 import type { Batch } from '../src/model/sink.ts';
 import { ArchiveSink } from '../src/sink/archive/sink.ts';
 import { archiveBatches } from './archive-batches.ts';

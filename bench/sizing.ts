@@ -8,7 +8,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { systemClock } from '../src/clock.ts';
+import { systemClock } from '../src/time/clock.ts';
 import { encoder, formats } from '../src/encode/index.ts';
 import { Journal } from '../src/journal/journal.ts';
 import type { CollectedRecord } from '../src/model/journal.ts';

@@ -5,9 +5,9 @@ import { exitCodeOf, signalExitCodes, StoppedError } from './cli/exit-code.ts';
 import type { Io } from './cli/io.ts';
 import { loadCommand } from './cli/registry.ts';
 import { shareNames } from './connect/names.ts';
-import { orAborted } from './deadline.ts';
-import { WaybillError, messageOf } from './errors.ts';
-import { version } from './version.ts';
+import { orAborted } from './time/deadline.ts';
+import { WaybillError, messageOf } from './errors/errors.ts';
+import { version } from './disk/version.ts';
 
 /** How long the daemon waits for the reader of its last lines, ms. */
 const lastLinesMs = 1_000;

@@ -1,6 +1,6 @@
 /** Handles the requests of one listener: finds the route, checks the credential, and sends the response or the error. */
 import type { IncomingMessage, RequestListener } from 'node:http';
-import { codeOf, messageOf } from '../errors.ts';
+import { codeOf, messageOf } from '../errors/errors.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Access } from './authorizer.ts';
 import { json, send, type AdminResponse } from './response.ts';

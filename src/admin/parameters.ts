@@ -1,5 +1,5 @@
 /** The query parameters of a request to the admin server. */
-import { WaybillError } from '../errors.ts';
+import { WaybillError } from '../errors/errors.ts';
 
 /**
  * Reads each parameter at most once. An unknown name is an error: a typing error must not widen the query.

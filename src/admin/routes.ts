@@ -1,6 +1,6 @@
 /** The routes of the admin server. A GET changes nothing; an operator's change is a POST to `/operations`. */
 import type { Readable } from 'node:stream';
-import { codeOf, messageOf } from '../errors.ts';
+import { codeOf, messageOf } from '../errors/errors.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';

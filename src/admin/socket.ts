@@ -4,7 +4,7 @@
  */
 import { lstat, unlink } from 'node:fs/promises';
 import { connect } from 'node:net';
-import { WaybillError } from '../errors.ts';
+import { WaybillError } from '../errors/errors.ts';
 
 /** `sun_path` without its closing zero byte: 108 on Linux, 104 elsewhere (unix(7), unix(4)). */
 const maxPathBytes = process.platform === 'linux' ? 107 : 103;

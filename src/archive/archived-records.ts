@@ -3,7 +3,7 @@
  * checkpoints before a record of it is returned.
  */
 import type { KeyObject } from 'node:crypto';
-import { WaybillError } from '../errors.ts';
+import { WaybillError } from '../errors/errors.ts';
 import type { ArchivedPart, ArchivedRecords, Entry, Limit, LineRange } from '../model/journal.ts';
 import type { Micros } from '../model/time.ts';
 import { readRecord } from '../record/read.ts';

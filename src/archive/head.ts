@@ -3,7 +3,7 @@
  * checked against the signed root, so that objects of another process are never continued.
  */
 import type { KeyObject } from 'node:crypto';
-import { WaybillError } from '../errors.ts';
+import { WaybillError } from '../errors/errors.ts';
 import { checkpointPath, parseCheckpoint } from './checkpoint.ts';
 import type { Checkpoint } from './checkpoint.ts';
 import { parseBundle } from './entry.ts';

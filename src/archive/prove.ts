@@ -1,5 +1,5 @@
 /** Proves that the newest checkpoint of an archive contains a line, for one record or for each of many lines. */
-import { WaybillError } from '../errors.ts';
+import { WaybillError } from '../errors/errors.ts';
 import { uidBytes } from '../record/identity.ts';
 import { checkpointPath, parseCheckpoint } from './checkpoint.ts';
 import type { Checkpoint } from './checkpoint.ts';

@@ -2,7 +2,7 @@
 import { promisify } from 'node:util';
 import { crc32, gzip, inflateRaw } from 'node:zlib';
 import type { Zlib } from 'node:zlib';
-import { messageOf } from '../errors.ts';
+import { messageOf } from '../errors/errors.ts';
 import type { LineTexts } from './line.ts';
 import { sha256 } from './merkle.ts';
 

@@ -4,7 +4,7 @@
  */
 import { createPublicKey, sign, verify } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
-import { WaybillError } from '../errors.ts';
+import { WaybillError } from '../errors/errors.ts';
 import { equal, sha256 } from './merkle.ts';
 
 /** The public half of a key: `name+id+base64` as text. */

@@ -1,6 +1,6 @@
 /** Reads signed checkpoints, and the last tiles of a tree, as an archive stores them. */
 import type { KeyObject } from 'node:crypto';
-import type { WaybillError } from '../errors.ts';
+import type { WaybillError } from '../errors/errors.ts';
 import { checkpointNumber, checkpointPath, parseCheckpoint } from './checkpoint.ts';
 import type { Checkpoint } from './checkpoint.ts';
 import { hashBytes } from './merkle.ts';

@@ -6,7 +6,7 @@
  * next writer publishes its newest checkpoint when it opens the archive.
  */
 import type { KeyObject } from 'node:crypto';
-import { WaybillError } from '../errors.ts';
+import { WaybillError } from '../errors/errors.ts';
 import { checkpointPath, formatCheckpoint } from './checkpoint.ts';
 import type { Checkpoint } from './checkpoint.ts';
 import type { EntryLog, Growth, StoredObject } from './entry-log.ts';

@@ -1,12 +1,12 @@
 /** The client of the admin server, for commands that read from a daemon on another machine. */
 import type { RequestOptions } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { isLoopback } from '../loopback.ts';
-import { WaybillError, messageOf } from '../errors.ts';
-import { request as httpRequest } from '../node-http.ts';
-import { objectIn } from '../json-object.ts';
-import { quote } from '../quote.ts';
-import { remember } from '../secrets.ts';
+import { isLoopback } from '../settings/loopback.ts';
+import { WaybillError, messageOf } from '../errors/errors.ts';
+import { request as httpRequest } from '../connect/node-http.ts';
+import { objectIn } from '../record/json-object.ts';
+import { quote } from '../errors/quote.ts';
+import { remember } from '../errors/secrets.ts';
 import { exchange, systemCode, type Answer } from './http-exchange.ts';
 import { readInput } from './io.ts';
 import { text, type ValuesOf } from './option.ts';

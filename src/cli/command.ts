@@ -3,7 +3,7 @@
  * errors for arguments that do not fit follow from it.
  */
 import { parseArgs } from 'node:util';
-import { WaybillError } from '../errors.ts';
+import { WaybillError } from '../errors/errors.ts';
 import { joinSpans } from '../settings/period.ts';
 import { nearest, nearestOrAll } from '../settings/nearest.ts';
 import { wordsOf, type Command, type Form, type Given, type Positionals } from './form.ts';

@@ -1,5 +1,5 @@
 /** `waybill completion`: the completion script of a shell, from the tables of all commands. */
-import { WaybillError } from '../errors.ts';
+import { WaybillError } from '../errors/errors.ts';
 import { nearestOrAll } from '../settings/nearest.ts';
 import { commands, type CommandName } from './catalog.ts';
 import { defineCommand } from './command.ts';

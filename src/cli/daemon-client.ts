@@ -2,10 +2,10 @@
 import { join } from 'node:path';
 import type { LogLevelRequest } from '../daemon/operations/log-level.ts';
 import type { OperationRequest, OperationResult } from '../daemon/operations/requests.ts';
-import { codeOf, WaybillError, messageOf, type ErrorCode } from '../errors.ts';
+import { codeOf, WaybillError, messageOf, type ErrorCode } from '../errors/errors.ts';
 import { forbidden } from '../journal/state-errors.ts';
 import type { SinkSnapshot, Snapshot } from '../model/snapshot.ts';
-import { request } from '../node-http.ts';
+import { request } from '../connect/node-http.ts';
 import { exchange, systemCode, type Answer } from './http-exchange.ts';
 
 const timeouts = {

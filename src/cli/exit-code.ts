@@ -1,5 +1,5 @@
 /** Maps the error of a command to its exit code. */
-import { codeOf, WaybillError, type ErrorCode } from '../errors.ts';
+import { codeOf, WaybillError, type ErrorCode } from '../errors/errors.ts';
 
 const exitCodes: Partial<Record<ErrorCode, number>> = { usage: 2, config_invalid: 2, secret_missing: 2, state_locked: 75 };
 

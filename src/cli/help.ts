@@ -1,5 +1,5 @@
 /** `waybill help`: the list of commands, or the help of one. */
-import { WaybillError } from '../errors.ts';
+import { WaybillError } from '../errors/errors.ts';
 import { commands, known, type CommandName } from './catalog.ts';
 import { defineCommand } from './command.ts';
 import type { Command } from './form.ts';

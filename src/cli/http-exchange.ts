@@ -1,6 +1,6 @@
 /** One HTTP exchange of a command with the daemon. */
 import type { ClientRequest } from 'node:http';
-import { WaybillError } from '../errors.ts';
+import { WaybillError } from '../errors/errors.ts';
 
 export interface Answer {
   readonly status: number;

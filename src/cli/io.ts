@@ -4,7 +4,7 @@ import { constants, createReadStream, openSync, readFileSync, statSync } from 'n
 import { Socket } from 'node:net';
 import { addAbortSignal } from 'node:stream';
 import type { Readable } from 'node:stream';
-import { messageOf, WaybillError } from '../errors.ts';
+import { messageOf, WaybillError } from '../errors/errors.ts';
 import { jsonText } from '../report/chunks.ts';
 import { fittedTable, type Column } from '../report/text-table.ts';
 

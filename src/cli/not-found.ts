@@ -1,6 +1,6 @@
 /** Selects a source or sink by the id that a user typed. */
 import type { StateSettings } from '../config/state-settings.ts';
-import { WaybillError } from '../errors.ts';
+import { WaybillError } from '../errors/errors.ts';
 import { storedSources } from '../journal/queries/stored.ts';
 import type { openReadOnly } from '../journal/state.ts';
 import { nearestOrAll } from '../settings/nearest.ts';

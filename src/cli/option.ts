@@ -1,6 +1,6 @@
 /** Options of a command: each is declared once, with its type, its placeholder and its help. */
 import { nearestOrAll } from '../settings/nearest.ts';
-import { WaybillError } from '../errors.ts';
+import { WaybillError } from '../errors/errors.ts';
 
 /** What the command line has for an option. */
 export type Argument = string | boolean | readonly (string | boolean)[] | undefined;

@@ -1,7 +1,7 @@
 /**
  * Progress of long work: on a terminal a line with a bar that changes, else a line every half minute.
  */
-import { systemClock } from '../clock.ts';
+import { systemClock } from '../time/clock.ts';
 import { span } from '../report/format-time.ts';
 import { isTerminal, type Io } from './io.ts';
 

@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { directoryIn, loadStateSettings } from '../config/load-state-settings.ts';
 import { settingsFrom, type StateSettings } from '../config/state-settings.ts';
-import { WaybillError } from '../errors.ts';
+import { WaybillError } from '../errors/errors.ts';
 import { storedSettings } from '../journal/schema.ts';
 import { readState as readStateIn } from '../journal/state.ts';
 import type { Io } from './io.ts';

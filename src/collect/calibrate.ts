@@ -4,7 +4,7 @@
  * carry a `Date`. Runs at the first start, weekly and in `check`. The result is stored in the
  * profile of the source.
  */
-import { codeOf, messageOf } from '../errors.ts';
+import { codeOf, messageOf } from '../errors/errors.ts';
 import type { Page, Source } from '../model/source.ts';
 import { firstGranted, isCapped, largestSize, sizesBelow, usualSize } from './page-size.ts';
 import { futureQuery } from './windows.ts';

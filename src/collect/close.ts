@@ -3,7 +3,7 @@
  * call of the journal, which alone moves `closedUntil` and the frontier. Recounts are in
  * recount.ts.
  */
-import { WaybillError } from '../errors.ts';
+import { WaybillError } from '../errors/errors.ts';
 import type { CollectedPage, CollectJournal } from '../model/journal.ts';
 import type { LedgerWindow, Range, Verdict, Window } from '../model/ledger.ts';
 import type { ServerClock } from '../model/source.ts';

@@ -3,7 +3,7 @@
  * just become due, and every few minutes. While the service does not find records by their times the
  * source is suspended (`filter`). A record outside of every window is named, and no ledger is complete with it.
  */
-import { codeOf } from '../errors.ts';
+import { codeOf } from '../errors/errors.ts';
 import type { CollectedRecord, CollectJournal } from '../model/journal.ts';
 import type { PageRequest } from '../model/source.ts';
 import type { Log } from '../model/telemetry.ts';

@@ -4,7 +4,7 @@
  * service may read the times of queries in another zone, ignore their seconds, or hold records
  * that are dated outside of every window. Records from both ends of the unbounded query show that.
  */
-import { codeOf } from '../errors.ts';
+import { codeOf } from '../errors/errors.ts';
 import type { CollectedRecord } from '../model/journal.ts';
 import type { PageRequest } from '../model/source.ts';
 import type { Log } from '../model/telemetry.ts';

@@ -3,7 +3,7 @@
  * returned for that window. Every proof assumes that both are equal (assumption A2). The result
  * proves nothing: it tells the operator early whether windows will stay gaps.
  */
-import { codeOf } from '../errors.ts';
+import { codeOf } from '../errors/errors.ts';
 import type { Window } from '../model/ledger.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Handoff } from './handoff.ts';

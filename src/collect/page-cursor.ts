@@ -5,7 +5,7 @@
  * total, the places requested may not exceed the total plus four times the records received, and a
  * margin.
  */
-import { codeOf, WaybillError } from '../errors.ts';
+import { codeOf, WaybillError } from '../errors/errors.ts';
 import { isCapped, sizesBelow } from './page-size.ts';
 import type { Paging } from './page-size.ts';
 import { isUnanswered } from './requester.ts';

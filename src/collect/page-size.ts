@@ -2,7 +2,7 @@
  * How a service pages, and which page size to request: the largest that it grants for reading, the smallest for a
  * request that needs no records. No other file chooses a size.
  */
-import { codeOf } from '../errors.ts';
+import { codeOf } from '../errors/errors.ts';
 import type { Clock } from '../model/time.ts';
 
 /** The paging of a service, as far as its answers show. */

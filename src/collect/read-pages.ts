@@ -6,7 +6,7 @@
  * counted them. Each answered page is yielded, whatever its length or number. The next page may be
  * requested while the caller stores a page.
  */
-import { codeOf, messageOf, WaybillError } from '../errors.ts';
+import { codeOf, messageOf, WaybillError } from '../errors/errors.ts';
 import type { WindowQuery } from '../model/source.ts';
 import { noSpan } from '../model/telemetry.ts';
 import type { Log, Span } from '../model/telemetry.ts';

@@ -3,7 +3,7 @@
  * further passes find nothing new. `counted` in window-tally.ts states the theorem that makes an
  * equal count a proof.
  */
-import { messageOf } from '../errors.ts';
+import { messageOf } from '../errors/errors.ts';
 import type { Verdict, Window } from '../model/ledger.ts';
 import type { WindowQuery } from '../model/source.ts';
 import type { Log } from '../model/telemetry.ts';

@@ -3,7 +3,7 @@
  * lacks the field, the reference record is read again. If that still shows the field, the records
  * of the page lack it themselves; else the right to see it is lost.
  */
-import { codeOf } from '../errors.ts';
+import { codeOf } from '../errors/errors.ts';
 import type { CollectedRecord } from '../model/journal.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Micros } from '../model/time.ts';

@@ -3,8 +3,8 @@
  * the request waits. The caller handles what a retry cannot help: a page that stays unreadable, or
  * a refused page size.
  */
-import { codeOf, WaybillError, messageOf } from '../errors.ts';
-import type { ErrorCode } from '../errors.ts';
+import { codeOf, WaybillError, messageOf } from '../errors/errors.ts';
+import type { ErrorCode } from '../errors/errors.ts';
 import type { CollectedRecord } from '../model/journal.ts';
 import type { SourceFailure } from '../model/snapshot.ts';
 import type { Page, PageRequest, ServerClock, Source } from '../model/source.ts';

@@ -3,7 +3,7 @@
  * closing windows, recounts and retries that are due, requested history. After ten closed windows
  * in a row, one item of lower priority gets a turn.
  */
-import { codeOf } from '../errors.ts';
+import { codeOf } from '../errors/errors.ts';
 import type { CollectJournal } from '../model/journal.ts';
 import type { Suspension } from '../model/ledger.ts';
 import type { SourceSnapshot } from '../model/snapshot.ts';

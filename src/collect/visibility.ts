@@ -3,7 +3,7 @@
  * its uid is known afterwards: a copy without fields could never be replaced. So when no record of
  * a page shows a usual field, a reference record shows whether the right to see that field is lost.
  */
-import { codeOf } from '../errors.ts';
+import { codeOf } from '../errors/errors.ts';
 import type { Appended, CollectJournal } from '../model/journal.ts';
 import type { Window } from '../model/ledger.ts';
 import type { PageRequest } from '../model/source.ts';

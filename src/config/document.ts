@@ -4,7 +4,7 @@
  * secrets that are read again.
  */
 import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseAllDocuments, type ScalarTag, type YAMLError } from 'yaml';
-import { messageOf } from '../errors.ts';
+import { messageOf } from '../errors/errors.ts';
 import { type Environment, file, parseTemplate, type Template, variable } from '../settings/reference.ts';
 import { unresolved } from '../settings/values.ts';
 

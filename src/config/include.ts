@@ -4,8 +4,8 @@
  */
 import { globSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { messageOf } from '../errors.ts';
-import { readRegularFile } from '../regular-file.ts';
+import { messageOf } from '../errors/errors.ts';
+import { readRegularFile } from '../disk/regular-file.ts';
 import { type Document, type Fault, keyOf, type Path, type Place } from './document.ts';
 import { memberOf } from './schema-walk.ts';
 

@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { type Document, type Path } from './document.ts';
 import { problem } from './problems.ts';
 import { environmentProxyProblem } from './environment-proxy.ts';
-import { isLoopback } from '../loopback.ts';
+import { isLoopback } from '../settings/loopback.ts';
 import type { Environment } from '../settings/reference.ts';
 import type { Secret } from '../settings/secret.ts';
 import type { Settings } from './schema.ts';

@@ -6,7 +6,7 @@ import Dispatching from 'undici/lib/dispatcher/agent.js';
 import Pool from 'undici/lib/dispatcher/pool.js';
 import request from 'undici/lib/api/api-request.js';
 import type { Agent as AgentOfIndex, Dispatcher } from 'undici';
-import { orAborted } from '../deadline.ts';
+import { orAborted } from '../time/deadline.ts';
 
 type DispatchingOptions = Omit<AgentOfIndex.Options, 'factory'>;
 type RequestOptions = Dispatcher.RequestOptions;

@@ -5,7 +5,7 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { Dispatcher, buildConnector } from 'undici';
-import { WaybillError, messageOf } from '../errors.ts';
+import { WaybillError, messageOf } from '../errors/errors.ts';
 import { Agent, type Exchange } from './agent.ts';
 import { attemptOf } from './names.ts';
 import { openTunnel, proxyFor, type Proxy, type ProxySettings } from './proxy.ts';

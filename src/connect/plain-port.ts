@@ -1,5 +1,5 @@
 /** Detects a server that answers a TLS handshake in plain text: the message of OpenSSL is unclear. */
-import { messageOf } from '../errors.ts';
+import { messageOf } from '../errors/errors.ts';
 
 /** A clear message for this error; undefined for any other error. */
 export function plainPort(thrown: unknown): string | undefined {

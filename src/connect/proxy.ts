@@ -6,11 +6,11 @@ import type { IncomingMessage, RequestOptions } from 'node:http';
 import { request as requestHttps, type RequestOptions as SecureRequestOptions } from 'node:https';
 import { BlockList, isIP, type Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
-import { WaybillError, messageOf } from '../errors.ts';
-import { unescaped } from '../escape.ts';
-import { isLoopback } from '../loopback.ts';
-import { request as requestHttp } from '../node-http.ts';
-import { quote } from '../quote.ts';
+import { WaybillError, messageOf } from '../errors/errors.ts';
+import { unescaped } from '../errors/escape.ts';
+import { isLoopback } from '../settings/loopback.ts';
+import { request as requestHttp } from './node-http.ts';
+import { quote } from '../errors/quote.ts';
 import { attemptOf } from './names.ts';
 import { onPeer, type Peer, type Secret, type Trust } from './trust.ts';
 

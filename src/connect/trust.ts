@@ -6,8 +6,8 @@
 import { X509Certificate, createHash, createPrivateKey } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { TLSSocket, createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
-import { WaybillError, messageOf } from '../errors.ts';
-import { quote } from '../quote.ts';
+import { WaybillError, messageOf } from '../errors/errors.ts';
+import { quote } from '../errors/quote.ts';
 
 /** A secret of the configuration, from any source. */
 export interface Secret {

@@ -1,5 +1,5 @@
 /** Errors in a form that can be cloned into another thread. */
-import { codeOf, WaybillError, wordOf, type ErrorCode } from '../errors.ts';
+import { codeOf, WaybillError, wordOf, type ErrorCode } from '../errors/errors.ts';
 
 export interface CarriedError {
   readonly code: ErrorCode | undefined;

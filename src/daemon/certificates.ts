@@ -2,12 +2,12 @@
 import { X509Certificate } from 'node:crypto';
 import type { Config } from '../config/load.ts';
 import type { Peer, TlsSettings } from '../connect/trust.ts';
-import { codeOf } from '../errors.ts';
+import { codeOf } from '../errors/errors.ts';
 import type { CertificateEnd } from '../model/snapshot.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Clock, Micros } from '../model/time.ts';
 import { microsToIso } from '../record/timestamp.ts';
-import { readRegularFile } from '../regular-file.ts';
+import { readRegularFile } from '../disk/regular-file.ts';
 import type { ServiceSource } from '../source/client.ts';
 
 export class Certificates {

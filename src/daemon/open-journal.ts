@@ -2,7 +2,7 @@
 import type { Config } from '../config/load.ts';
 import { Journal } from '../journal/journal.ts';
 import type { Clock } from '../model/time.ts';
-import { version } from '../version.ts';
+import { version } from '../disk/version.ts';
 
 interface OpenOptions {
   readonly clock: Clock;

@@ -2,7 +2,7 @@
 import type { Config, SinkConfig } from '../config/load.ts';
 import type { Delivery } from '../deliver/delivery.ts';
 import { bytesOf } from '../deliver/pipeline.ts';
-import { WaybillError } from '../errors.ts';
+import { WaybillError } from '../errors/errors.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { Message } from '../model/sink.ts';
 import type { Meters } from '../model/telemetry.ts';

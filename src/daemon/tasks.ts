@@ -1,6 +1,6 @@
 /** The loops of the daemon, which run concurrently until a signal or a fatal error stops all of them. */
-import { ended } from '../deadline.ts';
-import { codeOf, messageOf, WaybillError } from '../errors.ts';
+import { ended } from '../time/deadline.ts';
+import { codeOf, messageOf, WaybillError } from '../errors/errors.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
 

@@ -1,5 +1,5 @@
 /** Writes that a changed configuration needs. A full disk delays them: it must not end the daemon. */
-import { codeOf } from '../errors.ts';
+import { codeOf } from '../errors/errors.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
 

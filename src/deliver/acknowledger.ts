@@ -2,7 +2,7 @@
  * Acknowledges entries for one sink: with the journal's next transaction, or in a separate one when
  * there are dead letters or the sink cannot report its position.
  */
-import { codeOf, WaybillError } from '../errors.ts';
+import { codeOf, WaybillError } from '../errors/errors.ts';
 import type { DeliverJournal, Entry } from '../model/journal.ts';
 import type { Position } from '../model/ledger.ts';
 import type { Rejection } from '../model/sink.ts';

@@ -2,7 +2,7 @@
  * Groups the entries after a position into batches. A batch is full by count, by bytes, or when it
  * spans `maxUncertain` entries. For a sink that selects few records, `fill` reads on until it has a message.
  */
-import { messageOf } from '../errors.ts';
+import { messageOf } from '../errors/errors.ts';
 import type { Entry, Limit } from '../model/journal.ts';
 import type { Position } from '../model/ledger.ts';
 import type { Batch, Message, Rejection } from '../model/sink.ts';

@@ -2,7 +2,7 @@
  * The delivery loop of one sink: reads the journal, builds batches and sends them. Loops share only
  * the journal, so a slow or broken sink delays no other.
  */
-import { isFinal, WaybillError } from '../errors.ts';
+import { isFinal, WaybillError } from '../errors/errors.ts';
 import type { ArchiveReplay, DeliverJournal } from '../model/journal.ts';
 import type { Sink } from '../model/sink.ts';
 import type { SinkSnapshot } from '../model/snapshot.ts';

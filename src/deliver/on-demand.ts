@@ -1,5 +1,5 @@
 /** On-demand sends for an operator: retries of dead letters, test events, replays. They run between two batches and move no position. */
-import { codeOf, WaybillError, messageOf } from '../errors.ts';
+import { codeOf, WaybillError, messageOf } from '../errors/errors.ts';
 import type {
   ArchivedRecords,
   ArchiveReplay,

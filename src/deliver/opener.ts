@@ -1,11 +1,11 @@
 /** Opens a sink, reconciles its position with the journal, and closes it. */
-import { WaybillError } from '../errors.ts';
+import { WaybillError } from '../errors/errors.ts';
 import type { DeliverJournal } from '../model/journal.ts';
 import type { Position } from '../model/ledger.ts';
 import type { Sink } from '../model/sink.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
-import { within } from '../deadline.ts';
+import { within } from '../time/deadline.ts';
 import type { OnDemand } from './on-demand.ts';
 import type { Sender } from './sender.ts';
 

@@ -1,8 +1,8 @@
 /** The waits of one delivery loop: after a failure, until work is due, or until another part wakes it. */
-import { codeOf, WaybillError } from '../errors.ts';
+import { codeOf, WaybillError } from '../errors/errors.ts';
 import type { Log, Meters } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
-import { ended } from '../deadline.ts';
+import { ended } from '../time/deadline.ts';
 import type { RetryPolicy } from './retry-policy.ts';
 import type { SendQueue } from './send-queue.ts';
 

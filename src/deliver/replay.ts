@@ -1,5 +1,5 @@
 /** The batches and the progress of a replay to one sink, from the journal or from an archive. Does not send. */
-import { WaybillError } from '../errors.ts';
+import { WaybillError } from '../errors/errors.ts';
 import {
   skippedLines,
   type ArchivedRecords,

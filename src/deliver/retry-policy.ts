@@ -1,5 +1,5 @@
 /** Successes and failures of one sink, and the wait before the next attempt: exponential with jitter, or as long as the sink requests. */
-import { codeOf, WaybillError, messageOf, type ErrorCode } from '../errors.ts';
+import { codeOf, WaybillError, messageOf, type ErrorCode } from '../errors/errors.ts';
 import type { Clock, Random } from '../model/time.ts';
 
 const backoffFirstMs = 250;

@@ -1,5 +1,5 @@
 /** The queue of on-demand sends, which run between two batches. The loop attempts each once, and its caller waits for the result. */
-import type { WaybillError } from '../errors.ts';
+import type { WaybillError } from '../errors/errors.ts';
 import type { Message, Rejection } from '../model/sink.ts';
 
 /** All messages are delivered except the messages in `rejected` and `left`. */

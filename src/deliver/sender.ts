@@ -1,5 +1,5 @@
 /** Sends batches to one open sink: deadlines, attempts, halving, and what each answer acknowledges. */
-import { codeOf, WaybillError, messageOf } from '../errors.ts';
+import { codeOf, WaybillError, messageOf } from '../errors/errors.ts';
 import type { DeliverJournal, Entry } from '../model/journal.ts';
 import type { Batch, DeliveryResult, Message, Rejection, RetryableRejection, Sink } from '../model/sink.ts';
 import { traced, type Log, type Meters, type Tracer } from '../model/telemetry.ts';
@@ -7,7 +7,7 @@ import type { Clock } from '../model/time.ts';
 import type { Acknowledging } from './acknowledger.ts';
 import type { BatchLimit } from './batch-limit.ts';
 import { batchOf, divided, halve, maxUncertain, type Prepared } from './batcher.ts';
-import { within } from '../deadline.ts';
+import { within } from '../time/deadline.ts';
 import type { Pauses } from './pauses.ts';
 import type { RetryPolicy } from './retry-policy.ts';
 import type { OnDemandResult } from './send-queue.ts';

@@ -7,8 +7,8 @@ import { closeSync, fsyncSync, mkdirSync, openSync, realpathSync, renameSync, rm
 import { dirname, join, resolve, sep } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Database } from 'better-sqlite3';
-import { WaybillError, messageOf } from '../errors.ts';
-import { makePrivate } from '../lock.ts';
+import { WaybillError, messageOf } from '../errors/errors.ts';
+import { makePrivate } from '../disk/lock.ts';
 import type { Clock } from '../model/time.ts';
 import { connect } from './connection.ts';
 import { journalId } from './schema.ts';

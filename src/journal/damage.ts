@@ -1,5 +1,5 @@
 /** Errors and parsing for a damaged state. */
-import { WaybillError, messageOf } from '../errors.ts';
+import { WaybillError, messageOf } from '../errors/errors.ts';
 
 const advice =
   'keep the directory, check the disk, and start a new state with "start" at the time until which it was complete (docs/operations.md, state_corrupt)';

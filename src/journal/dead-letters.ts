@@ -3,7 +3,7 @@
  * acknowledgement. Each operation of an operator is one transaction with its row in `operations`.
  */
 import type { Database, Statement } from 'better-sqlite3';
-import { WaybillError } from '../errors.ts';
+import { WaybillError } from '../errors/errors.ts';
 import type { Entry, DeadLetterResult, Operation } from '../model/journal.ts';
 import type { Micros } from '../model/time.ts';
 import { chainStart, kindLedger } from './segment.ts';

@@ -2,7 +2,7 @@
  * Classifies the records of a page as known, outside or new, and new records as late or not. Writes
  * nothing: new uids are returned and become known after the transaction of the page has committed.
  */
-import { WaybillError } from '../errors.ts';
+import { WaybillError } from '../errors/errors.ts';
 import type { CollectedPage, CollectedRecord } from '../model/journal.ts';
 import type { Window } from '../model/ledger.ts';
 import type { Micros } from '../model/time.ts';

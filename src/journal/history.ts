@@ -3,7 +3,7 @@
  * source. Each is one transaction with its row in `operations` and a ledger entry, so that the
  * archive receives it like a proof.
  */
-import { WaybillError } from '../errors.ts';
+import { WaybillError } from '../errors/errors.ts';
 import type { BackfillOrder, SourceMove, Window } from '../model/ledger.ts';
 import type { Clock, Micros } from '../model/time.ts';
 import type { Ledger, RangeRow } from './ledger.ts';

@@ -6,7 +6,7 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type Database from 'better-sqlite3';
-import { codeOf, WaybillError } from '../errors.ts';
+import { codeOf, WaybillError } from '../errors/errors.ts';
 import type {
   Acknowledgement,
   Appended,

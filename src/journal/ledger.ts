@@ -3,7 +3,7 @@
  * them. Only this file opens and closes windows. Every change of a window writes a ledger entry in
  * the same transaction.
  */
-import { WaybillError } from '../errors.ts';
+import { WaybillError } from '../errors/errors.ts';
 import type { GapOperation } from '../model/journal.ts';
 import type { BackfillOrder, GapPart, Suspension, LedgerWindow, Range, Remark, WindowStep, Window } from '../model/ledger.ts';
 import type { Micros } from '../model/time.ts';

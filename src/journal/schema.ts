@@ -2,8 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import type Database from 'better-sqlite3';
-import { WaybillError } from '../errors.ts';
-import { codeFile } from '../files.ts';
+import { WaybillError } from '../errors/errors.ts';
+import { codeFile } from '../disk/files.ts';
 import type { Clock } from '../model/time.ts';
 import { asStateError } from './state-errors.ts';
 

@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
-import { messageOf } from '../errors.ts';
+import { messageOf } from '../errors/errors.ts';
 import type { Micros } from '../model/time.ts';
 import { damaged } from './damage.ts';
 

@@ -5,7 +5,7 @@
  * again.
  */
 import type { Statement } from 'better-sqlite3';
-import type { WaybillError } from '../errors.ts';
+import type { WaybillError } from '../errors/errors.ts';
 import type { CollectedRecord, Entry, Limit, ReplayRange } from '../model/journal.ts';
 import type { Position, Window } from '../model/ledger.ts';
 import type { Micros } from '../model/time.ts';

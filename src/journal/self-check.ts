@@ -4,7 +4,7 @@
  * (docs/guarantees.md, "Invariants").
  */
 import type { Database, Statement } from 'better-sqlite3';
-import { WaybillError } from '../errors.ts';
+import { WaybillError } from '../errors/errors.ts';
 import type { Clock, Micros } from '../model/time.ts';
 import { microsToIso } from '../record/timestamp.ts';
 import { damaged } from './damage.ts';

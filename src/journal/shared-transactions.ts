@@ -3,7 +3,7 @@
  * commit costs a sync of the disk. Each operation has the result that it would have in a
  * transaction of its source alone.
  */
-import { WaybillError } from '../errors.ts';
+import { WaybillError } from '../errors/errors.ts';
 import type { Clock } from '../model/time.ts';
 import type { Store } from './store.ts';
 

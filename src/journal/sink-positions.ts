@@ -4,7 +4,7 @@
  * each acknowledgement at once.
  */
 import type { Statement } from 'better-sqlite3';
-import { WaybillError } from '../errors.ts';
+import { WaybillError } from '../errors/errors.ts';
 import type { Acknowledgement, DeadLetter, SinkProgress, SinkOrders } from '../model/journal.ts';
 import type { Position } from '../model/ledger.ts';
 import type { ResumePosition } from '../model/sink.ts';

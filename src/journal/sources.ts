@@ -3,7 +3,7 @@
  * transactions change them.
  */
 import type { Statement } from 'better-sqlite3';
-import { WaybillError } from '../errors.ts';
+import { WaybillError } from '../errors/errors.ts';
 import type { CollectedRecord } from '../model/journal.ts';
 import type { Backfill, BackfillOrder, Suspension, SourceProgress, Window } from '../model/ledger.ts';
 import type { Micros } from '../model/time.ts';

@@ -3,7 +3,7 @@ import { readFileSync, statSync } from 'node:fs';
 import type { Stats } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { WaybillError, messageOf } from '../errors.ts';
+import { WaybillError, messageOf } from '../errors/errors.ts';
 import { damaged } from './damage.ts';
 
 /**

@@ -4,7 +4,7 @@
  * names is hidden whatever its type, and the text is serialized again.
  */
 import { createHmac } from 'node:crypto';
-import { WaybillError } from '../errors.ts';
+import { WaybillError } from '../errors/errors.ts';
 import type { JsonValue } from '../model/record.ts';
 import type { FieldPath } from '../record/fields.ts';
 import { masked } from '../record/document.ts';

@@ -2,7 +2,7 @@
 import type { BackfillProgress, Window } from '../model/ledger.ts';
 import type { Unread } from '../model/snapshot.ts';
 import type { Micros } from '../model/time.ts';
-import { printable } from '../escape.ts';
+import { printable } from '../errors/escape.ts';
 import { grouped, rfc3339, span } from './format-time.ts';
 
 /**

@@ -2,7 +2,7 @@
  * Long text in chunks that are generated on demand, so that it is never entirely in memory. Pure.
  */
 
-import { harmless } from '../escape.ts';
+import { harmless } from '../errors/escape.ts';
 
 /** A text, or its chunks. */
 export type Chunks = string | Iterable<string>;

@@ -2,7 +2,7 @@
  * Explanations of stable codes: error codes and incidents are headings of docs/operations.md, log events are a table, alerts are the rules
  * of content/prometheus/alerts.yaml. Pure.
  */
-import { WaybillError } from '../errors.ts';
+import { WaybillError } from '../errors/errors.ts';
 import { logEvents } from '../model/log-events.ts';
 import type { LogEventCode } from '../model/log-events.ts';
 import { nearest } from '../settings/nearest.ts';

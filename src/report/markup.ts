@@ -1,5 +1,5 @@
 /** The `markup` template: it escapes every value except the result of another template. */
-import { printable } from '../escape.ts';
+import { printable } from '../errors/escape.ts';
 import { joined } from './chunks.ts';
 import type { Chunks } from './chunks.ts';
 

@@ -12,7 +12,7 @@ import { samples, seenWithin } from '../telemetry/delays.ts';
 import { bound } from './close-delay-advice.ts';
 import { size } from './format-size.ts';
 import { isUsed, serverTime, sinkState, sourceState } from './states.ts';
-import { printable } from '../escape.ts';
+import { printable } from '../errors/escape.ts';
 import { cut, right, table, wrapped } from './text-table.ts';
 import { ago, counted, grouped, span, zoned } from './format-time.ts';
 import { completeUntil, statusSummary } from './status-summary.ts';

@@ -2,7 +2,7 @@
  * Aligned tables for a terminal. Cells may contain text of a server, so control characters are
  * escaped.
  */
-import { printable } from '../escape.ts';
+import { printable } from '../errors/escape.ts';
 
 /** A head alone is a column that is aligned left. A head may have several lines. */
 export type Column = string | { readonly head: string; readonly align: 'right' };

@@ -4,8 +4,8 @@
  */
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { WaybillError, messageOf } from '../errors.ts';
-import { readRegularFile } from '../regular-file.ts';
+import { WaybillError, messageOf } from '../errors/errors.ts';
+import { readRegularFile } from '../disk/regular-file.ts';
 
 export class PemFiles {
   readonly paths: readonly string[];

@@ -1,6 +1,6 @@
 /** Times in the parameters of reports: an instant, a date, a quarter, or a duration before now. */
 import { parseDuration, parseInstant } from './units.ts';
-import { WaybillError } from '../errors.ts';
+import { WaybillError } from '../errors/errors.ts';
 import type { Micros } from '../model/time.ts';
 
 /**

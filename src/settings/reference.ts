@@ -4,8 +4,8 @@
  * while the daemon runs, so the template is stored, and each use reads it again.
  */
 import { statSync } from 'node:fs';
-import { WaybillError, messageOf } from '../errors.ts';
-import { readRegularFile } from '../regular-file.ts';
+import { WaybillError, messageOf } from '../errors/errors.ts';
+import { readRegularFile } from '../disk/regular-file.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 

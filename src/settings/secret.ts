@@ -4,9 +4,9 @@
  * Each read registers the value, so that it is removed from texts of servers.
  */
 import { inspect } from 'node:util';
-import { unescaped } from '../escape.ts';
-import { remember } from '../secrets.ts';
-import { WaybillError, messageOf } from '../errors.ts';
+import { unescaped } from '../errors/escape.ts';
+import { remember } from '../errors/secrets.ts';
+import { WaybillError, messageOf } from '../errors/errors.ts';
 import type { Template } from './reference.ts';
 
 export class Secret {

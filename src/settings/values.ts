@@ -4,7 +4,7 @@
  */
 import { isIP } from 'node:net';
 import { z } from 'zod';
-import { isLoopback } from '../loopback.ts';
+import { isLoopback } from './loopback.ts';
 import { PemFiles } from './pem.ts';
 import { Secret } from './secret.ts';
 import { bytesOf, durationPattern, instantPattern, longestMs, parseDuration, parseInstant } from './units.ts';

@@ -1,7 +1,7 @@
 /** The sink `stdout`: one message per line on standard output, for the log collector of a container. At least once. */
-import { orAborted } from '../deadline.ts';
+import { orAborted } from '../time/deadline.ts';
 import { z } from 'zod';
-import { WaybillError, messageOf } from '../errors.ts';
+import { WaybillError, messageOf } from '../errors/errors.ts';
 import { defineSink } from './define.ts';
 
 const lineBreak = Buffer.from('\n');

@@ -3,7 +3,7 @@
  * WaybillError with the kind of failure. It replaces a rejected token once within a call and
  * repeats nothing else. The collector decides when to send a request.
  */
-import { WaybillError, codeOf, messageOf } from '../errors.ts';
+import { WaybillError, codeOf, messageOf } from '../errors/errors.ts';
 import type { Page, PageRequest, Source } from '../model/source.ts';
 import { noTracer } from '../model/telemetry.ts';
 import type { Log, Meters, Span, SpanAttributes, Tracer } from '../model/telemetry.ts';
@@ -14,7 +14,7 @@ import { BrokenAnswer, exchange } from './exchange.ts';
 import type { Answer } from './exchange.ts';
 import { parseAge, parseHttpDate, parseRetryAfter } from './headers.ts';
 import type { Budget } from './limits.ts';
-import { quote } from '../quote.ts';
+import { quote } from '../errors/quote.ts';
 import type { ProxySettings } from '../connect/proxy.ts';
 import { scanPage } from './scan.ts';
 import { SourceToken } from './source-token.ts';

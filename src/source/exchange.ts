@@ -4,10 +4,10 @@
  */
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
-import { WaybillError, messageOf } from '../errors.ts';
+import { WaybillError, messageOf } from '../errors/errors.ts';
 import type { Clock } from '../model/time.ts';
 import type { Connection } from '../connect/connection.ts';
-import { quote } from '../quote.ts';
+import { quote } from '../errors/quote.ts';
 import type { Header } from './headers.ts';
 
 interface Question {

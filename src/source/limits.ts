@@ -2,7 +2,7 @@
  * Rate limits of sources: a token bucket for all requests of a source, or of a group of sources.
  * Waiting requests are served in order of arrival and may leave the queue.
  */
-import { orAborted } from '../deadline.ts';
+import { orAborted } from '../time/deadline.ts';
 import type { Clock } from '../model/time.ts';
 
 export class Budget {

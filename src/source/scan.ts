@@ -13,8 +13,8 @@ import { readItem } from '../record/read.ts';
 import type { RecordFields } from '../record/read.ts';
 import { TooManyValues, UnexpectedByte } from '../record/walk.ts';
 import type { Budget } from '../record/walk.ts';
-import { WaybillError } from '../errors.ts';
-import { sizeAndType } from '../quote.ts';
+import { WaybillError } from '../errors/errors.ts';
+import { sizeAndType } from '../errors/quote.ts';
 
 /**
  * Maximum items of `data`: five times the largest page size, because some services ignore the

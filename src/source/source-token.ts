@@ -2,7 +2,7 @@
  * One source's use of the token of its login. A source judges the token by the answers to its own requests: another source may ask another
  * service, which has other rights and another clock. A replacement is for all, so a source alone cannot cause many.
  */
-import { WaybillError } from '../errors.ts';
+import { WaybillError } from '../errors/errors.ts';
 import type { Token, TokenStore } from './token.ts';
 
 export class SourceToken implements AsyncDisposable {

@@ -4,7 +4,7 @@
  * (source-token.ts), once for all waiting requests. The secrets are read again at each renewal, so that a changed file
  * takes effect. No error contains a secret, a token, or a part of a response that may hold one.
  */
-import { orAborted } from '../deadline.ts';
+import { orAborted } from '../time/deadline.ts';
 import { decodeJwt } from 'jose/jwt/decode';
 import {
   ClientSecretPost,
@@ -17,16 +17,16 @@ import {
 } from 'openid-client';
 import { Headers } from 'undici/lib/web/fetch/headers.js';
 import { Response } from 'undici/lib/web/fetch/response.js';
-import { WaybillError, codeOf } from '../errors.ts';
+import { WaybillError, codeOf } from '../errors/errors.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
 import type { Connection } from '../connect/connection.ts';
 import { BrokenAnswer, exchange } from './exchange.ts';
 import type { Answer } from './exchange.ts';
 import { parseHttpDate, parseRetryAfter } from './headers.ts';
-import { objectIn } from '../json-object.ts';
-import { quote } from '../quote.ts';
-import { remember } from '../secrets.ts';
+import { objectIn } from '../record/json-object.ts';
+import { quote } from '../errors/quote.ts';
+import { remember } from '../errors/secrets.ts';
 import type { Secret, TlsSettings } from '../connect/trust.ts';
 
 // openid-client constructs `Headers` and `Response` of the global scope. Without these Node would

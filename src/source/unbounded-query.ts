@@ -5,7 +5,7 @@
  * of the present. Calibration, counts and visibility checks work with these results. A total that
  * covers only a part makes more windows look capped, which is safe (docs/guarantees.md, "The proof").
  */
-import { codeOf, WaybillError } from '../errors.ts';
+import { codeOf, WaybillError } from '../errors/errors.ts';
 import type { Page, PageRequest, Source, WindowQuery } from '../model/source.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';

@@ -2,9 +2,9 @@
  * Redaction of log fields. Text appears only under the field names of the event table, and secrets and
  * credentials are removed from it; text under any other name is written as `[hidden]`.
  */
-import { withoutSecrets } from '../secrets.ts';
-import { codeOf, wordOf } from '../errors.ts';
-import { harmless } from '../escape.ts';
+import { withoutSecrets } from '../errors/secrets.ts';
+import { codeOf, wordOf } from '../errors/errors.ts';
+import { harmless } from '../errors/escape.ts';
 import { logEvents } from '../model/log-events.ts';
 
 const hidden = '[hidden]';

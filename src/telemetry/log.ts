@@ -5,14 +5,14 @@
  */
 import { createRequire } from 'node:module';
 import { pino } from 'pino';
-import { WaybillError } from '../errors.ts';
+import { WaybillError } from '../errors/errors.ts';
 import { logEvents, type Level, type LogEvent, type LogEventCode } from '../model/log-events.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
 import { presentable } from './log-fields.ts';
 import { currentIds } from './current-span.ts';
 import { LogOutput, type LineStream } from './log-output.ts';
-import { printable } from '../escape.ts';
+import { printable } from '../errors/escape.ts';
 
 export interface LogSettings {
   readonly level: Level;

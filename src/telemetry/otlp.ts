@@ -4,7 +4,7 @@
  * packages, and 7 MiB more in the image. It has 40 further packages (gRPC, Zipkin, instrumentation) for
  * protocols that Waybill does not offer.
  */
-import { within } from '../deadline.ts';
+import { within } from '../time/deadline.ts';
 import { diag, DiagLogLevel } from '@opentelemetry/api';
 import { getStringFromEnv, parseKeyPairsIntoRecord, setGlobalErrorHandler } from '@opentelemetry/core';
 import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-proto';
@@ -19,10 +19,10 @@ import {
 import { PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
 import { AlwaysOffSampler, AlwaysOnSampler, BatchSpanProcessor, TraceIdRatioBasedSampler, TracerProvider } from '@opentelemetry/sdk-trace';
 import type { Sampler } from '@opentelemetry/sdk-trace';
-import { WaybillError } from '../errors.ts';
+import { WaybillError } from '../errors/errors.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
-import { remember } from '../secrets.ts';
+import { remember } from '../errors/secrets.ts';
 import { withoutStaleGauges } from './metrics.ts';
 import { tracerOf } from './tracer.ts';
 import { positive, samplerName, samplerRatio } from './variables.ts';

@@ -1,7 +1,7 @@
 /** Creates spans with the OpenTelemetry API. The secret filter of the log removes secrets from every text attribute. */
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import type { Attributes, Context, Tracer as OtelTracer } from '@opentelemetry/api';
-import { codeOf } from '../errors.ts';
+import { codeOf } from '../errors/errors.ts';
 import type { Span, SpanAttributes, SpanOptions, Tracer } from '../model/telemetry.ts';
 import { currentSpan } from './current-span.ts';
 import { scrubbed } from './log-fields.ts';

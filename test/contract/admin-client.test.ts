@@ -9,7 +9,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/time/clock.ts';
 import { adminReports } from '../../src/daemon/admin/reports.ts';
 import { Reports } from '../../src/daemon/admin/report-maker.ts';
 import { dispatch } from '../../src/main.ts';

@@ -8,7 +8,7 @@ import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { WaybillError } from '../../src/errors.ts';
+import { WaybillError } from '../../src/errors/errors.ts';
 import { startAdmin } from '../../src/admin/server.ts';
 import type { AdminSources } from '../../src/admin/routes.ts';
 import { Connections } from '../../src/admin/connections.ts';

@@ -8,7 +8,7 @@ import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { WaybillError } from '../../src/errors.ts';
+import { WaybillError } from '../../src/errors/errors.ts';
 import { startAdmin, type AdminSettings } from '../../src/admin/server.ts';
 import { snapshot } from '../support/report/snapshots.ts';
 

@@ -11,7 +11,7 @@ import { Readable } from 'node:stream';
 import { join } from 'node:path';
 import { execFileSync } from 'node:child_process';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { WaybillError } from '../../src/errors.ts';
+import { WaybillError } from '../../src/errors/errors.ts';
 import { logEvents } from '../../src/model/log-events.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
 import type { Log } from '../../src/model/telemetry.ts';

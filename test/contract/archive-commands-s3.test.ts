@@ -5,7 +5,7 @@ import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { BucketStore } from '../../src/archive/bucket/store.ts';
 import { command } from '../../src/cli/commands/archive/index.ts';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/time/clock.ts';
 import { archive as definition } from '../../src/sink/archive/index.ts';
 import { bucketTarget } from '../../src/sink/archive/settings.ts';
 import { keyFrom, recordLine, windowLines, writeArchive } from '../support/archive.ts';

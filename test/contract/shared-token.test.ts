@@ -1,6 +1,6 @@
 /** The sources of a running daemon, with a real HTTPS server whose new token ends the one before. */
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/time/clock.ts';
 import { Running } from '../../src/daemon/running.ts';
 import { Tasks } from '../../src/daemon/tasks.ts';
 import { PemFiles } from '../../src/settings/pem.ts';

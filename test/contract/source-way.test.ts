@@ -3,7 +3,7 @@
  * proxy (contract.md, tls and proxy). All servers are real and on this machine.
  */
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { messageOf } from '../../src/errors.ts';
+import { messageOf } from '../../src/errors/errors.ts';
 import { createAuthority, createSelfSigned } from '../support/certificates.ts';
 import type { Authority, KeyPair } from '../support/certificates.ts';
 import { startService } from '../support/model-service-server.ts';

@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { sharingTokens } from '../../src/daemon/open-source.ts';
-import { codeOf, messageOf } from '../../src/errors.ts';
+import { codeOf, messageOf } from '../../src/errors/errors.ts';
 import { createAuthority } from '../support/certificates.ts';
 import type { Authority, KeyPair } from '../support/certificates.ts';
 import { answerJson, answering, startService } from '../support/model-service-server.ts';

@@ -8,8 +8,8 @@ import { DeleteObjectCommand, ListObjectVersionsCommand } from '@aws-sdk/client-
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseVerifier } from '../../src/archive/signed-note.ts';
 import { verifyArchive } from '../../src/archive/verify/verify.ts';
-import { systemClock } from '../../src/clock.ts';
-import { codeOf } from '../../src/errors.ts';
+import { systemClock } from '../../src/time/clock.ts';
+import { codeOf } from '../../src/errors/errors.ts';
 import type { ResumePoint, Sink } from '../../src/model/sink.ts';
 import { archive } from '../../src/sink/archive/index.ts';
 import { openStore } from '../../src/sink/archive/open-store.ts';

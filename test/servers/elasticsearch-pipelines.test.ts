@@ -1,7 +1,7 @@
 /** Ingest pipelines of a customer on a real Elasticsearch 9: nothing is lost silently, nothing is repeated without end, good records are stored once. */
 import { rmSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { systemClock, systemRandom } from '../../src/clock.ts';
+import { systemClock, systemRandom } from '../../src/time/clock.ts';
 import { Delivery } from '../../src/deliver/delivery.ts';
 import { elasticsearch } from '../../src/sink/elasticsearch/index.ts';
 import { elasticsearchSettings } from '../../src/sink/elasticsearch/settings.ts';

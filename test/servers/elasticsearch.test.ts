@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { command } from '../../src/cli/commands/setup/index.ts';
-import { codeOf, messageOf } from '../../src/errors.ts';
+import { codeOf, messageOf } from '../../src/errors/errors.ts';
 import type { Batch, ResumePoint, Message, Sink, DeliveryResult } from '../../src/model/sink.ts';
 import { normalizer } from '../../src/normalize/normalizer.ts';
 import { elasticsearch } from '../../src/sink/elasticsearch/index.ts';

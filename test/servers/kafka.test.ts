@@ -8,7 +8,7 @@ import { createServer as createHttp } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { codeOf, messageOf } from '../../src/errors.ts';
+import { codeOf, messageOf } from '../../src/errors/errors.ts';
 import type { ResumePoint, Sink } from '../../src/model/sink.ts';
 import { kafka } from '../../src/sink/kafka/index.ts';
 import { partitionFor } from '../../src/sink/kafka/messages.ts';

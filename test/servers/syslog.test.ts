@@ -3,7 +3,7 @@
  * messages that tests read.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { codeOf, messageOf } from '../../src/errors.ts';
+import { codeOf, messageOf } from '../../src/errors/errors.ts';
 import type { Batch, Sink } from '../../src/model/sink.ts';
 import { syslog } from '../../src/sink/syslog/index.ts';
 import { batchOf, contextOf, message, messages, ModelKept } from '../support/sinks/sink-batches.ts';

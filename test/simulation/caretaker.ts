@@ -5,7 +5,7 @@
  * because the daemon was killed is sent again.
  */
 import { perform } from '../../src/daemon/operations/perform.ts';
-import { codeOf, messageOf } from '../../src/errors.ts';
+import { codeOf, messageOf } from '../../src/errors/errors.ts';
 import { Chance } from './chance.ts';
 import type { CaretakerEnvironment, Environment } from './environment.ts';
 import type { Life } from './life.ts';

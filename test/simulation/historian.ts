@@ -5,7 +5,7 @@
  */
 import { perform } from '../../src/daemon/operations/perform.ts';
 import { microsToIso } from '../../src/record/timestamp.ts';
-import { codeOf, messageOf } from '../../src/errors.ts';
+import { codeOf, messageOf } from '../../src/errors/errors.ts';
 import type { Window } from '../../src/model/ledger.ts';
 import type { Micros } from '../../src/model/time.ts';
 import { firstSource } from './environment.ts';

@@ -12,7 +12,7 @@ import type { Config, SinkConfig, SourceConfig } from '../../src/config/load.ts'
 import type { DaemonOptions } from '../../src/daemon/options.ts';
 import { createDelivery } from '../../src/daemon/sink.ts';
 import type { ConfiguredSink, CreatedSink } from '../../src/daemon/sink.ts';
-import { codeOf, messageOf } from '../../src/errors.ts';
+import { codeOf, messageOf } from '../../src/errors/errors.ts';
 import { PollOverlap } from '../../src/collect/poll-overlap.ts';
 import { runSource } from '../../src/daemon/source/run.ts';
 import { LiveStatus } from '../../src/daemon/live-status.ts';

@@ -3,7 +3,7 @@
  * messages by uid, one stores a batch and our position in one transaction, one stores every message
  * it gets. The sink in front of a receiver is as thin as a real one.
  */
-import { WaybillError } from '../../src/errors.ts';
+import { WaybillError } from '../../src/errors/errors.ts';
 import type { Position } from '../../src/model/ledger.ts';
 import type { RetryableRejection, Batch, Message, Rejection, ResumePoint, Sink, DeliveryResult } from '../../src/model/sink.ts';
 import { SimulatedArchive } from './archive.ts';

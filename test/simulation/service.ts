@@ -3,7 +3,7 @@
  * which each is visible, the answer to a page of a query at this moment, and a switch for each way
  * to count, page, truncate or fail. It knows nothing of the program but the boundary.
  */
-import { WaybillError } from '../../src/errors.ts';
+import { WaybillError } from '../../src/errors/errors.ts';
 import type { Page, PageRequest } from '../../src/model/source.ts';
 import type { Micros } from '../../src/model/time.ts';
 import { readRecord } from '../../src/record/read.ts';

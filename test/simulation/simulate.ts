@@ -5,7 +5,7 @@
 import type Database from 'better-sqlite3';
 import { perform } from '../../src/daemon/operations/perform.ts';
 import { Journal } from '../../src/journal/journal.ts';
-import { codeOf, messageOf } from '../../src/errors.ts';
+import { codeOf, messageOf } from '../../src/errors/errors.ts';
 import type { Config } from '../../src/config/load.ts';
 import { Chance } from './chance.ts';
 import { Caretaker } from './caretaker.ts';

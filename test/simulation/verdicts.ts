@@ -9,7 +9,7 @@ import { parseArgs } from 'node:util';
 import type Database from 'better-sqlite3';
 import type { Config, SinkConfig } from '../../src/config/load.ts';
 import { reportSettings } from '../../src/daemon/live-status.ts';
-import { WaybillError, messageOf } from '../../src/errors.ts';
+import { WaybillError, messageOf } from '../../src/errors/errors.ts';
 import type { Journal } from '../../src/journal/journal.ts';
 import { openLedgerReport } from '../../src/journal/queries/ledger.ts';
 import { snapshotOf, withCoverage } from '../../src/journal/queries/snapshot.ts';

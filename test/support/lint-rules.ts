@@ -40,8 +40,8 @@ const importFaults: readonly Fault[] = [
 const programFaults: readonly Fault[] = [
   {
     name: 'an unused export',
-    plant: (copy) => appendFileSync(join(copy, 'src/escape.ts'), 'export const planted = 1;\n'),
-    expected: /src\/escape\.ts:\d+ exports "planted"/,
+    plant: (copy) => appendFileSync(join(copy, 'src/errors/escape.ts'), 'export const planted = 1;\n'),
+    expected: /src\/errors\/escape\.ts:\d+ exports "planted"/,
   },
   {
     name: 'a log line without an event',

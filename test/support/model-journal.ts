@@ -5,7 +5,7 @@
 import { cpSync, mkdirSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/time/clock.ts';
 import { Journal } from '../../src/journal/journal.ts';
 import type { CollectedRecord } from '../../src/model/journal.ts';
 import type { Message } from '../../src/model/sink.ts';

@@ -6,7 +6,7 @@ import { createServer } from 'node:https';
 import type { ServerOptions } from 'node:https';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/time/clock.ts';
 import type { PageRequest } from '../../src/model/source.ts';
 import type { KeyPair } from './certificates.ts';
 import { ModelSource } from './model-source.ts';

@@ -3,7 +3,7 @@
  * time from which each is visible, the answer to a page of a query, and a switch for each
  * unexpected behaviour of a service. It shares no code with the forwarder.
  */
-import { WaybillError } from '../../src/errors.ts';
+import { WaybillError } from '../../src/errors/errors.ts';
 import type { Page, PageRequest, Source } from '../../src/model/source.ts';
 import type { Clock, Micros } from '../../src/model/time.ts';
 import { readText } from '../../src/record/read.ts';

@@ -2,14 +2,14 @@
  * Connects the real client to a test's service, with secrets that a test can change, certificates
  * from memory, and the real clock, which a test can advance.
  */
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/time/clock.ts';
 import type { Log } from '../../src/model/telemetry.ts';
 import type { Clock } from '../../src/model/time.ts';
 import type { Page, PageRequest } from '../../src/model/source.ts';
 import { createSource } from '../../src/source/client.ts';
 import type { ClientSettings, ServiceSource } from '../../src/source/client.ts';
 import { Budget } from '../../src/source/limits.ts';
-import { remember } from '../../src/secrets.ts';
+import { remember } from '../../src/errors/secrets.ts';
 import type { Pem, Secret } from '../../src/connect/trust.ts';
 
 interface SecretInHand extends Secret {

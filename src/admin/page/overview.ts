@@ -5,7 +5,7 @@
 import type { LedgerReportState } from '../../model/ledger-report.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { Micros } from '../../model/time.ts';
-import { WaybillError } from '../../errors.ts';
+import { WaybillError } from '../../errors/errors.ts';
 import { worstFirst } from '../../report/advice.ts';
 import { statusJson } from '../../report/status-json.ts';
 import type { History } from './history.ts';

@@ -1,6 +1,6 @@
 /** Serves the files of the status page: the browser loads nothing from another host. */
 import { readFileSync } from 'node:fs';
-import { codeFile } from '../../files.ts';
+import { codeFile } from '../../disk/files.ts';
 import { ok, type AdminResponse } from '../response.ts';
 
 const types = {

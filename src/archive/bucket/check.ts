@@ -4,7 +4,7 @@
  */
 import { DeleteObjectCommand, GetBucketVersioningCommand, GetObjectLockConfigurationCommand, PutObjectCommand } from '@aws-sdk/client-s3';
 import { wayOf } from '../../connect/connection.ts';
-import { messageOf } from '../../errors.ts';
+import { messageOf } from '../../errors/errors.ts';
 import { checkpointPath } from '../checkpoint.ts';
 import { answeredBy } from './client.ts';
 import type { BucketTarget } from './client.ts';

@@ -9,7 +9,7 @@ import type { S3ClientConfig } from '@aws-sdk/client-s3';
 import { Connection } from '../../connect/connection.ts';
 import type { ProxySettings } from '../../connect/proxy.ts';
 import type { Pem, Secret, Shown, TlsSettings } from '../../connect/trust.ts';
-import { WaybillError } from '../../errors.ts';
+import { WaybillError } from '../../errors/errors.ts';
 import type { Clock } from '../../model/time.ts';
 
 export interface BucketTarget {

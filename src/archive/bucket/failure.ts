@@ -1,8 +1,8 @@
 /** Classifies a failed request to a bucket: retry it, or an operator must act. */
 import { S3ServiceException } from '@aws-sdk/client-s3';
 import type { Connection } from '../../connect/connection.ts';
-import { messageOf, WaybillError } from '../../errors.ts';
-import { quote } from '../../quote.ts';
+import { messageOf, WaybillError } from '../../errors/errors.ts';
+import { quote } from '../../errors/quote.ts';
 import { ForeignAnswerError } from './client.ts';
 
 interface Failure {

@@ -7,7 +7,7 @@
 import { createHash } from 'node:crypto';
 import { GetObjectCommand, ListObjectsV2Command, PutObjectCommand } from '@aws-sdk/client-s3';
 import type { PutObjectCommandInput, S3Client } from '@aws-sdk/client-s3';
-import { WaybillError } from '../../errors.ts';
+import { WaybillError } from '../../errors/errors.ts';
 import type { Clock } from '../../model/time.ts';
 import { maxBytesOf } from '../store.ts';
 import type { WritableArchiveStore } from '../store.ts';

@@ -1,5 +1,5 @@
 /** `waybill backup`: a verified copy of the state, for a move to another machine. */
-import { systemClock } from '../../clock.ts';
+import { systemClock } from '../../time/clock.ts';
 import { backUp } from '../../journal/backup.ts';
 import { grouped } from '../../report/format-time.ts';
 import { size } from '../../report/format-size.ts';

@@ -3,7 +3,7 @@ import { loadConfig, type Config, type SinkConfig, type SourceConfig } from '../
 import { limitOf, writerOf } from '../../daemon/delivery/loop.ts';
 import { settingsOf } from '../../daemon/source/service-facts.ts';
 import { bytesOf } from '../../deliver/pipeline.ts';
-import { WaybillError } from '../../errors.ts';
+import { WaybillError } from '../../errors/errors.ts';
 import type { Clock } from '../../model/time.ts';
 import { compileWhere } from '../../normalize/filter.ts';
 import { normalizer } from '../../normalize/normalizer.ts';

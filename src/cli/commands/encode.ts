@@ -2,10 +2,10 @@
  * `waybill encode`: records in, messages out, without a journal: a record is received when its line
  * is read.
  */
-import { systemClock } from '../../clock.ts';
+import { systemClock } from '../../time/clock.ts';
 import { encoder, type Format, formats } from '../../encode/index.ts';
 import { cefSettings } from '../../encode/settings.ts';
-import { messageOf, WaybillError } from '../../errors.ts';
+import { messageOf, WaybillError } from '../../errors/errors.ts';
 import type { Clock } from '../../model/time.ts';
 import { normalizer } from '../../normalize/normalizer.ts';
 import { outcomeCodes, outcomes } from '../../normalize/outcomes.ts';
@@ -13,7 +13,7 @@ import { mappingSettings, observerSettings, privacySettings } from '../../normal
 import { exampleRecord } from '../../record/example.ts';
 import { identify } from '../../record/identity.ts';
 import { readText } from '../../record/read.ts';
-import { quote } from '../../quote.ts';
+import { quote } from '../../errors/quote.ts';
 import { shortNamePattern } from '../../settings/values.ts';
 import { defineCommand } from '../command.ts';
 import type { Command } from '../form.ts';

@@ -1,7 +1,7 @@
 /** `waybill explain`: the meaning of a code, without a network. */
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
-import { packageFile } from '../../files.ts';
+import { packageFile } from '../../disk/files.ts';
 import { codesIn, explanation, explanationList, type AlertFile } from '../../report/explain.ts';
 import { defineCommand } from '../command.ts';
 

@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 import { loadConfig, type Config } from '../../config/load.ts';
 import type { StateSettings } from '../../config/state-settings.ts';
 import { parseInstant } from '../../settings/units.ts';
-import { WaybillError } from '../../errors.ts';
+import { WaybillError } from '../../errors/errors.ts';
 import { gapsOf, type Gap } from '../../journal/queries/gaps.ts';
 import { counted } from '../../report/format-time.ts';
 import { adminOptions, adminServer } from '../admin-client.ts';

@@ -2,10 +2,10 @@
  * `waybill init`: a first configuration for one type of sink. It works as printed once the
  * environment variables are set.
  */
-import { systemClock } from '../../clock.ts';
+import { systemClock } from '../../time/clock.ts';
 import { nearestOrAll } from '../../settings/nearest.ts';
 import { sinks } from '../../sink/index.ts';
-import { WaybillError } from '../../errors.ts';
+import { WaybillError } from '../../errors/errors.ts';
 import type { Clock } from '../../model/time.ts';
 import { defineCommand } from '../command.ts';
 import type { Command } from '../form.ts';

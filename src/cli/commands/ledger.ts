@@ -3,10 +3,10 @@
  * may run.
  */
 import { writeFile } from 'node:fs/promises';
-import { systemClock } from '../../clock.ts';
+import { systemClock } from '../../time/clock.ts';
 import { reportSettings, serviceWords } from '../../daemon/live-status.ts';
-import { WaybillError, messageOf } from '../../errors.ts';
-import { printable } from '../../escape.ts';
+import { WaybillError, messageOf } from '../../errors/errors.ts';
+import { printable } from '../../errors/escape.ts';
 import { openLedgerReport } from '../../journal/queries/ledger.ts';
 import { openReadOnly } from '../../journal/state.ts';
 import { ledgerDocument, zoneOfWords } from '../../report/ledger/document.ts';
@@ -14,7 +14,7 @@ import { gathered, joined } from '../../report/chunks.ts';
 import { rfc3339 } from '../../report/format-time.ts';
 import { presentOf } from '../../report/completeness.ts';
 import { assessed } from '../../report/summary.ts';
-import { version } from '../../version.ts';
+import { version } from '../../disk/version.ts';
 import type { LedgerReport, LongLedgerReport } from '../../model/ledger-report.ts';
 import type { Micros } from '../../model/time.ts';
 import { adminOptions, adminServer, type AdminServer, type AdminValues } from '../admin-client.ts';

@@ -1,6 +1,6 @@
 /** `waybill log level`: another log level in the running daemon, for a while. */
 import { maxLevelMs } from '../../daemon/operations/log-level.ts';
-import { WaybillError } from '../../errors.ts';
+import { WaybillError } from '../../errors/errors.ts';
 import { span } from '../../report/format-time.ts';
 import { nearestOrAll } from '../../settings/nearest.ts';
 import { parseDuration } from '../../settings/units.ts';

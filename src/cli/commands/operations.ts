@@ -1,5 +1,5 @@
 /** `waybill operations`: the changes by operators. */
-import { systemClock } from '../../clock.ts';
+import { systemClock } from '../../time/clock.ts';
 import { flat } from '../../journal/operation-detail.ts';
 import { operationList, type OperationItem } from '../../journal/queries/operations.ts';
 import { operationHeads, operationRows } from '../../report/ledger/operations.ts';

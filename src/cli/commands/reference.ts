@@ -5,7 +5,7 @@ import { addAbortListener } from 'node:events';
 import { execFileSync, spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { programFile } from '../../files.ts';
+import { programFile } from '../../disk/files.ts';
 import type { Command } from '../form.ts';
 import type { Io } from '../io.ts';
 

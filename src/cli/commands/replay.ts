@@ -1,9 +1,9 @@
 /** `waybill replay`: sends records again to one sink, and shows its progress. */
-import { systemClock } from '../../clock.ts';
+import { systemClock } from '../../time/clock.ts';
 import { loadConfig, type Config } from '../../config/load.ts';
 import { sinksOf } from '../../journal/queries/sinks.ts';
 import { parseTime } from '../../settings/period.ts';
-import { WaybillError } from '../../errors.ts';
+import { WaybillError } from '../../errors/errors.ts';
 import type { ReplayProgress } from '../../model/journal.ts';
 import { counted, grouped, rfc3339, span } from '../../report/format-time.ts';
 import { defineCommand, subcommand } from '../command.ts';

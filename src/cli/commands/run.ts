@@ -1,12 +1,12 @@
 /** `waybill run`: the daemon. It ends by a signal or a fatal error. */
-import { systemClock, systemRandom } from '../../clock.ts';
+import { systemClock, systemRandom } from '../../time/clock.ts';
 import { parseDuration } from '../../settings/units.ts';
 import { collectWhenIdle } from '../../daemon/collect-when-idle.ts';
 import { runDaemon } from '../../daemon/daemon.ts';
 import { ConfigFile } from '../../daemon/reload/config-file.ts';
-import { codeOf } from '../../errors.ts';
+import { codeOf } from '../../errors/errors.ts';
 import { createLog } from '../../telemetry/log.ts';
-import { version } from '../../version.ts';
+import { version } from '../../disk/version.ts';
 import { defineCommand } from '../command.ts';
 import { exitCodeOf } from '../exit-code.ts';
 import type { Io } from '../io.ts';

@@ -1,14 +1,14 @@
 /** `waybill sinks`: the sinks of the state, and the operations on them. */
-import { systemClock } from '../../clock.ts';
+import { systemClock } from '../../time/clock.ts';
 import { loadConfig, type Config } from '../../config/load.ts';
 import { parseTime } from '../../settings/period.ts';
 import type { StateSettings } from '../../config/state-settings.ts';
 import { adoptable, assertAdoptable, assertResolvable } from '../../daemon/operations/sinks.ts';
 import { outcomeCodes } from '../../normalize/outcomes.ts';
-import { WaybillError } from '../../errors.ts';
+import { WaybillError } from '../../errors/errors.ts';
 import { sinksOf, type KnownSink } from '../../journal/queries/sinks.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
-import { printable } from '../../escape.ts';
+import { printable } from '../../errors/escape.ts';
 import { right } from '../../report/text-table.ts';
 import { counted, grouped, rfc3339 } from '../../report/format-time.ts';
 import { defineCommand, subcommand } from '../command.ts';

@@ -1,5 +1,5 @@
 /** `waybill status`: from the running daemon, local or remote, else from the state. */
-import { systemClock } from '../../clock.ts';
+import { systemClock } from '../../time/clock.ts';
 import { parseZone } from '../../settings/period.ts';
 import { reportSettings, requestedBy } from '../../daemon/live-status.ts';
 import { snapshotOf, withCoverage } from '../../journal/queries/snapshot.ts';
@@ -7,7 +7,7 @@ import { lastWrite } from '../../journal/state.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import { problems } from '../../report/advice.ts';
 import { statusJson } from '../../report/status-json.ts';
-import { version } from '../../version.ts';
+import { version } from '../../disk/version.ts';
 import { adminOptions, adminServer, type AdminValues } from '../admin-client.ts';
 import { defineCommand } from '../command.ts';
 import { liveSnapshot } from '../daemon-client.ts';

@@ -2,7 +2,7 @@
  * Builds the overview of the status page from snapshots and from reads of the state, in the thread
  * of the admin server.
  */
-import { messageOf } from '../../errors.ts';
+import { messageOf } from '../../errors/errors.ts';
 import { History } from '../../admin/page/history.ts';
 import { overviewOf, windowsWanted, type Overview } from '../../admin/page/overview.ts';
 import { progressOf, recentWindows, recordsSince } from '../../journal/queries/recent.ts';

@@ -4,8 +4,8 @@
  */
 import { Readable } from 'node:stream';
 import { Worker } from 'node:worker_threads';
-import { WaybillError } from '../../errors.ts';
-import { programFile } from '../../files.ts';
+import { WaybillError } from '../../errors/errors.ts';
+import { programFile } from '../../disk/files.ts';
 import type { Clock } from '../../model/time.ts';
 import type { ReportAnswer, ReportOrder } from './report-thread.ts';
 

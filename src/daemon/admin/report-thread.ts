@@ -4,7 +4,7 @@
  */
 import { constants, setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
-import { codeOf, messageOf, type ErrorCode } from '../../errors.ts';
+import { codeOf, messageOf, type ErrorCode } from '../../errors/errors.ts';
 import { gapsOf } from '../../journal/queries/gaps.ts';
 import { openLedgerReport, type ReportQuery } from '../../journal/queries/ledger.ts';
 import { operationList } from '../../journal/queries/operations.ts';

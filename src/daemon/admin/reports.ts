@@ -1,7 +1,7 @@
 /** Parses the parameters of a report and requests it from a report thread. */
 import { nearestOrAll } from '../../settings/nearest.ts';
 import { assertForward, parsePeriod, parseZone } from '../../settings/period.ts';
-import { WaybillError } from '../../errors.ts';
+import { WaybillError } from '../../errors/errors.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { Clock, Micros } from '../../model/time.ts';
 import type { AdminSources } from '../../admin/routes.ts';

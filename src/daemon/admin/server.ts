@@ -3,8 +3,8 @@
  * daemon.
  */
 import { Worker } from 'node:worker_threads';
-import { atMost } from '../../deadline.ts';
-import { programFile } from '../../files.ts';
+import { atMost } from '../../time/deadline.ts';
+import { programFile } from '../../disk/files.ts';
 import type { Log } from '../../model/telemetry.ts';
 import type { Clock } from '../../model/time.ts';
 import { revived } from '../carried-error.ts';

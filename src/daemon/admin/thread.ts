@@ -4,9 +4,9 @@
  */
 import { getPriority, setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
-import { systemClock } from '../../clock.ts';
-import { within } from '../../deadline.ts';
-import { WaybillError } from '../../errors.ts';
+import { systemClock } from '../../time/clock.ts';
+import { within } from '../../time/deadline.ts';
+import { WaybillError } from '../../errors/errors.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { Log } from '../../model/telemetry.ts';
 import { withCoverage } from '../../journal/queries/snapshot.ts';

@@ -1,5 +1,5 @@
 /** The tokens of the admin server in the main thread, which reads their files. */
-import { WaybillError } from '../../errors.ts';
+import { WaybillError } from '../../errors/errors.ts';
 import type { Secret } from '../../settings/secret.ts';
 import { tokenNames, type TokenName } from './messages.ts';
 

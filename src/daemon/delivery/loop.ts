@@ -5,7 +5,7 @@ import { Delivery } from '../../deliver/delivery.ts';
 import { pipeline, type MessageLimit, type PipelineParts } from '../../deliver/pipeline.ts';
 import { encoder, shortener } from '../../encode/index.ts';
 import type { EncodeSettings } from '../../encode/define.ts';
-import { WaybillError } from '../../errors.ts';
+import { WaybillError } from '../../errors/errors.ts';
 import type { EcsEvent, Encode } from '../../record/event.ts';
 import type { ArchivedRecords, ArchiveReplay, DeliverJournal } from '../../model/journal.ts';
 import type { Window } from '../../model/ledger.ts';

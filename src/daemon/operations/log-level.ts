@@ -1,6 +1,6 @@
 /** The request to change the level of the log for a while. It changes no state, so it is no operation of the journal. */
 import { z } from 'zod';
-import { WaybillError } from '../../errors.ts';
+import { WaybillError } from '../../errors/errors.ts';
 import { nearestOrAll } from '../../settings/nearest.ts';
 import type { Logs } from '../../telemetry/log.ts';
 

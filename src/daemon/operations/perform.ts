@@ -1,5 +1,5 @@
 /** Performs operator requests: in a running daemon, or in a command that holds the lock. Checks each request against the state. */
-import { WaybillError } from '../../errors.ts';
+import { WaybillError } from '../../errors/errors.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { Micros } from '../../model/time.ts';
 import { operationSchema, type OperationResult, type ConfiguredSinks, type Collecting } from './requests.ts';

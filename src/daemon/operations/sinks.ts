@@ -1,5 +1,5 @@
 /** Operator actions on a sink. Sends go through the sink's delivery loop; each action is a row in `operations`. */
-import { codeOf, WaybillError } from '../../errors.ts';
+import { codeOf, WaybillError } from '../../errors/errors.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { SinkState } from '../../journal/sink-positions.ts';
 import type { ArchiveReplay, Operation } from '../../model/journal.ts';

@@ -4,14 +4,14 @@
  * Reading and hashing a few small files hardly affects the main thread: the file system calls run in
  * the thread pool.
  */
-import { orAborted } from '../../deadline.ts';
+import { orAborted } from '../../time/deadline.ts';
 import { createHash } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { glob } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { loadConfig, type Loaded, type Watched } from '../../config/load.ts';
 import type { Clock } from '../../model/time.ts';
-import { readRegularFile, readRegularFileAsync } from '../../regular-file.ts';
+import { readRegularFile, readRegularFileAsync } from '../../disk/regular-file.ts';
 import type { Environment } from '../../settings/reference.ts';
 import type { ConfigSource } from '../options.ts';
 

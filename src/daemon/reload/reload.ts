@@ -1,6 +1,6 @@
 /** Applies changed configurations while the daemon runs: a valid one as a whole, an invalid one not at all. */
 import type { Config, Loaded } from '../../config/load.ts';
-import { WaybillError } from '../../errors.ts';
+import { WaybillError } from '../../errors/errors.ts';
 import type { Journal } from '../../journal/journal.ts';
 import { storedSinks } from '../../journal/queries/stored.ts';
 import { movedMessage } from '../../journal/sink-positions.ts';

@@ -6,7 +6,7 @@
 import type { SourcePaging } from '../../collect/page-size.ts';
 import type { Counting, HandCount } from '../../collect/hand-count.ts';
 import type { Caps } from '../../collect/read-window.ts';
-import { codeOf, isFinal, messageOf } from '../../errors.ts';
+import { codeOf, isFinal, messageOf } from '../../errors/errors.ts';
 import type { Log, Meters } from '../../model/telemetry.ts';
 import type { Micros } from '../../model/time.ts';
 import { microsToIso } from '../../record/timestamp.ts';

@@ -1,6 +1,6 @@
 /** The service that a source polls. Under one id, path and tenant stay the same unless an operator moves the source; the host may change. */
 import type { SourceConfig } from '../../config/load.ts';
-import { orAborted } from '../../deadline.ts';
+import { orAborted } from '../../time/deadline.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { Suspension } from '../../model/ledger.ts';
 import type { Meters } from '../../model/telemetry.ts';

@@ -7,7 +7,7 @@ import type { Pace } from '../../collect/close.ts';
 import type { VisibilityProfile } from '../../collect/scheduler.ts';
 import type { HandCount } from '../../collect/hand-count.ts';
 import type { Caps } from '../../collect/read-window.ts';
-import { codeOf } from '../../errors.ts';
+import { codeOf } from '../../errors/errors.ts';
 import { storedJson } from '../../journal/damage.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { WindowQuery } from '../../model/source.ts';

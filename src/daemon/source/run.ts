@@ -9,7 +9,7 @@ import type { Caps } from '../../collect/read-window.ts';
 import type { SourceConfig } from '../../config/load.ts';
 import { openSource } from '../open-source.ts';
 import type { DaemonOptions } from '../options.ts';
-import { codeOf, isFinal, WaybillError } from '../../errors.ts';
+import { codeOf, isFinal, WaybillError } from '../../errors/errors.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { Source } from '../../model/source.ts';
 import type { Log, Meters } from '../../model/telemetry.ts';

@@ -4,7 +4,7 @@
  */
 import { wholeSecond } from '../../collect/windows.ts';
 import type { SourceConfig } from '../../config/load.ts';
-import { codeOf } from '../../errors.ts';
+import { codeOf } from '../../errors/errors.ts';
 import { unreadOf } from '../../journal/queries/backfills.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { RequestedStart } from '../../model/snapshot.ts';

@@ -9,7 +9,7 @@ import { csvColumns, periodColumns, sinkIds, windowColumns } from './columns.ts'
 import type { Cell, LedgerColumns } from './columns.ts';
 import { byPeriod } from './periods.ts';
 import { gathered } from '../chunks.ts';
-import { printable } from '../../escape.ts';
+import { printable } from '../../errors/escape.ts';
 
 /** @param tz  zone of days and months; times are always UTC */
 export function* ledgerCsv(report: LongLedgerReport, by: 'window' | 'day' | 'month', tz: string): Generator<string, void, void> {

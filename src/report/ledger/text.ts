@@ -12,7 +12,7 @@ import { tallyOf } from './tally.ts';
 import type { LedgerTally } from './tally.ts';
 import { crossingSentence, delayText, holesOf, local, overlapSentence, paddingSentence, reach, suspensionText } from './sentences.ts';
 import { joined, mapped } from '../chunks.ts';
-import { printable } from '../../escape.ts';
+import { printable } from '../../errors/escape.ts';
 import { fittedTable, right, tableLines, wrapped } from '../text-table.ts';
 import { counted, grouped } from '../format-time.ts';
 

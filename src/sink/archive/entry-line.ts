@@ -1,7 +1,7 @@
 /** Converts messages of the format raw to lines of an archive. Pure. */
 import { z } from 'zod';
 import type { EntryLine } from '../../archive/line.ts';
-import { WaybillError } from '../../errors.ts';
+import { WaybillError } from '../../errors/errors.ts';
 import type { Message } from '../../model/sink.ts';
 
 const micros = z.int();

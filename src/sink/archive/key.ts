@@ -1,6 +1,6 @@
 /** Reads the signing key of an archive. */
 import { createPrivateKey, type KeyObject } from 'node:crypto';
-import { WaybillError, messageOf } from '../../errors.ts';
+import { WaybillError, messageOf } from '../../errors/errors.ts';
 import type { Secret } from '../../settings/secret.ts';
 import type { ArchiveSettings } from './settings.ts';
 

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { BucketTarget } from '../../archive/bucket/client.ts';
 import { proxySettings, tlsSettings } from '../../connect/settings.ts';
-import { isLoopback } from '../../loopback.ts';
+import { isLoopback } from '../../settings/loopback.ts';
 import { duration, httpsUrl, httpUrl, line, path, pemFiles, secret, text } from '../../settings/values.ts';
 import type { SinkContext } from '../define.ts';
 

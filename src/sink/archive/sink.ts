@@ -3,7 +3,7 @@ import { randomBytes, type KeyObject } from 'node:crypto';
 import type { Codec } from '../../archive/segment.ts';
 import type { WritableArchiveStore } from '../../archive/store.ts';
 import { ArchiveWriter, type Through } from '../../archive/writer.ts';
-import { WaybillError, codeOf, messageOf } from '../../errors.ts';
+import { WaybillError, codeOf, messageOf } from '../../errors/errors.ts';
 import type { Position } from '../../model/ledger.ts';
 import {
   storedBy,

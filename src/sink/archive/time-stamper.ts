@@ -8,7 +8,7 @@ import { checkpointPath } from '../../archive/checkpoint.ts';
 import type { PositionLine } from '../../archive/line.ts';
 import type { WritableArchiveStore } from '../../archive/store.ts';
 import { tokenNumber, tokenPath } from '../../archive/timestamp/path.ts';
-import { WaybillError, messageOf } from '../../errors.ts';
+import { WaybillError, messageOf } from '../../errors/errors.ts';
 import type { TimeStampState } from '../../model/sink.ts';
 import type { Log } from '../../model/telemetry.ts';
 import type { Clock, Micros } from '../../model/time.ts';

@@ -1,12 +1,12 @@
 /** The checks of `waybill check` for Elasticsearch: authentication, version, privileges, and settings that weaken the guarantee. */
 import { wayOf } from '../../connect/connection.ts';
-import { quote } from '../../quote.ts';
-import { WaybillError, messageOf } from '../../errors.ts';
+import { quote } from '../../errors/quote.ts';
+import { WaybillError, messageOf } from '../../errors/errors.ts';
 import { error, ok, warning, type Finding, type SinkContext } from '../define.ts';
 import { ElasticClient, understood, type Answer } from './client.ts';
 import { authenticate } from './identify.ts';
 import { plainText } from './items.ts';
-import { membersOf } from '../../json-object.ts';
+import { membersOf } from '../../record/json-object.ts';
 import { simulatePipelines } from './pipelines.ts';
 import { credentialsOf, patternOf, patternsOf, type ElasticsearchSettings } from './settings.ts';
 import { mappingOf, templateOf, versionOf } from './templates.ts';

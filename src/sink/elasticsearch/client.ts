@@ -7,10 +7,10 @@ import { promisify } from 'node:util';
 import type { Client } from '@elastic/elasticsearch';
 import { Connection, type Route } from '../../connect/connection.ts';
 import { plainPort } from '../../connect/plain-port.ts';
-import { WaybillError, codeOf, messageOf } from '../../errors.ts';
+import { WaybillError, codeOf, messageOf } from '../../errors/errors.ts';
 import type { SinkContext } from '../define.ts';
 import { errorFrom } from './items.ts';
-import { membersOf } from '../../json-object.ts';
+import { membersOf } from '../../record/json-object.ts';
 import type { ItemError } from './items.ts';
 import { authorizationOf, nodesOf, type ElasticsearchSettings } from './settings.ts';
 

@@ -1,6 +1,6 @@
 /** The authentication check before the first batch. */
-import { within } from '../../deadline.ts';
-import { WaybillError, codeOf, messageOf } from '../../errors.ts';
+import { within } from '../../time/deadline.ts';
+import { WaybillError, codeOf, messageOf } from '../../errors/errors.ts';
 import type { Answer, ElasticClient } from './client.ts';
 import { plainText } from './items.ts';
 import type { SinkContext } from '../define.ts';

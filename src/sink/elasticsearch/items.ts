@@ -2,8 +2,8 @@
  * Interprets responses of `_bulk` (docs/guarantees.md, "Elasticsearch"). HTTP 200 says nothing about the items: each has its own status.
  * Rejects a message only for a reason in its document. Pure.
  */
-import { membersOf } from '../../json-object.ts';
-import { quote } from '../../quote.ts';
+import { membersOf } from '../../record/json-object.ts';
+import { quote } from '../../errors/quote.ts';
 
 /** One item of the response; a member is undefined if the item lacks it. */
 export interface Item {

@@ -1,6 +1,6 @@
 /** What the ingest pipelines of the target do to a record, for `waybill check`. Stores nothing. */
-import { membersOf } from '../../json-object.ts';
-import { quote } from '../../quote.ts';
+import { membersOf } from '../../record/json-object.ts';
+import { quote } from '../../errors/quote.ts';
 import { error, ok, warning, type Finding } from '../define.ts';
 import type { ElasticClient } from './client.ts';
 import { errorFrom, messageOfItem } from './items.ts';

@@ -2,7 +2,7 @@
  * Searches which records a data stream has already: `_id` is unique only within one backing index (elastic/elasticsearch issue 44794), so
  * after a rollover the same uid would be stored again.
  */
-import { WaybillError } from '../../errors.ts';
+import { WaybillError } from '../../errors/errors.ts';
 import type { ElasticClient } from './client.ts';
 import { plainText } from './items.ts';
 

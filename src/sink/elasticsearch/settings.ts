@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import { httpsUrl, line, oneOrMany, secret, text } from '../../settings/values.ts';
-import { remember } from '../../secrets.ts';
+import { remember } from '../../errors/secrets.ts';
 import { proxySettings, tlsSettings } from '../../connect/settings.ts';
 import { ledgerDataset } from '../../model/event.ts';
 import type { Message } from '../../model/sink.ts';

@@ -1,12 +1,12 @@
 /** The open sink `elasticsearch`: searches for messages that may already be stored, creates the others, and checks the result of each item. */
-import { WaybillError, codeOf } from '../../errors.ts';
+import { WaybillError, codeOf } from '../../errors/errors.ts';
 import type { RetryableRejection, Batch, ResumePoint, Message, Rejection, Sink, DeliveryResult } from '../../model/sink.ts';
 import type { SinkContext } from '../define.ts';
 import { ElasticClient, understood, type Answer } from './client.ts';
 import { authenticate } from './identify.ts';
 import { errorFrom, itemFrom, itemResultOf, requestResultOf, plainText, messageOfItem } from './items.ts';
-import { membersOf } from '../../json-object.ts';
-import { quote } from '../../quote.ts';
+import { membersOf } from '../../record/json-object.ts';
+import { quote } from '../../errors/quote.ts';
 import type { Item, ItemError, RequestResult } from './items.ts';
 import { Reader } from './resolve.ts';
 import { credentialsOf, patternOf, targeting, type ElasticsearchSettings } from './settings.ts';

@@ -4,12 +4,12 @@
  */
 import { ledgerDataset } from '../../model/event.ts';
 import { readFileSync } from 'node:fs';
-import { quote } from '../../quote.ts';
-import { WaybillError } from '../../errors.ts';
-import { packageFile } from '../../files.ts';
+import { quote } from '../../errors/quote.ts';
+import { WaybillError } from '../../errors/errors.ts';
+import { packageFile } from '../../disk/files.ts';
 import type { ElasticClient } from './client.ts';
 import { plainText } from './items.ts';
-import { membersOf } from '../../json-object.ts';
+import { membersOf } from '../../record/json-object.ts';
 import { credentialsOf, patternOf, patternsOf, type ElasticsearchSettings } from './settings.ts';
 
 /** The facts about a server that determine the installation. */

@@ -2,7 +2,7 @@
 import { constants } from 'node:fs';
 import { lstat, mkdir, open, rename, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { WaybillError, messageOf } from '../../errors.ts';
+import { WaybillError, messageOf } from '../../errors/errors.ts';
 import { sideFile } from '../../settings/side-file.ts';
 import type { FileName } from './position.ts';
 

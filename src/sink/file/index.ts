@@ -4,7 +4,7 @@ import { access, stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { duration, size } from '../../settings/values.ts';
-import { messageOf } from '../../errors.ts';
+import { messageOf } from '../../errors/errors.ts';
 import { sideFile } from '../../settings/side-file.ts';
 import { defineSink, error, ok, warning, type Finding } from '../define.ts';
 import { isAbsent, kindAt, linksWords } from './disk.ts';

@@ -5,7 +5,7 @@
 import { statSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { WaybillError, messageOf } from '../../errors.ts';
+import { WaybillError, messageOf } from '../../errors/errors.ts';
 import { sideFile } from '../../settings/side-file.ts';
 import { blockedAt, kindAt, nameOf } from './disk.ts';
 import { sameFile, type FileName } from './position.ts';
@@ -32,7 +32,7 @@ export async function lockFor(path: string, id: string): Promise<() => void> {
   try {
     const kind = await kindAt(file);
     if (kind !== undefined) throw blockedAt(file, id, kind);
-    const { tryLock } = await import('../../lock.ts');
+    const { tryLock } = await import('../../disk/lock.ts');
     // No await from here on: another instance could open or close in between.
     const known = held.get(file);
     if (known && isThere(file, known)) {

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
-import { WaybillError } from '../../errors.ts';
+import { WaybillError } from '../../errors/errors.ts';
 import type { Position } from '../../model/ledger.ts';
 import { storedBy, type ResumePoint } from '../../model/sink.ts';
 

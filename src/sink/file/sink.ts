@@ -4,7 +4,7 @@
  */
 import { stat, type FileHandle } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { WaybillError, messageOf } from '../../errors.ts';
+import { WaybillError, messageOf } from '../../errors/errors.ts';
 import type { Position } from '../../model/ledger.ts';
 import type { Batch, ResumePoint, ResumePosition, Sink, DeliveryResult } from '../../model/sink.ts';
 import type { Clock } from '../../model/time.ts';

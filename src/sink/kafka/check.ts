@@ -1,7 +1,7 @@
 /** The checks of `waybill check` for a sink `kafka`: topics, privileges, and settings that weaken the guarantee. Sends no record. */
 import { addAbortListener } from 'node:events';
-import { WaybillError, messageOf } from '../../errors.ts';
-import { isLoopback } from '../../loopback.ts';
+import { WaybillError, messageOf } from '../../errors/errors.ts';
+import { isLoopback } from '../../settings/loopback.ts';
 import { error, ok, warning, type Finding, type SinkContext } from '../define.ts';
 import type { KafkaClient, TopicFacts } from './client.ts';
 import { KafkaJsClient } from './kafkajs.ts';

@@ -2,8 +2,8 @@
  * Converts errors of the client, by their cause. Ignores `retriable`: after exhausted retries, the cause may still be a broker that is
  * only down. Pure.
  */
-import { WaybillError, type ErrorCode } from '../../errors.ts';
-import { quote } from '../../quote.ts';
+import { WaybillError, type ErrorCode } from '../../errors/errors.ts';
+import { quote } from '../../errors/quote.ts';
 
 /** The attempted action, and its setting. */
 export interface Attempt {

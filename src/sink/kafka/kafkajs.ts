@@ -4,8 +4,8 @@ import { constants, gzipSync, zstdCompressSync, zstdDecompressSync } from 'node:
 import kafkajs from 'kafkajs';
 import type { Admin, CompressionTypes, Kafka, KafkaConfig, Producer, ProducerConfig, SASLOptions, Transaction } from 'kafkajs';
 import { certificateText } from '../../connect/trust.ts';
-import { atMost } from '../../deadline.ts';
-import { WaybillError } from '../../errors.ts';
+import { atMost } from '../../time/deadline.ts';
+import { WaybillError } from '../../errors/errors.ts';
 import type { SinkContext } from '../define.ts';
 import type { KafkaClient, OpenTransaction, Owner, TopicFacts } from './client.ts';
 import { isNamed, protocolError, translate, type Attempt } from './errors.ts';

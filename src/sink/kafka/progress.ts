@@ -3,8 +3,8 @@
  * the transaction of the messages that it acknowledges. Each open writes `<id>/open`, which marks the
  * end for the reader. Pure.
  */
-import { WaybillError } from '../../errors.ts';
-import { objectIn } from '../../json-object.ts';
+import { WaybillError } from '../../errors/errors.ts';
+import { objectIn } from '../../record/json-object.ts';
 import type { Position } from '../../model/ledger.ts';
 
 export interface ReadRecord {

@@ -3,7 +3,7 @@
  * consumer that reads committed records. Reads no file except `tls.cert`.
  */
 import { X509Certificate } from 'node:crypto';
-import { messageOf } from '../../errors.ts';
+import { messageOf } from '../../errors/errors.ts';
 import { progressConfig, progressTopicOf, topicsOf, type KafkaSettings } from './settings.ts';
 
 /** @param sources  ids of the sink's sources: each has a topic if the topic's name has `{source}` */

@@ -5,7 +5,7 @@
  */
 import { addAbortListener } from 'node:events';
 import { randomUUID } from 'node:crypto';
-import { codeOf, WaybillError } from '../../errors.ts';
+import { codeOf, WaybillError } from '../../errors/errors.ts';
 import type { Position } from '../../model/ledger.ts';
 import type { Batch, ResumePoint, ResumePosition, Rejection, Sink, DeliveryResult } from '../../model/sink.ts';
 import type { SinkContext } from '../define.ts';

@@ -6,7 +6,7 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type SecureContext } from 'node:tls';
 import { Trust, onPeer, type Peer, type Shown, type TlsSettings } from '../../connect/trust.ts';
-import { WaybillError, messageOf } from '../../errors.ts';
+import { WaybillError, messageOf } from '../../errors/errors.ts';
 import type { Clock } from '../../model/time.ts';
 import type { SinkContext } from '../define.ts';
 import { AnswerLengths, maxAnswerBytes } from './responses.ts';

@@ -3,10 +3,10 @@
  * share a token until 80 % of its lifetime.
  */
 import { Connection } from '../../connect/connection.ts';
-import { objectIn } from '../../json-object.ts';
-import { quote } from '../../quote.ts';
-import { remember } from '../../secrets.ts';
-import { codeOf, WaybillError, messageOf } from '../../errors.ts';
+import { objectIn } from '../../record/json-object.ts';
+import { quote } from '../../errors/quote.ts';
+import { remember } from '../../errors/secrets.ts';
+import { codeOf, WaybillError, messageOf } from '../../errors/errors.ts';
 import type { SinkContext } from '../define.ts';
 import type { KafkaSettings } from './settings.ts';
 

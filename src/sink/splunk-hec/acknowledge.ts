@@ -3,7 +3,7 @@
  * once, and then forgets it. `false` means pending, failed or unknown, so only a time limit
  * decides.
  */
-import { WaybillError, messageOf } from '../../errors.ts';
+import { WaybillError, messageOf } from '../../errors/errors.ts';
 import type { Clock } from '../../model/time.ts';
 import type { HecClient } from './client.ts';
 import { readAcknowledgements, readReply } from './reply.ts';

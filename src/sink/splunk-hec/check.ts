@@ -3,7 +3,7 @@
  * delivery.
  */
 import { randomUUID } from 'node:crypto';
-import { codeOf, WaybillError, messageOf } from '../../errors.ts';
+import { codeOf, WaybillError, messageOf } from '../../errors/errors.ts';
 import { wayOf } from '../../connect/connection.ts';
 import { formatOf } from '../../encode/index.ts';
 import { error, ok, warning, type Finding, type SinkContext } from '../define.ts';

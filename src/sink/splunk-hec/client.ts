@@ -2,14 +2,14 @@
  * The requests to the HTTP Event Collector: data, acknowledgement queries, health. Cookies are
  * kept: behind a load balancer, only the server that received the data knows its acknowledgement.
  */
-import { within } from '../../deadline.ts';
+import { within } from '../../time/deadline.ts';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { Connection, type Route } from '../../connect/connection.ts';
 import { plainPort } from '../../connect/plain-port.ts';
-import { WaybillError, messageOf } from '../../errors.ts';
+import { WaybillError, messageOf } from '../../errors/errors.ts';
 import type { Clock } from '../../model/time.ts';
-import { version } from '../../version.ts';
+import { version } from '../../disk/version.ts';
 import type { SinkContext } from '../define.ts';
 import { baseOf, maxRequests, type SplunkHecSettings } from './settings.ts';
 

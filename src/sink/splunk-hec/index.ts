@@ -4,7 +4,7 @@
  * Splunk cannot be queried for single events, so a batch with an unknown outcome is sent again.
  */
 import { randomUUID } from 'node:crypto';
-import { codeOf, WaybillError, messageOf } from '../../errors.ts';
+import { codeOf, WaybillError, messageOf } from '../../errors/errors.ts';
 import type { Batch, Message, Sink, DeliveryResult } from '../../model/sink.ts';
 import type { Clock } from '../../model/time.ts';
 import { defineSink, type SinkContext } from '../define.ts';

@@ -3,8 +3,8 @@
  * `splunkadmins_hec_reply_code_lookup.csv` of gjanders/SplunkAdmins, 23 to 27 of newer servers),
  * else by its HTTP status. Pure.
  */
-import { objectIn } from '../../json-object.ts';
-import { quote, sizeAndType } from '../../quote.ts';
+import { objectIn } from '../../record/json-object.ts';
+import { quote, sizeAndType } from '../../errors/quote.ts';
 
 /**
  * - `delivered`: in Splunk's input queue

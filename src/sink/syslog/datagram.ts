@@ -1,8 +1,8 @@
 /** Syslog over UDP, which has no acknowledgements. */
 import { createSocket, type Socket } from 'node:dgram';
 import { isIP } from 'node:net';
-import { orAborted } from '../../deadline.ts';
-import { WaybillError, messageOf } from '../../errors.ts';
+import { orAborted } from '../../time/deadline.ts';
+import { WaybillError, messageOf } from '../../errors/errors.ts';
 import type { Batch, Sink, DeliveryResult } from '../../model/sink.ts';
 import type { Clock } from '../../model/time.ts';
 import type { SinkContext } from '../define.ts';

@@ -2,7 +2,7 @@
  * Syslog, RFC 5424 or RFC 3164, over UDP, TCP, TLS or RELP. Only RELP has acknowledgements. Over TCP and TLS, each batch has a connection,
  * and is delivered when the receiver ended it soon after Waybill (`confirm: close`): a successful write does not show that it has read anything.
  */
-import { messageOf } from '../../errors.ts';
+import { messageOf } from '../../errors/errors.ts';
 import { defineSink, error, ok, warning, type Finding, type Guarantee, type SinkContext } from '../define.ts';
 import { DatagramSink } from './datagram.ts';
 import { headerBytes } from './message.ts';

@@ -1,8 +1,8 @@
 /** Syslog by RELP: the receiver acknowledges each message. */
-import { atMost } from '../../deadline.ts';
+import { atMost } from '../../time/deadline.ts';
 import { addAbortListener } from 'node:events';
-import { quote } from '../../quote.ts';
-import { codeOf, WaybillError, messageOf } from '../../errors.ts';
+import { quote } from '../../errors/quote.ts';
+import { codeOf, WaybillError, messageOf } from '../../errors/errors.ts';
 import type { Batch, OnProgress, Message, Rejection, Sink, DeliveryResult } from '../../model/sink.ts';
 import type { Clock } from '../../model/time.ts';
 import type { SinkContext } from '../define.ts';

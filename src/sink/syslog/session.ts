@@ -4,9 +4,9 @@
  * `TXNR SP COMMAND SP DATALEN [SP DATA] LF`; DATALEN counts bytes.
  */
 import type { Socket } from 'node:net';
-import { quote } from '../../quote.ts';
-import { WaybillError } from '../../errors.ts';
-import { version } from '../../version.ts';
+import { quote } from '../../errors/quote.ts';
+import { WaybillError } from '../../errors/errors.ts';
+import { version } from '../../disk/version.ts';
 
 /** The last transaction number; the next one is 1. The receiver uses 0 for unsolicited commands. */
 const maxNumber = 999_999_999;

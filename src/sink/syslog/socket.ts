@@ -6,7 +6,7 @@ import { Duplex } from 'node:stream';
 import { connect as connectTls, type PeerCertificate, type SecureContext, type TLSSocket } from 'node:tls';
 import { plainPort } from '../../connect/plain-port.ts';
 import { Trust, onPeer, type Peer, type Pem, type Shown, type TlsSettings } from '../../connect/trust.ts';
-import { WaybillError, codeOf, messageOf } from '../../errors.ts';
+import { WaybillError, codeOf, messageOf } from '../../errors/errors.ts';
 import type { Clock } from '../../model/time.ts';
 
 interface Target {

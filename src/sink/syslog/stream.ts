@@ -3,7 +3,7 @@
  * until the client ends it, and then ends it too. With `confirm: none`, a batch is delivered when it is in the send buffer of the local kernel.
  */
 import { certificateText } from '../../connect/trust.ts';
-import { WaybillError } from '../../errors.ts';
+import { WaybillError } from '../../errors/errors.ts';
 import type { Batch, OnProgress, Sink, DeliveryResult } from '../../model/sink.ts';
 import { error, ok, type Finding, type SinkContext } from '../define.ts';
 import { frame, Header } from './message.ts';

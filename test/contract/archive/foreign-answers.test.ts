@@ -5,7 +5,7 @@ import { openHead } from '../../../src/archive/head.ts';
 import { formatVerifier, parseVerifier, signerOf } from '../../../src/archive/signed-note.ts';
 import { verifyArchive } from '../../../src/archive/verify/verify.ts';
 import type { VerifyReport } from '../../../src/archive/verify/verify.ts';
-import { systemClock } from '../../../src/clock.ts';
+import { systemClock } from '../../../src/time/clock.ts';
 import type { Clock } from '../../../src/model/time.ts';
 import { archive } from '../../../src/sink/archive/index.ts';
 import { bucketTarget } from '../../../src/sink/archive/settings.ts';

@@ -3,7 +3,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTcpServer, type AddressInfo, type Server as TcpServer, type Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import { Connection } from '../../../src/connect/connection.ts';
-import { messageOf } from '../../../src/errors.ts';
+import { messageOf } from '../../../src/errors/errors.ts';
 
 let open: AsyncDisposable[] = [];
 afterEach(async () => {

@@ -11,10 +11,10 @@ import { join } from 'node:path';
 import { request } from 'node:http';
 import type { Worker } from 'node:worker_threads';
 import { onTestFinished, expect, test } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
+import { systemClock } from '../../../src/time/clock.ts';
 import { AdminServer } from '../../../src/daemon/admin/server.ts';
 import type { AdminFacts } from '../../../src/daemon/admin/server.ts';
-import { WaybillError } from '../../../src/errors.ts';
+import { WaybillError } from '../../../src/errors/errors.ts';
 import { opened } from '../../support/journal/opening.ts';
 import { snapshot } from '../../support/report/snapshots.ts';
 

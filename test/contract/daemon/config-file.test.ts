@@ -4,7 +4,7 @@ import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { ConfigFile } from '../../../src/daemon/reload/config-file.ts';
-import { codeOf } from '../../../src/errors.ts';
+import { codeOf } from '../../../src/errors/errors.ts';
 import type { Clock } from '../../../src/model/time.ts';
 import { temporaryDirectory, valid } from '../../support/config/loading.ts';
 

@@ -10,7 +10,7 @@ import { X509Certificate } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Certificates } from '../../../src/daemon/certificates.ts';
 import type { Config } from '../../../src/config/load.ts';
-import { codeOf, messageOf } from '../../../src/errors.ts';
+import { codeOf, messageOf } from '../../../src/errors/errors.ts';
 import type { Sink } from '../../../src/model/sink.ts';
 import type { SinkContext, SinkDefinition } from '../../../src/sink/define.ts';
 import { sinks } from '../../../src/sink/index.ts';

@@ -3,8 +3,8 @@
  * real servers did.
  */
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
-import { codeOf, messageOf } from '../../../src/errors.ts';
+import { systemClock } from '../../../src/time/clock.ts';
+import { codeOf, messageOf } from '../../../src/errors/errors.ts';
 import type { Batch, ResumePoint, Message, Sink, DeliveryResult } from '../../../src/model/sink.ts';
 import { elasticsearch } from '../../../src/sink/elasticsearch/index.ts';
 import type { SinkContext } from '../../../src/sink/define.ts';

@@ -8,7 +8,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
+import { systemClock } from '../../../src/time/clock.ts';
 import type { Batch, Sink } from '../../../src/model/sink.ts';
 import type { Clock } from '../../../src/model/time.ts';
 import { file } from '../../../src/sink/file/index.ts';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { TimeStampAuthority } from '../../../src/archive/timestamp/authority.ts';
 import { formatRequest, readResponse } from '../../../src/archive/timestamp/token.ts';
-import { messageOf } from '../../../src/errors.ts';
+import { messageOf } from '../../../src/errors/errors.ts';
 import { PemFiles } from '../../../src/settings/pem.ts';
 import { Secret } from '../../../src/settings/secret.ts';
 import { Authority, AuthorityServer, hasOpenssl, sendReply, verifyWithOpenssl } from '../../support/time-stamp-authority.ts';

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Loaded, type LoadOptions, loadConfig } from '../../../src/config/load.ts';
-import { WaybillError } from '../../../src/errors.ts';
+import { WaybillError } from '../../../src/errors/errors.ts';
 
 /** The time of all configurations loaded here, ms. */
 export const now = Date.parse('2026-11-21T12:00:00Z');

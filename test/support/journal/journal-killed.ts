@@ -3,7 +3,7 @@
  * reports each commit. It runs until it is killed.
  */
 import { flushCompileCache } from 'node:module';
-import { systemClock } from '../../../src/clock.ts';
+import { systemClock } from '../../../src/time/clock.ts';
 import { Journal } from '../../../src/journal/journal.ts';
 import { base, collected, second } from '../records.ts';
 

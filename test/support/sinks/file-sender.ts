@@ -7,7 +7,7 @@
  */
 import { logEvents } from '../../../src/model/log-events.ts';
 import { flushCompileCache } from 'node:module';
-import { systemClock, systemRandom } from '../../../src/clock.ts';
+import { systemClock, systemRandom } from '../../../src/time/clock.ts';
 import { Delivery } from '../../../src/deliver/delivery.ts';
 import { contextOf } from './sink-batches.ts';
 import type { ResumePoint } from '../../../src/model/sink.ts';

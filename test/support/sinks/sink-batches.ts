@@ -2,7 +2,7 @@
  * Numbered messages, batches of them, and a model of a sink's resume point in the journal, for the
  * tests of every sink.
  */
-import { systemClock } from '../../../src/clock.ts';
+import { systemClock } from '../../../src/time/clock.ts';
 import type { SinkLoss } from '../../../src/model/sink.ts';
 import type { Position } from '../../../src/model/ledger.ts';
 import type { Batch, ResumePoint, Message } from '../../../src/model/sink.ts';

@@ -5,7 +5,7 @@
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Format } from '../../../src/encode/index.ts';
-import { codeOf, WaybillError, messageOf } from '../../../src/errors.ts';
+import { codeOf, WaybillError, messageOf } from '../../../src/errors/errors.ts';
 import type { Batch, ResumePoint, Message, Sink } from '../../../src/model/sink.ts';
 import { normalizer } from '../../../src/normalize/normalizer.ts';
 import { fileNameIn } from '../encode/read-back.ts';

@@ -9,7 +9,7 @@ import { Prover } from '../../../src/archive/prove.ts';
 import { signerOf } from '../../../src/archive/signed-note.ts';
 import type { WritableArchiveStore } from '../../../src/archive/store.ts';
 import { formatIndex, searchIndex } from '../../../src/archive/uid-index.ts';
-import { systemClock } from '../../../src/clock.ts';
+import { systemClock } from '../../../src/time/clock.ts';
 import { archiveSettings, bucketTarget } from '../../../src/sink/archive/settings.ts';
 import { S3Model } from '../../support/sinks/s3-model.ts';
 import { keyFrom, MemoryStore, openWriter, recordLine, seededBytes, through, windowLines, writeArchive } from '../../support/archive.ts';

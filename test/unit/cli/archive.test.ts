@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { DirectoryStore } from '../../../src/archive/directory-store.ts';
 import { formatVerifier, signerOf } from '../../../src/archive/signed-note.ts';
-import { WaybillError } from '../../../src/errors.ts';
+import { WaybillError } from '../../../src/errors/errors.ts';
 import { command } from '../../../src/cli/commands/archive/index.ts';
 import { publicKeyPath } from '../../support/archive-files.ts';
 import { keyFrom, minute, provenLine, recordLine, start, windowLines, writeArchive } from '../../support/archive.ts';

@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events';
 import { expect, test } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
+import { systemClock } from '../../../src/time/clock.ts';
 import { checkSink } from '../../../src/cli/commands/check/sink.ts';
 import type { SinkConfig } from '../../../src/config/load.ts';
 import type { Clock } from '../../../src/model/time.ts';

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough, Writable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
+import { systemClock } from '../../../src/time/clock.ts';
 import { known } from '../../../src/cli/catalog.ts';
 import { loadCommand } from '../../../src/cli/registry.ts';
 import type { Journal } from '../../../src/journal/journal.ts';

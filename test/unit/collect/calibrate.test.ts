@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
-import { WaybillError } from '../../../src/errors.ts';
-import type { ErrorCode } from '../../../src/errors.ts';
+import { systemClock } from '../../../src/time/clock.ts';
+import { WaybillError } from '../../../src/errors/errors.ts';
+import type { ErrorCode } from '../../../src/errors/errors.ts';
 import { calibrate, changesOf, emptyIsMissing } from '../../../src/collect/calibrate.ts';
 import { ModelSource, type Switches } from '../../support/model-source.ts';
 import { base } from '../../support/records.ts';

@@ -4,7 +4,7 @@
  */
 import { expect, test } from 'vitest';
 import type { Pace } from '../../../src/collect/close.ts';
-import { WaybillError } from '../../../src/errors.ts';
+import { WaybillError } from '../../../src/errors/errors.ts';
 import type { PageRequest } from '../../../src/model/source.ts';
 import type { ClockProfile } from '../../../src/source/server-clock.ts';
 import { base, hour, minute, second } from '../../support/records.ts';

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { PageCursor } from '../../../src/collect/page-cursor.ts';
 import type { PageStep } from '../../../src/collect/page-cursor.ts';
 import type { Answer } from '../../../src/collect/requester.ts';
-import { WaybillError } from '../../../src/errors.ts';
+import { WaybillError } from '../../../src/errors/errors.ts';
 
 /** A response with the records of these uids. */
 function page(uids: readonly number[], more: Partial<Answer> = {}): Answer {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { pass } from '../../../src/collect/read-pages.ts';
 import type { Answer } from '../../../src/collect/requester.ts';
-import { WaybillError } from '../../../src/errors.ts';
+import { WaybillError } from '../../../src/errors/errors.ts';
 import type { CollectedRecord } from '../../../src/model/journal.ts';
 import type { WindowQuery } from '../../../src/model/source.ts';
 import type { Switches } from '../../support/model-source.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { WaybillError } from '../../../src/errors.ts';
+import { WaybillError } from '../../../src/errors/errors.ts';
 import { Requester } from '../../../src/collect/requester.ts';
 import { Handoff } from '../../../src/collect/handoff.ts';
 import { readWindow } from '../../../src/collect/read-window.ts';

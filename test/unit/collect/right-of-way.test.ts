@@ -4,7 +4,7 @@
  * service.
  */
 import { expect, test } from 'vitest';
-import { WaybillError } from '../../../src/errors.ts';
+import { WaybillError } from '../../../src/errors/errors.ts';
 import { base, day, hour, minute, second } from '../../support/records.ts';
 import { gap, proven, source as sourceId } from '../../support/journal/opening.ts';
 import { begun, isLivePoll, isOfOneRecord } from '../../support/collect/running.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { WaybillError } from '../../../src/errors.ts';
+import { WaybillError } from '../../../src/errors/errors.ts';
 import type { CollectJournal } from '../../../src/model/journal.ts';
 import type { Meters } from '../../../src/model/telemetry.ts';
 import { ledgerReport } from '../../support/ledger-report.ts';

@@ -3,7 +3,7 @@
  * the reports, the windows that stay open, and how it resumes.
  */
 import { expect, test } from 'vitest';
-import { WaybillError } from '../../../src/errors.ts';
+import { WaybillError } from '../../../src/errors/errors.ts';
 import { base, hour, minute, second } from '../../support/records.ts';
 import { opened, source as sourceId } from '../../support/journal/opening.ts';
 import { faultsOf, seenFaults, tilingFaults } from '../../support/journal/recompute.ts';

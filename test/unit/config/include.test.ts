@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
 import type { Loaded } from '../../../src/config/load.ts';
-import { WaybillError } from '../../../src/errors.ts';
+import { WaybillError } from '../../../src/errors/errors.ts';
 import { temporaryDirectory, valid } from '../../support/config/loading.ts';
 
 const sourceOf = (id: string, more = ''): string => `sources:

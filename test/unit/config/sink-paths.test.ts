@@ -2,7 +2,7 @@ import { linkSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
-import type { WaybillError } from '../../../src/errors.ts';
+import type { WaybillError } from '../../../src/errors/errors.ts';
 import { now, problemsOf, temporaryDirectory, valid } from '../../support/config/loading.ts';
 
 /** The errors about file sinks at these paths, without the place: `sinks.s0.path: …`. */

@@ -5,7 +5,7 @@ import { Ajv } from 'ajv';
 import { format, resolveConfig } from 'prettier';
 import { parse } from 'yaml';
 import { describe, expect, it } from 'vitest';
-import { version } from '../../../src/version.ts';
+import { version } from '../../../src/disk/version.ts';
 import { valuesOf, valuesSchema } from '../../support/chart-values.ts';
 
 const pathOf = (path: string): string => fileURLToPath(new URL(`../../../${path}`, import.meta.url));

@@ -5,7 +5,7 @@
 import { expect, test } from 'vitest';
 import { Channel, Transferred } from '../../../src/daemon/channel.ts';
 import type { Port } from '../../../src/daemon/channel.ts';
-import { WaybillError } from '../../../src/errors.ts';
+import { WaybillError } from '../../../src/errors/errors.ts';
 import { quiet } from '../../support/delivery-clock.ts';
 import { memoryPorts } from '../../support/memory-ports.ts';
 

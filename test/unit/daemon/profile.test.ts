@@ -1,6 +1,6 @@
 /** The stored profile of a service, and when its source is calibrated. */
 import { expect, test } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
+import { systemClock } from '../../../src/time/clock.ts';
 import { SourcePaging } from '../../../src/collect/page-size.ts';
 import type { HandCount } from '../../../src/collect/hand-count.ts';
 import { Calibrator } from '../../../src/daemon/source/calibrator.ts';
@@ -11,7 +11,7 @@ import { base, day, hour, minute } from '../../support/records.ts';
 import type { WindowQuery } from '../../../src/model/source.ts';
 import { Lines } from '../../support/collect/world.ts';
 import { opened, source } from '../../support/journal/opening.ts';
-import { WaybillError } from '../../../src/errors.ts';
+import { WaybillError } from '../../../src/errors/errors.ts';
 import { Delays } from '../../../src/telemetry/delays.ts';
 
 const found: Calibration = { firstPage: 1, pageSize: 1000, total: 40, dated: true };

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { followConfig } from '../../../src/daemon/reload/reload.ts';
-import { WaybillError } from '../../../src/errors.ts';
+import { WaybillError } from '../../../src/errors/errors.ts';
 import type { Journal } from '../../../src/journal/journal.ts';
 import type { Running } from '../../../src/daemon/running.ts';
 import { load, valid } from '../../support/config/loading.ts';

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { Database } from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
+import { systemClock } from '../../../src/time/clock.ts';
 import { command as gapsCommand } from '../../../src/cli/commands/gaps.ts';
 import type { Command } from '../../../src/cli/form.ts';
 import { command as operationsCommand } from '../../../src/cli/commands/operations.ts';

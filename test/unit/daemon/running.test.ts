@@ -4,7 +4,7 @@ import type { Config, SinkConfig } from '../../../src/config/load.ts';
 import { changesBetween } from '../../../src/daemon/reload/changes.ts';
 import { Running } from '../../../src/daemon/running.ts';
 import { Tasks } from '../../../src/daemon/tasks.ts';
-import { WaybillError } from '../../../src/errors.ts';
+import { WaybillError } from '../../../src/errors/errors.ts';
 import type { PageRequest } from '../../../src/model/source.ts';
 import { Secret } from '../../../src/settings/secret.ts';
 import type { ComponentLog } from '../../../src/telemetry/log.ts';

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import type { Collector } from '../../../src/collect/scheduler.ts';
 import { perform } from '../../../src/daemon/operations/perform.ts';
 import type { OperationResult, ConfiguredSinks } from '../../../src/daemon/operations/requests.ts';
-import { WaybillError } from '../../../src/errors.ts';
+import { WaybillError } from '../../../src/errors/errors.ts';
 import { append, committed, deadLetters, range } from '../../support/model-journal.ts';
 import { Rig } from '../../support/deliver/rig.ts';
 import type { Loop } from '../../support/deliver/rig.ts';

@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { runSource } from '../../../src/daemon/source/run.ts';
 import { LiveStatus } from '../../../src/daemon/live-status.ts';
 import type { SourceConfig } from '../../../src/config/load.ts';
-import { WaybillError } from '../../../src/errors.ts';
+import { WaybillError } from '../../../src/errors/errors.ts';
 import type { Suspension } from '../../../src/model/ledger.ts';
 import { sourcesOf } from '../../../src/journal/queries/stored.ts';
 import { snapshotOf } from '../../../src/journal/queries/snapshot.ts';

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { UnreadStart, requestedStartOf } from '../../../src/daemon/source/unread-start.ts';
 import type { UnreadStartParts } from '../../../src/daemon/source/unread-start.ts';
-import { WaybillError } from '../../../src/errors.ts';
+import { WaybillError } from '../../../src/errors/errors.ts';
 import { unreadOf } from '../../../src/journal/queries/backfills.ts';
 import type { Micros } from '../../../src/model/time.ts';
 import { base, hour, second } from '../../support/records.ts';

@@ -3,7 +3,7 @@
  * starts again.
  */
 import { describe, expect, test } from 'vitest';
-import { WaybillError } from '../../../src/errors.ts';
+import { WaybillError } from '../../../src/errors/errors.ts';
 import type { Acknowledgement, DeadLetter, DeliverJournal } from '../../../src/model/journal.ts';
 import type { DeliveryResult } from '../../../src/model/sink.ts';
 import { append, committed, copyState, deadLetters, numberOf, range } from '../../support/model-journal.ts';

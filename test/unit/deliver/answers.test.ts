@@ -3,7 +3,7 @@
  * responses).
  */
 import { describe, expect, test } from 'vitest';
-import { WaybillError } from '../../../src/errors.ts';
+import { WaybillError } from '../../../src/errors/errors.ts';
 import type { Batch, DeliveryResult } from '../../../src/model/sink.ts';
 import { append, committed, deadLetters, numberOf, range, record } from '../../support/model-journal.ts';
 import { Rig } from '../../support/deliver/rig.ts';

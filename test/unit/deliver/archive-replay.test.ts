@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 import { ArchivedRecordReader } from '../../../src/archive/archived-records.ts';
 import type { ArchiveStore } from '../../../src/archive/store.ts';
 import { ArchiveSource, Replay } from '../../../src/deliver/replay.ts';
-import { WaybillError } from '../../../src/errors.ts';
+import { WaybillError } from '../../../src/errors/errors.ts';
 import type { ArchivedPart, ArchivedRecords, ArchiveReplay, Entry } from '../../../src/model/journal.ts';
 import type { Message } from '../../../src/model/sink.ts';
 import { keyFrom, MemoryStore, minute, start, windowLines, writeArchive } from '../../support/archive.ts';

@@ -6,7 +6,7 @@
 import { rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { expect, test } from 'vitest';
-import { WaybillError } from '../../../src/errors.ts';
+import { WaybillError } from '../../../src/errors/errors.ts';
 import type { DeliverJournal } from '../../../src/model/journal.ts';
 import { append, committed, copyState, deadLetters, numberOf, range, record } from '../../support/model-journal.ts';
 import type { ModelReceiver } from '../../support/model-sink.ts';

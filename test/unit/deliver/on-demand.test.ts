@@ -3,7 +3,7 @@
  * test events.
  */
 import { describe, expect, test } from 'vitest';
-import { codeOf, WaybillError } from '../../../src/errors.ts';
+import { codeOf, WaybillError } from '../../../src/errors/errors.ts';
 import type { Entry, Operation } from '../../../src/model/journal.ts';
 import type { Batch } from '../../../src/model/sink.ts';
 import { append, committed, deadLetters, numberOf, range } from '../../support/model-journal.ts';

@@ -5,7 +5,7 @@
  */
 import { expect, test } from 'vitest';
 import { Delivery } from '../../../src/deliver/delivery.ts';
-import { WaybillError } from '../../../src/errors.ts';
+import { WaybillError } from '../../../src/errors/errors.ts';
 import type { Acknowledgement, DeliverJournal, Entry, Limit } from '../../../src/model/journal.ts';
 import type { Position, Window } from '../../../src/model/ledger.ts';
 import type { Batch } from '../../../src/model/sink.ts';

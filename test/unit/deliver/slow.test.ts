@@ -3,7 +3,7 @@
  * oversized batch is reduced.
  */
 import { describe, expect, test } from 'vitest';
-import { WaybillError } from '../../../src/errors.ts';
+import { WaybillError } from '../../../src/errors/errors.ts';
 import type { Batch, OnProgress, Sink, DeliveryResult } from '../../../src/model/sink.ts';
 import { append, committed, numberOf, range } from '../../support/model-journal.ts';
 import { Rig } from '../../support/deliver/rig.ts';

@@ -1,6 +1,6 @@
 /** The status of a loop: its lag, its state, and its counters. */
 import { expect, test } from 'vitest';
-import { WaybillError } from '../../../src/errors.ts';
+import { WaybillError } from '../../../src/errors/errors.ts';
 import { snapshotOf } from '../../../src/journal/queries/snapshot.ts';
 import type { SinkSnapshot } from '../../../src/model/snapshot.ts';
 import { append } from '../../support/model-journal.ts';

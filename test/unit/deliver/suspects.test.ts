@@ -1,6 +1,6 @@
 /** One record that a receiver cannot take never holds the others, whatever the answer (docs/adding-a-sink.md, "One rule for every sink"). */
 import { describe, expect, test } from 'vitest';
-import { WaybillError } from '../../../src/errors.ts';
+import { WaybillError } from '../../../src/errors/errors.ts';
 import type { Batch, DeliveryResult } from '../../../src/model/sink.ts';
 import { Rig, type Loop } from '../../support/deliver/rig.ts';
 import { append, committed, deadLetters, numberOf, range } from '../../support/model-journal.ts';

@@ -5,7 +5,7 @@ import { PassThrough, Readable, Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { afterAll, describe, expect, test, vi } from 'vitest';
 import { command, encodeCommand } from '../../../src/cli/commands/encode.ts';
-import { codeOf } from '../../../src/errors.ts';
+import { codeOf } from '../../../src/errors/errors.ts';
 import type { Clock } from '../../../src/model/time.ts';
 import { identify } from '../../../src/record/identity.ts';
 import { readText } from '../../../src/record/read.ts';

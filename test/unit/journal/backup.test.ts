@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
-import { WaybillError } from '../../../src/errors.ts';
+import { systemClock } from '../../../src/time/clock.ts';
+import { WaybillError } from '../../../src/errors/errors.ts';
 import { backUp } from '../../../src/journal/backup.ts';
 import { base, collected, second } from '../../support/records.ts';
 import { lastAge, opened, pageOf, proven, source, span, temporary } from '../../support/journal/opening.ts';

@@ -7,7 +7,7 @@ import { closeSync, fstatSync, openSync, readFileSync, statSync, writeFileSync, 
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
-import { WaybillError } from '../../../src/errors.ts';
+import { WaybillError } from '../../../src/errors/errors.ts';
 import { operationsOf } from '../../../src/journal/queries/operations.ts';
 import { sourcesOf } from '../../../src/journal/queries/stored.ts';
 import { snapshotOf } from '../../../src/journal/queries/snapshot.ts';

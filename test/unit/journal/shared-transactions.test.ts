@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { codeOf } from '../../../src/errors.ts';
+import { codeOf } from '../../../src/errors/errors.ts';
 import type { Journal } from '../../../src/journal/journal.ts';
 import { base, between, collected, second, seeded } from '../../support/records.ts';
 import { lastAge, opened, pageOf, proven, source, span } from '../../support/journal/opening.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { WaybillError } from '../../../src/errors.ts';
+import { WaybillError } from '../../../src/errors/errors.ts';
 import type { Journal } from '../../../src/journal/journal.ts';
 import type { DeadLetter } from '../../../src/model/journal.ts';
 import type { Position } from '../../../src/model/ledger.ts';

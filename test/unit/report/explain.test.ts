@@ -8,7 +8,7 @@ const read = (path: string): string => readFileSync(new URL(`../../../${path}`, 
 const documents = { operations: read('docs/operations.md'), alerts: parse(read('content/prometheus/alerts.yaml')) as AlertFile };
 
 test('every error code of the source is explained by a heading, which starts with the loss', () => {
-  const codes = [...read('src/errors.ts').matchAll(/^ {2}\| '([a-z_]+)'/gm)].map(([, code]) => code ?? '');
+  const codes = [...read('src/errors/errors.ts').matchAll(/^ {2}\| '([a-z_]+)'/gm)].map(([, code]) => code ?? '');
   expect(codes.length).toBeGreaterThan(25);
   for (const code of codes) expect(explanation(code, documents), code).toMatch(new RegExp(`^${code}\n\n.*(lost|safe)`));
 });

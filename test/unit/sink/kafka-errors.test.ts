@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { codeOf, WaybillError } from '../../../src/errors.ts';
+import { codeOf, WaybillError } from '../../../src/errors/errors.ts';
 import { protocolError, translate } from '../../../src/sink/kafka/errors.ts';
 
 const attempt = { id: 'lake', what: 'send to topic "audit"', setting: 'topic' };

@@ -2,7 +2,7 @@
  * The scanner compared with JSON.parse: for any bytes, both find the same items, or both refuse.
  */
 import { expect, test } from 'vitest';
-import { WaybillError } from '../../../src/errors.ts';
+import { WaybillError } from '../../../src/errors/errors.ts';
 import { scanPage } from '../../../src/source/scan.ts';
 import { sized } from '../../support/long-run.ts';
 

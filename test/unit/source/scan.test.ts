@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { remember } from '../../../src/secrets.ts';
-import { codeOf } from '../../../src/errors.ts';
+import { remember } from '../../../src/errors/secrets.ts';
+import { codeOf } from '../../../src/errors/errors.ts';
 import { itemsMax, scanPage, valuesMax } from '../../../src/source/scan.ts';
 
 const encode = (text: string) => new TextEncoder().encode(text);

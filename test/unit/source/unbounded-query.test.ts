@@ -1,6 +1,6 @@
 /** Unbounded queries are used until a service that answers bounded queries does not answer them. */
 import { expect, test } from 'vitest';
-import { WaybillError } from '../../../src/errors.ts';
+import { WaybillError } from '../../../src/errors/errors.ts';
 import type { PageRequest } from '../../../src/model/source.ts';
 import { calibrate } from '../../../src/collect/calibrate.ts';
 import { UnboundedQuery } from '../../../src/source/unbounded-query.ts';

@@ -7,7 +7,7 @@ import { documentWith } from '../../support/telemetry/generated-document.ts';
 const read = (path: string): string => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
 
 test('every error code has a heading in docs/operations.md, whose first line says whether anything is lost', () => {
-  const codes = [...read('src/errors.ts').matchAll(/^ {2}\| '([a-z_]+)'/gm)].map((found) => found[1] ?? '');
+  const codes = [...read('src/errors/errors.ts').matchAll(/^ {2}\| '([a-z_]+)'/gm)].map((found) => found[1] ?? '');
   expect(codes.length).toBeGreaterThan(25);
   const headings = new Map([...read('docs/operations.md').matchAll(/^#{2,3} (.+)\n\n([^#\n].*)$/gm)].map((found) => [found[1], found[2]]));
   for (const code of codes) expect(headings.get(code), code).toMatch(/^\*\*.*(lost|safe)/);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { WaybillError } from '../../../src/errors.ts';
+import { WaybillError } from '../../../src/errors/errors.ts';
 import type { Clock } from '../../../src/model/time.ts';
 import { createLog, type ComponentLog, type LogSettings, type Logs } from '../../../src/telemetry/log.ts';
 import type { LogEventCode } from '../../../src/model/log-events.ts';

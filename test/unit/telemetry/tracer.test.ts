@@ -1,10 +1,10 @@
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import { expect, test } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
-import { WaybillError } from '../../../src/errors.ts';
+import { systemClock } from '../../../src/time/clock.ts';
+import { WaybillError } from '../../../src/errors/errors.ts';
 import { noSpan, noTracer, traced } from '../../../src/model/telemetry.ts';
 import type { Tracer } from '../../../src/model/telemetry.ts';
-import { remember } from '../../../src/secrets.ts';
+import { remember } from '../../../src/errors/secrets.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { startTelemetry } from '../../../src/telemetry/telemetry.ts';
 import { tracerOf } from '../../../src/telemetry/tracer.ts';

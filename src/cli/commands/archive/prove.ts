@@ -1,12 +1,12 @@
 /** `waybill archive prove` and `waybill archive export`: proofs that lines are in an archive. */
 import { open, rm } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
-import { systemClock } from '../../../clock.ts';
+import { systemClock } from '../../../time/clock.ts';
 import { formatProof } from '../../../archive/proof-file.ts';
 import { Prover, type LeftOut } from '../../../archive/prove.ts';
 import type { ArchiveStore } from '../../../archive/store.ts';
 import type { LineFacts } from '../../../archive/parse-line.ts';
-import { WaybillError, messageOf } from '../../../errors.ts';
+import { WaybillError, messageOf } from '../../../errors/errors.ts';
 import type { Micros } from '../../../model/time.ts';
 import { counted, grouped } from '../../../report/format-time.ts';
 import { assertForward, parsePeriod } from '../../../settings/period.ts';

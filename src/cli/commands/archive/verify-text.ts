@@ -1,6 +1,6 @@
 /** The text report of `waybill archive verify`. Pure. */
 import type { VerifyReport } from '../../../archive/verify/verify.ts';
-import { printable } from '../../../escape.ts';
+import { printable } from '../../../errors/escape.ts';
 import { counted, grouped, rfc3339 } from '../../../report/format-time.ts';
 import { right, table } from '../../../report/text-table.ts';
 

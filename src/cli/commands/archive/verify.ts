@@ -1,11 +1,11 @@
 /** `waybill archive verify`: checks an archive, or proofs of single lines, against public keys. */
 import type { X509Certificate } from 'node:crypto';
-import { systemClock } from '../../../clock.ts';
+import { systemClock } from '../../../time/clock.ts';
 import { checkProofs, worstOf } from '../../../archive/proof-file.ts';
 import { Findings } from '../../../archive/verify/findings.ts';
 import { Turns } from '../../../archive/verify/turns.ts';
 import { verifyArchive, type VerifyReport } from '../../../archive/verify/verify.ts';
-import { WaybillError, codeOf, messageOf } from '../../../errors.ts';
+import { WaybillError, codeOf, messageOf } from '../../../errors/errors.ts';
 import { counted, grouped, rfc3339 } from '../../../report/format-time.ts';
 import { parseDuration } from '../../../settings/units.ts';
 import { assertForward, parsePeriod } from '../../../settings/period.ts';

@@ -2,12 +2,12 @@
  * `waybill backfill`: adds history to the ledger of a source. The daemon reads it; this command
  * shows its progress.
  */
-import { systemClock } from '../../../clock.ts';
+import { systemClock } from '../../../time/clock.ts';
 import { queryOf } from '../../../collect/windows.ts';
 import { loadConfig } from '../../../config/load.ts';
 import { openSource } from '../../../daemon/open-source.ts';
 import type { Config, SourceConfig } from '../../../config/load.ts';
-import { WaybillError, messageOf } from '../../../errors.ts';
+import { WaybillError, messageOf } from '../../../errors/errors.ts';
 import { backfillsOf, uncoveredOf } from '../../../journal/queries/backfills.ts';
 import { bytesPerRecord } from '../../../journal/queries/stored.ts';
 import type { BackfillProgress, Window } from '../../../model/ledger.ts';

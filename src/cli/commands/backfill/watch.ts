@@ -2,9 +2,9 @@
  * The estimate of a backfill, and its progress: a terminal shows one line that changes, any other
  * output gets a line every half minute.
  */
-import { systemClock } from '../../../clock.ts';
+import { systemClock } from '../../../time/clock.ts';
 import type { Config } from '../../../config/load.ts';
-import { WaybillError } from '../../../errors.ts';
+import { WaybillError } from '../../../errors/errors.ts';
 import { endOf, recordsAimed, secondMicros, widestMicros } from '../../../collect/windows.ts';
 import { backfillsOf } from '../../../journal/queries/backfills.ts';
 import type { BackfillProgress, Window } from '../../../model/ledger.ts';

@@ -1,7 +1,7 @@
 /** The part of `waybill check` for the admin server: whether the daemon could listen. */
 import { tryAddresses } from '../../../admin/server.ts';
 import type { Config } from '../../../config/load.ts';
-import { WaybillError } from '../../../errors.ts';
+import { WaybillError } from '../../../errors/errors.ts';
 import { isRunning } from '../../daemon-client.ts';
 import { systemCode } from '../../http-exchange.ts';
 import type { Line } from './state.ts';

@@ -1,7 +1,7 @@
 /** The parts of `waybill check` for certificates: client certificates and their keys, and certificates that end soon. */
 import type { Config } from '../../../config/load.ts';
 import { certificateText, Trust, type Peer, type TlsSettings } from '../../../connect/trust.ts';
-import { WaybillError, messageOf } from '../../../errors.ts';
+import { WaybillError, messageOf } from '../../../errors/errors.ts';
 import type { Line } from './state.ts';
 
 /**

@@ -2,7 +2,7 @@
  * `waybill check`: checks the configuration, then each connection. Sends no record and changes
  * nothing.
  */
-import { systemClock, systemRandom } from '../../../clock.ts';
+import { systemClock, systemRandom } from '../../../time/clock.ts';
 import { Handoff } from '../../../collect/handoff.ts';
 import { Requester } from '../../../collect/requester.ts';
 import { contradictionsNow } from '../../../collect/contradictions.ts';
@@ -11,7 +11,7 @@ import { loadConfig, type Config, type SourceConfig } from '../../../config/load
 import { openSource } from '../../../daemon/open-source.ts';
 import { sinkContext } from '../../../daemon/open-sink.ts';
 import { silentLog } from '../../../telemetry/discard.ts';
-import { WaybillError, messageOf } from '../../../errors.ts';
+import { WaybillError, messageOf } from '../../../errors/errors.ts';
 import type { Source } from '../../../model/source.ts';
 import type { DelayMeasure } from '../../../model/telemetry.ts';
 import { clockFinding } from '../../../report/clock-text.ts';

@@ -4,8 +4,8 @@
  */
 import type { SinkConfig } from '../../../config/load.ts';
 import type { Peer } from '../../../connect/trust.ts';
-import { within } from '../../../deadline.ts';
-import { WaybillError, messageOf } from '../../../errors.ts';
+import { within } from '../../../time/deadline.ts';
+import { WaybillError, messageOf } from '../../../errors/errors.ts';
 import type { Finding, SinkContext } from '../../../sink/define.ts';
 import { endingLines } from './certificates.ts';
 import type { Line } from './state.ts';

@@ -5,11 +5,11 @@
 import { existsSync, statfsSync, statSync } from 'node:fs';
 import { access, constants, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { systemClock } from '../../../clock.ts';
+import { systemClock } from '../../../time/clock.ts';
 import type { Config } from '../../../config/load.ts';
 import { destinationOf } from '../../../daemon/source/destination.ts';
 import { requestedBy } from '../../../daemon/live-status.ts';
-import { WaybillError, messageOf } from '../../../errors.ts';
+import { WaybillError, messageOf } from '../../../errors/errors.ts';
 import { storedJson } from '../../../journal/damage.ts';
 import { unreadOf } from '../../../journal/queries/backfills.ts';
 import { storedSinks, storedSources, type StoredSink, type StoredSource } from '../../../journal/queries/stored.ts';

@@ -2,7 +2,7 @@
  * The findings of `waybill check` as a table: check, status, and the detail, wrapped in its column.
  * Pure.
  */
-import { printable } from '../../../escape.ts';
+import { printable } from '../../../errors/escape.ts';
 import { wrapped } from '../../../report/text-table.ts';
 import type { Line } from './state.ts';
 

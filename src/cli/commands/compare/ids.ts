@@ -2,7 +2,7 @@
  * Reads ids from an export as a stream: NDJSON (one event a line), CSV with a header, or one id a
  * line. Ids stay text, because they may exceed 2^53.
  */
-import { WaybillError } from '../../../errors.ts';
+import { WaybillError } from '../../../errors/errors.ts';
 import type { JsonValue } from '../../../model/record.ts';
 import { objectOf, parseRecord, textOf } from '../../../record/json.ts';
 

@@ -3,10 +3,10 @@
  * collector lacks. Keeps both sides on disk, not in memory.
  */
 import { createReadStream } from 'node:fs';
-import { systemClock } from '../../../clock.ts';
+import { systemClock } from '../../../time/clock.ts';
 import { wholeSecond } from '../../../collect/windows.ts';
 import { loadConfig } from '../../../config/load.ts';
-import { WaybillError, messageOf } from '../../../errors.ts';
+import { WaybillError, messageOf } from '../../../errors/errors.ts';
 import { assertForward, parseTime } from '../../../settings/period.ts';
 import { defineCommand } from '../../command.ts';
 import { writeResult, type Io } from '../../io.ts';

@@ -1,5 +1,5 @@
 /** Reads a period of a source window by window, with a counting proof for each. Stores nothing. */
-import { systemClock, systemRandom } from '../../../clock.ts';
+import { systemClock, systemRandom } from '../../../time/clock.ts';
 import { Handoff } from '../../../collect/handoff.ts';
 import { readWindow, type Reading } from '../../../collect/read-window.ts';
 import { SourcePaging } from '../../../collect/page-size.ts';
@@ -7,8 +7,8 @@ import { Requester } from '../../../collect/requester.ts';
 import { lowerHalf, nextWidth, owns, queryOf, widestMicros, wholeSecond } from '../../../collect/windows.ts';
 import type { Config, SourceConfig } from '../../../config/load.ts';
 import { openSource } from '../../../daemon/open-source.ts';
-import { WaybillError, messageOf } from '../../../errors.ts';
-import { printable } from '../../../escape.ts';
+import { WaybillError, messageOf } from '../../../errors/errors.ts';
+import { printable } from '../../../errors/escape.ts';
 import type { Appended, CollectedPage } from '../../../model/journal.ts';
 import type { Verdict, Window } from '../../../model/ledger.ts';
 import { logEvents } from '../../../model/log-events.ts';

@@ -1,5 +1,5 @@
 /** The result of `waybill compare`, as text and as JSON. Pure. */
-import { printable } from '../../../escape.ts';
+import { printable } from '../../../errors/escape.ts';
 import type { Window } from '../../../model/ledger.ts';
 import { counted, grouped, rfc3339 } from '../../../report/format-time.ts';
 import type { Period } from './read-period.ts';

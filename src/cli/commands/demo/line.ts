@@ -1,5 +1,5 @@
 /** One denial on a line of 78 to 110 columns: time, reason, user, file and delay until receipt. Pure. */
-import { printable } from '../../../escape.ts';
+import { printable } from '../../../errors/escape.ts';
 import { cut } from '../../../report/text-table.ts';
 
 /** The parts of an event (ECS, docs/formats.md) that the line shows. */

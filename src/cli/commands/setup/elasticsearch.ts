@@ -1,9 +1,9 @@
 /** `waybill setup elasticsearch`: pipeline, mapping, template, retention and API key of a sink. */
-import { systemClock } from '../../../clock.ts';
+import { systemClock } from '../../../time/clock.ts';
 import { loadConfig } from '../../../config/load.ts';
 import { sinkContext } from '../../../daemon/open-sink.ts';
-import { within } from '../../../deadline.ts';
-import { WaybillError } from '../../../errors.ts';
+import { within } from '../../../time/deadline.ts';
+import { WaybillError } from '../../../errors/errors.ts';
 import { ElasticClient, understood } from '../../../sink/elasticsearch/client.ts';
 import { authenticate } from '../../../sink/elasticsearch/identify.ts';
 import { patternOf, type ElasticsearchSettings } from '../../../sink/elasticsearch/settings.ts';

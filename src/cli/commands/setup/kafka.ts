@@ -2,11 +2,11 @@
  * `waybill setup kafka`: creates the progress topic, and prints the commands of an administrator.
  */
 import { addAbortListener } from 'node:events';
-import { systemClock } from '../../../clock.ts';
+import { systemClock } from '../../../time/clock.ts';
 import { loadConfig } from '../../../config/load.ts';
 import { sinkContext } from '../../../daemon/open-sink.ts';
-import { within } from '../../../deadline.ts';
-import type { WaybillError } from '../../../errors.ts';
+import { within } from '../../../time/deadline.ts';
+import type { WaybillError } from '../../../errors/errors.ts';
 import type { SinkContext } from '../../../sink/define.ts';
 import { KafkaJsClient } from '../../../sink/kafka/kafkajs.ts';
 import { progressConfig, progressTopicOf, type KafkaSettings } from '../../../sink/kafka/settings.ts';

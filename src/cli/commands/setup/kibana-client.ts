@@ -2,13 +2,13 @@
  * Requests to Kibana's public API for saved objects and detection rules (Kibana API reference, "Saved objects" and "Security Detections
  * API"). A repeated request changes nothing more, so requests to an unavailable Kibana are repeated: it needs a minute or more to start.
  */
-import { WaybillError } from '../../../errors.ts';
+import { WaybillError } from '../../../errors/errors.ts';
 import type { Connection } from '../../../connect/connection.ts';
 import type { Clock } from '../../../model/time.ts';
-import { membersOf, objectIn } from '../../../json-object.ts';
+import { membersOf, objectIn } from '../../../record/json-object.ts';
 import { durationText } from '../../../settings/units.ts';
-import { quote } from '../../../quote.ts';
-import { version } from '../../../version.ts';
+import { quote } from '../../../errors/quote.ts';
+import { version } from '../../../disk/version.ts';
 
 /** A file to import. */
 export interface Import {

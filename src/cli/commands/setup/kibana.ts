@@ -2,12 +2,12 @@
  * `waybill setup kibana`: imports the data views, dashboards and detection rules of `content/kibana` into a space, and enables rules.
  */
 import { readFileSync } from 'node:fs';
-import { systemClock } from '../../../clock.ts';
+import { systemClock } from '../../../time/clock.ts';
 import { loadConfig, type SinkConfig } from '../../../config/load.ts';
 import { Connection } from '../../../connect/connection.ts';
 import { sinkContext } from '../../../daemon/open-sink.ts';
-import { WaybillError, messageOf } from '../../../errors.ts';
-import { packageFile } from '../../../files.ts';
+import { WaybillError, messageOf } from '../../../errors/errors.ts';
+import { packageFile } from '../../../disk/files.ts';
 import { ledgerDataset } from '../../../model/event.ts';
 import type { Clock } from '../../../model/time.ts';
 import { authorizationOf, patternOf, type ElasticsearchSettings } from '../../../sink/elasticsearch/settings.ts';

@@ -1,6 +1,6 @@
 /** The sink that `waybill setup` prepares. */
 import type { Config, SinkConfig } from '../../../config/load.ts';
-import { WaybillError } from '../../../errors.ts';
+import { WaybillError } from '../../../errors/errors.ts';
 import { byId } from '../../not-found.ts';
 
 /** @throws WaybillError `usage` when the configuration has no such sink of this type */

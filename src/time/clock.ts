@@ -2,7 +2,7 @@
  * The system clock and randomness. The daemon passes them to every component that takes a `Clock` or a `Random`; the simulation passes
  * its own.
  */
-import type { Clock, Random } from './model/time.ts';
+import type { Clock, Random } from '../model/time.ts';
 
 /** The maximum delay of a Node timer; longer sleeps use several. */
 const timerMax = 2_147_483_647;

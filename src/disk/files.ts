@@ -1,10 +1,10 @@
 /**
  * Where the files of the program are. The sources and the build have the same folders, `src` in a checkout and `dist` in the package. The
- * build keeps this module directly in `dist`, so that other modules may be in any file there; they must not use `import.meta.url` for a path.
+ * build keeps this module in a folder of `dist`, so that other modules may be in any file there; they must not use `import.meta.url` for a path.
  */
 import { extname } from 'node:path';
 
-const code = new URL('./', import.meta.url);
+const code = new URL('../', import.meta.url);
 
 /** A file of the package, such as `docs/operations.md`. */
 export function packageFile(path: string): URL {

@@ -1,7 +1,7 @@
 /** Limits for waits: a call that never returns must not block its caller. */
 import { addAbortListener } from 'node:events';
-import { WaybillError } from './errors.ts';
-import type { Clock } from './model/time.ts';
+import { WaybillError } from '../errors/errors.ts';
+import type { Clock } from '../model/time.ts';
 
 /** The reason of a timer that ends early. One shared error: creating one records a stack each time. */
 export const ended = new WaybillError('aborted', 'the wait ended early');
