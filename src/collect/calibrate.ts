@@ -168,7 +168,9 @@ async function firstPageOf(first: Begin, one: Begin, hasMore: boolean, beginOfZe
   const zero = await beginOfZero();
   // While the first records arrive, an empty page 0 is as empty as the first page was.
   if (isSame(zero, first) && (zero.length > 0 || typeof one === 'string')) return isSame(one, zero) ? undefined : 0;
-  return isSame(one, zero) || zero.length === 0 || typeof zero === 'string' ? 1 : 0;
+  if (typeof zero === 'string') return 1;
+  if (isSame(one, zero)) return hasMore ? 1 : undefined;
+  return zero.length === 0 ? 1 : 0;
 }
 
 /** True if two page sizes give different totals twice. While records arrive or a replica lags, a size does not repeat its total. */

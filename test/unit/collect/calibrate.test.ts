@@ -99,6 +99,14 @@ test('two records that become four between the requests, in the order of arrival
   expect(await calibrate(source, 'auto', never)).toMatchObject({ firstPage: 0 });
 });
 
+test('the first record arrives after the first answer, and the last page is repeated: page 1 and page 0 show the same', async () => {
+  const source = sourceOf({ firstPage: 0, pastEnd: 'last' }, 0);
+  source.before = (_request, count) => {
+    if (count === 2) source.add(1, base, 0);
+  };
+  expect(await calibrate(source, 'auto', never)).toMatchObject({ firstPage: undefined, preliminary: true });
+});
+
 test.each([0, 1, 2])('%i records do not show the first page: it has no number, and calibration is repeated soon', async (records) => {
   const found = await calibrate(sourceOf({ pastEnd: 'last' }, records), 'auto', never);
   expect(found).toEqual({ firstPage: undefined, pageSize: 1000, total: records, dated: true, preliminary: true });
