@@ -17,7 +17,7 @@ const importsOfOneSink = {
 };
 const rows = [
   // Imported by all other folders.
-  ['model/', ['model/', 'record/read.ts', 'record/walk.ts']],
+  ['model/', ['model/']],
   ['errors/', ['errors/']],
   ['time/', [...ground, 'node']],
   // An exclusive transaction is the lock that the operating system releases with the process.

@@ -1,4 +1,4 @@
-/** The settings of the admin server and of the log. */
+/** The settings of the admin server. */
 import { z } from 'zod';
 import { listenAddress, oneOrMany, path, secret } from '../settings/values.ts';
 
@@ -22,18 +22,3 @@ export const adminSettings = z
   })
   .prefault({})
   .describe('Admin server: probes, metrics, status and reports');
-
-const level = z.enum(['debug', 'info', 'warn', 'error']);
-
-/** `log` */
-export const logSettings = z
-  .strictObject({
-    level: level.default('info').describe('Minimum level; overridden by LOG_LEVEL'),
-    format: z
-      .enum(['json', 'pretty', 'ecs'])
-      .optional()
-      .describe('`json`, `ecs` (JSON with ECS field names) or `pretty` (for terminals); default `pretty` on a terminal, else `json`'),
-    levels: z.record(z.string().min(1), level).default({}).describe('Minimum level by component, e.g. `sink/kafka: debug`'),
-  })
-  .prefault({})
-  .describe('Log, written to standard error');

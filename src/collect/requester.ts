@@ -11,8 +11,7 @@ import type { Page, PageRequest, ServerClock, Source } from '../model/source.ts'
 import { noTracer } from '../model/telemetry.ts';
 import type { Log, Span, Tracer } from '../model/telemetry.ts';
 import type { Clock, Micros, Random } from '../model/time.ts';
-import type { RecordFields } from '../record/read.ts';
-import type { Notes } from '../record/walk.ts';
+import type { Notes, RecordFields } from '../model/record.ts';
 import type { Handoff } from './handoff.ts';
 import { firstGranted, sizesAbove, usualSize } from './page-size.ts';
 import type { Paging } from './page-size.ts';

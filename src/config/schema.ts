@@ -7,11 +7,11 @@ import { deliverSettings } from '../deliver/settings.ts';
 import { cefSettings, originalSettings } from '../encode/settings.ts';
 import { journalSettings } from '../journal/settings.ts';
 import { mappingSettings, observerSettings, privacySettings, whereSettings } from '../normalize/settings.ts';
-import { adminSettings, logSettings } from '../admin/settings.ts';
+import { adminSettings } from '../admin/settings.ts';
 import type { SinkDefinition } from '../sink/define.ts';
 import { proxySettings, trustSettings } from '../connect/settings.ts';
 import { sourceSettings } from '../source/settings.ts';
-import { telemetrySettings } from '../telemetry/settings.ts';
+import { logSettings, telemetrySettings } from '../telemetry/settings.ts';
 import { duration, facts, line, path } from '../settings/values.ts';
 
 facts.add(privacySettings.shape.key, { secret: true, expects: 'text of at least 16 characters' });

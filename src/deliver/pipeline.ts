@@ -3,7 +3,8 @@ import type { Entry } from '../model/journal.ts';
 import type { Message } from '../model/sink.ts';
 import type { Micros } from '../model/time.ts';
 import type { EcsEvent, Encode, Normalize, NormalizeLedger } from '../record/event.ts';
-import { type RecordFields, readRecord } from '../record/read.ts';
+import type { RecordFields } from '../model/record.ts';
+import { readRecord } from '../record/read.ts';
 import type { Put } from './batch-space.ts';
 
 export interface PipelineParts {

@@ -4,7 +4,7 @@
  */
 import { type EcsDocument, firstConstant } from '../record/document.ts';
 import { ecsNumbers, ecsTable, type EcsPath } from '../record/ecs.ts';
-import type { RecordFields } from '../record/read.ts';
+import type { RecordFields } from '../model/record.ts';
 import { copyBytes, slack, viewOf } from './copy-bytes.ts';
 import { roomFor } from './reused-memory.ts';
 

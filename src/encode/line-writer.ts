@@ -5,7 +5,7 @@
 import { firstConstant, type EcsDocument } from '../record/document.ts';
 import { ecsNumbers, type EcsPath } from '../record/ecs.ts';
 import type { EcsObserver } from '../record/event.ts';
-import type { RecordFields } from '../record/read.ts';
+import type { RecordFields } from '../model/record.ts';
 import { kinds } from '../record/walk.ts';
 import { copyBytes, slack, viewOf } from './copy-bytes.ts';
 import { roomFor } from './reused-memory.ts';

@@ -2,7 +2,7 @@
 import type { Entry, Limit } from '../model/journal.ts';
 import type { Micros } from '../model/time.ts';
 import { readRecord } from '../record/read.ts';
-import type { Notes } from '../record/walk.ts';
+import type { Notes } from '../model/record.ts';
 import { flagLate, flagNoTime, kindLedger, ledgerUid } from './segment.ts';
 import type { SegmentContent } from './segment.ts';
 

@@ -1,8 +1,7 @@
 /** The boundary to the journal: what src/collect and src/deliver may call. */
 import type { Backfill, GapPart, Suspension, LedgerWindow, Position, Remark, SourceProgress, WindowStep, Window } from './ledger.ts';
-import type { AuditRecord } from './record.ts';
+import type { AuditRecord, Notes } from './record.ts';
 import type { Rejection, ResumePosition, SinkLoss } from './sink.ts';
-import type { Notes } from '../record/walk.ts';
 import type { Micros } from './time.ts';
 
 /** A record on its way from the collector to the journal. */

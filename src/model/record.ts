@@ -1,5 +1,5 @@
 /** An audit record exactly as received. */
-import type { Micros } from './time.ts';
+import type { Micros, Timestamp } from './time.ts';
 
 /**
  * A JSON value as `record/json.ts` parses it. A number that is not a safe integer keeps its digits
@@ -10,6 +10,55 @@ export type JsonValue = string | number | boolean | null | RawNumber | readonly 
 
 export interface RawNumber {
   readonly rawJSON: string;
+}
+
+/** Where the fields of a record lie, in memory that many records share. Places count from the first byte of the record. */
+export interface Notes {
+  /** False also for an object that is nested too deep: such a record is identified by its text. */
+  readonly isObject: boolean;
+  readonly numbers: Int32Array;
+  /** Where the columns of the first field begin. */
+  readonly columns: number;
+  /** From `marks` to `end`: the bytes that JSON would escape if the record were inside a string. */
+  readonly marks: number;
+  readonly end: number;
+}
+
+/** A record that was read. A field is named by its number: `fieldNumbers` of `record/fields.ts`. */
+export interface RecordFields {
+  /** The record byte for byte. */
+  readonly received: Uint8Array;
+  /** The record as valid UTF-8, one JSON value. */
+  readonly bytes: Buffer;
+  readonly notes: Notes;
+  /** False also for an object that is nested too deep: such a record is identified by its text. */
+  readonly isObject: boolean;
+  /** `logTimestamp`; undefined when there is none that can be read. */
+  readonly timestamp: Timestamp | undefined;
+  /** `logTimestamp`, by which a window owns the record. */
+  readonly time: Micros | undefined;
+  /** How the value of a field is written: one of `kinds` of `record/walk.ts`. */
+  kind(field: number): number;
+  /** The first byte of a field's value, within the quotation marks of a string. */
+  from(field: number): number;
+  /** The byte after the last of a field's value, within the quotation marks of a string. */
+  to(field: number): number;
+  /** True for a field that is missing, null, or a string of nothing but white space. */
+  isAbsent(field: number): boolean;
+  /**
+   * True for an integer, and for a text that JSON writes with the very bytes of the record. False for
+   * a text that may be blank.
+   */
+  isJsonText(field: number): boolean;
+  /**
+   * A field as text: a string as it is (a lone surrogate becomes U+FFFD), a number or a boolean as its
+   * JSON text. Undefined for what is absent, for objects and for arrays.
+   */
+  text(field: number): string | undefined;
+  /** A field as `parseRecord` reads it; null when it is missing. */
+  value(field: number): JsonValue;
+  /** The complete record as `parseRecord` reads it. */
+  tree(): JsonValue;
 }
 
 /** A record with the facts that the journal stores with it. */

@@ -1,5 +1,5 @@
 /** The boundary to the polled service: queries, pages, and its clock. */
-import type { RecordFields } from '../record/read.ts';
+import type { RecordFields } from './record.ts';
 import type { Micros } from './time.ts';
 
 /** The bounds of a query, exactly as sent (specification 4.6), e.g. `2026-11-20T02:00:00.00`. */

@@ -5,7 +5,7 @@
 import type { EcsDocument } from '../record/document.ts';
 import { ecsNumbers as ecs, type EcsPath } from '../record/ecs.ts';
 import { fieldNumbers } from '../record/fields.ts';
-import type { RecordFields } from '../record/read.ts';
+import type { RecordFields } from '../model/record.ts';
 import { canonicalIp } from './ip.ts';
 import { emailParts, fileExtension, fullName, macAddress, position } from './values.ts';
 

@@ -3,7 +3,7 @@
  * received, before privacy. Values are compared exactly, as text; an absent field never matches.
  */
 import { type FieldPath, fieldPaths } from '../record/fields.ts';
-import type { RecordFields } from '../record/read.ts';
+import type { RecordFields } from '../model/record.ts';
 
 /**
  * Matches if every named field has one of its values, `not` does not match, and one of `any`

@@ -5,11 +5,11 @@
  */
 import { createHmac } from 'node:crypto';
 import { WaybillError } from '../errors/errors.ts';
-import type { JsonValue } from '../model/record.ts';
+import type { JsonValue, RecordFields } from '../model/record.ts';
 import type { FieldPath } from '../record/fields.ts';
 import { masked } from '../record/document.ts';
 import { isAbsent, objectOf, textOf } from '../record/json.ts';
-import { type RecordFields, readText } from '../record/read.ts';
+import { readText } from '../record/read.ts';
 
 export type PrivacyAction = 'drop' | 'mask' | 'pseudonymize';
 

@@ -1,6 +1,6 @@
 /** The tags for what is unexpected in a record: docs/formats.md, "Unexpected records". */
 import { fieldNumbers, fieldPaths } from '../record/fields.ts';
-import type { RecordFields } from '../record/read.ts';
+import type { RecordFields } from '../model/record.ts';
 import { kinds } from '../record/walk.ts';
 
 const { logId, logTimestamp, userNetwork } = fieldNumbers;

@@ -5,7 +5,7 @@
 import { hash } from 'node:crypto';
 import { ecsPaths, ecsTable } from './ecs.ts';
 import { fieldNumbers, fieldPaths } from './fields.ts';
-import type { RecordFields } from './read.ts';
+import type { RecordFields } from '../model/record.ts';
 
 /**
  * A text; the number of a field of the record, whose bytes are the value as JSON writes it; or, above

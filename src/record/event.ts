@@ -1,7 +1,7 @@
 /** A record after normalization: the ECS document that every format is encoded from. */
 import type { Micros } from '../model/time.ts';
 import type { EcsDocument } from './document.ts';
-import type { RecordFields } from './read.ts';
+import type { RecordFields } from '../model/record.ts';
 
 /** The source of an event as a receiver sees it. */
 export interface EcsObserver {

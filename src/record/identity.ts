@@ -4,10 +4,9 @@
  * run, every state directory and every order of arrival give the same identity.
  */
 import { hash } from 'node:crypto';
-import type { JsonValue } from '../model/record.ts';
+import type { JsonValue, RecordFields } from '../model/record.ts';
 import { fieldNumbers } from './fields.ts';
 import { isRawNumber, objectOf } from './json.ts';
-import type { RecordFields } from './read.ts';
 import { kinds } from './walk.ts';
 
 const { logId, logTimestamp, actionAttempted, result, resultReason } = fieldNumbers;

@@ -4,12 +4,12 @@
  * written.
  */
 import { isUtf8 } from 'node:buffer';
-import type { JsonValue } from '../model/record.ts';
-import type { Micros } from '../model/time.ts';
+import type { JsonValue, Notes, RecordFields } from '../model/record.ts';
+import type { Micros, Timestamp } from '../model/time.ts';
 import { fieldNumbers } from './fields.ts';
 import { exactText, isBlank, parseRecord } from './json.ts';
-import { parseTimestamp, type Timestamp } from './timestamp.ts';
-import { type Budget, columnsPerField, kinds, type Notes, Walk, type Walked } from './walk.ts';
+import { parseTimestamp } from './timestamp.ts';
+import { type Budget, columnsPerField, kinds, Walk, type Walked } from './walk.ts';
 
 /** Deeper nesting is rare; then `parseRecord` decides what the record is. */
 const usualDepth = 64;
@@ -28,7 +28,7 @@ for (const byte of [0xe1, 0xe2, 0xe3, 0xef]) visibleStart[byte] = 0;
  * @throws UnexpectedByte when the bytes are not JSON
  */
 export function readRecord(received: Uint8Array, notes?: Notes): RecordFields {
-  return notes ? new RecordFields(received, viewOf(received), notes) : recordOf(received, walk.over(received));
+  return notes ? new ReadRecord(received, viewOf(received), notes) : recordOf(received, walk.over(received));
 }
 
 /**
@@ -52,7 +52,7 @@ function fieldsOf(received: Uint8Array, bytes: Buffer, { notes, isObject, depth 
   const isRead = isObject && (depth <= usualDepth || typeof parseRecord(bytes.toString()) === 'object');
   const { numbers, columns, marks, end } = notes;
   if (!isRead) numbers.fill(0, columns, marks);
-  return new RecordFields(received, bytes, { isObject: isRead, numbers, columns, marks, end });
+  return new ReadRecord(received, bytes, { isObject: isRead, numbers, columns, marks, end });
 }
 
 /** The record of a text; a lone surrogate is read as U+FFFD. */
@@ -60,11 +60,8 @@ export function readText(text: string): RecordFields {
   return readRecord(Buffer.from(text));
 }
 
-/** A record that was read. A field is named by its number: `fieldNumbers`. */
-export class RecordFields {
-  /** The record byte for byte. */
+class ReadRecord implements RecordFields {
   readonly received: Uint8Array;
-  /** The record as valid UTF-8, one JSON value. */
   readonly bytes: Buffer;
   readonly notes: Notes;
   readonly #numbers: Int32Array;
@@ -81,37 +78,28 @@ export class RecordFields {
     this.#columns = notes.columns;
   }
 
-  /** False also for an object that is nested too deep: such a record is identified by its text. */
   get isObject(): boolean {
     return this.notes.isObject;
   }
 
-  /** How the value of a field is written: one of `kinds`. */
   kind(field: number): number {
     return this.#numbers[this.#columns + field * columnsPerField] ?? 0;
   }
 
-  /** The first byte of a field's value, within the quotation marks of a string. */
   from(field: number): number {
     return this.#numbers[this.#columns + field * columnsPerField + 1] ?? 0;
   }
 
-  /** The byte after the last of a field's value, within the quotation marks of a string. */
   to(field: number): number {
     return this.#numbers[this.#columns + field * columnsPerField + 2] ?? 0;
   }
 
-  /** True for a field that is missing, null, or a string of nothing but white space. */
   isAbsent(field: number): boolean {
     const kind = this.kind(field);
     if (this.#isVisible(field)) return false;
     return isString(kind) ? isBlank(this.#string(field)) : kind === kinds.absent;
   }
 
-  /**
-   * True for an integer, and for a text that JSON writes with the very bytes of the record. False for
-   * a text that may be blank.
-   */
   isJsonText(field: number): boolean {
     return this.kind(field) === kinds.integer || this.#isVisible(field);
   }
@@ -124,10 +112,6 @@ export class RecordFields {
     return visibleStart[this.bytes[from] ?? 0] === 1 && this.to(field) > from;
   }
 
-  /**
-   * A field as text: a string as it is (a lone surrogate becomes U+FFFD), a number or a boolean as its
-   * JSON text. Undefined for what is absent, for objects and for arrays.
-   */
   text(field: number): string | undefined {
     const kind = this.kind(field);
     if (kind === kinds.absent || kind === kinds.object || kind === kinds.array) return undefined;
@@ -141,19 +125,16 @@ export class RecordFields {
     return kind === kinds.number ? exactText(text) : text;
   }
 
-  /** A field as `parseRecord` reads it; null when it is missing. */
   value(field: number): JsonValue {
     const kind = this.kind(field);
     if (kind === kinds.absent) return null;
     return isString(kind) ? this.#string(field) : parseRecord(this.bytes.toString('utf8', this.from(field), this.to(field)));
   }
 
-  /** The complete record as `parseRecord` reads it. */
   tree(): JsonValue {
     return parseRecord(this.bytes.toString());
   }
 
-  /** `logTimestamp`; undefined when there is none that can be read. */
   get timestamp(): Timestamp | undefined {
     if (this.#timestamp === 'unread') {
       const field = fieldNumbers.logTimestamp;
@@ -162,7 +143,6 @@ export class RecordFields {
     return this.#timestamp;
   }
 
-  /** `logTimestamp`, by which a window owns the record. */
   get time(): Micros | undefined {
     return this.timestamp?.us;
   }

@@ -3,11 +3,10 @@
  * number of fraction digits (specification 2.7), and `new Date(text)` would take it for local time.
  * The same reading gives the window that owns a record, its identity and `@timestamp`.
  */
-import type { Micros } from '../model/time.ts';
+import type { Micros, Timestamp } from '../model/time.ts';
 
-/** A time that was read. Its texts are built only where they are used. */
-export class Timestamp {
-  /** Microseconds since 1970; smaller fractions are truncated. */
+/** Builds its texts only where they are used. */
+class ScannedTimestamp implements Timestamp {
   readonly us: Micros;
   readonly #text: string;
   readonly #scan: Scan;
@@ -18,26 +17,18 @@ export class Timestamp {
     this.#scan = scan;
   }
 
-  /** Milliseconds since 1970; smaller fractions are truncated. */
   get ms(): number {
     return Math.floor(this.us / 1000);
   }
 
-  /** RFC 3339 in UTC with `Z` and a fraction of 3 to 9 digits: `@timestamp`. */
   get iso(): string {
     return this.#scan.leap ? `${this.#seconds.slice(0, 17)}59.999999Z` : `${this.#seconds}${isoFraction(this.#digits)}Z`;
   }
 
-  /**
-   * In UTC with all digits but no trailing zeros in the fraction, and no `Z`: a part of the record's
-   * identity. The digits of a leap second stay, although it counts as the last microsecond of its
-   * minute.
-   */
   get identity(): string {
     return identityOf(this.#scan.leap ? `${this.#seconds.slice(0, 17)}60` : this.#seconds, this.#digits);
   }
 
-  /** The length of `identity` if the text begins with it, as nearly every text does. */
   get identityLength(): number | undefined {
     const { leap, shifted, fractionEnd } = this.#scan;
     if (leap || shifted) return undefined;
@@ -69,7 +60,7 @@ export const microsEnd: Micros = 8_993_721_600_000_000;
  */
 export function parseTimestamp(text: string): Timestamp | undefined {
   const found = scan(text);
-  return found && new Timestamp(text, found);
+  return found && new ScannedTimestamp(text, found);
 }
 
 /** RFC 3339 in UTC with milliseconds and `Z`, for times of receipt. `Date` must be able to represent the time. */

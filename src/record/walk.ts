@@ -3,6 +3,7 @@
  * notes where the value of each known field lies. It decodes nothing and builds no value: collect
  * needs only identity and time, and parsing all fields would be most of its work.
  */
+import type { Notes } from '../model/record.ts';
 import { fieldNumbers, fieldPaths } from './fields.ts';
 
 /** How the value of a field is written. */
@@ -58,18 +59,6 @@ export interface Walked {
   readonly depth: number;
   /** False when a string holds bytes above 0x7f: they may be invalid UTF-8. */
   readonly isAscii: boolean;
-}
-
-/** The notes of a walk, in memory that many records share. Places count from the first byte of the record. */
-export interface Notes {
-  /** False also for an object that is nested too deep: such a record is identified by its text. */
-  readonly isObject: boolean;
-  readonly numbers: Int32Array;
-  /** Where the columns of the first field begin. */
-  readonly columns: number;
-  /** From `marks` to `end`: the bytes that JSON would escape if the record were inside a string. */
-  readonly marks: number;
-  readonly end: number;
 }
 
 const quotation = 0x22;

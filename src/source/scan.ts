@@ -10,7 +10,7 @@
  * mark at the start is skipped).
  */
 import { readItem } from '../record/read.ts';
-import type { RecordFields } from '../record/read.ts';
+import type { RecordFields } from '../model/record.ts';
 import { TooManyValues, UnexpectedByte } from '../record/walk.ts';
 import type { Budget } from '../record/walk.ts';
 import { WaybillError } from '../errors/errors.ts';

@@ -1,6 +1,21 @@
-/** The settings of OpenTelemetry. */
+/** The settings of the log and of OpenTelemetry. */
 import { z } from 'zod';
 import { otlpUrl } from '../settings/values.ts';
+
+const level = z.enum(['debug', 'info', 'warn', 'error']);
+
+/** `log` */
+export const logSettings = z
+  .strictObject({
+    level: level.default('info').describe('Minimum level; overridden by LOG_LEVEL'),
+    format: z
+      .enum(['json', 'pretty', 'ecs'])
+      .optional()
+      .describe('`json`, `ecs` (JSON with ECS field names) or `pretty` (for terminals); default `pretty` on a terminal, else `json`'),
+    levels: z.record(z.string().min(1), level).default({}).describe('Minimum level by component, e.g. `sink/kafka: debug`'),
+  })
+  .prefault({})
+  .describe('Log, written to standard error');
 
 /** `telemetry` */
 export const telemetrySettings = z

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { CollectedRecord } from '../../src/model/journal.ts';
-import type { RecordFields } from '../../src/record/read.ts';
+import type { RecordFields } from '../../src/model/record.ts';
 import type { Micros } from '../../src/model/time.ts';
 
 export const second = 1_000_000;
