@@ -10,9 +10,13 @@ import type { ResumePoint, Sink } from '../model/sink.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Clock } from '../model/time.ts';
 
-/** A row of the table of guarantees (docs/guarantees.md). */
-export interface Guarantee {
-  readonly delivery: 'exactly once' | 'at least once' | 'at most once' | 'best effort';
+/** A row of the table of guarantees (README, docs/guarantees.md). */
+export interface Guarantee<Settings = unknown> {
+  /** The settings of a sink that has this row, in Markdown. Undefined: the type has only this row. */
+  readonly settings?: string;
+  /** Default: true. */
+  applies?(settings: Settings): boolean;
+  readonly delivery: `${'exactly once' | 'at least once' | 'at most once' | 'best effort'}${string}`;
   readonly duplicates: string;
   readonly losses: string;
 }
@@ -88,7 +92,8 @@ export interface SinkDefinition<Schema extends z.ZodObject = z.ZodObject> {
   destination(config: z.output<Schema>): string;
   /** The ECS `data_stream` of the events of a source, if this sink determines it. */
   dataStream?(config: z.output<Schema>, source: string): { readonly dataset: string; readonly namespace: string };
-  guarantee(config: z.output<Schema>): Guarantee;
+  /** The first row that applies to a configuration is its guarantee. */
+  readonly guarantees: readonly Guarantee<z.output<Schema>>[];
   /** Findings from the settings alone, without a connection; also for `check --offline`. */
   checkSettings?(config: z.output<Schema>, id: string): readonly Finding[];
   check(config: z.output<Schema>, context: SinkContext, signal: AbortSignal): Promise<readonly Finding[]>;
@@ -105,4 +110,14 @@ interface SinkParts<Schema extends z.ZodObject> extends Omit<SinkDefinition<Sche
 export function defineSink<Schema extends z.ZodObject>(type: string, parts: SinkParts<Schema>): SinkDefinition<Schema> {
   const { formats, defaultFormat, ...others } = parts;
   return { type, ...others, formats: acceptedFormats(formats, defaultFormat) };
+}
+
+/** The guarantee that a sink has with its settings. */
+export function guaranteeOf(
+  { type, guarantees }: Pick<SinkDefinition, 'type' | 'guarantees'>,
+  settings: Readonly<Record<string, unknown>>,
+): Guarantee {
+  const found = guarantees.find((guarantee) => guarantee.applies?.(settings) ?? true);
+  if (!found) throw new Error(`sink type "${type}" has no guarantee for its settings`);
+  return found;
 }

@@ -17,11 +17,13 @@ export const stdout = defineSink('stdout', {
   resolvable: () => false,
   deadline: 30_000,
   destination: () => 'stdout',
-  guarantee: () => ({
-    delivery: 'at least once',
-    duplicates: 'one batch after a crash, or if the reader stops for 30 s',
-    losses: 'what the reader of the pipe loses',
-  }),
+  guarantees: [
+    {
+      delivery: 'at least once',
+      duplicates: 'one batch after a crash, or if the reader stops for 30 s',
+      losses: 'what the reader of the pipe loses',
+    },
+  ],
   check: async () => [{ level: 'ok', message: 'standard output is open; a reader cannot be detected' }],
   open: async (_config, { id }) => {
     const stream = process.stdout;

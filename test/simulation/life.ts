@@ -285,7 +285,7 @@ const definitionOf = (type: string, resolvable: boolean) =>
     resolvable: () => resolvable,
     deadline: 30_000,
     destination: () => 'a model',
-    guarantee: () => ({ delivery: 'at least once', duplicates: '', losses: '' }),
+    guarantees: [{ delivery: 'at least once', duplicates: '', losses: '' }],
     check: () => Promise.resolve([]),
     open: () => Promise.reject(new Error('opened without a receiver')),
   });

@@ -26,7 +26,7 @@ export const archive = defineSink('archive', {
   takesOnce: true,
   deadline: 120_000,
   destination: (settings) => (settings.s3 === undefined ? resolve(placeOf(settings)) : placeOf(settings)),
-  guarantee: () => ({ delivery: 'exactly once', duplicates: '0', losses: '0' }),
+  guarantees: [{ delivery: 'exactly once, in a signed log that a third party can verify', duplicates: '0', losses: '0' }],
   async check(settings, context, signal) {
     const stamps = settings.timestamp ? await authorityFindings(settings.timestamp, context, signal) : [];
     return [...(await placeFindings(settings, context, signal)), ...stamps];

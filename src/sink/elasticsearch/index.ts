@@ -5,6 +5,8 @@
 import { defineSink } from '../define.ts';
 import { dataStreamOf, elasticsearchSettings } from './settings.ts';
 
+const losses = '0 with index.translog.durability: request';
+
 export const elasticsearch = defineSink('elasticsearch', {
   summary: 'Elasticsearch 8 or 9, a data stream or time-named indices',
   config: elasticsearchSettings,
@@ -14,14 +16,16 @@ export const elasticsearch = defineSink('elasticsearch', {
   deadline: 30_000,
   destination: ({ index, dataset, namespace }) => (index === undefined ? `data stream logs-${dataset}-${namespace}` : `index ${index}`),
   dataStream: dataStreamOf,
-  guarantee: ({ index }) =>
-    index === undefined
-      ? {
-          delivery: 'exactly once',
-          duplicates: '0; one batch at a rollover without the right to read, or if a lost request arrives after the lookup',
-          losses: '0 with index.translog.durability: request',
-        }
-      : { delivery: 'exactly once', duplicates: '0', losses: '0 with index.translog.durability: request' },
+  guarantees: [
+    {
+      settings: 'data stream',
+      applies: ({ index }) => index === undefined,
+      delivery: 'exactly once, by uid and lookup',
+      duplicates: '0; one batch at a rollover without the right to read, or if a lost request arrives after the lookup',
+      losses,
+    },
+    { settings: 'time-named `index`', delivery: 'exactly once, by uid', duplicates: '0', losses },
+  ],
   check: async (settings, context, signal) => (await import('./check.ts')).check(settings, context, signal),
   open: async (settings, context, kept, signal) => (await import('./sink.ts')).ElasticsearchSink.open(settings, context, kept, signal),
 });

@@ -34,13 +34,15 @@ export const file = defineSink('file', {
   keepsPosition: () => true,
   deadline: 60_000,
   destination: ({ path }) => resolve(path),
-  guarantee: () => ({
-    delivery: 'exactly once',
-    duplicates:
-      '0; if another program rotates the file between the start of a batch and the restart after a kill: one batch, ' +
-      'after a power failure up to 10,000 entries',
-    losses: '0',
-  }),
+  guarantees: [
+    {
+      delivery: 'exactly once',
+      duplicates:
+        '0; if another program rotates the file between the start of a batch and the restart after a kill: one batch, ' +
+        'after a power failure up to 10,000 entries',
+      losses: '0',
+    },
+  ],
   async check({ path, rotate, compression }, { id }) {
     const setting = `sinks.${id}.path`;
     const message = (what: string, cause: unknown): string => `cannot ${what} "${path}" (${setting}): ${messageOf(cause)}`;

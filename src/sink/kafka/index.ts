@@ -1,6 +1,8 @@
 /** The definition of the sink `kafka`; KafkaSink (sink.ts) sends. */
-import { defineSink, type Guarantee } from '../define.ts';
-import { kafkaSettings, sendDeadlineMs, type KafkaSettings } from './settings.ts';
+import { defineSink } from '../define.ts';
+import { kafkaSettings, sendDeadlineMs } from './settings.ts';
+
+const losses = '0 with acks -1 (always) and min.insync.replicas of 2 or more';
 
 export const kafka = defineSink('kafka', {
   summary: 'a Kafka topic, with or without transactions',
@@ -13,13 +15,16 @@ export const kafka = defineSink('kafka', {
   deadline: sendDeadlineMs,
   // Brokers are moved and renamed; the topic identifies the destination.
   destination: ({ topic }) => topic,
-  guarantee,
+  guarantees: [
+    {
+      settings: '`exactlyOnce: true`',
+      applies: ({ exactlyOnce }) => exactlyOnce,
+      delivery: 'exactly once for consumers with isolation.level=read_committed',
+      duplicates: '0',
+      losses,
+    },
+    { settings: '`exactlyOnce: false`', delivery: 'at least once', duplicates: 'one batch per failure', losses },
+  ],
   check: async (settings, context, signal) => (await import('./check.ts')).checkKafka(settings, context, signal),
   open: async (settings, context, kept, signal) => (await import('./sink.ts')).KafkaSink.open(settings, context, kept, signal),
 });
-
-function guarantee({ exactlyOnce }: KafkaSettings): Guarantee {
-  const losses = '0 with acks -1 and min.insync.replicas of 2 or more';
-  if (exactlyOnce) return { delivery: 'exactly once', duplicates: '0 for consumers that read committed', losses };
-  return { delivery: 'at least once', duplicates: 'one batch per failure', losses };
-}

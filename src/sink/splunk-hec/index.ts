@@ -28,18 +28,21 @@ export const splunkHec = defineSink('splunk-hec', {
   deadline: 600_000,
   // The address may change without a change of the destination.
   destination: ({ index }) => (index === undefined ? "the token's index" : `index ${index}`),
-  guarantee: ({ indexerAcknowledgement }) =>
-    indexerAcknowledgement
-      ? {
-          delivery: 'at least once',
-          duplicates: 'one batch per crash, timeout or rejected event',
-          losses: '0 after the acknowledgement',
-        }
-      : {
-          delivery: 'at least once',
-          duplicates: 'one batch per failure',
-          losses: 'events that Splunk loses after status 200, which confirms only its input queue',
-        },
+  guarantees: [
+    {
+      settings: '`indexerAcknowledgement: true`',
+      applies: ({ indexerAcknowledgement }) => indexerAcknowledgement,
+      delivery: 'at least once',
+      duplicates: 'one batch per crash, timeout or rejected event',
+      losses: '0 after the acknowledgement',
+    },
+    {
+      settings: '`indexerAcknowledgement: false`',
+      delivery: 'at least once, to the input queue',
+      duplicates: 'one batch per failure',
+      losses: 'events that Splunk loses after status 200, which confirms only its input queue',
+    },
+  ],
   check: async (settings, context, signal) => (await import('./check.ts')).checkCollector(settings, context, signal),
   open: (settings, context, _kept, signal) => SplunkHecSink.open(settings, context, signal),
 });

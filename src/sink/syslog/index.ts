@@ -7,8 +7,41 @@ import { defineSink, error, ok, warning, type Finding, type Guarantee, type Sink
 import { DatagramSink } from './datagram.ts';
 import { headerBytes } from './message.ts';
 import { RelpSink } from './relp.ts';
-import { frameBytes, headerOf, partsOf, syslogSettings, type Scheme, type SyslogSettings } from './settings.ts';
+import { frameBytes, headerOf, partsOf, syslogSettings, type SyslogSettings } from './settings.ts';
 import { checkStream, StreamSink } from './stream.ts';
+
+const guarantees: readonly Guarantee<SyslogSettings>[] = [
+  {
+    settings: '`relp://`, `relp+tls://`',
+    applies: ({ address }) => partsOf(address).scheme.startsWith('relp'),
+    delivery: 'at least once',
+    duplicates: 'one batch per reconnect',
+    losses: '0 up to the receiver; its queue must be on disk',
+  },
+  {
+    settings: '`udp://`',
+    applies: ({ address }) => partsOf(address).scheme === 'udp',
+    delivery: 'at most once',
+    duplicates: 'one batch after a crash',
+    losses: 'unknown: UDP has no acknowledgement',
+  },
+  {
+    settings: '`tcp://`, `tls://`, `confirm: close`',
+    applies: ({ confirm }) => confirm === 'close',
+    delivery: 'at least once',
+    duplicates: 'one batch (a connection)',
+    // Measured by test/servers/syslog-proxies.test.ts; docs/guarantees.md, "Syslog".
+    losses:
+      '0 if the receiver reads to the end; through a proxy, a race remains: 0 of 23,970 records, while the receiver behind it died 24 times',
+  },
+  {
+    settings: '`tcp://`, `tls://`, `confirm: none`',
+    applies: ({ confirm }) => confirm === 'none',
+    delivery: 'best effort',
+    duplicates: 'one batch',
+    losses: 'what is in buffers and on the wire: 240 KB to 4 MB per broken connection',
+  },
+];
 
 export const syslog = defineSink('syslog', {
   summary: 'a syslog receiver, by UDP, TCP, TLS or RELP',
@@ -21,7 +54,7 @@ export const syslog = defineSink('syslog', {
   messageBytes: (settings) => payloadLimitOf(settings),
   // A receiver has only one destination; its host may change.
   destination: () => 'syslog',
-  guarantee: ({ address, confirm }) => guarantees(partsOf(address).scheme, confirm),
+  guarantees,
   checkSettings: (settings, id) => checkSettings(settings, id),
   check: (settings, context, signal) => check(settings, context, signal),
   async open(settings, context, _kept, signal) {
@@ -36,27 +69,6 @@ export const syslog = defineSink('syslog', {
     }
   },
 });
-
-/** By test/servers/syslog-proxies.test.ts; docs/guarantees.md, "Syslog". */
-const measured = '0 of 23,970 records, while the receiver behind it died 24 times';
-
-function guarantees(scheme: Scheme, confirm: SyslogSettings['confirm']): Guarantee {
-  if (scheme === 'udp')
-    return { delivery: 'at most once', duplicates: 'one batch after a crash', losses: 'unknown: UDP has no acknowledgement' };
-  if (scheme === 'relp' || scheme === 'relp+tls')
-    return { delivery: 'at least once', duplicates: 'one batch per reconnect', losses: '0 up to the receiver; its queue must be on disk' };
-  if (confirm === 'none')
-    return {
-      delivery: 'best effort',
-      duplicates: 'one batch',
-      losses: 'what is in buffers and on the wire: 240 KB to 4 MB per broken connection',
-    };
-  return {
-    delivery: 'at least once',
-    duplicates: 'one batch (a connection)',
-    losses: `0 if the receiver reads to the end; through a proxy, a race remains: ${measured}`,
-  };
-}
 
 /** Bytes for the message, without header and frame. */
 function payloadLimitOf(settings: SyslogSettings): number {

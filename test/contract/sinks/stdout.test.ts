@@ -178,7 +178,7 @@ test('a reader that has gone fails every send, and does not end the process', as
 });
 
 test('the row in docs/guarantees.md states which messages may come twice', async () => {
-  expect(stdout.guarantee({})).toMatchObject({ delivery: 'at least once' });
+  expect(stdout.guarantees[0]).toMatchObject({ delivery: 'at least once' });
   expect(stdout.resolvable({})).toBe(false);
   await expect(stdout.open({}, contextOf('one'), new ModelKept(), never)).resolves.not.toHaveProperty('position');
 });

@@ -17,7 +17,7 @@ const never = new AbortController().signal;
 
 function sinkThat(check: (signal: AbortSignal) => Promise<readonly Finding[]>): SinkConfig {
   const definition = {
-    guarantee: () => ({ delivery: 'exactly once', duplicates: '0', losses: '0' }),
+    guarantees: [{ delivery: 'exactly once', duplicates: '0', losses: '0' }],
     check: (_settings: unknown, _context: unknown, signal: AbortSignal) => check(signal),
   };
   return { id: 'siem', type: 'model', format: 'ecs', settings: { nodes: 'https://es.example' }, definition } as unknown as SinkConfig;

@@ -1,46 +1,37 @@
-/** The tables of README and docs/guarantees.md, and what `waybill check` prints of each sink, say the same. */
-import { readFileSync } from 'node:fs';
+/** The tables of README and docs/guarantees.md are generated from the definitions of the sinks, which `waybill check` prints too. */
 import { expect, test } from 'vitest';
+import { guaranteeOf } from '../../../src/sink/define.ts';
 import { sinks } from '../../../src/sink/index.ts';
+import { expectPart } from '../../support/generated-part.ts';
 
-const read = (path: string): string => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
-const rowsOf = (document: string): string[] =>
-  document.slice(document.indexOf('| sink | guarantee |')).split('\n\n', 1)[0]?.split('\n').slice(2) ?? [];
-const plain = (text: string): string => text.replaceAll(/`|\[|\]\([^)]*\)/g, '').trim();
-const documented = rowsOf(read('docs/guarantees.md'));
-
-test('README has the table of docs/guarantees.md', () => {
-  expect(documented.length).toBeGreaterThan(10);
-  expect(rowsOf(read('README.md')).map(plain)).toEqual(documented.map(plain));
+test.each(['README.md', 'docs/guarantees.md'])('%s has a row for each guarantee of each sink', async (document) => {
+  const rows = sinks.flatMap(({ type, guarantees }) =>
+    guarantees.map(({ settings, delivery, duplicates, losses }) => {
+      const sink = settings === undefined ? `\`${type}\`` : `\`${type}\`, ${settings}`;
+      return `| ${[sink, delivery, duplicates, losses].join(' | ')} |\n`;
+    }),
+  );
+  // `npx vitest run test/unit/sink/guarantee-tables.test.ts --update` writes both.
+  await expectPart(
+    document,
+    'guarantees',
+    ['| sink | guarantee | duplicates at most | losses at most |\n|---|---|---|---|\n', ...rows].join(''),
+  );
 });
 
-/** Of each row: the sink, its settings, and the parts of the answer that the row has word for word. */
-const variants: [row: string, type: string, settings: object, same: ('duplicates' | 'losses')[]][] = [
-  ['elasticsearch, data stream', 'elasticsearch', {}, ['losses']],
-  ['elasticsearch, time-named index', 'elasticsearch', { index: 'dpas-{yyyy}' }, ['duplicates', 'losses']],
-  ['archive', 'archive', {}, ['duplicates', 'losses']],
-  ['file', 'file', {}, ['duplicates', 'losses']],
-  ['kafka', 'kafka', { exactlyOnce: true }, []],
-  ['kafka, exactlyOnce: false', 'kafka', { exactlyOnce: false }, ['duplicates']],
-  ['syslog, relp://, relp+tls://', 'syslog', { address: 'relp://h:1' }, ['duplicates', 'losses']],
-  ['syslog, tcp://, tls://, confirm: close', 'syslog', { address: 'tcp://h:1', confirm: 'close' }, ['duplicates']],
-  ['syslog, tcp://, tls://, confirm: none', 'syslog', { address: 'tls://h:1', confirm: 'none' }, ['duplicates', 'losses']],
-  ['syslog, udp://', 'syslog', { address: 'udp://h:1' }, ['duplicates']],
-  ['splunk-hec, indexerAcknowledgement: true', 'splunk-hec', { indexerAcknowledgement: true }, ['duplicates', 'losses']],
-  ['splunk-hec, indexerAcknowledgement: false', 'splunk-hec', { indexerAcknowledgement: false }, ['duplicates']],
-  ['stdout', 'stdout', {}, ['duplicates', 'losses']],
-];
-
-test('each row is that of one sink with its settings', () => {
-  expect(documented.map((row) => plain(row.split(' | ')[0]?.slice(1) ?? '')).toSorted()).toEqual(variants.map(([row]) => row).toSorted());
-});
-
-test.each(variants)('%s: the guarantee that check prints is that of its row', (name, type, settings, same) => {
-  const definition = sinks.find((each) => each.type === type);
-  const stated = (definition?.guarantee as ((settings: object) => Record<string, string>) | undefined)?.(settings) ?? {};
-  const row = documented.find((each) => plain(each.split(' | ')[0]?.slice(1) ?? '') === name) ?? '';
-  const [, delivery = '', duplicates, losses] = row.slice(2, -2).split(' | ').map(plain);
-  expect(delivery.startsWith(stated['delivery'] ?? 'none'), `${delivery} is "${stated['delivery'] ?? ''}"`).toBe(true);
-  const [shown, promised] = [{ duplicates, losses }, stated];
-  for (const part of same) expect(promised[part]).toBe(shown[part]);
+test.each([
+  ['elasticsearch', { index: undefined }, 'data stream'],
+  ['elasticsearch', { index: 'dpas-{yyyy}' }, 'time-named `index`'],
+  ['kafka', { exactlyOnce: true }, '`exactlyOnce: true`'],
+  ['kafka', { exactlyOnce: false }, '`exactlyOnce: false`'],
+  ['syslog', { address: 'relp+tls://h:1', confirm: 'close' }, '`relp://`, `relp+tls://`'],
+  ['syslog', { address: 'tcp://h:1', confirm: 'close' }, '`tcp://`, `tls://`, `confirm: close`'],
+  ['syslog', { address: 'tls://h:1', confirm: 'none' }, '`tcp://`, `tls://`, `confirm: none`'],
+  ['syslog', { address: 'udp://h:1', confirm: 'close' }, '`udp://`'],
+  ['splunk-hec', { indexerAcknowledgement: true }, '`indexerAcknowledgement: true`'],
+  ['splunk-hec', { indexerAcknowledgement: false }, '`indexerAcknowledgement: false`'],
+  ['stdout', {}, undefined],
+])('a sink %s with %o has the row of its settings', (name, settings, row) => {
+  const definition = sinks.find(({ type }) => type === name);
+  expect(definition && guaranteeOf(definition, settings).settings).toBe(row);
 });

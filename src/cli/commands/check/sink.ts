@@ -6,7 +6,7 @@ import type { SinkConfig } from '../../../config/load.ts';
 import type { Peer } from '../../../connect/trust.ts';
 import { within } from '../../../time/deadline.ts';
 import { WaybillError, messageOf } from '../../../errors/errors.ts';
-import type { Finding, SinkContext } from '../../../sink/define.ts';
+import { guaranteeOf, type Finding, type SinkContext } from '../../../sink/define.ts';
 import { endingLines } from './certificates.ts';
 import type { Line } from './state.ts';
 
@@ -24,7 +24,7 @@ export function settingLines({ id, definition, settings }: SinkConfig): Line[] {
  */
 export async function checkSink(sink: SinkConfig, context: SinkContext, signal: AbortSignal): Promise<Line[]> {
   const subject = `sink ${sink.id}`;
-  const { delivery, duplicates, losses } = sink.definition.guarantee(sink.settings);
+  const { delivery, duplicates, losses } = guaranteeOf(sink.definition, sink.settings);
   const promise = {
     subject,
     level: 'ok',
