@@ -6,9 +6,9 @@ import { type Document, type Fault, type Path, referenceAt } from './document.ts
 import { nearestOrAll } from '../settings/nearest.ts';
 import { memberOf } from './schema-walk.ts';
 import { sinkPathFaults } from './sink-paths.ts';
-import { sinkTargetFaults } from './sink-targets.ts';
 import { formatOf, formats, isFormat } from '../encode/index.ts';
-import type { SinkDefinition } from '../sink/define.ts';
+import { membersOf } from '../record/json-object.ts';
+import type { SinkDefinition, WrittenSink } from '../sink/define.ts';
 import { shortNamePattern, unresolved } from '../settings/values.ts';
 
 /** @param read  every file from which the configuration is read */
@@ -16,11 +16,12 @@ export function crossFaults(document: Document, read: readonly string[], types: 
   const { value } = document;
   const sources = itemsOf(memberOf(value, 'sources'));
   const sinks = itemsOf(memberOf(value, 'sinks'));
+  const written = sinks.map((sink, index): WrittenSink => ({ index, settings: membersOf(sink) }));
   return [
     ...repeated(sources, 'sources', 'source'),
     ...repeated(sinks, 'sinks', 'sink'),
-    ...sinkPathFaults(document, read),
-    ...sinkTargetFaults(document),
+    ...sinkPathFaults(written, types, memberOf(value, 'dataDir') ?? './state', read),
+    ...types.flatMap((type) => ownFaults(type, written)),
     ...sinks.flatMap((sink, index) => ledgerFaults(sink, index, types)),
     ...sinks.flatMap((sink, index) => unknownSources(document, sink, index, sources)),
     ...sources.flatMap((source, index) => [...grantFaults(source, ['sources', index, 'auth']), ...groupFaults(sources, index)]),
@@ -31,6 +32,13 @@ export function crossFaults(document: Document, read: readonly string[], types: 
     ...sinks.flatMap((sink, index) => pairFaults(memberOf(sink, 'tls'), ['sinks', index, 'tls'])),
     ...repeatedAddresses(itemsOf(memberOf(memberOf(value, 'admin'), 'listen'))),
   ];
+}
+
+/** The rules that a type of sink has for its settings. */
+function ownFaults(type: SinkDefinition, sinks: readonly WrittenSink[]): readonly Fault[] {
+  const own = sinks.filter(({ settings }) => settings['type'] === type.type);
+  const faults = type.faults?.(own, sinks) ?? [];
+  return faults.map(({ sink: { index }, setting, message }) => ({ path: ['sinks', index, setting], message }));
 }
 
 /** Line formats have keys for the fields of a record, and none for a ledger entry. */

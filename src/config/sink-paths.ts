@@ -1,12 +1,12 @@
 /**
- * Checks the paths of file sinks and the directories of archives: they must not be files of the
- * state, of the configuration, or of another sink. Links are resolved, because a directory may have
+ * Checks the paths that sinks write: they must not be files of the state, of the configuration, or of
+ * another sink. Links are resolved, because a directory may have
  * several names.
  */
 import { lstatSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import type { Document, Fault } from './document.ts';
-import { memberOf } from './schema-walk.ts';
+import type { SinkDefinition, WrittenSink } from '../sink/define.ts';
+import type { Fault } from './document.ts';
 import { sideFile } from '../settings/side-file.ts';
 import { unresolved } from '../settings/values.ts';
 
@@ -18,28 +18,22 @@ const ownFiles = [
   'waybill.sock',
 ];
 
-/** The setting with the path, by type of sink. */
-const pathKeys: ReadonlyMap<unknown, 'path' | 'directory'> = new Map([
-  ['file', 'path'],
-  ['archive', 'directory'],
-]);
-
-/** The files that a file sink keeps for its file. */
-const keptBeside = ['position', 'lock'] as const;
-
 /**
  * Reads the disk and changes nothing.
+ * @param given  the setting `dataDir`
  * @param read  every file of the configuration: included files, secrets and certificates too
  */
-export function sinkPathFaults({ value }: Document, read: readonly string[]): readonly Fault[] {
-  const sinks = memberOf(value, 'sinks');
-  const keys = (Array.isArray(sinks) ? sinks : []).map((sink) => pathKeys.get(memberOf(sink, 'type')));
-  const names = (Array.isArray(sinks) ? sinks : []).map((sink, index) => {
-    const path = memberOf(sink, keys[index] ?? '');
-    return typeof path === 'string' && path !== '' && path !== unresolved ? path : undefined;
+export function sinkPathFaults(
+  sinks: readonly WrittenSink[],
+  types: readonly SinkDefinition[],
+  given: unknown,
+  read: readonly string[],
+): readonly Fault[] {
+  const paths = sinks.flatMap(({ index, settings }) => {
+    const path = types.find(({ type }) => type === settings['type'])?.path;
+    const name = path && settings[path.setting];
+    return path && typeof name === 'string' && name !== '' && name !== unresolved ? [{ ...path, index, name, place: placeOf(name) }] : [];
   });
-  const paths = names.map((name) => (name === undefined ? undefined : placeOf(name)));
-  const given = memberOf(value, 'dataDir') ?? './state';
   const dataDir = typeof given === 'string' && given !== '' && given !== unresolved ? given : undefined;
   const files = dataDir === undefined ? [] : ownFiles.map((name) => placeOf(join(dataDir, name)));
   // The directory itself, and the target if it is a link.
@@ -49,27 +43,23 @@ export function sinkPathFaults({ value }: Document, read: readonly string[]): re
   const readAt = (place: string): string | undefined => readFrom.find(([, ...places]) => places.some((each) => isSame(each, place)))?.[0];
   const isOwn = (place: string): boolean => own.some((each) => isSame(each, place));
 
-  return paths.flatMap((place, index) => {
-    if (place === undefined) return [];
-    const key = keys[index] ?? 'path';
-    const path = ['sinks', index, key];
-    const at = (of: (other: string, at: number) => boolean): number =>
-      paths.findIndex((other, at) => other !== undefined && at !== index && of(other, at));
-    if (isOwn(place)) return [{ path, message: 'is the state directory or a file in it' }];
-    if (key === 'path' && names[index]?.endsWith('/') === true) return [{ path, message: 'ends with a slash: it must name a file' }];
-    for (const kept of keptBeside)
-      if (isOwn(sideFile(place, kept))) return [{ path, message: `needs a ${kept} file next to it, and that path is a file of the state` }];
-    for (const kept of [undefined, ...keptBeside]) {
-      const file = readAt(kept === undefined ? place : sideFile(place, kept));
-      if (file === undefined) continue;
-      const what = `${JSON.stringify(file)}, a file of the configuration`;
-      return [{ path, message: kept === undefined ? `is ${what}` : `needs a ${kept} file next to it, and that path is ${what}` }];
+  return paths.flatMap((written, position) => {
+    const { index, setting, kind, kept, name, place } = written;
+    const fault = (message: string): readonly Fault[] => [{ path: ['sinks', index, setting], message }];
+    const beside = kept.map((ending) => ({ needs: `needs a ${ending} file next to it, and that path is`, at: sideFile(place, ending) }));
+    if (isOwn(place)) return fault('is the state directory or a file in it');
+    if (kind === 'file' && name.endsWith('/')) return fault('ends with a slash: it must name a file');
+    for (const { needs, at } of beside) if (isOwn(at)) return fault(`${needs} a file of the state`);
+    for (const { needs, at } of [{ needs: 'is', at: place }, ...beside]) {
+      const file = readAt(at);
+      if (file !== undefined) return fault(`${needs} ${JSON.stringify(file)}, a file of the configuration`);
     }
-    const same = at((other, position) => position < index && isSame(other, place));
-    if (same >= 0) return [{ path, message: `is also the path of another sink, sinks[${same}]` }];
-    for (const kept of keptBeside) {
-      const other = at((each) => isSame(sideFile(each, kept), place));
-      if (other >= 0) return [{ path, message: `is the ${kept} file of another sink, sinks[${other}]` }];
+    const same = paths.slice(0, position).find((other) => isSame(other.place, place));
+    if (same) return fault(`is also the path of another sink, sinks[${same.index}]`);
+    for (const other of paths) {
+      if (other === written) continue;
+      const ending = other.kept.find((each) => isSame(sideFile(other.place, each), place));
+      if (ending !== undefined) return fault(`is the ${ending} file of another sink, sinks[${other.index}]`);
     }
     return [];
   });

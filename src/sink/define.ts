@@ -36,6 +36,28 @@ export const ok = findingOf('ok');
 export const warning = findingOf('warning');
 export const error = findingOf('error');
 
+/** A sink of the configuration as it is written: its settings may have any type and may be missing. */
+export interface WrittenSink {
+  /** Its place in `sinks`. */
+  readonly index: number;
+  readonly settings: Readonly<Record<string, unknown>>;
+}
+
+/** A setting of a written sink at fault, e.g. the setting `nodes`, which `is missing`. */
+export interface SettingFault {
+  readonly sink: WrittenSink;
+  readonly setting: string;
+  readonly message: string;
+}
+
+/** A setting that is a path which the sink writes. */
+export interface WrittenPath {
+  readonly setting: string;
+  readonly kind: 'file' | 'directory';
+  /** The endings of the files that the sink keeps for it: `sideFile`. */
+  readonly kept: readonly string[];
+}
+
 /** The id of a sink, and the parts that the daemon passes to every sink. */
 export interface SinkContext {
   readonly id: string;
@@ -94,6 +116,10 @@ export interface SinkDefinition<Schema extends z.ZodObject = z.ZodObject> {
   dataStream?(config: z.output<Schema>, source: string): { readonly dataset: string; readonly namespace: string };
   /** The first row that applies to a configuration is its guarantee. */
   readonly guarantees: readonly Guarantee<z.output<Schema>>[];
+  /** The rules between settings that the schema cannot state. @param own  the sinks of this type. @param all  every sink */
+  faults?(own: readonly WrittenSink[], all: readonly WrittenSink[]): readonly SettingFault[];
+  /** The configuration ensures that nothing else uses the path. */
+  readonly path?: WrittenPath;
   /** Findings from the settings alone, without a connection; also for `check --offline`. */
   checkSettings?(config: z.output<Schema>, id: string): readonly Finding[];
   check(config: z.output<Schema>, context: SinkContext, signal: AbortSignal): Promise<readonly Finding[]>;

@@ -12,7 +12,7 @@ import { defineSink, type Finding, type SinkContext } from '../define.ts';
 import { signingKeysOf } from './key.ts';
 import { openAuthority } from './open-authority.ts';
 import { openStore } from './open-store.ts';
-import { archiveSettings, bucketTarget, placeOf, type ArchiveSettings, type TimestampSettings } from './settings.ts';
+import { archiveFaults, archiveSettings, bucketTarget, placeOf, type ArchiveSettings, type TimestampSettings } from './settings.ts';
 import { ArchiveSink } from './sink.ts';
 
 export const archive = defineSink('archive', {
@@ -25,6 +25,8 @@ export const archive = defineSink('archive', {
   keepsPosition: () => true,
   takesOnce: true,
   deadline: 120_000,
+  path: { setting: 'directory', kind: 'directory', kept: [] },
+  faults: archiveFaults,
   destination: (settings) => (settings.s3 === undefined ? resolve(placeOf(settings)) : placeOf(settings)),
   guarantees: [{ delivery: 'exactly once, in a signed log that a third party can verify', duplicates: '0', losses: '0' }],
   async check(settings, context, signal) {

@@ -3,8 +3,9 @@ import { z } from 'zod';
 import type { BucketTarget } from '../../archive/bucket/client.ts';
 import { proxySettings, tlsSettings } from '../../connect/settings.ts';
 import { isLoopback } from '../../settings/loopback.ts';
+import { parseInstant } from '../../settings/units.ts';
 import { duration, httpsUrl, httpUrl, line, path, pemFiles, secret, text } from '../../settings/values.ts';
-import type { SinkContext } from '../define.ts';
+import type { SettingFault, SinkContext, WrittenSink } from '../define.ts';
 
 const s3Settings = z
   .strictObject({
@@ -111,4 +112,33 @@ export function bucketTarget(settings: S3Settings, { proxy }: Pick<SinkContext, 
 /** The directory or bucket of an archive, for messages and for the identity of the sink. */
 export function placeOf({ directory = '', s3 }: Pick<ArchiveSettings, 'directory' | 's3'>): string {
   return s3 === undefined ? directory : `s3://${s3.bucket}/${s3.prefix ?? ''}`;
+}
+
+/**
+ * An archive has one place. It proves the windows of its records, so it needs the ledger, and all records of a window or none. `start: archive:ID`
+ * of any sink must name an archive.
+ */
+export function archiveFaults(own: readonly WrittenSink[], all: readonly WrittenSink[]): readonly SettingFault[] {
+  const ids = new Set(own.map(({ settings }) => settings['id']));
+  return [...own.flatMap(ownFaults), ...all.flatMap((sink) => startFaults(sink, ids))];
+}
+
+function ownFaults(sink: WrittenSink): readonly SettingFault[] {
+  const { directory, s3, ledger, start } = sink.settings;
+  const isOther = typeof start === 'string' && (parseInstant(start) !== undefined || start.startsWith('archive:'));
+  return [
+    ...(directory === undefined && s3 === undefined
+      ? [{ sink, setting: 'directory', message: 'is missing: expected a directory, or "s3"' }]
+      : []),
+    ...(directory !== undefined && s3 !== undefined ? [{ sink, setting: 's3', message: 'has no effect: "directory" is set' }] : []),
+    ...(ledger === false ? [{ sink, setting: 'ledger', message: 'must be true: an archive contains the ledger' }] : []),
+    ...(isOther ? [{ sink, setting: 'start', message: 'must be journal or now: an archive contains only whole windows' }] : []),
+  ];
+}
+
+function startFaults(sink: WrittenSink, archives: ReadonlySet<unknown>): readonly SettingFault[] {
+  const { start } = sink.settings;
+  const [, archive] = typeof start === 'string' ? (/^archive:(.*)$/.exec(start) ?? []) : [];
+  if (archive === undefined || archives.has(archive)) return [];
+  return [{ sink, setting: 'start', message: `names "${archive}", which is not a sink of type archive` }];
 }

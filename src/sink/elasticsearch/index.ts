@@ -3,7 +3,7 @@
  * that an index stores it only once. A search resolves an uncertain outcome.
  */
 import { defineSink } from '../define.ts';
-import { dataStreamOf, elasticsearchSettings } from './settings.ts';
+import { dataStreamOf, elasticsearchSettings, targetFaults } from './settings.ts';
 
 const losses = '0 with index.translog.durability: request';
 
@@ -16,6 +16,7 @@ export const elasticsearch = defineSink('elasticsearch', {
   deadline: 30_000,
   destination: ({ index, dataset, namespace }) => (index === undefined ? `data stream logs-${dataset}-${namespace}` : `index ${index}`),
   dataStream: dataStreamOf,
+  faults: targetFaults,
   guarantees: [
     {
       settings: 'data stream',

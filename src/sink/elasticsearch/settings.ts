@@ -8,6 +8,7 @@ import { remember } from '../../errors/secrets.ts';
 import { proxySettings, tlsSettings } from '../../connect/settings.ts';
 import { ledgerDataset } from '../../model/event.ts';
 import type { Message } from '../../model/sink.ts';
+import type { SettingFault, WrittenSink } from '../define.ts';
 
 const part = String.raw`[a-z0-9_.][a-z0-9_.]*`;
 
@@ -121,4 +122,20 @@ export function authorizationOf({ apiKey, username, password }: ElasticsearchSet
 
 export function credentialsOf({ apiKey, username }: ElasticsearchSettings): 'apiKey' | 'password' {
   return apiKey === undefined && username !== undefined ? 'password' : 'apiKey';
+}
+
+/** A sink has one kind of address, one kind of credentials and one destination. */
+export function targetFaults(own: readonly WrittenSink[]): readonly SettingFault[] {
+  return own.flatMap((sink) => {
+    const has = (setting: string): boolean => sink.settings[setting] !== undefined;
+    const fault = (setting: string, message: string): SettingFault => ({ sink, setting, message });
+    return [
+      ...(has('nodes') || has('cloudId') ? [] : [fault('nodes', 'is missing: expected the addresses of the cluster, or "cloudId"')]),
+      ...(has('nodes') && has('cloudId') ? [fault('cloudId', 'is not used: "nodes" has the addresses')] : []),
+      ...(has('apiKey') && has('username') ? [fault('username', 'is not used: "apiKey" authenticates the client')] : []),
+      ...(has('username') && !has('password') ? [fault('password', 'is missing: "username" needs it')] : []),
+      ...(has('password') && !has('username') ? [fault('username', 'is missing: "password" needs it')] : []),
+      ...(has('index') ? ['dataset', 'namespace'].filter(has).map((key) => fault(key, 'has no effect: "index" is set')) : []),
+    ];
+  });
 }

@@ -33,6 +33,7 @@ export const file = defineSink('file', {
   resolvable: () => true,
   keepsPosition: () => true,
   deadline: 60_000,
+  path: { setting: 'path', kind: 'file', kept: ['position', 'lock'] },
   destination: ({ path }) => resolve(path),
   guarantees: [
     {

@@ -1,6 +1,6 @@
 /** The definition of the sink `kafka`; KafkaSink (sink.ts) sends. */
 import { defineSink } from '../define.ts';
-import { kafkaSettings, sendDeadlineMs } from './settings.ts';
+import { kafkaSettings, progressTopicFaults, sendDeadlineMs } from './settings.ts';
 
 const losses = '0 with acks -1 (always) and min.insync.replicas of 2 or more';
 
@@ -15,6 +15,7 @@ export const kafka = defineSink('kafka', {
   deadline: sendDeadlineMs,
   // Brokers are moved and renamed; the topic identifies the destination.
   destination: ({ topic }) => topic,
+  faults: progressTopicFaults,
   guarantees: [
     {
       settings: '`exactlyOnce: true`',

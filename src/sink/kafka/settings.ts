@@ -1,7 +1,8 @@
 /** The settings of the sink `kafka`, and values derived from them. */
 import { z } from 'zod';
-import { facts, httpsUrl, line, secret, text } from '../../settings/values.ts';
+import { facts, httpsUrl, line, secret, text, unresolved } from '../../settings/values.ts';
 import { tlsSettings } from '../../connect/settings.ts';
+import type { SettingFault, WrittenSink } from '../define.ts';
 
 /** SASL mechanisms by Kafka's names. */
 const mechanisms = ['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512', 'OAUTHBEARER'] as const;
@@ -88,7 +89,7 @@ export function compactionProblem(policy: string | undefined, { key }: Pick<Kafk
 }
 
 export function progressTopicOf(id: string, { progressTopic }: KafkaSettings): string {
-  return progressTopic ?? `waybill-progress-${id}`;
+  return progressTopic ?? defaultProgressTopic(id);
 }
 
 /**
@@ -110,3 +111,29 @@ export function transactionalIdOf(journal: string, id: string): string {
 /** ms after which the broker aborts a transaction: a minute longer than the deadline of a send. */
 export const transactionTimeoutMs = 90_000;
 export const sendDeadlineMs = 30_000;
+
+/** Two sinks on one cluster need separate progress topics: entries of one block the other. */
+export function progressTopicFaults(own: readonly WrittenSink[]): readonly SettingFault[] {
+  const topics = own.flatMap((sink) => {
+    const { id, brokers, exactlyOnce, progressTopic: given } = sink.settings;
+    const name = given ?? (typeof id === 'string' ? defaultProgressTopic(id) : undefined);
+    return exactlyOnce !== false && typeof name === 'string' && name !== unresolved ? [{ sink, given, name, brokers }] : [];
+  });
+  const isOneCluster = (a: unknown, b: unknown): boolean => Array.isArray(a) && Array.isArray(b) && a.some((broker) => b.includes(broker));
+  return topics.flatMap((topic): readonly SettingFault[] => {
+    const { sink, given, name } = topic;
+    const isSame = (other: (typeof topics)[number]): boolean =>
+      other !== topic &&
+      other.name === name &&
+      isOneCluster(other.brokers, topic.brokers) &&
+      (other.sink.index < sink.index || other.given === undefined);
+    const other = given === undefined ? undefined : topics.find(isSame);
+    const fault = (message: string) => [{ sink, setting: 'progressTopic', message }];
+    if (other) return fault(`is also the progress topic of another sink, sinks[${other.sink.index}]: each needs a separate one`);
+    return sink.settings['topic'] === name ? fault('is the topic of the messages: the position needs a separate one') : [];
+  });
+}
+
+function defaultProgressTopic(id: string): string {
+  return `waybill-progress-${id}`;
+}
