@@ -8,7 +8,7 @@ import type { CollectedRecord, CollectJournal } from '../model/journal.ts';
 import type { PageRequest } from '../model/source.ts';
 import type { Log } from '../model/telemetry.ts';
 import type { Clock, Micros } from '../model/time.ts';
-import { endsOf, misread, outsideOf, outsideText, samplesOf } from './contradictions.ts';
+import { endsOf, findByTime, misread, notCountedByTime, outsideOf, outsideText, samplesOf } from './contradictions.ts';
 import type { Ends, Looking, Sample } from './contradictions.ts';
 import type { Answer } from './requester.ts';
 import type { Suspensions, Waits } from './suspension.ts';
@@ -43,6 +43,7 @@ interface CheckParts {
 
 /** How many times as long as the last check the pause after it is at least: a slow service has time for windows and history. */
 const pauses = 9;
+const hourMs = 3_600_000;
 
 export class ContradictionCheck {
   readonly #parts: CheckParts;
@@ -52,6 +53,8 @@ export class ContradictionCheck {
   #checkedAt = -Infinity;
   #took = 0;
   #suspect: Sample | undefined;
+  /** The end of the last search for a suspect, ms of the monotonic clock. */
+  #comparedAt = -Infinity;
   /** The total at the last check, and the oldest record that was found by its time. */
   #total: number | undefined;
   #oldest: string | undefined;
@@ -90,6 +93,12 @@ export class ContradictionCheck {
 
   /** True if the suspension may end. */
   async passes(serverNow: Micros, signal: AbortSignal): Promise<boolean> {
+    const { looking, clock } = this.#parts;
+    // The search for the offset takes over a hundred requests, so it is repeated each hour only.
+    if (this.#suspect && clock.monotonic() - this.#comparedAt < hourMs) {
+      const { record, isWhole } = await findByTime(looking, this.#suspect, signal);
+      if (record === undefined && isWhole) return false;
+    }
     const message = await this.#compare(serverNow, signal);
     if (message !== undefined && message !== this.#parts.suspensions.current?.message) await this.#parts.suspensions.amend({ message });
     return message === undefined;
@@ -97,7 +106,7 @@ export class ContradictionCheck {
 
   /** @returns how the service contradicts itself; undefined if it does not, or the records cannot be read */
   async #compare(serverNow: Micros, signal: AbortSignal): Promise<string | undefined> {
-    const { looking, closeDelay, journal, sourceId, remember } = this.#parts;
+    const { looking, closeDelay, journal, sourceId, remember, clock } = this.#parts;
     try {
       const ends = await endsOf(looking, signal, this.#total);
       const { closedUntil } = journal.progress(sourceId).live;
@@ -109,6 +118,7 @@ export class ContradictionCheck {
         const message = await misread(looking, sample, sample.time + closeDelay <= serverNow, signal);
         if (message === undefined) continue;
         this.#suspect = sample;
+        this.#comparedAt = clock.monotonic();
         return message;
       }
       this.#suspect = undefined;
@@ -125,7 +135,7 @@ export class ContradictionCheck {
     const { sourceId, store, learned, log } = this.#parts;
     if (ends.total !== undefined && ends.total === this.#total) return;
     const found = outsideOf(ends, serverNow, (time) => this.#covers(time));
-    const outside = found && outsideText(found);
+    const outside = found ? outsideText(found) : (await notCountedByTime(this.#parts.looking, ends.total, signal))[0];
     if (outside === this.#profile.outside) return;
     this.#profile = { ...this.#profile, outside };
     // No window and no poll may ever show it.

@@ -13,10 +13,10 @@ import type { Handoff } from './handoff.ts';
 import type { Paging } from './page-size.ts';
 import { findRecord, secondOf } from './reference-record.ts';
 import type { Answer, Requester } from './requester.ts';
-import { dayMicros, secondMicros } from './windows.ts';
+import { dayMicros, queryFrom, secondMicros } from './windows.ts';
 
 export interface Looking {
-  readonly requester: Pick<Requester, 'ask'>;
+  readonly requester: Pick<Requester, 'ask' | 'count'>;
   readonly paging: Paging;
   readonly log: Log;
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
@@ -69,7 +69,7 @@ export async function contradictionsNow(
   const ends = await endsOf(looking, signal);
   const now = Math.max(...ends.shown.map(({ answer }) => answer.serverNow));
   const outside = outsideOf(ends, now, (time) => time >= dayMicros);
-  const found = outside ? [outsideText(outside)] : [];
+  const found = outside ? [outsideText(outside)] : await notCountedByTime(looking, ends.total, signal);
   for (const sample of samplesOf(ends, now)) {
     const message = await misread(looking, sample, sample.time + closeDelay * 1000 <= now, signal);
     if (message !== undefined) return [...found, message];
@@ -110,6 +110,30 @@ function isDescending({ records }: Answer): boolean {
   return times.length > 1 && (times[0] ?? 0) > (times.at(-1) ?? 0);
 }
 
+/**
+ * Compares the total of the unbounded query with that of a query for all times, in which no record that a window
+ * can hold is missing.
+ * @returns a sentence for the operator if the second is smaller three times in a row: records come and go meanwhile
+ */
+export async function notCountedByTime(
+  { requester, paging, sleep, pauseMs, handoff }: Looking,
+  total: number | undefined,
+  signal: AbortSignal,
+): Promise<[] | [string]> {
+  if (paging.hasTotals === false) return [];
+  let all = total;
+  for (let attempt = 1; ; attempt += 1) {
+    if (all === undefined) return [];
+    await handoff.offer();
+    const { total: byTime = all } = await requester.count(queryFrom(dayMicros), paging.first, signal);
+    // mutant: totals-not-compared
+    if (byTime >= all) return [];
+    if (attempt === 3) return [`no query with times counts ${all - byTime} of ${all} records`];
+    await sleep(pauseMs, signal);
+    all = (await requester.count({}, paging.first, signal)).total;
+  }
+}
+
 /** @returns undefined for a record without a readable time */
 export function sampleOf(record: CollectedRecord, request: PageRequest): Sample | undefined {
   const { uid, time } = record;
@@ -134,25 +158,20 @@ export async function misread(
   isSettled: boolean,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const { requester, sleep, pauseMs, handoff } = looking;
-  await handoff.offer();
-  // A copy: these queries must not change the page size of others.
-  const { first, size } = looking.paging;
-  const parts = { ...looking, paging: { first, size } };
+  const { requester, handoff } = looking;
+  const parts = copyOf(looking);
   const second = secondOf(time);
-  let own = await findRecord(parts, uid, second, signal);
-  if (own.record === undefined && own.isWhole) {
-    await sleep(pauseMs, signal);
-    await handoff.offer();
-    own = await findRecord(parts, uid, second, signal);
-  }
+  const own = await findByTime(looking, { uid, time }, signal);
   const named = `record ${name}`;
+  const { stray } = own;
   // The other half of its minute must not show it.
   const other = secondOf(time + (time % minuteMicros < minuteMicros / 2 ? 30 : -30) * secondMicros);
-  const isSameMinute = own.stray !== undefined && Math.abs(own.stray - time) < minuteMicros;
-  if (isSameMinute || (isStray && own.record && (await findRecord(parts, uid, other, signal)).record))
+  const isOfMinute = (found: Micros = time): boolean => Math.floor(found / minuteMicros) === Math.floor(time / minuteMicros);
+  if (stray ? isOfMinute(stray.time) : isStray && own.record && (await findRecord(parts, uid, other, signal)).record)
     return `the time filter ignores seconds: a query of one second returns records of its whole minute, such as ${named}`;
-  if (own.record !== undefined || !own.isWhole) return undefined;
+  const wide = stray && `the time filter returns record ${nameOf(stray)} for a query of the second ${secondText(time)}`;
+  if (own.record !== undefined) return wide;
+  if (!own.isWhole) return undefined;
   const minute = Math.floor(time / minuteMicros) * minuteMicros + secondMicros;
   if ((await findRecord(parts, uid, { from: minute, to: minute + minuteMicros - 2 * secondMicros }, signal, true)).record)
     return `the time filter ignores seconds: it finds ${named} only by whole minutes`;
@@ -161,12 +180,34 @@ export async function misread(
     if ((await findRecord(parts, uid, secondOf(time + shift), signal, true)).record)
       return `the time filter reads times ${hours(Math.abs(shift))} ${shift < 0 ? 'behind' : 'ahead of'} UTC: it finds ${named} at ${secondText(time + shift)}`;
   }
-  if (!isSettled) return undefined;
+  if (wide !== undefined || !isSettled) return wide;
   // A record that was deleted in the meantime is no contradiction.
   const again = await requester.ask(request, signal);
   if (!again.records.some((each) => each.uid === uid)) return undefined;
   if ((await findRecord(parts, uid, second, signal)).record) return undefined;
   return `the time filter does not find ${named}, at its time or up to 14 h before or after it`;
+}
+
+/** Looks for a record in the query of its second, and once more if the answers do not show it. */
+export async function findByTime(
+  looking: Looking,
+  { uid, time }: Pick<Sample, 'uid' | 'time'>,
+  signal: AbortSignal,
+): Promise<Awaited<ReturnType<typeof findRecord>>> {
+  const find = async (): ReturnType<typeof findRecord> => {
+    await looking.handoff.offer();
+    return findRecord(copyOf(looking), uid, secondOf(time), signal);
+  };
+  const own = await find();
+  if (own.record !== undefined || !own.isWhole) return own;
+  await looking.sleep(looking.pauseMs, signal);
+  return find();
+}
+
+/** These queries must not change the page size of others. */
+function copyOf(looking: Looking): Looking {
+  const { first, size } = looking.paging;
+  return { ...looking, paging: { first, size } };
 }
 
 /**

@@ -6,11 +6,13 @@
 import { codeOf } from '../errors/errors.ts';
 import type { Window } from '../model/ledger.ts';
 import type { Log } from '../model/telemetry.ts';
+import { sampleOf } from './contradictions.ts';
+import type { Sample } from './contradictions.ts';
 import type { Handoff } from './handoff.ts';
 import type { Answer, Requester } from './requester.ts';
 import { pass } from './read-pages.ts';
 import type { Paging } from './page-size.ts';
-import { queryOf, secondMicros, wholeSecond } from './windows.ts';
+import { owns, queryOf, secondMicros, wholeSecond } from './windows.ts';
 
 /** Plain JSON. */
 export interface HandCount extends Window {
@@ -21,6 +23,8 @@ export interface HandCount extends Window {
   readonly agrees: boolean;
   /** An answer gave another page number than the requested one. */
   readonly misnumbered?: { readonly requested: number; readonly reported: number };
+  /** A record of the window that the query of the window does not return. */
+  readonly absent?: Sample;
 }
 
 /** The window spans the middle half of a page of this many records. */
@@ -61,7 +65,7 @@ export async function handCount(counting: Counting, total: number, signal: Abort
     for (let attempts = 0; attempts < maxAttempts; attempts += 1) {
       if (attempts > 0) await counting.sleep(pauseMs, signal);
       await counting.handoff.offer();
-      last = await count(counting, window, signal);
+      last = await count(counting, window, small.samples, signal);
       if (last?.agrees !== false) break;
     }
     return last && misnumbered ? { ...last, misnumbered } : last;
@@ -80,7 +84,7 @@ async function smallWindow(
   counting: Counting,
   total: number,
   signal: AbortSignal,
-): Promise<{ window: Window; misnumbered: HandCount['misnumbered'] } | undefined> {
+): Promise<{ window: Window; samples: readonly Sample[]; misnumbered: HandCount['misnumbered'] } | undefined> {
   const { page, answer } = await sample(counting, total, signal);
   await counting.store(answer, signal);
   const { records, page: reported } = answer;
@@ -91,8 +95,10 @@ async function smallWindow(
   const first = times[Math.floor(times.length / 4)];
   const last = times[Math.floor((times.length * 3) / 4)];
   if (first === undefined || last === undefined) return undefined;
+  const window = { from: wholeSecond(first), to: wholeSecond(last) + secondMicros };
   return {
-    window: { from: wholeSecond(first), to: wholeSecond(last) + secondMicros },
+    window,
+    samples: records.flatMap((record) => sampleOf(record, answer.request) ?? []).filter(({ time }) => owns(window, time)),
     misnumbered: reported === undefined || reported === page ? undefined : { requested: page, reported },
   };
 }
@@ -115,6 +121,7 @@ async function sample({ requester, paging }: Counting, total: number, signal: Ab
 async function count(
   { requester, paging, log, handoff, store }: Counting,
   window: Window,
+  samples: readonly Sample[],
   signal: AbortSignal,
 ): Promise<HandCount | undefined> {
   const query = queryOf(window);
@@ -144,5 +151,6 @@ async function count(
   }
   if (isTooMuch || unreadable.length > 0) return undefined;
   const { total } = await requester.count(query, paging.first, signal);
-  return total === undefined ? undefined : { ...window, read: uids.size, counted: total, agrees: total === uids.size };
+  const absent = samples.find(({ uid }) => !uids.has(uid));
+  return total === undefined ? undefined : { ...window, read: uids.size, counted: total, agrees: total === uids.size, ...(absent && { absent }) };
 }

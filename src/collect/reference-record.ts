@@ -46,8 +46,8 @@ interface Found {
   readonly record?: CollectedRecord;
   /** Without a record: the answers were read to their end. */
   readonly isWhole: boolean;
-  /** The first other record of the answers that is dated far outside of the query, µs. */
-  readonly stray?: Micros;
+  /** The first other record of the answers that is dated far outside of the query. */
+  readonly stray?: CollectedRecord;
 }
 
 /** The second of a time, as a window. */
@@ -68,7 +68,7 @@ export async function findRecord(
   isBrief = false,
 ): Promise<Found> {
   let isWhole = true;
-  let stray: Micros | undefined;
+  let stray: CollectedRecord | undefined;
   let read = 0;
   const pages = pass({
     requester,
@@ -83,11 +83,10 @@ export async function findRecord(
     ...(isBrief && { isTooMuch: () => Promise.resolve(true) }),
   });
   for await (const { answer, isLast } of pages) {
-    for (const { time } of answer.records)
-      if (time !== undefined && (time < window.from - filterSlack || time >= window.to + filterSlack)) stray ??= time;
+    stray ??= answer.records.find(({ time }) => time !== undefined && (time < window.from - filterSlack || time >= window.to + filterSlack));
     const record = answer.records.find((each) => each.uid === uid);
-    if (record) return { record, isWhole, ...(stray !== undefined && { stray }) };
+    if (record) return { record, isWhole, ...(stray && { stray }) };
     if ((read += 1) === maxPages && !isLast) isWhole = false;
   }
-  return { isWhole, ...(stray !== undefined && { stray }) };
+  return { isWhole, ...(stray && { stray }) };
 }

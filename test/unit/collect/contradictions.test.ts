@@ -221,3 +221,53 @@ test('an ancient record costs a few requests, not two for each day since then', 
   expect(it.source.requests.filter(({ query }) => query.endTime !== undefined).length).toBeLessThan(1_000);
   expect(windows.every(({ from, to }) => to - from <= day || (from % day === 0 && to % day === 0))).toBe(true);
 });
+
+test('a suspended source asks for one record until that is found: the offset is searched again each hour', async () => {
+  const it = await twoDays({ reads: (time) => time + 7 * minute });
+  await it.runUntil(it.source.now() + 10 * minute);
+  expect(suspension(it)).toMatchObject({ reason: 'filter' });
+  const before = it.source.requests.length;
+  await it.runUntil(it.source.now() + 30 * minute);
+  // Each minute the record twice, and the poll every ten seconds.
+  expect(it.source.requests.length - before).toBeLessThan(30 * (2 + 6 + 2));
+  it.source.switches.reads = (time) => time;
+  await expectHealed(it);
+});
+
+test.each([
+  ['ignores the time of the day', (time: number, isEnd: boolean) => Math.floor(time / day) * day + (isEnd ? day - second : 0)],
+  ['reads the start of a query five hours behind', (time: number, isEnd: boolean) => time - (isEnd ? 0 : 5 * hour)],
+])('a filter that %s is named by a record that a query of one second returns', async (_, reads) => {
+  const it = await twoDays();
+  const matching = it.source.matching.bind(it.source);
+  it.source.matching = (request, now) => {
+    const { startTime, endTime } = request.query;
+    const to = (text: string | undefined, isEnd: boolean): string | undefined =>
+      text === undefined ? undefined : new Date(reads(Date.parse(`${text}Z`) * 1000, isEnd) / 1000).toISOString().slice(0, 22);
+    const [from, until] = [to(startTime, false), to(endTime, true)];
+    return matching({ ...request, query: { ...(from && { startTime: from }), ...(until && { endTime: until }) } } as typeof request, now);
+  };
+  await it.runUntil(it.source.now() + 10 * minute);
+  expect(suspension(it)).toMatchObject({
+    reason: 'filter',
+    message: expect.stringMatching(/^the time filter returns record \d+ of \S+ for a query of the second \S+$/) as string,
+  });
+  expect(falsely(it)).toEqual([]);
+});
+
+test('records that are counted without times and in no query with times are told, and the ledger is not complete with them', async () => {
+  const it = await twoDays();
+  const matching = it.source.matching.bind(it.source);
+  const isHidden = (time: number): boolean => time >= base + 6 * hour && time < base + 9 * hour;
+  it.source.matching = (request, now) =>
+    matching(request, now).filter(
+      ({ time }) => !isHidden(time) || (request.query.startTime === undefined && request.query.endTime === undefined),
+    );
+  await it.runUntil(it.source.now() + 10 * minute);
+  const hidden = it.source.records.filter(({ time }) => isHidden(time)).length;
+  expect(it.collector.view().trouble).toMatch(new RegExp(`^no query with times counts ${hidden} of \\d+ records$`));
+  it.source.matching = matching;
+  it.source.add(4711, it.source.now(), 0);
+  await it.runUntil(it.source.now() + 10 * minute);
+  expect(it.collector.view().trouble).toBeUndefined();
+});

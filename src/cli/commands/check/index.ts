@@ -5,7 +5,7 @@
 import { systemClock, systemRandom } from '../../../time/clock.ts';
 import { Handoff } from '../../../collect/handoff.ts';
 import { Requester } from '../../../collect/requester.ts';
-import { contradictionsNow } from '../../../collect/contradictions.ts';
+import { contradictionsNow, misread } from '../../../collect/contradictions.ts';
 import { handCount } from '../../../collect/hand-count.ts';
 import { loadConfig, type Config, type SourceConfig } from '../../../config/load.ts';
 import { openSource } from '../../../daemon/open-source.ts';
@@ -154,6 +154,8 @@ async function countLines(source: Source, settings: SourceConfig, found: Calibra
     if (contradictions.length > 0) return contradictions.map((message) => ({ subject, level: 'error', message }));
     const count = found.total === undefined ? undefined : await handCount(counting, found.total, stop);
     if (!count) return [];
+    const unfound = count.absent && (await misread(looking, count.absent, true, stop));
+    if (unfound !== undefined) return [{ subject, level: 'error', message: unfound }];
     const window = `the sample window ${microsToIso(count.from)} to ${microsToIso(count.to)}`;
     const lines: Line[] = [];
     if (count.misnumbered) {
