@@ -35,8 +35,6 @@ interface Shown {
 export interface Sample {
   readonly uid: string;
   readonly time: Micros;
-  /** `4711 of 0001-01-01T00:00:00`. */
-  readonly name: string;
   readonly request: PageRequest;
   /** It is dated far outside of the query that showed it. */
   readonly isStray?: boolean;
@@ -137,7 +135,7 @@ export async function notCountedByTime(
 /** @returns undefined for a record without a readable time */
 export function sampleOf(record: CollectedRecord, request: PageRequest): Sample | undefined {
   const { uid, time } = record;
-  return time === undefined ? undefined : { uid, time, name: nameOf(record), request };
+  return time === undefined ? undefined : { uid, time, request };
 }
 
 /** The newest and the oldest record, of those that a window can hold by now. */
@@ -154,7 +152,7 @@ export function samplesOf({ shown }: Ends, now: Micros): readonly Sample[] {
  */
 export async function misread(
   looking: Looking,
-  { uid, time, name, request, isStray = false }: Sample,
+  { uid, time, request, isStray = false }: Sample,
   isSettled: boolean,
   signal: AbortSignal,
 ): Promise<string | undefined> {
@@ -162,30 +160,33 @@ export async function misread(
   const parts = copyOf(looking);
   const second = secondOf(time);
   const own = await findByTime(looking, { uid, time }, signal);
-  const named = `record ${name}`;
   const { stray } = own;
   // The other half of its minute must not show it.
   const other = secondOf(time + (time % minuteMicros < minuteMicros / 2 ? 30 : -30) * secondMicros);
   const isOfMinute = (found: Micros = time): boolean => Math.floor(found / minuteMicros) === Math.floor(time / minuteMicros);
-  if (stray ? isOfMinute(stray.time) : isStray && own.record && (await findRecord(parts, uid, other, signal)).record)
-    return `the time filter ignores seconds: a query of one second returns records of its whole minute, such as ${named}`;
-  const wide = stray && `the time filter returns record ${nameOf(stray)} for a query of the second ${secondText(time)}`;
+  const ofMinute = isOfMinute(stray?.time)
+    ? (stray ?? (isStray && own.record && (await findRecord(parts, uid, other, signal)).record))
+    : undefined;
+  if (ofMinute)
+    return `the time filter ignores seconds: a query of one second returns records of its whole minute, such as ${nameOf(ofMinute)}`;
+  const wide = stray && `the time filter returns ${nameOf(stray)} for a query of the second ${secondText(time)}`;
   if (own.record !== undefined) return wide;
   if (!own.isWhole) return undefined;
   const minute = Math.floor(time / minuteMicros) * minuteMicros + secondMicros;
-  if ((await findRecord(parts, uid, { from: minute, to: minute + minuteMicros - 2 * secondMicros }, signal, true)).record)
-    return `the time filter ignores seconds: it finds ${named} only by whole minutes`;
+  const inMinute = (await findRecord(parts, uid, { from: minute, to: minute + minuteMicros - 2 * secondMicros }, signal, true)).record;
+  if (inMinute) return `the time filter ignores seconds: it finds ${nameOf(inMinute)} only by whole minutes`;
   for (const shift of shifts) {
     await handoff.offer();
-    if ((await findRecord(parts, uid, secondOf(time + shift), signal, true)).record)
-      return `the time filter reads times ${hours(Math.abs(shift))} ${shift < 0 ? 'behind' : 'ahead of'} UTC: it finds ${named} at ${secondText(time + shift)}`;
+    const { record } = await findRecord(parts, uid, secondOf(time + shift), signal, true);
+    if (record)
+      return `the time filter reads times ${hours(Math.abs(shift))} ${shift < 0 ? 'behind' : 'ahead of'} UTC: it finds ${nameOf(record)} at ${secondText(time + shift)}`;
   }
   if (wide !== undefined || !isSettled) return wide;
   // A record that was deleted in the meantime is no contradiction.
   const again = await requester.ask(request, signal);
-  if (!again.records.some((each) => each.uid === uid)) return undefined;
-  if ((await findRecord(parts, uid, second, signal)).record) return undefined;
-  return `the time filter does not find ${named}, at its time or up to 14 h before or after it`;
+  const shown = again.records.find((each) => each.uid === uid);
+  if (!shown || (await findRecord(parts, uid, second, signal)).record) return undefined;
+  return `the time filter does not find ${nameOf(shown)}, at its time or up to 14 h before or after it`;
 }
 
 /** Looks for a record in the query of its second, and once more if the answers do not show it. */
@@ -222,13 +223,14 @@ export function outsideOf({ shown }: Ends, now: Micros, covers: (time: Micros) =
 }
 
 export function outsideText({ record }: Shown): string {
-  return `record ${nameOf(record)} is outside of every window`;
+  return `${nameOf(record)} is outside of every window`;
 }
 
+/** `record 4711 of 0001-01-01T00:00:00`. */
 function nameOf(record: CollectedRecord): string {
   const { logId, logTimestamp } = valueOf(record) ?? {};
   const isId = typeof logId === 'string' || typeof logId === 'number';
-  return `${isId ? plain(String(logId)) : 'without logId'} of ${typeof logTimestamp === 'string' ? plain(logTimestamp) : 'an unknown time'}`;
+  return `record ${isId ? plain(String(logId)) : 'without logId'} of ${typeof logTimestamp === 'string' ? plain(logTimestamp) : 'an unknown time'}`;
 }
 
 /** The characters of identifiers and times; a record may hold any text. */

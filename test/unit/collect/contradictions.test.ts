@@ -245,7 +245,7 @@ test.each([
     const to = (text: string | undefined, isEnd: boolean): string | undefined =>
       text === undefined ? undefined : new Date(reads(Date.parse(`${text}Z`) * 1000, isEnd) / 1000).toISOString().slice(0, 22);
     const [from, until] = [to(startTime, false), to(endTime, true)];
-    return matching({ ...request, query: { ...(from && { startTime: from }), ...(until && { endTime: until }) } } as typeof request, now);
+    return matching({ ...request, query: { ...(from && { startTime: from }), ...(until && { endTime: until }) } }, now);
   };
   await it.runUntil(it.source.now() + 10 * minute);
   expect(suspension(it)).toMatchObject({
