@@ -152,5 +152,7 @@ async function count(
   if (isTooMuch || unreadable.length > 0) return undefined;
   const { total } = await requester.count(query, paging.first, signal);
   const absent = samples.find(({ uid }) => !uids.has(uid));
-  return total === undefined ? undefined : { ...window, read: uids.size, counted: total, agrees: total === uids.size, ...(absent && { absent }) };
+  return total === undefined
+    ? undefined
+    : { ...window, read: uids.size, counted: total, agrees: total === uids.size, ...(absent && { absent }) };
 }

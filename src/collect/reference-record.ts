@@ -83,7 +83,9 @@ export async function findRecord(
     ...(isBrief && { isTooMuch: () => Promise.resolve(true) }),
   });
   for await (const { answer, isLast } of pages) {
-    stray ??= answer.records.find(({ time }) => time !== undefined && (time < window.from - filterSlack || time >= window.to + filterSlack));
+    stray ??= answer.records.find(
+      ({ time }) => time !== undefined && (time < window.from - filterSlack || time >= window.to + filterSlack),
+    );
     const record = answer.records.find((each) => each.uid === uid);
     if (record) return { record, isWhole, ...(stray && { stray }) };
     if ((read += 1) === maxPages && !isLast) isWhole = false;
