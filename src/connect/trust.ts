@@ -229,9 +229,9 @@ function named(certificate: string): string {
   }
 }
 
-/** The common name of a distinguished name, or all of it on one line. */
+/** The common name of a distinguished name, or all of it on one line. Node writes a backslash before `,`, `+`, `;` and other signs. */
 function commonName(name: string): string {
-  const lines = name.split('\n');
+  const lines = name.replace(/\\(.)/g, '$1').split('\n');
   const common = lines.find((line) => line.startsWith('CN='));
   return quote(common?.slice(3) ?? lines.join(', '), 100);
 }

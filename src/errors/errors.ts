@@ -72,13 +72,13 @@ export class WaybillError extends Error {
   readonly problems: readonly string[];
 
   constructor(code: ErrorCode, message: string, options: WaybillErrorOptions = {}) {
-    super(withoutSecrets(message, false), options.cause === undefined ? undefined : { cause: options.cause });
+    super(withoutSecrets(message), options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     this.retryAfterMs = options.retryAfterMs;
     this.isLate = options.isLate ?? false;
     this.isCrowded = options.isCrowded ?? false;
     this.isEmpty = options.isEmpty ?? false;
-    this.problems = (options.problems ?? []).map((line) => withoutSecrets(line, false));
+    this.problems = (options.problems ?? []).map(withoutSecrets);
   }
 }
 

@@ -3,7 +3,7 @@
  * process knows. Bodies, headers, statuses, responses of every protocol and errors of libraries pass through `quote`.
  */
 import { escape } from './escape.ts';
-import { withoutSecrets } from './secrets.ts';
+import { withoutSecrets, withoutSecretWords } from './secrets.ts';
 
 /** Control characters, characters that reorder or hide text, and lone surrogates. */
 const unprintable = /[\u0000-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\p{Cs}]/gu;
@@ -11,12 +11,12 @@ const unprintable = /[\u0000-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e
 /** Node suggests a command line option that Waybill does not have. */
 const hintOfNode = /; if the root CA is installed locally, try running Node\.js with --use-system-ca/g;
 
-/** Characters of the other side's text to examine; no message shows more. */
-const readMax = 4_096;
+/** Characters of the other side's text to examine: far more than a message shows, so that no message shows a secret that ends after them. */
+const readMax = 65_536;
 
 /** @param max  characters to show */
 export function quote(text: string, max: number): string {
-  const clean = withoutSecrets(text.slice(0, readMax), true).replace(hintOfNode, '');
+  const clean = withoutSecretWords(withoutSecrets(text.slice(0, readMax))).replace(hintOfNode, '');
   const cut = clean.length > max || text.length > readMax ? `${clean.slice(0, max)}…` : clean;
   return cut.replace(unprintable, (character) => {
     if (character === '\n') return '\\n';

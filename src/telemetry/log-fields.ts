@@ -38,8 +38,8 @@ export function presentable(fields: object): Record<string, unknown> {
  * (escape, C1 controls, direction marks). JSON escapes the other C0 controls.
  */
 export function scrubbed(text: string): string {
-  const cut = text.length > maxLength ? `${text.slice(0, maxLength)}… (${text.length} characters)` : text;
-  return withoutSecrets(harmless(cut), false)
+  // Text is shortened last: a part of a secret is not recognized.
+  const clean = withoutSecrets(harmless(text))
     .replace(/\b([a-z][a-z0-9+.-]*:\/\/)[^\s/@"'<>]+@/gi, `$1${hidden}@`)
     .replace(/\b(bearer|basic|splunk|apikey)(\s+)[A-Za-z0-9+/=._~-]{8,}/gi, `$1$2${hidden}`)
     .replace(/\beyJ[\w-]{5,}\.[\w-]+(\.[\w-]*)?/g, hidden)
@@ -47,6 +47,7 @@ export function scrubbed(text: string): string {
       /((?:client_secret|client_assertion|password|passphrase|access_token|refresh_token|id_token|subscription-key|api[-_]?key|authorization)["']?\s*[=:]\s*["']?)[^\s"'&,;}]+/gi,
       `$1${hidden}`,
     );
+  return clean.length > maxLength ? `${clean.slice(0, maxLength)}… (${text.length} characters)` : clean;
 }
 
 function shownValue(name: string, value: unknown, depth: number): unknown {

@@ -184,6 +184,8 @@ async function places(open: AsyncDisposableStack): Promise<readonly Place[]> {
   const far = open.use(sourceOf('far'));
   const shown = open.use(sourceOf('shown'));
   await client.authenticate(never);
+  // A source whose token the service has refused keeps it for a while.
+  const fresh = open.use(sourceOf('client'));
   const hec = open.use(await openSink('hec'));
   const key = open.use(await openSink('key'));
   const { settings } = sinkOf('oauth') as { settings: { sasl?: { oauth?: ConstructorParameters<typeof TokenSource>[0] } } };
@@ -195,7 +197,7 @@ async function places(open: AsyncDisposableStack): Promise<readonly Place[]> {
     { ...http, name: 'page', provoke: (what) => saying(isPage, what, () => client.page(request, never)) },
     {
       ...{ ...http, name: 'token endpoint, client secret' },
-      provoke: (what) => saying(isToken, what, () => (client.renew?.(), client.authenticate(never))),
+      provoke: (what) => saying(isToken, what, () => (fresh.renew?.(), fresh.authenticate(never))),
     },
     {
       ...http,
@@ -290,9 +292,10 @@ async function places(open: AsyncDisposableStack): Promise<readonly Place[]> {
   ];
 }
 
-/** RFC 4514 section 2.4; a certificate holds 64 characters of a name. */
+/** RFC 4514 section 2.4. A certificate holds 64 characters of a name: of a longer text, it shows none, because parts of a secret are not removed. */
 function distinguished(words: string): string {
-  return words.replace(/[^\x20-\x7e]/g, ' ').trim().slice(0, 64).trim().replace(/[,+"\\<>;=#]/g, '\\$&'); // prettier-ignore
+  const name = words.replace(/[^\x20-\x7e]/g, ' ').trim();
+  return (name.length > 64 ? 'too long for a name' : name).replace(/[,+"\\<>;=#]/g, '\\$&'); // prettier-ignore
 }
 
 test(

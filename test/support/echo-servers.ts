@@ -22,8 +22,12 @@ export interface Question {
   readonly bytes: number;
 }
 
-/** The text as a header value, without characters that HTTP forbids. */
-const headerOf = (words: string): string => words.replace(/[^\x20-\x7e]/g, ' ').trim();
+/** The text as a header value in UTF-8, one character a byte, without characters that HTTP forbids. */
+const headerOf = (words: string): string =>
+  Buffer.from(words)
+    .toString('latin1')
+    .replace(/[\x00-\x1f\x7f]/g, ' ')
+    .trim();
 
 /**
  * Headers and body with the text. The body has the JSON members of RFC 9457, RFC 6749, API gateways,
@@ -98,7 +102,8 @@ export class EchoServer implements AsyncDisposable {
       this.responses += 1;
       socket.on('error', () => undefined);
       socket.end(
-        `HTTP/1.1 ${status} ${headerOf(words)}\r\nProxy-Authenticate: Basic realm="${headerOf(words)}"\r\nConnection: close\r\n\r\n${words}`,
+        `HTTP/1.1 ${status} ${headerOf(words)}\r\nProxy-Authenticate: Basic realm="${headerOf(words)}"\r\nConnection: close\r\n\r\n`,
+        'latin1',
       );
     });
     this.#server.on('connection', (socket) => {
