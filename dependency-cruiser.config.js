@@ -5,7 +5,38 @@
  */
 import { readdirSync } from 'node:fs';
 
+/** From the ground up: a folder imports nothing of a folder after it. */
+const floors = [
+  ...[
+    'model/',
+    'errors/',
+    'disk/',
+    'record/',
+    'time/',
+    'settings/',
+    'collect/',
+    'encode/',
+    'normalize/',
+    'connect/',
+    'journal/',
+    'telemetry/',
+  ],
+  ...['archive/', 'report/', 'source/', 'admin/', 'sink/', 'deliver/', 'config/', 'daemon/', 'cli/', 'main.ts'],
+];
+const belowDaemon = floors.slice(0, floors.indexOf('daemon/'));
 const ground = ['model/', 'errors/'];
+const importsOfCommands = [
+  ...[
+    ...belowDaemon,
+    'cli/',
+    'daemon/open-delivery.ts',
+    'daemon/open-journal.ts',
+    'daemon/open-sink.ts',
+    'daemon/open-source.ts',
+    'daemon/operations/',
+  ],
+  ...['daemon/daemon.ts', 'yaml', 'zod', 'node'],
+];
 /** Imports of a sink in addition to those that every sink may have. */
 const importsOfOneSink = {
   archive: ['archive/'],
@@ -69,6 +100,7 @@ const rows = [
         'config/',
         'settings/',
         'admin/settings.ts',
+        'collect/windows.ts',
         'connect/settings.ts',
         'deliver/settings.ts',
         'encode/index.ts',
@@ -78,7 +110,7 @@ const rows = [
         'telemetry/variables.ts',
       ],
       ...['normalize/', 'source/settings.ts', 'sink/define.ts', 'sink/index.ts', 'record/'],
-      ...['disk/regular-file.ts', ...ground, 'zod', 'yaml', 'node'],
+      ...['disk/regular-file.ts', 'time/deadline.ts', ...ground, 'zod', 'yaml', 'node'],
     ],
   ],
   // Observes the daemon.
@@ -100,9 +132,38 @@ const rows = [
     'admin/',
     ['admin/', 'report/', 'disk/files.ts', 'settings/loopback.ts', 'disk/regular-file.ts', 'connect/node-http.ts', ...ground, 'node'],
   ],
-  // The daemon and the command line may import every folder except the reference service, which they start as a program.
-  ['daemon/', ['', 'zod', 'node']],
-  ['cli/', ['', 'yaml', 'zod', 'node']],
+  ['daemon/', [...belowDaemon, 'daemon/', 'node']],
+  [
+    'daemon/source/',
+    [
+      ...['daemon/source/', 'daemon/live-status.ts', 'daemon/open-source.ts', 'daemon/options.ts', 'daemon/when-writable.ts'],
+      ...['source/', 'collect/', 'journal/', 'config/', 'record/', 'report/backfills.ts', 'telemetry/delays.ts', 'time/', ...ground],
+    ],
+  ],
+  [
+    'daemon/delivery/',
+    [
+      ...['daemon/delivery/', 'daemon/open-sink.ts', 'daemon/source/profile.ts'],
+      ...['journal/', 'normalize/', 'deliver/', 'sink/', 'config/', 'connect/trust.ts', 'record/', 'settings/', ...ground],
+    ],
+  ],
+  [
+    'daemon/operations/',
+    [
+      ...['daemon/operations/', 'daemon/open-delivery.ts', 'collect/scheduler.ts', 'journal/', 'normalize/outcomes.ts'],
+      ...['report/', 'settings/', 'telemetry/log.ts', ...ground, 'zod'],
+    ],
+  ],
+  [
+    'daemon/admin/',
+    [
+      ...['daemon/admin/', 'daemon/carried-error.ts', 'daemon/channel.ts', 'daemon/collect-when-idle.ts', 'admin/', 'report/', 'journal/'],
+      ...['disk/files.ts', 'settings/', 'time/', ...ground, 'node'],
+    ],
+  ],
+  // Commands open the journal, sinks and sources as the daemon does, perform its operations, and start it.
+  ['cli/', importsOfCommands],
+  ['cli/commands/run.ts', [...importsOfCommands, 'daemon/collect-when-idle.ts']],
   // Counts uids in a temporary database, because memory may not hold them.
   ['cli/commands/compare/tally.ts', [...ground, 'journal/', 'better-sqlite3', 'node']],
   ['main.ts', ['cli/', 'connect/names.ts', 'time/deadline.ts', 'errors/errors.ts', 'disk/version.ts', 'node']],
@@ -130,12 +191,11 @@ function importsOfSink(name) {
 
 const escaped = (path) => path.replaceAll('.', '\\.');
 const isBuiltIn = (name) => name === 'node' || name.startsWith('node:');
-const isFile = (name) => name === '' || /\/$|\.ts$/.test(name);
+const isFile = (name) => /\/$|\.ts$/.test(name);
 const isPackage = (name) => !isBuiltIn(name) && (name.startsWith('@') || !isFile(name));
 
 function pathOf(name) {
-  if (isPackage(name)) return `^node_modules/(@types/)?${escaped(name)}`;
-  return name === '' ? '^src/(?!reference/)' : `^src/${escaped(name)}`;
+  return isPackage(name) ? `^node_modules/(@types/)?${escaped(name)}` : `^src/${escaped(name)}`;
 }
 
 const forbidden = rows.flatMap(([room, allowed]) => {
@@ -162,6 +222,12 @@ export default {
       from: { pathNot: '^test/fixtures/reference-client/' },
       to: { couldNotResolve: true },
     },
+    ...floors.slice(0, -1).map((floor, at) => ({
+      name: `nothing above ${floor}`,
+      severity: 'error',
+      from: { path: `^src/${floor}` },
+      to: { path: floors.slice(at + 1).map(pathOf) },
+    })),
     ...forbidden,
     {
       name: 'end-to-end tests start programs and speak their protocols',

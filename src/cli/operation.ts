@@ -115,7 +115,7 @@ async function sendAlone(
 ): Promise<OperationResult> {
   // Loads these modules only here: most operations send nothing.
   const [{ createDelivery }, { createLog }, { createMetrics }] = await Promise.all([
-    import('../daemon/sink.ts'),
+    import('../daemon/open-delivery.ts'),
     import('../telemetry/log.ts'),
     import('../telemetry/metrics.ts'),
   ]);

@@ -17,13 +17,14 @@ import { tokenNames, type Reported } from './admin/messages.ts';
 import { AdminServer, type AdminFacts } from './admin/server.ts';
 import { lastReadableTokens } from './admin/tokens.ts';
 import { reportEndingCertificates } from './certificates.ts';
-import { reportSettings, secretsOf, serviceWords } from './live-status.ts';
+import { reportSettings, serviceWords } from '../config/report-settings.ts';
+import { secretsOf } from './live-status.ts';
 import { maintainJournal } from './maintenance.ts';
 import { openJournal } from './open-journal.ts';
 import { logLevelRequest, setLogLevel } from './operations/log-level.ts';
 import { operationOf, perform } from './operations/perform.ts';
 import type { DaemonOptions } from './options.ts';
-import { followConfig } from './reload/reload.ts';
+import { followConfig } from './reload.ts';
 import { Running } from './running.ts';
 import { Tasks } from './tasks.ts';
 

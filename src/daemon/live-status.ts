@@ -1,57 +1,17 @@
 /** The state of the running sources and sinks that is not in the journal, for status, probes and gauges. */
 import type { Collector } from '../collect/scheduler.ts';
 import type { Config } from '../config/load.ts';
-import type { StateSettings } from '../config/state-settings.ts';
+import { requestedBy } from '../config/report-settings.ts';
 import type { Delivery } from '../deliver/delivery.ts';
 import type { Journal } from '../journal/journal.ts';
-import type { ReportQuery } from '../journal/queries/ledger.ts';
 import type { LiveFacts } from '../journal/queries/snapshot.ts';
 import { secondsLeft } from '../report/backfills.ts';
-import type { ReportedService } from '../report/ledger/html.ts';
 import type { SourceSnapshot } from '../model/snapshot.ts';
-import { requestedStartOf } from './source/unread-start.ts';
 import { Secret } from '../settings/secret.ts';
 import type { Delays } from '../telemetry/delays.ts';
 import type { ServerClock } from '../source/server-clock.ts';
 import type { UnboundedQuery } from '../source/unbounded-query.ts';
 import type { ServiceSource } from '../source/client.ts';
-import type { Calibrator } from './source/calibrator.ts';
-
-/** The requested start of each source, for a snapshot. */
-export function requestedBy({ sources }: Pick<StateSettings, 'sources'>): NonNullable<LiveFacts['requested']> {
-  return (id, profile, now) => {
-    const source = sources.find((each) => each.id === id);
-    return source && requestedStartOf(source, profile, now);
-  };
-}
-
-/** The settings of sources and sinks that the completeness report uses. */
-export function reportSettings({
-  sources,
-  sinks,
-}: Pick<StateSettings, 'sources' | 'sinks'>): Pick<ReportQuery, 'sinkSources' | 'filteredSinks' | 'configured' | 'recountAges'> {
-  return {
-    sinkSources: new Map(sinks.flatMap((sink) => (sink.sources ? [[sink.id, sink.sources] as const] : []))),
-    filteredSinks: new Set(sinks.filter((sink) => sink.filter !== undefined).map(({ id }) => id)),
-    configured: new Map(sources.map(({ id, start }) => [id, start.kind === 'instant' ? start.at : undefined] as const)),
-    recountAges: new Map(sources.map(({ id, recountAfter }) => [id, recountAfter] as const)),
-  };
-}
-
-/** The facts of each source in the head of a report. */
-export function serviceWords({ sources }: Pick<StateSettings, 'sources'>): Readonly<Record<string, ReportedService>> {
-  return Object.fromEntries(
-    sources.map(({ id, baseUrl, auth, closeDelay, recountAfter: recount }) => [
-      id,
-      {
-        host: baseUrl === undefined ? undefined : URL.parse(baseUrl)?.host,
-        tenant: auth?.tenantId,
-        closeDelaySeconds: closeDelay / 1000,
-        recountSeconds: recount.map((ms) => ms / 1000),
-      },
-    ]),
-  );
-}
 
 /** By setting, where each secret of a source or sink comes from; not those written in the configuration itself. */
 export function secretsOf({ sources, sinks }: Pick<Config, 'sources' | 'sinks'>): Readonly<Record<string, string>> {
@@ -72,7 +32,8 @@ interface RunningSource {
   readonly queries: Pick<UnboundedQuery, 'forms'>;
   readonly collector: Collector;
   readonly delays: Delays;
-  readonly calibrator: Pick<Calibrator, 'trouble'>;
+  /** The error of the last calibration. */
+  readonly calibrator: { readonly trouble: string | undefined };
   readonly clock: Pick<ServerClock, 'dated' | 'now'>;
 }
 

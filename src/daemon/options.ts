@@ -1,17 +1,11 @@
 /** The options of the daemon. The simulation passes its own clock, randomness and source. */
 import type { PollOverlap } from '../collect/poll-overlap.ts';
-import type { Config, Loaded } from '../config/load.ts';
+import type { ConfigSource } from '../config/config-file.ts';
+import type { Config } from '../config/load.ts';
 import type { Clock, Random } from '../model/time.ts';
 import type { createSource } from '../source/client.ts';
 import type { Tracer } from '../model/telemetry.ts';
 import type { ComponentLog, Logs } from '../telemetry/log.ts';
-
-export interface ConfigSource {
-  /** Resolves when the daemon has to read the configuration again. `changed`: true after a change of a file, false after SIGHUP. */
-  due(signal: AbortSignal): Promise<{ readonly changed: boolean }>;
-  /** @throws WaybillError `config_invalid`, with every problem in `problems` */
-  load(): Promise<Loaded>;
-}
 
 export interface DaemonOptions {
   readonly config: Config;

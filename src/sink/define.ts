@@ -51,7 +51,7 @@ export interface SettingFault {
 }
 
 /** A setting that is a path which the sink writes. */
-export interface WrittenPath {
+interface WrittenPath {
   readonly setting: string;
   readonly kind: 'file' | 'directory';
   /** The endings of the files that the sink keeps for it: `sideFile`. */

@@ -5,7 +5,7 @@
 import Database from 'better-sqlite3';
 import { join } from 'node:path';
 import type { Config } from '../../src/config/load.ts';
-import { createDelivery } from '../../src/daemon/sink.ts';
+import { createDelivery } from '../../src/daemon/open-delivery.ts';
 import { messageOf } from '../../src/errors/errors.ts';
 import { Journal } from '../../src/journal/journal.ts';
 import type { Batch, Sink } from '../../src/model/sink.ts';

@@ -8,7 +8,7 @@
 import { parseArgs } from 'node:util';
 import type Database from 'better-sqlite3';
 import type { Config, SinkConfig } from '../../src/config/load.ts';
-import { reportSettings } from '../../src/daemon/live-status.ts';
+import { reportSettings } from '../../src/config/report-settings.ts';
 import { WaybillError, messageOf } from '../../src/errors/errors.ts';
 import type { Journal } from '../../src/journal/journal.ts';
 import { openLedgerReport } from '../../src/journal/queries/ledger.ts';

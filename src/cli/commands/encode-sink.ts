@@ -1,7 +1,7 @@
 /** `waybill encode --sink`: encodes records as a sink of the configuration does, without connecting. */
 import { loadConfig, type Config, type SinkConfig, type SourceConfig } from '../../config/load.ts';
-import { limitOf, writerOf } from '../../daemon/delivery/loop.ts';
-import { settingsOf } from '../../daemon/source/service-facts.ts';
+import { limitOf, writerOf } from '../../daemon/open-sink.ts';
+import { settingsOf } from '../../config/service-facts.ts';
 import { bytesOf } from '../../deliver/pipeline.ts';
 import { WaybillError } from '../../errors/errors.ts';
 import type { Clock } from '../../model/time.ts';

@@ -4,7 +4,7 @@
  */
 import { writeFile } from 'node:fs/promises';
 import { systemClock } from '../../time/clock.ts';
-import { reportSettings, serviceWords } from '../../daemon/live-status.ts';
+import { reportSettings, serviceWords } from '../../config/report-settings.ts';
 import { WaybillError, messageOf } from '../../errors/errors.ts';
 import { printable } from '../../errors/escape.ts';
 import { openLedgerReport } from '../../journal/queries/ledger.ts';
@@ -21,7 +21,7 @@ import { adminOptions, adminServer, type AdminServer, type AdminValues } from '.
 import { defineCommand } from '../command.ts';
 import { usesColor, widthOf, writeResult, type Io } from '../io.ts';
 import { ledgerText } from '../../report/ledger/text.ts';
-import { localSnapshot } from './status.ts';
+import { localSnapshot } from '../snapshot.ts';
 import { assertKnownSource } from '../not-found.ts';
 import { choice, text, timeOptions, toggle, withDefault, type ValuesOf } from '../option.ts';
 import { settingsFor, stateOptions, type StateValues } from '../state-access.ts';

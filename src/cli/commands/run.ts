@@ -3,7 +3,7 @@ import { systemClock, systemRandom } from '../../time/clock.ts';
 import { parseDuration } from '../../settings/units.ts';
 import { collectWhenIdle } from '../../daemon/collect-when-idle.ts';
 import { runDaemon } from '../../daemon/daemon.ts';
-import { ConfigFile } from '../../daemon/reload/config-file.ts';
+import { ConfigFile } from '../../config/config-file.ts';
 import { codeOf } from '../../errors/errors.ts';
 import { createLog } from '../../telemetry/log.ts';
 import { version } from '../../disk/version.ts';

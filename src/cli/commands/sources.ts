@@ -1,6 +1,6 @@
 /** `waybill sources`: the sources of the state, an attempt at once, the retirement of one, and its move to another service. */
 import { loadConfig } from '../../config/load.ts';
-import { destinationOf } from '../../daemon/source/destination.ts';
+import { destinationOf } from '../../source/destination.ts';
 import { WaybillError } from '../../errors/errors.ts';
 import { sourcesOf, storedSources } from '../../journal/queries/stored.ts';
 import { right } from '../../report/text-table.ts';

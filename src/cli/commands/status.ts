@@ -1,20 +1,14 @@
 /** `waybill status`: from the running daemon, local or remote, else from the state. */
-import { systemClock } from '../../time/clock.ts';
 import { parseZone } from '../../settings/period.ts';
-import { reportSettings, requestedBy } from '../../daemon/live-status.ts';
-import { snapshotOf, withCoverage } from '../../journal/queries/snapshot.ts';
-import { lastWrite } from '../../journal/state.ts';
-import type { Snapshot } from '../../model/snapshot.ts';
 import { problems } from '../../report/advice.ts';
 import { statusJson } from '../../report/status-json.ts';
-import { version } from '../../disk/version.ts';
-import { adminOptions, adminServer, type AdminValues } from '../admin-client.ts';
+import { adminOptions } from '../admin-client.ts';
 import { defineCommand } from '../command.ts';
-import { liveSnapshot } from '../daemon-client.ts';
 import { printJson, usesColor, widthOf, type Io } from '../io.ts';
 import { notFound } from '../not-found.ts';
 import { jsonOption, text, toggle, withDefault, type ValuesOf } from '../option.ts';
-import { readState, settingsFor, stateOptions, type KnownSettings, type StateValues } from '../state-access.ts';
+import { currentSnapshot } from '../snapshot.ts';
+import { stateOptions } from '../state-access.ts';
 import { statusText } from '../../report/status-text.ts';
 
 const options = {
@@ -57,39 +51,6 @@ async function run(values: ValuesOf<typeof options>, io: Io): Promise<number> {
     io.stdout.write(shown.endsWith('\n') ? shown : `${shown}\n`);
   }
   return values['exit-code'] && problems(snapshot).length > 0 ? 3 : 0;
-}
-
-/** From the running daemon, local or remote, else from the state. */
-async function currentSnapshot(values: StateValues & AdminValues, io: Io): Promise<Snapshot> {
-  const server = adminServer(values, io.env);
-  return server
-    ? server.get<Snapshot>('/snapshot', { sources: 'objects', sinks: 'objects', journal: 'object' })
-    : localSnapshot(await settingsFor(values, io));
-}
-
-/** From the daemon that runs on this state, else from the state. */
-export async function localSnapshot(known: KnownSettings): Promise<Snapshot> {
-  return (await liveSnapshot(known.settings.dataDir)) ?? stopped(known);
-}
-
-/** Default of `closeDelay`. */
-const defaultCloseDelayMs = 900_000;
-
-function stopped({ settings, isConfigured }: KnownSettings): Snapshot {
-  return readState(settings, (db) => {
-    const closeDelay = new Map(settings.sources.map((source) => [source.id, source.closeDelay]));
-    const snapshot = snapshotOf(db, version, systemClock.now() * 1000, {
-      source: () => undefined,
-      sink: () => undefined,
-      closeDelaySeconds: (id) => (closeDelay.get(id) ?? defaultCloseDelayMs) / 1000,
-      paused: undefined,
-      maxSize: settings.journal.maxSize,
-      configured: isConfigured ? settings.sources.map(({ id }) => id) : undefined,
-      requested: requestedBy(settings),
-      stopped: { since: lastWrite(settings.dataDir) },
-    });
-    return withCoverage(db, snapshot, reportSettings(settings));
-  });
 }
 
 function glob(pattern: string): (id: string) => boolean {

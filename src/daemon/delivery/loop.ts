@@ -1,12 +1,8 @@
 /** Creates a delivery loop from its plan, with its pipeline and the resume point of its sink. */
-import type { SinkConfig } from '../../config/load.ts';
 import type { Peer } from '../../connect/trust.ts';
 import { Delivery } from '../../deliver/delivery.ts';
-import { pipeline, type MessageLimit, type PipelineParts } from '../../deliver/pipeline.ts';
-import { encoder, shortener } from '../../encode/index.ts';
-import type { EncodeSettings } from '../../encode/define.ts';
+import { pipeline, type PipelineParts } from '../../deliver/pipeline.ts';
 import { WaybillError } from '../../errors/errors.ts';
-import type { EcsEvent, Encode } from '../../record/event.ts';
 import type { ArchivedRecords, ArchiveReplay, DeliverJournal } from '../../model/journal.ts';
 import type { Window } from '../../model/ledger.ts';
 import type { ResumePoint, SinkLoss } from '../../model/sink.ts';
@@ -17,7 +13,7 @@ import { normalizer } from '../../normalize/normalizer.ts';
 import { compileWhere } from '../../normalize/filter.ts';
 import type { ArchiveSettings } from '../../sink/archive/settings.ts';
 import type { SinkContext, SinkDefinition } from '../../sink/define.ts';
-import { sinkContext } from '../open-sink.ts';
+import { limitOf, sinkContext, writerOf } from '../open-sink.ts';
 import type { SinkPlan } from './plan.ts';
 
 export interface LoopParts {
@@ -135,26 +131,4 @@ function resumePointOf(id: string, journal: DeliverJournal, lost: (loss: SinkLos
       lost(loss);
     },
   };
-}
-
-/** The receiver's limit, and the encoder that fits a longer message into it. */
-export function limitOf(
-  sink: Pick<SinkConfig, 'id' | 'definition' | 'settings' | keyof Written>,
-  meters: Pick<Meters, 'messageTruncated'>,
-): MessageLimit | undefined {
-  const bytes = sink.definition.messageBytes?.(sink.settings);
-  if (bytes === undefined) return undefined;
-  const { shorten } = writerOf(sink);
-  return { bytes, shorten: (event) => shorten(event, bytes), shortened: () => meters.messageTruncated(sink.id) };
-}
-
-type Written = Pick<SinkConfig, 'format' | 'includeOriginal' | 'cef'>;
-
-/** The encoder of a sink. `shorten` encodes within a limit in bytes, and returns undefined when an event cannot fit. */
-export function writerOf({ format, includeOriginal, cef }: Written): {
-  readonly encode: Encode;
-  readonly shorten: (event: EcsEvent, bytes: number) => Buffer | undefined;
-} {
-  const settings: EncodeSettings = { includeOriginal, cef };
-  return { encode: encoder(format, settings), shorten: (event, bytes) => shortener(format, settings, bytes)(event) };
 }

@@ -12,7 +12,7 @@ import type { Log } from '../../model/telemetry.ts';
 import type { NormalizeSettings } from '../../normalize/normalizer.ts';
 import { Secret } from '../../settings/secret.ts';
 import type { ArchiveSettings } from '../../sink/archive/settings.ts';
-import { settingsOf, settingsOfRemoved } from '../source/service-facts.ts';
+import { settingsOf, settingsOfRemoved } from '../../config/service-facts.ts';
 import { profileOf } from '../source/profile.ts';
 
 export interface SinkPlan {

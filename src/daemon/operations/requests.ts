@@ -7,7 +7,7 @@ import type { Micros } from '../../model/time.ts';
 import { outcomeCodes } from '../../normalize/outcomes.ts';
 import { instant } from '../../settings/values.ts';
 import type { Collector } from '../../collect/scheduler.ts';
-import type { ConfiguredSink } from '../sink.ts';
+import type { ConfiguredSink } from '../open-delivery.ts';
 
 const id = z.string().regex(/^[a-z0-9][a-z0-9-]{0,31}$/);
 /** RFC 3339, read as µs. */

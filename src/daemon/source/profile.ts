@@ -15,7 +15,7 @@ import type { DelayMeasure } from '../../model/telemetry.ts';
 import type { Clock, Micros } from '../../model/time.ts';
 import type { Calibration } from '../../collect/calibrate.ts';
 import type { ClockProfile, ServerClock } from '../../source/server-clock.ts';
-import type { ServiceFacts } from './service-facts.ts';
+import type { ServiceFacts } from '../../config/service-facts.ts';
 
 /** All times are server time. */
 interface Profile {

@@ -2,44 +2,16 @@
  * Reports a `start` before the ledger of a source, until a backfill covers the difference. A ledger keeps its start: the report gives the
  * `backfill` command that reads the records in between.
  */
-import { wholeSecond } from '../../collect/windows.ts';
 import type { SourceConfig } from '../../config/load.ts';
+import { requestedStartOf } from '../../config/report-settings.ts';
 import { codeOf } from '../../errors/errors.ts';
 import { unreadOf } from '../../journal/queries/backfills.ts';
 import type { Journal } from '../../journal/journal.ts';
-import type { RequestedStart } from '../../model/snapshot.ts';
 import type { Log } from '../../model/telemetry.ts';
 import type { Micros } from '../../model/time.ts';
 import { unreadText } from '../../report/backfills.ts';
 import { microsToIso } from '../../record/timestamp.ts';
 import type { ProfileStore } from './profile.ts';
-
-/**
- * For a start that is a duration: the clock of this machine gives the requested start, but the clock of the service gave the start of the
- * ledger. A larger difference suspends the source.
- */
-const maxClockDifference: Micros = 3_600_000_000;
-
-/**
- * The start that the configuration requests; undefined for `now`, and for `earliest` until the service gave its earliest record.
- * @param now  µs
- */
-export function requestedStartOf(
-  { start }: Pick<SourceConfig, 'start'>,
-  { earliest }: { readonly earliest?: Micros },
-  now: Micros,
-): RequestedStart | undefined {
-  switch (start.kind) {
-    case 'instant':
-      return { from: wholeSecond(start.at), apart: 0 };
-    case 'ago':
-      return { from: wholeSecond(now - start.ms * 1000), apart: maxClockDifference };
-    case 'earliest':
-      return earliest === undefined ? undefined : { from: earliest, apart: 0 };
-    case 'now':
-      return undefined;
-  }
-}
 
 export interface UnreadStartParts {
   readonly settings: Pick<SourceConfig, 'id' | 'start'>;

@@ -59,7 +59,7 @@ export const syslogSettings = z.strictObject({
 
 export type SyslogSettings = z.output<typeof syslogSettings>;
 
-export type Scheme = 'udp' | 'tcp' | 'tls' | 'relp' | 'relp+tls';
+type Scheme = 'udp' | 'tcp' | 'tls' | 'relp' | 'relp+tls';
 
 /** The parts of a valid address; an IPv6 address without its brackets. */
 export function partsOf(address: string): { readonly scheme: Scheme; readonly host: string; readonly port: number } {

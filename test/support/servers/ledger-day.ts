@@ -13,7 +13,7 @@ import type { Config } from '../../../src/config/load.ts';
 import { LiveStatus } from '../../../src/daemon/live-status.ts';
 import { perform } from '../../../src/daemon/operations/perform.ts';
 import type { OperationRequest } from '../../../src/daemon/operations/requests.ts';
-import { createDelivery } from '../../../src/daemon/sink.ts';
+import { createDelivery } from '../../../src/daemon/open-delivery.ts';
 import { runSource } from '../../../src/daemon/source/run.ts';
 import { WaybillError } from '../../../src/errors/errors.ts';
 import { Journal } from '../../../src/journal/journal.ts';

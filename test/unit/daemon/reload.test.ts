@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { followConfig } from '../../../src/daemon/reload/reload.ts';
+import { followConfig } from '../../../src/daemon/reload.ts';
 import { WaybillError } from '../../../src/errors/errors.ts';
 import type { Journal } from '../../../src/journal/journal.ts';
 import type { Running } from '../../../src/daemon/running.ts';

@@ -1,7 +1,7 @@
 /** A changed configuration: what stops, what starts, and the order. */
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { Config, SinkConfig } from '../../../src/config/load.ts';
-import { changesBetween } from '../../../src/daemon/reload/changes.ts';
+import { changesBetween } from '../../../src/config/changes.ts';
 import { Running } from '../../../src/daemon/running.ts';
 import { Tasks } from '../../../src/daemon/tasks.ts';
 import { WaybillError } from '../../../src/errors/errors.ts';

@@ -1,6 +1,7 @@
 /** A `start` before the ledger is logged with the backfill command, until a backfill covers the range. */
 import { expect, test } from 'vitest';
-import { UnreadStart, requestedStartOf } from '../../../src/daemon/source/unread-start.ts';
+import { requestedStartOf } from '../../../src/config/report-settings.ts';
+import { UnreadStart } from '../../../src/daemon/source/unread-start.ts';
 import type { UnreadStartParts } from '../../../src/daemon/source/unread-start.ts';
 import { WaybillError } from '../../../src/errors/errors.ts';
 import { unreadOf } from '../../../src/journal/queries/backfills.ts';

@@ -3,8 +3,8 @@
  * the receiver? Needs no connection.
  */
 import type { Config, SinkConfig } from '../../../config/load.ts';
-import { settingsOf } from '../../../daemon/source/service-facts.ts';
-import { writerOf } from '../../../daemon/delivery/loop.ts';
+import { settingsOf } from '../../../config/service-facts.ts';
+import { writerOf } from '../../../daemon/open-sink.ts';
 import { normalizer } from '../../../normalize/normalizer.ts';
 import { outcomes } from '../../../normalize/outcomes.ts';
 import type { EcsEvent } from '../../../record/event.ts';

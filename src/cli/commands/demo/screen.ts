@@ -10,7 +10,7 @@ import { signerOf } from '../../../archive/signed-note.ts';
 import { verifyArchive } from '../../../archive/verify/verify.ts';
 import { systemClock } from '../../../time/clock.ts';
 import type { Config } from '../../../config/load.ts';
-import { reportSettings } from '../../../daemon/live-status.ts';
+import { reportSettings } from '../../../config/report-settings.ts';
 import { openLedgerReport } from '../../../journal/queries/ledger.ts';
 import { snapshotOf, withCoverage } from '../../../journal/queries/snapshot.ts';
 import { counted } from '../../../report/format-time.ts';

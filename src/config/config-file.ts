@@ -4,16 +4,15 @@
  * Reading and hashing a few small files hardly affects the main thread: the file system calls run in
  * the thread pool.
  */
-import { orAborted } from '../../time/deadline.ts';
+import { orAborted } from '../time/deadline.ts';
 import { createHash } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { glob } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { loadConfig, type Loaded, type Watched } from '../../config/load.ts';
-import type { Clock } from '../../model/time.ts';
-import { readRegularFile, readRegularFileAsync } from '../../disk/regular-file.ts';
-import type { Environment } from '../../settings/reference.ts';
-import type { ConfigSource } from '../options.ts';
+import { loadConfig, type Loaded, type Watched } from './load.ts';
+import type { Clock } from '../model/time.ts';
+import { readRegularFile, readRegularFileAsync } from '../disk/regular-file.ts';
+import type { Environment } from '../settings/reference.ts';
 
 const pollMs = 2_000;
 /**
@@ -21,6 +20,13 @@ const pollMs = 2_000;
  * process may still be writing the file.
  */
 const agreeMs = 500;
+
+export interface ConfigSource {
+  /** Resolves when the daemon has to read the configuration again. `changed`: true after a change of a file, false after SIGHUP. */
+  due(signal: AbortSignal): Promise<{ readonly changed: boolean }>;
+  /** @throws WaybillError `config_invalid`, with every problem in `problems` */
+  load(): Promise<Loaded>;
+}
 
 interface ConfigFileOptions {
   /** Of `--config`. */

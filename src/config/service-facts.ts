@@ -2,9 +2,9 @@
  * Facts of a source for normalizing its records. Its profile stores them, without keys: after the source is removed from the configuration,
  * its remaining records keep their names and privacy rules.
  */
-import type { Config, SinkConfig, SourceConfig } from '../../config/load.ts';
-import type { NormalizeSettings } from '../../normalize/normalizer.ts';
-import type { ObserverSettings, PrivacySettings } from '../../normalize/settings.ts';
+import type { Config, SinkConfig, SourceConfig } from './load.ts';
+import type { NormalizeSettings } from '../normalize/normalizer.ts';
+import type { ObserverSettings, PrivacySettings } from '../normalize/settings.ts';
 
 /** Plain JSON. */
 export interface ServiceFacts {

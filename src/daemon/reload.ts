@@ -1,13 +1,13 @@
 /** Applies changed configurations while the daemon runs: a valid one as a whole, an invalid one not at all. */
-import type { Config, Loaded } from '../../config/load.ts';
-import { WaybillError } from '../../errors/errors.ts';
-import type { Journal } from '../../journal/journal.ts';
-import { storedSinks } from '../../journal/queries/stored.ts';
-import { movedMessage } from '../../journal/sink-positions.ts';
-import type { Log } from '../../model/telemetry.ts';
-import type { ConfigSource } from '../options.ts';
-import type { Running } from '../running.ts';
-import { changesBetween, isEmpty, type Changes } from './changes.ts';
+import type { Config, Loaded } from '../config/load.ts';
+import { WaybillError } from '../errors/errors.ts';
+import type { Journal } from '../journal/journal.ts';
+import { storedSinks } from '../journal/queries/stored.ts';
+import { movedMessage } from '../journal/sink-positions.ts';
+import type { Log } from '../model/telemetry.ts';
+import type { ConfigSource } from '../config/config-file.ts';
+import type { Running } from './running.ts';
+import { changesBetween, isEmpty, type Changes } from '../config/changes.ts';
 
 interface ReloadParts {
   readonly configSource: ConfigSource;

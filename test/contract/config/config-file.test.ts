@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { ConfigFile } from '../../../src/daemon/reload/config-file.ts';
+import { ConfigFile } from '../../../src/config/config-file.ts';
 import { codeOf } from '../../../src/errors/errors.ts';
 import type { Clock } from '../../../src/model/time.ts';
 import { temporaryDirectory, valid } from '../../support/config/loading.ts';
@@ -155,7 +155,7 @@ test.each<[string, (path: string) => void]>([
 test('a configuration that was found at its usual place is not replaced by another while it is missing', async () => {
   using directory = temporaryDirectory();
   writeFileSync(join(directory.path, 'waybill.yaml'), valid());
-  const module = JSON.stringify(new URL('../../../src/daemon/reload/config-file.ts', import.meta.url).href);
+  const module = JSON.stringify(new URL('../../../src/config/config-file.ts', import.meta.url).href);
   const program = `
     const { ConfigFile } = await import(${module});
     const file = new ConfigFile({ path: undefined, environment: {}, clock: { now: Date.now } });

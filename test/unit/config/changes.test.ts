@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { Config } from '../../../src/config/load.ts';
-import { changesBetween, isEmpty } from '../../../src/daemon/reload/changes.ts';
-import type { Changes } from '../../../src/daemon/reload/changes.ts';
+import { changesBetween, isEmpty } from '../../../src/config/changes.ts';
+import type { Changes } from '../../../src/config/changes.ts';
 import { load, temporaryDirectory } from '../../support/config/loading.ts';
 
 interface Parts {

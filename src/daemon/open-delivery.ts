@@ -9,11 +9,12 @@ import type { Meters } from '../model/telemetry.ts';
 import type { Encode } from '../record/event.ts';
 import { normalizer } from '../normalize/normalizer.ts';
 import type { Certificates } from './certificates.ts';
-import { createLoop, limitOf, writerOf, type LoopParts } from './delivery/loop.ts';
+import { limitOf, writerOf } from './open-sink.ts';
+import { createLoop, type LoopParts } from './delivery/loop.ts';
 import { archiveSettingsOf, planOf } from './delivery/plan.ts';
-import { testEvents } from './operations/test-events.ts';
+import { testEvents } from './delivery/test-events.ts';
 import type { DaemonOptions } from './options.ts';
-import { settingsOf } from './source/service-facts.ts';
+import { settingsOf } from '../config/service-facts.ts';
 
 /** A configured sink, for operator actions. */
 export interface ConfiguredSink {

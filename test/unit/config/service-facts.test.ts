@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Config, SinkConfig } from '../../../src/config/load.ts';
-import { factsOf, settingsOf, settingsOfRemoved } from '../../../src/daemon/source/service-facts.ts';
+import { factsOf, settingsOf, settingsOfRemoved } from '../../../src/config/service-facts.ts';
 import { load, valid } from '../../support/config/loading.ts';
 
 const key = 'a key of sixteen or more';

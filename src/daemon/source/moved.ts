@@ -1,4 +1,4 @@
-/** The service that a source polls. Under one id, path and tenant stay the same unless an operator moves the source; the host may change. */
+/** Under one id, path and tenant of a source stay the same unless an operator moves it. */
 import type { SourceConfig } from '../../config/load.ts';
 import { orAborted } from '../../time/deadline.ts';
 import type { Journal } from '../../journal/journal.ts';
@@ -7,13 +7,8 @@ import type { Meters } from '../../model/telemetry.ts';
 import type { Micros } from '../../model/time.ts';
 import { fieldsOf } from '../../collect/suspension.ts';
 import type { DaemonOptions } from '../options.ts';
+import { destinationOf } from '../../source/destination.ts';
 import { whenWritable } from '../when-writable.ts';
-
-/** `https://service.example/v2/api of tenant 00000000-…` */
-export function destinationOf({ baseUrl, auth }: Pick<SourceConfig, 'baseUrl' | 'auth'>): string {
-  const { origin, pathname } = new URL(baseUrl);
-  return `${origin}${pathname.replace(/\/+$/, '')} of tenant ${auth.tenantId}`;
-}
 
 /**
  * Suspends a source while the state has another path or tenant under its id; other sources continue. The suspension ends when an operator has

@@ -3,8 +3,8 @@
  * running loop. A new content of a secret's file is no change: the loop reads the file again by
  * itself.
  */
-import type { Config, SinkConfig } from '../../config/load.ts';
-import { isSame } from '../../settings/same.ts';
+import type { Config, SinkConfig } from './load.ts';
+import { isSame } from '../settings/same.ts';
 
 /** Ids, in the order of the configuration. */
 interface ListChanges {
